@@ -1,0 +1,153 @@
+//! What travels: one copyable record for TCP segments, ACKs and probes.
+
+use crate::units::Time;
+
+/// The ECN field of the IP header (RFC 3168, section 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// 00
+    #[default]
+    NotEct = 0,
+    /// 01
+    Ect1 = 1,
+    /// 10
+    Ect0 = 2,
+    /// 11
+    Ce = 3,
+}
+
+impl Ecn {
+    /// The codepoint of the two low bits of a TOS byte.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+    /// Whether an AQM may set CE (or has set it already).
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Ecn::NotEct)
+    }
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Proto {
+    /// A TCP segment; see [`Flags`].
+    #[default]
+    Tcp,
+    /// An ICMP echo request or reply.
+    Icmp,
+    /// A UDP datagram.
+    Udp,
+}
+
+/// TCP header flags, as bits; the three ECN bits of AccECN live in [`Packet::ace`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// Synchronise.
+    pub const SYN: Flags = Flags(1);
+    /// The acknowledgement number counts.
+    pub const ACK: Flags = Flags(2);
+    /// End of data.
+    pub const FIN: Flags = Flags(4);
+    /// ECN echo (RFC 3168).
+    pub const ECE: Flags = Flags(8);
+    /// Congestion window reduced (RFC 3168).
+    pub const CWR: Flags = Flags(16);
+    /// This is the answer to a probe.
+    pub const REPLY: Flags = Flags(32);
+    /// The first SACK block is a D-SACK (RFC 2883).
+    pub const DSACK: Flags = Flags(64);
+
+    /// Whether every bit of `other` is set.
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// Both sets of bits.
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+    /// Without the bits of `other`.
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
+}
+
+/// A SACK block as offsets in bytes from the packet's `ack` (negative only in a D-SACK).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlock {
+    /// First byte.
+    pub start: i32,
+    /// One past the last byte.
+    pub end: i32,
+}
+
+/// A packet on the wire. Sizes are bytes; `len` includes the 14-byte Ethernet header, as the
+/// kernel's `qdisc_pkt_len` does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packet {
+    /// TCP: first payload byte. Probe: sequence number.
+    pub seq: u64,
+    /// TCP: next byte expected.
+    pub ack: u64,
+    /// When the sender emitted it (TCP timestamp value, probe send time).
+    pub sent: Time,
+    /// Timestamp echo.
+    pub echo: Time,
+    /// When it entered the queue in which it stands now.
+    pub enqueued: Time,
+    /// Flow hash (`skb->hash`).
+    pub hash: u32,
+    /// Frame length with the 14-byte Ethernet header.
+    pub len: u32,
+    /// Payload bytes.
+    pub payload: u32,
+    /// Advertised receive window in bytes.
+    pub window: u32,
+    /// SACK blocks, `n_sack` of them.
+    pub sack: [SackBlock; 3],
+    /// Flow or probe, an index into the run's table of traffic.
+    pub flow: u16,
+    /// Destination node.
+    pub dst: u16,
+    /// How many of `sack` are valid.
+    pub n_sack: u8,
+    /// TCP flags.
+    pub flags: Flags,
+    /// AccECN's ACE field (AE, CWR, ECE as one number, 0 to 7).
+    pub ace: u8,
+    /// Differentiated services codepoint, 6 bits.
+    pub dscp: u8,
+    /// ECN field.
+    pub ecn: Ecn,
+    /// Protocol.
+    pub proto: Proto,
+}
+
+impl Packet {
+    /// Sets CE as an AQM does; false if the packet is not ECN-capable.
+    pub fn set_ce(&mut self) -> bool {
+        if self.ecn.is_capable() {
+            self.ecn = Ecn::Ce;
+            true
+        } else {
+            false
+        }
+    }
+
+    /// Sets ECT(1) as an SCE AQM does: only on ECT(0).
+    pub fn set_ect1(&mut self) -> bool {
+        if self.ecn == Ecn::Ect0 {
+            self.ecn = Ecn::Ect1;
+            true
+        } else {
+            false
+        }
+    }
+}

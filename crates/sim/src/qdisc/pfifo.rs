@@ -1,0 +1,141 @@
+//! `pfifo` and `bfifo`: first in, first out, tail drop at a limit.
+//!
+//! Source: Linux 7.3 `net/sched/sch_fifo.c`.
+//!
+//! Parameters: `limit` in packets (pfifo; default the device's txqueuelen) or bytes (bfifo; default
+//! txqueuelen times the frame size).
+//!
+//! Departures: none known.
+
+use std::collections::VecDeque;
+
+use super::{Cause, Env, Qdisc, Tally};
+use crate::packet::Packet;
+use crate::tc::{TcError, Words};
+use crate::units::Time;
+
+/// A plain queue with a limit in packets or in bytes.
+pub struct Fifo {
+    queue: VecDeque<Packet>,
+    backlog: u64,
+    limit: u64,
+    in_bytes: bool,
+}
+
+impl Fifo {
+    /// `pfifo [limit PACKETS]`
+    pub fn pfifo(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        Self::parse(words, u64::from(env.tx_queue_len), false)
+    }
+
+    /// `bfifo [limit BYTES]`
+    pub fn bfifo(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        Self::parse(
+            words,
+            u64::from(env.tx_queue_len) * u64::from(env.psched_mtu()),
+            true,
+        )
+    }
+
+    fn parse(words: &mut Words, mut limit: u64, in_bytes: bool) -> Result<Self, TcError> {
+        while let Some(word) = words.next_word() {
+            match word {
+                "limit" if in_bytes => limit = words.size()?,
+                "limit" => limit = u64::from(words.u32()?),
+                _ => return Err(words.unknown(word, &["limit"])),
+            }
+        }
+        Ok(Fifo {
+            queue: VecDeque::new(),
+            backlog: 0,
+            limit,
+            in_bytes,
+        })
+    }
+}
+
+impl Qdisc for Fifo {
+    fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
+        let fits = if self.in_bytes {
+            self.backlog + u64::from(packet.len) <= self.limit
+        } else {
+            (self.queue.len() as u64) < self.limit
+        };
+        if fits {
+            self.backlog += u64::from(packet.len);
+            self.queue.push_back(packet);
+        } else {
+            tally.drop(&packet, Cause::Overlimit);
+        }
+    }
+
+    fn dequeue(&mut self, _now: Time, _tally: &mut Tally) -> Option<Packet> {
+        let packet = self.queue.pop_front()?;
+        self.backlog -= u64::from(packet.len);
+        Some(packet)
+    }
+
+    fn qlen(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    fn show(&self) -> String {
+        if self.in_bytes {
+            format!("bfifo limit {}b", self.limit)
+        } else {
+            format!("pfifo limit {}p", self.limit)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::Queue;
+    use crate::run;
+
+    fn queue(line: &str) -> Queue {
+        Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()
+    }
+
+    fn frame(seq: u64) -> Packet {
+        Packet {
+            seq,
+            len: 1514,
+            ..Packet::default()
+        }
+    }
+
+    #[test]
+    fn pfifo_keeps_limit_packets_in_order_and_drops_the_tail() {
+        let mut q = queue("pfifo limit 3");
+        for seq in 0..5 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        assert_eq!((q.qlen(), q.backlog(), q.tally.dropped()), (3, 3 * 1514, 2));
+        let out: Vec<u64> = std::iter::from_fn(|| q.dequeue(Time::ZERO))
+            .map(|p| p.seq)
+            .collect();
+        assert_eq!(out, [0, 1, 2]);
+    }
+
+    #[test]
+    fn bfifo_counts_bytes() {
+        // 2 * 1514 = 3028 fits exactly, the third packet does not
+        let mut q = queue("bfifo limit 3028");
+        for seq in 0..3 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        assert_eq!((q.qlen(), q.tally.dropped()), (2, 1));
+    }
+
+    #[test]
+    fn defaults_come_from_the_device() {
+        assert_eq!(queue("pfifo").show(), "pfifo limit 1000p");
+        assert_eq!(queue("bfifo").show(), "bfifo limit 1514000b");
+    }
+}

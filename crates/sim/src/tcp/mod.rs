@@ -1,0 +1,3 @@
+//! Linux TCP: the sender, the receiver and what they share.
+
+pub mod sock;

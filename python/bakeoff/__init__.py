@@ -1,0 +1,1 @@
+"""A laboratory for congestion control that fits in a laptop."""

@@ -1,0 +1,39 @@
+"""The simulator. Written in Rust; see crates/bindings."""
+
+from typing import TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+class Outcome(TypedDict):
+    """What a run gave; docs/results-folder.md has the meaning of every field."""
+
+    time: npt.NDArray[np.float64]
+    series: npt.NDArray[np.uint32]
+    value: npt.NDArray[np.float64]
+    names: list[tuple[str, str, str]]
+    counters: str
+    setup: str
+    teardown: str
+
+def simulate(run: str) -> Outcome:
+    """Run a resolved run (JSON). Series i of `names` (kind, name, metric) has the rows where `series == i`.
+
+    Raises ValueError with one clear message if the document is refused, RuntimeError if the run broke an invariant
+    (bytes not conserved). Releases the GIL.
+    """
+
+def check(run: str) -> str:
+    """Build everything that `run` (JSON) names, without running; returns the effective configuration as text.
+
+    Raises ValueError with one clear message, starting with the place (`flows[1].cc: …`).
+    """
+
+def check_qdisc(line: str) -> str:
+    """Parse a qdisc line and return the configuration in effect, in tc's words; ValueError names the word."""
+
+def qdiscs() -> list[str]:
+    """The qdiscs that the simulator models."""
+
+def congestion_controls() -> list[str]:
+    """The congestion controls that the simulator models, with versions."""
