@@ -22,6 +22,16 @@ pub struct TcError {
     pub hint: String,
 }
 
+impl TcError {
+    /// The same error, with the place in front: `class 1: …`.
+    pub fn within(self, place: &str) -> TcError {
+        TcError {
+            message: format!("{place}: {}", self.message),
+            ..self
+        }
+    }
+}
+
 /// The words of one qdisc line, taken from left to right.
 pub struct Words<'a> {
     line: &'a str,
@@ -65,16 +75,42 @@ impl<'a> Words<'a> {
         self.rest.clone().next()
     }
 
-    /// The value of an optional position: the next word, taken only if it begins with a digit.
+    /// Whether the next word begins with a digit: an optional value, not the next keyword.
     pub fn next_is_number(&self) -> bool {
         self.peek()
             .is_some_and(|w| w.starts_with(|c: char| c.is_ascii_digit()))
+    }
+
+    /// Like [`Words::next_is_number`], with a minus allowed.
+    pub fn next_is_signed_number(&self) -> bool {
+        self.peek().is_some_and(|w| {
+            let digits = w.strip_prefix('-').unwrap_or(w);
+            digits.starts_with(|c: char| c.is_ascii_digit())
+        })
     }
 
     /// An unsigned integer: decimal, `0x` hexadecimal, or octal with a leading `0`, as in tc.
     pub fn u32(&mut self) -> Result<u32, TcError> {
         let (key, text) = self.pair()?;
         parse_u32(text).ok_or_else(|| self.bad(key, text, "a whole number"))
+    }
+
+    /// Like [`Words::u32`], but not 0, which tc does not hand on: the default would stay.
+    pub fn positive_u32(&mut self) -> Result<u32, TcError> {
+        let key = self.last;
+        match self.u32()? {
+            0 => Err(self.bad(key, "0", "above zero")),
+            value => Ok(value),
+        }
+    }
+
+    /// Like [`Words::time`], but at least a microsecond, for the same reason.
+    pub fn positive_time(&mut self) -> Result<Time, TcError> {
+        let key = self.last;
+        match self.time()? {
+            Time::ZERO => Err(self.bad(key, "0", "above zero")),
+            value => Ok(value),
+        }
     }
 
     /// A signed integer in decimal.
@@ -202,6 +238,12 @@ pub fn parse_time(text: &str) -> Option<Time> {
     let (number, unit) = split_unit(text)?;
     let us = number * (time_unit(unit, "us").filter(|ns| *ns >= 1e3)? / 1e3);
     (us <= f64::from(u32::MAX)).then_some(Time::from_us(us as u64))
+}
+
+/// What remains of a time of `us` microseconds, in nanoseconds, when tc hands it on in the packet
+/// scheduler's ticks of 64 ns: 1.5 ms becomes 1499968 ns.
+pub const fn psched_ns(us: u64) -> u64 {
+    us * 125 / 8 * 64
 }
 
 /// tc's time in nanoseconds; no suffix means nanoseconds.
