@@ -1,9 +1,63 @@
 //! The thin PyO3 layer: no logic.
 
+use bakeoff_sim::qdisc::{Env, KINDS, Queue};
+use bakeoff_sim::{SimError, run};
+use numpy::IntoPyArray;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Runs a resolved run (JSON).
+#[pyfunction]
+fn simulate<'py>(py: Python<'py>, run: &str) -> PyResult<Bound<'py, PyDict>> {
+    let outcome = py.detach(|| bakeoff_sim::simulate(run)).map_err(|e| match e {
+        SimError::Refused(e) => PyValueError::new_err(e.to_string()),
+        SimError::Broken(e) => PyRuntimeError::new_err(e),
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("time", outcome.series.time.into_pyarray(py))?;
+    dict.set_item("series", outcome.series.series.into_pyarray(py))?;
+    dict.set_item("value", outcome.series.value.into_pyarray(py))?;
+    dict.set_item("names", outcome.series.names)?;
+    dict.set_item("counters", outcome.counters.to_string())?;
+    dict.set_item("setup", outcome.setup)?;
+    dict.set_item("teardown", outcome.teardown)?;
+    Ok(dict)
+}
+
+/// Builds everything that a resolved run names, without running.
+#[pyfunction]
+fn check(run: &str) -> PyResult<String> {
+    bakeoff_sim::check(run).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// Parses a qdisc line; the configuration in effect.
+#[pyfunction]
+fn check_qdisc(line: &str) -> PyResult<String> {
+    Queue::build(&run::Qdisc::leaf(line), &Env::default())
+        .map(|q| q.show())
+        .map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// The qdiscs that the simulator models.
+#[pyfunction]
+fn qdiscs() -> Vec<&'static str> {
+    KINDS.to_vec()
+}
+
+/// The congestion controls that the simulator models.
+#[pyfunction]
+fn congestion_controls() -> Vec<&'static str> {
+    bakeoff_sim::cc::NAMES.to_vec()
+}
 
 /// `bakeoff._sim`
 #[pymodule]
-fn _sim(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
+    module.add_function(wrap_pyfunction!(check_qdisc, module)?)?;
+    module.add_function(wrap_pyfunction!(qdiscs, module)?)?;
+    module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
     Ok(())
 }

@@ -3,12 +3,23 @@
 //! A run is a pure function of its resolved document ([`run::Run`]): same document, same bytes out,
 //! on any machine and any number of threads.
 
+pub mod build;
 pub mod cc;
+pub mod event;
+pub mod flow;
+pub mod histogram;
 pub mod matching;
+pub mod net;
+pub mod outcome;
 pub mod packet;
+pub mod probe;
 pub mod qdisc;
+pub mod record;
 pub mod rng;
 pub mod run;
+pub mod sim;
 pub mod tc;
 pub mod tcp;
 pub mod units;
+
+pub use outcome::{Outcome, SimError, check, simulate};

@@ -108,11 +108,7 @@ impl SendTime {
         loop {
             let mult = factor / bytes_per_s;
             if mult >= 1 << 31 || factor >= 1 << 63 {
-                return SendTime {
-                    bytes_per_s,
-                    mult,
-                    shift,
-                };
+                return SendTime { bytes_per_s, mult, shift };
             }
             factor <<= 1;
             shift += 1;
@@ -142,18 +138,8 @@ impl SendTime {
 }
 
 impl Params {
-    const WORDS: [&str; 10] = [
-        "rate",
-        "ceil",
-        "burst",
-        "cburst",
-        "quantum",
-        "prio",
-        "mtu",
-        "mpu",
-        "overhead",
-        "linklayer",
-    ];
+    const WORDS: [&str; 10] =
+        ["rate", "ceil", "burst", "cburst", "quantum", "prio", "mtu", "mpu", "overhead", "linklayer"];
 
     fn parse(words: &mut Words, r2q: u32) -> Result<Self, TcError> {
         let (mut rate, mut ceil) = (None, None);
@@ -180,11 +166,7 @@ impl Params {
         let ceil = ceil.unwrap_or(rate);
         let default_burst = |rate: SendTime| rate.bytes_per_s / 1_000_000_000 + mtu;
         let or_default = |burst, rate| {
-            if burst == 0 {
-                default_burst(rate)
-            } else {
-                burst
-            }
+            if burst == 0 { default_burst(rate) } else { burst }
         };
         Ok(Params {
             rate,
@@ -213,9 +195,9 @@ fn burst_size(word: &str, words: &mut Words) -> Result<u64, TcError> {
     let text = words.value()?;
     let bytes = match text.split_once('/') {
         None => parse_size(text),
-        Some((bytes, cell)) => parse_u32(cell)
-            .filter(|cell| cell.is_power_of_two())
-            .and_then(|_| parse_size(bytes)),
+        Some((bytes, cell)) => {
+            parse_u32(cell).filter(|cell| cell.is_power_of_two()).and_then(|_| parse_size(bytes))
+        }
     };
     bytes.ok_or_else(|| words.bad(word, text, "a size such as 1600 or 15k, or SIZE/CELL"))
 }
@@ -282,8 +264,7 @@ impl Htb {
         if default != 0 && find(default).is_none() {
             return Err(words.refuse(&format!("default: there is no class {default:x}")));
         }
-        let filters =
-            compile_filters(classes, env, &find).map_err(|message| words.refuse(&message))?;
+        let filters = compile_filters(classes, env, &find).map_err(|message| words.refuse(&message))?;
         let mut htb = Htb {
             default: find(default),
             filters,
@@ -452,13 +433,7 @@ impl Qdisc for Htb {
     /// When the first class with packets is out of debt, and its child ready to give one.
     fn next_event(&self) -> Option<Time> {
         let backlogged = self.classes.iter().filter(|class| class.queue.qlen() > 0);
-        backlogged
-            .map(|class| {
-                class
-                    .wake
-                    .max(class.queue.next_event().unwrap_or(Time::ZERO))
-            })
-            .min()
+        backlogged.map(|class| class.wake.max(class.queue.next_event().unwrap_or(Time::ZERO))).min()
     }
 
     fn qlen(&self) -> usize {
@@ -473,11 +448,7 @@ impl Qdisc for Htb {
 
     fn show(&self) -> String {
         let default = self.default.map_or(0, |at| self.classes[at].minor);
-        let default = if default == 0 {
-            "0".into()
-        } else {
-            format!("{default:#x}")
-        };
+        let default = if default == 0 { "0".into() } else { format!("{default:#x}") };
         format!(
             "htb r2q {} default {default} direct_packets_stat {} direct_qlen {}",
             self.r2q, self.direct_packets, self.direct_qlen

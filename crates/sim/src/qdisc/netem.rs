@@ -114,13 +114,7 @@ impl Random {
     fn new(seed: u64, name: &str) -> Self {
         let mut stream = Stream::new(seed, name);
         let [delay, loss, duplicate, reorder] = std::array::from_fn(|_| stream.u32());
-        Random {
-            stream,
-            delay,
-            loss,
-            duplicate,
-            reorder,
-        }
+        Random { stream, delay, loss, duplicate, reorder }
     }
 }
 
@@ -137,18 +131,8 @@ fn correlated(stream: &mut Stream, last: &mut u32, rho: u32) -> u32 {
 }
 
 impl Config {
-    const WORDS: [&str; 10] = [
-        "limit",
-        "delay",
-        "loss",
-        "duplicate",
-        "reorder",
-        "gap",
-        "rate",
-        "slot",
-        "ecn",
-        "seed",
-    ];
+    const WORDS: [&str; 10] =
+        ["limit", "delay", "loss", "duplicate", "reorder", "gap", "rate", "slot", "ecn", "seed"];
 
     fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
         let mut asks_ecn = false;
@@ -210,12 +194,7 @@ impl Config {
 
     fn take_rate(&mut self, words: &mut Words) -> Result<(), TcError> {
         let bytes_per_s = words.rate()?.bytes_per_s();
-        let mut rate = LinkRate {
-            bytes_per_s,
-            packet_overhead: 0,
-            cell_size: 0,
-            cell_overhead: 0,
-        };
+        let mut rate = LinkRate { bytes_per_s, packet_overhead: 0, cell_size: 0, cell_overhead: 0 };
         if words.next_is_signed_number() {
             rate.packet_overhead = words.i32()?;
             if words.next_is_number() {
@@ -234,12 +213,7 @@ impl Config {
             return Err(words.not_modelled("slot distribution"));
         }
         let min = words.time64()?.as_ns();
-        let mut slot = SlotConfig {
-            min,
-            max: min,
-            packets: 0,
-            bytes: 0,
-        };
+        let mut slot = SlotConfig { min, max: min, packets: 0, bytes: 0 };
         if words.next_is_number() {
             slot.max = words.time64()?.as_ns();
             if slot.max < min {
@@ -262,11 +236,7 @@ impl Config {
 /// `PERCENT [CORRELATION]`
 fn chance(words: &mut Words) -> Result<(u32, u32), TcError> {
     let probability = words.percent_u32()?;
-    let correlation = if words.next_is_number() {
-        words.percent_u32()?
-    } else {
-        0
-    };
+    let correlation = if words.next_is_number() { words.percent_u32()? } else { 0 };
     Ok((probability, correlation))
 }
 
@@ -280,21 +250,14 @@ impl SlotConfig {
 
     fn begin(self, begin: Time) -> OpenSlot {
         let limit = |n: u64| if n == 0 { i64::MAX } else { n.cast_signed() };
-        OpenSlot {
-            begin,
-            packets_left: limit(u64::from(self.packets)),
-            bytes_left: limit(self.bytes),
-        }
+        OpenSlot { begin, packets_left: limit(u64::from(self.packets)), bytes_left: limit(self.bytes) }
     }
 }
 
 impl Netem {
     /// The line of the file's parameters, and the queue behind the delay.
     pub fn new(words: &mut Words, child: Option<&run::Qdisc>, env: &Env) -> Result<Self, TcError> {
-        let mut config = Config {
-            limit: 1000,
-            ..Config::default()
-        };
+        let mut config = Config { limit: 1000, ..Config::default() };
         config.take_all(words)?;
         let build = |spec| Queue::build(spec, &env.child("child")).map(Box::new);
         let random = match config.seed {
@@ -316,14 +279,9 @@ impl Netem {
     fn admit(&mut self, mut packet: Packet, duplicate: u32, now: Time, tally: &mut Tally) {
         let Netem { config, random, .. } = self;
         let stream = &mut random.stream;
-        let mut hits = |chance: u32, last: &mut u32, rho| {
-            chance > 0 && chance >= correlated(stream, last, rho)
-        };
-        let mut copied = hits(
-            duplicate,
-            &mut random.duplicate,
-            config.duplicate_correlation,
-        );
+        let mut hits =
+            |chance: u32, last: &mut u32, rho| chance > 0 && chance >= correlated(stream, last, rho);
+        let mut copied = hits(duplicate, &mut random.duplicate, config.duplicate_correlation);
         let lost = hits(config.loss, &mut random.loss, config.loss_correlation);
         if lost && !(config.ecn && tally.mark(&mut packet)) {
             // A loss takes one of the two if the packet was duplicated.
@@ -348,21 +306,13 @@ impl Netem {
         } else {
             self.counter += 1;
             let time_to_send = self.time_to_send(packet.len, now);
-            self.insert(Delayed {
-                time_to_send,
-                packet,
-            });
+            self.insert(Delayed { time_to_send, packet });
         }
     }
 
     /// `reorder` with `gap`: after gap - 1 ordinary packets each one may be put in front.
     fn goes_in_front(&mut self) -> bool {
-        let Config {
-            gap,
-            reorder,
-            reorder_correlation,
-            ..
-        } = self.config;
+        let Config { gap, reorder, reorder_correlation, .. } = self.config;
         let random = &mut self.random;
         gap > 0
             && self.counter >= gap - 1
@@ -374,11 +324,7 @@ impl Netem {
         let mut delay = config.latency.cast_signed();
         if config.jitter > 0 {
             let random = &mut self.random;
-            let draw = correlated(
-                &mut random.stream,
-                &mut random.delay,
-                config.delay_correlation,
-            );
+            let draw = correlated(&mut random.stream, &mut random.delay, config.delay_correlation);
             delay += (u64::from(draw) % (2 * config.jitter)).cast_signed();
             delay -= config.jitter.cast_signed();
         }
@@ -525,11 +471,7 @@ impl Config {
         let optional = |name: &str, chance: u32, correlation: u32| match (chance, correlation) {
             (0, _) => String::new(),
             (_, 0) => format!(" {name} {}", show::percent(chance)),
-            _ => format!(
-                " {name} {} {}",
-                show::percent(chance),
-                show::percent(correlation)
-            ),
+            _ => format!(" {name} {} {}", show::percent(chance), show::percent(correlation)),
         };
         let mut text = format!("netem limit {}", self.limit);
         if self.latency > 0 {

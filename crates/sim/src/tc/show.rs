@@ -55,10 +55,7 @@ pub fn rate(rate: Rate) -> String {
 
 /// A 32-bit fraction as a percentage: `10%`, `0.1%`.
 pub fn percent(fraction: u32) -> String {
-    format!(
-        "{}%",
-        g(100.0 * f64::from(fraction) / f64::from(u32::MAX), 6)
-    )
+    format!("{}%", g(100.0 * f64::from(fraction) / f64::from(u32::MAX), 6))
 }
 
 /// C's `%.{digits}g`, for values from 1e-4 on; smaller ones as a plain number too.
@@ -68,17 +65,10 @@ fn g(value: f64, digits: usize) -> String {
     }
     // The exponent after rounding to the digits asked for, as C takes it.
     let scientific = format!("{value:.*e}", digits.saturating_sub(1));
-    let exponent: i32 = scientific
-        .split_once('e')
-        .and_then(|(_, e)| e.parse().ok())
-        .unwrap_or(0);
+    let exponent: i32 = scientific.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
     let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
     let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').into()
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
 #[cfg(test)]

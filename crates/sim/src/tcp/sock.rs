@@ -45,8 +45,8 @@ pub struct TcpSock {
     pub mss: u32,
     /// Congestion window.
     pub snd_cwnd: u32,
-    /// Fraction of the next packet of window; signed because Prague carries a deficit in it.
-    pub snd_cwnd_cnt: i64,
+    /// Packets acknowledged since the window last grew by one.
+    pub snd_cwnd_cnt: u32,
     /// Slow start threshold.
     pub snd_ssthresh: u32,
     /// Upper bound of the window.
@@ -164,16 +164,15 @@ impl TcpSock {
 
     /// `tcp_cong_avoid_ai`: one more packet per `w` acknowledged ones.
     pub fn cong_avoid_ai(&mut self, w: u32, acked: u32) {
-        let w = i64::from(w);
         if self.snd_cwnd_cnt >= w {
             self.snd_cwnd_cnt = 0;
             self.snd_cwnd += 1;
         }
-        self.snd_cwnd_cnt += i64::from(acked);
+        self.snd_cwnd_cnt += acked;
         if self.snd_cwnd_cnt >= w {
             let delta = self.snd_cwnd_cnt / w;
             self.snd_cwnd_cnt -= delta * w;
-            self.snd_cwnd += delta as u32;
+            self.snd_cwnd += delta;
         }
         self.snd_cwnd = self.snd_cwnd.min(self.snd_cwnd_clamp);
     }
@@ -186,17 +185,11 @@ impl TcpSock {
     /// `tcp_update_pacing_rate`: the default rate, for algorithms without their own.
     /// `ss_ratio` and `ca_ratio` are the sysctls in percent.
     pub fn update_pacing_rate(&mut self, ss_ratio: u64, ca_ratio: u64) {
-        let ratio = if self.snd_cwnd < self.snd_ssthresh / 2 {
-            ss_ratio
-        } else {
-            ca_ratio
-        };
+        let ratio = if self.snd_cwnd < self.snd_ssthresh / 2 { ss_ratio } else { ca_ratio };
         let window = u64::from(self.snd_cwnd.max(self.packets_out));
         // mss * 8 * 1e6 / (srtt << 3) bytes per second, times the ratio
-        let mut rate = u64::from(self.mss) * 8 * 10_000 * ratio * window;
-        if self.srtt_us > 0 {
-            rate /= self.srtt_us;
-        }
+        let rate = u64::from(self.mss) * 8 * 10_000 * ratio * window;
+        let rate = rate.checked_div(self.srtt_us).unwrap_or(rate);
         self.pacing_rate = rate.min(self.max_pacing_rate);
     }
 }

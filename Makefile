@@ -1,0 +1,51 @@
+# One command file for people and for CI. `make` alone prints this help.
+SHELL := bash
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+CARGO ?= cargo
+RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint test-rust test-python bench clean
+
+help: ## print this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(BIN)/.ready ## make .venv with bakeoff and everything it needs
+
+# The extension is rebuilt when Rust changes; Python is used from the tree.
+$(BIN)/.ready: pyproject.toml requirements.lock $(RUST)
+	@command -v $(CARGO) >/dev/null || { echo "bakeoff needs cargo (Rust 1.88 or newer): install it with rustup or your distribution"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "bakeoff needs Python's venv module: apt install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+run: setup ## a first bake-off: Prague against CUBIC in a shared queue
+	$(BIN)/bakeoff run 'l4s-tests/s6-rfc3168/*cubic*fq_codel(1q)*' 'l4s-tests/s6-rfc3168/*cubic*pie-*' --out results/first --resume
+	$(BIN)/bakeoff table results/first
+	$(BIN)/bakeoff plot results/first
+	@echo
+	@echo "Next: $(BIN)/bakeoff duel prague cubic --qdisc 'fq_codel flows 1' --rate 50mbit --rtt 20ms"
+
+test: setup lint test-rust test-python ## lint, then all tests
+
+lint: setup ## formatting, clippy, ruff, mypy; warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/ruff format --check --quiet python tests
+	$(BIN)/ruff check --quiet python tests
+	$(BIN)/mypy --no-error-summary
+
+test-rust: ## the simulator's tests
+	$(CARGO) test --workspace --locked --quiet
+
+test-python: setup ## the shell's tests
+	$(BIN)/python -m pytest -n auto
+
+bench: setup ## speed: data packets per CPU second on the workloads of docs/performance.md
+	$(BIN)/python bench/workloads.py
+
+clean: ## remove what make made
+	rm -rf $(VENV) target

@@ -1,0 +1,308 @@
+//! From a resolved run to a simulation, refusing by name what is not modelled.
+
+use std::sync::Arc;
+
+use crate::flow::{FlowState, Host};
+use crate::matching::{CompiledMatch, parse_ecn};
+use crate::net::{Graph, loss_threshold};
+use crate::probe::ProbeState;
+use crate::qdisc::{Env, Queue};
+use crate::rng::Stream;
+use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
+use crate::sim::{Interface, Rule, Sim};
+use crate::tcp::ecn::Policy;
+use crate::units::{Rate, Time};
+
+/// A document that this simulator does not run, with the place and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+impl From<String> for Refused {
+    fn from(message: String) -> Self {
+        Refused(message)
+    }
+}
+
+/// Reads a resolved run.
+///
+/// # Errors
+/// What the JSON lacks or has too much.
+pub fn parse(json: &str) -> Result<Run, Refused> {
+    let run: Run = serde_json::from_str(json).map_err(|e| Refused(format!("resolved run: {e}")))?;
+    if run.format != FORMAT {
+        return Err(Refused(format!("format: {} is not {FORMAT}, the one this version reads", run.format)));
+    }
+    Ok(run)
+}
+
+/// Builds the simulation of `run`.
+///
+/// # Errors
+/// The first thing that does not exist, is malformed or not modelled, with its place.
+pub fn build(run: Run) -> Result<Sim, Refused> {
+    check_times(&run)?;
+    let graph = Graph::build(&run)?;
+    let traffic: Arc<[String]> =
+        run.flows.iter().map(|f| f.name.clone()).chain(run.probes.iter().map(|p| p.name.clone())).collect();
+    for (i, name) in traffic.iter().enumerate() {
+        if traffic[..i].contains(name) {
+            return Err(Refused(format!("flows and probes: the name '{name}' stands twice")));
+        }
+    }
+    refuse_features(&run)?;
+    let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
+    let interfaces = interfaces(&run, &graph, &traffic)?;
+    let mut flows = Vec::new();
+    for (i, spec) in run.flows.iter().enumerate() {
+        let from = graph.node(&spec.from, &format!("flows[{i}].from"))?;
+        let to = graph.node(&spec.to, &format!("flows[{i}].to"))?;
+        let nodes = [from, to];
+        if graph.route(from, to).is_none() || graph.route(to, from).is_none() {
+            return Err(Refused(format!("flows[{i}]: no path between '{}' and '{}'", spec.from, spec.to)));
+        }
+        let ends = nodes.map(|n| hosts[usize::from(n)].clone());
+        let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
+        flows.push(FlowState::new(spec, i as u16, nodes, ends, mtu, run.seed)?);
+    }
+    let mut probes = Vec::new();
+    for (i, spec) in run.probes.iter().enumerate() {
+        let place = format!("probes[{i}]");
+        let from = graph.node(&spec.from, &format!("{place}.from"))?;
+        let to = graph.node(&spec.to, &format!("{place}.to"))?;
+        if graph.route(from, to).is_none() || graph.route(to, from).is_none() {
+            return Err(Refused(format!("{place}: no path between '{}' and '{}'", spec.from, spec.to)));
+        }
+        let hash = Stream::new(run.seed, &format!("probe/{}", spec.name)).u32();
+        probes.push(ProbeState::new(spec, (run.flows.len() + i) as u16, &place, [from, to], hash)?);
+    }
+    for (i, change) in run.changes.iter().enumerate() {
+        check_change(&graph, i, change)?;
+    }
+    Ok(Sim::new(run, graph, interfaces, flows, probes))
+}
+
+fn check_times(run: &Run) -> Result<(), Refused> {
+    if !(run.duration_s > 0.0 && run.duration_s.is_finite()) {
+        return Err(Refused(format!("duration_s: {} is not a time above 0", run.duration_s)));
+    }
+    if run.sample_interval_s < 0.0001 || run.sample_interval_s.is_nan() {
+        return Err(Refused(format!("sample_interval_s: {} is below 0.1 ms", run.sample_interval_s)));
+    }
+    let [from, to] = run.window_s;
+    if from >= to || from.is_nan() || to.is_nan() {
+        return Err(Refused(format!("window_s: [{from}, {to}] is empty")));
+    }
+    Ok(())
+}
+
+fn refuse_features(run: &Run) -> Result<(), Refused> {
+    let refused =
+        |place: String, what: &str| Err(Refused(format!("{place}: {what} not modelled by the simulator")));
+    for (i, node) in run.nodes.iter().enumerate() {
+        if node.offloads {
+            return refused(format!("nodes[{i}].offloads"), "segmentation and receive offloads are");
+        }
+    }
+    for (i, link) in run.links.iter().enumerate() {
+        if let Some(name) = link.features.keys().next() {
+            return refused(format!("links[{i}].features.{name}"), &format!("'{name}' is"));
+        }
+        if !(64..=65_535).contains(&link.mtu) {
+            return Err(Refused(format!("links[{i}].mtu: {} is not between 64 and 65535", link.mtu)));
+        }
+        if !(0.0..=1.0).contains(&link.loss) {
+            return Err(Refused(format!("links[{i}].loss: {} is not a probability", link.loss)));
+        }
+        if link.delay_s.is_nan() || link.delay_s < 0.0 {
+            return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
+        }
+    }
+    if let Some(tunnel) = run.tunnels.first() {
+        return refused("tunnels[0].kind".into(), &format!("'{}' is", tunnel.kind));
+    }
+    if !run.captures.is_empty() {
+        return refused("captures".into(), "captures are");
+    }
+    Ok(())
+}
+
+/// Reads the sysctls that are modelled.
+fn host(node: &Node, index: usize) -> Result<Host, Refused> {
+    let mut host =
+        Host { ecn: Policy(2), hz: node.hz, ss_ratio: 200, ca_ratio: 120, max_window: (6 << 20) / 2 };
+    if !(100..=1000).contains(&node.hz) {
+        return Err(Refused(format!("nodes[{index}].hz: {} is not between 100 and 1000", node.hz)));
+    }
+    for (name, value) in &node.sysctls {
+        let place = format!("nodes[{index}].sysctls.{name}");
+        let number = |text: &str| {
+            text.trim()
+                .parse::<u64>()
+                .map_err(|_| Refused(format!("{place}: '{value}' is not a whole number")))
+        };
+        match name.as_str() {
+            "net.ipv4.tcp_ecn" => match number(value)? {
+                n @ 0..=5 => host.ecn = Policy(n as u8),
+                n => return Err(Refused(format!("{place}: {n} is not between 0 and 5"))),
+            },
+            "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = number(value)?.max(1),
+            "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = number(value)?.max(1),
+            "net.ipv4.tcp_rmem" => {
+                let third = value.split_whitespace().nth(2);
+                let third =
+                    third.ok_or_else(|| Refused(format!("{place}: '{value}' is not three numbers")))?;
+                host.max_window = (number(third)? / 2).max(4096);
+            }
+            // The send buffer never limits here, metrics are never kept.
+            "net.ipv4.tcp_wmem" | "net.ipv4.tcp_no_metrics_save" | "net.ipv4.ip_forward" => {}
+            _ => return Err(Refused(format!("{place}: this sysctl is not modelled by the simulator"))),
+        }
+    }
+    Ok(host)
+}
+
+fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffic: &Arc<[String]>) -> Env {
+    Env {
+        seed: run.seed,
+        name,
+        mtu,
+        tx_queue_len,
+        hz: node.hz,
+        flows: traffic.len(),
+        flow_names: traffic.clone(),
+    }
+}
+
+fn queue(run: &Run, spec: &run::Qdisc, env: &Env, place: &str) -> Result<Queue, Refused> {
+    let mut queue = Queue::build(spec, env).map_err(|e| Refused(format!("{place}: {e}")))?;
+    let [from, to] = run.window_s.map(Time::from_secs_f64);
+    queue.record_window(from, to);
+    Ok(queue)
+}
+
+fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<Interface>, Refused> {
+    let mut built: Vec<Interface> = graph.wires(run).into_iter().map(Interface::new).collect();
+    let mut seen = vec![false; built.len()];
+    for (n, spec) in run.interfaces.iter().enumerate() {
+        let place = format!("interfaces[{n}]");
+        let i = graph.interface(&spec.node, &spec.peer, &place)?;
+        if std::mem::replace(&mut seen[i], true) {
+            return Err(Refused(format!("{place}: {} stands twice", graph.egress_name(i))));
+        }
+        let node = &run.nodes[usize::from(graph.node_of[i])];
+        let mtu = run.links[i / 2].mtu;
+        let interface = &mut built[i];
+        interface.tx_queue_len = spec.tx_queue_len;
+        if let Some(tree) = &spec.egress {
+            let env = env(run, graph.egress_name(i), node, spec.tx_queue_len, mtu, traffic);
+            interface.egress = Some(queue(run, tree, &env, &format!("{place}.egress"))?);
+        }
+        if let Some(tree) = &spec.ingress {
+            let env = env(run, graph.ingress_name(i), node, spec.tx_queue_len, mtu, traffic);
+            interface.ingress = Some(queue(run, tree, &env, &format!("{place}.ingress"))?);
+        }
+        for (r, rule) in spec.mangle.iter().enumerate() {
+            interface.rules.push(compile(rule, traffic, &format!("{place}.mangle[{r}]"))?);
+        }
+    }
+    // A device that takes time to send has a queue; Linux gives it txqueuelen packets.
+    for (i, interface) in built.iter_mut().enumerate() {
+        if interface.egress.is_none() && interface.wire.rate.is_some() {
+            let node = &run.nodes[usize::from(graph.node_of[i])];
+            let env =
+                env(run, graph.egress_name(i), node, interface.tx_queue_len, run.links[i / 2].mtu, traffic);
+            interface.egress = Some(queue(run, &run::Qdisc::leaf("pfifo"), &env, "links")?);
+        }
+    }
+    Ok(built)
+}
+
+fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, Refused> {
+    let index = |name: &str| traffic.iter().position(|n| n == name).map(|i| i as u16);
+    let matches = CompiledMatch::compile(&rule.matches, &index).map_err(|e| format!("{place}.match.{e}"))?;
+    if rule.set_dscp.is_some_and(|d| d > 63) {
+        return Err(Refused(format!("{place}.set_dscp: must be 0 to 63")));
+    }
+    let ecn = rule.set_ecn.as_deref().map(parse_ecn).transpose().map_err(|e| format!("{place}.set_{e}"))?;
+    Ok(Rule { matches, dscp: rule.set_dscp, ecn, clear_syn_ecn: rule.clear_syn_ecn })
+}
+
+fn check_change(graph: &Graph, index: usize, change: &run::Change) -> Result<(), Refused> {
+    let place = format!("changes[{index}]");
+    graph.interface(&change.node, &change.peer, &place)?;
+    let side = match &change.action {
+        Action::ClassChange { side, .. }
+        | Action::QdiscChange { side, .. }
+        | Action::QdiscReplace { side, .. } => side,
+        Action::Link { .. } => return Ok(()),
+    };
+    if side == "egress" || side == "ingress" {
+        return Ok(());
+    }
+    Err(Refused(format!("{place}.action.side: '{side}' is not egress or ingress")))
+}
+
+impl Sim {
+    /// Applies the change number `index` of the run.
+    ///
+    /// # Errors
+    /// What tc would refuse.
+    pub(crate) fn change(&mut self, index: usize) -> Result<(), Refused> {
+        let change = self.run.changes[index].clone();
+        let place = format!("changes[{index}]");
+        let i = self.graph.interface(&change.node, &change.peer, &place)?;
+        let now = self.now();
+        match &change.action {
+            Action::Link { rate_bps, delay_s, loss, up } => {
+                let wire = &mut self.interfaces[i].wire;
+                wire.rate = rate_bps.map(Rate).or(wire.rate);
+                wire.delay = delay_s.map_or(wire.delay, Time::from_secs_f64);
+                wire.loss = loss.map_or(wire.loss, loss_threshold);
+                wire.up = up.unwrap_or(wire.up);
+            }
+            Action::ClassChange { side, id, class } => {
+                let queue = self.side(i, side, &place)?;
+                queue.change_class(id, class).map_err(|e| Refused(format!("{place}: {e}")))?;
+            }
+            Action::QdiscChange { side, handle, qdisc } => {
+                let queue = self.side(i, side, &place)?;
+                let at =
+                    queue.at_mut(handle).ok_or_else(|| Refused(format!("{place}: no qdisc '{handle}'")))?;
+                at.change(qdisc, now).map_err(|e| Refused(format!("{place}: {e}")))?;
+            }
+            Action::QdiscReplace { side, handle, qdisc } => {
+                let traffic: Arc<[String]> = self
+                    .flows
+                    .iter()
+                    .map(|f| f.spec.name.clone())
+                    .chain(self.probes.iter().map(|p| p.spec.name.clone()))
+                    .collect();
+                let node = &self.run.nodes[usize::from(self.graph.node_of[i])];
+                let name = format!("{}/{handle}@{index}", self.graph.egress_name(i));
+                let env = env(
+                    &self.run,
+                    name,
+                    node,
+                    self.interfaces[i].tx_queue_len,
+                    self.run.links[i / 2].mtu,
+                    &traffic,
+                );
+                let new = queue(&self.run, qdisc, &env, &place)?;
+                let queue = self.side(i, side, &place)?;
+                let at =
+                    queue.at_mut(handle).ok_or_else(|| Refused(format!("{place}: no qdisc '{handle}'")))?;
+                let old = std::mem::replace(at, new);
+                self.count_replaced(&old);
+            }
+        }
+        self.serve(i as u16);
+        Ok(())
+    }
+
+    fn side(&mut self, i: usize, side: &str, place: &str) -> Result<&mut Queue, Refused> {
+        let interface = &mut self.interfaces[i];
+        let queue = if side == "egress" { &mut interface.egress } else { &mut interface.ingress };
+        queue.as_mut().ok_or_else(|| Refused(format!("{place}: there is no {side} qdisc to change")))
+    }
+}

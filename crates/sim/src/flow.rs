@@ -1,0 +1,350 @@
+//! A flow: an application, a TCP connection with its handshake, or a train of datagrams.
+
+use crate::cc::{Cc, CcEnv, CongestionControl};
+use crate::histogram::Times;
+use crate::packet::{Ecn, Flags, Packet, Proto};
+use crate::rng::Stream;
+use crate::run::{Flow, Source};
+use crate::tcp::ecn::{Mode, Policy, mode_of_syn, mode_of_synack, syn_bits, synack_bits};
+use crate::tcp::receiver::Receiver;
+use crate::tcp::sender::{Sender, SenderSetup};
+use crate::units::Time;
+
+/// Frame bytes of a SYN: Ethernet 14, IPv4 20, TCP 40.
+const SYN_LEN: u32 = 74;
+/// Bytes that a frame has around a UDP payload: Ethernet 14, IPv4 20, UDP 8.
+const UDP_HEADERS: u32 = 42;
+const SYN_TIMEOUT: Time = Time::from_ms(1000);
+/// A source without end.
+const ENDLESS: u64 = 1 << 60;
+
+/// A host as its flows see it.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// `net.ipv4.tcp_ecn`
+    pub ecn: Policy,
+    /// Timer frequency.
+    pub hz: u64,
+    /// `net.ipv4.tcp_pacing_ss_ratio` in percent.
+    pub ss_ratio: u64,
+    /// `net.ipv4.tcp_pacing_ca_ratio` in percent.
+    pub ca_ratio: u64,
+    /// Largest receive window in bytes: half of the third value of `net.ipv4.tcp_rmem`.
+    pub max_window: u64,
+}
+
+/// Where a connection stands.
+enum Phase {
+    Idle,
+    SynSent { at: Time, timeout: Time },
+    Established,
+}
+
+/// A flow in the simulation.
+pub struct FlowState {
+    /// As in the resolved run.
+    pub spec: Flow,
+    /// Index in the run's table of traffic.
+    pub id: u16,
+    /// Sending and receiving node.
+    pub nodes: [u16; 2],
+    hosts: [Host; 2],
+    mss: u32,
+    phase: Phase,
+    cc: Option<Cc>,
+    /// The connection's sender, once established.
+    pub sender: Option<Sender>,
+    /// The connection's receiver, once the SYN arrived.
+    pub receiver: Option<Receiver>,
+    /// Feedback in use, once known.
+    pub mode: Option<Mode>,
+    hashes: [u32; 2],
+    next_write: Time,
+    written: u64,
+    stopped: bool,
+    /// Datagrams: sent and received, in packets and payload bytes.
+    pub datagrams: [(u64, u64); 2],
+    /// RTT samples inside the window.
+    pub rtts: Times,
+    /// Received bytes when last sampled.
+    pub sampled_received: u64,
+}
+
+impl FlowState {
+    /// Prepares a flow.
+    ///
+    /// # Errors
+    /// What this simulator cannot do, by name.
+    pub fn new(
+        spec: &Flow,
+        id: u16,
+        nodes: [u16; 2],
+        hosts: [Host; 2],
+        mtu: u32,
+        seed: u64,
+    ) -> Result<Self, String> {
+        let place = format!("flows[{id}]");
+        if let Some(tunnel) = &spec.tunnel {
+            return Err(format!("{place}.tunnel: tunnels ('{tunnel}') are not modelled by the simulator"));
+        }
+        match &spec.source {
+            Source::Short { .. } => {
+                return Err(format!("{place}.source: 'short' is not modelled by the simulator"));
+            }
+            Source::Video { .. } => {
+                return Err(format!("{place}.source: 'video' is not modelled by the simulator"));
+            }
+            Source::Bulk | Source::Bytes { .. } if spec.transport == "udp" => {
+                return Err(format!("{place}.source: a udp flow needs 'rate' or 'periodic'"));
+            }
+            Source::Rate { rate_bps: 0, .. } => {
+                return Err(format!("{place}.source.rate_bps: must be above 0"));
+            }
+            Source::Rate { size: 0, .. } | Source::Periodic { size: 0, .. } => {
+                return Err(format!("{place}.source.size: must be above 0"));
+            }
+            Source::Periodic { every_s, .. } if *every_s <= 0.0 => {
+                return Err(format!("{place}.source.every_s: {every_s} is not a time above 0"));
+            }
+            _ => {}
+        }
+        let mut rng = Stream::new(seed, &format!("flow/{}", spec.name));
+        let hashes = [rng.u32(), rng.u32()];
+        let cc = match spec.transport.as_str() {
+            "tcp" => Some(build_cc(spec, seed).map_err(|e| format!("{place}.cc: {e}"))?),
+            "udp" => None,
+            other => return Err(format!("{place}.transport: unknown transport '{other}'; known: tcp, udp")),
+        };
+        Ok(FlowState {
+            spec: spec.clone(),
+            id,
+            nodes,
+            hosts,
+            // IPv4 20, TCP 20, timestamps 12
+            mss: mtu - 52,
+            phase: Phase::Idle,
+            cc,
+            sender: None,
+            receiver: None,
+            mode: None,
+            hashes,
+            next_write: Time::ZERO,
+            written: 0,
+            stopped: false,
+            datagrams: [(0, 0); 2],
+            rtts: Times::default(),
+            sampled_received: 0,
+        })
+    }
+
+    /// Payload bytes of a full segment.
+    pub fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    fn template(&self, side: usize) -> Packet {
+        Packet {
+            flow: self.id,
+            dst: self.nodes[1 - side],
+            dscp: self.spec.dscp,
+            hash: self.hashes[side],
+            flags: Flags::ACK,
+            proto: if self.spec.transport == "udp" { Proto::Udp } else { Proto::Tcp },
+            ..Packet::default()
+        }
+    }
+
+    /// Opens the connection, or starts the train of datagrams; returns when to call `on_source` next.
+    pub fn start(&mut self, now: Time, out: &mut Vec<Packet>) -> Option<Time> {
+        self.next_write = now;
+        if self.spec.transport == "udp" {
+            return self.on_source(now, out);
+        }
+        self.phase = Phase::SynSent { at: now, timeout: SYN_TIMEOUT };
+        self.send_syn(now, out);
+        None
+    }
+
+    fn send_syn(&mut self, now: Time, out: &mut Vec<Packet>) {
+        let needs_ecn = self.cc.as_ref().is_some_and(CongestionControl::needs_ecn);
+        let mut syn = self.template(0);
+        syn.flags = Flags::SYN;
+        syn.len = SYN_LEN;
+        syn.sent = now;
+        syn.ace = syn_bits(self.hosts[0].ecn.request(needs_ecn));
+        out.push(syn);
+    }
+
+    /// A packet of this flow reached its destination. Returns true if the application has to be
+    /// called (the connection is open now).
+    pub fn on_packet(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) -> bool {
+        if packet.proto == Proto::Udp {
+            self.datagrams[1].0 += 1;
+            self.datagrams[1].1 += u64::from(packet.payload);
+            return false;
+        }
+        let to_server = packet.dst == self.nodes[1];
+        match (to_server, packet.flags.has(Flags::SYN)) {
+            (true, true) => self.on_syn(packet, now, out),
+            (true, false) => {
+                if packet.payload > 0
+                    && let Some(receiver) = &mut self.receiver
+                {
+                    receiver.on_data(packet, now, out);
+                }
+            }
+            (false, true) => return self.on_synack(packet, now),
+            (false, false) => {
+                if let Some(sender) = &mut self.sender {
+                    sender.on_ack(packet, now, out);
+                }
+            }
+        }
+        false
+    }
+
+    fn on_syn(&mut self, syn: &Packet, now: Time, out: &mut Vec<Packet>) {
+        let mode = self.hosts[1].ecn.accept(mode_of_syn(syn.ace));
+        let mut template = self.template(1);
+        if mode == Mode::AccEcn {
+            template.ecn = self.ect();
+        }
+        let host = &self.hosts[1];
+        let receiver = Receiver::new(template, mode, self.mss, host.hz, host.max_window);
+        self.receiver.get_or_insert(receiver);
+        let mut reply = self.template(1);
+        reply.flags = Flags::SYN.with(Flags::ACK);
+        reply.len = SYN_LEN;
+        reply.sent = now;
+        reply.echo = syn.sent;
+        reply.ace = synack_bits(mode);
+        out.push(reply);
+    }
+
+    fn ect(&self) -> Ecn {
+        let ect1 = match (&self.cc, &self.sender) {
+            (Some(cc), _) => cc.ect1(),
+            (None, Some(sender)) => sender.cc().ect1(),
+            (None, None) => false,
+        };
+        if ect1 { Ecn::Ect1 } else { Ecn::Ect0 }
+    }
+
+    fn on_synack(&mut self, packet: &Packet, now: Time) -> bool {
+        let Phase::SynSent { .. } = self.phase else { return false };
+        let Some(cc) = self.cc.take() else { return false };
+        let mode = mode_of_synack(packet.ace);
+        self.mode = Some(mode);
+        self.phase = Phase::Established;
+        let host = &self.hosts[0];
+        let setup = SenderSetup {
+            template: self.template(0),
+            mode,
+            mss: self.mss,
+            hz: host.hz,
+            ss_ratio: host.ss_ratio,
+            ca_ratio: host.ca_ratio,
+            max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
+            handshake_rtt: now - packet.echo,
+        };
+        let mut sender = Sender::new(setup, cc, now);
+        sender.set_window(64 * 1024);
+        self.sender = Some(sender);
+        self.next_write = now;
+        true
+    }
+
+    /// The sender's timers, or the SYN's.
+    pub fn on_sender_timer(&mut self, now: Time, out: &mut Vec<Packet>) {
+        match &mut self.phase {
+            Phase::SynSent { at, timeout } if *at + *timeout <= now => {
+                *at = now;
+                *timeout = *timeout + *timeout;
+                self.send_syn(now, out);
+            }
+            Phase::Established => {
+                if let Some(sender) = &mut self.sender {
+                    sender.on_timer(now, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// When the sending side's earliest timer expires.
+    pub fn sender_deadline(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Idle => None,
+            Phase::SynSent { at, timeout } => Some(*at + *timeout),
+            Phase::Established => self.sender.as_ref().and_then(Sender::deadline),
+        }
+    }
+
+    /// The application writes what is due; returns when it wants to be called again.
+    pub fn on_source(&mut self, now: Time, out: &mut Vec<Packet>) -> Option<Time> {
+        let stop = Time::from_secs_f64(self.spec.stop_s);
+        if now >= stop {
+            if let Some(sender) = &mut self.sender
+                && !self.stopped
+                && !matches!(self.spec.source, Source::Bytes { .. })
+            {
+                sender.close();
+            }
+            self.stopped = true;
+            return None;
+        }
+        let (bytes, next) = match &self.spec.source {
+            Source::Bulk => (ENDLESS, stop),
+            Source::Bytes { bytes } => (*bytes, stop),
+            Source::Rate { rate_bps, size } => {
+                let gap = Time((u64::from(*size) * 8_000_000_000 / rate_bps).max(1));
+                (u64::from(*size), self.next_write + gap)
+            }
+            Source::Periodic { size, count, every_s } => {
+                (u64::from(*size) * u64::from(*count), self.next_write + Time::from_secs_f64(*every_s))
+            }
+            Source::Short { .. } | Source::Video { .. } => return None,
+        };
+        self.next_write = next;
+        if self.spec.transport == "udp" {
+            self.send_datagrams(bytes, now, out);
+        } else if let Some(sender) = &mut self.sender {
+            self.written = (self.written + bytes).min(ENDLESS);
+            sender.write(self.written, now, out);
+        }
+        Some(next.min(stop))
+    }
+
+    fn send_datagrams(&mut self, bytes: u64, now: Time, out: &mut Vec<Packet>) {
+        let (Source::Rate { size, .. } | Source::Periodic { size, .. }) = self.spec.source else { return };
+        for _ in 0..bytes / u64::from(size) {
+            let mut packet = self.template(0);
+            packet.seq = self.datagrams[0].0;
+            packet.payload = size;
+            packet.len = size + UDP_HEADERS;
+            packet.sent = now;
+            self.datagrams[0].0 += 1;
+            self.datagrams[0].1 += u64::from(size);
+            out.push(packet);
+        }
+    }
+
+    /// In-order payload bytes that reached the receiving application.
+    pub fn received(&self) -> u64 {
+        self.receiver.as_ref().map_or(self.datagrams[1].1, |r| r.counters.received)
+    }
+
+    /// The name of the feedback in use.
+    pub fn ecn_name(&self) -> &'static str {
+        match self.mode {
+            Some(Mode::AccEcn) => "accecn",
+            Some(Mode::Rfc3168) => "rfc3168",
+            _ => "off",
+        }
+    }
+}
+
+fn build_cc(spec: &Flow, seed: u64) -> Result<Cc, String> {
+    let env = CcEnv { rng: Stream::new(seed, &format!("cc/{}", spec.name)), now: Time::ZERO };
+    Cc::build(&spec.cc, env).map_err(|e| e.to_string())
+}

@@ -1,0 +1,208 @@
+//! What a run leaves behind: series, counters, and qdisc statistics in tc's words.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use crate::build::{Refused, build, parse};
+use crate::flow::FlowState;
+use crate::histogram::summary;
+use crate::qdisc::{Cause, Queue};
+use crate::record::Series;
+use crate::sim::Sim;
+
+/// The results of one run; docs/results-folder.md says what each holds.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Tidy samples.
+    pub series: Series,
+    /// counters.json
+    pub counters: Value,
+    /// setup.log: the configuration in effect.
+    pub setup: String,
+    /// teardown.log: statistics as `tc -s -d` words them.
+    pub teardown: String,
+}
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The document is refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// An invariant broke: the result cannot be trusted.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// Runs a resolved run given as JSON.
+///
+/// # Errors
+/// [`SimError`]
+pub fn simulate(json: &str) -> Result<Outcome, SimError> {
+    let mut sim = build(parse(json)?)?;
+    let setup = setup(&sim);
+    sim.execute()?;
+    let c = sim.conservation();
+    let out = [c.delivered, c.dropped, c.queued];
+    let packets: u64 = out.iter().map(|c| c.packets).sum();
+    let bytes: u64 = out.iter().map(|c| c.bytes).sum();
+    if c.sent.packets != packets || c.sent.bytes != bytes {
+        return Err(SimError::Broken(format!("packets are not conserved: {c:?}")));
+    }
+    let counters = counters(&sim);
+    let teardown = teardown(&sim);
+    Ok(Outcome { series: sim.take_series(), counters, setup, teardown })
+}
+
+/// Builds everything that a resolved run names, without running; the configuration in effect.
+///
+/// # Errors
+/// What is refused.
+pub fn check(json: &str) -> Result<String, Refused> {
+    Ok(setup(&build(parse(json)?)?))
+}
+
+/// Every queue of the network with its name.
+fn queues(sim: &Sim) -> Vec<(String, &Queue)> {
+    let mut all = Vec::new();
+    for (i, interface) in sim.interfaces.iter().enumerate() {
+        let trees =
+            [(&interface.egress, sim.graph.egress_name(i)), (&interface.ingress, sim.graph.ingress_name(i))];
+        for (tree, name) in trees {
+            let Some(tree) = tree else { continue };
+            let mut measured = 0;
+            tree.for_each(&mut |_, q| measured += usize::from(q.sojourn.is_some()));
+            tree.for_each(&mut |handle, q| {
+                let own = q.sojourn.is_some() && measured == 1;
+                let name = match handle {
+                    _ if own => name.clone(),
+                    "" => format!("{name}/root"),
+                    _ => format!("{name}/{handle}"),
+                };
+                all.push((name, q));
+            });
+        }
+    }
+    all
+}
+
+fn counters(sim: &Sim) -> Value {
+    let names: Vec<&str> = sim
+        .flows
+        .iter()
+        .map(|f| f.spec.name.as_str())
+        .chain(sim.probes.iter().map(|p| p.spec.name.as_str()))
+        .collect();
+    let flows: Map<String, Value> =
+        sim.flows.iter().map(|f| (f.spec.name.clone(), flow_counters(f))).collect();
+    let queues: Map<String, Value> =
+        queues(sim).into_iter().map(|(n, q)| (n, queue_counters(q, &names))).collect();
+    let probes: Map<String, Value> = sim
+        .probes
+        .iter()
+        .map(|p| {
+            (p.spec.name.clone(), json!({"sent": p.sent(), "received": p.received, "rtt": p.rtts.to_json()}))
+        })
+        .collect();
+    let c = sim.conservation();
+    json!({
+        "flows": flows,
+        "queues": queues,
+        "probes": probes,
+        "conservation": {
+            "sent": c.sent.packets, "delivered": c.delivered.packets,
+            "dropped": c.dropped.packets, "queued": c.queued.packets,
+            "sent_bytes": c.sent.bytes, "delivered_bytes": c.delivered.bytes,
+            "dropped_bytes": c.dropped.bytes, "queued_bytes": c.queued.bytes,
+        },
+        "events": sim.handled(),
+    })
+}
+
+fn flow_counters(flow: &FlowState) -> Value {
+    let mut v = json!({
+        "cc": if flow.spec.transport == "udp" { "none" } else { flow.spec.cc.as_str() },
+        "ecn": flow.ecn_name(),
+        "mss": flow.mss(),
+        "received_bytes": flow.received(),
+        "rtt": flow.rtts.to_json(),
+    });
+    if let Some(sender) = &flow.sender {
+        let (c, sock) = (sender.counters, sender.sock());
+        v["sent_packets"] = json!(c.sent_packets);
+        v["sent_bytes"] = json!(c.sent_bytes);
+        v["retransmits"] = json!(c.retransmits);
+        v["rtos"] = json!(c.rtos);
+        v["tlps"] = json!(c.tlps);
+        v["undos"] = json!(c.undos);
+        v["delivered"] = json!(sock.delivered);
+        v["delivered_ce"] = json!(sock.delivered_ce);
+        v["lost"] = json!(sock.lost);
+    } else {
+        v["sent_packets"] = json!(flow.datagrams[0].0);
+        v["sent_bytes"] = json!(flow.datagrams[0].1);
+    }
+    if let Some(receiver) = &flow.receiver {
+        v["acks"] = json!(receiver.counters.acks);
+        v["duplicates"] = json!(receiver.counters.duplicates);
+    }
+    v
+}
+
+fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
+    let t = &queue.tally;
+    let flows: Map<String, Value> = names
+        .iter()
+        .zip(&t.flows)
+        .map(|(n, f)| ((*n).to_owned(), json!({"packets": f.packets, "marks": f.marks, "drops": f.drops})))
+        .collect();
+    json!({
+        "qdisc": queue.show(),
+        "enqueued": t.enqueued,
+        "sent": t.sent,
+        "sent_bytes": t.sent_bytes,
+        "queued": queue.qlen(),
+        "marks": t.marks,
+        "drops": {
+            "overlimit": t.drops[Cause::Overlimit as usize],
+            "aqm": t.drops[Cause::Aqm as usize],
+            "overload": t.drops[Cause::Overload as usize],
+            "loss": t.drops[Cause::Loss as usize],
+        },
+        "flows": flows,
+        "sojourn": summary(queue.sojourn.as_ref().and_then(|s| s.histogram())),
+    })
+}
+
+fn setup(sim: &Sim) -> String {
+    let mut text = String::new();
+    for (name, queue) in queues(sim) {
+        let _ = writeln!(text, "{name}: qdisc {}", queue.show());
+        for class in queue.show_classes() {
+            let _ = writeln!(text, "{name}: class {class}");
+        }
+    }
+    text
+}
+
+fn teardown(sim: &Sim) -> String {
+    let mut text = String::new();
+    for (name, queue) in queues(sim) {
+        let t = &queue.tally;
+        let _ = writeln!(text, "{name}: qdisc {}", queue.show());
+        let _ = writeln!(
+            text,
+            " Sent {} bytes {} pkt (dropped {}, overlimits {} requeues 0)",
+            t.sent_bytes,
+            t.sent,
+            t.dropped(),
+            t.drops[Cause::Overlimit as usize]
+        );
+        let _ = writeln!(text, " backlog {}b {}p requeues 0", queue.backlog(), queue.qlen());
+        for line in queue.show_stats().lines() {
+            let _ = writeln!(text, "  {}", line.trim());
+        }
+    }
+    text
+}

@@ -1,0 +1,623 @@
+//! The event loop: packets between hosts, queues and wires.
+
+use std::collections::VecDeque;
+
+use crate::build::Refused;
+use crate::event::{Event, EventQueue};
+use crate::flow::FlowState;
+use crate::matching::CompiledMatch;
+use crate::net::{Graph, Wire};
+use crate::packet::{Ecn, Packet, Proto};
+use crate::probe::ProbeState;
+use crate::qdisc::Queue;
+use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
+use crate::run::{NodeKind, Run};
+use crate::units::Time;
+
+/// A rewriting rule, ready for use.
+pub struct Rule {
+    /// Which packets.
+    pub matches: CompiledMatch,
+    /// New codepoint.
+    pub dscp: Option<u8>,
+    /// New ECN field.
+    pub ecn: Option<Ecn>,
+    /// Clear the ECN bits of a SYN.
+    pub clear_syn_ecn: bool,
+}
+
+/// One end of a cable.
+pub struct Interface {
+    /// What leaves.
+    pub egress: Option<Queue>,
+    /// What arrives.
+    pub ingress: Option<Queue>,
+    /// Rewriting of what arrives.
+    pub rules: Vec<Rule>,
+    /// `txqueuelen`
+    pub tx_queue_len: u32,
+    /// The cable from here to the peer.
+    pub wire: Wire,
+    egress_armed: Time,
+    ingress_armed: Time,
+    /// First series of each egress leaf.
+    leaves: Vec<u32>,
+}
+
+impl Interface {
+    /// An interface without queues.
+    pub fn new(wire: Wire) -> Interface {
+        Interface {
+            egress: None,
+            ingress: None,
+            rules: Vec::new(),
+            tx_queue_len: 1000,
+            wire,
+            egress_armed: Time::NEVER,
+            ingress_armed: Time::NEVER,
+            leaves: Vec::new(),
+        }
+    }
+}
+
+/// Packets and frame bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes, Ethernet header included.
+    pub bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.len);
+    }
+}
+
+/// What became of every packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conservation {
+    /// Emitted by hosts, or duplicated by netem.
+    pub sent: Count,
+    /// Reached their destination.
+    pub delivered: Count,
+    /// Dropped by queues, wires, or for want of a route.
+    pub dropped: Count,
+    /// In queues and on wires at the end.
+    pub queued: Count,
+}
+
+/// A simulation.
+pub struct Sim {
+    /// The document.
+    pub run: Run,
+    /// The graph.
+    pub graph: Graph,
+    /// Interfaces, two per link.
+    pub interfaces: Vec<Interface>,
+    /// Flows.
+    pub flows: Vec<FlowState>,
+    /// Probes; their traffic index follows the flows'.
+    pub probes: Vec<ProbeState>,
+    now: Time,
+    window: [Time; 2],
+    events: EventQueue,
+    sender_armed: Vec<Time>,
+    receiver_armed: Vec<Time>,
+    /// Arrivals without delay, to be handled at the same instant: (interface, packet).
+    arrivals: VecDeque<(u16, Packet)>,
+    out: Vec<Packet>,
+    recorder: Recorder,
+    flow_series: u32,
+    probe_series: u32,
+    handled: u64,
+    sent: Count,
+    delivered: Count,
+    lost: Count,
+}
+
+impl Sim {
+    /// Puts the parts together; see [`crate::build`].
+    pub fn new(
+        run: Run,
+        graph: Graph,
+        interfaces: Vec<Interface>,
+        flows: Vec<FlowState>,
+        probes: Vec<ProbeState>,
+    ) -> Sim {
+        let window = run.window_s.map(Time::from_secs_f64);
+        let n = flows.len();
+        Sim {
+            run,
+            graph,
+            interfaces,
+            flows,
+            probes,
+            now: Time::ZERO,
+            window,
+            events: EventQueue::default(),
+            sender_armed: vec![Time::NEVER; n],
+            receiver_armed: vec![Time::NEVER; n],
+            arrivals: VecDeque::new(),
+            out: Vec::new(),
+            recorder: Recorder::default(),
+            flow_series: 0,
+            probe_series: 0,
+            handled: 0,
+            sent: Count::default(),
+            delivered: Count::default(),
+            lost: Count::default(),
+        }
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// A change that turns out impossible.
+    pub fn execute(&mut self) -> Result<(), Refused> {
+        self.schedule();
+        let end = Time::from_secs_f64(self.run.duration_s);
+        while let Some((time, event)) = self.events.pop() {
+            if time > end {
+                break;
+            }
+            self.now = time;
+            self.handled += 1;
+            self.handle(event)?;
+            while let Some((interface, packet)) = self.arrivals.pop_front() {
+                self.arrive(interface, packet);
+            }
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn schedule(&mut self) {
+        let names = self.flows.iter().map(|f| f.spec.name.clone()).collect::<Vec<_>>();
+        for name in names {
+            let first = self.recorder.register("flow", &name, &FLOW_METRICS);
+            self.flow_series = self.flow_series.max(first + FLOW_METRICS.len() as u32);
+        }
+        self.probe_series = self.flow_series;
+        for i in 0..self.probes.len() {
+            let name = self.probes[i].spec.name.clone();
+            self.recorder.register("probe", &name, &PROBE_METRICS);
+        }
+        for i in 0..self.interfaces.len() {
+            let name = self.graph.egress_name(i);
+            let Some(queue) = &self.interfaces[i].egress else { continue };
+            let names = measured_queues(queue, &name);
+            let leaves = names.iter().map(|n| self.recorder.register("queue", n, &QUEUE_METRICS)).collect();
+            self.interfaces[i].leaves = leaves;
+        }
+        self.events.push(Time::from_secs_f64(self.run.sample_interval_s), Event::Sample);
+        for (i, change) in self.run.changes.iter().enumerate() {
+            self.events.push(Time::from_secs_f64(change.at_s), Event::Change(i as u16));
+        }
+        for (i, flow) in self.flows.iter().enumerate() {
+            self.events.push(Time::from_secs_f64(flow.spec.start_s), Event::Source(i as u16));
+        }
+        for (i, probe) in self.probes.iter().enumerate() {
+            self.events.push(Time::from_secs_f64(probe.spec.start_s), Event::Probe(i as u16));
+        }
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), Refused> {
+        match event {
+            Event::Ingress(i) => {
+                let interface = &mut self.interfaces[usize::from(i)];
+                if interface.ingress_armed == self.now {
+                    interface.ingress_armed = Time::NEVER;
+                    self.serve_ingress(i);
+                }
+            }
+            Event::Egress(i) => {
+                let interface = &mut self.interfaces[usize::from(i)];
+                if interface.egress_armed == self.now {
+                    interface.egress_armed = Time::NEVER;
+                    self.serve_egress(i);
+                }
+            }
+            Event::Arrival(i) => self.serve_wire(i),
+            Event::Sender(f) => self.on_sender_event(f),
+            Event::Receiver(f) => self.on_receiver_event(f),
+            Event::Source(f) => self.on_source_event(f),
+            Event::Probe(p) => {
+                let probe = &mut self.probes[usize::from(p)];
+                let next = probe.ask(self.now, &mut self.out);
+                let node = probe.source();
+                if let Some(next) = next {
+                    self.events.push(next, Event::Probe(p));
+                }
+                self.emit_all(node);
+            }
+            Event::Sample => {
+                self.sample();
+                self.events.push(self.now + Time::from_secs_f64(self.run.sample_interval_s), Event::Sample);
+            }
+            Event::Change(i) => self.change(usize::from(i))?,
+        }
+        Ok(())
+    }
+
+    // ---- endpoints ------------------------------------------------------------------------------
+
+    fn on_source_event(&mut self, f: u16) {
+        let flow = &mut self.flows[usize::from(f)];
+        let opens = flow.mode.is_none() && flow.sender_deadline().is_none() && flow.datagrams[0].0 == 0;
+        let next =
+            if opens { flow.start(self.now, &mut self.out) } else { flow.on_source(self.now, &mut self.out) };
+        let node = flow.nodes[0];
+        if let Some(next) = next {
+            self.events.push(next, Event::Source(f));
+        }
+        self.emit_all(node);
+        self.arm_flow(f);
+    }
+
+    fn on_sender_event(&mut self, f: u16) {
+        let i = usize::from(f);
+        if self.sender_armed[i] != self.now {
+            return;
+        }
+        self.sender_armed[i] = Time::NEVER;
+        let flow = &mut self.flows[i];
+        // Armed for an earlier deadline that has moved since: the pending event only checks.
+        if flow.sender_deadline().is_some_and(|d| d <= self.now) {
+            flow.on_sender_timer(self.now, &mut self.out);
+            let node = flow.nodes[0];
+            self.emit_all(node);
+        }
+        self.arm_flow(f);
+    }
+
+    fn on_receiver_event(&mut self, f: u16) {
+        let i = usize::from(f);
+        if self.receiver_armed[i] != self.now {
+            return;
+        }
+        self.receiver_armed[i] = Time::NEVER;
+        let flow = &mut self.flows[i];
+        let node = flow.nodes[1];
+        if let Some(receiver) = &mut flow.receiver
+            && receiver.deadline().is_some_and(|d| d <= self.now)
+        {
+            receiver.on_timer(self.now, &mut self.out);
+            self.emit_all(node);
+        }
+        self.arm_flow(f);
+    }
+
+    fn arm_flow(&mut self, f: u16) {
+        let i = usize::from(f);
+        let flow = &self.flows[i];
+        if let Some(at) = flow.sender_deadline()
+            && at < self.sender_armed[i]
+        {
+            let at = at.max(self.now);
+            self.sender_armed[i] = at;
+            self.events.push(at, Event::Sender(f));
+        }
+        if let Some(at) = flow.receiver.as_ref().and_then(crate::tcp::receiver::Receiver::deadline)
+            && at < self.receiver_armed[i]
+        {
+            let at = at.max(self.now);
+            self.receiver_armed[i] = at;
+            self.events.push(at, Event::Receiver(f));
+        }
+    }
+
+    fn deliver(&mut self, node: u16, packet: &Packet) {
+        self.delivered.add(packet);
+        let f = usize::from(packet.flow);
+        if f >= self.flows.len() {
+            let p = f - self.flows.len();
+            if let Some((asked, rtt)) = self.probes[p].on_packet(packet, self.now, &mut self.out) {
+                self.recorder.push(
+                    asked,
+                    self.probe_series + (p * PROBE_METRICS.len()) as u32,
+                    rtt.as_secs_f64(),
+                );
+                if self.in_window() {
+                    self.probes[p].rtts.record(rtt);
+                }
+            }
+            self.emit_all(node);
+            return;
+        }
+        let flow = &mut self.flows[f];
+        let opened = flow.on_packet(packet, self.now, &mut self.out);
+        if node == flow.nodes[0]
+            && packet.proto == Proto::Tcp
+            && let Some(rtt_us) = flow.sender.as_ref().and_then(|s| s.last_rtt_us)
+            && self.now >= self.window[0]
+            && self.now <= self.window[1]
+        {
+            flow.rtts.record(Time::from_us(rtt_us));
+        }
+        self.emit_all(node);
+        if opened {
+            self.on_source_event(packet.flow);
+        } else {
+            self.arm_flow(packet.flow);
+        }
+    }
+
+    fn in_window(&self) -> bool {
+        self.now >= self.window[0] && self.now <= self.window[1]
+    }
+
+    /// Sends what an endpoint on `node` put into `out`.
+    fn emit_all(&mut self, node: u16) {
+        if self.out.is_empty() {
+            return;
+        }
+        let mut out = std::mem::take(&mut self.out);
+        for packet in &out {
+            self.sent.add(packet);
+            self.forward(node, *packet);
+        }
+        out.clear();
+        self.out = out;
+    }
+
+    // ---- the network ----------------------------------------------------------------------------
+
+    fn arrive(&mut self, i: u16, packet: Packet) {
+        match &mut self.interfaces[usize::from(i)].ingress {
+            Some(queue) => {
+                queue.enqueue(packet, self.now);
+                self.serve_ingress(i);
+            }
+            None => self.accept(i, packet),
+        }
+    }
+
+    fn serve_ingress(&mut self, i: u16) {
+        loop {
+            let interface = &mut self.interfaces[usize::from(i)];
+            let Some(queue) = &mut interface.ingress else { return };
+            let Some(packet) = queue.dequeue(self.now) else { break };
+            self.accept(i, packet);
+        }
+        let interface = &mut self.interfaces[usize::from(i)];
+        if let Some(at) = interface.ingress.as_ref().and_then(Queue::next_event)
+            && at < interface.ingress_armed
+        {
+            let at = at.max(self.now);
+            interface.ingress_armed = at;
+            self.events.push(at, Event::Ingress(i));
+        }
+    }
+
+    /// Past the ingress queue: rewriting, then this node or onward.
+    fn accept(&mut self, i: u16, mut packet: Packet) {
+        for rule in &self.interfaces[usize::from(i)].rules {
+            if rule.matches.matches(&packet) {
+                packet.dscp = rule.dscp.unwrap_or(packet.dscp);
+                packet.ecn = rule.ecn.unwrap_or(packet.ecn);
+                if rule.clear_syn_ecn && packet.flags.has(crate::packet::Flags::SYN) {
+                    packet.ace = 0;
+                }
+            }
+        }
+        let node = self.graph.node_of[usize::from(i)];
+        if packet.dst == node {
+            self.deliver(node, &packet);
+        } else if self.graph.kinds[usize::from(node)] == NodeKind::Host {
+            self.lost.add(&packet);
+        } else {
+            self.forward(node, packet);
+        }
+    }
+
+    fn forward(&mut self, node: u16, packet: Packet) {
+        let Some(i) = self.graph.route(node, packet.dst) else {
+            self.lost.add(&packet);
+            return;
+        };
+        match &mut self.interfaces[usize::from(i)].egress {
+            Some(queue) => {
+                queue.enqueue(packet, self.now);
+                self.serve_egress(i);
+            }
+            None => self.transmit(i, packet),
+        }
+    }
+
+    fn serve_egress(&mut self, i: u16) {
+        loop {
+            let interface = &mut self.interfaces[usize::from(i)];
+            if interface.wire.busy_until > self.now {
+                let at = interface.wire.busy_until;
+                if at < interface.egress_armed {
+                    interface.egress_armed = at;
+                    self.events.push(at, Event::Egress(i));
+                }
+                return;
+            }
+            let Some(queue) = &mut interface.egress else { return };
+            let Some(packet) = queue.dequeue(self.now) else { break };
+            self.transmit(i, packet);
+        }
+        let interface = &mut self.interfaces[usize::from(i)];
+        if let Some(at) = interface.egress.as_ref().and_then(Queue::next_event)
+            && at < interface.egress_armed
+        {
+            let at = at.max(self.now);
+            interface.egress_armed = at;
+            self.events.push(at, Event::Egress(i));
+        }
+    }
+
+    fn transmit(&mut self, i: u16, packet: Packet) {
+        let wire = &mut self.interfaces[usize::from(i)].wire;
+        let mut at = self.now;
+        if let Some(rate) = wire.rate {
+            at += rate.time_for(packet.len);
+            wire.busy_until = at;
+        }
+        if wire.loses() {
+            self.lost.add(&packet);
+            return;
+        }
+        at += wire.delay;
+        if at == self.now && wire.in_flight.is_empty() {
+            self.arrivals.push_back((i ^ 1, packet));
+            return;
+        }
+        if wire.in_flight.is_empty() {
+            self.events.push(at, Event::Arrival(i));
+        }
+        wire.in_flight.push_back((at, packet));
+    }
+
+    fn serve_wire(&mut self, i: u16) {
+        let wire = &mut self.interfaces[usize::from(i)].wire;
+        while let Some(&(at, packet)) = wire.in_flight.front() {
+            if at > self.now {
+                self.events.push(at, Event::Arrival(i));
+                break;
+            }
+            wire.in_flight.pop_front();
+            self.arrivals.push_back((i ^ 1, packet));
+        }
+    }
+
+    // ---- recording ------------------------------------------------------------------------------
+
+    fn sample(&mut self) {
+        let interval = self.run.sample_interval_s;
+        for (f, flow) in self.flows.iter_mut().enumerate() {
+            let first = (f * FLOW_METRICS.len()) as u32;
+            let received = flow.received();
+            let mut push = |metric: u32, value: f64| self.recorder.push(self.now, first + metric, value);
+            if flow.receiver.is_some() || flow.datagrams[0].0 > 0 {
+                push(0, (received - flow.sampled_received) as f64 * 8.0 / interval);
+                push(1, received as f64);
+                flow.sampled_received = received;
+            }
+            let Some(sender) = &flow.sender else { continue };
+            let info = sender.info();
+            let sock = sender.sock();
+            if let Some(rate) = info.delivery_rate_bps {
+                push(2, rate);
+            }
+            push(3, info.srtt_s);
+            push(4, f64::from(info.cwnd));
+            if let Some(ssthresh) = info.ssthresh {
+                push(5, f64::from(ssthresh));
+            }
+            if let Some(rate) = info.pacing_rate_bps {
+                push(6, rate);
+            }
+            push(7, f64::from(info.in_flight));
+            push(8, sock.delivered as f64);
+            push(9, sock.delivered_ce as f64);
+            push(10, sender.counters.retransmits as f64);
+            push(11, sock.lost as f64);
+        }
+        for interface in &mut self.interfaces {
+            let Some(queue) = &mut interface.egress else { continue };
+            let mut series = interface.leaves.iter();
+            let (recorder, now) = (&mut self.recorder, self.now);
+            queue.for_each_mut(&mut |_, leaf| {
+                let Some(sojourn) = &mut leaf.sojourn else { return };
+                let interval = sojourn.take_interval();
+                let Some(&first) = series.next() else { return };
+                let mut push = |metric: u32, value: f64| recorder.push(now, first + metric, value);
+                push(0, leaf.qlen() as f64);
+                push(1, leaf.backlog() as f64);
+                if let Some(mean) = interval.mean_s() {
+                    push(2, mean);
+                    push(3, interval.max_ns as f64 / 1e9);
+                }
+                push(4, leaf.tally.marks as f64);
+                push(5, leaf.tally.dropped() as f64);
+                push(6, leaf.tally.sent_bytes as f64);
+            });
+        }
+    }
+
+    /// What became of every packet so far.
+    pub fn conservation(&self) -> Conservation {
+        let mut c = Conservation {
+            sent: self.sent,
+            delivered: self.delivered,
+            dropped: self.lost,
+            queued: Count::default(),
+        };
+        for interface in &self.interfaces {
+            for queue in [&interface.egress, &interface.ingress].into_iter().flatten() {
+                c.queued.packets += queue.qlen() as u64;
+                c.queued.bytes += queue.backlog();
+                queue.for_each(&mut |_, q| {
+                    c.dropped.packets += q.tally.dropped();
+                    c.dropped.bytes += q.tally.dropped_bytes;
+                    c.sent.packets += q.tally.duplicated;
+                    c.sent.bytes += q.tally.duplicated_bytes;
+                });
+            }
+            for (_, packet) in &interface.wire.in_flight {
+                c.queued.add(packet);
+            }
+        }
+        c
+    }
+
+    /// Ends recording and gives the series.
+    pub fn take_series(&mut self) -> Series {
+        for (p, probe) in self.probes.iter().enumerate() {
+            let series = self.probe_series + (p * PROBE_METRICS.len()) as u32 + 1;
+            for at in probe.lost(self.now) {
+                self.recorder.push(at, series, 1.0);
+            }
+        }
+        std::mem::take(&mut self.recorder).finish()
+    }
+
+    /// The time reached.
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Events handled.
+    pub fn handled(&self) -> u64 {
+        self.handled
+    }
+
+    /// A replaced queue takes its packets and its counts with it.
+    pub(crate) fn count_replaced(&mut self, old: &Queue) {
+        self.lost.packets += old.qlen() as u64;
+        self.lost.bytes += old.backlog();
+        old.for_each(&mut |_, q| {
+            self.lost.packets += q.tally.dropped();
+            self.lost.bytes += q.tally.dropped_bytes;
+            self.sent.packets += q.tally.duplicated;
+            self.sent.bytes += q.tally.duplicated_bytes;
+        });
+    }
+
+    /// Serves an interface after its queues changed.
+    pub(crate) fn serve(&mut self, i: u16) {
+        self.serve_egress(i);
+        self.serve_ingress(i);
+    }
+}
+
+/// The queues of a tree in which packets wait, by name: the interface's own if there is one, else
+/// with the handle behind it.
+pub fn measured_queues(queue: &Queue, interface: &str) -> Vec<String> {
+    let mut handles = Vec::new();
+    queue.for_each(&mut |handle, q| {
+        if q.sojourn.is_some() {
+            handles.push(handle.to_owned());
+        }
+    });
+    if handles.len() == 1 {
+        return vec![interface.to_owned()];
+    }
+    handles.into_iter().map(|h| format!("{interface}/{h}")).collect()
+}

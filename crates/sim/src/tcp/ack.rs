@@ -1,0 +1,425 @@
+//! What a sender does with an ACK, in the kernel's order (models.md 1.3): SACK tagging, cleaning the
+//! retransmit queue, RTT, RACK, AccECN, the state machine, the rate sample, congestion control, sending.
+//!
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_ack`, `tcp_sacktag_write_queue`,
+//! `tcp_clean_rtx_queue`), `tcp_rate.c`.
+
+use super::ecn::Mode;
+use super::recovery::Rexmit;
+use super::scoreboard::{Seg, SegFlags};
+use super::sender::Sender;
+use super::sock::CaState;
+use crate::cc::{CongestionControl, RateSample};
+use crate::packet::{Flags, Packet};
+use crate::units::Time;
+
+/// Reordering degrees beyond this are not believed (`tcp_max_reordering`).
+const MAX_REORDERING: u32 = 300;
+/// `tcp_min_rtt_wlen`
+const MIN_RTT_WINDOW: Time = Time::from_ms(300_000);
+
+/// What this ACK told so far (the kernel's FLAG_ bits and `tcp_sacktag_state`).
+#[derive(Default)]
+pub(super) struct AckState {
+    pub una_advanced: bool,
+    pub win_update: bool,
+    pub data_acked: bool,
+    pub retrans_data_acked: bool,
+    pub data_sacked: bool,
+    pub orig_sack_acked: bool,
+    pub dsacking: bool,
+    pub ece: bool,
+    pub lost_retrans: bool,
+    pub set_xmit_timer: bool,
+    /// Echoed timestamp: when the segment that this ACK answers was sent.
+    pub echo: Time,
+    pub prior_snd_una: u64,
+    pub prior_in_flight: u32,
+    prior_delivered: u64,
+    prior_delivered_ce: u64,
+    prior_lost: u64,
+    first_sacked_at: Option<Time>,
+    last_sacked_at: Option<Time>,
+    /// The most recently sent of the newly delivered segments: its send time and end.
+    newest: Option<(Time, u64)>,
+    sample_prior_delivered: Option<u64>,
+    sample_prior_mstamp: Time,
+    sample_snd_us: u64,
+    sample_app_limited: bool,
+    sample_retrans: bool,
+    lowest_reordered: Option<u64>,
+}
+
+impl Sender {
+    /// An ACK arrived.
+    pub fn on_ack(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
+        self.tp.now = now;
+        self.last_rtt_us = None;
+        self.last_ack_sent = self.last_ack_sent.max(packet.sent);
+        if packet.ack > self.tp.snd_nxt {
+            return;
+        }
+        let mut ack = AckState {
+            prior_snd_una: self.tp.snd_una,
+            prior_in_flight: self.tp.packets_in_flight(),
+            prior_delivered: self.tp.delivered,
+            prior_delivered_ce: self.tp.delivered_ce,
+            prior_lost: self.tp.lost,
+            echo: packet.echo,
+            ..AckState::default()
+        };
+        let old = packet.ack < self.tp.snd_una;
+        let prior_highest_sacked = self.highest_sacked.max(self.tp.snd_una);
+        if !old {
+            self.update_window(packet, &mut ack);
+        }
+        self.tag_sacks(packet, &mut ack);
+        if old {
+            let rexmit = self.react(packet, &mut ack, false);
+            self.recover(rexmit, out);
+            return;
+        }
+        if self.setup.mode == Mode::Rfc3168 && packet.flags.has(Flags::ECE) {
+            ack.ece = true;
+        }
+        let had_data = self.tp.packets_out > 0;
+        let rtt_us = self.clean(packet.ack, prior_highest_sacked, &mut ack);
+        self.update_reordering_window(&ack);
+        self.decode_ecn(packet, &mut ack);
+        self.cc.in_ack_event(&mut self.tp, ack.ece);
+        if self.tlp_high_seq.is_some() {
+            self.process_tlp_ack(packet.ack, &ack);
+        }
+        let mut rexmit = Rexmit::None;
+        let dubious = !(ack.data_acked || ack.win_update)
+            || ack.data_sacked
+            || ack.ece
+            || ack.dsacking
+            || self.tp.ca_state != CaState::Open;
+        if had_data && dubious {
+            let duplicate = !(ack.una_advanced || ack.win_update || ack.dsacking);
+            rexmit = self.react(packet, &mut ack, duplicate);
+        } else if ack.dsacking {
+            self.react(packet, &mut ack, false);
+        }
+        if ack.set_xmit_timer {
+            self.set_xmit_timer();
+        }
+        let sample = self.rate_sample(&ack, rtt_us);
+        if had_data {
+            self.control(&ack, &sample);
+        }
+        self.recover(rexmit, out);
+        self.send_new(out);
+    }
+
+    fn update_window(&mut self, packet: &Packet, ack: &mut AckState) {
+        let window = u64::from(packet.window);
+        let end = packet.ack + window;
+        if packet.ack > self.tp.snd_una || end > self.window_end {
+            if window != self.snd_wnd {
+                ack.win_update = true;
+                self.snd_wnd = window;
+            }
+            self.window_end = self.window_end.max(end);
+        }
+    }
+
+    /// `tcp_sacktag_write_queue`
+    fn tag_sacks(&mut self, packet: &Packet, ack: &mut AckState) {
+        if packet.n_sack == 0 {
+            self.sack_cache = [(0, 0); 3];
+            return;
+        }
+        let absolute = |offset: i32| packet.ack.wrapping_add_signed(i64::from(offset));
+        let mut cache = [(0, 0); 3];
+        for (i, block) in packet.sack.iter().take(usize::from(packet.n_sack)).enumerate() {
+            let (start, end) = (absolute(block.start), absolute(block.end));
+            if i == 0 && packet.flags.has(Flags::DSACK) {
+                self.note_dsack(start, end, ack);
+                continue;
+            }
+            cache[i] = (start, end);
+            if self.tp.packets_out == 0 {
+                continue;
+            }
+            match self.sack_cache.iter().find(|(s, e)| *s < *e && *s >= start && *e <= end) {
+                Some(&(s, e)) => {
+                    self.tag_range(start, s, ack);
+                    self.tag_range(e, end, ack);
+                }
+                None => self.tag_range(start, end, ack),
+            }
+        }
+        self.sack_cache = cache;
+        if let Some(low) = ack.lowest_reordered {
+            self.note_reordering(low);
+        }
+    }
+
+    fn note_dsack(&mut self, start: u64, end: u64, ack: &mut AckState) {
+        ack.dsacking = true;
+        self.rack.dsack_seen = true;
+        let marker = self.undo.marker.unwrap_or(u64::MAX);
+        if self.undo.retrans > 0 && end <= ack.prior_snd_una && end > marker {
+            let segments = (end - start).div_ceil(u64::from(self.tp.mss)) as i64;
+            self.undo.retrans = (self.undo.retrans - segments).max(0);
+        }
+    }
+
+    fn tag_range(&mut self, start: u64, end: u64, ack: &mut AckState) {
+        let mut index = self.board.index_of(start);
+        while let Some(seg) = self.board.get_mut(index) {
+            if seg.end > end {
+                break;
+            }
+            index += 1;
+            if seg.seq < start || seg.flags.any(SegFlags::SACKED) {
+                continue;
+            }
+            let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
+            if seg.flags.any(SegFlags::RETRANS) {
+                // Either copy may be the one that arrived; both leave the pipe.
+                seg.flags.clear(SegFlags::RETRANS);
+                self.tp.retrans_out -= 1;
+            } else if !retransmitted {
+                if seg.seq < self.highest_sacked {
+                    ack.lowest_reordered = Some(ack.lowest_reordered.map_or(seg.seq, |low| low.min(seg.seq)));
+                }
+                if seg.end <= self.tp.high_seq {
+                    ack.orig_sack_acked = true;
+                }
+                ack.first_sacked_at.get_or_insert(seg.sent);
+                ack.last_sacked_at = Some(seg.sent);
+            }
+            if seg.flags.any(SegFlags::LOST) {
+                seg.flags.clear(SegFlags::LOST);
+                self.tp.lost_out -= 1;
+            }
+            seg.flags.set(SegFlags::SACKED);
+            self.tp.sacked_out += 1;
+            self.tp.delivered += 1;
+            ack.data_sacked = true;
+            let seg = *seg;
+            self.highest_sacked = self.highest_sacked.max(seg.end);
+            self.delivered_one(&seg, ack);
+        }
+    }
+
+    /// A segment is newly known to be delivered: RACK and the rate sample take note.
+    fn delivered_one(&mut self, seg: &Seg, ack: &mut AckState) {
+        let tp = &mut self.tp;
+        let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
+        let age = tp.now - seg.sent;
+        // The ACK of an original must not pass for that of its retransmission.
+        if !(retransmitted && age.as_us() < tp.min_rtt_us) {
+            let rack = &mut self.rack;
+            rack.advanced = true;
+            rack.rtt = age;
+            if sent_after(seg.sent, seg.end, rack.mstamp, rack.end_seq) {
+                rack.mstamp = seg.sent;
+                rack.end_seq = seg.end;
+            }
+        }
+        let newer = ack.newest.is_none_or(|(sent, end)| sent_after(seg.sent, seg.end, sent, end));
+        if newer {
+            ack.newest = Some((seg.sent, seg.end));
+            ack.sample_prior_delivered = Some(seg.delivered);
+            ack.sample_prior_mstamp = seg.delivered_mstamp;
+            ack.sample_app_limited = seg.flags.any(SegFlags::APP_LIMITED);
+            ack.sample_retrans = retransmitted;
+            ack.sample_snd_us = (seg.sent - seg.first_tx).as_us();
+            self.rate.first_tx = seg.sent;
+        }
+        self.rate.delivered_mstamp = tp.now;
+    }
+
+    /// `tcp_clean_rtx_queue`: what is acknowledged leaves; returns the RTT of the newest segment.
+    fn clean(&mut self, upto: u64, prior_highest_sacked: u64, ack: &mut AckState) -> Option<u64> {
+        let mut first_acked_at = None;
+        let mut last_acked_at = None;
+        let mut reordered = u64::MAX;
+        let mut acked = 0;
+        while let Some(seg) = self.board.pop_acked(upto) {
+            acked += 1;
+            let tp = &mut self.tp;
+            tp.packets_out -= 1;
+            if seg.flags.any(SegFlags::RETRANS) {
+                tp.retrans_out -= 1;
+            }
+            if seg.flags.any(SegFlags::EVER_RETRANS) {
+                ack.retrans_data_acked = true;
+            } else if !seg.flags.any(SegFlags::SACKED) {
+                first_acked_at.get_or_insert(seg.sent);
+                last_acked_at = Some(seg.sent);
+                reordered = reordered.min(seg.seq);
+                if seg.end <= tp.high_seq {
+                    ack.orig_sack_acked = true;
+                }
+            }
+            if seg.flags.any(SegFlags::LOST) {
+                tp.lost_out -= 1;
+            }
+            if seg.flags.any(SegFlags::SACKED) {
+                tp.sacked_out -= 1;
+            } else {
+                tp.delivered += 1;
+                self.delivered_one(&seg, ack);
+            }
+        }
+        let tp = &mut self.tp;
+        if upto > tp.snd_una {
+            tp.snd_una = upto;
+            ack.una_advanced = true;
+            self.retransmits = 0;
+            self.highest_sacked = self.highest_sacked.max(upto);
+        }
+        let now = tp.now;
+        let since = |t: Time| (now - t).as_us();
+        let mut newest = None;
+        let mut oldest = None;
+        if let (Some(first), false) = (first_acked_at, ack.retrans_data_acked) {
+            oldest = Some(since(first));
+            newest = last_acked_at.map(since);
+        }
+        let sack_rtt = ack.first_sacked_at.map(since);
+        if let Some(last) = ack.last_sacked_at {
+            newest = newest.or(Some(since(last)));
+        }
+        oldest = oldest.or(sack_rtt);
+        if oldest.is_none() && acked > 0 && ack.echo > Time::ZERO {
+            // Timestamps have a granularity of a millisecond.
+            let us = ((now.as_ms() - ack.echo.as_ms()) * 1000).max(1000);
+            oldest = Some(us);
+            newest = Some(us);
+        }
+        if let Some(sample) = oldest {
+            self.update_min_rtt(newest.unwrap_or(sample));
+            self.rtt.sample(&mut self.tp, sample);
+        }
+        self.last_rtt_us = newest;
+        if acked > 0 {
+            ack.data_acked = true;
+            ack.set_xmit_timer = true;
+            if reordered < prior_highest_sacked {
+                self.note_reordering(reordered);
+            }
+        } else if let (Some(rtt), Some(head)) = (sack_rtt, self.board.front()) {
+            // The SACKed data was sent after the head was last (re)transmitted: do not extend its timer.
+            if rtt > since(head.sent) {
+                ack.set_xmit_timer = true;
+            }
+        }
+        self.cc.pkts_acked(&mut self.tp, acked, newest);
+        newest
+    }
+
+    fn update_min_rtt(&mut self, rtt_us: u64) {
+        if rtt_us <= self.tp.min_rtt_us || self.tp.now - self.min_rtt_at > MIN_RTT_WINDOW {
+            self.tp.min_rtt_us = rtt_us;
+            self.min_rtt_at = self.tp.now;
+        }
+    }
+
+    /// `tcp_check_sack_reordering`
+    pub(super) fn note_reordering(&mut self, low: u64) {
+        let highest = self.highest_sacked;
+        if low >= highest {
+            return;
+        }
+        let mss = u64::from(self.tp.mss);
+        let metric = highest - low;
+        if metric > u64::from(self.tp.reordering) * mss {
+            self.tp.reordering = (metric.div_ceil(mss) as u32).min(MAX_REORDERING);
+        }
+        self.rack.reord_seen = true;
+    }
+
+    fn decode_ecn(&mut self, packet: &Packet, ack: &mut AckState) {
+        let delivered = (self.tp.delivered - ack.prior_delivered) as u32;
+        match self.setup.mode {
+            Mode::Off => {}
+            Mode::Rfc3168 => {
+                if ack.ece {
+                    self.tp.delivered_ce += u64::from(delivered);
+                }
+            }
+            Mode::AccEcn => {
+                // The ACK of new data, or of nothing new but with a change that SACK or the window tells.
+                let delta = self.ace.decode(packet.ace, self.tp.delivered_ce, delivered);
+                if delta > 0 {
+                    self.tp.delivered_ce += u64::from(delta);
+                    ack.ece = true;
+                }
+            }
+        }
+    }
+
+    /// `tcp_rate_gen`
+    fn rate_sample(&mut self, ack: &AckState, rtt_us: Option<u64>) -> RateSample {
+        let tp = &self.tp;
+        let acked_sacked = (tp.delivered - ack.prior_delivered) as u32;
+        if self.rate.app_limited > 0 && tp.delivered > self.rate.app_limited {
+            self.rate.app_limited = 0;
+        }
+        let mut sample = RateSample {
+            acked_sacked,
+            delivered_ce: (tp.delivered_ce - ack.prior_delivered_ce) as u32,
+            ece: ack.ece,
+            losses: (tp.lost - ack.prior_lost) as u32,
+            rtt_us,
+            prior_in_flight: ack.prior_in_flight,
+            is_app_limited: ack.sample_app_limited,
+            ..RateSample::default()
+        };
+        if let Some(prior) = ack.sample_prior_delivered {
+            let delivered = (tp.delivered - prior) as u32;
+            let interval = ack.sample_snd_us.max((tp.now - ack.sample_prior_mstamp).as_us());
+            sample.prior_delivered = prior;
+            // Shorter than the path's minimum: the bandwidth would be exaggerated.
+            if interval >= tp.min_rtt_us && interval > 0 {
+                sample.delivered = delivered;
+                sample.interval_us = interval;
+                let rate = &mut self.rate;
+                let higher = u64::from(delivered) * rate.interval_us >= u64::from(rate.delivered) * interval;
+                if !sample.is_app_limited || higher {
+                    rate.delivered = delivered;
+                    rate.interval_us = interval;
+                    rate.sample_app_limited = sample.is_app_limited;
+                }
+            }
+        }
+        sample
+    }
+
+    /// `tcp_cong_control`
+    fn control(&mut self, ack: &AckState, sample: &RateSample) {
+        if self.full_control {
+            self.cc.cong_control(&mut self.tp, sample);
+            return;
+        }
+        if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.cwnd_reduction(sample.acked_sacked, sample.losses, ack.una_advanced);
+        } else {
+            let forward =
+                if self.tp.reordering > 3 { ack.data_acked || ack.data_sacked } else { ack.data_acked };
+            if forward && sample.acked_sacked > 0 {
+                self.cc.cong_avoid(&mut self.tp, sample.acked_sacked);
+                self.cwnd_stamp = self.tp.now;
+            }
+        }
+        self.tp.update_pacing_rate(self.setup.ss_ratio, self.setup.ca_ratio);
+    }
+}
+
+/// Whether segment 1 was sent after segment 2; ties go by sequence.
+pub(super) fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
+    t1 > t2 || (t1 == t2 && end1 > end2)
+}
+
+impl AckState {
+    /// `delivered` stored in the segment that made the rate sample, if any was delivered.
+    pub(super) fn prior_delivered_of_sample(&self) -> Option<u64> {
+        self.sample_prior_delivered
+    }
+}

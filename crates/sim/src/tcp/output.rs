@@ -1,0 +1,333 @@
+//! What leaves, and when: window, TSO sizing and deferral, pacing, retransmissions.
+//!
+//! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_write_xmit`, `tcp_tso_should_defer`,
+//! `tcp_update_skb_after_send`, `tcp_cwnd_validate`, `tcp_xmit_retransmit_queue`).
+
+use super::ecn::Mode;
+use super::receiver::HEADERS;
+use super::scoreboard::{Seg, SegFlags};
+use super::sender::{Sender, Timer};
+use super::sock::{CaState, Pacing};
+use crate::cc::{CaEvent, CongestionControl};
+use crate::packet::{Ecn, Flags, Packet};
+use crate::units::Time;
+
+/// Segments of the largest GSO skb: (65536 - headers) / 1448.
+const MAX_GSO_SEGS: u32 = 45;
+const GSO_MAX_SIZE: u64 = 65_536;
+/// `sk_pacing_shift`: about a millisecond of data per burst.
+const PACING_SHIFT: u32 = 10;
+/// `tcp_tso_rtt_log`
+const TSO_RTT_LOG: u32 = 9;
+/// `tcp_tso_win_divisor`
+const TSO_WIN_DIVISOR: u64 = 3;
+/// Data segments sent before pacing starts.
+const UNPACED_SEGS: u64 = 10;
+
+impl Sender {
+    /// Sends what window, pacing and the application allow (`tcp_write_xmit`).
+    pub(super) fn send_new(&mut self, out: &mut Vec<Packet>) {
+        let mss = u64::from(self.tp.mss);
+        let mut sent = 0;
+        let mut cwnd_limited = false;
+        let max_segs = self.tso_segs();
+        while self.write_seq > self.tp.snd_nxt {
+            if self.paced_out() {
+                break;
+            }
+            let in_flight = self.tp.packets_in_flight();
+            let cwnd = self.tp.snd_cwnd;
+            if in_flight >= cwnd {
+                cwnd_limited = true;
+                break;
+            }
+            let quota = (cwnd / 2).max(1).min(cwnd - in_flight).min(max_segs);
+            let unsent = self.write_seq - self.tp.snd_nxt;
+            let window = self.window_end.saturating_sub(self.tp.snd_nxt);
+            if window < mss.min(unsent) {
+                break;
+            }
+            if self.skb_left == 0 {
+                self.skb_left = MAX_GSO_SEGS;
+            }
+            if quota > 1
+                && let Some(by_cwnd) = self.should_defer(max_segs, cwnd - in_flight, window)
+            {
+                cwnd_limited |= by_cwnd;
+                break;
+            }
+            let n = quota
+                .min((window / mss).max(1) as u32)
+                .min(self.skb_left)
+                .min(unsent.div_ceil(mss).min(u64::from(u32::MAX)) as u32);
+            self.skb_left -= n;
+            self.transmit_new(n, out);
+            sent += n;
+        }
+        self.tp.write_queue = self.write_seq > self.tp.snd_nxt;
+        if !self.tp.write_queue
+            && self.tp.packets_in_flight() < self.tp.snd_cwnd
+            && self.tp.lost_out <= self.tp.retrans_out
+        {
+            // `tcp_rate_check_app_limited`
+            self.rate.app_limited = (self.tp.delivered + u64::from(self.tp.packets_in_flight())).max(1);
+        }
+        if sent > 0 {
+            if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
+                self.prr_out += sent;
+            }
+            self.schedule_loss_probe(false);
+        }
+        cwnd_limited |= self.tp.packets_in_flight() >= self.tp.snd_cwnd;
+        if sent > 0 || cwnd_limited {
+            self.validate_cwnd(cwnd_limited);
+        }
+    }
+
+    /// One new segment beyond the window's count, for a tail loss probe.
+    pub(super) fn send_probe_segment(&mut self, out: &mut Vec<Packet>) -> bool {
+        let room = self.window_end.saturating_sub(self.tp.snd_nxt);
+        if self.write_seq <= self.tp.snd_nxt || room < u64::from(self.tp.mss) || self.paced_out() {
+            return false;
+        }
+        if self.skb_left == 0 {
+            self.skb_left = MAX_GSO_SEGS;
+        }
+        self.skb_left -= 1;
+        self.transmit_new(1, out);
+        if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.prr_out += 1;
+        }
+        true
+    }
+
+    /// `tcp_tso_autosize`, or the module's own goal.
+    fn tso_segs(&self) -> u32 {
+        if let Some(goal) = self.cc.tso_segs(&self.tp) {
+            return goal.clamp(1, MAX_GSO_SEGS);
+        }
+        let mut bytes = self.tp.pacing_rate >> PACING_SHIFT;
+        let shift = (self.tp.min_rtt_us >> TSO_RTT_LOG).min(63) as u32;
+        bytes = bytes.saturating_add(GSO_MAX_SIZE >> shift).min(GSO_MAX_SIZE);
+        ((bytes / u64::from(self.tp.mss)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(MAX_GSO_SEGS)
+    }
+
+    /// Whether the pacing clock forbids sending now; then its timer is set.
+    fn paced_out(&mut self) -> bool {
+        if self.tp.pacing == Pacing::None || self.wstamp <= self.tp.now {
+            return false;
+        }
+        self.pacing_timer = Some(self.wstamp);
+        true
+    }
+
+    /// `tcp_tso_should_defer`: wait for more window before a small burst? `Some(true)` if the
+    /// congestion window is why.
+    fn should_defer(&self, max_segs: u32, room: u32, window: u64) -> Option<bool> {
+        let tp = &self.tp;
+        if tp.ca_state >= CaState::Recovery {
+            return None;
+        }
+        // Only if the last write was less than a millisecond ago.
+        if tp.now > self.wstamp + Time::from_ms(1) {
+            return None;
+        }
+        let mss = u64::from(tp.mss);
+        let cong_win = u64::from(room) * mss;
+        let limit = window.min(cong_win);
+        if limit >= u64::from(max_segs) * mss {
+            return None;
+        }
+        let unsent = self.write_seq - tp.snd_nxt;
+        let skb = (u64::from(self.skb_left) * mss).min(unsent);
+        let is_last = skb == unsent;
+        if !is_last && limit >= skb {
+            return None;
+        }
+        let chunk = self.snd_wnd.min(u64::from(tp.snd_cwnd) * mss) / TSO_WIN_DIVISOR;
+        if limit >= chunk {
+            return None;
+        }
+        let head = self.board.front()?;
+        let srtt = Time(tp.srtt_us * 1000 / 8);
+        let threshold = Time(srtt.0 / 2).min(Time::from_ms(1));
+        if head.sent + srtt > tp.now + threshold {
+            return None;
+        }
+        if cong_win < window { (cong_win <= skb).then_some(true) } else { (window <= skb).then_some(false) }
+    }
+
+    fn transmit_new(&mut self, n: u32, out: &mut Vec<Packet>) {
+        let was_idle = self.tp.packets_out == 0;
+        if was_idle {
+            self.cc.cwnd_event(&mut self.tp, CaEvent::TxStart);
+        }
+        let mss = u64::from(self.tp.mss);
+        let first = self.tp.snd_nxt;
+        let bytes = (u64::from(n) * mss).min(self.write_seq - first);
+        let sent_at = self.stamp(bytes, n);
+        if was_idle {
+            self.rate.first_tx = sent_at;
+            self.rate.delivered_mstamp = sent_at;
+        }
+        let mut flags = SegFlags::default();
+        if self.rate.app_limited > 0 {
+            flags.set(SegFlags::APP_LIMITED);
+        }
+        let ecn = self.data_ecn();
+        for i in 0..u64::from(n) {
+            let seq = first + i * mss;
+            let end = (seq + mss).min(first + bytes);
+            self.board.push(Seg {
+                seq,
+                end,
+                sent: sent_at,
+                first_tx: self.rate.first_tx,
+                delivered_mstamp: self.rate.delivered_mstamp,
+                delivered: self.tp.delivered,
+                flags,
+            });
+            let mut tcp_flags = Flags::ACK;
+            if self.queue_cwr {
+                self.queue_cwr = false;
+                tcp_flags = tcp_flags.with(Flags::CWR);
+            }
+            self.emit(seq, (end - seq) as u32, tcp_flags, ecn, out);
+        }
+        self.tp.snd_nxt = first + bytes;
+        self.tp.packets_out += n;
+        self.tp.last_sent = self.tp.now;
+        if was_idle || matches!(self.timer, Some((Timer::LossProbe, _))) {
+            self.rearm_rto();
+        }
+    }
+
+    /// `tcp_update_skb_after_send`: the departure time of an skb, and of the one after it.
+    fn stamp(&mut self, bytes: u64, segs: u32) -> Time {
+        let prior = self.wstamp;
+        self.wstamp = self.wstamp.max(self.tp.now);
+        let sent_at = self.wstamp;
+        let rate = self.tp.pacing_rate;
+        if self.tp.pacing == Pacing::Needed
+            && rate != u64::MAX
+            && rate > 0
+            && self.data_segs_out >= UNPACED_SEGS
+        {
+            let gap = bytes * 1_000_000_000 / rate;
+            // A late timer is repaid at no more than twice the rate.
+            let credit = (self.wstamp - prior).0;
+            self.wstamp += Time(gap - credit.min(gap / 2));
+        }
+        self.data_segs_out += u64::from(segs);
+        sent_at
+    }
+
+    fn data_ecn(&self) -> Ecn {
+        match self.setup.mode {
+            Mode::Off => Ecn::NotEct,
+            _ if self.cc.ect1() => Ecn::Ect1,
+            _ => Ecn::Ect0,
+        }
+    }
+
+    fn emit(&mut self, seq: u64, payload: u32, flags: Flags, ecn: Ecn, out: &mut Vec<Packet>) {
+        let mut packet = self.setup.template;
+        packet.seq = seq;
+        packet.payload = payload;
+        packet.len = HEADERS + payload;
+        packet.flags = flags;
+        packet.ecn = ecn;
+        packet.sent = self.tp.now;
+        packet.echo = self.last_ack_sent;
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(packet.len);
+        out.push(packet);
+    }
+
+    /// `tcp_xmit_retransmit_queue`
+    pub(super) fn retransmit_lost(&mut self, out: &mut Vec<Packet>) {
+        let mut sent = 0;
+        while self.tp.retrans_out < self.tp.lost_out {
+            if self.tp.packets_in_flight() >= self.tp.snd_cwnd || self.paced_out() {
+                break;
+            }
+            let Some(index) = self.board.next_lost() else { break };
+            self.retransmit(index, out);
+            sent += 1;
+            if index == 0 && !matches!(self.timer, Some((Timer::Reorder, _))) {
+                self.rearm_rto();
+            }
+        }
+        if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.prr_out += sent;
+        }
+    }
+
+    /// `tcp_retransmit_skb`
+    pub(super) fn retransmit(&mut self, index: usize, out: &mut Vec<Packet>) {
+        let Some(seg) = self.board.get(index).copied() else { return };
+        let sent_at = self.stamp(seg.end - seg.seq, 1);
+        let (first_tx, delivered_mstamp, delivered) =
+            (self.rate.first_tx, self.rate.delivered_mstamp, self.tp.delivered);
+        let app_limited = self.rate.app_limited > 0;
+        if let Some(seg) = self.board.get_mut(index) {
+            if !seg.flags.any(SegFlags::RETRANS) {
+                self.tp.retrans_out += 1;
+            }
+            seg.flags.set(SegFlags::RETRANS);
+            seg.flags.set(SegFlags::EVER_RETRANS);
+            seg.flags.clear(SegFlags::APP_LIMITED);
+            if app_limited {
+                seg.flags.set(SegFlags::APP_LIMITED);
+            }
+            seg.sent = sent_at;
+            seg.first_tx = first_tx;
+            seg.delivered_mstamp = delivered_mstamp;
+            seg.delivered = delivered;
+        }
+        self.board.note_retransmitted(index, sent_at);
+        self.undo.retrans_stamp.get_or_insert(self.tp.now);
+        self.undo.retrans = self.undo.retrans.max(0) + 1;
+        self.counters.retransmits += 1;
+        self.tp.last_sent = self.tp.now;
+        // RFC 3168 forbids ECT on retransmissions, AccECN does not.
+        let ecn = if self.setup.mode == Mode::AccEcn { self.data_ecn() } else { Ecn::NotEct };
+        self.emit(seg.seq, (seg.end - seg.seq) as u32, Flags::ACK, ecn, out);
+    }
+
+    /// `tcp_cwnd_validate`
+    fn validate_cwnd(&mut self, limited: bool) {
+        let tp = &mut self.tp;
+        if tp.snd_una >= self.cwnd_usage_seq
+            || limited
+            || (!tp.is_cwnd_limited && tp.packets_out > tp.max_packets_out)
+        {
+            tp.is_cwnd_limited = limited;
+            tp.max_packets_out = tp.packets_out;
+            self.cwnd_usage_seq = tp.snd_nxt;
+        }
+        if tp.cwnd_limited() {
+            self.cwnd_used = 0;
+            self.cwnd_stamp = tp.now;
+            return;
+        }
+        self.cwnd_used = self.cwnd_used.max(tp.packets_out);
+        if (tp.now - self.cwnd_stamp).as_us() >= self.rtt.rto_us() && !self.full_control {
+            self.shrink_unused_window();
+        }
+    }
+
+    /// `tcp_cwnd_application_limited` (RFC 2861)
+    fn shrink_unused_window(&mut self) {
+        let tp = &mut self.tp;
+        if tp.ca_state == CaState::Open {
+            let used = self.cwnd_used.max(10);
+            if used < tp.snd_cwnd {
+                tp.snd_ssthresh = super::sender::current_ssthresh(tp);
+                tp.snd_cwnd = (tp.snd_cwnd + used) >> 1;
+            }
+            self.cwnd_used = 0;
+        }
+        self.cwnd_stamp = tp.now;
+    }
+}

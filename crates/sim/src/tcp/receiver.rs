@@ -1,0 +1,518 @@
+//! The receiving side: reassembly, delayed ACKs, SACK, ECN feedback, the advertised window.
+//!
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`,
+//! `tcp_event_data_recv`), `tcp_output.c` (`tcp_send_delayed_ack`), `include/net/tcp_ecn.h`;
+//! RFC 2018, RFC 2883, RFC 3168, RFC 9768.
+//!
+//! Departures: the application reads at once; the AccECN option is not sent (the ACE field is exact
+//! at two packets per ACK); the window grows by Linux's right-sizing rule without memory accounting.
+
+use super::ecn::{ACE_INIT, Mode};
+use crate::packet::{Ecn, Flags, Packet, Proto, SackBlock};
+use crate::units::Time;
+
+const ATO_MIN: Time = Time::from_ms(40);
+const DELACK_MAX: Time = Time::from_ms(200);
+const MAX_QUICKACKS: u32 = 16;
+/// Out-of-order segments acknowledged one by one before SACK compression starts.
+const DUPACKS_AT_ONCE: u32 = 3;
+/// `tcp_comp_sack_nr`
+const COMPRESSED_MAX: u32 = 44;
+/// `tcp_comp_sack_delay_ns`
+const COMPRESS_DELAY: Time = Time::from_ms(1);
+/// The window before right-sizing.
+const INITIAL_WINDOW: u64 = 64 * 1024;
+
+/// Bytes of a frame before the payload: Ethernet 14, IPv4 20, TCP 20, timestamps 12.
+pub const HEADERS: u32 = 66;
+
+/// What a receiver counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReceiverCounters {
+    /// In-order payload bytes that reached the application.
+    pub received: u64,
+    /// ACKs sent.
+    pub acks: u64,
+    /// Segments that arrived although their data had arrived before.
+    pub duplicates: u64,
+}
+
+/// A receiver.
+pub struct Receiver {
+    template: Packet,
+    mode: Mode,
+    hz: u64,
+    mss: u32,
+    rcv_nxt: u64,
+    /// What the last ACK acknowledged.
+    rcv_wup: u64,
+    /// Out-of-order ranges, ascending and disjoint.
+    out_of_order: Vec<(u64, u64)>,
+    /// Ranges to report, the most recently changed first.
+    sacks: Vec<(u64, u64)>,
+    dsack: Option<(u64, u64)>,
+    quick: u32,
+    ato: Time,
+    last_data: Option<Time>,
+    delack: Option<Time>,
+    compress_until: Option<Time>,
+    compressed: u32,
+    dup_acks: u32,
+    dup_acks_at: u64,
+    ack_now: bool,
+    /// RFC 3168: ECE is sent until CWR arrives.
+    demand_cwr: bool,
+    saw_ect: bool,
+    received_ce: u64,
+    previous_ecn: Ecn,
+    echo: Time,
+    echo_of: u64,
+    window: u64,
+    max_window: u64,
+    rtt: Option<Time>,
+    /// Most bytes read in one round trip so far.
+    space: u64,
+    space_from: (Time, u64),
+    /// Counted so far.
+    pub counters: ReceiverCounters,
+}
+
+impl Receiver {
+    /// A receiver whose ACKs look like `template` (addresses, DSCP, ECN field, hash).
+    /// `max_window` is in bytes.
+    pub fn new(template: Packet, mode: Mode, mss: u32, hz: u64, max_window: u64) -> Self {
+        Receiver {
+            template,
+            mode,
+            hz,
+            mss,
+            rcv_nxt: 0,
+            rcv_wup: 0,
+            out_of_order: Vec::new(),
+            sacks: Vec::new(),
+            dsack: None,
+            quick: 0,
+            ato: Time::ZERO,
+            last_data: None,
+            delack: None,
+            compress_until: None,
+            compressed: 0,
+            dup_acks: 0,
+            dup_acks_at: 0,
+            ack_now: false,
+            demand_cwr: false,
+            saw_ect: false,
+            received_ce: 0,
+            previous_ecn: Ecn::NotEct,
+            echo: Time::ZERO,
+            echo_of: 0,
+            window: INITIAL_WINDOW.min(max_window),
+            max_window,
+            rtt: None,
+            space: 10 * u64::from(mss),
+            space_from: (Time::ZERO, 0),
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// The next byte expected.
+    pub fn rcv_nxt(&self) -> u64 {
+        self.rcv_nxt
+    }
+
+    /// When a timer expires, if one runs.
+    pub fn deadline(&self) -> Option<Time> {
+        match (self.delack, self.compress_until) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Runs the timers that are due.
+    pub fn on_timer(&mut self, now: Time, out: &mut Vec<Packet>) {
+        if self.compress_until.is_some_and(|t| t <= now) {
+            self.send_ack(now, out);
+        }
+        if self.delack.is_some_and(|t| t <= now) {
+            // Not interactive: the next delayed ACK may wait longer.
+            self.ato = (self.ato + self.ato).min(DELACK_MAX);
+            self.send_ack(now, out);
+        }
+    }
+
+    /// A segment with payload arrived.
+    pub fn on_data(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
+        let (start, end) = (packet.seq, packet.seq + u64::from(packet.payload));
+        self.count_ecn(packet.ecn);
+        if packet.flags.has(Flags::CWR) && self.mode == Mode::Rfc3168 {
+            self.demand_cwr = false;
+            self.ack_now = true;
+        }
+        // RFC 7323: echo the stamp of the segment that spans the last acknowledged byte.
+        if start <= self.rcv_wup {
+            self.echo = packet.sent;
+        }
+        self.measure_rtt(packet, now);
+
+        if end <= self.rcv_nxt {
+            self.counters.duplicates += 1;
+            self.dsack = Some((start, end));
+            self.enter_quickack(MAX_QUICKACKS);
+            self.send_ack(now, out);
+            return;
+        }
+        if start <= self.rcv_nxt {
+            if start < self.rcv_nxt {
+                self.dsack = Some((start, self.rcv_nxt));
+            }
+            let filled = self.advance(end);
+            self.event_data_received(packet, now);
+            if filled {
+                // Filling a hole is news for the sender.
+                self.ack_now = true;
+            }
+            self.ack_if_due(now, out);
+        } else {
+            self.event_data_received(packet, now);
+            if self.insert(start, end) {
+                self.out_of_order_ack(now, out);
+            } else {
+                self.counters.duplicates += 1;
+                self.dsack = Some((start, end));
+                self.send_ack(now, out);
+            }
+        }
+    }
+
+    fn advance(&mut self, end: u64) -> bool {
+        let before = self.rcv_nxt;
+        self.rcv_nxt = end;
+        let had_holes = !self.out_of_order.is_empty();
+        if had_holes {
+            while let Some(&(s, e)) = self.out_of_order.first() {
+                if s > self.rcv_nxt {
+                    break;
+                }
+                self.rcv_nxt = self.rcv_nxt.max(e);
+                self.out_of_order.remove(0);
+            }
+            let next = self.rcv_nxt;
+            self.sacks.retain(|&(s, _)| s > next);
+        }
+        self.counters.received += self.rcv_nxt - before;
+        had_holes
+    }
+
+    /// Adds an out-of-order range; false if it was there already.
+    fn insert(&mut self, start: u64, end: u64) -> bool {
+        let at = self.out_of_order.partition_point(|&(_, e)| e < start);
+        let mut merged = (start, end);
+        let mut until = at;
+        while let Some(&(s, e)) = self.out_of_order.get(until) {
+            if s > end {
+                break;
+            }
+            if s <= start && e >= end {
+                return false;
+            }
+            merged = (merged.0.min(s), merged.1.max(e));
+            until += 1;
+        }
+        self.out_of_order.splice(at..until, [merged]);
+        self.sacks.retain(|&(s, e)| e < merged.0 || s > merged.1);
+        self.sacks.insert(0, merged);
+        self.sacks.truncate(4);
+        true
+    }
+
+    /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, RFC 3168 echo, window.
+    fn event_data_received(&mut self, packet: &Packet, now: Time) {
+        match self.last_data {
+            None => {
+                self.increase_quickack(MAX_QUICKACKS);
+                self.ato = ATO_MIN;
+            }
+            Some(last) => {
+                let gap = now - last;
+                if gap <= Time(ATO_MIN.0 / 2) {
+                    self.ato = Time(self.ato.0 / 2 + ATO_MIN.0 / 2);
+                } else if gap < self.ato {
+                    self.ato = Time(self.ato.0 / 2 + gap.0).min(DELACK_MAX);
+                } else if gap > Time::from_ms(200) {
+                    self.increase_quickack(MAX_QUICKACKS);
+                }
+            }
+        }
+        self.last_data = Some(now);
+        if self.mode == Mode::Rfc3168 {
+            match packet.ecn {
+                Ecn::Ce => {
+                    if !self.demand_cwr {
+                        self.enter_quickack(2);
+                        self.demand_cwr = true;
+                    }
+                    self.saw_ect = true;
+                }
+                // A retransmission among ECN-capable data.
+                Ecn::NotEct if self.saw_ect => self.enter_quickack(2),
+                Ecn::NotEct => {}
+                _ => self.saw_ect = true,
+            }
+        }
+        self.grow_window(now);
+    }
+
+    /// AccECN's counters and its change-triggered ACK (RFC 9768, section 3.2.2.5.1).
+    fn count_ecn(&mut self, ecn: Ecn) {
+        if self.mode != Mode::AccEcn {
+            return;
+        }
+        if ecn == Ecn::Ce {
+            self.received_ce += 1;
+        }
+        if ecn != self.previous_ecn {
+            self.previous_ecn = ecn;
+            self.ack_now = true;
+        }
+    }
+
+    fn increase_quickack(&mut self, limit: u32) {
+        let segments = (self.window / (2 * u64::from(self.mss))).max(2) as u32;
+        self.quick = self.quick.max(segments.min(limit));
+    }
+
+    fn enter_quickack(&mut self, limit: u32) {
+        self.increase_quickack(limit);
+        self.ato = ATO_MIN;
+    }
+
+    /// `__tcp_ack_snd_check` for in-order data.
+    fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
+        if self.rcv_nxt - self.rcv_wup > u64::from(self.mss) || self.quick > 0 || self.ack_now {
+            self.send_ack(now, out);
+        } else if self.out_of_order.is_empty() {
+            self.delay_ack(now, out);
+        } else {
+            self.out_of_order_ack(now, out);
+        }
+    }
+
+    fn delay_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
+        let ato = self.ato.min(DELACK_MAX);
+        match self.delack {
+            Some(at) if at <= now + Time(ato.0 / 4) => self.send_ack(now, out),
+            Some(at) => self.delack = Some(at.min(self.jiffy_after(now + ato))),
+            None => self.delack = Some(self.jiffy_after(now + ato)),
+        }
+    }
+
+    /// Timers of this kind fire on the tick that follows.
+    fn jiffy_after(&self, at: Time) -> Time {
+        let jiffy = 1_000_000_000 / self.hz;
+        Time(at.0.div_ceil(jiffy) * jiffy)
+    }
+
+    fn out_of_order_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
+        if self.dup_acks_at != self.rcv_nxt {
+            self.dup_acks_at = self.rcv_nxt;
+            self.dup_acks = 0;
+        }
+        if self.dup_acks < DUPACKS_AT_ONCE {
+            self.dup_acks += 1;
+            self.send_ack(now, out);
+            return;
+        }
+        self.compressed += 1;
+        if self.compressed > COMPRESSED_MAX || self.ack_now {
+            self.send_ack(now, out);
+        } else if self.compress_until.is_none() {
+            let third = self.rtt.map_or(COMPRESS_DELAY, |rtt| Time(rtt.0 * 33 / 100));
+            self.compress_until = Some(now + third.min(COMPRESS_DELAY));
+        }
+    }
+
+    fn send_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
+        let mut ack = self.template;
+        ack.ack = self.rcv_nxt;
+        ack.sent = now;
+        ack.echo = self.echo;
+        ack.window = self.window.min(u64::from(u32::MAX)) as u32;
+        ack.flags = Flags::ACK;
+        ack.proto = Proto::Tcp;
+        match self.mode {
+            Mode::Off => {}
+            Mode::Rfc3168 => {
+                if self.demand_cwr {
+                    ack.flags = ack.flags.with(Flags::ECE);
+                }
+            }
+            Mode::AccEcn => ack.ace = ((self.received_ce + ACE_INIT) & 7) as u8,
+        }
+        let mut blocks = 0;
+        if let Some((s, e)) = self.dsack.take() {
+            ack.sack[0] = self.block(s, e);
+            ack.flags = ack.flags.with(Flags::DSACK);
+            blocks = 1;
+        }
+        for &(s, e) in self.sacks.iter().take(3 - blocks) {
+            ack.sack[blocks] = self.block(s, e);
+            blocks += 1;
+        }
+        ack.n_sack = blocks as u8;
+        // 4 bytes of kind, length and padding, 8 per block.
+        ack.len = HEADERS + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
+        out.push(ack);
+
+        self.counters.acks += 1;
+        self.rcv_wup = self.rcv_nxt;
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato = ATO_MIN;
+            }
+        }
+        self.ack_now = false;
+        self.delack = None;
+        self.compress_until = None;
+        self.compressed = 0;
+    }
+
+    fn block(&self, start: u64, end: u64) -> SackBlock {
+        let offset = |seq: u64| (seq as i64 - self.rcv_nxt as i64) as i32;
+        SackBlock { start: offset(start), end: offset(end) }
+    }
+
+    /// `tcp_rcv_rtt_measure_ts`: from the echo of our own ACKs, once per (millisecond) stamp.
+    fn measure_rtt(&mut self, packet: &Packet, now: Time) {
+        if packet.echo.as_ms() != self.echo_of && packet.payload >= self.mss {
+            self.echo_of = packet.echo.as_ms();
+            let sample = now - packet.echo;
+            self.rtt = Some(self.rtt.map_or(sample, |rtt| Time(rtt.0 - rtt.0 / 8 + sample.0 / 8)));
+        }
+    }
+
+    /// `tcp_rcv_space_adjust`: room for twice what was read in the last round trip, and more while
+    /// that grows.
+    fn grow_window(&mut self, now: Time) {
+        let (since, from) = self.space_from;
+        let Some(rtt) = self.rtt else { return };
+        if now - since < rtt {
+            return;
+        }
+        let copied = self.counters.received - from;
+        self.space_from = (now, self.counters.received);
+        if copied <= self.space {
+            return;
+        }
+        let mut target = 2 * copied + 16 * u64::from(self.mss);
+        target += 2 * (target * (copied - self.space) / self.space);
+        self.space = copied;
+        let target = target.min(self.max_window);
+        if target > self.window {
+            self.window = target;
+            self.quick |= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1448;
+
+    fn receiver(mode: Mode) -> Receiver {
+        let mut r = Receiver::new(Packet::default(), mode, MSS, 250, 3 << 20);
+        // Past the quick ACKs of the start.
+        let mut out = Vec::new();
+        for i in 0..32 {
+            r.on_data(&segment(i, Ecn::Ect0), Time::from_us(i * 100), &mut out);
+        }
+        r
+    }
+
+    fn segment(i: u64, ecn: Ecn) -> Packet {
+        Packet { seq: i * u64::from(MSS), payload: MSS, ecn, sent: Time::from_us(i), ..Packet::default() }
+    }
+
+    fn feed(r: &mut Receiver, segments: &[(u64, Ecn)]) -> Vec<Packet> {
+        let mut out = Vec::new();
+        for (n, &(i, ecn)) in segments.iter().enumerate() {
+            r.on_data(&segment(i, ecn), Time::from_us(10_000 + n as u64), &mut out);
+        }
+        out
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged() {
+        let mut r = receiver(Mode::Off);
+        let acks = feed(&mut r, &[32, 33, 34, 35].map(|i| (i, Ecn::NotEct)));
+        assert_eq!(acks.iter().map(|a| a.ack / u64::from(MSS)).collect::<Vec<_>>(), [34, 36]);
+    }
+
+    #[test]
+    fn the_first_sixteen_acks_are_immediate() {
+        // window 65536 / (2 * 1448) = 22, capped at 16
+        let mut r = Receiver::new(Packet::default(), Mode::Off, MSS, 250, 3 << 20);
+        let mut out = Vec::new();
+        for i in 0..20 {
+            r.on_data(&segment(i, Ecn::NotEct), Time::from_us(i), &mut out);
+        }
+        assert_eq!(out.len(), 16 + 2);
+    }
+
+    #[test]
+    fn a_lone_segment_waits_for_the_delayed_ack_timer() {
+        let mut r = receiver(Mode::Off);
+        assert!(feed(&mut r, &[(32, Ecn::NotEct)]).is_empty());
+        // 40 ms after 10 ms, on the next 4 ms tick
+        assert_eq!(r.deadline(), Some(Time::from_ms(52)));
+        let mut out = Vec::new();
+        r.on_timer(Time::from_ms(52), &mut out);
+        assert_eq!(out[0].ack, 33 * u64::from(MSS));
+    }
+
+    #[test]
+    fn a_hole_gives_duplicate_acks_with_the_newest_block_first() {
+        let mut r = receiver(Mode::Off);
+        let acks = feed(&mut r, &[(33, Ecn::NotEct), (35, Ecn::NotEct)]);
+        let mss = MSS as i32;
+        assert_eq!(acks.len(), 2);
+        assert_eq!(acks[1].ack, 32 * u64::from(MSS));
+        assert_eq!(acks[1].n_sack, 2);
+        assert_eq!(acks[1].sack[0], SackBlock { start: 3 * mss, end: 4 * mss });
+        assert_eq!(acks[1].sack[1], SackBlock { start: mss, end: 2 * mss });
+        let filled = feed(&mut r, &[(32, Ecn::NotEct)]);
+        assert_eq!((filled[0].ack, filled[0].n_sack), (34 * u64::from(MSS), 1));
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_by_dsack() {
+        let mut r = receiver(Mode::Off);
+        let acks = feed(&mut r, &[(31, Ecn::NotEct)]);
+        assert!(acks[0].flags.has(Flags::DSACK));
+        assert_eq!(acks[0].sack[0], SackBlock { start: -(MSS as i32), end: 0 });
+    }
+
+    #[test]
+    fn rfc3168_latches_the_echo_until_cwr() {
+        let mut r = receiver(Mode::Rfc3168);
+        let acks = feed(&mut r, &[(32, Ecn::Ce), (33, Ecn::Ect0), (34, Ecn::Ect0), (35, Ecn::Ect0)]);
+        assert!(acks.iter().all(|a| a.flags.has(Flags::ECE)));
+        assert_eq!(acks[0].ack, 33 * u64::from(MSS), "CE is acknowledged at once");
+        let mut out = Vec::new();
+        let mut cwr = segment(36, Ecn::Ect0);
+        cwr.flags = Flags::CWR;
+        r.on_data(&cwr, Time::from_ms(11), &mut out);
+        assert!(!out[0].flags.has(Flags::ECE));
+    }
+
+    #[test]
+    fn accecn_counts_and_acknowledges_each_change_of_the_field() {
+        let mut r = receiver(Mode::AccEcn);
+        let before = feed(&mut r, &[(32, Ecn::Ect0), (33, Ecn::Ect0)])[0].ace;
+        let acks = feed(&mut r, &[(34, Ecn::Ce), (35, Ecn::Ect0), (36, Ecn::Ect0)]);
+        assert_eq!(acks.len(), 2, "one ACK per edge");
+        assert_eq!(acks[0].ace, (before + 1) & 7);
+    }
+}

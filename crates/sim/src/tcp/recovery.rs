@@ -1,0 +1,575 @@
+//! The congestion state machine: echoes, loss detection by RACK-TLP, PRR, timeouts, undo.
+//!
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_fastretrans_alert` and below), `tcp_recovery.c`,
+//! `tcp_timer.c`; RFC 8985 (RACK-TLP), RFC 6937bis (PRR), RFC 5682 (F-RTO), RFC 2883 (undo by D-SACK).
+
+use super::ack::{AckState, sent_after};
+use super::ecn::Mode;
+use super::scoreboard::SegFlags;
+use super::sender::{Sender, Timer, current_ssthresh};
+use super::sock::{CaState, INFINITE_SSTHRESH};
+use crate::cc::{CaEvent, CongestionControl};
+use crate::packet::Packet;
+use crate::units::Time;
+
+/// `TCP_TIMEOUT_MIN_US`
+const TIMEOUT_MIN_US: u64 = 2_000;
+const RACK_RECOVERY_THRESH: u32 = 16;
+
+/// What to send once congestion control has set the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rexmit {
+    /// New data only.
+    None,
+    /// What is marked lost.
+    Lost,
+    /// New data first, to find out whether a timeout was spurious (F-RTO).
+    New,
+}
+
+impl Sender {
+    /// `tcp_fastretrans_alert`: state transitions before growth or PRR of the same ACK.
+    pub(super) fn react(&mut self, packet: &Packet, ack: &mut AckState, duplicate: bool) -> Rexmit {
+        if ack.ece {
+            self.undo.prior_ssthresh = 0;
+        }
+        if self.tp.ca_state == CaState::Open {
+            self.undo.retrans_stamp = None;
+        } else if self.tp.snd_una >= self.tp.high_seq {
+            match self.tp.ca_state {
+                // Held until something above high_seq is acknowledged, so that CWR reached the peer.
+                CaState::Cwr if self.tp.snd_una != self.tp.high_seq => {
+                    self.end_reduction();
+                    self.set_state(CaState::Open);
+                }
+                CaState::Recovery => {
+                    self.rack.reo_wnd_persist = self.rack.reo_wnd_persist.saturating_sub(1);
+                    self.try_undo_recovery(ack);
+                    self.end_reduction_from(CaState::Recovery);
+                }
+                _ => {}
+            }
+        }
+        match self.tp.ca_state {
+            CaState::Recovery => {
+                if ack.una_advanced && self.try_undo_partial(ack) {
+                    return Rexmit::None;
+                }
+                if self.try_undo_dsack() {
+                    self.try_keep_open();
+                }
+                self.identify_loss(ack);
+                if self.tp.ca_state != CaState::Recovery {
+                    if self.tp.lost_out == 0 {
+                        return Rexmit::None;
+                    }
+                    self.enter_recovery(ack.ece);
+                }
+            }
+            CaState::Loss => {
+                let rexmit = self.process_loss(ack, duplicate);
+                self.identify_loss(ack);
+                if !(self.tp.ca_state == CaState::Open || ack.lost_retrans) {
+                    return rexmit;
+                }
+                if self.tp.lost_out == 0 {
+                    self.try_to_open(ack);
+                    return rexmit;
+                }
+                self.enter_recovery(ack.ece);
+            }
+            _ => {
+                if self.tp.ca_state <= CaState::Disorder {
+                    self.try_undo_dsack();
+                }
+                self.identify_loss(ack);
+                if self.tp.lost_out == 0 {
+                    self.try_to_open(ack);
+                    return Rexmit::None;
+                }
+                self.enter_recovery(ack.ece);
+            }
+        }
+        let _ = packet;
+        Rexmit::Lost
+    }
+
+    pub(super) fn set_state(&mut self, state: CaState) {
+        self.cc.set_state(&mut self.tp, state);
+        self.tp.ca_state = state;
+    }
+
+    fn any_retrans_done(&self) -> bool {
+        self.tp.retrans_out > 0 || self.board.front().is_some_and(|s| s.flags.any(SegFlags::EVER_RETRANS))
+    }
+
+    /// `tcp_try_to_open`
+    fn try_to_open(&mut self, ack: &AckState) {
+        if !self.any_retrans_done() {
+            self.undo.retrans_stamp = None;
+        }
+        if ack.ece {
+            self.enter_cwr();
+        }
+        if self.tp.ca_state != CaState::Cwr {
+            self.try_keep_open();
+        }
+    }
+
+    fn try_keep_open(&mut self) {
+        let dubious = self.tp.sacked_out + self.tp.lost_out > 0
+            || self.any_retrans_done()
+            || self.undo.marker.is_some();
+        let state = if dubious { CaState::Disorder } else { CaState::Open };
+        if self.tp.ca_state != state {
+            self.set_state(state);
+            self.tp.high_seq = self.tp.snd_nxt;
+        }
+    }
+
+    /// `tcp_enter_cwr`
+    fn enter_cwr(&mut self) {
+        self.undo.prior_ssthresh = 0;
+        if self.tp.ca_state < CaState::Cwr {
+            self.undo.marker = None;
+            self.init_reduction();
+            self.set_state(CaState::Cwr);
+        }
+    }
+
+    /// `tcp_enter_recovery`
+    fn enter_recovery(&mut self, ece: bool) {
+        self.undo.prior_ssthresh = 0;
+        self.init_undo();
+        if !matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
+            if !ece {
+                self.undo.prior_ssthresh = current_ssthresh(&self.tp);
+            }
+            self.init_reduction();
+        }
+        self.set_state(CaState::Recovery);
+    }
+
+    fn init_undo(&mut self) {
+        self.undo.marker = Some(self.tp.snd_una);
+        // Retransmissions of an earlier episode may still be reported.
+        self.undo.retrans = if self.tp.retrans_out > 0 { i64::from(self.tp.retrans_out) } else { -1 };
+    }
+
+    /// `tcp_init_cwnd_reduction`
+    fn init_reduction(&mut self) {
+        self.tp.high_seq = self.tp.snd_nxt;
+        self.tlp_high_seq = None;
+        self.tp.snd_cwnd_cnt = 0;
+        self.tp.prior_cwnd = self.tp.snd_cwnd;
+        self.prr_delivered = 0;
+        self.prr_out = 0;
+        self.tp.snd_ssthresh = self.cc.ssthresh(&mut self.tp);
+        self.queue_cwr = self.setup.mode == Mode::Rfc3168;
+    }
+
+    /// PRR (RFC 6937bis) as in K73 `tcp_cwnd_reduction`.
+    pub(super) fn cwnd_reduction(&mut self, newly_acked_sacked: u32, newly_lost: u32, una_advanced: bool) {
+        if newly_acked_sacked == 0 || self.tp.prior_cwnd == 0 {
+            return;
+        }
+        let in_flight = i64::from(self.tp.packets_in_flight());
+        let ssthresh = i64::from(self.tp.snd_ssthresh);
+        let prior = i64::from(self.tp.prior_cwnd);
+        self.prr_delivered += newly_acked_sacked;
+        let (delivered, out) = (i64::from(self.prr_delivered), i64::from(self.prr_out));
+        let delta = ssthresh - in_flight;
+        let mut send = if delta < 0 {
+            (ssthresh * delivered + prior - 1) / prior - out
+        } else {
+            let mut bound = (delivered - out).max(i64::from(newly_acked_sacked));
+            if una_advanced && newly_lost == 0 {
+                bound += 1;
+            }
+            bound.min(delta)
+        };
+        send = send.max(i64::from(self.prr_out == 0));
+        self.tp.snd_cwnd = (in_flight + send) as u32;
+    }
+
+    fn end_reduction(&mut self) {
+        self.end_reduction_from(self.tp.ca_state);
+    }
+
+    /// `tcp_end_cwnd_reduction`, told the state that ends (undo may have left it already).
+    fn end_reduction_from(&mut self, state: CaState) {
+        if self.full_control {
+            return;
+        }
+        if self.tp.snd_ssthresh < INFINITE_SSTHRESH && (state == CaState::Cwr || self.undo.marker.is_some()) {
+            self.tp.snd_cwnd = self.tp.snd_ssthresh;
+            self.cwnd_stamp = self.tp.now;
+        }
+        self.cc.cwnd_event(&mut self.tp, CaEvent::CompleteCwr);
+    }
+
+    // ---- loss detection -------------------------------------------------------------------------
+
+    /// `tcp_rack_update_reo_wnd`
+    pub(super) fn update_reordering_window(&mut self, ack: &AckState) {
+        let Some(prior) = ack.prior_delivered_of_sample() else { return };
+        let rack = &mut self.rack;
+        // A D-SACK counts once per round trip.
+        if prior < rack.last_delivered {
+            rack.dsack_seen = false;
+        }
+        if rack.dsack_seen {
+            rack.reo_wnd_steps = (rack.reo_wnd_steps + 1).min(0xff);
+            rack.dsack_seen = false;
+            rack.last_delivered = self.tp.delivered;
+            rack.reo_wnd_persist = RACK_RECOVERY_THRESH;
+        } else if rack.reo_wnd_persist == 0 {
+            rack.reo_wnd_steps = 1;
+        }
+    }
+
+    fn reordering_window(&self) -> Time {
+        let tp = &self.tp;
+        if !self.rack.reord_seen && (tp.ca_state >= CaState::Recovery || tp.sacked_out >= tp.reordering) {
+            return Time::ZERO;
+        }
+        Time::from_us(((tp.min_rtt_us >> 2) * self.rack.reo_wnd_steps).min(tp.srtt_us >> 3))
+    }
+
+    fn identify_loss(&mut self, ack: &mut AckState) {
+        let before = self.tp.retrans_out;
+        if self.rack.advanced && !self.board.is_empty() {
+            self.rack.advanced = false;
+            if let Some(wait) = self.rack_detect() {
+                self.timer = Some((Timer::Reorder, self.tp.now + wait + Time::from_us(TIMEOUT_MIN_US)));
+            }
+        }
+        if before > self.tp.retrans_out {
+            ack.lost_retrans = true;
+        }
+    }
+
+    fn rack_detect(&mut self) -> Option<Time> {
+        let window = self.reordering_window();
+        let (mstamp, end_seq, rtt) = (self.rack.mstamp, self.rack.end_seq, self.rack.rtt);
+        let tp = &mut self.tp;
+        self.board.rack_walk(
+            |sent, end| sent_after(mstamp, end_seq, sent, end),
+            |seg| {
+                let due = seg.sent + rtt + window;
+                if due > tp.now {
+                    return Some(due - tp.now);
+                }
+                if seg.flags.any(SegFlags::RETRANS) {
+                    seg.flags.clear(SegFlags::RETRANS);
+                    tp.retrans_out -= 1;
+                }
+                if !seg.flags.any(SegFlags::LOST) {
+                    seg.flags.set(SegFlags::LOST);
+                    tp.lost_out += 1;
+                }
+                tp.lost += 1;
+                None
+            },
+        )
+    }
+
+    /// `tcp_rack_reo_timeout`
+    pub(super) fn on_reorder_timeout(&mut self, out: &mut Vec<Packet>) {
+        let before = self.tp.packets_in_flight();
+        if let Some(wait) = self.rack_detect() {
+            self.timer = Some((Timer::Reorder, self.tp.now + wait + Time::from_us(TIMEOUT_MIN_US)));
+        }
+        if before != self.tp.packets_in_flight() {
+            if self.tp.ca_state != CaState::Recovery {
+                self.enter_recovery(false);
+                if !self.full_control {
+                    self.cwnd_reduction(1, 0, false);
+                }
+            }
+            self.retransmit_lost(out);
+        }
+        if self.timer.is_none() {
+            self.rearm_rto();
+        }
+        self.send_new(out);
+    }
+
+    // ---- timers ---------------------------------------------------------------------------------
+
+    /// `tcp_set_xmit_timer`: a loss probe if one may be scheduled, else the RTO.
+    pub(super) fn set_xmit_timer(&mut self) {
+        if !self.schedule_loss_probe(true) {
+            self.rearm_rto();
+        }
+    }
+
+    /// `tcp_rearm_rto`
+    pub(super) fn rearm_rto(&mut self) {
+        if self.tp.packets_out == 0 {
+            self.timer = None;
+            return;
+        }
+        let rto = Time::from_us(self.rtt.rto_us());
+        let due = match self.timer {
+            // The probe's or RACK's wait counts against the timeout.
+            Some((Timer::LossProbe | Timer::Reorder, _)) => {
+                let head = self.board.front().map_or(self.tp.now, |s| s.sent);
+                (head + rto).max(self.tp.now + Time::from_us(1))
+            }
+            _ => self.tp.now + rto,
+        };
+        self.timer = Some((Timer::Rto, self.on_tick(due)));
+    }
+
+    /// Timers of this kind fire on the jiffy that follows.
+    fn on_tick(&self, at: Time) -> Time {
+        let jiffy = 1_000_000_000 / self.tp.hz;
+        Time(at.0.div_ceil(jiffy) * jiffy)
+    }
+
+    /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too.
+    pub(super) fn schedule_loss_probe(&mut self, from_now: bool) -> bool {
+        let tp = &self.tp;
+        if tp.packets_out == 0 || !matches!(tp.ca_state, CaState::Open | CaState::Cwr) {
+            return false;
+        }
+        let mut wait_us = tp.srtt_us >> 2;
+        // A lone segment's ACK may be delayed by the peer.
+        wait_us += if tp.packets_out == 1 { super::rtt::RTO_MIN_US } else { TIMEOUT_MIN_US };
+        let rto_us = self.rtt.rto_us();
+        let until_rto = if from_now {
+            rto_us
+        } else {
+            let head = self.board.front().map_or(tp.now, |s| s.sent);
+            (head + Time::from_us(rto_us) - tp.now).as_us()
+        };
+        if until_rto > 0 {
+            wait_us = wait_us.min(until_rto);
+        }
+        self.timer = Some((Timer::LossProbe, self.on_tick(tp.now + Time::from_us(wait_us))));
+        true
+    }
+
+    /// `tcp_send_loss_probe`
+    pub(super) fn send_loss_probe(&mut self, out: &mut Vec<Packet>) {
+        if self.tlp_high_seq.is_none() && self.tp.packets_out > 0 {
+            self.tlp_retrans = false;
+            let sent = self.send_probe_segment(out);
+            if !sent {
+                let last = self.board.len() - 1;
+                self.tlp_retrans = true;
+                self.retransmit(last, out);
+            }
+            self.counters.tlps += 1;
+            self.tlp_high_seq = Some(self.tp.snd_nxt);
+        }
+        self.timer = None;
+        self.rearm_rto();
+    }
+
+    /// `tcp_process_tlp_ack`
+    pub(super) fn process_tlp_ack(&mut self, upto: u64, ack: &AckState) {
+        let Some(high) = self.tlp_high_seq else { return };
+        if upto < high {
+            return;
+        }
+        if !self.tlp_retrans || ack.dsacking {
+            self.tlp_high_seq = None;
+        } else if upto > high {
+            // The probe repaired a loss: one reduction, as for an echo.
+            self.init_reduction();
+            self.set_state(CaState::Cwr);
+            self.end_reduction();
+            self.try_keep_open();
+        } else if !(ack.una_advanced || ack.win_update || ack.data_sacked) {
+            self.tlp_high_seq = None;
+        }
+    }
+
+    /// `tcp_retransmit_timer`
+    pub(super) fn on_rto(&mut self, out: &mut Vec<Packet>) {
+        if self.tp.packets_out == 0 {
+            return;
+        }
+        self.counters.rtos += 1;
+        self.enter_loss();
+        self.retransmits += 1;
+        self.retransmit(0, out);
+        self.rtt.back_off();
+        self.timer = None;
+        self.rearm_rto();
+    }
+
+    /// `tcp_enter_loss`
+    fn enter_loss(&mut self) {
+        let new_recovery = self.tp.ca_state < CaState::Recovery;
+        let (rtt, now) = (self.rack.rtt, self.tp.now);
+        let window = Time::ZERO;
+        let tp = &mut self.tp;
+        for (i, seg) in self.board.iter_mut().enumerate() {
+            if seg.flags.any(SegFlags::SACKED) {
+                continue;
+            }
+            // What was sent within the last RTT may still arrive.
+            if i > 0 && seg.sent + rtt + window > now {
+                continue;
+            }
+            if seg.flags.any(SegFlags::RETRANS) {
+                seg.flags.clear(SegFlags::RETRANS);
+                tp.retrans_out -= 1;
+                tp.lost += 1;
+            }
+            if !seg.flags.any(SegFlags::LOST) {
+                seg.flags.set(SegFlags::LOST);
+                tp.lost_out += 1;
+                tp.lost += 1;
+            }
+        }
+        self.board.reset_hints();
+        let state = self.tp.ca_state;
+        if state <= CaState::Disorder
+            || self.tp.high_seq <= self.tp.snd_una
+            || (state == CaState::Loss && self.retransmits == 0)
+        {
+            self.undo.prior_ssthresh = current_ssthresh(&self.tp);
+            self.tp.prior_cwnd = self.tp.snd_cwnd;
+            self.tp.snd_ssthresh = self.cc.ssthresh(&mut self.tp);
+            self.cc.cwnd_event(&mut self.tp, CaEvent::Loss);
+            self.init_undo();
+        }
+        self.tp.snd_cwnd = self.tp.packets_in_flight() + 1;
+        self.tp.snd_cwnd_cnt = 0;
+        self.cwnd_stamp = now;
+        if state <= CaState::Disorder && self.tp.sacked_out >= self.tp.reordering {
+            self.tp.reordering = self.tp.reordering.min(3);
+        }
+        self.set_state(CaState::Loss);
+        self.tp.high_seq = self.tp.snd_nxt;
+        self.tlp_high_seq = None;
+        self.queue_cwr = self.setup.mode == Mode::Rfc3168;
+        self.frto = new_recovery || self.retransmits > 0;
+    }
+
+    /// `tcp_process_loss`: F-RTO (RFC 5682, section 3.1).
+    fn process_loss(&mut self, ack: &AckState, duplicate: bool) -> Rexmit {
+        let recovered = self.tp.snd_una >= self.tp.high_seq;
+        if ack.una_advanced && self.try_undo_loss(ack, false) {
+            return Rexmit::None;
+        }
+        if self.frto {
+            // Step 3.b: what was never retransmitted arrived, so not all was lost.
+            if ack.orig_sack_acked && self.try_undo_loss(ack, true) {
+                return Rexmit::None;
+            }
+            if self.tp.snd_nxt > self.tp.high_seq {
+                if ack.data_sacked || duplicate {
+                    self.frto = false;
+                }
+            } else if ack.una_advanced && !recovered {
+                self.tp.high_seq = self.tp.snd_nxt;
+                // Step 2.b: try new data.
+                if self.write_seq > self.tp.snd_nxt && self.window_end > self.tp.snd_nxt {
+                    return Rexmit::New;
+                }
+                self.frto = false;
+            }
+        }
+        if recovered {
+            self.try_undo_recovery(ack);
+            return Rexmit::None;
+        }
+        Rexmit::Lost
+    }
+
+    /// `tcp_xmit_recovery`
+    pub(super) fn recover(&mut self, rexmit: Rexmit, out: &mut Vec<Packet>) {
+        match rexmit {
+            Rexmit::None => {}
+            Rexmit::Lost => self.retransmit_lost(out),
+            Rexmit::New => {
+                self.send_new(out);
+                if self.tp.snd_nxt <= self.tp.high_seq {
+                    self.frto = false;
+                    self.retransmit_lost(out);
+                }
+            }
+        }
+    }
+
+    // ---- undo -----------------------------------------------------------------------------------
+
+    /// Whether the ACK answers a segment sent before the first retransmission (Eifel by timestamps).
+    fn packet_delayed(&self, ack: &AckState) -> bool {
+        self.undo.retrans_stamp.is_some_and(|first| ack.echo > Time::ZERO && ack.echo.as_ms() < first.as_ms())
+    }
+
+    fn may_undo(&self, ack: &AckState) -> bool {
+        self.undo.marker.is_some() && (self.undo.retrans == 0 || self.packet_delayed(ack))
+    }
+
+    fn undo_reduction(&mut self, unmark_loss: bool) {
+        if unmark_loss {
+            for seg in self.board.iter_mut() {
+                seg.flags.clear(SegFlags::LOST);
+            }
+            self.tp.lost_out = 0;
+            self.board.reset_hints();
+        }
+        if self.undo.prior_ssthresh > 0 {
+            self.tp.snd_cwnd = self.cc.undo_cwnd(&mut self.tp);
+            if self.undo.prior_ssthresh > self.tp.snd_ssthresh {
+                self.tp.snd_ssthresh = self.undo.prior_ssthresh;
+                self.queue_cwr = false;
+            }
+        }
+        self.counters.undos += 1;
+        self.cwnd_stamp = self.tp.now;
+        self.undo.marker = None;
+        // RACK looks at every segment again.
+        self.rack.advanced = true;
+    }
+
+    fn try_undo_recovery(&mut self, ack: &AckState) {
+        if self.may_undo(ack) {
+            self.undo_reduction(false);
+        }
+        self.set_state(CaState::Open);
+    }
+
+    fn try_undo_dsack(&mut self) -> bool {
+        if self.undo.marker.is_some() && self.undo.retrans == 0 {
+            self.rack.reo_wnd_persist = RACK_RECOVERY_THRESH.min(self.rack.reo_wnd_persist + 1);
+            self.undo_reduction(false);
+            return true;
+        }
+        false
+    }
+
+    /// `tcp_try_undo_partial`: a delayed original, not a retransmission, filled the hole.
+    fn try_undo_partial(&mut self, ack: &AckState) -> bool {
+        if self.undo.marker.is_none() || !self.packet_delayed(ack) {
+            return false;
+        }
+        self.note_reordering(ack.prior_snd_una);
+        if self.tp.retrans_out > 0 {
+            return true;
+        }
+        if !self.any_retrans_done() {
+            self.undo.retrans_stamp = None;
+        }
+        self.undo_reduction(true);
+        self.try_keep_open();
+        true
+    }
+
+    fn try_undo_loss(&mut self, ack: &AckState, frto: bool) -> bool {
+        if !(frto || self.may_undo(ack)) {
+            return false;
+        }
+        self.undo_reduction(true);
+        self.retransmits = 0;
+        self.set_state(CaState::Open);
+        true
+    }
+}

@@ -1,0 +1,289 @@
+//! The retransmit queue: every segment sent and not cumulatively acknowledged, with what is known
+//! about it.
+//!
+//! One entry per MSS-sized segment, where Linux keeps one per (possibly larger) skb; a GSO skb's
+//! segments share their send time here, which gives the same samples.
+
+use std::collections::VecDeque;
+
+use crate::units::Time;
+
+/// What is known about a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegFlags(u8);
+
+impl SegFlags {
+    /// SACKed.
+    pub const SACKED: SegFlags = SegFlags(1);
+    /// Marked lost.
+    pub const LOST: SegFlags = SegFlags(2);
+    /// Retransmitted, and that retransmission is believed in flight.
+    pub const RETRANS: SegFlags = SegFlags(4);
+    /// Retransmitted at some time.
+    pub const EVER_RETRANS: SegFlags = SegFlags(8);
+    /// Sent while the application was the limit.
+    pub const APP_LIMITED: SegFlags = SegFlags(16);
+
+    /// Whether any bit of `other` is set.
+    pub fn any(self, other: SegFlags) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// Sets the bits of `other`.
+    pub fn set(&mut self, other: SegFlags) {
+        self.0 |= other.0;
+    }
+    /// Clears the bits of `other`.
+    pub fn clear(&mut self, other: SegFlags) {
+        self.0 &= !other.0;
+    }
+}
+
+/// A segment in the retransmit queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Seg {
+    /// First byte.
+    pub seq: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// When it was last sent.
+    pub sent: Time,
+    /// `first_tx_mstamp` when it was sent (delivery rate sampling).
+    pub first_tx: Time,
+    /// `delivered_mstamp` when it was sent.
+    pub delivered_mstamp: Time,
+    /// `delivered` when it was sent.
+    pub delivered: u64,
+    /// State.
+    pub flags: SegFlags,
+}
+
+/// The queue, in sequence order.
+#[derive(Default)]
+pub struct Scoreboard {
+    segs: VecDeque<Seg>,
+    /// Retransmissions in order of their time: (when, first byte). Entries may be stale.
+    retransmitted: VecDeque<(Time, u64)>,
+    /// No segment that was sent once and is neither SACKed nor lost starts below this.
+    rack_hint: u64,
+    /// No lost segment that waits for its retransmission starts below this.
+    retransmit_hint: u64,
+}
+
+impl Scoreboard {
+    /// Appends a segment just sent for the first time.
+    pub fn push(&mut self, seg: Seg) {
+        self.segs.push_back(seg);
+    }
+
+    /// The oldest segment.
+    pub fn front(&self) -> Option<&Seg> {
+        self.segs.front()
+    }
+
+    /// Removes the oldest segment if it ends at or below `ack`.
+    pub fn pop_acked(&mut self, ack: u64) -> Option<Seg> {
+        if self.segs.front()?.end <= ack { self.segs.pop_front() } else { None }
+    }
+
+    /// Whether nothing is out.
+    pub fn is_empty(&self) -> bool {
+        self.segs.is_empty()
+    }
+
+    /// Number of segments.
+    pub fn len(&self) -> usize {
+        self.segs.len()
+    }
+
+    /// The segment at `index`.
+    pub fn get(&self, index: usize) -> Option<&Seg> {
+        self.segs.get(index)
+    }
+
+    /// The segment at `index`, to change.
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut Seg> {
+        self.segs.get_mut(index)
+    }
+
+    /// All segments, to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Seg> {
+        self.segs.iter_mut()
+    }
+
+    /// Index of the first segment that ends beyond `seq`.
+    pub fn index_of(&self, seq: u64) -> usize {
+        if self.segs.front().is_none_or(|s| s.end > seq) {
+            return 0;
+        }
+        self.segs.partition_point(|s| s.end <= seq)
+    }
+
+    /// Notes a retransmission of the segment at `index` at `now`.
+    pub fn note_retransmitted(&mut self, index: usize, now: Time) {
+        if let Some(seg) = self.segs.get(index) {
+            self.retransmitted.push_back((now, seg.seq));
+        }
+    }
+
+    /// After loss marks were taken back: every segment has to be looked at again.
+    pub fn reset_hints(&mut self) {
+        let seq = self.segs.front().map_or(0, |s| s.seq);
+        self.rack_hint = seq;
+        self.retransmit_hint = seq;
+    }
+
+    /// Index of the next lost segment, from where the last search ended, that is not already on its
+    /// way again.
+    pub fn next_lost(&mut self) -> Option<usize> {
+        let mut index = self.index_of(self.retransmit_hint);
+        while let Some(seg) = self.segs.get(index) {
+            if seg.flags.any(SegFlags::LOST)
+                && !seg.flags.any(SegFlags(SegFlags::SACKED.0 | SegFlags::RETRANS.0))
+            {
+                self.retransmit_hint = seg.seq;
+                return Some(index);
+            }
+            index += 1;
+        }
+        self.retransmit_hint = self.segs.back().map_or(0, |s| s.end);
+        None
+    }
+
+    /// RACK's walk (RFC 8985, section 6.2, step 5): calls `late` on each segment still out that was
+    /// sent before the newest delivered one, in order of its send time; `late` says how long to wait
+    /// yet, or `None` if it declared the segment lost. Returns the longest wait.
+    ///
+    /// `is_before(sent, end)` tells whether a segment was sent before that newest delivered one.
+    pub fn rack_walk(
+        &mut self,
+        is_before: impl Fn(Time, u64) -> bool,
+        mut late: impl FnMut(&mut Seg) -> Option<Time>,
+    ) -> Option<Time> {
+        let done = SegFlags(SegFlags::SACKED.0 | SegFlags::LOST.0 | SegFlags::RETRANS.0);
+        let mut longest = None;
+        let mut index = self.index_of(self.rack_hint);
+        let mut hint = None;
+        let mut lost_from = u64::MAX;
+        while let Some(seg) = self.segs.get_mut(index) {
+            index += 1;
+            if seg.flags.any(done) {
+                continue;
+            }
+            if !is_before(seg.sent, seg.end) {
+                hint = hint.or(Some(seg.seq));
+                break;
+            }
+            match late(seg) {
+                None => lost_from = lost_from.min(seg.seq),
+                Some(wait) => {
+                    hint = hint.or(Some(seg.seq));
+                    longest = longest.max(Some(wait));
+                }
+            }
+        }
+        self.rack_hint = hint.unwrap_or_else(|| self.segs.back().map_or(0, |s| s.end));
+
+        let mut keep = 0;
+        while let Some(&(sent, seq)) = self.retransmitted.get(keep) {
+            let index = self.index_of(seq);
+            let current = self.segs.get_mut(index).filter(|s| {
+                s.seq == seq
+                    && s.sent == sent
+                    && s.flags.any(SegFlags::RETRANS)
+                    && !s.flags.any(SegFlags::SACKED)
+            });
+            let Some(seg) = current else {
+                self.retransmitted.remove(keep);
+                continue;
+            };
+            if !is_before(seg.sent, seg.end) {
+                break;
+            }
+            if let Some(wait) = late(seg) {
+                longest = longest.max(Some(wait));
+                keep += 1;
+            } else {
+                lost_from = lost_from.min(seq);
+                self.retransmitted.remove(keep);
+            }
+        }
+        self.retransmit_hint = self.retransmit_hint.min(lost_from);
+        longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board(n: u64) -> Scoreboard {
+        let mut b = Scoreboard::default();
+        for i in 0..n {
+            b.push(Seg {
+                seq: i * 10,
+                end: (i + 1) * 10,
+                sent: Time(i),
+                first_tx: Time::ZERO,
+                delivered_mstamp: Time::ZERO,
+                delivered: 0,
+                flags: SegFlags::default(),
+            });
+        }
+        b
+    }
+
+    #[test]
+    fn index_of_finds_the_segment_that_holds_a_byte() {
+        let b = board(5);
+        assert_eq!(
+            [b.index_of(0), b.index_of(9), b.index_of(10), b.index_of(49), b.index_of(50)],
+            [0, 0, 1, 4, 5]
+        );
+    }
+
+    #[test]
+    fn rack_walk_visits_what_was_sent_before_and_remembers_where_it_stopped() {
+        let mut b = board(6);
+        let mut seen = Vec::new();
+        // segments 0..3 were sent before time 3
+        b.rack_walk(
+            |sent, _| sent < Time(3),
+            |seg| {
+                seen.push(seg.seq);
+                seg.flags.set(SegFlags::LOST);
+                None
+            },
+        );
+        assert_eq!(seen, [0, 10, 20]);
+        assert_eq!(b.next_lost(), Some(0));
+        let mut again = 0;
+        b.rack_walk(
+            |sent, _| sent < Time(3),
+            |_| {
+                again += 1;
+                None
+            },
+        );
+        assert_eq!(again, 0);
+    }
+
+    #[test]
+    fn a_lost_retransmission_is_found_again() {
+        let mut b = board(2);
+        b.get_mut(0).unwrap().flags.set(SegFlags::LOST);
+        assert_eq!(b.next_lost(), Some(0));
+        let seg = b.get_mut(0).unwrap();
+        seg.flags.set(SegFlags::RETRANS);
+        seg.sent = Time(50);
+        b.note_retransmitted(0, Time(50));
+        assert_eq!(b.next_lost(), None);
+        b.rack_walk(
+            |sent, _| sent < Time(60) && sent > Time(40),
+            |seg| {
+                seg.flags.clear(SegFlags::RETRANS);
+                None
+            },
+        );
+        assert_eq!(b.next_lost(), Some(0));
+    }
+}

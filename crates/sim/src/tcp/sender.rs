@@ -1,0 +1,355 @@
+//! The sending side: its state and its face to the event loop.
+//!
+//! What happens on an ACK is in `ack.rs`, what losses and echoes lead to in `recovery.rs`, what
+//! leaves and when in `output.rs`.
+//!
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`,
+//! `tcp_rate.c`.
+//!
+//! Departures: ACK processing takes no time; no TSQ, no send-buffer limit, no Nagle; the 300 s
+//! window of the minimum RTT restarts as a whole when it is over.
+
+use super::ecn::{AceDecoder, Mode};
+use super::rtt::RttEstimator;
+use super::scoreboard::Scoreboard;
+use super::sock::{CaState, Pacing, TcpSock};
+use crate::cc::{CaEvent, Cc, CongestionControl};
+use crate::packet::Packet;
+use crate::units::Time;
+
+/// Which event the one retransmission timer stands for (`icsk_pending`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// Retransmission timeout.
+    Rto,
+    /// Tail loss probe.
+    LossProbe,
+    /// RACK's reordering window.
+    Reorder,
+}
+
+/// What a sender counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SenderCounters {
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Their frame bytes.
+    pub sent_bytes: u64,
+    /// Retransmissions.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub rtos: u64,
+    /// Tail loss probes.
+    pub tlps: u64,
+    /// Reductions that proved spurious.
+    pub undos: u64,
+}
+
+/// RACK (RFC 8985).
+#[derive(Clone, Debug)]
+pub(super) struct Rack {
+    /// Send time of the most recently sent segment known delivered.
+    pub mstamp: Time,
+    /// Its end.
+    pub end_seq: u64,
+    /// Its RTT.
+    pub rtt: Time,
+    /// Whether it moved since the last detection.
+    pub advanced: bool,
+    pub reord_seen: bool,
+    pub reo_wnd_steps: u64,
+    pub reo_wnd_persist: u32,
+    pub dsack_seen: bool,
+    /// `delivered` when the steps were last raised.
+    pub last_delivered: u64,
+}
+
+/// Undo of a reduction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Undo {
+    /// `snd_una` at entry; none: undo is disabled.
+    pub marker: Option<u64>,
+    /// Retransmissions not yet reported as duplicates.
+    pub retrans: i64,
+    /// `ssthresh` to go back to; 0: none (after ECE).
+    pub prior_ssthresh: u32,
+    /// Time of the first retransmission.
+    pub retrans_stamp: Option<Time>,
+}
+
+/// State of delivery rate sampling.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rate {
+    pub delivered_mstamp: Time,
+    pub first_tx: Time,
+    /// `delivered` up to which samples are application limited; 0: none.
+    pub app_limited: u64,
+    pub delivered: u32,
+    pub interval_us: u64,
+    pub sample_app_limited: bool,
+}
+
+/// How a sender is set up.
+#[derive(Clone, Debug)]
+pub struct SenderSetup {
+    /// What its packets have in common (addresses, DSCP, hash).
+    pub template: Packet,
+    /// Feedback negotiated.
+    pub mode: Mode,
+    /// Payload bytes of a full segment.
+    pub mss: u32,
+    /// The host's timer frequency.
+    pub hz: u64,
+    /// `tcp_pacing_ss_ratio` in percent.
+    pub ss_ratio: u64,
+    /// `tcp_pacing_ca_ratio` in percent.
+    pub ca_ratio: u64,
+    /// `SO_MAX_PACING_RATE` in bytes per second.
+    pub max_pacing_rate: Option<u64>,
+    /// RTT of the handshake.
+    pub handshake_rtt: Time,
+}
+
+/// What `TCP_INFO` would tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    /// Payload bits per second; none before the first sample.
+    pub delivery_rate_bps: Option<f64>,
+    /// Seconds.
+    pub srtt_s: f64,
+    /// Packets.
+    pub cwnd: u32,
+    /// Packets; none while infinite.
+    pub ssthresh: Option<u32>,
+    /// Bits per second; none while unlimited.
+    pub pacing_rate_bps: Option<f64>,
+    /// Packets.
+    pub in_flight: u32,
+}
+
+/// A sender.
+pub struct Sender {
+    pub(super) tp: TcpSock,
+    pub(super) cc: Cc,
+    /// Cached `cc.has_cong_control()`.
+    pub(super) full_control: bool,
+    pub(super) setup: SenderSetup,
+    pub(super) board: Scoreboard,
+    pub(super) rtt: RttEstimator,
+    pub(super) rack: Rack,
+    pub(super) undo: Undo,
+    pub(super) rate: Rate,
+    pub(super) ace: AceDecoder,
+    pub(super) prr_delivered: u32,
+    pub(super) prr_out: u32,
+    pub(super) min_rtt_at: Time,
+    /// One past the last byte the application wrote.
+    pub(super) write_seq: u64,
+    /// Right edge of the receiver's window.
+    pub(super) window_end: u64,
+    pub(super) snd_wnd: u64,
+    /// Segments left in the skb at the head of the write queue.
+    pub(super) skb_left: u32,
+    pub(super) wstamp: Time,
+    pub(super) pacing_timer: Option<Time>,
+    pub(super) timer: Option<(Timer, Time)>,
+    pub(super) cwnd_usage_seq: u64,
+    pub(super) cwnd_used: u32,
+    pub(super) cwnd_stamp: Time,
+    pub(super) data_segs_out: u64,
+    pub(super) tlp_high_seq: Option<u64>,
+    pub(super) tlp_retrans: bool,
+    pub(super) frto: bool,
+    pub(super) retransmits: u32,
+    /// When the newest ACK was sent, by its timestamp: what our segments echo.
+    pub(super) last_ack_sent: Time,
+    /// RFC 3168: CWR goes out on the next new data.
+    pub(super) queue_cwr: bool,
+    /// The previous ACK's SACK blocks: what lies inside needs no second look.
+    pub(super) sack_cache: [(u64, u64); 3],
+    /// End of the highest SACKed segment.
+    pub(super) highest_sacked: u64,
+    /// Newest RTT in microseconds that the last ACK gave, for histograms.
+    pub last_rtt_us: Option<u64>,
+    /// Counted so far.
+    pub counters: SenderCounters,
+}
+
+impl Sender {
+    /// A connection just established at `now`.
+    pub fn new(setup: SenderSetup, mut cc: Cc, now: Time) -> Self {
+        let mut tp = TcpSock::new(setup.mss, setup.hz);
+        tp.now = now;
+        tp.accecn = setup.mode == Mode::AccEcn;
+        tp.ecn_ok = setup.mode != Mode::Off;
+        // The SYN itself was delivered.
+        tp.delivered = 1;
+        if let Some(rate) = setup.max_pacing_rate {
+            tp.max_pacing_rate = rate;
+            tp.pacing = Pacing::Needed;
+        }
+        let mut rtt = RttEstimator::default();
+        let sample = setup.handshake_rtt.as_us();
+        rtt.sample(&mut tp, sample);
+        tp.min_rtt_us = sample;
+        tp.last_sent = now;
+        cc.init(&mut tp);
+        tp.update_pacing_rate(setup.ss_ratio, setup.ca_ratio);
+        Sender {
+            full_control: cc.has_cong_control(),
+            tp,
+            cc,
+            setup,
+            board: Scoreboard::default(),
+            rtt,
+            rack: Rack {
+                mstamp: Time::ZERO,
+                end_seq: 0,
+                rtt: Time::ZERO,
+                advanced: false,
+                reord_seen: false,
+                reo_wnd_steps: 1,
+                reo_wnd_persist: 0,
+                dsack_seen: false,
+                last_delivered: 0,
+            },
+            undo: Undo::default(),
+            rate: Rate { delivered_mstamp: now, first_tx: now, ..Rate::default() },
+            ace: AceDecoder::default(),
+            prr_delivered: 0,
+            prr_out: 0,
+            min_rtt_at: now,
+            write_seq: 0,
+            window_end: 0,
+            snd_wnd: 0,
+            skb_left: 0,
+            wstamp: Time::ZERO,
+            pacing_timer: None,
+            timer: None,
+            cwnd_usage_seq: 0,
+            cwnd_used: 0,
+            cwnd_stamp: now,
+            data_segs_out: 0,
+            tlp_high_seq: None,
+            tlp_retrans: false,
+            frto: false,
+            retransmits: 0,
+            last_ack_sent: Time::ZERO,
+            queue_cwr: false,
+            sack_cache: [(0, 0); 3],
+            highest_sacked: 0,
+            last_rtt_us: None,
+            counters: SenderCounters::default(),
+        }
+    }
+
+    /// The receiver's window as the handshake told it, in bytes.
+    pub fn set_window(&mut self, bytes: u64) {
+        self.snd_wnd = bytes;
+        self.window_end = self.tp.snd_una + bytes;
+    }
+
+    /// The application wrote up to byte `write_seq`; `u64::MAX` is a source without end.
+    pub fn write(&mut self, write_seq: u64, now: Time, out: &mut Vec<Packet>) {
+        self.tp.now = now;
+        let was_empty = self.write_seq <= self.tp.snd_nxt;
+        self.write_seq = self.write_seq.max(write_seq);
+        if was_empty {
+            self.restart_after_idle();
+        }
+        self.send_new(out);
+    }
+
+    /// The application stops: what is not sent yet never will be.
+    pub fn close(&mut self) {
+        self.write_seq = self.write_seq.min(self.tp.snd_nxt);
+    }
+
+    /// When the earliest timer expires, if one runs.
+    pub fn deadline(&self) -> Option<Time> {
+        match (self.timer, self.pacing_timer) {
+            (Some((_, a)), Some(b)) => Some(a.min(b)),
+            (Some((_, a)), None) => Some(a),
+            (None, b) => b,
+        }
+    }
+
+    /// Runs the timers that are due.
+    pub fn on_timer(&mut self, now: Time, out: &mut Vec<Packet>) {
+        self.tp.now = now;
+        if self.pacing_timer.is_some_and(|t| t <= now) {
+            self.pacing_timer = None;
+            self.retransmit_lost(out);
+            self.send_new(out);
+        }
+        if let Some((timer, at)) = self.timer
+            && at <= now
+        {
+            self.timer = None;
+            match timer {
+                Timer::Rto => self.on_rto(out),
+                Timer::LossProbe => self.send_loss_probe(out),
+                Timer::Reorder => self.on_reorder_timeout(out),
+            }
+        }
+    }
+
+    /// `tcp_slow_start_after_idle_check`: the window shrinks after an idle period of an RTO.
+    fn restart_after_idle(&mut self) {
+        let tp = &mut self.tp;
+        if tp.packets_out != 0 || self.full_control {
+            return;
+        }
+        let idle_us = (tp.now - tp.last_sent).as_us();
+        let rto = self.rtt.rto_us();
+        if idle_us <= rto {
+            return;
+        }
+        self.cc.cwnd_event(&mut self.tp, CaEvent::CwndRestart);
+        let tp = &mut self.tp;
+        tp.snd_ssthresh = current_ssthresh(tp);
+        let restart = tp.snd_cwnd.min(10);
+        let mut left = idle_us;
+        while left > rto && tp.snd_cwnd > restart {
+            left -= rto;
+            tp.snd_cwnd /= 2;
+        }
+        tp.snd_cwnd = tp.snd_cwnd.max(restart);
+        self.cwnd_stamp = tp.now;
+        self.cwnd_used = 0;
+    }
+
+    /// The connection's state.
+    pub fn sock(&self) -> &TcpSock {
+        &self.tp
+    }
+
+    /// The module, for traces.
+    pub fn cc(&self) -> &Cc {
+        &self.cc
+    }
+
+    /// What `TCP_INFO` would tell now.
+    pub fn info(&self) -> Info {
+        let tp = &self.tp;
+        let bits = f64::from(self.setup.mss) * 8.0;
+        Info {
+            delivery_rate_bps: (self.rate.interval_us > 0)
+                .then(|| f64::from(self.rate.delivered) * bits * 1e6 / self.rate.interval_us as f64),
+            srtt_s: (tp.srtt_us >> 3) as f64 / 1e6,
+            cwnd: tp.snd_cwnd,
+            ssthresh: (tp.snd_ssthresh < super::sock::INFINITE_SSTHRESH).then_some(tp.snd_ssthresh),
+            pacing_rate_bps: (tp.pacing_rate != u64::MAX).then(|| tp.pacing_rate as f64 * 8.0),
+            in_flight: tp.packets_in_flight(),
+        }
+    }
+}
+
+/// `tcp_current_ssthresh`: what undo goes back to.
+pub(super) fn current_ssthresh(tp: &TcpSock) -> u32 {
+    if matches!(tp.ca_state, CaState::Cwr | CaState::Recovery) {
+        tp.snd_ssthresh
+    } else {
+        tp.snd_ssthresh.max((tp.snd_cwnd >> 1) + (tp.snd_cwnd >> 2))
+    }
+}

@@ -1,0 +1,142 @@
+//! Whole runs against arithmetic that can be done by hand.
+
+mod common;
+
+use bakeoff_sim::{SimError, check, simulate};
+use common::{Dumbbell, flow, goodput_mbit, series};
+use serde_json::json;
+
+#[test]
+fn a_saturated_htb_passes_exactly_its_rate() {
+    // goodput = rate * 1448 payload / 1514 frame = 47.82 Mbit/s
+    let outcome = Dumbbell { duration_s: 20.0, ..Dumbbell::default() }.run();
+    let ours = goodput_mbit(&outcome, "reno", 10.0, 20.0);
+    let ceiling = 50.0 * 1448.0 / 1514.0;
+    // the 66-byte ACKs go the other way; the probe takes 98 B / 50 ms = 0.016 Mbit/s of the link
+    let probe = 98.0 * 8.0 * 20.0 / 1e6 * 1448.0 / 1514.0;
+    assert!((ours - (ceiling - probe)).abs() < 0.005, "{ours} against {}", ceiling - probe);
+}
+
+#[test]
+fn an_idle_path_has_exactly_the_configured_round_trip_time() {
+    // htb's bucket of 1600 B is full, so a lone 98-byte frame is not delayed: RTT = 2 * 10 ms
+    let mut d = Dumbbell { flows: vec![], duration_s: 2.0, ..Dumbbell::default() };
+    for rtt_ms in [0.0, 1.0, 20.0, 300.0] {
+        d.rtt_ms = rtt_ms;
+        let rtts = series(&d.run(), "probe", "ping", "rtt");
+        assert!(rtts.len() > 30);
+        assert!(rtts.iter().all(|&(_, rtt)| (rtt - rtt_ms / 1000.0).abs() < 1e-9), "{rtt_ms}: {rtts:?}");
+    }
+}
+
+#[test]
+fn slow_start_doubles_the_window_each_round_trip() {
+    // IW 10; data leaves at 1 RTT, so at the middle of the n-th RTT after that cwnd is 10 * 2^n
+    let outcome = Dumbbell { rate: "1gbit", rtt_ms: 100.0, duration_s: 0.6, ..Dumbbell::default() }.run();
+    let cwnd = series(&outcome, "flow", "reno", "cwnd");
+    let at = |t: f64| cwnd.iter().rev().find(|s| s.0 <= t + 1e-9).unwrap().1;
+    assert_eq!([at(0.15), at(0.25), at(0.35), at(0.45)], [10.0, 20.0, 40.0, 80.0]);
+}
+
+#[test]
+fn a_byte_limited_flow_delivers_every_byte_and_stops() {
+    let mut f = flow("short", "reno");
+    f["source"] = json!({"kind": "bytes", "bytes": 1_000_001});
+    let outcome = Dumbbell { flows: vec![f], duration_s: 5.0, ..Dumbbell::default() }.run();
+    assert_eq!(outcome.counters["flows"]["short"]["received_bytes"], 1_000_001);
+}
+
+#[test]
+fn every_byte_arrives_once_through_heavy_random_loss() {
+    for loss in [0.01, 0.1, 0.3] {
+        let mut f = flow("short", "reno");
+        f["source"] = json!({"kind": "bytes", "bytes": 300_000});
+        let mut doc = Dumbbell { flows: vec![f], duration_s: 200.0, ..Dumbbell::default() }.document();
+        doc["links"][1]["loss"] = json!(loss);
+        let outcome = simulate(&doc.to_string()).unwrap();
+        assert_eq!(outcome.counters["flows"]["short"]["received_bytes"], 300_000, "loss {loss}");
+    }
+}
+
+#[test]
+fn a_flow_survives_an_outage_by_backing_off() {
+    let mut doc = Dumbbell { duration_s: 20.0, ..Dumbbell::default() }.document();
+    let link = |up: bool, at: f64| {
+        json!({"at_s": at, "node": "mid", "peer": "srv",
+               "action": {"kind": "link", "up": up, "rate_bps": null, "delay_s": null, "loss": null}})
+    };
+    doc["changes"] = json!([link(false, 3.0), link(true, 6.0)]);
+    let outcome = simulate(&doc.to_string()).unwrap();
+    assert!(goodput_mbit(&outcome, "reno", 3.1, 6.0) < 0.01);
+    // RTO about 0.4 s, doubling: retries at about 0.4, 1.2, 2.8, 6.0 s after the outage began
+    let rtos = outcome.counters["flows"]["reno"]["rtos"].as_u64().unwrap();
+    assert!((3..=5).contains(&rtos), "{rtos}");
+    assert!(goodput_mbit(&outcome, "reno", 15.0, 20.0) > 40.0);
+}
+
+#[test]
+fn rfc3168_halves_once_per_round_trip_and_drops_nothing() {
+    let outcome = Dumbbell { tcp_ecn: 1, qdisc: "codel ecn", duration_s: 30.0, ..Dumbbell::default() }.run();
+    let flow = &outcome.counters["flows"]["reno"];
+    assert_eq!(flow["ecn"], "rfc3168");
+    assert_eq!(flow["retransmits"], 0);
+    let queue = &outcome.counters["queues"]["mid>srv"];
+    assert!(queue["marks"].as_u64().unwrap() > 10);
+    assert_eq!(queue["drops"]["aqm"], 0);
+}
+
+#[test]
+fn accecn_tells_the_sender_every_mark() {
+    let outcome = Dumbbell { qdisc: "codel ecn", duration_s: 30.0, ..Dumbbell::default() }.run();
+    let flow = &outcome.counters["flows"]["reno"];
+    assert_eq!(flow["ecn"], "accecn");
+    let marks = outcome.counters["queues"]["mid>srv"]["flows"]["reno"]["marks"].as_u64().unwrap();
+    let reported = flow["delivered_ce"].as_u64().unwrap();
+    // those of the last round trip are still under way
+    assert!(marks >= reported && marks - reported <= 2, "{marks} {reported}");
+    assert!(reported > 10);
+}
+
+#[test]
+fn the_same_document_gives_the_same_bytes() {
+    let d = Dumbbell {
+        flows: vec![flow("a", "cubic"), flow("b", "reno")],
+        qdisc: "pie ecn",
+        duration_s: 10.0,
+        ..Dumbbell::default()
+    };
+    let (one, two) = (d.run(), d.run());
+    assert_eq!(one.series, two.series);
+    assert_eq!(one.counters, two.counters);
+    let other = Dumbbell { seed: 2, ..d }.run();
+    assert_ne!(one.series, other.series, "the seed reaches PIE's draws");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut doc = Dumbbell::default().document();
+        change(&mut doc);
+        match (check(&doc.to_string()), simulate(&doc.to_string())) {
+            (Err(a), Err(SimError::Refused(b))) => {
+                assert_eq!(a, b);
+                a.to_string()
+            }
+            other => panic!("not refused: {:?}", other.0),
+        }
+    };
+    let is = |change: &dyn Fn(&mut serde_json::Value), expected: &str| assert_eq!(refused(change), expected);
+    is(
+        &|d| d["interfaces"][1]["egress"]["classes"][0]["child"]["qdisc"] = json!("fq_codel flow 1"),
+        "interfaces[1].egress: unknown word 'flow' in 'fq_codel flow 1'; did you mean 'flows'?",
+    );
+    is(&|d| d["flows"][0]["to"] = json!("server"), "flows[0].to: no node 'server'; nodes: cli, mid, srv");
+    is(
+        &|d| d["nodes"][0]["offloads"] = json!(true),
+        "nodes[0].offloads: segmentation and receive offloads are not modelled by the simulator",
+    );
+    is(&|d| d["duration_s"] = json!(-1.0), "duration_s: -1 is not a time above 0");
+    is(&|d| d["format"] = json!(2), "format: 2 is not 1, the one this version reads");
+    assert!(refused(&|d| d["flows"][0]["cc"] = json!("rubic")).starts_with("flows[0].cc: "));
+    assert!(refused(&|d| d["surprise"] = json!(1)).contains("unknown field `surprise`"));
+}
