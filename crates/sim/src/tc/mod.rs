@@ -182,12 +182,17 @@ fn split_unit(text: &str) -> (&str, &str) {
 
 /// `; did you mean 'x'?` for the nearest known word, if one is near; else the known words.
 fn suggestion(word: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|k| (distance(word, k), *k)).min();
-    match near {
-        Some((d, k)) if d <= 2.max(word.len() / 3) => format!("; did you mean '{k}'?"),
-        _ if known.is_empty() => String::new(),
-        _ => format!("; known: {}", known.join(", ")),
+    match nearest(word, known) {
+        Some(k) => format!("; did you mean '{k}'?"),
+        None if known.is_empty() => String::new(),
+        None => format!("; known: {}", known.join(", ")),
     }
+}
+
+/// The known word that `word` probably was meant to be.
+pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let (d, k) = known.iter().map(|k| (distance(word, k), *k)).min()?;
+    (d <= 2.max(word.len() / 3)).then_some(k)
 }
 
 /// Levenshtein distance.
