@@ -429,3 +429,343 @@ impl CongestionControl for Prague {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection with AccECN, limited by its window, in slow start, RTT 20 ms.
+    fn open(version: Version, cwnd: u32) -> (Prague, TcpSock) {
+        let mut tp = TcpSock::new(1448, 250);
+        tp.accecn = true;
+        tp.snd_cwnd = cwnd;
+        tp.is_cwnd_limited = true;
+        tp.srtt_us = 20_000 << 3;
+        tp.min_rtt_us = 20_000;
+        let mut prague = Prague::new(version);
+        prague.init(&mut tp);
+        (prague, tp)
+    }
+
+    /// The same in congestion avoidance.
+    fn avoiding(version: Version, cwnd: u32) -> (Prague, TcpSock) {
+        let (prague, mut tp) = open(version, cwnd);
+        tp.snd_ssthresh = cwnd;
+        (prague, tp)
+    }
+
+    /// An ACK of `acked` packets, `marked` of them with CE.
+    fn ack(prague: &mut Prague, tp: &mut TcpSock, acked: u32, marked: u32) {
+        tp.delivered += u64::from(acked);
+        tp.delivered_ce += u64::from(marked);
+        let sample = RateSample {
+            acked_sacked: acked,
+            delivered_ce: marked,
+            ece: marked > 0,
+            ..RateSample::default()
+        };
+        prague.cong_control(tp, &sample);
+    }
+
+    /// The state machine's part.
+    fn go(prague: &mut Prague, tp: &mut TcpSock, state: CaState) {
+        prague.set_state(tp, state);
+        tp.ca_state = state;
+    }
+
+    fn packets(cwnd_cnt: i64) -> f64 {
+        cwnd_cnt as f64 / ONE as f64
+    }
+
+    #[test]
+    fn alpha_converges_to_the_fraction_of_marks_by_a_sixteenth_per_round() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 16);
+        let mut expected = 1.0;
+        for round in 1..=200 {
+            tp.snd_una = tp.snd_nxt;
+            tp.snd_nxt += 16 * 1448;
+            prague.cwnd_cnt = 0;
+            ack(&mut prague, &mut tp, 16, 4);
+            expected += (0.25 - expected) / 16.0;
+            let alpha = prague.alpha as f64 / MAX_ALPHA as f64;
+            // each round truncates less than 2^-24, of which at most 16 rounds' worth remain
+            let truncated = 16.0 / f64::from(1 << 24);
+            assert!((alpha - expected).abs() <= truncated, "{round}: {alpha}");
+        }
+        assert!((expected - 0.25).abs() < 1e-5);
+    }
+
+    #[test]
+    fn alpha_stays_one_until_the_first_mark_and_then_decays_without_marks() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 16);
+        for _ in 0..10 {
+            tp.snd_una = tp.snd_nxt;
+            tp.snd_nxt += 16 * 1448;
+            ack(&mut prague, &mut tp, 16, 0);
+        }
+        assert_eq!(prague.alpha, MAX_ALPHA);
+        prague.saw_ce = true;
+        tp.snd_una = tp.snd_nxt;
+        ack(&mut prague, &mut tp, 16, 0);
+        assert_eq!(prague.alpha, MAX_ALPHA * 15 / 16);
+    }
+
+    #[test]
+    fn the_first_mark_halves_a_window_in_slow_start_once_an_ack_is_all_marked() {
+        let (mut prague, mut tp) = open(Version::Aug2020, 100);
+        assert_eq!(prague.ssthresh(&mut tp), tp.snd_ssthresh);
+        go(&mut prague, &mut tp, CaState::Cwr);
+        assert_eq!(prague.cwnd_cnt, -50 * ONE);
+        // half marked: the other packet still goes through slow start
+        ack(&mut prague, &mut tp, 2, 1);
+        assert_eq!((tp.snd_cwnd, prague.cwnd_cnt), (101, -50 * ONE));
+        assert!(tp.in_slow_start());
+        // all marked
+        ack(&mut prague, &mut tp, 2, 2);
+        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (100, 100));
+        // from now on one packet per ACK, also on unmarked ones, to 101 - 50
+        for expected in (51..100).rev() {
+            ack(&mut prague, &mut tp, 1, 1);
+            assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (expected, expected));
+        }
+        assert_eq!(prague.cwnd_cnt, 0);
+        ack(&mut prague, &mut tp, 1, 1);
+        assert_eq!(tp.snd_cwnd, 51);
+    }
+
+    #[test]
+    fn growth_is_one_packet_per_window_of_unmarked_packets_in_every_state() {
+        for state in [CaState::Open, CaState::Cwr] {
+            let (mut prague, mut tp) = avoiding(Version::Aug2020, 50);
+            prague.alpha = 0;
+            go(&mut prague, &mut tp, state);
+            for _ in 0..50 {
+                assert_eq!(tp.snd_cwnd, 50);
+                ack(&mut prague, &mut tp, 2, 1);
+            }
+            // 50 * round(2^20 / 50) = 2^20 + 24
+            assert_eq!((tp.snd_cwnd, prague.cwnd_cnt), (51, 24), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_reduction_is_half_of_alpha_rounded() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 33);
+        prague.alpha = MAX_ALPHA / 10;
+        go(&mut prague, &mut tp, CaState::Cwr);
+        assert!((packets(prague.cwnd_cnt) + 1.65).abs() < 1e-5);
+        // CWR while in CWR is no second one
+        go(&mut prague, &mut tp, CaState::Cwr);
+        assert!((packets(prague.cwnd_cnt) + 1.65).abs() < 1e-5);
+    }
+
+    #[test]
+    fn loss_takes_half_in_steps_and_august_does_not_grow_before_open() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 40);
+        go(&mut prague, &mut tp, CaState::Recovery);
+        for expected in (20..40).rev() {
+            ack(&mut prague, &mut tp, 2, 0);
+            assert_eq!(tp.snd_cwnd, expected);
+        }
+        for _ in 0..100 {
+            ack(&mut prague, &mut tp, 2, 0);
+        }
+        assert_eq!((tp.snd_cwnd, prague.cwnd_cnt), (20, 0));
+        go(&mut prague, &mut tp, CaState::Open);
+        for _ in 0..10 {
+            ack(&mut prague, &mut tp, 2, 0);
+        }
+        assert_eq!(tp.snd_cwnd, 21);
+    }
+
+    #[test]
+    fn loss_halves_what_a_pending_reduction_leaves() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 40);
+        prague.alpha = MAX_ALPHA / 2;
+        go(&mut prague, &mut tp, CaState::Cwr);
+        assert_eq!(prague.cwnd_cnt, -10 * ONE);
+        go(&mut prague, &mut tp, CaState::Recovery);
+        // (40 - 10) / 2 = 15
+        assert_eq!(prague.cwnd_cnt, -25 * ONE);
+    }
+
+    #[test]
+    fn loss_ends_slow_start_in_august_and_not_in_april() {
+        for (version, expected) in [(Version::Apr2020, 40 + 60), (Version::Aug2020, 20)] {
+            let (mut prague, mut tp) = open(version, 40);
+            tp.snd_ssthresh = prague.ssthresh(&mut tp);
+            go(&mut prague, &mut tp, CaState::Recovery);
+            for _ in 0..30 {
+                ack(&mut prague, &mut tp, 2, 0);
+            }
+            assert_eq!(tp.snd_cwnd, expected, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn an_rto_costs_half_too_and_the_window_ends_at_two_at_least() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 40);
+        prague.cwnd_event(&mut tp, CaEvent::Loss);
+        go(&mut prague, &mut tp, CaState::Loss);
+        tp.snd_cwnd = 1;
+        ack(&mut prague, &mut tp, 1, 0);
+        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh, prague.cwnd_cnt), (2, 2, 0));
+    }
+
+    #[test]
+    fn undo_gives_the_window_back() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 40);
+        go(&mut prague, &mut tp, CaState::Recovery);
+        for _ in 0..20 {
+            ack(&mut prague, &mut tp, 1, 0);
+        }
+        assert_eq!(prague.undo_cwnd(&mut tp), 40);
+        assert_eq!(prague.cwnd_cnt, 0);
+    }
+
+    #[test]
+    fn a_paced_flow_that_waits_for_its_timer_grows() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 10);
+        tp.is_cwnd_limited = false;
+        ack(&mut prague, &mut tp, 5, 0);
+        assert_eq!(prague.cwnd_cnt, 0);
+        tp.write_queue = true;
+        ack(&mut prague, &mut tp, 5, 0);
+        assert_eq!(prague.cwnd_cnt, ONE / 2);
+    }
+
+    #[test]
+    fn the_pace_is_a_window_of_whole_packets_per_rtt() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 100);
+        assert_eq!(tp.pacing, Pacing::Needed);
+        ack(&mut prague, &mut tp, 0, 0);
+        // 1500 B * 100 / 20 ms; 1.2 packets in 1/4096 s, but two at least
+        assert_eq!(tp.pacing_rate, 7_500_000);
+        assert_eq!(prague.tso_segs(&tp), Some(2));
+        // what is in flight counts if it is more
+        tp.packets_out = 1000;
+        ack(&mut prague, &mut tp, 0, 0);
+        assert_eq!(tp.pacing_rate, 75_000_000);
+        assert_eq!(prague.tso_segs(&tp), Some(12));
+        // twice below half of ssthresh
+        tp.snd_ssthresh = 202;
+        ack(&mut prague, &mut tp, 0, 0);
+        assert_eq!(tp.pacing_rate, 150_000_000);
+    }
+
+    #[test]
+    fn rate_scaling_grows_with_the_square_of_the_rtt() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 100);
+        prague.rtt_scaling = RttScaling::Rate;
+        prague.rtt_target = Time::from_ms(25);
+        prague.round = prague.rtt_transition;
+        for (rtt_ms, factor) in [(5, 0.04), (10, 0.16), (15, 0.36), (20, 0.64), (25, 1.0)] {
+            tp.srtt_us = (rtt_ms * 1000) << 3;
+            let ai = prague.scaled_ai(&tp) as f64 / ONE as f64;
+            // both in whole units of 128 us: multiples of 39 and 195, so that the ratio is exact
+            assert!((ai - factor).abs() < 1e-6, "{rtt_ms} ms: {ai}");
+        }
+        // neither before the transition, nor in slow start, nor beyond 100 ms
+        tp.srtt_us = 5_000 << 3;
+        prague.round -= 1;
+        assert_eq!(prague.scaled_ai(&tp), ONE as u64);
+        prague.round += 1;
+        tp.snd_ssthresh = 101;
+        assert_eq!(prague.scaled_ai(&tp), ONE as u64);
+        tp.snd_ssthresh = 100;
+        prague.rtt_target = Time::from_ms(200);
+        tp.srtt_us = 100_001 << 3;
+        assert_eq!(prague.scaled_ai(&tp), ONE as u64);
+    }
+
+    #[test]
+    fn the_other_scalings() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 100);
+        prague.round = prague.rtt_transition;
+        tp.srtt_us = 15_000 << 3;
+        // additive, 15 ms over 15 + 15 ms (117 units each): 1/4
+        prague.rtt_scaling = RttScaling::Additive;
+        assert_eq!(prague.scaled_ai(&tp), ONE as u64 / 4);
+        // scalable: (16 + 117 - 12) * 117 / 128^2
+        prague.rtt_scaling = RttScaling::Scalable;
+        assert_eq!(prague.scaled_ai(&tp), 121 * 117 * ONE as u64 / 16_384);
+    }
+
+    #[test]
+    fn rate_scaling_reduces_and_updates_alpha_once_per_target() {
+        let (mut prague, mut tp) = avoiding(Version::Aug2020, 32);
+        prague.rtt_scaling = RttScaling::Rate;
+        prague.rtt_target = Time::from_ms(25);
+        prague.round = prague.rtt_transition;
+        prague.saw_ce = true;
+        tp.srtt_us = 5_000 << 3;
+        let mut reductions = Vec::new();
+        let mut updates = Vec::new();
+        for ms in (5..=80).step_by(5) {
+            tp.now = Time::from_ms(ms);
+            let (cwnd_cnt, alpha) = (prague.cwnd_cnt, prague.alpha);
+            go(&mut prague, &mut tp, CaState::Cwr);
+            if prague.cwnd_cnt < cwnd_cnt {
+                reductions.push(ms);
+            }
+            tp.snd_una = tp.snd_nxt;
+            tp.snd_nxt += 1448;
+            ack(&mut prague, &mut tp, 1, 0);
+            if prague.alpha < alpha {
+                updates.push(ms);
+            }
+            go(&mut prague, &mut tp, CaState::Open);
+        }
+        assert_eq!(reductions, [5, 30, 55, 80]);
+        assert_eq!(updates, [25, 50, 75]);
+    }
+
+    #[test]
+    fn the_fallback_raises_a_small_reduction_to_31_percent_of_the_window() {
+        for (fallback, expected) in [(false, 1.0), (true, 31.25)] {
+            let (mut prague, mut tp) = avoiding(Version::Apr2020, 100);
+            prague.ecn_fallback = fallback;
+            // RTTs that swing by 5 ms around 30 ms, 10 ms above the least one
+            prague.saw_ce = true;
+            for round in 0..200 {
+                prague.ssthresh(&mut tp);
+                for i in 0..100 {
+                    let rtt = if i % 2 == 0 { 25_000 } else { 35_000 };
+                    prague.pkts_acked(&mut tp, 1, Some(rtt));
+                }
+                if round > 100 {
+                    tp.snd_una = tp.snd_nxt;
+                    tp.snd_nxt += 1448;
+                    prague.update_alpha(&tp);
+                }
+            }
+            prague.alpha = MAX_ALPHA / 50;
+            go(&mut prague, &mut tp, CaState::Cwr);
+            let reduction = -packets(prague.cwnd_cnt);
+            assert!((reduction - expected).abs() < 1e-4, "{reduction}");
+        }
+    }
+
+    #[test]
+    fn without_accecn_it_is_reno() {
+        let mut tp = TcpSock::new(1448, 250);
+        tp.ecn_ok = true;
+        let mut prague = Prague::new(Version::Aug2020);
+        assert!(prague.ect1() && prague.needs_ecn());
+        prague.init(&mut tp);
+        assert!(!prague.ect1() && !prague.needs_ecn() && !prague.has_cong_control());
+        assert_eq!((tp.pacing, prague.tso_segs(&tp)), (Pacing::None, None));
+        tp.snd_cwnd = 21;
+        assert_eq!(prague.ssthresh(&mut tp), 10);
+        go(&mut prague, &mut tp, CaState::Cwr);
+        go(&mut prague, &mut tp, CaState::Recovery);
+        assert_eq!(prague.cwnd_cnt, 0);
+        tp.prior_cwnd = 21;
+        tp.snd_cwnd = 10;
+        assert_eq!(prague.undo_cwnd(&mut tp), 21);
+        tp.snd_ssthresh = 10;
+        tp.is_cwnd_limited = true;
+        prague.cong_avoid(&mut tp, 10);
+        assert_eq!(tp.snd_cwnd, 11);
+    }
+}
