@@ -67,7 +67,9 @@ fn run(text: &str, accecn: bool, hz: u64, calls: &[Call]) {
         rng: Stream::new(1, "flow"),
         now: Time::ZERO,
     };
-    let mut cc = Cc::build(text, env).unwrap();
+    let Ok(mut cc) = Cc::build(text, env) else {
+        panic!("'{text}' was refused");
+    };
     let tp = &mut TcpSock::new(1448, hz);
     tp.accecn = accecn;
     tp.ecn_ok = true;

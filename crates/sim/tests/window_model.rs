@@ -41,9 +41,12 @@ impl Model {
             rng: Stream::new(seed, "cc"),
             now: Time::ZERO,
         };
+        let Ok(module) = Cc::build(cc, env) else {
+            panic!("'{cc}' was refused");
+        };
         let mut model = Model {
             tp: TcpSock::new(MSS, 250),
-            cc: Cc::build(cc, env).unwrap(),
+            cc: module,
             rng,
             p: (p * 2f64.powi(32)) as u32,
             rtt,
@@ -64,7 +67,9 @@ impl Model {
 
     /// The next ACK, in the order of `tcp_ack`.
     fn ack(&mut self) {
-        let sent = self.sent.pop_front().unwrap();
+        let Some(sent) = self.sent.pop_front() else {
+            panic!("nothing in flight");
+        };
         let ece = self.rng.u32() < self.p;
         let prior_in_flight = self.tp.packets_in_flight();
         let tp = &mut self.tp;
@@ -177,7 +182,7 @@ fn mean_window(model: &mut Model, acks: u32) -> (f64, f64) {
     (mean, (variance / n).sqrt())
 }
 
-/// ACKs enough for a standard error below 1 % at `p`.
+/// ACKs enough for a standard error of about 1 % at `p`.
 fn acks(p: f64) -> u32 {
     if p < 0.005 { 6_000_000 } else { 1_500_000 }
 }
@@ -200,6 +205,7 @@ const CLASSIC: [(f64, f64, f64); 10] = [
 /// their own that was not published, and rounding of up to 0.5 %) and three standard errors.
 fn check(name: &str, p: f64, scale: f64, (mean, error): (f64, f64), expected: f64) {
     let product = mean * scale;
+    assert!(error < 0.015 * mean, "{name} at p = {p}: too few ACKs");
     let tolerance = 0.025 * expected + 3.0 * error * scale;
     println!(
         "{name} p {p}: {product:.3} +- {:.3}, expected {expected}",

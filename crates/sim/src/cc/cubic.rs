@@ -27,7 +27,6 @@
 //! (mean windows under random marks), `tests/cc_hooks.rs` (any sequence of hooks).
 
 use super::hystart::{HyStart, Kernel};
-use super::reno::Reno;
 use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl};
 use crate::tcp::sock::{CaState, TcpSock};
@@ -276,10 +275,6 @@ impl CongestionControl for Cubic {
         if self.hystart_on && tp.in_slow_start() {
             self.hystart.on_sample(tp, delay, self.delay_min);
         }
-    }
-
-    fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
-        Reno.undo_cwnd(tp)
     }
 
     fn trace(&self) -> Vec<(&'static str, f64)> {

@@ -6,6 +6,7 @@ mod cubic;
 mod hystart;
 mod prague;
 mod reno;
+mod rtt_scaling;
 mod words;
 
 use crate::rng::Stream;

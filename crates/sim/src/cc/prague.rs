@@ -13,18 +13,19 @@
 //!
 //! | parameter | default | meaning |
 //! |---|---|---|
-//! | `rtt_scaling` | none | `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT |
+//! | `rtt_scaling` | none | `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT ([`super::rtt_scaling`]) |
 //! | `rtt_target` | 15ms | the RTT whose growth `rate` and `additive` imitate, 128 us to 1 s |
 //! | `rtt_transition` | 100 | rounds out of slow start before scaling begins |
 //! | `ecn_fallback` | 1 in 2020-04, 0 in 2020-08 | reduce more behind a classic AQM ([`super::classic_ecn`]) |
 //!
-//! Departures: none known. With `scalable` only growth is scaled, not the interval between reductions.
+//! Departures: none known.
 //!
 //! Validation: the tests below, `tests/window_model.rs` (mean windows under random marks),
 //! `tests/cc_hooks.rs` (any sequence of hooks).
 
 use super::classic_ecn::ClassicEcn;
 use super::reno::Reno;
+use super::rtt_scaling::{Mode, RttScaling};
 use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl, RateSample};
 use crate::tcp::sock::{CaState, Pacing, TcpSock};
@@ -42,14 +43,6 @@ const MIN_CWND: u32 = 2;
 const HEADERS: u32 = 52;
 /// A burst is 1/4096 s of the pacing rate.
 const BURST_SHIFT: u32 = 12;
-/// RTTs are scaled in units of 128 us.
-const RTT_UNIT_SHIFT: u32 = 7;
-/// RTTs from here on are not scaled, in microseconds.
-const MAX_SCALED_RTT_US: u64 = 100_000;
-/// R0 of `scalable`, 16.4 ms, and R1, 1.5 ms, in units of 128 us.
-const R0: u64 = 16_384 >> RTT_UNIT_SHIFT;
-/// See [`R0`].
-const R1: u64 = 1_536 >> RTT_UNIT_SHIFT;
 
 /// Which module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,25 +53,10 @@ pub enum Version {
     Aug2020,
 }
 
-/// `RTT_CONTROL_…`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RttScaling {
-    /// One packet per RTT.
-    None,
-    /// The rate of a flow with the target RTT.
-    Rate,
-    /// Linear in the RTT from R1 on.
-    Scalable,
-    /// The rate of a flow with the target RTT on top of its own.
-    Additive,
-}
-
 /// Parameters and state.
 pub struct Prague {
     version: Version,
-    rtt_scaling: RttScaling,
-    rtt_target: Time,
-    rtt_transition: u32,
+    scaling: RttScaling,
     ecn_fallback: bool,
 
     /// AccECN was not negotiated.
@@ -93,8 +71,6 @@ pub struct Prague {
     loss_cwnd_cnt: i64,
     /// Growth per window of ACKs in 2^-20 packets.
     ai_per_rtt: u64,
-    /// Rounds out of slow start.
-    round: u32,
     next_seq: u64,
     old_delivered: u64,
     old_delivered_ce: u64,
@@ -107,7 +83,6 @@ pub struct Prague {
 }
 
 const VERSIONS: &[&str] = &["2020-04", "2020-08"];
-const SCALINGS: &[&str] = &["none", "rate", "scalable", "additive"];
 const PARAMETERS: &[&str] = &[
     "rtt_scaling",
     "rtt_target",
@@ -120,9 +95,7 @@ impl Prague {
     pub fn new(version: Version) -> Self {
         Prague {
             version,
-            rtt_scaling: RttScaling::None,
-            rtt_target: Time::from_ms(15),
-            rtt_transition: 100,
+            scaling: RttScaling::default(),
             ecn_fallback: version == Version::Apr2020,
             reno: false,
             cwnd_cnt: 0,
@@ -132,7 +105,6 @@ impl Prague {
             loss_cwnd: 0,
             loss_cwnd_cnt: 0,
             ai_per_rtt: ONE as u64,
-            round: 0,
             next_seq: 0,
             old_delivered: 0,
             old_delivered_ce: 0,
@@ -152,18 +124,11 @@ impl Prague {
         });
         while let Some(parameter) = words.parameter(PARAMETERS)? {
             match parameter {
-                "rtt_scaling" => {
-                    c.rtt_scaling = match words.one_of(SCALINGS)? {
-                        "rate" => RttScaling::Rate,
-                        "scalable" => RttScaling::Scalable,
-                        "additive" => RttScaling::Additive,
-                        _ => RttScaling::None,
-                    }
-                }
+                "rtt_scaling" => c.scaling.mode = Mode::parse(words)?,
                 "rtt_target" => {
-                    c.rtt_target = words.time(Time::from_us(128), Time::from_ms(1_000))?;
+                    c.scaling.target = words.time(Time::from_us(128), Time::from_ms(1_000))?;
                 }
-                "rtt_transition" => c.rtt_transition = words.number(0..=u32::MAX)?,
+                "rtt_transition" => c.scaling.transition = words.number(0..=u32::MAX)?,
                 _ => c.ecn_fallback = words.flag()?,
             }
         }
@@ -216,7 +181,7 @@ impl Prague {
 
     /// B: alpha, once per round.
     fn update_alpha(&mut self, tp: &TcpSock) {
-        if tp.snd_una < self.next_seq || !self.target_passed_since(tp, Some(self.alpha_stamp)) {
+        if tp.snd_una < self.next_seq || !self.scaling.passed_since(tp, Some(self.alpha_stamp)) {
             return;
         }
         if self.saw_ce {
@@ -229,9 +194,7 @@ impl Prague {
             self.alpha = (self.alpha - (self.alpha >> GAIN_SHIFT) + fraction).min(MAX_ALPHA);
             self.alpha_stamp = tp.now;
         }
-        if !tp.in_slow_start() {
-            self.round = self.round.saturating_add(1);
-        }
+        self.scaling.on_round(tp);
         self.new_round(tp);
     }
 
@@ -239,7 +202,7 @@ impl Prague {
         self.next_seq = tp.snd_nxt;
         self.old_delivered = tp.delivered;
         self.old_delivered_ce = tp.delivered_ce;
-        self.ai_per_rtt = self.scaled_ai(tp);
+        self.ai_per_rtt = self.scaling.ai(tp);
     }
 
     /// C: the rate of one window per RTT, twice that early in slow start.
@@ -258,7 +221,7 @@ impl Prague {
 
     /// Entry to CWR: half of alpha.
     fn enter_cwr(&mut self, tp: &TcpSock) {
-        if !self.target_passed_since(tp, self.cwr_stamp) {
+        if !self.scaling.passed_since(tp, self.cwr_stamp) {
             return;
         }
         self.cwr_stamp = Some(tp.now);
@@ -279,48 +242,6 @@ impl Prague {
         let half = (i64::from(tp.snd_cwnd) * ONE / 2).saturating_add(self.cwnd_cnt >> 1);
         self.cwnd_cnt = self.cwnd_cnt.saturating_sub(half);
         self.in_loss = self.version == Version::Aug2020;
-    }
-
-    /// Whether growth depends on the RTT now.
-    fn is_scaled(&self, tp: &TcpSock) -> bool {
-        self.rtt_scaling != RttScaling::None
-            && !tp.in_slow_start()
-            && self.round >= self.rtt_transition
-            && tp.srtt_us >> 3 <= MAX_SCALED_RTT_US
-    }
-
-    /// Whether the flow that this one imitates would be a round further.
-    fn target_passed_since(&self, tp: &TcpSock, stamp: Option<Time>) -> bool {
-        let target = match self.rtt_scaling {
-            RttScaling::Rate => self.rtt_target,
-            RttScaling::Additive => self.rtt_target + Time::from_us(tp.srtt_us >> 3),
-            RttScaling::None | RttScaling::Scalable => return true,
-        };
-        !self.is_scaled(tp) || stamp.is_none_or(|stamp| tp.now - stamp >= target)
-    }
-
-    /// Growth per window of ACKs in 2^-20 packets.
-    fn scaled_ai(&self, tp: &TcpSock) -> u64 {
-        let one = ONE as u64;
-        if !self.is_scaled(tp) {
-            return one;
-        }
-        let rtt = tp.srtt_us >> (3 + RTT_UNIT_SHIFT);
-        let mut target = self.rtt_target.as_us() >> RTT_UNIT_SHIFT;
-        match self.rtt_scaling {
-            RttScaling::None => return one,
-            RttScaling::Scalable => {
-                let slope = R0 / 8 + rtt.saturating_sub(R1).min(R0);
-                return slope * rtt * one / (R0 * R0);
-            }
-            RttScaling::Rate => {}
-            RttScaling::Additive => target += rtt,
-        }
-        if rtt >= target {
-            return one;
-        }
-        let square = target * target;
-        (rtt * rtt * one + square / 2) / square
     }
 }
 
@@ -654,49 +575,11 @@ mod tests {
     }
 
     #[test]
-    fn rate_scaling_grows_with_the_square_of_the_rtt() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 100);
-        prague.rtt_scaling = RttScaling::Rate;
-        prague.rtt_target = Time::from_ms(25);
-        prague.round = prague.rtt_transition;
-        for (rtt_ms, factor) in [(5, 0.04), (10, 0.16), (15, 0.36), (20, 0.64), (25, 1.0)] {
-            tp.srtt_us = (rtt_ms * 1000) << 3;
-            let ai = prague.scaled_ai(&tp) as f64 / ONE as f64;
-            // both in whole units of 128 us: multiples of 39 and 195, so that the ratio is exact
-            assert!((ai - factor).abs() < 1e-6, "{rtt_ms} ms: {ai}");
-        }
-        // neither before the transition, nor in slow start, nor beyond 100 ms
-        tp.srtt_us = 5_000 << 3;
-        prague.round -= 1;
-        assert_eq!(prague.scaled_ai(&tp), ONE as u64);
-        prague.round += 1;
-        tp.snd_ssthresh = 101;
-        assert_eq!(prague.scaled_ai(&tp), ONE as u64);
-        tp.snd_ssthresh = 100;
-        prague.rtt_target = Time::from_ms(200);
-        tp.srtt_us = 100_001 << 3;
-        assert_eq!(prague.scaled_ai(&tp), ONE as u64);
-    }
-
-    #[test]
-    fn the_other_scalings() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 100);
-        prague.round = prague.rtt_transition;
-        tp.srtt_us = 15_000 << 3;
-        // additive, 15 ms over 15 + 15 ms (117 units each): 1/4
-        prague.rtt_scaling = RttScaling::Additive;
-        assert_eq!(prague.scaled_ai(&tp), ONE as u64 / 4);
-        // scalable: (16 + 117 - 12) * 117 / 128^2
-        prague.rtt_scaling = RttScaling::Scalable;
-        assert_eq!(prague.scaled_ai(&tp), 121 * 117 * ONE as u64 / 16_384);
-    }
-
-    #[test]
     fn rate_scaling_reduces_and_updates_alpha_once_per_target() {
         let (mut prague, mut tp) = avoiding(Version::Aug2020, 32);
-        prague.rtt_scaling = RttScaling::Rate;
-        prague.rtt_target = Time::from_ms(25);
-        prague.round = prague.rtt_transition;
+        prague.scaling.mode = Mode::Rate;
+        prague.scaling.target = Time::from_ms(25);
+        prague.scaling.transition = 0;
         prague.saw_ce = true;
         tp.srtt_us = 5_000 << 3;
         let mut reductions = Vec::new();
