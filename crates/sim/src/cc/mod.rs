@@ -1,12 +1,22 @@
 //! Congestion controls behind the kernel's `tcp_congestion_ops`: same hook names, no-op defaults,
 //! one file per algorithm.
 
+mod classic_ecn;
+mod cubic;
+mod hystart;
+mod prague;
 mod reno;
+mod rtt_scaling;
+mod words;
 
 use crate::rng::Stream;
 use crate::tcp::sock::{CaState, TcpSock};
 use crate::units::Time;
 
+use words::Words;
+
+pub use cubic::Cubic;
+pub use prague::Prague;
 pub use reno::Reno;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.
@@ -129,6 +139,10 @@ pub struct CcError(pub String);
 
 /// The known modules. An enum for the same reason as [`crate::qdisc::Kind`].
 pub enum Cc {
+    /// `cubic`
+    Cubic(Cubic),
+    /// `prague`
+    Prague(Prague),
     /// `reno`
     Reno(Reno),
     /// Somebody's own.
@@ -139,6 +153,8 @@ pub enum Cc {
 macro_rules! dispatch {
     ($self:expr, $c:ident => $e:expr) => {
         match $self {
+            Cc::Cubic($c) => $e,
+            Cc::Prague($c) => $e,
             Cc::Reno($c) => $e,
             Cc::User($c) => $e,
         }
@@ -149,17 +165,14 @@ impl Cc {
     /// Makes the module that `text` names: `NAME[@VERSION] [PARAMETER VALUE]…`.
     ///
     /// # Errors
-    /// Unknown names and parameters, with what is known.
+    /// Unknown names, versions and parameters, with what is known and what was probably meant.
     pub fn build(text: &str, _env: CcEnv) -> Result<Cc, CcError> {
-        let mut words = text.split_whitespace();
-        let name = words.next().unwrap_or_default();
-        let parameters: Vec<&str> = words.collect();
-        match (name, parameters.first()) {
-            ("reno", None) => Ok(Cc::Reno(Reno)),
-            ("reno", Some(word)) => {
-                Err(CcError(format!("unknown parameter '{word}' in '{text}'; reno has none")))
-            }
-            _ => Err(CcError(format!("unknown congestion control '{name}'; known: {}", NAMES.join(", ")))),
+        let words = &mut Words::new(text);
+        match words.name() {
+            "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
+            "prague" => Ok(Cc::Prague(Prague::parse(words)?)),
+            "reno" => Ok(Cc::Reno(Reno::parse(words)?)),
+            _ => Err(words.unknown_name(NAMES)),
         }
     }
 }
@@ -212,5 +225,5 @@ impl CongestionControl for Cc {
     }
 }
 
-/// The names that [`Cc::build`] knows.
-pub const NAMES: &[&str] = &["reno"];
+/// The names that [`Cc::build`] knows, with their versions; without one it is the newest.
+pub const NAMES: &[&str] = &["cubic", "cubic@5.4", "cubic@7.3", "prague@2020-04", "prague@2020-08", "reno"];

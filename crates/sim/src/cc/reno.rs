@@ -6,13 +6,21 @@
 //!
 //! Departures: none known. ECN and loss are answered alike (no RFC 8511).
 
-use super::CongestionControl;
+use super::words::Words;
+use super::{CcError, CongestionControl};
 use crate::tcp::sock::TcpSock;
 
 /// Reno has no state of its own.
 pub struct Reno;
 
 impl Reno {
+    /// From the words after the name: there are none.
+    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
+        words.version(&[])?;
+        words.parameter(&[])?;
+        Ok(Reno)
+    }
+
     /// `tcp_reno_cong_avoid`
     pub fn grow(tp: &mut TcpSock, acked: u32) {
         if !tp.cwnd_limited() {

@@ -318,13 +318,18 @@ fn split_unit(text: &str) -> Option<(f64, &str)> {
 /// `; did you mean 'x'?` for a known word that is near or that `word` abbreviates; else the known
 /// words.
 fn suggestion(word: &str, known: &[&str]) -> String {
-    let abbreviated = known.iter().find(|k| k.starts_with(word));
-    let near = known.iter().map(|k| (distance(word, k), *k)).min();
-    match abbreviated.map(|k| (0, *k)).or(near) {
-        Some((d, k)) if d <= 1.max(word.len() / 3) => format!("; did you mean '{k}'?"),
-        _ if known.is_empty() => String::new(),
-        _ => format!("; known: {}", known.join(", ")),
+    match nearest(word, known) {
+        Some(k) => format!("; did you mean '{k}'?"),
+        None if known.is_empty() => String::new(),
+        None => format!("; known: {}", known.join(", ")),
     }
+}
+
+/// The known word that `word` probably was meant to be.
+pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let abbreviated = known.iter().find(|k| k.starts_with(word)).map(|k| (0, *k));
+    let near = known.iter().map(|k| (distance(word, k), *k)).min();
+    abbreviated.or(near).filter(|(d, _)| *d <= 1.max(word.len() / 3)).map(|(_, k)| k)
 }
 
 /// Levenshtein distance.

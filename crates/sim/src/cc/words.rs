@@ -1,0 +1,204 @@
+//! The grammar of a flow's `cc`: `NAME[@VERSION] [PARAMETER VALUE]…`.
+//!
+//! Names and parameters are Linux's (module and module parameters); times are written as in tc.
+
+use std::ops::RangeInclusive;
+
+use super::CcError;
+use crate::tc::{nearest, parse_time};
+use crate::units::Time;
+
+/// The words of one `cc`, taken from left to right.
+pub struct Words<'a> {
+    text: &'a str,
+    first: &'a str,
+    rest: std::str::SplitWhitespace<'a>,
+    parameter: &'a str,
+}
+
+impl<'a> Words<'a> {
+    /// Splits `text` at white space.
+    pub fn new(text: &'a str) -> Self {
+        let mut rest = text.split_whitespace();
+        Words { text, first: rest.next().unwrap_or_default(), rest, parameter: "" }
+    }
+
+    /// `NAME`
+    pub fn name(&self) -> &'a str {
+        self.first.split('@').next().unwrap_or_default()
+    }
+
+    /// `VERSION`, which must be one of `known`; `None` if not given.
+    pub fn version(&self, known: &[&str]) -> Result<Option<&'a str>, CcError> {
+        match self.first.split_once('@') {
+            None => Ok(None),
+            Some((_, version)) if known.contains(&version) => Ok(Some(version)),
+            Some((name, version)) => {
+                Err(self.unknown(&format!("version '{version}' of {name}"), version, known, "versions"))
+            }
+        }
+    }
+
+    /// The error for a name without the version that it needs.
+    pub fn needs_version(&self, known: &[&str]) -> CcError {
+        self.error(&format!("{} needs a version; known: {}", self.name(), known.join(", ")))
+    }
+
+    /// The error for a name that is none of `known`.
+    pub fn unknown_name(&self, known: &[&str]) -> CcError {
+        let what = format!("congestion control '{}'", self.first);
+        self.unknown(&what, self.first, known, "names")
+    }
+
+    /// The next parameter, which must be one of `known`.
+    pub fn parameter(&mut self, known: &[&str]) -> Result<Option<&'a str>, CcError> {
+        let Some(word) = self.rest.next() else {
+            return Ok(None);
+        };
+        if !known.contains(&word) {
+            let what = format!("parameter '{word}' of {}", self.first);
+            return Err(self.unknown(&what, word, known, "parameters"));
+        }
+        self.parameter = word;
+        Ok(Some(word))
+    }
+
+    /// `0` or `1`.
+    pub fn flag(&mut self) -> Result<bool, CcError> {
+        Ok(self.one_of(&["0", "1"])? == "1")
+    }
+
+    /// A whole number in `range`.
+    pub fn number(&mut self, range: RangeInclusive<u32>) -> Result<u32, CcError> {
+        let text = self.value()?;
+        match text.parse() {
+            Ok(n) if range.contains(&n) => Ok(n),
+            _ => Err(self.bad(text, &format!("a whole number from {} to {}", range.start(), range.end()))),
+        }
+    }
+
+    /// A time from `least` to `most`, written as in tc.
+    pub fn time(&mut self, least: Time, most: Time) -> Result<Time, CcError> {
+        let text = self.value()?;
+        match parse_time(text) {
+            Some(t) if t >= least && t <= most => Ok(t),
+            _ => Err(self
+                .bad(text, &format!("a time from {}us to {}us, such as 15ms", least.as_us(), most.as_us()))),
+        }
+    }
+
+    /// One of `known`.
+    pub fn one_of(&mut self, known: &[&str]) -> Result<&'a str, CcError> {
+        let text = self.value()?;
+        if known.contains(&text) {
+            return Ok(text);
+        }
+        Err(self.bad(text, &format!("one of {}", known.join(", "))))
+    }
+
+    fn value(&mut self) -> Result<&'a str, CcError> {
+        self.rest.next().ok_or_else(|| self.error(&format!("'{}' needs a value", self.parameter)))
+    }
+
+    fn bad(&self, value: &str, expected: &str) -> CcError {
+        self.error(&format!("{}: '{value}' is not {expected}", self.parameter))
+    }
+
+    fn unknown(&self, what: &str, word: &str, known: &[&str], kind: &str) -> CcError {
+        let hint = nearest(word, known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        let known = if known.is_empty() {
+            format!("it has no {kind}")
+        } else {
+            format!("known {kind}: {}", known.join(", "))
+        };
+        self.error(&format!("unknown {what}{hint}; {known}"))
+    }
+
+    fn error(&self, message: &str) -> CcError {
+        CcError(format!("cc '{}': {message}", self.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cc, CcEnv, NAMES};
+    use super::*;
+    use crate::rng::Stream;
+
+    fn error(text: &str) -> String {
+        let env = CcEnv { rng: Stream::new(1, "flow"), now: Time::ZERO };
+        match Cc::build(text, env) {
+            Ok(_) => format!("'{text}' was taken"),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn every_known_name_is_taken() {
+        for name in NAMES {
+            assert_eq!(error(name), format!("'{name}' was taken"));
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_named_with_what_is_known_and_what_is_near() {
+        for (text, expected) in [
+            (
+                "cubik",
+                format!(
+                    "cc 'cubik': unknown congestion control 'cubik'; did you mean 'cubic'?; known names: {}",
+                    NAMES.join(", ")
+                ),
+            ),
+            (
+                "",
+                format!(
+                    "cc '': unknown congestion control ''; known names: {}",
+                    NAMES.join(", ")
+                ),
+            ),
+            (
+                "cubic@5.5",
+                "cc 'cubic@5.5': unknown version '5.5' of cubic; did you mean '5.4'?; known versions: 7.3, 5.4".into(),
+            ),
+            (
+                "reno@5.4",
+                "cc 'reno@5.4': unknown version '5.4' of reno; it has no versions".into(),
+            ),
+            (
+                "reno beta 512",
+                "cc 'reno beta 512': unknown parameter 'beta' of reno; it has no parameters".into(),
+            ),
+            (
+                "prague",
+                "cc 'prague': prague needs a version; known: 2020-04, 2020-08".into(),
+            ),
+            (
+                "prague@2020-08 rtt_scaling rates",
+                "cc 'prague@2020-08 rtt_scaling rates': rtt_scaling: 'rates' is not one of none, rate, scalable, additive".into(),
+            ),
+            (
+                "prague@2020-08 rtt_tarket 25ms",
+                "cc 'prague@2020-08 rtt_tarket 25ms': unknown parameter 'rtt_tarket' of prague@2020-08; did you mean 'rtt_target'?; known parameters: rtt_scaling, rtt_target, rtt_transition, ecn_fallback".into(),
+            ),
+            (
+                "prague@2020-08 rtt_target 0",
+                "cc 'prague@2020-08 rtt_target 0': rtt_target: '0' is not a time from 128us to 1000000us, such as 15ms".into(),
+            ),
+            (
+                "cubic beta 1024",
+                "cc 'cubic beta 1024': beta: '1024' is not a whole number from 1 to 1023".into(),
+            ),
+            (
+                "cubic hystart",
+                "cc 'cubic hystart': 'hystart' needs a value".into(),
+            ),
+            (
+                "cubic hystart yes",
+                "cc 'cubic hystart yes': hystart: 'yes' is not one of 0, 1".into(),
+            ),
+        ] {
+            assert_eq!(error(text), expected);
+        }
+    }
+}

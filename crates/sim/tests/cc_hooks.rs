@@ -1,0 +1,152 @@
+//! Every congestion control under any sequence of hooks: nothing panics or overflows (tests are built with
+//! overflow checks), and the window stays usable.
+
+use bakeoff_sim::cc::{CaEvent, Cc, CcEnv, CongestionControl, NAMES, RateSample};
+use bakeoff_sim::rng::Stream;
+use bakeoff_sim::tcp::sock::{CaState, TcpSock};
+use bakeoff_sim::units::Time;
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Call {
+    /// Packets delivered, of these marked, RTT in microseconds, and whether that is known.
+    Ack(u16, u16, u32, bool),
+    State(CaState),
+    Event(CaEvent),
+    Ssthresh,
+    Undo,
+    /// What an RTO leaves.
+    WindowOfOne,
+    Send(u16),
+    Wait(u32),
+    Limited(bool),
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    use Call::{Ack, Event, Limited, Send, Ssthresh, State, Undo, Wait, WindowOfOne};
+    prop_oneof![
+        8 => (any::<u16>(), any::<u16>(), any::<u32>(), any::<bool>())
+            .prop_map(|(acked, marked, rtt, known)| Ack(acked, marked, rtt, known)),
+        8 => (0..4_u16, 0..4_u16, 0..200_000_u32).prop_map(|(a, m, rtt)| Ack(a, m, rtt, true)),
+        4 => prop_oneof![
+            Just(CaState::Open),
+            Just(CaState::Disorder),
+            Just(CaState::Cwr),
+            Just(CaState::Recovery),
+            Just(CaState::Loss),
+        ]
+        .prop_map(State),
+        2 => prop_oneof![
+            Just(CaEvent::TxStart),
+            Just(CaEvent::CwndRestart),
+            Just(CaEvent::CompleteCwr),
+            Just(CaEvent::Loss),
+        ]
+        .prop_map(Event),
+        2 => Just(Ssthresh),
+        1 => Just(Undo),
+        1 => Just(WindowOfOne),
+        2 => any::<u16>().prop_map(Send),
+        4 => any::<u32>().prop_map(Wait),
+        1 => any::<bool>().prop_map(Limited),
+    ]
+}
+
+/// Parameters that reach what the defaults of [`NAMES`] leave out.
+const EXTREMES: &[&str] = &[
+    "cubic beta 1 fast_convergence 0",
+    "cubic beta 1023 tcp_friendliness 0",
+    "cubic@5.4 hystart_low_window 0 hystart_detect 3",
+    "prague@2020-08 rtt_scaling rate rtt_target 1s rtt_transition 0 ecn_fallback 1",
+    "prague@2020-08 rtt_scaling scalable rtt_transition 0",
+    "prague@2020-08 rtt_scaling additive rtt_target 128us rtt_transition 0",
+];
+
+fn run(text: &str, accecn: bool, hz: u64, calls: &[Call]) {
+    let env = CcEnv { rng: Stream::new(1, "flow"), now: Time::ZERO };
+    let Ok(mut cc) = Cc::build(text, env) else {
+        panic!("'{text}' was refused");
+    };
+    let tp = &mut TcpSock::new(1448, hz);
+    tp.accecn = accecn;
+    tp.ecn_ok = true;
+    tp.write_queue = true;
+    cc.init(tp);
+    let least = if text.starts_with("prague") { 2 } else { 1 };
+    for call in calls {
+        let before = tp.snd_cwnd;
+        match *call {
+            Call::Ack(acked, marked, rtt, known) => {
+                let acked = u32::from(acked);
+                let sample = RateSample {
+                    acked_sacked: acked,
+                    delivered_ce: marked.into(),
+                    ece: marked > 0,
+                    rtt_us: known.then_some(rtt.into()),
+                    ..RateSample::default()
+                };
+                tp.delivered += u64::from(acked);
+                tp.delivered_ce += u64::from(marked);
+                tp.snd_una = tp.snd_nxt.min(tp.snd_una + 1448 * u64::from(acked));
+                tp.packets_out = tp.packets_out.saturating_sub(acked);
+                if known {
+                    tp.srtt_us = u64::from(rtt) << 3;
+                    tp.min_rtt_us = tp.min_rtt_us.min(rtt.into());
+                }
+                cc.pkts_acked(tp, acked, sample.rtt_us);
+                cc.in_ack_event(tp, sample.ece);
+                if cc.has_cong_control() {
+                    cc.cong_control(tp, &sample);
+                } else {
+                    cc.cong_avoid(tp, acked);
+                    tp.update_pacing_rate(200, 120);
+                }
+            }
+            Call::State(state) => {
+                cc.set_state(tp, state);
+                tp.ca_state = state;
+            }
+            Call::Event(event) => cc.cwnd_event(tp, event),
+            Call::Ssthresh => {
+                tp.snd_ssthresh = cc.ssthresh(tp);
+                assert!(tp.snd_ssthresh >= 2, "{text}: ssthresh {}", tp.snd_ssthresh);
+                tp.prior_cwnd = tp.snd_cwnd;
+                if !cc.has_cong_control() {
+                    tp.snd_cwnd = tp.snd_ssthresh.min(tp.snd_cwnd);
+                    tp.snd_cwnd_cnt = 0;
+                }
+            }
+            Call::Undo => tp.snd_cwnd = cc.undo_cwnd(tp),
+            Call::WindowOfOne => tp.snd_cwnd = 1,
+            Call::Send(packets) => {
+                tp.snd_nxt += 1448 * u64::from(packets);
+                tp.packets_out += u32::from(packets);
+                tp.max_packets_out = tp.packets_out;
+                tp.last_sent = tp.now;
+            }
+            Call::Wait(us) => tp.now += Time::from_us(us.into()),
+            Call::Limited(limited) => tp.is_cwnd_limited = limited,
+        }
+        // the 1 of an RTO is the sender's own
+        let least = match call {
+            Call::WindowOfOne => 1,
+            _ => least.min(before),
+        };
+        assert!(tp.snd_cwnd >= least, "{text}: cwnd {before} to {} by {call:?}", tp.snd_cwnd);
+        assert!(cc.tso_segs(tp).is_none_or(|segs| segs >= 1));
+        assert!(cc.trace().iter().all(|(_, value)| value.is_finite()));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_sequence_of_hooks_panics_or_loses_the_window(
+        calls in prop::collection::vec(call(), 0..300),
+        accecn in any::<bool>(),
+        hz in prop::sample::select(vec![100_u64, 250, 1000]),
+    ) {
+        for text in NAMES.iter().chain(EXTREMES) {
+            run(text, accecn, hz, &calls);
+        }
+    }
+}
