@@ -48,8 +48,8 @@ def scenarios() -> list[Entry]:
 def select(patterns: str | Sequence[str], seeds: int = 1) -> list[Run]:
     """The runs that any of `patterns` names, each once, in the catalog's order.
 
-    A pattern is a glob on `suite/scenario/run` or on its first parts (`l4s-tests/s6*` selects all its runs), `re:REGEX`,
-    searched in the same, or the path of a scenario file. A pattern that names nothing is a BakeoffError.
+    A pattern is a glob on `suite/scenario/run` or on its first parts (`l4s-tests/s6*` selects all its runs), or
+    `re:REGEX`, searched in the same, or the path of a scenario file. A pattern that names nothing is a BakeoffError.
     """
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     if not patterns:
@@ -115,13 +115,10 @@ def _matching(pattern: str, scenarios: list[Scenario], seeds: int) -> list[Run]:
 
 
 def _no_match(pattern: str, scenarios: list[Scenario], runs: list[str]) -> str:
-    heads = [name for s in scenarios for name in (f"{s.suite}/{s.name}", s.suite)]
-    bare = pattern.removeprefix("re:").replace("*", "")
-    near = get_close_matches(bare, list(dict.fromkeys(heads)) if bare.count("/") < 2 else runs, n=3, cutoff=0.4)
-    near = near or [head for head in heads if bare and bare in head][:3]
-    hint = (
-        f"; did you mean {' or '.join(repr(name) for name in near)}?"
-        if near
-        else "; 'bakeoff list' shows what there is"
-    )
-    return f"'{pattern}' names no run of the catalog{hint}"
+    bare = pattern.removeprefix("re:").replace("*", "").rstrip("/")
+    levels = [[s.suite for s in scenarios], [f"{s.suite}/{s.name}" for s in scenarios], runs]
+    known = list(dict.fromkeys(levels[min(bare.count("/"), 2)]))
+    near = get_close_matches(bare, known, n=2, cutoff=0.5) or [name for name in levels[1] if bare and bare in name]
+    if near:
+        return f"'{pattern}' names no run of the catalog; did you mean {' or '.join(map(repr, near[:2]))}?"
+    return f"'{pattern}' names no run of the catalog; 'bakeoff list' shows what there is"

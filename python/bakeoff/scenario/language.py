@@ -30,7 +30,7 @@ from bakeoff.scenario.run import Ecn
 class Hosts(Model):
     """What all machines have in common."""
 
-    sysctl: dict[str, int | str] = {}
+    sysctl: dict[str, int | str] = Field(default_factory=dict)
     """Sysctls of every host by full name: `net.ipv4.tcp_ecn: 3`."""
     hz: int = Field(default=250, gt=0)
     """The kernel's timer frequency, on every node."""
@@ -186,7 +186,7 @@ def _replacement(value: object) -> object:
 class ChangeSpec(Model):
     """Something that changes during the run.
 
-    At a bottleneck (`node`, `direction`) it is one of rate, rtt, change, replace. At any `interface` it is one of change,
+    At a bottleneck (`node`, `direction`) it is one of rate, rtt, change, replace. At any `interface` one of change,
     replace, set_class, link.
     """
 
@@ -242,7 +242,7 @@ class Present(Model):
     """Range of the rate axis: `[0mbit, 55mbit]`."""
     rtt_axis: list[Time] | None = Field(default=None, min_length=2, max_length=2)
     """Range of the delay axis: `[20ms, 70ms]`."""
-    colours: dict[str, str] = {}
+    colours: dict[str, str] = Field(default_factory=dict)
     """Colour by flow or probe name, as matplotlib writes it."""
 
 
@@ -271,10 +271,10 @@ class Document(Model):
     network: Network
     hosts: Hosts = Hosts()
     flows: list[FlowSpec] = Field(min_length=1)
-    probes: list[ProbeSpec] = []
-    changes: list[ChangeSpec] = []
+    probes: list[ProbeSpec] = Field(default_factory=list)
+    changes: list[ChangeSpec] = Field(default_factory=list)
     """What changes during the run."""
-    captures: list[End] = []
+    captures: list[End] = Field(default_factory=list)
     """Interfaces to capture packets at, as `node>peer`."""
     measure: Measure = Measure()
     present: Present = Present()

@@ -21,7 +21,7 @@ def mangling(rule: MangleRule, place: str) -> list[Mangle]:
                 match=rule.match.resolved(),
                 set_dscp=rule.set_dscp,
                 set_ecn=rule.set_ecn,
-                clear_syn_ecn=rule.clear_syn_ecn,
+                clear_syn_ecn=rule.clear_syn_ecn or None,
             )
         ]
     for key, value, need, example in (("dscp", rule.dscp, NEED_DSCP, "0x23"), ("tos", rule.tos, NEED_TOS, "0x01")):

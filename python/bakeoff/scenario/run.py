@@ -67,7 +67,7 @@ class Mangle(Sparse):
     match: Match = Match()
     set_dscp: int | None = None
     set_ecn: Ecn | None = None
-    clear_syn_ecn: bool = False
+    clear_syn_ecn: bool | None = None
 
 
 class Qdisc(Sparse):

@@ -150,6 +150,7 @@ def explain(error: ValidationError) -> str:
     place = ""
     for step in first["loc"]:
         place += f"[{step}]" if isinstance(step, int) else f".{step}" if place else str(step)
+    key = next((step for step in reversed(first["loc"]) if isinstance(step, str)), "")
     expected = first["msg"].replace("Input should be ", "expected ").replace("Value error, ", "")
     value = first["input"]
     match first["type"]:
@@ -167,9 +168,7 @@ def explain(error: ValidationError) -> str:
                 else f"{_short(value)}; {expected}"
             )
         case "string_pattern_mismatch":
-            what = (
-                f"{_short(value)}; expected {_FORMS.get(str(first['loc'][-1]), 'a form as ' + first['ctx']['pattern'])}"
-            )
+            what = f"{_short(value)}; expected {_FORMS.get(key, 'a form as ' + first['ctx']['pattern'])}"
         case _:
             what = f"{_short(value)}; {expected}"
     more = error.error_count() - 1
