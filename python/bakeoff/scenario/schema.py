@@ -19,22 +19,26 @@ def json_schema() -> dict[str, Any]:
         for name, field in part.get("properties", {}).items():
             part["properties"][name] = _or_placeholder(field)
     definitions["placeholder"] = _PLACEHOLDER
-    required = [key for key in schema["required"] if key != "scenario"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:bakeoff:scenario:1",
         **schema,
         "title": "bakeoff scenario",
-        "required": required,
+        # the name of the file stands in for `scenario`; a profile may hold the rest
+        "required": [],
         "$defs": dict(sorted(definitions.items())),
     }
 
 
 def _or_placeholder(field: dict[str, Any]) -> dict[str, Any]:
-    if field.get("type") == "string" and "pattern" not in field and "enum" not in field:
-        return field
-    outer: dict[str, Any] = {key: field.pop(key) for key in ("description", "default", "title") if key in field}
+    outer = {key: value for key, value in field.items() if key in ("description", "default", "title")}
+    inner = {key: value for key, value in field.items() if key not in outer}
+    choices = inner["anyOf"] if set(inner) == {"anyOf"} else [inner]
+    return {**outer, "anyOf": [*map(_with_placeholders_inside, choices), {"$ref": "#/$defs/placeholder"}]}
+
+
+def _with_placeholders_inside(choice: dict[str, Any]) -> dict[str, Any]:
     return {
-        **outer,
-        "anyOf": [*(field["anyOf"] if set(field) == {"anyOf"} else [field]), {"$ref": "#/$defs/placeholder"}],
+        key: _or_placeholder(value) if key in ("items", "additionalProperties") and isinstance(value, dict) else value
+        for key, value in choice.items()
     }

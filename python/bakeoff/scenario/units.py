@@ -46,10 +46,11 @@ PERCENTAGE_FORM = "a percentage such as '2%'"
 DSCP_FORM = "a codepoint from 0 to 63 or a name such as 'EF', 'AF11', 'CS1'"
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
-RATE_PATTERN = rf"^{NUMBER} ?(?i:{'|'.join(RATES)})$"
+RATE_PATTERN = rf"^{NUMBER} ?(?:[kKmMgG][iI]?|[tT])?[bB][iI][tT]$"
 TIME_PATTERN = rf"^{NUMBER} ?(?:{'|'.join(TIMES)})$"
-SIZE_PATTERN = rf"^{NUMBER} ?(?i:{'|'.join(SIZES)})$"
+SIZE_PATTERN = rf"^{NUMBER} ?(?:[kKmMgG][iI]?)?[bB]$"
 PERCENTAGE_PATTERN = rf"^{NUMBER} ?%$"
+"""What the JSON Schema shows to editors: a regular expression of ECMA-262, so without a switch for upper case."""
 
 DSCP_NAMES = {
     "BE": 0,
