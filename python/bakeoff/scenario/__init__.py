@@ -1,0 +1,12 @@
+"""Scenarios: experiments written as YAML, checked and expanded into resolved runs.
+
+Knows nothing of engines. `docs/scenario-language.md` is the language by example, `docs/resolved-run.md` what comes out.
+"""
+
+from bakeoff.scenario import catalog
+from bakeoff.scenario.duels import duel
+from bakeoff.scenario.run import Run
+from bakeoff.scenario.scenario import Scenario, expand, load
+from bakeoff.scenario.schema import json_schema
+
+__all__ = ["Run", "Scenario", "catalog", "duel", "expand", "json_schema", "load"]

@@ -1,0 +1,238 @@
+"""The short form of a network: a path with delays and bottlenecks, laid out as what stands on each interface.
+
+The layout is that of the published test beds: delay by netem on an ifb at the ingress of both sides of one node, half
+of the RTT each way; the bottleneck at the egress of both sides, so that ACKs pass the same shaper; DSCP rewriting in
+between.
+"""
+
+from dataclasses import dataclass, field
+
+from bakeoff.scenario import units
+from bakeoff.scenario.language import Document, FlowSpec
+from bakeoff.scenario.mangling import mangling
+from bakeoff.scenario.matrix import ScenarioError
+from bakeoff.scenario.network import Bottleneck, Lane, MangleRule
+from bakeoff.scenario.run import Class, Mangle, Match, Qdisc
+
+OWN_SHAPERS = frozenset({"cake", "cnq_codel_af", "cnq_cobalt", "deltic_boroshne", "lfq_cobalt", "twin_codel_af"})
+"""Qdiscs that shape by their own `bandwidth`."""
+
+FLOW_VERBS = {
+    "bleached": "bleach_ecn",
+    "ect1": "dscp_to_ect1",
+    "not-negotiated": "dscp_to_notect",
+    "not-negotiated-ect1": "dscp_to_notect_ect1",
+}
+
+UNBINDING = "rate 2gbps ceil 2gbps"
+"""The class of a per-flow delay: in tc 2 GB/s, so that it never shapes. l4s-tests has a parent of this rate and
+leaves that borrow from it; the flat list needs no parent."""
+
+End = tuple[str, str]
+"""An interface: (node, peer)."""
+
+
+@dataclass(slots=True)
+class Ends:
+    """What stands on interfaces, by (node, peer)."""
+
+    egress: dict[End, Qdisc] = field(default_factory=dict)
+    ingress: dict[End, Qdisc] = field(default_factory=dict)
+    mangle: dict[End, list[Mangle]] = field(default_factory=dict)
+    tx_queue_len: dict[End, int] = field(default_factory=dict)
+
+    def put(self, side: str, end: End, qdisc: Qdisc, place: str) -> None:
+        """Install a root qdisc; ScenarioError if there is one already."""
+        queues = self.egress if side == "egress" else self.ingress
+        if end in queues:
+            raise ScenarioError(place, f"the {side} of {end[0]}>{end[1]} has a qdisc already, '{queues[end].qdisc}'")
+        queues[end] = qdisc
+
+
+def middle(doc: Document, named: str | None, place: str) -> str:
+    """The node of the path that `named` means; the only one between the hosts if None."""
+    path = doc.network.path
+    if path is None:
+        raise ScenarioError(place, "needs network.path; expected for example 'path: [cli, mid, srv]'")
+    between = path[1:-1]
+    if named is None:
+        if len(between) != 1:
+            raise ScenarioError(
+                place, f"'at' is missing; expected one of {', '.join(between) or 'the nodes between the hosts'}"
+            )
+        return between[0]
+    if named not in between:
+        raise ScenarioError(
+            place, f"'{named}' is not between the hosts of the path; expected one of {', '.join(between)}"
+        )
+    return named
+
+
+def sides(doc: Document, node: str) -> tuple[End, End]:
+    """The interfaces of `node` towards (the end, the start) of the path: egress for up and for down."""
+    path = doc.network.path or []
+    index = path.index(node)
+    return (node, path[index + 1]), (node, path[index - 1])
+
+
+def lanes(bottleneck: Bottleneck) -> tuple[Lane | None, Lane | None]:
+    """What is installed (up, down)."""
+
+    def lane(own: Lane | None, direction: str) -> Lane | None:
+        if bottleneck.direction not in ("both", direction):
+            return None
+        own = own or Lane()
+        shaped = own.shape is not None or own.rate is not None
+        return Lane.model_construct(
+            shape=own.shape if shaped else bottleneck.shape,
+            rate=own.rate if shaped else bottleneck.rate,
+            qdisc=own.qdisc or bottleneck.qdisc,
+        )
+
+    return lane(bottleneck.up, "up"), lane(bottleneck.down, "down")
+
+
+def tree(lane: Lane, place: str) -> Qdisc:
+    """The root qdisc of one direction of a bottleneck."""
+    if lane.shape is not None and lane.rate is not None:
+        raise ScenarioError(place, "has 'shape' and 'rate'; expected one of them")
+    if lane.qdisc is None and lane.shape is None and lane.rate is None:
+        raise ScenarioError(place, "is empty; expected for example {rate: 50mbit, qdisc: fq_codel}")
+    if lane.rate is not None:
+        if shapes_itself(lane.qdisc):
+            return Qdisc(qdisc=with_bandwidth(lane.qdisc or "", lane.rate))
+        return shaped(f"htb rate {units.format_rate(lane.rate)}", lane.qdisc, place)
+    if lane.shape is not None:
+        return shaped(lane.shape, lane.qdisc, place)
+    return Qdisc(qdisc=lane.qdisc or "")
+
+
+def shaped(shape: str, qdisc: str | None, place: str) -> Qdisc:
+    """A shaper with `qdisc` below it; htb gets one class, as the test beds have it, where `ceil` is the rate."""
+    child = Qdisc(qdisc=qdisc) if qdisc else None
+    kind, *words = shape.split()
+    if kind != "htb":
+        return Qdisc(qdisc=shape, child=child)
+    return Qdisc(qdisc="htb default 1", classes=[Class(id="1", class_=class_words(words, place), child=child)])
+
+
+def class_words(words: list[str], place: str) -> str:
+    """The words of an htb class, with its `ceil`; ScenarioError without a rate that has a unit."""
+    if "rate" not in words[:-1]:
+        raise ScenarioError(place, f"shape 'htb {' '.join(words)}' has no rate; expected for example 'htb rate 50mbit'")
+    rate = words[words.index("rate") + 1]
+    if not rate.lower().endswith("bps"):
+        try:
+            units.parse_rate(rate)
+        except ValueError as error:
+            raise ScenarioError(place, f"shape: {error}") from None
+    return " ".join(words if "ceil" in words else [*words, "ceil", rate])
+
+
+def shapes_itself(qdisc: str | None) -> bool:
+    """Whether the qdisc has a `bandwidth` of its own (red has one too, but does not shape)."""
+    return bool(qdisc) and str(qdisc).split()[0].partition("@")[0] in OWN_SHAPERS
+
+
+def with_bandwidth(qdisc: str, rate_bps: int) -> str:
+    """The line of a qdisc that shapes by itself, with this bandwidth."""
+    kind, *words = qdisc.split()
+    if "bandwidth" in words:
+        index = words.index("bandwidth")
+        del words[index : index + 2]
+    return " ".join([kind, "bandwidth", units.format_rate(rate_bps), *words])
+
+
+def one_way(doc: Document, rtt_s: float) -> tuple[float, float]:
+    """Delay (up, down): half of the RTT each way unless `delay` says otherwise."""
+    delay = doc.network.delay
+    return (rtt_s / 2 if delay.up is None else delay.up, rtt_s / 2 if delay.down is None else delay.down)
+
+
+def netem(doc: Document, delay_s: float) -> Qdisc:
+    """One netem of the delay node."""
+    delay = doc.network.delay
+    words = ["netem delay", units.format_time(delay_s), delay.jitter, f"limit {delay.limit}", delay.extra]
+    child = Qdisc(qdisc=delay.child) if delay.child else None
+    return Qdisc(qdisc=" ".join(word for word in words if word), child=child)
+
+
+def put_delay(doc: Document, flows: list[FlowSpec], ends: Ends) -> None:
+    """netem on both ingress ifbs of the delay node; with per-flow RTTs, a class of an unbinding htb per flow.
+
+    `flows` are the flows without copies. Unmatched traffic takes the path's `rtt` or else the first flow's.
+    """
+    own = [(index, flow.rtt, flow.dscp) for index, flow in enumerate(flows) if flow.rtt is not None]
+    net = doc.network
+    if net.rtt is None and not own and net.delay.up is None and net.delay.down is None:
+        if net.delay.model_fields_set:
+            raise ScenarioError("network.delay", "has no time; expected network.rtt, or an rtt per flow")
+        return
+    node = middle(doc, net.delay.at, "network.delay.at" if net.path else "network.rtt")
+    ahead, back = sides(doc, node)
+    if not own:
+        up, down = one_way(doc, net.rtt or 0.0)
+        ends.put("ingress", back, netem(doc, up), "network.rtt")
+        ends.put("ingress", ahead, netem(doc, down), "network.rtt")
+        return
+    for index, rtt, dscp in own:
+        rivals = [flow for flow in flows if flow.dscp == dscp and flow.rtt != rtt]
+        if rivals:
+            raise ScenarioError(
+                f"flows[{index}].rtt",
+                f"is chosen by DSCP, and '{rivals[0].name}' has {dscp} too, with another rtt; expected a 'dscp' each",
+            )
+    wanted = list(dict.fromkeys((rtt, dscp) for _, rtt, dscp in own))
+    for end, way in ((back, 0), (ahead, 1)):
+        classes = [
+            Class(
+                id=f"{0x10 + number:x}",
+                class_=UNBINDING,
+                filters=[Match(dscp=dscp)],
+                child=netem(doc, one_way(doc, rtt)[way]),
+            )
+            for number, (rtt, dscp) in enumerate(wanted)
+        ]
+        default = classes[0].id
+        if net.rtt is not None:
+            default = "1"
+            rest = netem(doc, one_way(doc, net.rtt)[way])
+            classes.append(Class(id="1", class_=UNBINDING, child=rest))
+        ends.put("ingress", end, Qdisc(qdisc=f"htb default {default}", classes=classes), "network.delay")
+
+
+def put_bottlenecks(doc: Document, ends: Ends) -> None:
+    """The bottlenecks at the egress of their nodes."""
+    for index, bottleneck in enumerate(doc.network.bottleneck):
+        place = f"network.bottleneck[{index}]" if len(doc.network.bottleneck) > 1 else "network.bottleneck"
+        node = middle(doc, bottleneck.at, place)
+        for end, lane in zip(sides(doc, node), lanes(bottleneck), strict=True):
+            if lane is not None:
+                ends.put("egress", end, tree(lane, place), place)
+
+
+def put_mangling(doc: Document, flows: list[FlowSpec], ends: Ends) -> None:
+    """Rewriting rules of the network, then those that the flows' `ecn` asks for."""
+    for index, rule in enumerate(doc.network.mangle):
+        ends.mangle.setdefault((rule.at, rule.from_), []).extend(mangling(rule, f"network.mangle[{index}]"))
+    path = doc.network.path or []
+    for index, flow in enumerate(flows):
+        if flow.ecn == "on":
+            continue
+        place = f"flows[{index}].ecn"
+        alike = [
+            other.name for other in flows if other is not flow and other.dscp == flow.dscp and other.ecn != flow.ecn
+        ]
+        if flow.dscp == 0 or alike:
+            whose = f"which '{alike[0]}' has too" if alike else "the default of everything"
+            raise ScenarioError(
+                place,
+                f"'{flow.ecn}' is chosen by DSCP, but the flow has {flow.dscp}, {whose}; expected a 'dscp' of its own",
+            )
+        at = doc.network.bottleneck[0].at if doc.network.bottleneck else None
+        node = middle(doc, at, place)
+        reverse = flow.direction == "down" or (path and flow.from_ == path[-1])
+        end = sides(doc, node)[0 if reverse else 1]
+        rules = mangling(MangleRule.model_construct(rule=FLOW_VERBS[flow.ecn], dscp=flow.dscp), place)
+        standing = ends.mangle.setdefault(end, [])
+        standing.extend(rule for rule in rules if rule not in standing)

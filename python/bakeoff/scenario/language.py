@@ -1,0 +1,284 @@
+"""The models of a scenario file, after its placeholders are substituted; `docs/scenario-language.md` has examples.
+
+Here is what can be said and how it is checked word by word; what it means for a network is in `dumbbell` and `resolve`.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from bakeoff.scenario.network import (
+    Direction,
+    Dscp,
+    End,
+    Lane,
+    Model,
+    Name,
+    Network,
+    Percentage,
+    PositiveRate,
+    PositiveSize,
+    PositiveTime,
+    QdiscTree,
+    Rate,
+    Side,
+    Time,
+)
+from bakeoff.scenario.run import Ecn
+
+
+class Hosts(Model):
+    """What all machines have in common."""
+
+    sysctl: dict[str, int | str] = Field(default_factory=dict)
+    """Sysctls of every host by full name: `net.ipv4.tcp_ecn: 3`."""
+    hz: int = Field(default=250, gt=0)
+    """The kernel's timer frequency, on every node."""
+    offloads: bool = False
+    """Whether segmentation and receive offloads are on, on every node."""
+
+
+class PeriodicSource(Model):
+    """Bursts at a fixed interval."""
+
+    size: PositiveSize
+    """Bytes per write or datagram."""
+    count: int = Field(default=1, gt=0)
+    """Writes or datagrams per burst."""
+    every: PositiveTime
+    """From burst to burst."""
+
+
+class ShortSource(Model):
+    """A new connection per object: Poisson arrivals, lognormal sizes."""
+
+    count: int = Field(gt=0)
+    """Number of connections."""
+    mean_gap: PositiveTime
+    """Mean time between arrivals."""
+    size_p5: PositiveSize
+    """5th percentile of the size."""
+    size_p95: PositiveSize
+    """95th percentile of the size."""
+
+
+class VideoSource(Model):
+    """A segmented video."""
+
+    rates: list[PositiveRate] = Field(min_length=1)
+    """Mean encoding rates, one per quality level."""
+    segment: PositiveTime
+    """Length of a segment."""
+    buffer: PositiveTime
+    """How much is buffered before it pauses."""
+
+
+class Source(Model):
+    """What the application offers; exactly one key, or the word `bulk`."""
+
+    bytes: PositiveSize | None = None
+    """That much, then the end."""
+    rate: PositiveRate | None = None
+    """A constant rate of payload."""
+    size: PositiveSize = 1448
+    """With `rate`: bytes per write or datagram."""
+    periodic: PeriodicSource | None = None
+    short: ShortSource | None = None
+    video: VideoSource | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Source":
+        given = [key for key in ("bytes", "rate", "periodic", "short", "video") if getattr(self, key) is not None]
+        if len(given) > 1:
+            raise ValueError(f"has {' and '.join(given)}; expected one of bytes, rate, periodic, short, video")
+        if "size" in self.model_fields_set and self.rate is None:
+            raise ValueError("has 'size' without 'rate'; expected for example {rate: 5mbit, size: 1200B}")
+        return self
+
+
+def _source(value: object) -> object:
+    if isinstance(value, str):
+        if value != "bulk":
+            raise ValueError(f"'{value}' is no source; expected bulk, or a mapping such as {{bytes: 10MB}}")
+        return {}
+    return value
+
+
+class FlowSpec(Model):
+    """Traffic from one host to another."""
+
+    name: Name
+    """Unique; with `count`, `{n}` is the number of the copy."""
+    cc: str | list[str] = "cubic"
+    """Congestion control with version and parameters: `prague@2020-08`. A list is dealt to the copies of `count`."""
+    direction: Literal["up", "down"] = "up"
+    """Along the path, or back; `from` and `to` say it by name."""
+    from_: str | None = Field(default=None, alias="from")
+    """Sending host; the path's first if absent."""
+    to: str | None = None
+    """Receiving host; the path's last if absent."""
+    transport: Literal["tcp", "udp"] = "tcp"
+    dscp: Dscp = 0
+    """DSCP of data and ACKs: ToS 0x4c is DSCP 0x13."""
+    ecn: Literal["on", "bleached", "ect1", "not-negotiated", "not-negotiated-ect1"] = "on"
+    """What the middlebox does to the ECN field of this flow, chosen by its DSCP: nothing; `bleach_ecn`; `dscp_to_ect1`;
+    `dscp_to_notect`; `dscp_to_notect_ect1`."""
+    rtt: Time | None = None
+    """Base round-trip time of its own: a class of the delay, chosen by DSCP."""
+    start: Time = 0.0
+    """When the connection is opened (start_jitter is added)."""
+    stop: Time | None = None
+    """When the source stops; the end of the run if absent."""
+    source: Annotated[Source, BeforeValidator(_source, json_schema_input_type=Literal["bulk"] | Source)] = Source()
+    """What the application offers: `bulk`, `{bytes: 10MB}`, `{rate: 5mbit, size: 1200B}`, `{periodic: …}`,
+    `{short: …}`, `{video: …}`."""
+    max_pacing_rate: PositiveRate | None = None
+    """`SO_MAX_PACING_RATE`."""
+    tunnel: str | None = None
+    """Name of the tunnel it goes through."""
+    count: int | None = Field(default=None, gt=0)
+    """So many copies, named with `{n}` (1, 2, …), or with `-1`, `-2`, … appended."""
+
+
+class ProbeSpec(Model):
+    """A latency probe."""
+
+    name: Name
+    type: Literal["icmp", "udp"] = "icmp"
+    from_: str | None = Field(default=None, alias="from")
+    """Asking host; the path's first if absent."""
+    to: str | None = None
+    """Answering host; the path's last if absent."""
+    every: PositiveTime
+    """Time between requests."""
+    size: PositiveSize | None = None
+    """IP packet size; 84 B for icmp, 60 B for udp if absent."""
+    dscp: Dscp = 0
+    ecn: Ecn = "not-ect"
+    """ECN field of request and reply."""
+    start: Time = 0.0
+    stop: Time | None = None
+
+
+class ClassWords(Model):
+    """New words of a class."""
+
+    id: str = Field(pattern="^[0-9a-f]+$")
+    words: str
+    """`rate 10mbit ceil 10mbit`."""
+
+
+class LinkState(Model):
+    """New properties of a link; what is absent stays."""
+
+    rate: PositiveRate | None = None
+    delay: Time | None = None
+    loss: Percentage | None = None
+    up: bool | None = None
+
+
+def _replacement(value: object) -> object:
+    if isinstance(value, dict):
+        return (Lane if value.keys() & {"rate", "shape"} else QdiscTree).model_validate(value)
+    return QdiscTree(qdisc=value) if isinstance(value, str) else value
+
+
+class ChangeSpec(Model):
+    """Something that changes during the run.
+
+    At a bottleneck (`node`, `direction`) it is one of rate, rtt, change, replace. At any `interface` one of change,
+    replace, set_class, link.
+    """
+
+    at: Time
+    """When."""
+    node: str | None = None
+    """Which bottleneck (or delay); may be absent if there is one."""
+    direction: Direction = "both"
+    """Which direction of the bottleneck."""
+    interface: End | None = None
+    """An end of a cable, as `node>peer`, instead of a bottleneck."""
+    side: Side = "egress"
+    """With `interface`: which queue."""
+    handle: str = ""
+    """With `interface`: which qdisc of the tree; walks from the root: `""`, `"1"` (class 1's child), `"1/child"`."""
+    rate: PositiveRate | None = None
+    """New rate of the bottleneck's shaper."""
+    rtt: Time | None = None
+    """New base round-trip time."""
+    change: str | None = None
+    """`tc qdisc change` with this line: state kept."""
+    replace: Annotated[
+        QdiscTree | Lane | None, BeforeValidator(_replacement, json_schema_input_type=str | QdiscTree | Lane)
+    ] = None
+    """`tc qdisc replace` with this line: state lost. At a bottleneck, `{rate, qdisc}` or `{shape, qdisc}` replaces the
+    shaper too."""
+    set_class: ClassWords | None = None
+    """`tc class change`."""
+    link: LinkState | None = None
+    """New properties of the link behind the interface."""
+
+
+class SteadyState(Model):
+    """The window that steady-state measures are taken in."""
+
+    window: PositiveTime
+    """Its length."""
+    ends: str = Field(default="at end", pattern=r"^(at end|at .+|.+ before end|.+ before last sample)$")
+    """`at end`, `2s before end`, `1s before last sample`, `at 58s`."""
+
+
+class Measure(Model):
+    """What is measured."""
+
+    steady_state: SteadyState | None = None
+    """The last two thirds of the run if absent."""
+
+
+class Present(Model):
+    """Hints for tables and plots; engines ignore them."""
+
+    rate_axis: list[Rate] | None = Field(default=None, min_length=2, max_length=2)
+    """Range of the rate axis: `[0mbit, 55mbit]`."""
+    rtt_axis: list[Time] | None = Field(default=None, min_length=2, max_length=2)
+    """Range of the delay axis: `[20ms, 70ms]`."""
+    colours: dict[str, str] = Field(default_factory=dict)
+    """Colour by flow or probe name, as matplotlib writes it."""
+
+
+class Document(Model):
+    """A congestion-control experiment: a network, flows through it, and how they vary."""
+
+    scenario: Name
+    """Its name; by habit the name of the file."""
+    suite: Name | None = None
+    """The set it belongs to; in the catalog the name of the folder."""
+    title: str = ""
+    """For people. `{axis}` is the label here."""
+    source: str = ""
+    """Where the experiment comes from."""
+    profile: str | None = None
+    """A file of the catalog's profiles that lies under this one: mappings are merged, everything else is replaced."""
+    run: str | None = None
+    """Template of run names; the labels of all axes, joined by '-', if absent. `{axis}` is the label here."""
+    duration: PositiveTime
+    """Of a run."""
+    sample_interval: PositiveTime = 0.05
+    """How often series are sampled."""
+    start_jitter: Time = 0.01
+    """Every flow starts later by a random time below this, drawn from the seed and its name: repetitions differ also
+    where the path draws no random numbers."""
+    network: Network
+    hosts: Hosts = Hosts()
+    flows: list[FlowSpec] = Field(min_length=1)
+    probes: list[ProbeSpec] = Field(default_factory=list)
+    changes: list[ChangeSpec] = Field(default_factory=list)
+    """What changes during the run."""
+    captures: list[End] = Field(default_factory=list)
+    """Interfaces to capture packets at, as `node>peer`."""
+    measure: Measure = Measure()
+    present: Present = Present()
+    vary: dict[str, list[Any] | dict[str, Any]] | None = None
+    """Axes of variation: a list, a mapping label -> value, or a list of mappings (axes that move together)."""
+    exclude: list[dict[str, Any]] | None = None
+    """Points of the matrix to leave out: axis -> label or labels."""

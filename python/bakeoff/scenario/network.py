@@ -1,0 +1,296 @@
+"""The models of the network part of a scenario file, and the quantities that all of the file is written in."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from bakeoff.scenario import run, units
+from bakeoff.scenario.matrix import did_you_mean
+from bakeoff.scenario.run import Ecn
+
+
+def _schema(pattern: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
+
+
+Rate = Annotated[int, BeforeValidator(units.parse_rate), _schema(units.RATE_PATTERN, "50mbit", "1gbit")]
+Time = Annotated[float, BeforeValidator(units.parse_time), _schema(units.TIME_PATTERN, "20ms", "60s")]
+Size = Annotated[int, BeforeValidator(units.parse_size), _schema(units.SIZE_PATTERN, "1448B", "10MB")]
+Percentage = Annotated[float, BeforeValidator(units.parse_percentage), _schema(units.PERCENTAGE_PATTERN, "1%")]
+PositiveRate = Annotated[Rate, Field(gt=0)]
+PositiveTime = Annotated[Time, Field(gt=0)]
+PositiveSize = Annotated[Size, Field(gt=0)]
+Dscp = Annotated[
+    int,
+    BeforeValidator(units.parse_dscp),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": 63},
+                {"type": "string", "pattern": "^0[xX][0-9a-fA-F]{1,2}$"},
+                {"enum": sorted(units.DSCP_NAMES)},
+            ]
+        }
+    ),
+]
+Name = Annotated[str, Field(min_length=1, pattern=r"^[^\s/<>]+$")]
+End = Annotated[str, Field(pattern=r"^[^\s<>]+>[^\s<>]+$")]
+Direction = Literal["both", "up", "down"]
+Side = Literal["egress", "ingress"]
+
+
+class Model(BaseModel):
+    """A mapping of the scenario file: an unknown key is refused, with the nearest known one."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _know_every_key(cls, data: Any) -> Any:  # noqa: ANN401 (before validation)
+        if isinstance(data, dict):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for key in data:
+                if key not in known:
+                    raise ValueError(f"unknown key '{key}'{did_you_mean(str(key), known)}")
+        return data
+
+
+class QdiscTree(Model):
+    """A qdisc and what hangs below it, each in tc's own words."""
+
+    qdisc: str
+    """`htb default 1`, `fq_codel flows 1`, `netem delay 10ms`."""
+    classes: list["ClassTree"] = []
+    """Classes of a classful qdisc (htb, prio)."""
+    child: "QdiscLine | None" = None
+    """The child of a qdisc with one inner qdisc (netem, tbf)."""
+
+    def resolved(self) -> run.Qdisc:
+        """The same in the resolved run."""
+        return run.Qdisc(
+            qdisc=self.qdisc,
+            classes=[entry.resolved() for entry in self.classes],
+            child=self.child.resolved() if self.child else None,
+        )
+
+
+class ClassTree(Model):
+    """A class of a classful qdisc."""
+
+    id: str = Field(pattern="^[0-9a-f]+$")
+    """Minor number in hexadecimal digits, as in tc's `1:MINOR`."""
+    words: str
+    """tc's words after the kind: `rate 50mbit ceil 50mbit`."""
+    filters: list["PacketMatch"] = []
+    """Packets that belong here; none means only by `default`."""
+    child: "QdiscLine | None" = None
+    """The class's own qdisc; none means a pfifo of `tx_queue_len`."""
+
+    def resolved(self) -> run.Class:
+        """The same in the resolved run."""
+        return run.Class(
+            id=self.id,
+            class_=self.words,
+            filters=[match.resolved() for match in self.filters],
+            child=self.child.resolved() if self.child else None,
+        )
+
+
+def _line(value: object) -> object:
+    return {"qdisc": value} if isinstance(value, str) else value
+
+
+QdiscLine = Annotated[QdiscTree, BeforeValidator(_line, json_schema_input_type=str | QdiscTree)]
+"""One line in tc's words, or a tree of them."""
+
+
+class PacketMatch(Model):
+    """Which packets; absent fields match all."""
+
+    proto: Literal["tcp", "udp", "icmp"] | None = None
+    dscp: Dscp | None = None
+    ecn: Ecn | None = None
+    syn: bool | None = None
+    """TCP packets with (true) or without (false) the SYN flag."""
+    flow: str | None = None
+    """A flow or probe by name, both directions."""
+
+    def resolved(self) -> run.Match:
+        """The same in the resolved run."""
+        return run.Match(proto=self.proto, dscp=self.dscp, ecn=self.ecn, syn=self.syn, flow=self.flow)
+
+
+Verb = Literal[
+    "bleach_ecn",
+    "bleach_ce",
+    "dscp_to_ect1",
+    "dscp_to_notect",
+    "dscp_to_notect_ect1",
+    "ect0_to_ect1",
+    "ect1_to_ect0",
+    "set_tos",
+    "dscp_to_tos",
+]
+
+
+class MangleRule(Model):
+    """Rewriting of arriving packets: a named rule, or a match with actions."""
+
+    rule: Verb | None = None
+    """A rewriting rule of the l4s-tests harness; `docs/scenario-language.md` says what each does."""
+    dscp: Dscp | None = None
+    """Which packets a named rule takes."""
+    tos: int | None = Field(default=None, ge=0, le=255)
+    """The new ToS byte, for `set_tos` and `dscp_to_tos`."""
+    match: PacketMatch = PacketMatch()
+    set_dscp: Dscp | None = None
+    set_ecn: Ecn | None = None
+    clear_syn_ecn: bool = False
+    """Clear the ECN flags of a SYN, so that ECN is not negotiated."""
+
+
+class PathMangleRule(MangleRule):
+    """A rewriting rule for what arrives at a node from one neighbour."""
+
+    at: str
+    """The node that rewrites."""
+    from_: str = Field(alias="from")
+    """The neighbour that the packets come from."""
+
+
+class NodeSpec(Model):
+    """A node; what is absent comes from `hosts`."""
+
+    kind: Literal["host", "bridge", "router"]
+    sysctl: dict[str, int | str] = {}
+    """Sysctls by full name, added to those of `hosts`."""
+    hz: int | None = Field(default=None, gt=0)
+    """The kernel's timer frequency."""
+    offloads: bool | None = None
+    """Whether segmentation and receive offloads are on."""
+
+
+def _kind(value: object) -> object:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+class LinkSpec(Model):
+    """A cable."""
+
+    ends: list[str] = Field(min_length=2, max_length=2)
+    """The two nodes."""
+    rate: PositiveRate | None = None
+    """Serialisation rate; none is instantaneous (veth)."""
+    delay: Time = 0.0
+    """Propagation delay, one way."""
+    loss: Percentage = 0.0
+    """Random loss per packet."""
+    mtu: int = Field(default=1500, gt=0)
+    """In bytes."""
+    features: dict[str, Any] = {}
+    """Further properties that an engine must know or refuse: `trace`, `outages`, `medium`, `split`."""
+
+
+class InterfaceSpec(Model):
+    """One end of a cable."""
+
+    node: str
+    """The node it belongs to."""
+    peer: str
+    """The node at the other end."""
+    egress: QdiscLine | None = None
+    """Root qdisc for what leaves here."""
+    ingress: QdiscLine | None = None
+    """Qdisc of an ifb that receives what arrives here."""
+    mangle: list[MangleRule] = []
+    """Rewriting of what arrives here, after `ingress`."""
+    tx_queue_len: int = Field(default=1000, gt=0)
+    """`txqueuelen` in packets."""
+
+
+class TunnelSpec(Model):
+    """A tunnel between two hosts."""
+
+    name: Name
+    kind: Literal["wireguard", "ipsec", "fou", "gre", "vxlan"]
+    ends: list[str] | None = Field(default=None, min_length=2, max_length=2)
+    """Its two hosts; the ends of the path if absent."""
+    replay_window: int | None = Field(default=None, ge=0, le=8192)
+    """Anti-replay window in packets."""
+    inner_hash: bool = False
+    """Whether middleboxes see the inner flow's hash (true) or one outer flow (false)."""
+
+
+class Lane(Model):
+    """What one direction of a bottleneck does differently."""
+
+    shape: str | None = None
+    """`htb rate 50mbit`; see `Bottleneck`."""
+    rate: PositiveRate | None = None
+    """See `Bottleneck`."""
+    qdisc: str | None = None
+    """See `Bottleneck`."""
+
+
+class Bottleneck(Lane):
+    """A shaper with a queue, at the egress of a node of the path.
+
+    `rate` is short for a shaper: `htb` with one class, or the `bandwidth` of a qdisc that shapes by itself (cake, …).
+    With neither `rate` nor `shape` the qdisc is the root as it stands.
+    """
+
+    at: str | None = None
+    """The node; may be absent if there is only one between the hosts."""
+    direction: Direction = "both"
+    """Where it is installed: up (along the path), down (back), or both alike."""
+    up: Lane | None = None
+    """What differs along the path."""
+    down: Lane | None = None
+    """What differs back."""
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, dict) else value
+
+
+class Delay(Model):
+    """The netem that makes the round-trip time: at the ingress of both sides of one node, half each way."""
+
+    at: str | None = None
+    """The node; may be absent if there is only one between the hosts."""
+    limit: int = Field(default=1000000, gt=0)
+    """netem's queue in packets."""
+    jitter: str | None = None
+    """Words after the delay: `1ms 10%` (jitter and correlation)."""
+    extra: str | None = None
+    """Further words of netem: `loss 1%`, `slot 800us 5ms`."""
+    child: str | None = None
+    """A qdisc under it: `netem delay 200us slot 800us 5ms packets 16 limit 10000`."""
+    up: Time | None = None
+    """One-way delay along the path, instead of half the RTT."""
+    down: Time | None = None
+    """One-way delay back, instead of half the RTT."""
+
+
+class Network(Model):
+    """The short form (`path`, `rtt`, `delay`, `bottleneck`, `mangle`), the graph form, or both: they add up."""
+
+    path: list[Name] | None = Field(default=None, min_length=2)
+    """Nodes in a row: a host at each end, bridges between (`nodes` may say otherwise)."""
+    rtt: Time | None = None
+    """Base round-trip time of the path; a flow may have its own."""
+    delay: Delay = Delay()
+    """How the round-trip time is made."""
+    bottleneck: Annotated[
+        list[Bottleneck], BeforeValidator(_listed, json_schema_input_type=Bottleneck | list[Bottleneck])
+    ] = []
+    """One bottleneck, or several along the path."""
+    mangle: list[PathMangleRule] = []
+    """Rewriting of DSCP and ECN on the way."""
+    nodes: dict[Name, Annotated[NodeSpec, BeforeValidator(_kind, json_schema_input_type=str | NodeSpec)]] = {}
+    """Nodes by name: a kind (`host`, `bridge`, `router`) or a mapping."""
+    links: list[LinkSpec] = []
+    """Cables, besides those of the path."""
+    interfaces: list[InterfaceSpec] = []
+    """What is configured on ends of cables, besides what the short form builds."""
+    tunnels: list[TunnelSpec] = []

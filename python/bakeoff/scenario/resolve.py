@@ -1,0 +1,355 @@
+"""From a checked document to a resolved run: every default filled in, every name looked up, everything in SI."""
+
+import hashlib
+import math
+import re
+from itertools import pairwise
+from typing import Literal
+
+from bakeoff.scenario import run as resolved
+from bakeoff.scenario import units
+from bakeoff.scenario.changes import resolve_changes
+from bakeoff.scenario.dumbbell import Ends, put_bottlenecks, put_delay, put_mangling
+from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source
+from bakeoff.scenario.mangling import mangling
+from bakeoff.scenario.matrix import COPY, ScenarioError, did_you_mean
+
+
+def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, str]) -> resolved.Run:
+    """The resolved run of `doc`; ScenarioError names the place of what does not fit together."""
+    flows = _copies(doc.flows)
+    nodes, links = _graph(doc)
+    ends = Ends()
+    put_delay(doc, flows, ends)
+    put_bottlenecks(doc, ends)
+    put_mangling(doc, flows, ends)
+    _put_interfaces(doc, ends)
+    known = {end for link in links for end in (link.ends, link.ends[::-1])}
+    interfaces = _interfaces(ends, known)
+    hosts = [node.name for node in nodes if node.kind == "host"]
+    tunnels = _tunnels(doc, hosts)
+    return resolved.Run(
+        suite=suite,
+        scenario=doc.scenario,
+        run=run,
+        title=doc.title,
+        seed=seed,
+        duration_s=doc.duration,
+        sample_interval_s=doc.sample_interval,
+        window_s=window(doc.measure, doc.duration, doc.sample_interval),
+        nodes=nodes,
+        links=links,
+        interfaces=interfaces,
+        tunnels=tunnels,
+        flows=_flows(doc, flows, hosts, tunnels, seed),
+        probes=_probes(doc, hosts, {flow.name for flow in flows}),
+        changes=resolve_changes(doc, interfaces, known),
+        captures=_captures(doc, known),
+        point=point,
+        present=_present(doc),
+    )
+
+
+def jitter(seed: int, name: str, below_s: float) -> float:
+    """Uniform in [0, below_s), in whole microseconds, from (seed, flow name) and nothing else."""
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    share = int.from_bytes(digest[:8], "big") / 2**64
+    return math.floor(share * below_s * 10**6) / 10**6
+
+
+def window(measure: Measure, duration_s: float, sample_interval_s: float) -> tuple[float, float]:
+    """The steady state [from, to] in seconds."""
+    steady = measure.steady_state
+    if steady is None:
+        return round(duration_s / 3, 9), duration_s
+    place = "measure.steady_state"
+    words = re.fullmatch(r"at (?P<at>.+)|(?P<before>.+) before (?P<what>end|last sample)", steady.ends)
+    if words is None:
+        raise ScenarioError(place, f"ends: '{steady.ends}'; expected 'at end', '2s before end' or 'at 58s'")
+    try:
+        if words["before"]:
+            last = duration_s
+            if words["what"] == "last sample":
+                last = math.floor(duration_s / sample_interval_s + 1e-9) * sample_interval_s
+            end = last - units.parse_time(words["before"])
+        else:
+            end = duration_s if words["at"] == "end" else units.parse_time(words["at"])
+    except ValueError as error:
+        raise ScenarioError(f"{place}.ends", str(error)) from None
+    end = round(end, 9)
+    start = round(end - steady.window, 9)
+    if not 0 <= start < end <= duration_s:
+        raise ScenarioError(
+            place, f"the window from {start:g} s to {end:g} s is not within the run of {duration_s:g} s"
+        )
+    return start, end
+
+
+def _copies(specs: list[FlowSpec]) -> list[FlowSpec]:
+    flows: list[FlowSpec] = []
+    for index, spec in enumerate(specs):
+        ccs = [spec.cc] if isinstance(spec.cc, str) else spec.cc
+        counted = "{" + COPY + "}"
+        if spec.count is None:
+            if len(ccs) != 1:
+                raise ScenarioError(f"flows[{index}].cc", "a list without 'count'; expected one congestion control")
+            if counted in spec.name:
+                raise ScenarioError(f"flows[{index}].name", f"'{counted}' without 'count'")
+        elif not ccs:
+            raise ScenarioError(f"flows[{index}].cc", "an empty list; expected at least one congestion control")
+        for number in range(1, (spec.count or 1) + 1):
+            name = spec.name
+            if spec.count is not None:
+                name = name.replace(counted, str(number)) if counted in name else f"{name}-{number}"
+            if any(name == flow.name for flow in flows):
+                raise ScenarioError(f"flows[{index}].name", f"'{name}' stands twice; expected unique names")
+            flows.append(spec.model_copy(update={"name": name, "cc": ccs[(number - 1) % len(ccs)], "count": None}))
+    return flows
+
+
+def _graph(doc: Document) -> tuple[list[resolved.Node], list[resolved.Link]]:
+    net = doc.network
+    path = net.path or []
+    for name in path:
+        if path.count(name) > 1:
+            raise ScenarioError("network.path", f"'{name}' stands twice; expected unique names")
+    kinds: dict[str, Literal["host", "bridge", "router"]] = {}
+    for name in path:
+        kinds[name] = "host" if name in (path[0], path[-1]) else "bridge"
+    kinds |= {name: spec.kind for name, spec in net.nodes.items()}
+    if not kinds:
+        raise ScenarioError("network", "has no nodes; expected 'path: [cli, mid, srv]', or 'nodes' and 'links'")
+    nodes = []
+    for name, kind in kinds.items():
+        spec = net.nodes.get(name)
+        sysctls = {**(doc.hosts.sysctl if kind == "host" else {}), **(spec.sysctl if spec else {})}
+        nodes.append(
+            resolved.Node(
+                name=name,
+                kind=kind,
+                sysctls={key: str(value) for key, value in sorted(sysctls.items())},
+                hz=spec.hz if spec and spec.hz is not None else doc.hosts.hz,
+                offloads=spec.offloads if spec and spec.offloads is not None else doc.hosts.offloads,
+            )
+        )
+    links = [resolved.Link(ends=(left, right)) for left, right in pairwise(path)]
+    for index, link in enumerate(net.links):
+        left, right = link.ends
+        place = f"network.links[{index}].ends"
+        for name in (left, right):
+            if name not in kinds:
+                raise ScenarioError(place, f"'{name}' is no node{did_you_mean(name, list(kinds))}")
+        if left == right or any({left, right} == set(other.ends) for other in links):
+            raise ScenarioError(
+                place, f"{left} and {right} are joined already" if left != right else f"joins '{left}' to itself"
+            )
+        links.append(
+            resolved.Link(
+                ends=(left, right),
+                rate_bps=link.rate,
+                delay_s=link.delay,
+                mtu=link.mtu,
+                loss=link.loss,
+                features=link.features,
+            )
+        )
+    _check_connected(list(kinds), links)
+    return nodes, links
+
+
+def _check_connected(names: list[str], links: list[resolved.Link]) -> None:
+    reached, edge = {names[0]}, [names[0]]
+    while edge:
+        here = edge.pop()
+        for link in links:
+            for left, right in (link.ends, link.ends[::-1]):
+                if left == here and right not in reached:
+                    reached.add(right)
+                    edge.append(right)
+    lost = [name for name in names if name not in reached]
+    if lost:
+        raise ScenarioError(
+            "network", f"no links lead from '{names[0]}' to '{lost[0]}'; expected one connected network"
+        )
+
+
+def _put_interfaces(doc: Document, ends: Ends) -> None:
+    for index, spec in enumerate(doc.network.interfaces):
+        place = f"network.interfaces[{index}]"
+        end = (spec.node, spec.peer)
+        if spec.egress is not None:
+            ends.put("egress", end, spec.egress.resolved(), place)
+        if spec.ingress is not None:
+            ends.put("ingress", end, spec.ingress.resolved(), place)
+        for number, rule in enumerate(spec.mangle):
+            ends.mangle.setdefault(end, []).extend(mangling(rule, f"{place}.mangle[{number}]"))
+        if end in ends.tx_queue_len:
+            raise ScenarioError(place, f"{spec.node}>{spec.peer} stands twice; expected one entry per interface")
+        ends.tx_queue_len[end] = spec.tx_queue_len
+
+
+def _interfaces(ends: Ends, known: set[tuple[str, str]]) -> list[resolved.Interface]:
+    used = dict.fromkeys([*ends.ingress, *ends.egress, *ends.mangle, *ends.tx_queue_len])
+    for node, peer in used:
+        if (node, peer) not in known:
+            near = did_you_mean(f"{node}>{peer}", sorted(f"{a}>{b}" for a, b in known))
+            raise ScenarioError("network", f"there is no interface {node}>{peer}{near}")
+    return [
+        resolved.Interface(
+            node=end[0],
+            peer=end[1],
+            egress=ends.egress.get(end),
+            ingress=ends.ingress.get(end),
+            mangle=ends.mangle.get(end, []),
+            tx_queue_len=ends.tx_queue_len.get(end, 1000),
+        )
+        for end in used
+    ]
+
+
+def _tunnels(doc: Document, hosts: list[str]) -> list[resolved.Tunnel]:
+    tunnels: list[resolved.Tunnel] = []
+    for index, spec in enumerate(doc.network.tunnels):
+        place = f"network.tunnels[{index}]"
+        first, last = spec.ends or _ends_of_path(doc, place)
+        for name in (first, last):
+            _check_host(name, hosts, f"{place}.ends")
+        if any(spec.name == other.name for other in tunnels):
+            raise ScenarioError(place, f"'{spec.name}' stands twice; expected unique names")
+        tunnels.append(
+            resolved.Tunnel(
+                name=spec.name,
+                kind=spec.kind,
+                ends=(first, last),
+                replay_window=spec.replay_window,
+                inner_hash=spec.inner_hash,
+            )
+        )
+    return tunnels
+
+
+def _ends_of_path(doc: Document, place: str) -> tuple[str, str]:
+    if doc.network.path is None:
+        raise ScenarioError(place, "the network has no path; expected the two hosts by name")
+    return doc.network.path[0], doc.network.path[-1]
+
+
+def _check_host(name: str, hosts: list[str], place: str) -> None:
+    if name not in hosts:
+        raise ScenarioError(place, f"'{name}' is no host of the network{did_you_mean(name, hosts)}")
+
+
+def _from_to(doc: Document, spec: FlowSpec | ProbeSpec, hosts: list[str], place: str) -> tuple[str, str]:
+    sender, receiver = spec.from_, spec.to
+    if sender is None or receiver is None:
+        first, last = _ends_of_path(doc, place)
+        if getattr(spec, "direction", "up") == "down":
+            first, last = last, first
+        sender, receiver = sender or first, receiver or last
+    _check_host(sender, hosts, f"{place}.from")
+    _check_host(receiver, hosts, f"{place}.to")
+    if sender == receiver:
+        raise ScenarioError(place, f"goes from '{sender}' to itself; expected two hosts")
+    return sender, receiver
+
+
+def _during(start: float, stop: float | None, duration_s: float, place: str) -> tuple[float, float]:
+    stop = duration_s if stop is None else stop
+    if not 0 <= start < stop <= duration_s:
+        raise ScenarioError(
+            place, f"runs from {start:g} s to {stop:g} s; expected start < stop within the run of {duration_s:g} s"
+        )
+    return start, stop
+
+
+def _flows(
+    doc: Document, specs: list[FlowSpec], hosts: list[str], tunnels: list[resolved.Tunnel], seed: int
+) -> list[resolved.Flow]:
+    flows = []
+    for index, spec in enumerate(specs):
+        place = f"flows[{index}]"
+        sender, receiver = _from_to(doc, spec, hosts, place)
+        late = jitter(seed, spec.name, doc.start_jitter)
+        start, stop = _during(round(spec.start + late, 9), spec.stop, doc.duration, place)
+        names = [tunnel.name for tunnel in tunnels]
+        if spec.tunnel is not None and spec.tunnel not in names:
+            raise ScenarioError(f"{place}.tunnel", f"'{spec.tunnel}' is no tunnel{did_you_mean(spec.tunnel, names)}")
+        flows.append(
+            resolved.Flow(
+                name=spec.name,
+                from_=sender,
+                to=receiver,
+                cc=spec.cc if isinstance(spec.cc, str) else spec.cc[0],
+                transport=spec.transport,
+                dscp=spec.dscp,
+                start_s=start,
+                stop_s=stop,
+                source=_source(spec.source),
+                max_pacing_rate_bps=spec.max_pacing_rate,
+                tunnel=spec.tunnel,
+            )
+        )
+    return flows
+
+
+def _source(source: Source) -> resolved.Source:
+    if source.bytes is not None:
+        return resolved.Bytes(bytes=source.bytes)
+    if source.rate is not None:
+        return resolved.ConstantRate(rate_bps=source.rate, size=source.size)
+    if source.periodic is not None:
+        burst = source.periodic
+        return resolved.Periodic(size=burst.size, count=burst.count, every_s=burst.every)
+    if source.short is not None:
+        short = source.short
+        return resolved.Short(count=short.count, mean_gap_s=short.mean_gap, size_p5_p95=(short.size_p5, short.size_p95))
+    if source.video is not None:
+        video = source.video
+        return resolved.Video(rates_bps=video.rates, segment_s=video.segment, buffer_s=video.buffer)
+    return resolved.Bulk()
+
+
+def _probes(doc: Document, hosts: list[str], taken: set[str]) -> list[resolved.Probe]:
+    probes = []
+    for index, spec in enumerate(doc.probes):
+        place = f"probes[{index}]"
+        if spec.name in taken:
+            raise ScenarioError(f"{place}.name", f"'{spec.name}' stands twice; expected unique names, also among flows")
+        taken = taken | {spec.name}
+        sender, receiver = _from_to(doc, spec, hosts, place)
+        start, stop = _during(spec.start, spec.stop, doc.duration, place)
+        probes.append(
+            resolved.Probe(
+                name=spec.name,
+                proto=spec.type,
+                from_=sender,
+                to=receiver,
+                every_s=spec.every,
+                size=spec.size or (84 if spec.type == "icmp" else 60),
+                dscp=spec.dscp,
+                ecn=spec.ecn,
+                start_s=start,
+                stop_s=stop,
+            )
+        )
+    return probes
+
+
+def _captures(doc: Document, known: set[tuple[str, str]]) -> list[str]:
+    names = sorted(f"{node}>{peer}" for node, peer in known)
+    for index, capture in enumerate(doc.captures):
+        if capture not in names:
+            raise ScenarioError(f"captures[{index}]", f"'{capture}' is no interface{did_you_mean(capture, names)}")
+    return doc.captures
+
+
+def _present(doc: Document) -> dict[str, object]:
+    hints = doc.present
+    present: dict[str, object] = {}
+    if hints.rate_axis is not None:
+        present["rate_axis_bps"] = hints.rate_axis
+    if hints.rtt_axis is not None:
+        present["rtt_axis_s"] = hints.rtt_axis
+    if hints.colours:
+        present["colours"] = hints.colours
+    return present

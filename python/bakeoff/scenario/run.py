@@ -1,0 +1,290 @@
+"""The resolved run: one experiment with every value filled in, in SI units.
+
+The same contract as `crates/sim/src/run.rs`, field by field and name by name; `docs/resolved-run.md` explains it.
+"""
+
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+
+from bakeoff.errors import BakeoffError
+
+FORMAT: Final = 1
+
+Ecn = Literal["not-ect", "ect0", "ect1", "ce"]
+
+
+class Part(BaseModel):
+    """A part of the document: unknown keys are refused, nothing changes after construction."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True, defer_build=True
+    )
+
+
+class Sparse(Part):
+    """A part of the document whose absent fields are not written."""
+
+    @model_serializer(mode="wrap")
+    def _drop_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value not in (None, [])}
+
+
+class Node(Part):
+    """A host, bridge or router."""
+
+    name: str
+    kind: Literal["host", "bridge", "router"]
+    sysctls: dict[str, str] = {}
+    hz: int
+    offloads: bool
+
+
+class Link(Part):
+    """A cable; `rate_bps` None is instantaneous (veth)."""
+
+    ends: tuple[str, str]
+    rate_bps: int | None = None
+    delay_s: float = 0.0
+    mtu: int = 1500
+    loss: float = 0.0
+    features: dict[str, Any] = {}
+
+
+class Match(Sparse):
+    """Which packets; absent fields match all."""
+
+    proto: Literal["tcp", "udp", "icmp"] | None = None
+    dscp: int | None = None
+    ecn: Ecn | None = None
+    syn: bool | None = None
+    flow: str | None = None
+
+
+class Mangle(Sparse):
+    """A rewriting rule."""
+
+    match: Match = Match()
+    set_dscp: int | None = None
+    set_ecn: Ecn | None = None
+    clear_syn_ecn: bool | None = None
+
+
+class Qdisc(Sparse):
+    """A qdisc and what hangs below it, each in tc's own words."""
+
+    qdisc: str
+    classes: list["Class"] = []
+    child: "Qdisc | None" = None
+
+
+class Class(Sparse):
+    """A class of a classful qdisc; `id` is tc's minor number in hexadecimal digits."""
+
+    id: str
+    class_: str = Field(validation_alias="class", serialization_alias="class")
+    filters: list[Match] = []
+    child: Qdisc | None = None
+
+
+class Interface(Part):
+    """One end of a cable: `node`, towards `peer`."""
+
+    node: str
+    peer: str
+    egress: Qdisc | None = None
+    ingress: Qdisc | None = None
+    mangle: list[Mangle] = []
+    tx_queue_len: int = 1000
+
+
+class Tunnel(Part):
+    """A tunnel between two hosts."""
+
+    name: str
+    kind: Literal["wireguard", "ipsec", "fou", "gre", "vxlan"]
+    ends: tuple[str, str]
+    replay_window: int | None = None
+    inner_hash: bool
+
+
+class Bulk(Part):
+    """Always more data."""
+
+    kind: Literal["bulk"] = "bulk"
+
+
+class Bytes(Part):
+    """That many payload bytes, then the end."""
+
+    kind: Literal["bytes"] = "bytes"
+    bytes: int
+
+
+class ConstantRate(Part):
+    """A constant rate in writes or datagrams of `size` bytes."""
+
+    kind: Literal["rate"] = "rate"
+    rate_bps: int
+    size: int
+
+
+class Periodic(Part):
+    """`count` writes of `size` bytes every `every_s` seconds."""
+
+    kind: Literal["periodic"] = "periodic"
+    size: int
+    count: int
+    every_s: float
+
+
+class Short(Part):
+    """A new connection per object: Poisson arrivals, lognormal sizes."""
+
+    kind: Literal["short"] = "short"
+    count: int
+    mean_gap_s: float
+    size_p5_p95: tuple[int, int]
+
+
+class Video(Part):
+    """A segmented video."""
+
+    kind: Literal["video"] = "video"
+    rates_bps: list[int]
+    segment_s: float
+    buffer_s: float
+
+
+Source = Annotated[Bulk | Bytes | ConstantRate | Periodic | Short | Video, Field(discriminator="kind")]
+
+
+class Flow(Part):
+    """Traffic from one host to another."""
+
+    name: str
+    from_: str = Field(validation_alias="from", serialization_alias="from")
+    to: str
+    cc: str
+    transport: Literal["tcp", "udp"] = "tcp"
+    dscp: int = 0
+    start_s: float
+    stop_s: float
+    source: Source = Bulk()
+    max_pacing_rate_bps: int | None = None
+    tunnel: str | None = None
+
+
+class Probe(Part):
+    """A latency probe; `size` is the IP packet's."""
+
+    name: str
+    proto: Literal["icmp", "udp"]
+    from_: str = Field(validation_alias="from", serialization_alias="from")
+    to: str
+    every_s: float
+    size: int
+    dscp: int = 0
+    ecn: Ecn = "not-ect"
+    start_s: float
+    stop_s: float
+
+
+class ClassChange(Part):
+    """`tc class change`: state kept."""
+
+    kind: Literal["class-change"] = "class-change"
+    side: Literal["egress", "ingress"]
+    id: str
+    class_: str = Field(validation_alias="class", serialization_alias="class")
+
+
+class QdiscChange(Part):
+    """`tc qdisc change`: state kept. `handle` walks from the root: `""`, `"1"`, `"1/child"`."""
+
+    kind: Literal["qdisc-change"] = "qdisc-change"
+    side: Literal["egress", "ingress"]
+    handle: str
+    qdisc: str
+
+
+class QdiscReplace(Part):
+    """`tc qdisc replace`: state lost."""
+
+    kind: Literal["qdisc-replace"] = "qdisc-replace"
+    side: Literal["egress", "ingress"]
+    handle: str
+    qdisc: Qdisc
+
+
+class LinkChange(Part):
+    """Link properties; None stays as it is."""
+
+    kind: Literal["link"] = "link"
+    rate_bps: int | None = None
+    delay_s: float | None = None
+    loss: float | None = None
+    up: bool | None = None
+
+
+Action = Annotated[ClassChange | QdiscChange | QdiscReplace | LinkChange, Field(discriminator="kind")]
+
+
+class Change(Part):
+    """Something that changes at `at_s`, at the interface of `node` towards `peer`."""
+
+    at_s: float
+    node: str
+    peer: str
+    action: Action
+
+
+class Run(Part):
+    """One run."""
+
+    format: Literal[1] = FORMAT
+    suite: str
+    scenario: str
+    run: str
+    title: str = ""
+    seed: int
+    duration_s: float
+    sample_interval_s: float
+    window_s: tuple[float, float]
+    nodes: list[Node]
+    links: list[Link]
+    interfaces: list[Interface] = []
+    tunnels: list[Tunnel] = []
+    flows: list[Flow]
+    probes: list[Probe] = []
+    changes: list[Change] = []
+    captures: list[str] = []
+    point: dict[str, str] = {}
+    present: dict[str, Any] = {}
+
+    @property
+    def key(self) -> str:
+        """`suite/scenario/run`, with `~seedN` for repetitions: unique in a campaign, and a path of three parts.
+
+        A published run name may hold a slash (`pie(100p/5ms)`); here it is an underscore.
+        """
+        return run_key(self.suite, self.scenario, self.run, self.seed)
+
+    def to_json(self) -> str:
+        """The document, on one line."""
+        return self.model_dump_json()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read a document; BakeoffError names the first place that is wrong."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "document"
+            raise BakeoffError(f"resolved run: {place}: {first['msg']}") from None
+
+
+def run_key(suite: str, scenario: str, run: str, seed: int) -> str:
+    """See `Run.key`."""
+    return f"{suite}/{scenario}/{run.replace('/', '_')}" + (f"~seed{seed}" if seed > 1 else "")

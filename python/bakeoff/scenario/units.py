@@ -1,0 +1,158 @@
+"""Quantities: strings with a unit (`50mbit`, `20ms`, `10MB`, `2%`), parsed here and nowhere else.
+
+The words are tc's where tc has one, so that a rate of the scenario reads like the rate in a qdisc. tc's `bps`
+family (bytes per second) is refused: it is too often meant as bits.
+
+All functions raise ValueError with the value and the expected form.
+"""
+
+import re
+from fractions import Fraction
+
+NANOSECOND = Fraction(1, 10**9)
+
+RATES = {
+    "bit": 1,
+    "kbit": 10**3,
+    "mbit": 10**6,
+    "gbit": 10**9,
+    "tbit": 10**12,
+    "kibit": 2**10,
+    "mibit": 2**20,
+    "gibit": 2**30,
+}
+TIMES = {
+    "ns": NANOSECOND,
+    "us": Fraction(1, 10**6),
+    "ms": Fraction(1, 10**3),
+    "s": Fraction(1),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+}
+SIZES = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+}
+
+RATE_FORM = "a rate such as '50mbit' (bit, kbit, mbit, gbit)"
+TIME_FORM = "a time such as '20ms' (ns, us, ms, s, min)"
+SIZE_FORM = "a size such as '1448B' (B, kB, MB, KiB, MiB)"
+PERCENTAGE_FORM = "a percentage such as '2%'"
+DSCP_FORM = "a codepoint from 0 to 63 or a name such as 'EF', 'AF11', 'CS1'"
+
+NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+RATE_PATTERN = rf"^{NUMBER} ?(?:[kKmMgG][iI]?|[tT])?[bB][iI][tT]$"
+TIME_PATTERN = rf"^{NUMBER} ?(?:{'|'.join(TIMES)})$"
+SIZE_PATTERN = rf"^{NUMBER} ?(?:[kKmMgG][iI]?)?[bB]$"
+PERCENTAGE_PATTERN = rf"^{NUMBER} ?%$"
+"""What the JSON Schema shows to editors: a regular expression of ECMA-262, so without a switch for upper case."""
+
+DSCP_NAMES = {
+    "BE": 0,
+    "LE": 1,
+    "VA": 44,
+    "NQB": 45,
+    "EF": 46,
+    **{f"CS{n}": 8 * n for n in range(8)},
+    **{f"AF{n}{m}": 8 * n + 2 * m for n in range(1, 5) for m in range(1, 4)},
+}
+
+_QUANTITY = re.compile(r"\s*([+-]?)\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*")
+
+
+def parse_rate(text: object) -> int:
+    """`50mbit` -> 50_000_000 bit/s. Units in any case, as in tc; the result must be whole bits per second."""
+    number, unit = _split(text, RATE_FORM)
+    if unit.lower() in ("bps", "kbps", "mbps", "gbps", "tbps"):
+        meant = unit.lower().replace("bps", "bit")
+        raise ValueError(f"'{text}' is ambiguous: tc's {unit} is bytes per second; expected bits, such as '50{meant}'")
+    if unit.lower() not in RATES:
+        raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {RATE_FORM}")
+    return _whole(number * RATES[unit.lower()], text, "bit per second")
+
+
+def parse_time(text: object) -> float:
+    """`20ms` -> 0.02 s. A plain 0 is taken as it is; the result is the nearest double to the written value."""
+    if text == 0 and not isinstance(text, bool):
+        return 0.0
+    number, unit = _split(text, TIME_FORM)
+    unit = unit.replace("µ", "u")
+    if unit not in TIMES:
+        raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {TIME_FORM}")
+    return float(number * TIMES[unit])
+
+
+def parse_size(text: object) -> int:
+    """`1448B` -> 1448 bytes; kB is 1000, KiB is 1024."""
+    number, unit = _split(text, SIZE_FORM)
+    if unit.lower() not in SIZES:
+        raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {SIZE_FORM}")
+    return _whole(number * SIZES[unit.lower()], text, "byte")
+
+
+def parse_percentage(text: object) -> float:
+    """`2%` -> 0.02; from 0% to 100%."""
+    number, unit = _split(text, PERCENTAGE_FORM)
+    if unit != "%":
+        raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {PERCENTAGE_FORM}")
+    if number > 100:
+        raise ValueError(f"'{text}' is more than everything; expected {PERCENTAGE_FORM}")
+    return float(number / 100)
+
+
+def parse_dscp(value: object) -> int:
+    """19, `0x13` or `EF` -> the codepoint."""
+    if isinstance(value, str):
+        name = value.strip().upper()
+        if name in DSCP_NAMES:
+            return DSCP_NAMES[name]
+        try:
+            value = int(name, 0)
+        except ValueError:
+            raise ValueError(f"'{value}' is no DSCP; expected {DSCP_FORM}") from None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 63:
+        raise ValueError(f"{value!r} is no DSCP; expected {DSCP_FORM}")
+    return value
+
+
+def format_rate(bps: int) -> str:
+    """50_000_000 -> `50mbit`: the largest decimal unit that stays whole."""
+    for unit in ("gbit", "mbit", "kbit"):
+        if bps and bps % RATES[unit] == 0:
+            return f"{bps // RATES[unit]}{unit}"
+    return f"{bps}bit"
+
+
+def format_time(seconds: float) -> str:
+    """0.01 -> `10ms`: the largest unit that stays whole, to the nanosecond; 0 is `0ms`, which tc accepts too."""
+    nanoseconds = round(Fraction(seconds) / NANOSECOND)
+    for unit in ("s", "ms", "us"):
+        per_unit = int(TIMES[unit] / NANOSECOND)
+        if nanoseconds and nanoseconds % per_unit == 0:
+            return f"{nanoseconds // per_unit}{unit}"
+    return f"{nanoseconds}ns" if nanoseconds else "0ms"
+
+
+def _split(text: object, form: str) -> tuple[Fraction, str]:
+    if isinstance(text, bool) or not isinstance(text, (str, int, float)):
+        raise ValueError(f"{text!r} is no quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
+    match = _QUANTITY.fullmatch(str(text))
+    if match is None:
+        raise ValueError(f"'{text}' is no quantity; expected {form}")
+    sign, number, unit = match.groups()
+    if not unit:
+        raise ValueError(f"'{text}' has no unit; expected {form}")
+    if sign == "-" and Fraction(number):
+        raise ValueError(f"'{text}' is negative; expected {form}")
+    return Fraction(number), unit
+
+
+def _whole(value: Fraction, text: object, unit: str) -> int:
+    if value.denominator != 1:
+        raise ValueError(f"'{text}' is no whole number of {unit}s")
+    return int(value)

@@ -1,0 +1,71 @@
+"""Reading YAML: plain data, with clear errors.
+
+Two departures from YAML 1.1, both towards what people mean: only `true` and `false` are booleans (so `on` and `off`
+are words), and nothing is a date or a base-60 number (so `2020-08-01` and `1:30` are strings). A key given twice is
+an error.
+"""
+
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bakeoff.errors import BakeoffError
+
+try:
+    from yaml import CSafeLoader as BaseLoader
+except ImportError:  # PyYAML without libyaml
+    from yaml import SafeLoader as BaseLoader  # type: ignore[assignment]
+
+
+class _Loader(BaseLoader):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key.value}' stands twice", key.start_mark
+                )
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep=deep)
+
+
+_DROPPED = ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int")
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag not in _DROPPED]
+    for first, resolvers in BaseLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"true|false|True|False"), list("tfTF"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"[-+]?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$"), list("-+0123456789")
+)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in the YAML file at `path`; BakeoffError names the file and the line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise BakeoffError(f"{path}: cannot be read: {reason}; expected a YAML file") from None
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, path: str) -> dict[str, Any]:
+    """The mapping in `text`; `path` is for messages."""
+    try:
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506 (derived from the safe loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise BakeoffError(f"{path}: {place}not YAML: {error.problem or error.context}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BakeoffError(f"{path}: not YAML: {error}") from None
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise BakeoffError(
+            f"{path}: holds {type(data).__name__ if data is not None else 'nothing'}; "
+            "expected a mapping that starts like 'scenario: NAME'"
+        )
+    return data
