@@ -91,13 +91,17 @@ def expected(references: Iterable[Reference]) -> dict[Key, Expected]:
     """What one or several references expect, by (reference, scenario, run, flow, measure)."""
     values: dict[Key, list[float]] = {}
     for row in references:
-        values.setdefault((row.reference, row.scenario, row.run, row.flow, row.measure), []).append(log(row.value))
-    found = {}
-    for key, logs in values.items():
-        n, mean = len(logs), sum(logs) / len(logs)
-        spread = sqrt(sum((x - mean) ** 2 for x in logs) / (n - 1)) if n > 1 else None
-        found[key] = Expected(exp(mean), spread, n)
-    return found
+        values.setdefault((row.reference, row.scenario, row.run, row.flow, row.measure), []).append(row.value)
+    return {key: _expected(of) for key, of in values.items()}
+
+
+def _expected(values: Sequence[float]) -> Expected:
+    n = len(values)
+    if n == 1:
+        return Expected(values[0], None, 1)
+    logs = [log(value) for value in values]
+    mean = sum(logs) / n
+    return Expected(exp(mean), sqrt(sum((x - mean) ** 2 for x in logs) / (n - 1)), n)
 
 
 def log_ratio(ours: float, reference: float) -> float:
