@@ -114,7 +114,7 @@ def log_ratio(ours: float, reference: float) -> float:
 
 
 def measured(summaries: Sequence[Mapping[str, object]], flow: str, measure: str) -> float | None:
-    """Our value of a reference's measure: the mean over repetitions, None if none of them has it."""
+    """Our value of a reference's measure: the mean over repetitions, None if none of them has it, 0 for a starved flow's rate."""
     values = [value for summary in summaries if (value := _pick(summary, flow, measure)) is not None]
     return sum(values) / len(values) if values else None
 
@@ -128,7 +128,7 @@ def deviation(results: Iterable[Result], reference: Iterable[Reference]) -> list
     runs: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
         at = result.resolved
-        if result.summary is None and result.series is None:
+        if result.meta["status"] != "ok":
             continue
         runs.setdefault((at["scenario"], at["run"], at.get("point", {}).get("qdisc", "")), []).append(result)
     wanted: dict[tuple[str, str], list[tuple[str, str, str, Expected]]] = {}
@@ -156,7 +156,11 @@ def _pick(summary: Mapping[str, object], flow: str, measure: str) -> float | Non
         return None
     if measure == "steady_state.srtt":
         return None if part["srtt_s"] is None else float(part["srtt_s"]["mean"])
-    value = part["steady_state"][measure.removeprefix("steady_state.") + "_bps"]
+    steady = part["steady_state"]
+    value = steady[measure.removeprefix("steady_state.") + "_bps"]
+    if value is None and steady["goodput_bps"] == 0:
+        # A flow that got nothing has no delivery-rate sample either: that is the worst result, not a missing one.
+        return 0.0
     return None if value is None else float(value)
 
 

@@ -47,7 +47,7 @@ def summarise(result: Result, *, end: End = "text") -> dict[str, Any]:
     """
     resolved, counters = result.resolved, result.counters
     place = f"{resolved['suite']}/{resolved['scenario']}/{resolved['run']}"
-    if result.series is None or result.series.is_empty():
+    if result.series.is_empty():
         raise MeasureError(f"{place}: the run has no series")
     samples = Samples(result.series)
     silent = {flow["name"] for flow in resolved["flows"]} - set(samples.names("flow"))

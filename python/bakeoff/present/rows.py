@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
-from bakeoff.claims.references import Expected, Reference, expected, load, log_ratio
+from bakeoff.claims.references import Expected, Reference, expected, load, log_ratio, measured
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Interval, interval, summary_of
 from bakeoff.measure.bottleneck import leaves
+from bakeoff.present.words import engine_of, failures
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -74,7 +75,7 @@ class Row:
 
 def finished(results: Iterable[Result]) -> list[Result]:
     """The results that hold a complete run."""
-    return [result for result in results if result.meta.get("status", "ok") == "ok"]
+    return [result for result in results if result.meta["status"] == "ok"]
 
 
 def choose_references(results: Iterable[Result], wanted: str | Sequence[Reference] | None) -> list[Reference]:
@@ -117,12 +118,6 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
     names = list(dict.fromkeys(line.reference for line in references))
     made = [_row(key, members, known, names, metric) for key, members in groups.items()]
     return sorted(made, key=_suites_order)
-
-
-def engine_of(result: Result) -> str:
-    """The engine's name in a result's run.json."""
-    engine = result.meta.get("engine", "")
-    return str(engine.get("name", "") if isinstance(engine, Mapping) else engine)
 
 
 def base_cc(cc: str) -> str:
@@ -203,7 +198,9 @@ def _row(
         probe_rtt_mean_s=_mean(d and d["mean"] for d in probes),
         marks=_mean(sum(q["marks"] for q in part) if part else None for part in queues),
         drops=_mean(sum(q["drops"] for q in part) if part else None for part in queues),
-        notes=tuple(dict.fromkeys(note for summary in summaries for note in _notes(summary))),
+        notes=tuple(
+            dict.fromkeys(note for summary in summaries for note in failures(summary) + list(summary["missing"]))
+        ),
     )
 
 
@@ -213,7 +210,7 @@ def _flow_row(name: str, summaries: Sequence[Mapping[str, Any]], of: Expected | 
     for rate in RATES:
         values = [v for part in parts if (v := part["steady_state"][f"{rate}_bps"]) is not None]
         rates[rate] = interval(values) if values else None
-    ours = rates[metric]
+    ours = measured(summaries, name, f"steady_state.{metric}")
     return FlowRow(
         name=name,
         cc=parts[0]["cc"],
@@ -224,7 +221,7 @@ def _flow_row(name: str, summaries: Sequence[Mapping[str, Any]], of: Expected | 
         retransmissions=_mean(part["retransmissions"] for part in parts),
         mark_fraction=_mean(part["mark_fraction"] for part in parts),
         reference=of,
-        log_ratio=log_ratio(ours["mean"], of.value) if ours and of else None,
+        log_ratio=log_ratio(ours, of.value) if of and ours is not None else None,
     )
 
 
@@ -232,15 +229,6 @@ def _bottleneck_queues(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if summary["bottleneck"] is None:
         return []
     return [summary["queues"][name] for name in leaves(summary["bottleneck"]["queue"], summary)]
-
-
-def _notes(summary: Mapping[str, Any]) -> list[str]:
-    wrong = []
-    for check in summary["checks"]:
-        if not check["ok"]:
-            what = f"check '{check['check']}'" + (f" of {check['flow']}" if check["flow"] else "")
-            wrong.append(f"{what} failed: asked for {check['requested']}, got {check['effective']}")
-    return wrong + list(summary["missing"])
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
