@@ -310,14 +310,15 @@ class TestBars:
 class TestTerminal:
     def shown(self, result, encoding, **words):
         out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-        duel(result, Console(file=out, width=100, **words))
+        duel(result, Console(file=out, width=80, **words))
         out.flush()
         return out.buffer.getvalue().decode(encoding)
 
     def test_what_a_newcomer_sees(self):
         text = self.shown(s6(), "utf-8")
-        assert "prague  prague@2020-08, AccECN   45.00    96%  ███████████████████▏  25.0/25.0   5.00%        3" in text
-        assert "cubic   cubic, AccECN             2.00     4%  ▉                     26.0/26.0   5.00%        3" in text
+        assert "prague   45.00    96%  ███████████████████▏  25.0/25.0   5.00%        3" in text
+        assert "cubic     2.00     4%  ▉                     26.0/26.0   5.00%        3" in text
+        assert "prague: prague@2020-08, AccECN; cubic: cubic, AccECN" in text
         assert "ratio 22.50:1, Jain's index 0.544, utilisation 98.3%" in text
         assert "mid>srv: queue delay 5.0 ms (p99 12.5 ms), 600 marks, 2 drops" in text
         assert "results: results/x" in text

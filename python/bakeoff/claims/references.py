@@ -114,7 +114,7 @@ def log_ratio(ours: float, reference: float) -> float:
 
 
 def measured(summaries: Sequence[Mapping[str, object]], flow: str, measure: str) -> float | None:
-    """Our value of a reference's measure: the mean over repetitions, None if none of them has it, 0 for a starved flow's rate."""
+    """Our value of a reference's measure, the mean over repetitions; 0 for a starved flow's rate, None if unknown."""
     values = [value for summary in summaries if (value := _pick(summary, flow, measure)) is not None]
     return sum(values) / len(values) if values else None
 

@@ -49,9 +49,9 @@ def _shares(summary: Mapping[str, Any], console: Console) -> None:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    heads = ("flow", "ran", "Mbit/s", "share", "", "RTT ms\nmean/p99", "marked", "retrans")
+    heads = ("flow", "Mbit/s", "share", "", "RTT ms\nmean/p99", "marked", "retrans")
     for head in heads:
-        table.add_column(head, justify="left" if head in ("flow", "ran", "") else "right", header_style="bold")
+        table.add_column(head, justify="left" if head in ("flow", "") else "right", header_style="bold")
     flows = summary["flows"]
     total = sum(_goodput(flow) for flow in flows.values())
     for i, (name, flow) in enumerate(flows.items()):
@@ -59,7 +59,6 @@ def _shares(summary: Mapping[str, Any], console: Console) -> None:
         srtt = flow["srtt_s"]
         table.add_row(
             Text(name, style=_COLOURS[i % len(_COLOURS)]),
-            Text(f"{flow['cc']}, {words.ecn_words(flow['ecn'])}"),
             f"{_goodput(flow) / 1e6:.2f}",
             f"{share:.0%}",
             Text(_bar(share, ascii_only=console.options.ascii_only), style=_COLOURS[i % len(_COLOURS)]),
