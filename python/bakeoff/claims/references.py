@@ -1,0 +1,189 @@
+"""Published numbers, and the distance of results from them.
+
+A reference is a CSV file `catalog/references/NAME.csv`, one number per line, with the columns suite, scenario, run,
+flow, measure, value, unit, source and optionally seed (several measurements of the same run).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, inf, log, sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bakeoff.errors import BakeoffError
+from bakeoff.measure import summary_of
+from bakeoff.measure.delays import quantile
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+UNITS = {"steady_state.delivery_rate": "bit/s", "steady_state.goodput": "bit/s", "steady_state.srtt": "s"}
+"""The measures that references hold, with the unit that their lines must state."""
+
+_COLUMNS = ("suite", "scenario", "run", "flow", "measure", "value", "unit", "source")
+
+Key = tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Somebody's number for one flow of one run."""
+
+    reference: str
+    """The file's stem: `l4s-tests`, `linux-7.3`."""
+    suite: str
+    scenario: str
+    run: str
+    flow: str
+    measure: str
+    """One of `UNITS`."""
+    value: float
+    unit: str
+    source: str
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """All of one reference's numbers for one flow of one run."""
+
+    value: float
+    """Their geometric mean."""
+    spread: float | None
+    """Standard deviation (n - 1) of their natural logarithms; None if there is one."""
+    n: int
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """The distribution of |ln(ours / reference)| over the flows of the runs with one qdisc."""
+
+    reference: str
+    measure: str
+    scenario: str
+    qdisc: str
+    n: int
+    median: float
+    p90: float
+    max: float
+
+
+def directory() -> Path:
+    """Where the catalog's references lie: in the installed package, or in the source tree."""
+    package = Path(__file__).parents[1] / "catalog" / "references"
+    return package if package.is_dir() else Path(__file__).parents[3] / "catalog" / "references"
+
+
+def load(where: Path | None = None) -> list[Reference]:
+    """Every line of every CSV file in a directory (default: the catalog's), in order of file name and line.
+
+    Raises BakeoffError naming file, line and value for a missing column, an unknown measure, a wrong unit or a
+    value that is no positive number.
+    """
+    where = directory() if where is None else where
+    return [row for file in sorted(where.glob("*.csv")) for row in _read(file)]
+
+
+def expected(references: Iterable[Reference]) -> dict[Key, Expected]:
+    """What one or several references expect, by (reference, scenario, run, flow, measure)."""
+    values: dict[Key, list[float]] = {}
+    for row in references:
+        values.setdefault((row.reference, row.scenario, row.run, row.flow, row.measure), []).append(row.value)
+    return {key: _expected(of) for key, of in values.items()}
+
+
+def _expected(values: Sequence[float]) -> Expected:
+    n = len(values)
+    if n == 1:
+        return Expected(values[0], None, 1)
+    logs = [log(value) for value in values]
+    mean = sum(logs) / n
+    return Expected(exp(mean), sqrt(sum((x - mean) ** 2 for x in logs) / (n - 1)), n)
+
+
+def log_ratio(ours: float, reference: float) -> float:
+    """ln(ours / reference): 0 if equal, 0.69 for twice, -0.69 for half; -inf if ours is 0. No unit."""
+    if reference <= 0 or ours < 0:
+        raise BakeoffError(
+            f"a log ratio needs a positive reference and no negative value, not {ours:g} / {reference:g}"
+        )
+    return log(ours / reference) if ours else -inf
+
+
+def measured(summaries: Sequence[Mapping[str, object]], flow: str, measure: str) -> float | None:
+    """Our value of a reference's measure, the mean over repetitions; 0 for a starved flow's rate, None if unknown."""
+    values = [value for summary in summaries if (value := _pick(summary, flow, measure)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def deviation(results: Iterable[Result], reference: Iterable[Reference]) -> list[Deviation]:
+    """How far results are from references: one distribution per (reference, measure, scenario, qdisc label).
+
+    It is taken over every flow that both have; a flow of ours that got nothing is infinitely far. Repetitions of a
+    run count once, by their mean. In order of first appearance.
+    """
+    runs: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        at = result.resolved
+        if result.meta["status"] != "ok":
+            continue
+        runs.setdefault((at["scenario"], at["run"], at.get("point", {}).get("qdisc", "")), []).append(result)
+    wanted: dict[tuple[str, str], list[tuple[str, str, str, Expected]]] = {}
+    for (name, scenario, run, flow, measure), value in expected(reference).items():
+        wanted.setdefault((scenario, run), []).append((name, measure, flow, value))
+    distances: dict[tuple[str, str, str, str], list[float]] = {}
+    for (scenario, run, qdisc), members in runs.items():
+        if (scenario, run) not in wanted:
+            continue
+        summaries = [summary_of(member) for member in members]
+        for name, measure, flow, value in wanted[scenario, run]:
+            ours = measured(summaries, flow, measure)
+            if ours is not None:
+                distances.setdefault((name, measure, scenario, qdisc), []).append(abs(log_ratio(ours, value.value)))
+    return [
+        Deviation(*key, n=len(all_), median=quantile(all_, 0.5), p90=quantile(all_, 0.9), max=max(all_))
+        for key, all_ in distances.items()
+    ]
+
+
+def _pick(summary: Mapping[str, object], flow: str, measure: str) -> float | None:
+    flows = summary["flows"]
+    part = flows.get(flow) if isinstance(flows, Mapping) else None
+    if part is None:
+        return None
+    if measure == "steady_state.srtt":
+        return None if part["srtt_s"] is None else float(part["srtt_s"]["mean"])
+    steady = part["steady_state"]
+    value = steady[measure.removeprefix("steady_state.") + "_bps"]
+    if value is None and steady["goodput_bps"] == 0:
+        # A flow that got nothing has no delivery-rate sample either: that is the worst result, not a missing one.
+        return 0.0
+    return None if value is None else float(value)
+
+
+def _read(file: Path) -> list[Reference]:
+    with file.open(newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
+        if missing:
+            raise BakeoffError(f"{file}: column '{missing[0]}' is missing; expected {', '.join(_COLUMNS)}[, seed]")
+        return [_row(file, reader.line_num, line) for line in reader]
+
+
+def _row(file: Path, line: int, cells: Mapping[str, str]) -> Reference:
+    measure, unit, value = cells["measure"], cells["unit"], cells["value"]
+    if measure not in UNITS:
+        raise BakeoffError(f"{file}:{line}: measure: unknown '{measure}'; expected one of {', '.join(UNITS)}")
+    if unit != UNITS[measure]:
+        raise BakeoffError(f"{file}:{line}: unit: '{unit}' for {measure}; expected {UNITS[measure]}")
+    try:
+        number, seed = float(value), int(cells["seed"]) if cells.get("seed") else None
+    except ValueError as error:
+        raise BakeoffError(f"{file}:{line}: {error}") from None
+    if not 0 < number < inf:
+        raise BakeoffError(f"{file}:{line}: value: '{value}'; expected a number above zero")
+    named = {column: cells[column] for column in ("suite", "scenario", "run", "flow", "source")}
+    return Reference(file.stem, measure=measure, value=number, unit=unit, seed=seed, **named)

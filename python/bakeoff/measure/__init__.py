@@ -1,0 +1,38 @@
+"""Numbers from results: one definition per measure, with its formula, unit and source. Reads results, nothing else."""
+
+from bakeoff.measure.bottleneck import Bottleneck, bottleneck, path, payload_fraction
+from bakeoff.measure.checks import checks
+from bakeoff.measure.delays import distribution, histogram, probe_loss
+from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions
+from bakeoff.measure.rates import goodput, jain, ratio, steady_state_rate, utilisation, window_of
+from bakeoff.measure.repetitions import Interval, interval, repetitions
+from bakeoff.measure.samples import MeasureError, Samples
+from bakeoff.measure.summary import summarise, summary_of
+
+__all__ = [
+    "Bottleneck",
+    "Interval",
+    "MeasureError",
+    "Samples",
+    "bottleneck",
+    "checks",
+    "distribution",
+    "drops",
+    "goodput",
+    "histogram",
+    "interval",
+    "jain",
+    "mark_fraction",
+    "marks",
+    "path",
+    "payload_fraction",
+    "probe_loss",
+    "ratio",
+    "repetitions",
+    "retransmissions",
+    "steady_state_rate",
+    "summarise",
+    "summary_of",
+    "utilisation",
+    "window_of",
+]

@@ -1,0 +1,73 @@
+"""Self-checks: what was in effect, next to what was asked for.
+
+A chart that compares two algorithms is worthless if both flows ran the same one. So every flow echoes what it ran
+with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+_TCP_ECN = "net.ipv4.tcp_ecn"
+_FORCES_ECN = ("dctcp", "prague")
+
+
+def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One entry {check, flow, requested, effective, ok} per thing compared.
+
+    `cc`: the congestion control each TCP flow ran (a plain name asks for any version of it). `ecn`: the negotiated
+    feedback against what both ends' `tcp_ecn` give; `requested` is null where that depends on more than the sysctl.
+    `unlike`: flows that ask for different congestion controls must not report the same one. `conservation`: packets
+    sent = delivered + dropped + queued.
+    """
+    found = []
+    flows = [flow for flow in resolved["flows"] if flow["transport"] == "tcp"]
+    for flow in flows:
+        counted = counters.get("flows", {}).get(flow["name"], {})
+        cc, ecn = counted.get("cc"), counted.get("ecn")
+        found.append(_check("cc", flow["name"], flow["cc"], cc, ok=cc is not None and _same_cc(flow["cc"], cc)))
+        wanted = _negotiated(resolved, flow)
+        found.append(_check("ecn", flow["name"], wanted, ecn, ok=ecn is not None and wanted in (None, ecn)))
+    for one, other in combinations(flows, 2):
+        if _same_cc(one["cc"], other["cc"]) or _same_cc(other["cc"], one["cc"]):
+            continue
+        ran = [counters.get("flows", {}).get(flow["name"], {}).get("cc") for flow in (one, other)]
+        names = f"{one['name']}, {other['name']}"
+        found.append(_check("unlike", names, f"{one['cc']}, {other['cc']}", f"{ran[0]}, {ran[1]}", ok=ran[0] != ran[1]))
+    total = counters.get("conservation")
+    if total is not None:
+        gone = total["delivered"] + total["dropped"] + total["queued"]
+        found.append(_check("conservation", None, total["sent"], gone, ok=total["sent"] == gone))
+    return found
+
+
+def _check(check: str, flow: str | None, requested: object, effective: object, *, ok: bool) -> dict[str, Any]:
+    return {"check": check, "flow": flow, "requested": requested, "effective": effective, "ok": ok}
+
+
+def _same_cc(requested: str, effective: str) -> bool:
+    wanted, ran = requested.partition(" ")[0], effective.partition(" ")[0]
+    return ran == wanted or ("@" not in wanted and ran.partition("@")[0] == wanted)
+
+
+def _negotiated(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> str | None:
+    """What the ends' `tcp_ecn` negotiate, None if more than that decides.
+
+    Source: Linux 7.3, ip-sysctl: 3 requests AccECN, 3 to 5 accept it; 1 and 4 request RFC 3168, all but 0 accept it.
+    """
+    rewritten = any(
+        rule.get("clear_syn_ecn")
+        for interface in resolved.get("interfaces", ())
+        for rule in interface.get("mangle", ())
+    )
+    if rewritten:
+        return None
+    sysctl = {node["name"]: node.get("sysctls", {}).get(_TCP_ECN, "2") for node in resolved["nodes"]}
+    asks, accepts = sysctl[flow["from"]], sysctl[flow["to"]]
+    if asks == "3" and accepts in ("3", "4", "5"):
+        return "accecn"
+    if flow["cc"].startswith(_FORCES_ECN):
+        return None
+    return "rfc3168" if asks in ("1", "3", "4") and accepts != "0" else "off"

@@ -1,0 +1,88 @@
+"""Rates in the steady state, and what is made of them: fairness and utilisation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from bakeoff.measure.samples import MeasureError, Window
+
+if TYPE_CHECKING:
+    from bakeoff.measure.samples import Array
+
+End = Literal["text", "code"]
+
+
+def window_of(resolved: Mapping[str, Any], *, end: End = "text", last_s: float | None = None) -> Window:
+    """The steady-state window (from, to) of a run, in seconds.
+
+    `text`: the run's `window_s`, as the text of l4s-tests defines it (it ends 2 s before the flows end). `code`: as
+    that suite's steady_state.go computes it, (tl - W - 1, tl - 1) for a flow whose last sample stands at tl =
+    `last_s`, where W is the length of `window_s`.
+    """
+    start, stop = (float(edge) for edge in resolved["window_s"])
+    if end == "text":
+        return start, stop
+    if last_s is None:
+        raise MeasureError("the window of the suite's code needs the time of the flow's last sample")
+    return last_s - (stop - start) - 1, last_s - 1
+
+
+def steady_state_rate(time: Array, rate: Array, window: Window) -> float:
+    """Mean of the non-zero samples of a rate metric in the open window (from, to); unit of the metric.
+
+    Source: l4s-tests, steady_state.go, there applied to `tcp_delivery_rate`. Zero samples stand for "no estimate
+    yet" in `tcp_info`, not for a rate.
+    """
+    chosen = rate[(time > window[0]) & (time < window[1]) & (rate != 0)]
+    if not len(chosen):
+        raise MeasureError(f"no sample other than zero between {window[0]:g} s and {window[1]:g} s")
+    return float(chosen.mean())
+
+
+def goodput(time: Array, received: Array, window: Window) -> float:
+    """Payload that reached the receiving socket in the window, over the time it took, in bit/s.
+
+    8 (r(t1) - r(t0)) / (t1 - t0), where r is the cumulative `received` [byte] and t0, t1 are the first and last
+    sample inside the closed window: a flow that starts or ends inside it is measured while it lasts. Source: RFC
+    2647 section 3.17, counted at the receiver. A difference of counters: no sample that is missed changes it.
+    """
+    inside = (time >= window[0]) & (time <= window[1])
+    times, counts = time[inside], received[inside]
+    if len(times) < 2:
+        raise MeasureError(f"fewer than two 'received' samples between {window[0]:g} s and {window[1]:g} s")
+    return float(8 * (counts[-1] - counts[0]) / (times[-1] - times[0]))
+
+
+def jain(rates: Sequence[float]) -> float:
+    """Jain's fairness index (sum x)^2 / (n sum x^2), from 1/n (one flow has everything) to 1 (all equal); no unit.
+
+    Source: Jain, Chiu, Hawe: A Quantitative Measure of Fairness, DEC-TR-301, 1984.
+    """
+    squares = sum(rate * rate for rate in rates)
+    if not squares:
+        raise MeasureError("Jain's index needs at least one rate above zero")
+    return sum(rates) ** 2 / (len(rates) * squares)
+
+
+def ratio(rates: Sequence[float]) -> float:
+    """The larger rate over the smaller one (of several: the largest over the smallest), at least 1; no unit.
+
+    Source: l4s-tests, steady_state.go, which rounds it to an integer.
+    """
+    if len(rates) < 2:
+        raise MeasureError("a ratio needs at least two rates")
+    if not min(rates):
+        raise MeasureError("a ratio needs rates above zero")
+    return max(rates) / min(rates)
+
+
+def utilisation(goodputs: Iterable[tuple[float, float]], rate_bps: float) -> float:
+    """Share of the bottleneck that the flows' payload and its headers take, from 0 to 1; no unit.
+
+    sum(g / f) / R, where g is a flow's goodput [bit/s], f its payload fraction (see `payload_fraction`; 1448/1514
+    for full Ethernet frames with timestamps) and R the bottleneck's rate [bit/s]. `goodputs` holds pairs (g, f).
+    ACKs, probes and retransmissions are not counted: it is 1 when the bottleneck carries nothing else than new
+    data.
+    """
+    return sum(rate / fraction for rate, fraction in goodputs) / rate_bps

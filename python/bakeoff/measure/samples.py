@@ -1,0 +1,53 @@
+"""The samples of a run, found by what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import polars as pl
+
+    Array = npt.NDArray[np.float64]
+
+Window = tuple[float, float]
+
+
+class MeasureError(BakeoffError):
+    """A measure cannot be computed; the message names the samples or counters that are missing."""
+
+
+class Samples:
+    """A tidy series frame (docs/results-folder.md), split once into one (time, value) pair per (kind, name, metric)."""
+
+    def __init__(self, series: pl.DataFrame) -> None:
+        self._parts: dict[tuple[str, str, str], tuple[Array, Array]] = {
+            (str(kind), str(name), str(metric)): (part["time"].to_numpy(), part["value"].to_numpy())
+            for (kind, name, metric), part in series.partition_by(["kind", "name", "metric"], as_dict=True).items()
+        }
+
+    def __contains__(self, key: tuple[str, str, str]) -> bool:
+        return key in self._parts
+
+    def names(self, kind: str) -> Iterator[str]:
+        """The names of a kind (`flow`, `probe`, `queue`) that have samples, in order of appearance."""
+        yield from dict.fromkeys(name for of, name, _ in self._parts if of == kind)
+
+    def of(self, kind: str, name: str, metric: str, window: Window | None = None) -> tuple[Array, Array]:
+        """Times [s] and values of one series, inside the closed `window` if one is given.
+
+        Raises MeasureError, naming the series and the window, if there is no sample.
+        """
+        time, value = self._parts.get((kind, name, metric), (None, None))
+        if time is None or value is None or not len(time):
+            raise MeasureError(f"no '{metric}' samples of {kind} '{name}'")
+        if window is None:
+            return time, value
+        inside = (time >= window[0]) & (time <= window[1])
+        if not inside.any():
+            raise MeasureError(f"no '{metric}' samples of {kind} '{name}' between {window[0]:g} s and {window[1]:g} s")
+        return time[inside], value[inside]

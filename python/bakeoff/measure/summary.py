@@ -1,0 +1,223 @@
+"""All measures of one run: what stands in `summary.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bakeoff.measure.bottleneck import Bottleneck, bottleneck, leaves, payload_fraction
+from bakeoff.measure.checks import checks
+from bakeoff.measure.delays import Distribution, distribution, histogram, probe_loss
+from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions
+from bakeoff.measure.rates import End, goodput, jain, ratio, steady_state_rate, utilisation, window_of
+from bakeoff.measure.samples import MeasureError, Samples, Window
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+T = TypeVar("T")
+
+FORMAT = 1
+
+
+def summarise(result: Result, *, end: End = "text") -> dict[str, Any]:
+    """Every measure of a run, as plain JSON values.
+
+    Rates are in bit/s (`_bps`), delays in seconds (`_s`), marks, drops and retransmissions in packets over the
+    whole run; everything else is taken in the steady-state window (`end`: see `window_of`; it moves the rates
+    only).
+
+    ```
+    format, suite, scenario, run, seed, window_s
+    flows.NAME      cc, ecn, transport, start_s, bottleneck, steady_state.{delivery_rate_bps, goodput_bps},
+                    srtt_s, rtt_s, retransmissions, mark_fraction, mark_fraction_of
+    queues.NAME     qdisc, sojourn_s (per packet), sojourn_mean_s (per interval), marks, drops, dropped.REASON,
+                    flows.FLOW.{packets, marks, drops}
+    probes.NAME     rtt_s, loss
+    bottleneck      {queue, rate_bps} of the first flow; over the flows that share it:
+    jain, ratio     of the delivery rates (TCP), as the suites define them; jain_goodput, ratio_goodput; utilisation
+    checks          [{check, flow, requested, effective, ok}]
+    missing         ["flows.cubic.srtt_s: no 'srtt' samples of flow 'cubic' between 18 s and 58 s"]
+    ```
+
+    `srtt_s`, `rtt_s`, `sojourn_s`, `sojourn_mean_s` are distributions: n, mean, p50, p99 and more. A measure that
+    cannot be computed is null, and `missing` says why. Raises MeasureError if there are no series, or if a flow has
+    no samples at all.
+    """
+    resolved, counters = result.resolved, result.counters
+    place = f"{resolved['suite']}/{resolved['scenario']}/{resolved['run']}"
+    if result.series.is_empty():
+        raise MeasureError(f"{place}: the run has no series")
+    samples = Samples(result.series)
+    silent = {flow["name"] for flow in resolved["flows"]} - set(samples.names("flow"))
+    if silent:
+        raise MeasureError(f"{place}: no samples of flow '{min(silent)}'")
+    run = _Run(resolved, counters, samples, window_of(resolved), end)
+    flows = {flow["name"]: _flow(run, flow) for flow in resolved["flows"]}
+    queues = {name: _queue(run, name) for name in counters.get("queues", {})}
+    probes = {probe["name"]: _probe(run, probe["name"]) for probe in resolved["probes"]}
+    return {
+        "format": FORMAT,
+        "suite": resolved["suite"],
+        "scenario": resolved["scenario"],
+        "run": resolved["run"],
+        "seed": resolved["seed"],
+        "window_s": list(run.window),
+        "flows": flows,
+        "queues": queues,
+        "probes": probes,
+        **_shared(run, flows),
+        "checks": checks(resolved, counters),
+        "missing": run.missing,
+    }
+
+
+def summary_of(result: Result) -> dict[str, Any]:
+    """The summary that lies beside a result, or a new one if there is none."""
+    return result.summary if result.summary is not None else summarise(result)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What every measure of a run is taken from, and which of them could not be taken."""
+
+    resolved: Mapping[str, Any]
+    counters: Mapping[str, Any]
+    samples: Samples
+    window: Window
+    end: End
+    missing: list[str] = field(default_factory=list)
+
+    def tried(self, name: str, measure: Callable[[], T]) -> T | None:
+        """A measure that may not exist: None and a line that names what is missing, instead of an exception."""
+        try:
+            return measure()
+        except MeasureError as error:
+            self.missing.append(f"{name}: {error}")
+            return None
+
+
+def _flow(run: _Run, flow: Mapping[str, Any]) -> dict[str, Any]:
+    resolved, counters, samples, tried = run.resolved, run.counters, run.samples, run.tried
+    name = flow["name"]
+    at = f"flows.{name}"
+    counted = counters.get("flows", {}).get(name, {})
+    tcp = flow["transport"] == "tcp"
+
+    def delivery_rate() -> float:
+        time, rate = samples.of("flow", name, "delivery_rate")
+        return steady_state_rate(time, rate, window_of(resolved, end=run.end, last_s=float(time[-1])))
+
+    def received() -> float:
+        time, count = samples.of("flow", name, "received")
+        return goodput(time, count, window_of(resolved, end=run.end, last_s=float(time[-1])))
+
+    def srtt() -> Distribution:
+        return distribution(samples.of("flow", name, "srtt", run.window)[1])
+
+    marked = tried(f"{at}.mark_fraction", lambda: mark_fraction(resolved, counters, flow)) if tcp else None
+    narrow = tried(f"{at}.bottleneck", lambda: bottleneck(resolved, flow, run.window))
+    return {
+        "cc": counted.get("cc"),
+        "ecn": counted.get("ecn"),
+        "transport": flow["transport"],
+        "start_s": flow["start_s"],
+        "bottleneck": narrow.queue if narrow else None,
+        "steady_state": {
+            "delivery_rate_bps": tried(f"{at}.steady_state.delivery_rate_bps", delivery_rate) if tcp else None,
+            "goodput_bps": tried(f"{at}.steady_state.goodput_bps", received),
+        },
+        "srtt_s": tried(f"{at}.srtt_s", srtt) if tcp else None,
+        "rtt_s": tried(f"{at}.rtt_s", lambda: histogram(counters, "flows", name, "rtt")) if tcp else None,
+        "retransmissions": tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
+        "mark_fraction": marked[0] if marked else None,
+        "mark_fraction_of": marked[1] if marked else None,
+    }
+
+
+def _queue(run: _Run, name: str) -> dict[str, Any]:
+    counters, samples = run.counters, run.samples
+    at = f"queues.{name}"
+    counted = counters["queues"][name]
+    # Only egress leaves are sampled, and no packet passes the ones beside the path: neither is a surprise.
+    sampled = ("queue", name, "sojourn") in samples
+    return {
+        "qdisc": counted["qdisc"],
+        "sojourn_s": histogram(counters, "queues", name, "sojourn") if counted.get("sojourn", {}).get("n") else None,
+        "sojourn_mean_s": run.tried(
+            f"{at}.sojourn_mean_s", lambda: distribution(samples.of("queue", name, "sojourn", run.window)[1])
+        )
+        if sampled
+        else None,
+        "marks": marks(counters, name),
+        "drops": drops(counters, name),
+        "dropped": dict(counted["drops"]),
+        "flows": {flow: dict(part) for flow, part in counted.get("flows", {}).items()},
+    }
+
+
+def _probe(run: _Run, name: str) -> dict[str, Any]:
+    at = f"probes.{name}"
+    return {
+        "rtt_s": run.tried(f"{at}.rtt_s", lambda: histogram(run.counters, "probes", name, "rtt")),
+        "loss": run.tried(f"{at}.loss", lambda: probe_loss(run.samples, name, run.window)),
+    }
+
+
+def _shared(run: _Run, flows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What is one number for the flows that meet in one bottleneck."""
+    resolved, counters, tried = run.resolved, run.counters, run.tried
+    first = resolved["flows"][0]
+    narrow: Bottleneck | None = tried("bottleneck", lambda: bottleneck(resolved, first, run.window))
+    queue = narrow.queue if narrow else None
+    together = [flow for flow in resolved["flows"] if flows[flow["name"]]["bottleneck"] == queue]
+    steady = [flows[flow["name"]]["steady_state"] for flow in together]
+    # A flow with no rate to show would make the rest look fair: then there is no index.
+    rates = [
+        part["delivery_rate_bps"] for part, flow in zip(steady, together, strict=True) if flow["transport"] == "tcp"
+    ]
+    goodputs = [part["goodput_bps"] for part in steady]
+
+    def used() -> float:
+        if narrow is None:
+            raise MeasureError("the path has no bottleneck")
+        parts = [
+            (rate, payload_fraction(resolved, flow, _mss(counters, flow["name"])))
+            for rate, flow in zip(_all(goodputs, "goodput"), together, strict=True)
+        ]
+        return utilisation(parts, narrow.rate_bps)
+
+    several = len(together) > 1
+    return {
+        "bottleneck": {"queue": narrow.queue, "rate_bps": narrow.rate_bps} if narrow else None,
+        "jain": tried("jain", lambda: jain(_all(rates, "delivery rate"))) if several else None,
+        "ratio": tried("ratio", lambda: ratio(_all(rates, "delivery rate"))) if several else None,
+        "jain_goodput": tried("jain_goodput", lambda: jain(_all(goodputs, "goodput"))) if several else None,
+        "ratio_goodput": tried("ratio_goodput", lambda: ratio(_all(goodputs, "goodput"))) if several else None,
+        "utilisation": tried("utilisation", used),
+    }
+
+
+def _mss(counters: Mapping[str, Any], flow: str) -> int:
+    mss = counters.get("flows", {}).get(flow, {}).get("mss")
+    if mss is None:
+        raise MeasureError(f"counters: flows.{flow}.mss is missing")
+    return int(mss)
+
+
+def _all(rates: list[float | None], what: str) -> list[float]:
+    known = [rate for rate in rates if rate is not None]
+    if len(known) < len(rates):
+        raise MeasureError(f"a flow has no {what}")
+    return known
+
+
+def bottleneck_leaf(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The bottleneck's queue in a summary; of several classes the one with the longest 99th percentile of delay."""
+    narrow = summary["bottleneck"]
+    if narrow is None:
+        return None
+    names = leaves(narrow["queue"], summary)
+    found = [summary["queues"][name] for name in names]
+    return max(found, key=lambda queue: (queue["sojourn_s"] or {"p99": 0.0})["p99"], default=None)

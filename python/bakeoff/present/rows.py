@@ -1,0 +1,241 @@
+"""One row per run: what a table shows, before it has a form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isinf
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.claims.references import Expected, Reference, expected, load, log_ratio, measured
+from bakeoff.errors import BakeoffError
+from bakeoff.measure import Interval, interval, summary_of
+from bakeoff.measure.bottleneck import leaves
+from bakeoff.present.words import engine_of, failures
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+RATES = ("delivery_rate", "goodput")
+
+_QDISC_ORDER = ("dualpi2", "pfifo", "cnq_codel_af", "fq_codel")
+"""l4s-tests, steady_state.go; others follow by name."""
+
+
+@dataclass(frozen=True)
+class FlowRow:
+    """One flow of a row; numbers are means over the repetitions, None if no repetition has them."""
+
+    name: str
+    cc: str | None
+    ecn: str | None
+    rates_bps: Mapping[str, Interval | None]
+    """By metric: `delivery_rate`, `goodput`."""
+    srtt_mean_s: float | None
+    srtt_p99_s: float | None
+    retransmissions: float | None
+    mark_fraction: float | None
+    reference: Expected | None
+    """Of the row's `metric`, in bit/s."""
+    log_ratio: float | None
+    """ln(ours / reference) of the row's `metric`; -inf if ours is 0."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run, its repetitions taken together."""
+
+    suite: str
+    scenario: str
+    run: str
+    engine: str
+    axes: Mapping[str, str]
+    """The point of the matrix: axis name to label."""
+    n: int
+    """Number of repetitions."""
+    metric: str
+    """The rate that is compared: `delivery_rate` or `goodput`."""
+    reference: str | None
+    """Name of the reference that `flows[].reference` comes from."""
+    flows: tuple[FlowRow, ...]
+    rate_bps: float | None
+    """Of the bottleneck."""
+    jain: float | None
+    ratio: float | None
+    utilisation: float | None
+    queue_delay_p50_s: float | None
+    queue_delay_p99_s: float | None
+    probe_rtt_mean_s: float | None
+    marks: float | None
+    drops: float | None
+    notes: tuple[str, ...]
+    """What is wrong or missing, for people."""
+
+
+def finished(results: Iterable[Result]) -> list[Result]:
+    """The results that hold a complete run."""
+    return [result for result in results if result.meta["status"] == "ok"]
+
+
+def choose_references(results: Iterable[Result], wanted: str | Sequence[Reference] | None) -> list[Reference]:
+    """The reference lines to compare with.
+
+    None means what each suite itself published (the reference named like the suite), a name that one reference;
+    lines are taken as they are. Raises BakeoffError if a named reference does not exist.
+    """
+    if wanted is not None and not isinstance(wanted, str):
+        return list(wanted)
+    known = load()
+    if wanted is None:
+        suites = {result.resolved["suite"] for result in results}
+        return [line for line in known if line.reference in suites and line.reference == line.suite]
+    chosen = [line for line in known if line.reference == wanted]
+    if not chosen:
+        names = ", ".join(dict.fromkeys(line.reference for line in known)) or "none"
+        raise BakeoffError(f"reference: unknown '{wanted}'; there are: {names}")
+    return chosen
+
+
+def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric: str | None = None) -> list[Row]:
+    """The rows of finished results, in the suites' order: rate descending, qdisc, round-trip times, other axes.
+
+    Runs that differ only in their seed become one row. `metric` (`delivery_rate` or `goodput`) is by default the one
+    that the references hold, else `delivery_rate`. Raises BakeoffError for an unknown metric and for a seed that
+    stands twice.
+    """
+    if metric is None:
+        held = {line.measure for line in references}
+        metric = next((rate for rate in RATES if f"steady_state.{rate}" in held), RATES[0])
+    if metric not in RATES:
+        raise BakeoffError(f"metric: unknown '{metric}'; expected {' or '.join(RATES)}")
+    groups: dict[tuple[str, str, str, str], list[Result]] = {}
+    for result in finished(results):
+        at = result.resolved
+        key = (at["suite"], at["scenario"], at["run"], engine_of(result))
+        groups.setdefault(key, []).append(result)
+    known = expected(line for line in references if line.measure == f"steady_state.{metric}")
+    names = list(dict.fromkeys(line.reference for line in references))
+    made = [_row(key, members, known, names, metric) for key, members in groups.items()]
+    return sorted(made, key=_suites_order)
+
+
+def base_cc(cc: str) -> str:
+    """A congestion control without version and parameters: `prague` of `prague@2020-08 rtt_target 25ms`."""
+    return cc.partition(" ")[0].partition("@")[0]
+
+
+def natural(label: str) -> list[str | int]:
+    """A sort key that puts 20ms before 160ms."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", label))]
+
+
+def qdisc_order(label: str) -> tuple[int, list[str | int]]:
+    """A sort key for qdisc labels, in the suites' order."""
+    kind = re.split(r"[ (]", label, maxsplit=1)[0]
+    return (_QDISC_ORDER.index(kind) if kind in _QDISC_ORDER else len(_QDISC_ORDER)), natural(label)
+
+
+def _suites_order(row: Row) -> tuple[Any, ...]:
+    rtts = [natural(value) for axis, value in row.axes.items() if axis.startswith("rtt")]
+    rest = [natural(value) for axis, value in row.axes.items() if axis != "qdisc" and not axis.startswith("rtt")]
+    return (
+        row.suite,
+        natural(row.scenario),
+        -(row.rate_bps or 0.0),
+        qdisc_order(row.axes.get("qdisc", "")),
+        rtts,
+        rest,
+        row.run,
+        row.engine,
+    )
+
+
+def _row(
+    key: tuple[str, str, str, str],
+    members: Sequence[Result],
+    known: Mapping[tuple[str, str, str, str, str], Expected],
+    names: Sequence[str],
+    metric: str,
+) -> Row:
+    suite, scenario, run, engine = key
+    seeds: dict[int, Result] = {}
+    for member in members:
+        twin = seeds.setdefault(member.resolved["seed"], member)
+        if twin is not member:
+            seed = f"{suite}/{scenario}/{run}: seed {member.resolved['seed']}"
+            raise BakeoffError(f"{seed} stands twice: {twin.path}, {member.path}; give one of them")
+    summaries = [summary_of(member) for member in members]
+    first = members[0].resolved
+    reference = next((name for name in names if any(k[:3] == (name, scenario, run) for k in known)), None)
+    flows = []
+    for flow in first["flows"]:
+        of = known.get((reference or "", scenario, run, flow["name"], f"steady_state.{metric}"))
+        flows.append(_flow_row(flow["name"], summaries, of, metric))
+    queues = [_bottleneck_queues(summary) for summary in summaries]
+    slowest = [
+        max((q["sojourn_s"] for q in part if q["sojourn_s"]), key=lambda d: d["p99"], default=None) for part in queues
+    ]
+    probes = [next((p["rtt_s"] for p in summary["probes"].values() if p["rtt_s"]), None) for summary in summaries]
+    rates = [summary["bottleneck"]["rate_bps"] for summary in summaries if summary["bottleneck"]]
+    suffix = "" if metric == RATES[0] else f"_{metric}"
+    return Row(
+        suite=suite,
+        scenario=scenario,
+        run=run,
+        engine=engine,
+        axes=first.get("point", {}),
+        n=len(members),
+        metric=metric,
+        reference=reference,
+        flows=tuple(flows),
+        rate_bps=rates[0] if rates else None,
+        jain=_mean(summary[f"jain{suffix}"] for summary in summaries),
+        ratio=_mean(summary[f"ratio{suffix}"] for summary in summaries),
+        utilisation=_mean(summary["utilisation"] for summary in summaries),
+        queue_delay_p50_s=_mean(d and d["p50"] for d in slowest),
+        queue_delay_p99_s=_mean(d and d["p99"] for d in slowest),
+        probe_rtt_mean_s=_mean(d and d["mean"] for d in probes),
+        marks=_mean(sum(q["marks"] for q in part) if part else None for part in queues),
+        drops=_mean(sum(q["drops"] for q in part) if part else None for part in queues),
+        notes=tuple(
+            dict.fromkeys(note for summary in summaries for note in failures(summary) + list(summary["missing"]))
+        ),
+    )
+
+
+def _flow_row(name: str, summaries: Sequence[Mapping[str, Any]], of: Expected | None, metric: str) -> FlowRow:
+    parts = [summary["flows"][name] for summary in summaries]
+    rates: dict[str, Interval | None] = {}
+    for rate in RATES:
+        values = [v for part in parts if (v := part["steady_state"][f"{rate}_bps"]) is not None]
+        rates[rate] = interval(values) if values else None
+    ours = measured(summaries, name, f"steady_state.{metric}")
+    return FlowRow(
+        name=name,
+        cc=parts[0]["cc"],
+        ecn=parts[0]["ecn"],
+        rates_bps=rates,
+        srtt_mean_s=_mean(part["srtt_s"] and part["srtt_s"]["mean"] for part in parts),
+        srtt_p99_s=_mean(part["srtt_s"] and part["srtt_s"]["p99"] for part in parts),
+        retransmissions=_mean(part["retransmissions"] for part in parts),
+        mark_fraction=_mean(part["mark_fraction"] for part in parts),
+        reference=of,
+        log_ratio=log_ratio(ours, of.value) if of and ours is not None else None,
+    )
+
+
+def _bottleneck_queues(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if summary["bottleneck"] is None:
+        return []
+    return [summary["queues"][name] for name in leaves(summary["bottleneck"]["queue"], summary)]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def finite(value: float | None) -> float | None:
+    """The value as JSON and CSV can hold it: None for an infinite one."""
+    return None if value is None or isinf(value) else value

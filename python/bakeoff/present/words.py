@@ -1,0 +1,52 @@
+"""The words that say what a result is and what was in effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.measure.bottleneck import leaves
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+
+def title(result: Result) -> str:
+    """Which run this is: `l4s-tests/s6-rfc3168/ns-prague-vs-cubic-…`."""
+    at = result.resolved
+    return f"{at['suite']}/{at['scenario']}/{at['run']}"
+
+
+def in_effect(result: Result, summary: Mapping[str, Any]) -> list[str]:
+    """The configuration that was in effect, as the engine reported it: queue, flows, engine; one line each."""
+    lines = []
+    narrow = summary["bottleneck"]
+    if narrow is not None:
+        for name in leaves(narrow["queue"], result.counters):
+            lines.append(f"{name}: {narrow['rate_bps'] / 1e6:g} Mbit/s, {result.counters['queues'][name]['qdisc']}")
+    flows = [f"{name}: {flow['cc']}, {ecn_words(flow['ecn'])}" for name, flow in summary["flows"].items()]
+    lines.append("; ".join(flows))
+    lines.append(f"engine {engine_of(result)}, seed {result.resolved['seed']}")
+    return lines
+
+
+def failures(summary: Mapping[str, Any]) -> list[str]:
+    """The self-checks that failed, in words."""
+    found = []
+    for check in summary["checks"]:
+        if not check["ok"]:
+            of = f" of {check['flow']}" if check["flow"] else ""
+            asked = f"asked for {check['requested']}, got {check['effective']}"
+            found.append(f"check '{check['check']}'{of} failed: {asked}")
+    return found
+
+
+def ecn_words(ecn: str | None) -> str:
+    """The negotiated feedback as people write it."""
+    return {"accecn": "AccECN", "rfc3168": "RFC 3168 ECN", "off": "no ECN", None: "ECN unknown"}.get(ecn, str(ecn))
+
+
+def engine_of(result: Result) -> str:
+    """The engine's name in a result's run.json."""
+    engine = result.meta.get("engine", "")
+    return str(engine.get("name", "") if isinstance(engine, Mapping) else engine)

@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bakeoff import measure
+from bakeoff.measure import MeasureError, Samples
+from bakeoff.measure.bottleneck import tc_rate
+from bakeoff.measure.delays import quantile
+from synthetic import frame, made, resolved
+
+
+def series(*pairs):
+    time, value = zip(*pairs, strict=True)
+    return np.array(time, dtype=float), np.array(value, dtype=float)
+
+
+class TestRates:
+    def test_steady_state_is_the_mean_of_the_non_zero_samples_strictly_inside(self):
+        time, rate = series((1, 100), (2, 10), (3, 0), (4, 30), (5, 1000))
+        # 1 s and 5 s are the edges of the open window and out, the zero is no estimate: (10 + 30) / 2
+        assert measure.steady_state_rate(time, rate, (1, 5)) == 20
+
+    def test_steady_state_without_samples_says_which_window(self):
+        with pytest.raises(MeasureError, match="no sample other than zero between 1 s and 5 s"):
+            measure.steady_state_rate(*series((2, 0), (5, 7)), (1, 5))
+
+    def test_the_text_ends_two_seconds_before_the_end_the_code_one_before_the_last_sample(self):
+        run = resolved()  # 60 s, W = 40 s
+        assert measure.window_of(run) == (18, 58)
+        assert measure.window_of(run, end="code", last_s=59.95) == (pytest.approx(18.95), pytest.approx(58.95))
+
+    def test_goodput_is_a_difference_of_counters(self):
+        # 3000 bytes from 1 s to 4 s: 8 * 3000 / 3; what lies outside of the window does not count
+        assert measure.goodput(*series((0, 0), (1, 1000), (2, 1500), (4, 4000), (6, 90000)), (1, 5)) == 8000
+
+    def test_goodput_needs_two_samples(self):
+        with pytest.raises(MeasureError, match="fewer than two 'received' samples"):
+            measure.goodput(*series((2, 5)), (1, 5))
+
+    def test_jain(self):
+        assert measure.jain([1, 1, 1]) == 1
+        assert measure.jain([5, 0]) == 0.5
+        # published row of l4s-tests s1: 14.94 and 32.39 Mbit/s give 0.880
+        assert round(measure.jain([14.94, 32.39]), 3) == 0.880
+        with pytest.raises(MeasureError):
+            measure.jain([0, 0])
+
+    def test_ratio(self):
+        assert measure.ratio([2, 8, 4]) == 4
+        with pytest.raises(MeasureError, match="above zero"):
+            measure.ratio([0, 8])
+
+    def test_utilisation_is_one_at_the_ceiling_of_payload(self):
+        # full frames of 1514 bytes with 1448 of payload: two flows that share 50 Mbit/s * 1448 / 1514
+        ceiling = 50e6 * 1448 / 1514
+        shares = [(0.25 * ceiling, 1448 / 1514), (0.75 * ceiling, 1448 / 1514)]
+        assert measure.utilisation(shares, 50e6) == pytest.approx(1)
+
+    @given(st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=20), st.floats(1e-3, 1e3))
+    def test_jain_has_no_scale_and_lies_between_one_nth_and_one(self, rates, scale):
+        index = measure.jain(rates)
+        assert 1 / len(rates) - 1e-9 <= index <= 1 + 1e-9
+        assert measure.jain([rate * scale for rate in rates]) == pytest.approx(index)
+
+
+class TestBottleneck:
+    @pytest.mark.parametrize(
+        ("word", "bps"),
+        [("50mbit", 50e6), ("50Mbit", 50e6), ("1gbps", 8e9), ("2Kibit", 2048), ("1000", 1000), ("2.5mbit", 2.5e6)],
+    )
+    def test_rates_in_tcs_language(self, word, bps):
+        assert tc_rate(word) == bps
+
+    def test_what_is_no_rate(self):
+        with pytest.raises(MeasureError, match="'fast' is no rate"):
+            tc_rate("fast")
+
+    def test_the_shaped_interface_towards_the_receiver(self):
+        run = resolved()
+        found = measure.bottleneck(run, run["flows"][0], (18, 58))
+        assert (found.queue, found.rate_bps) == ("mid>srv", 50e6)
+        back = {**run["flows"][0], "from": "srv", "to": "cli"}
+        assert measure.bottleneck(run, back, (18, 58)).queue == "mid>cli"
+
+    def test_a_qdisc_that_shapes_by_itself_and_a_word_that_only_looks_like_it(self):
+        run = resolved()
+        run["interfaces"][1]["egress"] = {"qdisc": "cnq_codel_af bandwidth 10mbit"}
+        assert measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps == 10e6
+        run["interfaces"][1]["egress"] = {"qdisc": "red limit 150000 avpkt 1000 bandwidth 50mbit"}
+        with pytest.raises(MeasureError, match="nothing on its path has a rate"):
+            measure.bottleneck(run, run["flows"][0], (18, 58))
+
+    def test_the_class_of_the_flow(self):
+        run = resolved()
+        run["interfaces"][1]["egress"] = {
+            "qdisc": "htb default 1",
+            "classes": [
+                {"id": "1", "class": "rate 50mbit"},
+                {"id": "a", "class": "rate 5mbit", "filters": [{"dscp": 35}]},
+            ],
+        }
+        rates = [measure.bottleneck(run, flow, (18, 58)).rate_bps for flow in run["flows"]]  # dscp 19, 35
+        assert rates == [50e6, 5e6]
+
+    def test_a_timed_change_counts_from_when_it_is_made(self):
+        run = resolved()
+        action = {"kind": "class-change", "side": "egress", "id": "1", "class": "rate 10mbit ceil 10mbit"}
+        run["changes"] = [{"at_s": 48.0, "node": "mid", "peer": "srv", "action": action}]
+        # window 18 to 58: 30 s at 50 and 10 s at 10 Mbit/s
+        assert measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps == pytest.approx(
+            (30 * 50e6 + 10 * 10e6) / 40
+        )
+
+    def test_payload_fraction_is_that_of_a_full_ethernet_frame(self):
+        run = resolved()
+        assert measure.payload_fraction(run, run["flows"][0], 1448) == 1448 / 1514
+
+
+class TestDelays:
+    def test_quantiles_interpolate(self):
+        # 0 10 20 30: position 0.5 * 3 = 1.5; position 0.99 * 3 = 2.97
+        assert quantile([30, 0, 20, 10], 0.5) == 15
+        assert quantile([30, 0, 20, 10], 0.99) == pytest.approx(29.7)
+
+    @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50), st.floats(0, 1))
+    def test_quantiles_agree_with_numpy(self, values, q):
+        assert quantile(values, q) == pytest.approx(float(np.quantile(values, q)), abs=1e-6)
+
+    def test_distribution(self):
+        assert measure.distribution(np.array([1.0, 2.0, 3.0])) == {
+            "n": 3,
+            "mean": 2,
+            "p50": 2,
+            "p99": pytest.approx(2.98),
+            "max": 3,
+        }
+
+    def test_an_empty_histogram_is_named(self):
+        with pytest.raises(MeasureError, match=r"queues\.mid>srv\.sojourn has no samples"):
+            measure.histogram({"queues": {"mid>srv": {"sojourn": {"n": 0}}}}, "queues", "mid>srv", "sojourn")
+
+    def test_probe_loss_counts_requests_sent_in_the_window(self):
+        rows = [(t, "probe", "ping", "rtt", 0.02) for t in (1, 2, 3)] + [
+            (4.0, "probe", "ping", "lost", 1.0),
+            (9.0, "probe", "ping", "lost", 1.0),
+        ]
+        assert measure.probe_loss(Samples(frame(rows)), "ping", (0, 5)) == 0.25
+
+    def test_missing_samples_are_named(self):
+        samples = Samples(frame([(1.0, "flow", "cubic", "srtt", 0.02)]))
+        with pytest.raises(MeasureError, match=r"no 'cwnd' samples of flow 'cubic'$"):
+            samples.of("flow", "cubic", "cwnd")
+        with pytest.raises(MeasureError, match="no 'srtt' samples of flow 'cubic' between 2 s and 3 s"):
+            samples.of("flow", "cubic", "srtt", (2, 3))
+
+
+class TestMarks:
+    def test_of_a_queue_and_of_a_flow_in_it(self):
+        counters = made().counters
+        assert measure.marks(counters, "mid>srv") == 600
+        assert measure.marks(counters, "mid>srv", "cubic") == 300
+        assert measure.drops(counters, "mid>srv") == 2  # 1 overlimit + 1 aqm
+        assert measure.drops(counters, "mid>srv", "prague") == 1
+        with pytest.raises(MeasureError, match=r"queues\.mid>cli is missing"):
+            measure.marks(counters, "mid>cli")
+
+    def test_the_fraction_is_delivered_ce_only_with_accecn(self):
+        result = made()
+        prague, cubic = result.resolved["flows"]
+        # both report 10 000 of 200 000 delivered_ce; with RFC 3168 feedback that is no mark fraction: 300 of 10 000
+        # at the queue
+        assert measure.mark_fraction(result.resolved, result.counters, prague) == (0.05, "delivered_ce / delivered")
+        assert measure.mark_fraction(result.resolved, result.counters, cubic) == (0.03, "marks / packets at the queues")
+
+
+class TestChecks:
+    def failed(self, result):
+        return [(c["check"], c["flow"]) for c in measure.checks(result.resolved, result.counters) if not c["ok"]]
+
+    def test_all_is_well_when_everything_is_as_asked(self):
+        result = made()
+        result.counters["flows"]["cubic"]["ecn"] = "accecn"  # tcp_ecn 3 on both ends
+        assert self.failed(result) == []
+
+    def test_two_flows_that_ran_the_same(self):
+        result = made()
+        for flow in result.counters["flows"].values():
+            flow |= {"cc": "prague@2020-08", "ecn": "accecn"}
+        assert self.failed(result) == [("cc", "cubic"), ("unlike", "prague, cubic")]
+
+    def test_feedback_that_was_not_negotiated(self):
+        assert self.failed(made()) == [("ecn", "cubic")]  # the stand-in's cubic reports rfc3168
+
+    def test_a_plain_name_asks_for_any_version_and_a_version_for_itself(self):
+        result = made(flows=(("prague", "prague"), ("cubic", "cubic")))
+        result.counters["flows"]["cubic"]["ecn"] = "accecn"
+        result.counters["flows"]["prague"]["cc"] = "prague@2020-08"
+        assert self.failed(result) == []
+        result.resolved["flows"][0]["cc"] = "prague@2023"
+        assert ("cc", "prague") in self.failed(result)
+
+    def test_packets_that_vanish(self):
+        result = made()
+        result.counters["conservation"]["queued"] = 0
+        assert ("conservation", None) in self.failed(result)
+
+    @pytest.mark.parametrize(
+        ("client", "server", "ecn"),
+        [("1", "1", "rfc3168"), ("3", "2", "rfc3168"), ("2", "3", "off"), ("3", "0", "off")],
+    )
+    def test_what_the_sysctls_negotiate(self, client, server, ecn):
+        result = made()
+        result.resolved["nodes"][0]["sysctls"]["net.ipv4.tcp_ecn"] = client
+        result.resolved["nodes"][2]["sysctls"]["net.ipv4.tcp_ecn"] = server
+        found = {
+            c["flow"]: c["requested"] for c in measure.checks(result.resolved, result.counters) if c["check"] == "ecn"
+        }
+        assert found == {"prague": None, "cubic": ecn}  # prague asks for ECN by itself
+
+
+class TestSummary:
+    def test_numbers_of_a_known_run(self):
+        summary = measure.summarise(made((40e6, 5e6)))
+        flow = summary["flows"]["cubic"]
+        assert flow["steady_state"] == {"delivery_rate_bps": pytest.approx(5e6), "goodput_bps": pytest.approx(5e6)}
+        assert flow["srtt_s"]["mean"] == pytest.approx(0.026, abs=1e-6)
+        assert flow["rtt_s"]["p99"] == 0.032
+        assert flow["retransmissions"] == 3
+        assert summary["bottleneck"] == {"queue": "mid>srv", "rate_bps": 50e6}
+        assert summary["jain"] == pytest.approx(45**2 / (2 * (40**2 + 5**2)))
+        assert summary["ratio"] == pytest.approx(8)
+        assert summary["utilisation"] == pytest.approx(45 / 50 * 1514 / 1448)
+        assert summary["queues"]["mid>srv"]["sojourn_s"]["p50"] == 0.005
+        assert summary["queues"]["mid>srv"]["sojourn_mean_s"]["mean"] == pytest.approx(0.005)
+        assert summary["probes"]["ping"]["loss"] == 0
+        assert (
+            summary["probes"]["ping"]["rtt_s"].items()
+            >= {"n": 1000, "mean": 0.0255, "p50": 0.0255, "p99": 0.033}.items()
+        )
+        assert summary["missing"] == []
+        assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+    def test_the_code_of_the_suite_takes_another_window(self):
+        result = made((40e6, 5e6))
+        # the last sample (60 s) stands at twice the rate of the rest, and so does the one at 58.5 s, which only the
+        # code takes
+        rows = result.series.rows()
+        cut = frame(
+            [(t, k, n, m, 2 * v if m == "delivery_rate" and abs(t - 58.5) < 0.01 else v) for t, k, n, m, v in rows]
+        )
+        run = made((40e6, 5e6)).__class__(result.path, result.meta, result.resolved, cut, result.counters)
+        assert measure.summarise(run)["flows"]["cubic"]["steady_state"]["delivery_rate_bps"] == pytest.approx(5e6)
+        inside = 40 / 0.05 - 1  # samples strictly between 19 s and 59 s
+        shown = measure.summarise(run, end="code")["flows"]["cubic"]["steady_state"]["delivery_rate_bps"]
+        assert shown == pytest.approx(5e6 * (inside + 1) / inside)
+
+    def test_a_starved_flow_is_shown_not_hidden(self):
+        summary = measure.summarise(made((40e6, 0.0)))
+        assert summary["flows"]["cubic"]["steady_state"] == {"delivery_rate_bps": None, "goodput_bps": 0}
+        assert summary["jain"] is None  # one flow alone would look perfectly fair
+        assert summary["jain_goodput"] == 0.5
+        assert summary["ratio_goodput"] is None
+        assert summary["missing"] == [
+            "flows.cubic.steady_state.delivery_rate_bps: no sample other than zero between 18 s and 58 s",
+            "jain: a flow has no delivery rate",
+            "ratio: a flow has no delivery rate",
+            "ratio_goodput: a ratio needs rates above zero",
+        ]
+
+    def test_a_flow_without_any_sample_is_an_error_that_names_it(self):
+        result = made()
+        result.resolved["flows"].append({**result.resolved["flows"][0], "name": "third"})
+        with pytest.raises(MeasureError, match=r"l4s-tests/s6-rfc3168/ns-prague.*: no samples of flow 'third'"):
+            measure.summarise(result)
+
+    def test_no_series_at_all(self):
+        result = made()
+        empty = result.__class__(result.path, result.meta, result.resolved, frame([]), result.counters)
+        with pytest.raises(MeasureError, match="the run has no series"):
+            measure.summarise(empty)
+
+
+class TestRepetitions:
+    def test_interval_by_hand(self):
+        # 4 values, mean 5, s = sqrt((9 + 1 + 1 + 9) / 3), t(0.975, 3) = 3.1824
+        found = measure.interval([2, 4, 6, 8])
+        assert found["mean"] == 5
+        assert found["ci95"] == pytest.approx(3.1824 * math.sqrt(20 / 3) / 2)
+
+    def test_one_value_has_no_interval(self):
+        assert measure.interval([3]) == {"n": 1, "mean": 3, "ci95": None}
+
+    def test_the_quantile_is_students(self):
+        # Student's t with 2 degrees of freedom has the closed form (2p - 1) sqrt(2 / (4 p (1 - p))) at p = 0.975
+        exact = 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025))
+        assert measure.interval([0, 1, 2])["ci95"] == pytest.approx(exact / math.sqrt(3), rel=1e-4)
+        # above the table the next lower number of degrees of freedom counts: 51 values, 50 degrees, taken as 40
+        values = [0, 1] * 25 + [0.5]
+        s = math.sqrt(50 * 0.25 / 50)
+        assert measure.interval(values)["ci95"] == pytest.approx(2.0211 * s / math.sqrt(51))
+
+    def test_every_number_of_a_summary(self):
+        found = measure.repetitions([measure.summarise(made((rate, 5e6))) for rate in (30e6, 40e6, 50e6)])
+        rate = found["flows.prague.steady_state.delivery_rate_bps"]
+        assert (rate["n"], rate["mean"]) == (3, pytest.approx(40e6))
+        assert rate["ci95"] == pytest.approx(4.3027 * 10e6 / math.sqrt(3))
+        assert found["flows.cubic.steady_state.goodput_bps"]["ci95"] == pytest.approx(0, abs=1)
+        assert "seed" not in found
+        assert found["queues.mid>srv.marks"]["mean"] == 600
+
+    def test_a_number_that_some_lack(self):
+        found = measure.repetitions([measure.summarise(made((40e6, rate))) for rate in (5e6, 0.0)])
+        assert found["flows.cubic.steady_state.delivery_rate_bps"]["n"] == 1
+        assert found["flows.cubic.steady_state.goodput_bps"]["n"] == 2

@@ -1,0 +1,370 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from bakeoff.claims.references import Reference
+from bakeoff.errors import BakeoffError
+from bakeoff.present import plots, tables
+from bakeoff.present.bars import bars
+from bakeoff.present.chart import chart
+from bakeoff.present.rows import rows
+from bakeoff.present.terminal import duel
+from synthetic import made
+
+
+def honest(result):
+    """The stand-in, with the feedback that its sysctls negotiate."""
+    for flow in result.counters["flows"].values():
+        flow["ecn"] = "accecn"
+    return result
+
+
+def s6(qdisc="pie", other="cubic", rates=(45.0e6, 2.0e6), **words):
+    run = f"ns-prague-vs-{other}-ecn-{qdisc}-50Mbit-20ms"
+    flows = (("prague", "prague@2020-08"), (other, other))
+    return honest(made(rates, run=run, point={"qdisc": qdisc, "other": other, "ecn": "on"}, flows=flows, **words))
+
+
+def s1(rate, qdisc, rtts, pair=("prague", "cubic"), rates=(4e6, 4e6), **words):
+    run = f"ns-{'-vs-'.join(pair)}-{qdisc}-{rate}-{'-'.join(rtts)}"
+    point = {"rate": rate, "rtt1": rtts[0], "rtt2": rtts[1], "cc": "-".join(pair), "qdisc": qdisc}
+    flows = tuple((f"{cc}-{i}", cc) for i, cc in enumerate(pair, start=1))
+    return honest(made(rates, scenario="s1-rttfair", run=run, point=point, flows=flows, rate=rate, **words))
+
+
+def published(result, *rates, name="l4s-tests", measure="steady_state.delivery_rate"):
+    at = result.resolved
+    flows = [flow["name"] for flow in at["flows"]]
+    return [
+        Reference(name, at["suite"], at["scenario"], at["run"], flow, measure, rate, "bit/s", "a test")
+        for flow, rate in zip(flows, rates, strict=True)
+    ]
+
+
+def failed(result, error="htb: no such class"):
+    return result.__class__(result.path, {**result.meta, "status": "failed", "error": error}, result.resolved, None, {})
+
+
+class TestTables:
+    def test_what_a_reader_sees(self):
+        runs = [s6("red(150000b)"), s6("pie"), s6("fq_codel(1q)", "reno", rates=(46e6, 1e6))]
+        text = tables.render(runs, reference=published(runs[1], 45e6, 4e6))
+        assert text == (
+            "l4s-tests/s6-rfc3168\n"
+            "                     prague                flow 2                             queue ms\n"
+            "qdisc         other  Mbit/s    ref     ln  Mbit/s   ref     ln  ratio   Jain   p50/p99     RTT ms\n"
+            "─────────────────────────────────────────────────────────────────────────────────────────────────\n"
+            "fq_codel(1q)  reno    46.00                  1.00                46.0  0.522  5.0/12.5  25.0/26.0\n"
+            "pie           cubic   45.00  45.00  +0.00    2.00  4.00  -0.69   22.5  0.544  5.0/12.5  25.0/26.0\n"
+            "red(150000b)  cubic   45.00                  2.00                22.5  0.544  5.0/12.5  25.0/26.0\n"
+            "always ecn on\n"
+            "Mbit/s: mean tcp_delivery_rate in the steady state; ref: l4s-tests; ln: ln(ours / ref)\n"
+            "\n"
+            "|ln(ours / l4s-tests)| over all flows\n"
+            "scenario    qdisc  measure        flows  median   p90   max\n"
+            "───────────────────────────────────────────────────────────\n"
+            "s6-rfc3168  pie    delivery_rate      2    0.35  0.62  0.69\n"
+        )
+
+    @pytest.mark.parametrize("width", [60, 80, 100, 140])
+    def test_columns_are_dropped_until_the_table_fits(self, width):
+        result = s6("fq_codel(1q,1ms/20ms)")
+        lines = tables.render(
+            [result, s6("pie", "reno")], reference=published(result, 45e6, 4e6), width=width
+        ).splitlines()
+        assert max(len(line) for line in lines) <= width
+        assert "prague" in lines[1]  # shares always stay
+        assert ("marks" in lines[2]) == (width == 140)
+
+    def test_rows_stand_in_the_suites_order(self):
+        points = [
+            ("10Mbit", "fq_codel", ("10ms", "10ms")),
+            ("50Mbit", "pfifo(1000)", ("160ms", "10ms")),
+            ("50Mbit", "dualpi2", ("160ms", "10ms")),
+            ("50Mbit", "pfifo(1000)", ("20ms", "20ms")),
+            ("50Mbit", "cnq_codel_af", ("10ms", "10ms")),
+            ("10Mbit", "dualpi2", ("80ms", "20ms")),
+        ]
+        found = [
+            tuple(row.axes[a] for a in ("rate", "qdisc", "rtt1")) for row in rows([s1(*point) for point in points])
+        ]
+        assert found == [
+            ("50Mbit", "dualpi2", "160ms"),
+            ("50Mbit", "pfifo(1000)", "20ms"),
+            ("50Mbit", "pfifo(1000)", "160ms"),
+            ("50Mbit", "cnq_codel_af", "10ms"),
+            ("10Mbit", "dualpi2", "80ms"),
+            ("10Mbit", "fq_codel", "10ms"),
+        ]
+
+    def test_repetitions_are_one_row_with_an_interval(self):
+        seeds = [s6(rates=(40e6 + 1e6 * seed, 2e6), seed=seed) for seed in (1, 2, 3)]
+        (row,) = rows(seeds)
+        share = row.flows[0].rates_bps["delivery_rate"]
+        assert (row.n, share["n"], share["mean"]) == (3, 3, pytest.approx(42e6))
+        assert share["ci95"] == pytest.approx(4.3027 * 1e6 / math.sqrt(3))  # s = 1 Mbit/s, t(2) = 4.3027
+        text = tables.render(seeds)
+        assert "42.00±2.48" in text
+        assert "mean ± 95 % interval over n seeds" in text
+
+    def test_engines_are_never_mixed(self):
+        kernel = s6(rates=(44e6, 3e6))
+        kernel.meta["engine"] = "kernel"
+        assert [(row.engine, row.n) for row in rows([s6(), kernel])] == [("kernel", 1), ("sim", 1)]
+        assert "engine" in tables.render([s6(), kernel])
+
+    def test_the_same_seed_twice_is_refused(self):
+        with pytest.raises(BakeoffError, match=r"pie-50Mbit-20ms: seed 1 stands twice: results/x, results/x; give one"):
+            rows([s6(), s6()])
+
+    def test_a_reference_of_goodputs_compares_goodputs(self):
+        result = s6()
+        lines = published(result, 45e6, 1e6, name="linux-7.3", measure="steady_state.goodput")
+        (row,) = rows([result], lines)
+        assert row.metric == "goodput"
+        assert row.flows[1].log_ratio == pytest.approx(math.log(2))
+
+    def test_a_starved_flow_says_so(self):
+        result = s6(rates=(45e6, 0.0))
+        text = tables.render([result], reference=published(result, 45e6, 4e6))
+        assert "none  4.00  -inf" in text
+        assert text.count(" inf ") + text.count(" inf\n") == 3  # in the distribution: median, 90th percentile, maximum
+        assert (
+            "flows.cubic.steady_state.delivery_rate_bps: no sample other than zero between 18 s and 58 s"
+            in " ".join(text.split())
+        )
+
+    def test_a_failed_self_check_is_told(self):
+        result = s6()
+        result.counters["flows"]["cubic"]["cc"] = "reno"
+        assert "check 'cc' of cubic failed: asked for cubic, got reno" in tables.render([result])
+
+    def test_failed_runs_are_named_and_left_out(self):
+        text = tables.render([s6(), failed(s6("red(150000b)"))])
+        assert (
+            "left out: l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-red(150000b)-50Mbit-20ms: failed: htb: no such"
+            in text
+        )
+
+    def test_nothing_to_show(self):
+        with pytest.raises(BakeoffError, match=r"no finished run to show\n  l4s-tests/.*htb: no such class"):
+            tables.render([failed(s6())])
+
+    def test_mistakes(self):
+        with pytest.raises(BakeoffError, match="reference: unknown 'linux-99'; there are: "):
+            tables.render([s6()], reference="linux-99")
+        with pytest.raises(BakeoffError, match="metric: unknown 'speed'; expected delivery_rate or goodput"):
+            tables.render([s6()], metric="speed")
+        with pytest.raises(BakeoffError, match="format: unknown 'pdf'"):
+            tables.render([s6()], format="pdf")
+
+    def test_markdown(self):
+        result = s6("pie|odd")
+        lines = tables.render([result, s6()], format="markdown", reference=published(result, 45e6, 4e6)).splitlines()
+        assert lines[0] == "### l4s-tests/s6-rfc3168"
+        assert lines[2].startswith("| qdisc | prague Mbit/s | ref | ln | cubic Mbit/s | ref | ln | ratio | Jain |")
+        assert lines[3].startswith("| --- | ---: |")
+        assert lines[5].startswith("| pie\\|odd | 45.00 | 45.00 | +0.00 | 2.00 | 4.00 | -0.69 | 22.5 |")
+
+    def test_csv_has_a_column_per_value_with_its_unit(self):
+        result = s6()
+        (line,) = csv.DictReader(
+            io.StringIO(tables.render([result], format="csv", reference=published(result, 45e6, 4e6)))
+        )
+        assert (line["axis_qdisc"], line["flow2_name"], line["flow2_cc"], line["flow2_ecn"]) == (
+            "pie",
+            "cubic",
+            "cubic",
+            "accecn",
+        )
+        assert float(line["flow2_delivery_rate_bps"]) == pytest.approx(2e6)
+        assert float(line["flow2_reference_bps"]) == 4e6
+        assert float(line["flow2_log_ratio"]) == pytest.approx(-math.log(2))
+        assert float(line["queue_delay_p99_s"]) == 0.0125
+        assert line["flow1_delivery_rate_ci95_bps"] == ""
+
+    def test_json_is_strict_even_when_a_flow_got_nothing(self):
+        result = s6(rates=(45e6, 0.0))
+        lines = published(result, 45e6, 4e6, measure="steady_state.goodput")
+        document = json.loads(tables.render([result], format="json", reference=lines), parse_constant=pytest.fail)
+        assert document["rows"][0]["flow2_goodput_bps"] == 0
+        assert document["rows"][0]["flow2_log_ratio"] is None
+        assert document["deviations"][0]["max"] is None
+        assert document["deviations"][0]["n"] == 2
+
+
+class TestPlots:
+    @pytest.mark.parametrize(
+        ("kind", "suffix"), [("tcp_delivery_with_rtt", "svg"), ("cwnd", "svg"), ("queue", "svg"), ("cwnd", "png")]
+    )
+    def test_the_same_result_gives_the_same_bytes(self, tmp_path, kind, suffix):
+        first = plots.draw(s6(), tmp_path / f"a.{suffix}", kind).read_bytes()
+        assert plots.draw(s6(), tmp_path / f"b.{suffix}", kind).read_bytes() == first
+        assert first.startswith(b"<?xml" if suffix == "svg" else b"\x89PNG")
+        assert sorted(path.name for path in tmp_path.iterdir()) == [f"a.{suffix}", f"b.{suffix}"]
+
+    def test_size_and_date_of_the_svg(self, tmp_path):
+        root = ET.fromstring(plots.draw(s6(), tmp_path / "a.svg").read_text())
+        assert (root.get("width"), root.get("height")) == ("864pt", "648pt")  # 12 x 9 inches of 72 points
+        assert not [node for node in root.iter() if node.tag.endswith("date")]
+
+    def test_axes_are_the_suites_and_units_are_scaled(self):
+        left, right = plots.figure(s6(rates=(45e6, 2e6))).axes
+        assert left.get_ylim() == (0, 55)
+        assert right.get_ylim() == (20, 70)
+        assert left.get_xlim() == (0, 60)
+        means = {line.get_label(): line for line in left.lines}
+        time, rate = means["prague: delivery rate"].get_data()
+        assert list(time[:3]) == [0.5, 1.5, 2.5]
+        assert rate[30] == pytest.approx(45)
+        assert {line.get_label() for line in right.lines} >= {"prague: TCP RTT", "cubic: TCP RTT", "ping: ICMP RTT"}
+
+    def test_without_axis_ranges_all_data_is_inside(self):
+        result = s6()
+        result.resolved["present"] = {}
+        left, right = plots.figure(result).axes
+        assert left.get_ylim()[0] == 0
+        assert left.get_ylim()[1] > 45
+        assert right.get_ylim()[1] > 45
+
+    def test_it_shows_what_ran_and_not_what_was_asked_for(self):
+        result = s6()
+        result.counters["flows"]["prague"]["cc"] = "cubic"
+        subtitle = plots.figure(result).axes[0].get_title(loc="left")
+        assert "mid>srv: 50 Mbit/s, pie limit 1000p target 15ms" in subtitle
+        assert "prague: cubic, AccECN; cubic: cubic, AccECN" in subtitle
+        assert "check 'cc' of prague failed: asked for prague@2020-08, got cubic" in subtitle
+
+    def test_flows_differ_without_colour(self):
+        left = plots.figure(s6()).axes[0]
+        markers = [line.get_marker() for line in left.lines if line.get_label().endswith("rate")]
+        assert len(set(markers)) == 2
+
+    def test_marks_per_second_are_differences_of_the_counter(self):
+        panels = plots.figure(s6(), "queue").axes
+        marks = panels[2].patches[0].get_data()
+        assert marks.values == pytest.approx([10.0] * 60)  # the stand-in marks 10 packets a second
+
+    def test_mistakes(self, tmp_path):
+        with pytest.raises(
+            BakeoffError, match="plot kind: unknown 'pie'; expected one of tcp_delivery_with_rtt, cwnd, queue"
+        ):
+            plots.figure(s6(), "pie")
+        with pytest.raises(BakeoffError, match=r"a.jpg: unknown picture format '.jpg'; expected .svg or .png"):
+            plots.draw(s6(), tmp_path / "a.jpg")
+        (tmp_path / "file").write_text("")
+        with pytest.raises(BakeoffError, match=r"file/a.svg: "):
+            plots.draw(s6(), tmp_path / "file" / "a.svg")
+
+    def test_a_missing_series_is_named(self):
+        result = s6()
+        without = result.series.filter((result.series["metric"] != "srtt") | (result.series["name"] != "cubic"))
+        with pytest.raises(BakeoffError, match="no 'srtt' samples of flow 'cubic'"):
+            plots.figure(result.__class__(result.path, result.meta, result.resolved, without, result.counters))
+
+
+class TestBars:
+    def test_one_file_per_rate_and_pair_of_round_trip_times(self, tmp_path):
+        runs = [
+            s1(rate, qdisc, rtts)
+            for rate in ("50Mbit", "10Mbit")
+            for qdisc in ("dualpi2", "fq_codel")
+            for rtts in (("20ms", "20ms"), ("160ms", "10ms"))
+        ]
+        paths = bars(runs, tmp_path, reference=())
+        assert [path.name for path in paths] == [
+            "rttfair_cc_qdisc_50Mbit_20ms_20ms.svg",
+            "rttfair_cc_qdisc_50Mbit_160ms_10ms.svg",
+            "rttfair_cc_qdisc_10Mbit_20ms_20ms.svg",
+            "rttfair_cc_qdisc_10Mbit_160ms_10ms.svg",
+        ]
+        same_point = [run for run in runs if "50Mbit-20ms-20ms" in run.resolved["run"]]
+        (again,) = bars(same_point, tmp_path / "again", reference=())
+        assert again.read_bytes() == paths[0].read_bytes()
+
+    def test_heights_intervals_and_the_published_value(self):
+        from bakeoff.present.bars import _chart
+
+        seeds = [
+            s1("10Mbit", "dualpi2", ("20ms", "20ms"), rates=(4e6 + 1e5 * seed, 5e6), seed=seed) for seed in (1, 2, 3)
+        ]
+        axes = _chart(rows(seeds, published(seeds[0], 3e6, 6e6))).axes[0]
+        assert [bar.get_height() for bar in axes.patches] == pytest.approx([4.2, 5.0])
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["prague / cubic"]
+        diamonds = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
+        assert diamonds == pytest.approx([3, 6])
+        low, high = axes.containers[1].get_children()[-1].get_segments()[0][:, 1]
+        assert (high - low) / 2 == pytest.approx(4.3027 * 0.1 / math.sqrt(3))  # s = 0.1 Mbit/s over 3 seeds
+
+
+class TestTerminal:
+    def shown(self, result, encoding, **words):
+        out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        duel(result, Console(file=out, width=80, **words))
+        out.flush()
+        return out.buffer.getvalue().decode(encoding)
+
+    def test_what_a_newcomer_sees(self):
+        text = self.shown(s6(), "utf-8")
+        assert "prague   45.00    96%  ███████████████████▏  25.0/25.0   5.00%        3" in text
+        assert "cubic     2.00     4%  ▉                     26.0/26.0   5.00%        3" in text
+        assert "prague: prague@2020-08, AccECN; cubic: cubic, AccECN" in text
+        assert "ratio 22.50:1, Jain's index 0.544, utilisation 98.3%" in text
+        assert "mid>srv: queue delay 5.0 ms (p99 12.5 ms), 600 marks, 2 drops" in text
+        assert "results: results/x" in text
+        assert "mid>srv: 50 Mbit/s, pie limit 1000p" in text
+
+    def test_plain_ascii_where_the_terminal_is_not_utf_8(self):
+        text = self.shown(s6(), "ascii")
+        assert "###################" in text
+        chart_lines = [line for line in text.splitlines() if "|" in line]
+        assert chart_lines[-8].startswith("50 |")
+        assert "2" * 30 in chart_lines[-1]
+        assert "60 s" in text
+
+    def test_braille_where_there_is_colour(self):
+        text = self.shown(s6(), "utf-8", force_terminal=True, color_system="truecolor")
+        assert any(0x2800 < ord(letter) < 0x2900 for letter in text)
+
+
+class TestChart:
+    def test_a_steady_line_stands_on_its_level(self):
+        time = np.arange(0.5, 60.5)
+        drawn = chart(
+            [(time, np.full(60, 30.0)), (time, np.full(60, 10.0))],
+            span=(0, 60),
+            top=40,
+            width=60,
+            height=4,
+            braille=False,
+        )
+        # four rows of 10 each, the topmost first: 30 lies in [30, 40), 10 in [10, 20)
+        assert ["".join(cell.text for cell in row) for row in drawn] == ["1" * 60, " " * 60, "2" * 60, " " * 60]
+
+    def test_braille_dots(self):
+        # one cell of 2 x 4 dots: left column at the bottom (dot 7), right column at the top (dots 4 to 6, filled
+        # down to join)
+        drawn = chart([(np.array([0.5, 1.5]), np.array([0.0, 4.0]))], span=(0, 2), top=4, width=1, height=1)
+        assert drawn[0][0].text == chr(0x2800 + 0x40 + 0x08 + 0x10 + 0x20)
+
+    def test_lines_that_meet(self):
+        line = (np.array([0.5]), np.array([1.0]))
+        assert chart([line, line], span=(0, 1), top=2, width=1, height=1, braille=False)[0][0].text == "#"
+
+
+def test_importing_costs_nothing():
+    modules = "bars, chart, plots, rows, style, tables, terminal, words"
+    heavy = "{'matplotlib', 'polars', 'numpy', 'rich'}"
+    code = f"import sys; from bakeoff.present import {modules}; print(*{heavy} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""
