@@ -30,13 +30,14 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words[..] {
         ["run", path] => plan::Plan::read(Path::new(path)).and_then(|plan| run::run(&plan)),
-        ["init", path] => init::init(Path::new(path)),
+        // User-Mode Linux appends `console=…` to its command line, behind the words that are ours.
+        ["init", path, ..] => init::init(Path::new(path)),
         [init::WORKER] => init::worker(),
         ["--version"] => {
             println!("bakeoff-agent {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        _ => Err(Error::Refused(USAGE.into())),
+        _ => Err(Error::Refused(format!("{words:?} is not understood; {USAGE}"))),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
