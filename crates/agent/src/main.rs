@@ -37,7 +37,9 @@ fn main() -> ExitCode {
             println!("bakeoff-agent {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        _ => Err(Error::Refused(format!("{words:?} is not understood; {USAGE}"))),
+        _ => Err(Error::Refused(format!(
+            "{words:?} is not understood; {USAGE}"
+        ))),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

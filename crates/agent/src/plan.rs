@@ -387,6 +387,12 @@ impl Plan {
         }
         for (i, change) in self.changes.iter().enumerate() {
             not_negative("at_s", change.at_s).map_err(|e| format!("changes[{i}].{e}"))?;
+            if change.at_s > self.duration_s {
+                return Err(format!(
+                    "changes[{i}].at_s: {} is after the end of the run, duration_s {}",
+                    change.at_s, self.duration_s
+                ));
+            }
             if change.argv.is_empty() {
                 return Err(format!(
                     "changes[{i}].argv: is empty; a program and its arguments are expected"
@@ -661,6 +667,18 @@ mod tests {
                 "{error:?} does not begin with {message:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_change_after_the_end_is_refused() {
+        let error = Plan::from_value(
+            json!({"format": 1, "sample_interval_s": 0.05, "duration_s": 1.0, "output": "o", "roles": [],
+            "changes": [{"at_s": 1.5, "argv": ["true"]}]}),
+        );
+        assert_eq!(
+            error.expect_err("refused"),
+            "changes[0].at_s: 1.5 is after the end of the run, duration_s 1"
+        );
     }
 
     #[test]

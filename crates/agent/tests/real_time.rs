@@ -545,7 +545,9 @@ fn pid_1_sets_up_runs_and_tears_down() {
     );
     let log = std::fs::read_to_string(folder.path("teardown.log")).expect("log");
     assert!(
-        log.contains("LOOPBACK,UP") && log.contains("64 ") && log.contains("/tmp/made/on/the/way\n"),
+        log.contains("LOOPBACK,UP")
+            && log.contains("64 ")
+            && log.contains("/tmp/made/on/the/way\n"),
         "{log}"
     );
 
