@@ -1,0 +1,232 @@
+//! Commands in a namespace. No shell: a program and its arguments.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::clock;
+use crate::error::{Error, at};
+use crate::net;
+
+/// PID 1 has no environment of use.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How long a background command may take to end after SIGTERM, in ns.
+const PATIENCE: i64 = 5 * clock::SECOND;
+
+/// How to start a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec<'a> {
+    /// The node, for messages.
+    pub node: &'a str,
+    /// Named network namespace; none = the agent's own.
+    pub netns: Option<&'a str>,
+    /// Program and arguments; not empty.
+    pub argv: &'a [String],
+    /// What it reads.
+    pub stdin: Option<&'a str>,
+}
+
+impl Spec<'_> {
+    /// `mid: tc qdisc show`
+    pub fn line(&self) -> String {
+        let words: Vec<String> = self.argv.iter().map(|word| quoted(word)).collect();
+        format!("{}: {}", self.node, words.join(" "))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.argv[0]);
+        command
+            .args(&self.argv[1..])
+            .env("PATH", PATH)
+            .env("LC_ALL", "C");
+        command.stdin(if self.stdin.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        });
+        command
+    }
+
+    fn spawn(&self, mut command: Command) -> Result<Child, Error> {
+        net::in_netns(self.netns, || command.spawn().map_err(at("cannot start")))
+            .map_err(at(self.line()))
+    }
+
+    /// Runs it to its end; returns its standard output and error. A failure's message has command, node, exit status and output.
+    pub fn run(&self) -> Result<String, Error> {
+        let (status, output) = self.outcome()?;
+        if status.success() {
+            return Ok(output);
+        }
+        Err(Error::Failed(format!(
+            "{}: {}: {}",
+            self.line(),
+            told(status),
+            output.trim_end()
+        )))
+    }
+
+    fn outcome(&self) -> Result<(ExitStatus, String), Error> {
+        let mut command = self.command();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.spawn(command)?;
+        // The writer is a thread, as a child may fill its output before it has read all of its input.
+        let text = self.stdin.unwrap_or_default();
+        let stdin = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            scope.spawn(move || stdin.map(|mut pipe| pipe.write_all(text.as_bytes())));
+            child.wait_with_output()
+        });
+        let output = output.map_err(at(self.line()))?;
+        let text = [output.stdout, output.stderr].concat();
+        Ok((output.status, String::from_utf8_lossy(&text).into_owned()))
+    }
+
+    /// Starts it and leaves it running, its output in `log`.
+    pub fn start(&self, log: &File) -> Result<Background, Error> {
+        let copy = || log.try_clone().map_err(at(self.line()));
+        let mut command = self.command();
+        command.stdout(copy()?).stderr(copy()?);
+        let mut child = self.spawn(command)?;
+        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin) {
+            pipe.write_all(text.as_bytes()).map_err(at(self.line()))?;
+        }
+        Ok(Background {
+            child,
+            line: self.line(),
+        })
+    }
+}
+
+/// A command that runs beside the roles.
+pub struct Background {
+    child: Child,
+    line: String,
+}
+
+impl Background {
+    /// Ends it with SIGTERM. One that had already ended by itself, or has to be killed, is an error.
+    pub fn stop(mut self) -> Result<(), Error> {
+        let failed = |what: String| Error::Failed(format!("{}: {what}", self.line));
+        if let Some(status) = self.child.try_wait().map_err(at(&self.line))? {
+            return Err(failed(format!(
+                "ended before the run did: {}",
+                told(status)
+            )));
+        }
+        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM); // our child, not yet waited for
+        let deadline = clock::monotonic() + PATIENCE;
+        while clock::monotonic() < deadline {
+            if self.child.try_wait().map_err(at(&self.line))?.is_some() {
+                return Ok(());
+            }
+            clock::sleep_until(clock::monotonic() + clock::SECOND / 100);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        Err(failed("did not end within 5 s of SIGTERM: killed".into()))
+    }
+}
+
+fn told(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// A word as a shell would take it back: for people who copy a line of the log.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(argv: &[&str]) -> Vec<String> {
+        argv.iter().map(|word| (*word).into()).collect()
+    }
+
+    #[test]
+    fn a_line_can_be_copied_into_a_shell() {
+        let argv = words(&["sh", "-c", "echo it's", "", "a=1"]);
+        let spec = Spec {
+            node: "mid",
+            netns: None,
+            argv: &argv,
+            stdin: None,
+        };
+        assert_eq!(spec.line(), r"mid: sh -c 'echo it'\''s' '' a=1");
+    }
+
+    #[test]
+    fn output_and_input() {
+        let argv = words(&["cat"]);
+        let spec = Spec {
+            node: "mid",
+            netns: None,
+            argv: &argv,
+            stdin: Some("qdisc add\n"),
+        };
+        assert_eq!(spec.run().expect("cat ends with 0"), "qdisc add\n");
+    }
+
+    #[test]
+    fn a_failure_names_node_command_code_and_output() {
+        let argv = words(&["sh", "-c", "echo no such thing >&2; exit 3"]);
+        let error = Spec {
+            node: "mid",
+            netns: None,
+            argv: &argv,
+            stdin: None,
+        }
+        .run()
+        .expect_err("exit 3");
+        assert_eq!(
+            error.to_string(),
+            "mid: sh -c 'echo no such thing >&2; exit 3': exit code 3: no such thing"
+        );
+        let argv = words(&["/nonexistent/tc"]);
+        let error = Spec {
+            node: "mid",
+            netns: None,
+            argv: &argv,
+            stdin: None,
+        }
+        .run()
+        .expect_err("absent");
+        assert!(
+            error
+                .to_string()
+                .starts_with("mid: /nonexistent/tc: cannot start: "),
+            "{error}"
+        );
+        let argv = words(&["true"]);
+        let error = Spec {
+            node: "mid",
+            netns: Some("no-such-ns"),
+            argv: &argv,
+            stdin: None,
+        }
+        .run()
+        .expect_err("absent");
+        assert!(
+            error
+                .to_string()
+                .starts_with("mid: true: netns 'no-such-ns': /run/netns/no-such-ns: "),
+            "{error}"
+        );
+    }
+}

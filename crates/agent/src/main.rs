@@ -1,0 +1,51 @@
+//! `bakeoff-agent`: makes the traffic of a run on a real kernel and samples it. `docs/agent.md` says what it reads and writes.
+
+mod clock;
+mod command;
+mod error;
+mod init;
+mod net;
+mod output;
+mod plan;
+mod probe;
+mod qdisc;
+mod roles;
+mod run;
+mod sample;
+mod source;
+mod summary;
+mod tcp;
+mod tcp_info;
+mod udp;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use error::Error;
+
+const USAGE: &str = "usage: bakeoff-agent run PLAN.json | init SCRIPT.json | --version";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["run", path] => plan::Plan::read(Path::new(path)).and_then(|plan| run::run(&plan)),
+        // User-Mode Linux appends `console=…` to its command line, behind the words that are ours.
+        ["init", path, ..] => init::init(Path::new(path)),
+        [init::WORKER] => init::worker(),
+        ["--version"] => {
+            println!("bakeoff-agent {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+        _ => Err(Error::Refused(format!(
+            "{words:?} is not understood; {USAGE}"
+        ))),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bakeoff-agent: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

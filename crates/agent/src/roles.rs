@@ -1,0 +1,56 @@
+//! What a plan asks for, made: sockets open, bound, connected where that sends nothing. Whatever the kernel refuses, it refuses here, before t = 0.
+
+use std::sync::Arc;
+
+use crate::clock;
+use crate::error::Error;
+use crate::plan::{Plan, Role};
+use crate::probe::{Probe, Reflector};
+use crate::qdisc::Namespace;
+use crate::{tcp, udp};
+
+/// The roles of one run.
+#[derive(Default)]
+pub struct Roles {
+    /// Sending ends of TCP flows.
+    pub tcp_sources: Vec<Arc<tcp::Source>>,
+    /// Receiving ends.
+    pub tcp_sinks: Vec<Arc<tcp::Sink>>,
+    /// Sending ends of UDP flows.
+    pub udp_sources: Vec<Arc<udp::Source>>,
+    /// Receiving ends.
+    pub udp_sinks: Vec<Arc<udp::Sink>>,
+    /// UDP and ICMP probes.
+    pub probes: Vec<Arc<Probe>>,
+    /// Who answers UDP probes.
+    pub reflectors: Vec<Arc<Reflector>>,
+    /// Queues to sample, by namespace.
+    pub queues: Vec<Namespace>,
+}
+
+impl Roles {
+    /// Makes everything. An error names the role.
+    pub fn prepare(plan: &Plan) -> Result<Roles, Error> {
+        let mut roles = Roles {
+            queues: Namespace::open_all(&plan.queues)?,
+            ..Roles::default()
+        };
+        // Differs between probes, and between agents that share a kernel.
+        let mut session = (clock::monotonic() as u32) ^ std::process::id() << 16;
+        for role in &plan.roles {
+            session = session.wrapping_add(1);
+            match role {
+                Role::TcpSource(role) => roles.tcp_sources.push(tcp::Source::prepare(role)?),
+                Role::TcpSink(role) => roles.tcp_sinks.push(tcp::Sink::prepare(role)?),
+                Role::UdpSource(role) => roles.udp_sources.push(udp::Source::prepare(role)?),
+                Role::UdpSink(role) => roles.udp_sinks.push(udp::Sink::prepare(role)?),
+                Role::UdpProbe(role) => roles.probes.push(Probe::udp(role, session)?),
+                Role::IcmpProbe(role) => roles.probes.push(Probe::icmp(role, session)?),
+                Role::UdpReflector(role) => {
+                    roles.reflectors.push(Arc::new(Reflector::prepare(role)?));
+                }
+            }
+        }
+        Ok(roles)
+    }
+}

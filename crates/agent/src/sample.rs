@@ -1,0 +1,180 @@
+//! One tick of the sampling clock: asks every socket and queue, and writes the rows. Metrics and units: docs/results-folder.md.
+
+use std::io::Write;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::clock::SECOND;
+use crate::error::{Error, at};
+use crate::net;
+use crate::output::{Kind, Output};
+use crate::qdisc::Stats;
+use crate::roles::Roles;
+use crate::tcp::{self, NEVER};
+use crate::tcp_info::TcpInfo;
+
+/// What must be remembered from tick to tick.
+pub struct Sampler {
+    kernel_major: u32,
+    /// Time of the tick before, ns from the epoch.
+    before: Option<i64>,
+    tcp_sinks: Vec<Received>,
+    udp_sinks: Vec<Received>,
+    /// What each TCP source negotiated, as last seen while it was open.
+    pub ecn: Vec<Option<&'static str>>,
+    /// The last statistics of each queue, by name.
+    pub queues: Vec<(String, Stats)>,
+}
+
+/// One sink's progress.
+#[derive(Clone, Copy, Default)]
+struct Received {
+    bytes: u64,
+    /// Its last row has been written.
+    over: bool,
+}
+
+impl Sampler {
+    /// For these roles on a Linux of this major version.
+    pub fn new(roles: &Roles, kernel_major: u32) -> Sampler {
+        Sampler {
+            kernel_major,
+            before: None,
+            tcp_sinks: vec![Received::default(); roles.tcp_sinks.len()],
+            udp_sinks: vec![Received::default(); roles.udp_sinks.len()],
+            ecn: vec![None; roles.tcp_sources.len()],
+            queues: Vec::new(),
+        }
+    }
+
+    /// Samples everything at `time`, ns from the epoch.
+    pub fn tick<W: Write>(
+        &mut self,
+        roles: &mut Roles,
+        time: i64,
+        output: &mut Output<W>,
+    ) -> Result<(), Error> {
+        let mean_over = self
+            .before
+            .replace(time)
+            .map(|before| time - before)
+            .filter(|&interval| interval > 0);
+        for (source, ecn) in roles.tcp_sources.iter().zip(&mut self.ecn) {
+            if source.connected.load(Relaxed) == NEVER {
+                continue;
+            }
+            let name = &source.plan.name;
+            let info = net::tcp_info(&source.socket)
+                .map_err(at(format!("tcp-source '{name}': TCP_INFO")))?;
+            if info.is_open() {
+                *ecn = info.ecn(self.kernel_major).or(*ecn);
+                for (metric, value) in sender_metrics(&info) {
+                    if let Some(value) = value {
+                        output.row(time, Kind::Flow, name, metric, value)?;
+                    }
+                }
+            }
+        }
+        for (sink, seen) in roles.tcp_sinks.iter().zip(&mut self.tcp_sinks) {
+            // In this order: what was drained is complete once `finished` is set.
+            let over = sink.finished.load(Relaxed) != NEVER;
+            if let Some(bytes) = received(sink)?
+                && !seen.over
+            {
+                receiver_rows(&sink.plan.name, time, mean_over, bytes, seen, output)?;
+                seen.over = over;
+            }
+        }
+        for (sink, seen) in roles.udp_sinks.iter().zip(&mut self.udp_sinks) {
+            let bytes = sink.bytes.load(Relaxed);
+            if bytes > 0 {
+                receiver_rows(&sink.plan.name, time, mean_over, bytes, seen, output)?;
+            }
+        }
+        let last = &mut self.queues;
+        for namespace in &mut roles.queues {
+            for (name, stats) in namespace.sample()? {
+                queue_rows(name, time, &stats, output)?;
+                match last.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, kept)) => *kept = stats,
+                    None => last.push((name.into(), stats)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Payload bytes that a TCP sink has received in order; none before there is a connection.
+pub fn received(sink: &tcp::Sink) -> Result<Option<u64>, Error> {
+    let Some(connection) = sink.connection.get() else {
+        return Ok(None);
+    };
+    if sink.finished.load(Relaxed) != NEVER {
+        return Ok(Some(sink.drained.load(Relaxed)));
+    }
+    let info = net::tcp_info(connection)
+        .map_err(at(format!("tcp-sink '{}': TCP_INFO", sink.plan.name)))?;
+    Ok(info.received_payload())
+}
+
+fn sender_metrics(info: &TcpInfo) -> [(&'static str, Option<f64>); 13] {
+    [
+        ("delivery_rate", info.delivery_rate_bps()),
+        ("srtt", info.srtt_s()),
+        ("min_rtt", info.min_rtt_s()),
+        ("cwnd", info.snd_cwnd().map(f64::from)),
+        ("ssthresh", info.ssthresh().map(f64::from)),
+        ("pacing_rate", info.pacing_rate_bps()),
+        ("in_flight", info.in_flight().map(|packets| packets as f64)),
+        ("delivered", info.delivered().map(f64::from)),
+        ("delivered_ce", info.delivered_ce().map(f64::from)),
+        ("retrans", info.total_retrans().map(f64::from)),
+        ("lost_out", info.lost().map(f64::from)),
+        ("bytes_acked", info.bytes_acked().map(|bytes| bytes as f64)),
+        ("ca_state", info.ca_state().map(f64::from)),
+    ]
+}
+
+fn receiver_rows<W: Write>(
+    name: &str,
+    time: i64,
+    mean_over: Option<i64>,
+    bytes: u64,
+    seen: &mut Received,
+    output: &mut Output<W>,
+) -> Result<(), Error> {
+    output.row(time, Kind::Flow, name, "received", bytes as f64)?;
+    if let Some(interval) = mean_over {
+        let bits = bytes.saturating_sub(seen.bytes) as f64 * 8.0;
+        output.row(
+            time,
+            Kind::Flow,
+            name,
+            "goodput",
+            bits * SECOND as f64 / interval as f64,
+        )?;
+    }
+    seen.bytes = bytes;
+    Ok(())
+}
+
+fn queue_rows<W: Write>(
+    name: &str,
+    time: i64,
+    stats: &Stats,
+    output: &mut Output<W>,
+) -> Result<(), Error> {
+    let rows = [
+        ("qlen", Some(f64::from(stats.qlen))),
+        ("backlog", Some(f64::from(stats.backlog))),
+        ("marks", stats.marks.map(|marks| marks as f64)),
+        ("drops", Some(f64::from(stats.drops))),
+        ("sent", Some(stats.sent_bytes as f64)),
+    ];
+    for (metric, value) in rows {
+        if let Some(value) = value {
+            output.row(time, Kind::Queue, name, metric, value)?;
+        }
+    }
+    Ok(())
+}

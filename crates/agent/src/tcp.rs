@@ -1,0 +1,226 @@
+//! TCP flows. A source writes from many views of one small buffer at once and a sink receives with `MSG_TRUNC | MSG_WAITALL`, so that
+//! megabytes pass per system call and a sink copies nothing. Buffer sizes and SO_RCVLOWAT are left alone: both would change what the kernel's autotuning does.
+
+use std::io::{ErrorKind, IoSlice, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::TcpNoDelay;
+use nix::sys::socket::{Backlog, MsgFlags, SockProtocol, SockType, listen, recv, setsockopt};
+
+use crate::clock;
+use crate::error::{Error, at};
+use crate::net;
+use crate::plan::{self, Ecn};
+use crate::source::Schedule;
+
+/// The buffer that is written again and again: stays in the processor's cache.
+const CHUNK: usize = 64 << 10;
+/// Views of it per system call: 4 MiB.
+const CHUNKS: usize = 64;
+/// What one receive may take: address space only, as MSG_TRUNC touches none of it.
+const RECEIVE: usize = 16 << 20;
+
+/// An instant not reached yet.
+pub const NEVER: i64 = i64::MIN;
+
+/// The sending end of a flow. The socket is made at once, so that what the kernel refuses is refused before t = 0.
+pub struct Source {
+    /// What it was asked for.
+    pub plan: plan::TcpSource,
+    /// Connected at `start_s`.
+    pub socket: TcpStream,
+    /// ns of CLOCK_MONOTONIC, or [`NEVER`].
+    pub connected: AtomicI64,
+    /// When everything was handed to the kernel: ns of CLOCK_MONOTONIC, or [`NEVER`].
+    pub finished: AtomicI64,
+    stopped: AtomicBool,
+}
+
+impl Source {
+    /// Makes the socket, in its namespace.
+    pub fn prepare(plan: &plan::TcpSource) -> Result<Arc<Source>, Error> {
+        let place = format!("tcp-source '{}'", plan.name);
+        let fd = net::in_netns(plan.netns.as_deref(), || {
+            let fd = net::open(SockType::Stream, SockProtocol::Tcp).map_err(at("socket"))?;
+            net::set_congestion_control(&fd, &plan.cc)?;
+            net::set_tos(&fd, net::tos(plan.dscp, Ecn::NotEct)).map_err(at("IP_TOS"))?;
+            if let Some(rate) = plan.max_pacing_rate_bps {
+                net::set_max_pacing_rate(&fd, rate).map_err(at("SO_MAX_PACING_RATE"))?;
+            }
+            if Schedule::new(&plan.source, 0, 0).is_some() {
+                // Each write is a message of its own and leaves when it is made.
+                setsockopt(&fd, TcpNoDelay, &true).map_err(at("TCP_NODELAY"))?;
+            }
+            if let Some(port) = plan.local_port {
+                net::bind_port(&fd, port).map_err(at(format!("port {port}")))?;
+            }
+            Ok(fd)
+        })
+        .map_err(at(place))?;
+        Ok(Arc::new(Source {
+            plan: plan.clone(),
+            socket: TcpStream::from(fd),
+            connected: AtomicI64::new(NEVER),
+            finished: AtomicI64::new(NEVER),
+            stopped: AtomicBool::new(false),
+        }))
+    }
+
+    /// Connects, and offers what the plan says until it is over or [`Source::stop`] is called. For a thread of its own.
+    pub fn run(&self, epoch: i64) -> Result<(), Error> {
+        let (start, stop) = (
+            epoch + clock::ns(self.plan.start_s),
+            epoch + clock::ns(self.plan.stop_s),
+        );
+        clock::sleep_until(start);
+        if let Err(error) = net::connect_to(&self.socket, self.plan.to) {
+            return self.unless_stopped(error, "connect");
+        }
+        self.connected.store(clock::monotonic(), Relaxed);
+        let offered = match (
+            Schedule::new(&self.plan.source, start, stop),
+            &self.plan.source,
+        ) {
+            (Some(schedule), _) => self.write_on_time(&schedule),
+            (None, &plan::Source::Bytes { bytes }) => self.write(bytes),
+            (None, _) => self.write(u64::MAX),
+        };
+        if let Err(error) = offered {
+            return self.unless_stopped(error, "write");
+        }
+        self.finished.store(clock::monotonic(), Relaxed);
+        let _ = self.socket.shutdown(Shutdown::Write); // fails only if the peer is gone already
+        Ok(())
+    }
+
+    /// Ends the stream behind what the kernel has accepted, and with it a blocked connect or write.
+    pub fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+        let _ = self.socket.shutdown(Shutdown::Write); // fails if not connected: nothing to end
+    }
+
+    fn unless_stopped(&self, error: impl std::fmt::Display, call: &str) -> Result<(), Error> {
+        if self.stopped.load(Relaxed) {
+            return Ok(());
+        }
+        Err(Error::Failed(format!(
+            "tcp-source '{}': {call} to {}: {error}",
+            self.plan.name, self.plan.to
+        )))
+    }
+
+    fn write(&self, bytes: u64) -> std::io::Result<()> {
+        let chunk = vec![0; CHUNK];
+        let views = [IoSlice::new(&chunk); CHUNKS];
+        let mut left = bytes;
+        while left >= (CHUNK * CHUNKS) as u64 {
+            left -= write_some(&self.socket, &views)?;
+        }
+        while left > 0 {
+            let view = IoSlice::new(&chunk[..left.min(CHUNK as u64) as usize]);
+            left -= write_some(&self.socket, &[view])?;
+        }
+        Ok(())
+    }
+
+    fn write_on_time(&self, schedule: &Schedule) -> std::io::Result<()> {
+        let message = vec![0; schedule.size];
+        for due in (0..).map_while(|n| schedule.due(n)) {
+            clock::sleep_until(due);
+            (&self.socket).write_all(&message)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_some(mut socket: &TcpStream, views: &[IoSlice]) -> std::io::Result<u64> {
+    match socket.write_vectored(views) {
+        Ok(n) => Ok(n as u64),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// The receiving end of a flow: one connection, drained to nowhere.
+pub struct Sink {
+    /// What it was asked for.
+    pub plan: plan::TcpSink,
+    listener: TcpListener,
+    /// The connection, once there is one.
+    pub connection: OnceLock<OwnedFd>,
+    /// ns of CLOCK_MONOTONIC, or [`NEVER`].
+    pub accepted: AtomicI64,
+    /// When the end of the stream was read: ns of CLOCK_MONOTONIC, or [`NEVER`].
+    pub finished: AtomicI64,
+    /// Payload bytes taken by receives that have returned: all of them, once finished.
+    pub drained: AtomicU64,
+}
+
+impl Sink {
+    /// Listens, in its namespace.
+    pub fn prepare(plan: &plan::TcpSink) -> Result<Arc<Sink>, Error> {
+        let fd = net::in_netns(plan.netns.as_deref(), || {
+            let fd = net::open(SockType::Stream, SockProtocol::Tcp).map_err(at("socket"))?;
+            if let Some(cc) = &plan.cc {
+                net::set_congestion_control(&fd, cc)?;
+            }
+            // Inherited by the accepted socket, and on the SYN-ACK already.
+            net::set_tos(&fd, net::tos(plan.dscp, Ecn::NotEct)).map_err(at("IP_TOS"))?;
+            net::bind_port(&fd, plan.port).map_err(at(format!("port {}", plan.port)))?;
+            Backlog::new(1)
+                .and_then(|one| listen(&fd, one))
+                .map_err(at(format!("port {}", plan.port)))?;
+            Ok(fd)
+        })
+        .map_err(at(format!("tcp-sink '{}'", plan.name)))?;
+        Ok(Arc::new(Sink {
+            plan: plan.clone(),
+            listener: TcpListener::from(fd),
+            connection: OnceLock::new(),
+            accepted: AtomicI64::new(NEVER),
+            finished: AtomicI64::new(NEVER),
+            drained: AtomicU64::new(0),
+        }))
+    }
+
+    /// Accepts and drains one connection. For a thread of its own. A reset at or after `end` (ns of CLOCK_MONOTONIC) is the other agent's way of ending.
+    pub fn run(&self, end: i64) -> Result<(), Error> {
+        let failed = |error: &dyn std::fmt::Display, call| {
+            Error::Failed(format!("tcp-sink '{}': {call}: {error}", self.plan.name))
+        };
+        let (stream, _) = self.listener.accept().map_err(|e| failed(&e, "accept"))?;
+        self.accepted.store(clock::monotonic(), Relaxed);
+        let connection = self.connection.get_or_init(|| OwnedFd::from(stream));
+        let mut buffer = vec![0; RECEIVE];
+        loop {
+            match recv(
+                connection.as_raw_fd(),
+                &mut buffer,
+                MsgFlags::MSG_TRUNC | MsgFlags::MSG_WAITALL,
+            ) {
+                Ok(0) => break,
+                Ok(n) => {
+                    self.drained.fetch_add(n as u64, Relaxed);
+                }
+                Err(Errno::EINTR) => {}
+                Err(Errno::ECONNRESET) if clock::monotonic() >= end => break,
+                Err(error) => return Err(failed(&error, "receive")),
+            }
+        }
+        self.finished.store(clock::monotonic(), Relaxed);
+        Ok(())
+    }
+}
+
+/// The port that a socket was given, once it is connected or bound.
+pub fn local_port(socket: &TcpStream) -> Option<u16> {
+    socket
+        .local_addr()
+        .ok()
+        .map(|address| address.port())
+        .filter(|&port| port != 0)
+}

@@ -1,0 +1,586 @@
+//! The agent against the kernel of this machine, in real time: each test takes a second or two of wall time, as the kernel's time is the thing
+//! tested. What needs root (namespaces, PID 1) skips without it and says so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+fn agent() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_bakeoff-agent"))
+}
+
+/// A folder for one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path =
+            std::env::temp_dir().join(format!("bakeoff-agent-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder for the test");
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, document: &Value) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, document.to_string()).expect("written");
+        path
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The rows by (kind, name, metric), and the last line.
+struct Measured {
+    rows: BTreeMap<(String, String, String), Vec<(f64, f64)>>,
+    summary: Value,
+}
+
+impl Measured {
+    fn read(path: &Path) -> Measured {
+        let text = std::fs::read_to_string(path).expect("the agent's output");
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("time\tkind\tname\tmetric\tvalue"));
+        let mut measured = Measured {
+            rows: BTreeMap::new(),
+            summary: Value::Null,
+        };
+        for line in lines {
+            assert!(
+                measured.summary.is_null(),
+                "nothing follows the line of JSON"
+            );
+            if let Some(summary) = line.strip_prefix('#') {
+                measured.summary = serde_json::from_str(summary).expect("JSON behind the #");
+                continue;
+            }
+            let [time, kind, name, metric, value] = line.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("five columns: {line:?}")
+            };
+            let row = (
+                time.parse().expect("a number"),
+                value.parse().expect("a number"),
+            );
+            measured
+                .rows
+                .entry((kind.into(), name.into(), metric.into()))
+                .or_default()
+                .push(row);
+        }
+        measured
+    }
+
+    fn series(&self, kind: &str, name: &str, metric: &str) -> &[(f64, f64)] {
+        self.rows
+            .get(&(kind.into(), name.into(), metric.into()))
+            .map_or(&[], Vec::as_slice)
+    }
+}
+
+fn message(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).trim().into()
+}
+
+/// A TCP port that is free on this machine now.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("0.0.0.0:0").expect("a port");
+    listener.local_addr().expect("its address").port()
+}
+
+fn plan(folder: &Folder, duration_s: f64, roles: &Value) -> Value {
+    json!({"format": 1, "sample_interval_s": 0.05, "duration_s": duration_s, "drain_s": 0.2, "output": folder.path("out.tsv"), "roles": roles})
+}
+
+/// One flow and one probe over loopback. 400 kB/s in writes of 4 kB from 0.1 to 0.9 s are 80 writes: 320 000 bytes, all of which arrive.
+/// A probe every 50 ms from 0 to 1 s asks 20 times, and loopback loses nothing.
+#[test]
+fn loopback() {
+    let folder = Folder::new("loopback");
+    let (tcp, udp) = (free_port(), free_port());
+    let roles = json!([
+        {"role": "tcp-sink", "name": "a", "port": tcp},
+        {"role": "tcp-source", "name": "a", "to": format!("127.0.0.1:{tcp}"), "cc": "reno", "start_s": 0.1, "stop_s": 0.9,
+         "source": {"kind": "rate", "rate_bps": 3_200_000, "size": 4000}},
+        {"role": "udp-reflector", "port": udp},
+        {"role": "udp-probe", "name": "p", "to": format!("127.0.0.1:{udp}"), "every_s": 0.05, "size": 84, "ecn": "ce", "start_s": 0.0, "stop_s": 9.0},
+    ]);
+    let output = agent()
+        .arg("run")
+        .arg(folder.write("plan.json", &plan(&folder, 1.0, &roles)))
+        .output()
+        .expect("started");
+    assert!(output.status.success(), "{}", message(&output));
+
+    let measured = Measured::read(&folder.path("out.tsv"));
+    let summary = &measured.summary;
+    assert_eq!(
+        (&summary["complete"], &summary["error"]),
+        (&json!(true), &Value::Null)
+    );
+    assert_eq!(summary["sources"]["a"]["sent_bytes"], 320_000);
+    assert_eq!(summary["sinks"]["a"]["received_bytes"], 320_000);
+    assert_eq!(summary["sources"]["a"]["cc"], "reno");
+    assert_eq!(
+        summary["probes"]["p"],
+        json!({"sent": 20, "received": 20, "ce_out": 20, "ce_back": 20})
+    );
+    let received = measured.series("flow", "a", "received");
+    let goodput = measured.series("flow", "a", "goodput");
+    for (before, (now, rate)) in received.iter().zip(received.iter().zip(goodput).skip(1)) {
+        let bits = (now.1 - before.1) * 8.0;
+        assert!(
+            (rate.1 * (now.0 - before.0) - bits).abs() < 1.0,
+            "goodput is what was received since the row before"
+        );
+    }
+    let total: u64 = received.iter().map(|row| row.1 as u64).max().unwrap_or(0);
+    assert_eq!(total, 320_000);
+    assert_eq!(measured.series("probe", "p", "rtt").len(), 20);
+    assert!(measured.series("probe", "p", "lost").is_empty());
+    for (rtt, (out, back)) in measured.series("probe", "p", "rtt").iter().zip(
+        measured
+            .series("probe", "p", "owd_out")
+            .iter()
+            .zip(measured.series("probe", "p", "owd_back")),
+    ) {
+        assert!(
+            (rtt.1 - out.1 - back.1).abs() < 1e-9 && out.1 > 0.0 && back.1 > 0.0,
+            "there and back make the round trip"
+        );
+    }
+    let cwnd = measured.series("flow", "a", "cwnd");
+    assert!(
+        cwnd.iter()
+            .all(|&(time, packets)| (0.1..1.0).contains(&time) && packets >= 10.0),
+        "sampled while the flow was open: {cwnd:?}"
+    );
+    assert!(
+        cwnd.len() >= 10,
+        "16 ticks lie between 0.1 and 0.9 s; a busy machine may miss a few: {}",
+        cwnd.len()
+    );
+}
+
+#[test]
+fn a_congestion_control_that_the_kernel_has_not() {
+    let folder = Folder::new("cc");
+    let roles = json!([{"role": "tcp-source", "name": "a", "to": "127.0.0.1:9", "cc": "nosuchcc", "start_s": 0.0, "stop_s": 1.0, "source": {"kind": "bulk"}}]);
+    let output = agent()
+        .arg("run")
+        .arg(folder.write("plan.json", &plan(&folder, 1.0, &roles)))
+        .output()
+        .expect("started");
+    assert_eq!(output.status.code(), Some(1));
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .expect("Linux");
+    let expected = format!(
+        "tcp-source 'a': congestion control 'nosuchcc': No such file or directory; this kernel has: {}",
+        available.trim()
+    );
+    assert_eq!(message(&output), format!("bakeoff-agent: {expected}"));
+    let summary = Measured::read(&folder.path("out.tsv")).summary;
+    assert_eq!(
+        (&summary["complete"], &summary["error"]),
+        (&json!(false), &json!(expected))
+    );
+}
+
+#[test]
+fn nobody_listens() {
+    let folder = Folder::new("refused");
+    let port = free_port();
+    let to = format!("127.0.0.1:{port}");
+    let roles = json!([{"role": "tcp-source", "name": "a", "to": to, "cc": "reno", "start_s": 0.0, "stop_s": 1.0, "source": {"kind": "bulk"}}]);
+    let output = agent()
+        .arg("run")
+        .arg(folder.write("plan.json", &plan(&folder, 30.0, &roles)))
+        .output()
+        .expect("started");
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "long before the 30 s are over"
+    );
+    assert!(
+        message(&output).starts_with(&format!(
+            "bakeoff-agent: tcp-source 'a': connect to {to}: ECONNREFUSED"
+        )),
+        "{}",
+        message(&output)
+    );
+}
+
+#[test]
+fn a_refused_plan_writes_nothing() {
+    let folder = Folder::new("refusal");
+    let path = folder.write(
+        "plan.json",
+        &plan(
+            &folder,
+            1.0,
+            &json!([{"role": "tcp-sink", "name": "a", "port": 0}]),
+        ),
+    );
+    let output = agent().arg("run").arg(&path).output().expect("started");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        message(&output),
+        format!(
+            "bakeoff-agent: {}: roles[0].port: 0; 1 to 65535 is expected",
+            path.display()
+        )
+    );
+    assert!(!folder.path("out.tsv").exists());
+}
+
+#[test]
+fn an_epoch_that_has_passed() {
+    let folder = Folder::new("epoch");
+    let mut plan = plan(&folder, 1.0, &json!([]));
+    plan["epoch"] = json!({"clock": "monotonic", "ns": 1});
+    let output = agent()
+        .arg("run")
+        .arg(folder.write("plan.json", &plan))
+        .output()
+        .expect("started");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        message(&output).ends_with(" s before the roles were ready"),
+        "{}",
+        message(&output)
+    );
+}
+
+/// SIGTERM in the middle of a minute: what was measured is there, the exit code 0.
+#[test]
+fn sigterm_ends_a_run_cleanly() {
+    let folder = Folder::new("sigterm");
+    let port = free_port();
+    let roles = json!([
+        {"role": "tcp-sink", "name": "a", "port": port},
+        {"role": "tcp-source", "name": "a", "to": format!("127.0.0.1:{port}"), "cc": "reno", "start_s": 0.0, "stop_s": 60.0,
+         "source": {"kind": "bulk"}, "max_pacing_rate_bps": 8_000_000},
+    ]);
+    // A change of the plan sends the signal, at 0.5 s by the agent's own clock: to its parent, the agent.
+    let mut plan = plan(&folder, 60.0, &roles);
+    plan["changes"] = json!([{"at_s": 0.5, "argv": ["sh", "-c", "kill -TERM $PPID"]}]);
+    let output = agent()
+        .arg("run")
+        .arg(folder.write("plan.json", &plan))
+        .output()
+        .expect("started");
+    assert_eq!(output.status.code(), Some(0), "{}", message(&output));
+    let measured = Measured::read(&folder.path("out.tsv"));
+    assert_eq!(
+        (&measured.summary["complete"], &measured.summary["error"]),
+        (&json!(false), &Value::Null)
+    );
+    let (time, _) = *measured
+        .series("flow", "a", "received")
+        .last()
+        .expect("rows");
+    assert!(
+        (0.4..5.0).contains(&time),
+        "the last sample lies near the signal: {time} s"
+    );
+    assert!(measured.summary["sinks"]["a"]["received_bytes"].as_u64() > Some(0));
+}
+
+#[test]
+fn a_change_that_fails_fails_the_run() {
+    let folder = Folder::new("change");
+    let mut plan = plan(&folder, 60.0, &json!([]));
+    plan["changes"] =
+        json!([{"at_s": 0.1, "node": "mid", "argv": ["sh", "-c", "echo no such class; exit 2"]}]);
+    let output = agent()
+        .arg("run")
+        .arg(folder.write("plan.json", &plan))
+        .output()
+        .expect("started");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        message(&output),
+        "bakeoff-agent: change at 0.1 s: mid: sh -c 'echo no such class; exit 2': exit code 2: no such class"
+    );
+}
+
+/// Whether this test may make namespaces; says why not.
+fn is_root(test: &str) -> bool {
+    let root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout == b"0\n");
+    let ip = Command::new("ip")
+        .arg("netns")
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !(root && ip) {
+        eprintln!("skipped: {test} needs root and iproute2's ip netns");
+    }
+    root && ip
+}
+
+/// Two namespaces joined by a veth pair, 10.77.0.1 and 10.77.0.2.
+struct Pair {
+    cli: String,
+    srv: String,
+}
+
+fn ip(words: &str) {
+    let output = Command::new("ip")
+        .args(words.split_whitespace())
+        .output()
+        .expect("ip");
+    assert!(output.status.success(), "ip {words}: {}", message(&output));
+}
+
+impl Pair {
+    fn new(test: &str) -> Pair {
+        let id = std::process::id();
+        let pair = Pair {
+            cli: format!("bk{id}{test}c"),
+            srv: format!("bk{id}{test}s"),
+        };
+        let Pair { cli, srv } = &pair;
+        ip(&format!("netns add {cli}"));
+        ip(&format!("netns add {srv}"));
+        ip(&format!(
+            "-n {cli} link add cli.r type veth peer name srv.l netns {srv}"
+        ));
+        for (netns, dev, address) in [(cli, "cli.r", "10.77.0.1"), (srv, "srv.l", "10.77.0.2")] {
+            ip(&format!("-n {netns} address add {address}/24 dev {dev}"));
+            ip(&format!("-n {netns} link set {dev} up"));
+        }
+        pair
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for netns in [&self.cli, &self.srv] {
+            let _ = Command::new("ip").args(["netns", "delete", netns]).status();
+        }
+    }
+}
+
+/// 2 000 000 bytes through a 20 Mbit/s tbf take at least 8 × 2e6 / 20e6 = 0.8 s; its rate halves at 0.4 s, then at least
+/// 0.4 s + (16e6 - 8e6) / 10e6 = 1.2 s, less the 15 kB burst that passes at once (12 ms). Every byte arrives.
+#[test]
+fn two_namespaces_with_a_queue_and_a_change() {
+    if !is_root("two_namespaces_with_a_queue_and_a_change") {
+        return;
+    }
+    let pair = Pair::new("q");
+    ip(&format!(
+        "netns exec {} tc qdisc add dev cli.r root handle 1: tbf rate 20mbit burst 15k limit 100k",
+        pair.cli
+    ));
+    let folder = Folder::new("netns");
+    let Pair { cli, srv } = &pair;
+    let roles = json!([
+        {"role": "tcp-sink", "name": "a", "netns": srv, "port": 5201, "dscp": 19},
+        {"role": "tcp-source", "name": "a", "netns": cli, "to": "10.77.0.2:5201", "cc": "cubic", "dscp": 19, "start_s": 0.0, "stop_s": 3.0,
+         "source": {"kind": "bytes", "bytes": 2_000_000}},
+        {"role": "icmp-probe", "name": "ping", "netns": cli, "to": "10.77.0.2", "every_s": 0.05, "size": 84, "start_s": 0.0, "stop_s": 9.0},
+        {"role": "icmp-probe", "name": "nobody", "netns": cli, "to": "10.77.0.3", "every_s": 0.5, "size": 84, "start_s": 0.0, "stop_s": 9.0},
+        {"role": "udp-sink", "name": "cbr", "netns": cli, "port": 5301},
+        {"role": "udp-source", "name": "cbr", "netns": srv, "to": "10.77.0.1:5301", "ecn": "ce", "start_s": 0.0, "stop_s": 1.0,
+         "source": {"kind": "periodic", "size": 100, "count": 2, "every_s": 0.1}},
+    ]);
+    let mut plan = plan(&folder, 2.0, &roles);
+    plan["queues"] = json!([{"name": "cli>srv", "netns": cli, "dev": "cli.r", "at": "root"}]);
+    let change = "tc qdisc change dev cli.r root handle 1: tbf rate 10mbit burst 15k limit 100k";
+    plan["changes"] =
+        json!([{"at_s": 0.4, "netns": cli, "argv": change.split(' ').collect::<Vec<_>>()}]);
+    let output = agent()
+        .arg("run")
+        .arg(folder.write("plan.json", &plan))
+        .output()
+        .expect("started");
+    assert!(output.status.success(), "{}", message(&output));
+
+    let measured = Measured::read(&folder.path("out.tsv"));
+    let summary = &measured.summary;
+    assert_eq!(summary["sinks"]["a"]["received_bytes"], 2_000_000);
+    let finished = summary["sinks"]["a"]["finished_s"]
+        .as_f64()
+        .expect("it ended");
+    assert!(
+        (1.18..1.9).contains(&finished),
+        "the slower rate was in force from 0.4 s on: {finished} s"
+    );
+    let sent = summary["sources"]["a"]["sent_bytes"]
+        .as_u64()
+        .expect("told");
+    let again = summary["sources"]["a"]["retransmitted_bytes"]
+        .as_u64()
+        .expect("told");
+    assert_eq!(sent - again, 2_000_000, "what was sent for the first time");
+    assert_eq!(
+        summary["probes"]["nobody"],
+        json!({"sent": 4, "received": 0, "ce_out": null, "ce_back": 0})
+    );
+    assert_eq!(measured.series("probe", "nobody", "lost").len(), 4);
+    let asked = measured.series("probe", "ping", "rtt").len()
+        + measured.series("probe", "ping", "lost").len();
+    assert_eq!(asked, 40, "each request is answered or lost");
+    assert_eq!(
+        summary["sinks"]["cbr"],
+        json!({"received_packets": 20, "received_bytes": 2000, "missing": 0, "reordered": 0, "ce": 20})
+    );
+    assert_eq!(summary["changes"][0]["node"], json!(cli));
+
+    let queue = &summary["queues"]["cli>srv"];
+    assert_eq!(queue["kind"], "tbf");
+    // Each byte passed the queue once per transmission, behind 14 + 20 + 32 bytes of headers per segment of 1448.
+    let passed = queue["sent_bytes"].as_f64().expect("told");
+    assert!(
+        passed > 2_000_000.0 * 1514.0 / 1448.0,
+        "headers included: {passed}"
+    );
+    let backlog = measured
+        .series("queue", "cli>srv", "backlog")
+        .iter()
+        .map(|row| row.1)
+        .fold(0.0, f64::max);
+    assert!(
+        (10_000.0..=102_400.0).contains(&backlog),
+        "a bulk flow fills the 100 kB: {backlog}"
+    );
+    assert!(
+        measured.series("queue", "cli>srv", "marks").is_empty(),
+        "tbf tells no marks"
+    );
+}
+
+#[test]
+fn a_queue_that_is_not_there_is_named_with_those_that_are() {
+    if !is_root("a_queue_that_is_not_there_is_named_with_those_that_are") {
+        return;
+    }
+    let pair = Pair::new("n");
+    let folder = Folder::new("noqueue");
+    let mut plan = plan(&folder, 1.0, &json!([]));
+    plan["queues"] = json!([{"name": "q", "netns": pair.cli, "dev": "cli.r", "at": "handle 10:"}]);
+    let output = agent()
+        .arg("run")
+        .arg(folder.write("plan.json", &plan))
+        .output()
+        .expect("started");
+    assert_eq!(
+        message(&output),
+        "bakeoff-agent: queue 'q': dev cli.r: no qdisc at handle 10:; there are: noqueue handle 0:0 root"
+    );
+}
+
+/// PID 1 of a PID namespace of its own, with mounts of its own: the kernel takes the power-off there for the end of that namespace.
+fn init(folder: &Folder, script: &Value) -> Output {
+    let path = folder.write("script.json", script);
+    let exe = env!("CARGO_BIN_EXE_bakeoff-agent");
+    Command::new("unshare")
+        .args(["--fork", "--pid", "--mount", "--net", exe, "init"])
+        .arg(path)
+        .output()
+        .expect("unshare")
+}
+
+#[test]
+fn pid_1_sets_up_runs_and_tears_down() {
+    if !is_root("pid_1_sets_up_runs_and_tears_down") {
+        return;
+    }
+    // Not under /tmp, which init covers with a tmpfs of its own.
+    let folder = Folder(PathBuf::from(format!(
+        "/var/tmp/bakeoff-agent-init-{}",
+        std::process::id()
+    )));
+    std::fs::create_dir_all(&folder.0).expect("a folder for the test");
+    let roles = json!([
+        {"role": "tcp-sink", "name": "a", "netns": "n1", "port": 5201},
+        {"role": "tcp-source", "name": "a", "netns": "n1", "to": "127.0.0.1:5201", "cc": "reno", "start_s": 0.0, "stop_s": 0.5,
+         "source": {"kind": "bytes", "bytes": 10_000_000}},
+    ]);
+    let step =
+        |netns: Option<&str>, argv: &[&str]| json!({"node": "n1", "netns": netns, "argv": argv});
+    let mut background = step(None, &["sleep", "1000"]);
+    background["background"] = json!(true);
+    let mut reading = step(None, &["cat"]);
+    reading["stdin"] = json!("from the script\n");
+    let mut script = json!({
+        "format": 1, "settle_s": 0.1, "log": folder.path("setup.log"), "teardown_log": folder.path("teardown.log"),
+        "status": folder.path("status.json"),
+        "mounts": [{"type": "tmpfs", "source": "none", "target": "/tmp/made/on/the/way", "options": "size=64k"}],
+        "setup": [step(None, &["ip", "netns", "add", "n1"]), step(Some("n1"), &["ip", "link", "set", "lo", "up"]), reading, background],
+        "plan": plan(&folder, 0.6, &roles),
+        "teardown": [step(Some("n1"), &["ip", "-o", "link", "show", "lo"]), step(None, &["df", "/tmp/made/on/the/way"])],
+    });
+    let output = init(&folder, &script);
+    let status = |folder: &Folder| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(folder.path("status.json")).expect("status"))
+            .expect("JSON")
+    };
+    assert_eq!(
+        status(&folder),
+        json!({"format": 1, "status": "ok", "phase": null, "error": null}),
+        "{}",
+        message(&output)
+    );
+    assert_eq!(
+        Measured::read(&folder.path("out.tsv")).summary["sinks"]["a"]["received_bytes"],
+        10_000_000
+    );
+    let log = std::fs::read_to_string(folder.path("setup.log")).expect("log");
+    assert_eq!(
+        log,
+        "+ n1: ip netns add n1\n+ n1: ip link set lo up\n+ n1: cat\nfrom the script\n+ n1: sleep 1000 &\n"
+    );
+    let log = std::fs::read_to_string(folder.path("teardown.log")).expect("log");
+    assert!(
+        log.contains("LOOPBACK,UP")
+            && log.contains("64 ")
+            && log.contains("/tmp/made/on/the/way\n"),
+        "{log}"
+    );
+
+    // The first step of setup that fails ends it; teardown is done all the same.
+    script["setup"][1] = step(Some("n1"), &["sh", "-c", "echo cannot; exit 4"]);
+    script["teardown"] = json!([step(None, &["echo", "torn down"])]);
+    let output = init(&folder, &script);
+    let error = "n1: sh -c 'echo cannot; exit 4': exit code 4: cannot";
+    assert_eq!(
+        status(&folder),
+        json!({"format": 1, "status": "failed", "phase": "setup", "error": error})
+    );
+    assert!(
+        message(&output).contains(&format!("bakeoff-agent: setup: {error}")),
+        "{}",
+        message(&output)
+    );
+    assert!(
+        std::fs::read_to_string(folder.path("teardown.log"))
+            .expect("log")
+            .ends_with("torn down\n")
+    );
+
+    // A worker that is killed is told by PID 1.
+    script["setup"] = json!([step(None, &["sh", "-c", "kill -KILL $PPID"])]);
+    let output = init(&folder, &script);
+    assert_eq!(
+        status(&folder)["error"],
+        "init: the worker died: killed by SIGKILL"
+    );
+    assert!(
+        message(&output).contains("init: the worker died"),
+        "{}",
+        message(&output)
+    );
+}
