@@ -3,14 +3,26 @@
 //!
 //! One file per algorithm, in tc's own grammar ([`crate::tc`]).
 
+mod cnq_codel_af;
+mod cobalt;
+#[cfg(test)]
+mod conservation;
+mod dualpi2;
 mod pfifo;
+mod pie;
+mod red;
+mod timer;
 
 use crate::packet::Packet;
 use crate::run;
 use crate::tc::{TcError, Words};
 use crate::units::Time;
 
+pub use cnq_codel_af::CnqCodelAf;
+pub use dualpi2::DualPi2;
 pub use pfifo::Fifo;
+pub use pie::Pie;
+pub use red::Red;
 
 /// Why a queue threw a packet away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -170,6 +182,14 @@ impl Default for Env {
 pub enum Kind {
     /// pfifo and bfifo
     Fifo(Fifo),
+    /// pie and pie@5.4
+    Pie(Pie),
+    /// red
+    Red(Red),
+    /// dualpi2, dualpi2@2020 and dualpi2@2019
+    DualPi2(DualPi2),
+    /// cnq_codel_af
+    CnqCodelAf(CnqCodelAf),
     /// Somebody's own.
     User(Box<dyn Qdisc + Send>),
 }
@@ -178,6 +198,10 @@ macro_rules! dispatch {
     ($self:expr, $q:ident => $e:expr) => {
         match $self {
             Kind::Fifo($q) => $e,
+            Kind::Pie($q) => $e,
+            Kind::Red($q) => $e,
+            Kind::DualPi2($q) => $e,
+            Kind::CnqCodelAf($q) => $e,
             Kind::User($q) => $e,
         }
     };
@@ -200,6 +224,13 @@ impl Queue {
         let kind = match words.kind()? {
             "pfifo" => Kind::Fifo(Fifo::pfifo(&mut words, env)?),
             "bfifo" => Kind::Fifo(Fifo::bfifo(&mut words, env)?),
+            "pie" => Kind::Pie(Pie::mainline(&mut words, env)?),
+            "pie@5.4" => Kind::Pie(Pie::v5_4(&mut words, env)?),
+            "red" => Kind::Red(Red::new(&mut words, env)?),
+            "dualpi2" => Kind::DualPi2(DualPi2::mainline(&mut words, env)?),
+            "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(&mut words, env)?),
+            "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(&mut words, env)?),
+            "cnq_codel_af" => Kind::CnqCodelAf(CnqCodelAf::new(&mut words, env)?),
             other => return Err(words.unknown_kind(other, KINDS)),
         };
         Ok(Queue::new(kind, env))
@@ -262,4 +293,14 @@ impl Queue {
 }
 
 /// The names that [`Queue::build`] knows, for error messages and completion.
-pub const KINDS: &[&str] = &["pfifo", "bfifo"];
+pub const KINDS: &[&str] = &[
+    "pfifo",
+    "bfifo",
+    "pie",
+    "pie@5.4",
+    "red",
+    "dualpi2",
+    "dualpi2@2020",
+    "dualpi2@2019",
+    "cnq_codel_af",
+];

@@ -2,6 +2,8 @@
 //!
 //! Source: iproute2 `tc/tc_util.c`, `lib/utils.c` (units and their meaning).
 
+pub mod print;
+
 use crate::units::{Rate, Time};
 
 /// A word or a value that tc would refuse, or that is not modelled.
@@ -103,7 +105,8 @@ impl<'a> Words<'a> {
         self.error(&format!("'{word}' is not modelled by the simulator"), "")
     }
 
-    fn error(&self, message: &str, hint: &str) -> TcError {
+    /// An error in this line that no single value explains; `hint` starts with `; ` or is empty.
+    pub fn error(&self, message: &str, hint: &str) -> TcError {
         TcError {
             message: message.into(),
             line: self.line.into(),
