@@ -6,7 +6,8 @@
 //! Parameters: see [`Params`]; all follow from one `rtt` and `sce-thresh`.
 //!
 //! Departures: "the schedule has been missed" is judged on the next signal's final time, so that
-//! going above target always leaves one interval before the first signal.
+//! going above target always leaves one interval before the first signal. An SCE schedule that rests
+//! at count 0 starts with a whole interval, however long it has rested.
 //!
 //! Validation: the inverse square roots; signal times; BLUE's steps; the SCE schedule.
 
@@ -109,8 +110,10 @@ impl Schedule {
         t + self.spacing(interval)
     }
 
-    fn reflect(&self, t: i64, now: i64, interval: i64) -> i64 {
-        2 * now - t + self.spacing(interval)
+    /// The time left to the next step in one direction becomes time spent in the other. A
+    /// schedule at rest (count 0, next in the past) has a whole interval to go.
+    fn reflect(&self, now: i64, interval: i64) -> i64 {
+        2 * now - self.next.max(now) + self.spacing(interval)
     }
 
     fn set_count(&mut self, count: u32) {
@@ -225,7 +228,7 @@ impl Cobalt {
             sce.next = if due {
                 sce.control(now, interval)
             } else {
-                sce.reflect(sce.next, now, interval)
+                sce.reflect(now, interval)
             };
             if over {
                 due = false;
@@ -301,7 +304,7 @@ impl Cobalt {
         if params.sce_interval > 0 {
             self.sce.unwind(now, params.sce_interval);
             if self.sce.dropping {
-                self.sce.next = self.sce.reflect(self.sce.next, now, params.sce_interval);
+                self.sce.next = self.sce.reflect(now, params.sce_interval);
                 self.sce.dropping = false;
             }
         }
@@ -429,6 +432,29 @@ mod tests {
         assert!(times(&mut Cobalt::new(), &params, Ecn::Ect1, 0, 90, |s| s.sce).is_empty());
         let off = Params::new(Time::from_ms(100), 0);
         assert!(times(&mut Cobalt::new(), &off, Ecn::Ect0, 0, 90, |s| s.sce).is_empty());
+    }
+
+    #[test]
+    fn sce_reflects_the_time_left_when_it_turns() {
+        let params = Params::new(Time::from_ms(100), 4);
+        let mut cobalt = Cobalt::new();
+        let mut rng = Stream::new(1, "test");
+        // after a rest, too, a whole interval comes first
+        let start = 10_000;
+        let got = times(&mut cobalt, &params, Ecn::Ect0, start, start + 60, |s| {
+            s.sce
+        });
+        assert!(
+            (got[0] - 10_025.0).abs() < 0.11 && got.len() == 3,
+            "{got:?}"
+        );
+        // At 60 ms 9.6 of the 12.5 ms between marks 3 and 4 are left: so the step back to a count
+        // of 3 comes after 12.5 - 9.6 = 2.9 ms.
+        for (at, count) in [(60.0, 4), (62.7, 4), (63.0, 3)] {
+            let at = ms(f64::from(start) + at);
+            cobalt.dequeue(&params, at, Ecn::Ect0, Over::default(), &mut rng);
+            assert_eq!(cobalt.sce.count, count, "{at:?}");
+        }
     }
 
     #[test]
