@@ -4,6 +4,7 @@
 //! on any machine and any number of threads.
 
 pub mod cc;
+pub mod matching;
 pub mod packet;
 pub mod qdisc;
 pub mod rng;

@@ -25,7 +25,7 @@ use super::cobalt::{Cobalt, Over, Params};
 use super::{Cause, Env, Qdisc, Tally};
 use crate::packet::Packet;
 use crate::rng::Stream;
-use crate::tc::{TcError, Words, print};
+use crate::tc::{TcError, Words, show};
 use crate::units::{Rate, Time};
 
 const SLOTS: usize = 65_536;
@@ -280,7 +280,7 @@ impl Qdisc for CnqCodelAf {
 
     fn show(&self) -> String {
         let bandwidth = match self.bandwidth {
-            Some(rate) => format!("bandwidth {}", print::rate(rate)),
+            Some(rate) => format!("bandwidth {}", show::rate(rate)),
             None => "unlimited".into(),
         };
         let sce = match self.sce_thresh {
@@ -289,7 +289,7 @@ impl Qdisc for CnqCodelAf {
         };
         format!(
             "cnq_codel_af {bandwidth} rtt {} {sce}",
-            print::time(self.rtt)
+            show::time(self.rtt.as_us())
         )
     }
 

@@ -29,7 +29,7 @@ use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::packet::{Ecn, Packet};
 use crate::rng::Stream;
-use crate::tc::{TcError, Words, print};
+use crate::tc::{TcError, Words, show};
 use crate::units::Time;
 
 /// A packet in the L queue.
@@ -332,8 +332,8 @@ impl Qdisc for DualPi2 {
             "prob {:.6} delay_c {} delay_l {}\npkts_in_c {} pkts_in_l {} maxq {}\n\
              ecn_mark {} step_marks {}\ncredit {} ({}){memory}",
             f64::from(self.prob) / f64::from(MAX_PROB),
-            print::time(delay_c),
-            print::time(delay_l),
+            show::time(delay_c.as_us()),
+            show::time(delay_l.as_us()),
             s.packets_in_c,
             s.packets_in_l,
             s.maxq,

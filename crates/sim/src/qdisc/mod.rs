@@ -5,13 +5,20 @@
 
 mod cnq_codel_af;
 mod cobalt;
+mod codel;
 #[cfg(test)]
 mod conservation;
 mod dualpi2;
+mod fq_codel;
+mod htb;
+mod netem;
 mod pfifo;
 mod pie;
 mod red;
+mod sojourn;
 mod timer;
+
+use std::sync::Arc;
 
 use crate::packet::Packet;
 use crate::run;
@@ -19,10 +26,15 @@ use crate::tc::{TcError, Words};
 use crate::units::Time;
 
 pub use cnq_codel_af::CnqCodelAf;
+pub use codel::Codel;
 pub use dualpi2::DualPi2;
+pub use fq_codel::FqCodel;
+pub use htb::Htb;
+pub use netem::Netem;
 pub use pfifo::Fifo;
 pub use pie::Pie;
 pub use red::Red;
+pub use sojourn::{Interval, Sojourn};
 
 /// Why a queue threw a packet away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,10 +60,13 @@ pub struct FlowTally {
     pub drops: u64,
 }
 
-/// Counts of one queue; the algorithm reports marks and drops through it.
+/// Counts of one queue, without its children; the algorithm reports marks and drops through it.
+///
+/// At any time, over a queue and everything below it: `enqueued` (of the topmost) + all `duplicated`
+/// = `sent` (of the topmost) + all drops + [`Queue::qlen`], and the same in bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Packets and bytes offered.
+    /// Packets offered.
     pub enqueued: u64,
     /// Bytes offered.
     pub enqueued_bytes: u64,
@@ -65,6 +80,10 @@ pub struct Tally {
     pub drops: [u64; 4],
     /// Bytes dropped.
     pub dropped_bytes: u64,
+    /// Packets that came into being here (netem's `duplicate`).
+    pub duplicated: u64,
+    /// Bytes of the same.
+    pub duplicated_bytes: u64,
     /// By flow, indexed by [`Packet::flow`].
     pub flows: Vec<FlowTally>,
 }
@@ -86,6 +105,12 @@ impl Tally {
             self.flow(packet).marks += 1;
         }
         marked
+    }
+
+    /// Counts a copy that was made of `packet`.
+    pub fn duplicate(&mut self, packet: &Packet) {
+        self.duplicated += 1;
+        self.duplicated_bytes += u64::from(packet.len);
     }
 
     /// All drops.
@@ -130,6 +155,24 @@ pub trait Qdisc {
     fn show_stats(&self) -> String {
         String::new()
     }
+
+    /// `tc qdisc change`: takes the words behind the kind; queue and state stay, but for packets
+    /// above a lowered limit. Nothing changes if a word is refused.
+    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
+        Err(words.refuse("this qdisc cannot be changed in place"))
+    }
+
+    /// Whether the time from enqueue to dequeue is queueing (true), or a delay that was asked for
+    /// or something that a child measures (false).
+    fn is_leaf_queue(&self) -> bool {
+        true
+    }
+
+    /// Visits the queues directly below: class ids, or `child`.
+    fn for_each_child<'a>(&'a self, _visit: &mut dyn FnMut(&str, &'a Queue)) {}
+
+    /// The same, to change them.
+    fn for_each_child_mut<'a>(&'a mut self, _visit: &mut dyn FnMut(&str, &'a mut Queue)) {}
 }
 
 /// What an algorithm may need to know about where it stands.
@@ -147,6 +190,8 @@ pub struct Env {
     pub hz: u64,
     /// Number of flows and probes, for tables by flow.
     pub flows: usize,
+    /// Their names, in the order of [`Packet::flow`], for filters.
+    pub flow_names: Arc<[String]>,
 }
 
 impl Env {
@@ -173,15 +218,28 @@ impl Default for Env {
             tx_queue_len: 1000,
             hz: 250,
             flows: 0,
+            flow_names: Arc::new([]),
         }
     }
 }
 
 /// The known algorithms. An enum, not a `dyn`: one indirect call per packet and hop is most of what
 /// a simple queue costs; `User` is the door for others.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a queue stays where it is; a box would be one more cache line per packet"
+)]
 pub enum Kind {
     /// pfifo and bfifo
     Fifo(Fifo),
+    /// codel
+    Codel(Codel),
+    /// fq_codel
+    FqCodel(FqCodel),
+    /// htb
+    Htb(Htb),
+    /// netem
+    Netem(Netem),
     /// pie and pie@5.4
     Pie(Pie),
     /// red
@@ -198,6 +256,10 @@ macro_rules! dispatch {
     ($self:expr, $q:ident => $e:expr) => {
         match $self {
             Kind::Fifo($q) => $e,
+            Kind::Codel($q) => $e,
+            Kind::FqCodel($q) => $e,
+            Kind::Htb($q) => $e,
+            Kind::Netem($q) => $e,
             Kind::Pie($q) => $e,
             Kind::Red($q) => $e,
             Kind::DualPi2($q) => $e,
@@ -207,11 +269,14 @@ macro_rules! dispatch {
     };
 }
 
-/// A queue discipline in place: counts every packet around the algorithm.
+/// A queue discipline in place: counts every packet around the algorithm, and measures how long
+/// packets stand in it.
 pub struct Queue {
     kind: Kind,
-    /// What happened here so far.
+    /// What happened here so far, children not included.
     pub tally: Tally,
+    /// How long packets stood here; only in a leaf that queues (not in htb and netem).
+    pub sojourn: Option<Sojourn>,
 }
 
 impl Queue {
@@ -220,17 +285,28 @@ impl Queue {
     /// # Errors
     /// [`TcError`] names the unknown word or the malformed value.
     pub fn build(spec: &run::Qdisc, env: &Env) -> Result<Queue, TcError> {
-        let mut words = Words::new(&spec.qdisc);
-        let kind = match words.kind()? {
-            "pfifo" => Kind::Fifo(Fifo::pfifo(&mut words, env)?),
-            "bfifo" => Kind::Fifo(Fifo::bfifo(&mut words, env)?),
-            "pie" => Kind::Pie(Pie::mainline(&mut words, env)?),
-            "pie@5.4" => Kind::Pie(Pie::v5_4(&mut words, env)?),
-            "red" => Kind::Red(Red::new(&mut words, env)?),
-            "dualpi2" => Kind::DualPi2(DualPi2::mainline(&mut words, env)?),
-            "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(&mut words, env)?),
-            "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(&mut words, env)?),
-            "cnq_codel_af" => Kind::CnqCodelAf(CnqCodelAf::new(&mut words, env)?),
+        let words = &mut Words::new(&spec.qdisc);
+        let name = words.kind()?;
+        if !spec.classes.is_empty() && name != "htb" {
+            return Err(words.refuse(&format!("'{name}' has no classes")));
+        }
+        if spec.child.is_some() && name != "netem" {
+            return Err(words.refuse(&format!("'{name}' has no child")));
+        }
+        let kind = match name {
+            "pfifo" => Kind::Fifo(Fifo::pfifo(words, env)?),
+            "bfifo" => Kind::Fifo(Fifo::bfifo(words, env)?),
+            "codel" => Kind::Codel(Codel::new(words, env)?),
+            "fq_codel" => Kind::FqCodel(FqCodel::new(words, env)?),
+            "htb" => Kind::Htb(Htb::new(words, &spec.classes, env)?),
+            "netem" => Kind::Netem(Netem::new(words, spec.child.as_deref(), env)?),
+            "pie" => Kind::Pie(Pie::mainline(words, env)?),
+            "pie@5.4" => Kind::Pie(Pie::v5_4(words, env)?),
+            "red" => Kind::Red(Red::new(words, env)?),
+            "dualpi2" => Kind::DualPi2(DualPi2::mainline(words, env)?),
+            "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(words, env)?),
+            "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(words, env)?),
+            "cnq_codel_af" => Kind::CnqCodelAf(CnqCodelAf::new(words, env)?),
             other => return Err(words.unknown_kind(other, KINDS)),
         };
         Ok(Queue::new(kind, env))
@@ -238,12 +314,14 @@ impl Queue {
 
     /// A queue around a given algorithm.
     pub fn new(kind: Kind, env: &Env) -> Queue {
+        let is_leaf = dispatch!(&kind, q => q.is_leaf_queue());
         Queue {
             kind,
             tally: Tally {
                 flows: vec![FlowTally::default(); env.flows],
                 ..Tally::default()
             },
+            sojourn: is_leaf.then(Sojourn::default),
         }
     }
 
@@ -263,6 +341,9 @@ impl Queue {
         self.tally.sent += 1;
         self.tally.sent_bytes += u64::from(packet.len);
         self.tally.flow(&packet).packets += 1;
+        if let Some(sojourn) = &mut self.sojourn {
+            sojourn.record(now - packet.enqueued, now);
+        }
         Some(packet)
     }
 
@@ -271,17 +352,17 @@ impl Queue {
         dispatch!(&self.kind, q => q.next_event())
     }
 
-    /// Packets standing here.
+    /// Packets standing here and below.
     pub fn qlen(&self) -> usize {
         dispatch!(&self.kind, q => q.qlen())
     }
 
-    /// Bytes standing here.
+    /// Bytes standing here and below.
     pub fn backlog(&self) -> u64 {
         dispatch!(&self.kind, q => q.backlog())
     }
 
-    /// The configuration in effect, as tc words it.
+    /// The configuration in effect, as tc words it; classes by [`Queue::show_classes`].
     pub fn show(&self) -> String {
         dispatch!(&self.kind, q => q.show())
     }
@@ -290,12 +371,131 @@ impl Queue {
     pub fn show_stats(&self) -> String {
         dispatch!(&self.kind, q => q.show_stats())
     }
+
+    /// The classes, as `tc -d class show` words them; none in a classless qdisc.
+    pub fn show_classes(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Htb(htb) => htb.show_classes(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// `tc qdisc change` with the whole line, of the same kind as what is here.
+    ///
+    /// # Errors
+    /// Another kind, an unknown word, a malformed value, or a qdisc that cannot change; nothing is
+    /// changed then.
+    pub fn change(&mut self, line: &str, now: Time) -> Result<(), TcError> {
+        let words = &mut Words::new(line);
+        let kind = words.kind()?;
+        let shown = self.show();
+        let here = shown.split(' ').next().unwrap_or_default();
+        if kind != here {
+            return Err(words.refuse(&format!("'{kind}' cannot change '{here}': replace it")));
+        }
+        let tally = &mut self.tally;
+        dispatch!(&mut self.kind, q => q.change(words, now, tally))
+    }
+
+    /// `tc class change`: new words for the class `id`; its tokens and its queue stay.
+    ///
+    /// # Errors
+    /// No such class, an unknown word or a malformed value; nothing is changed then.
+    pub fn change_class(&mut self, id: &str, line: &str) -> Result<(), TcError> {
+        let words = &mut Words::new(line);
+        match &mut self.kind {
+            Kind::Htb(htb) => htb.change_class(id, words),
+            _ => Err(words.refuse(&format!("class {id}: this qdisc has no classes"))),
+        }
+    }
+
+    /// Feeds the histograms of sojourn times in the whole tree with the packets that leave from
+    /// `from` to `to`, both included.
+    pub fn record_window(&mut self, from: Time, to: Time) {
+        self.for_each_mut(&mut |_, queue| {
+            if let Some(sojourn) = &mut queue.sojourn {
+                sojourn.record_window(from, to);
+            }
+        });
+    }
+
+    /// Visits this queue and everything below it, parents first, with the handle of each: `""` is
+    /// this queue, `"1"` what hangs below class 1, `"1/child"` what hangs below that.
+    pub fn for_each<'a>(&'a self, visit: &mut dyn FnMut(&str, &'a Queue)) {
+        self.walk("", visit);
+    }
+
+    /// The same, to change them.
+    pub fn for_each_mut(&mut self, visit: &mut dyn FnMut(&str, &mut Queue)) {
+        self.walk_mut("", visit);
+    }
+
+    /// The queues without anything below them, with their handles.
+    pub fn leaves(&self) -> Vec<(String, &Queue)> {
+        let mut leaves = Vec::new();
+        self.for_each(&mut |handle, queue| {
+            if !queue.is_parent() {
+                leaves.push((handle.to_owned(), queue));
+            }
+        });
+        leaves
+    }
+
+    /// The queue called `handle`.
+    pub fn at_mut(&mut self, handle: &str) -> Option<&mut Queue> {
+        let Some((first, rest)) = handle
+            .split_once('/')
+            .or((!handle.is_empty()).then_some((handle, "")))
+        else {
+            return Some(self);
+        };
+        let mut found = None;
+        dispatch!(&mut self.kind, q => q.for_each_child_mut(&mut |name, child| {
+            if name == first {
+                found = Some(child);
+            }
+        }));
+        found?.at_mut(rest)
+    }
+
+    fn is_parent(&self) -> bool {
+        let mut any = false;
+        dispatch!(&self.kind, q => q.for_each_child(&mut |_, _| any = true));
+        any
+    }
+
+    fn walk<'a>(&'a self, handle: &str, visit: &mut dyn FnMut(&str, &'a Queue)) {
+        visit(handle, self);
+        dispatch!(&self.kind, q => q.for_each_child(&mut |name, child| {
+            child.walk(&below(handle, name), visit);
+        }));
+    }
+
+    fn walk_mut(&mut self, handle: &str, visit: &mut dyn FnMut(&str, &mut Queue)) {
+        visit(handle, self);
+        dispatch!(&mut self.kind, q => q.for_each_child_mut(&mut |name, child| {
+            child.walk_mut(&below(handle, name), visit);
+        }));
+    }
+}
+
+/// The handle of `name` below `handle`.
+fn below(handle: &str, name: &str) -> String {
+    if handle.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{handle}/{name}")
+    }
 }
 
 /// The names that [`Queue::build`] knows, for error messages and completion.
 pub const KINDS: &[&str] = &[
     "pfifo",
     "bfifo",
+    "codel",
+    "fq_codel",
+    "htb",
+    "netem",
     "pie",
     "pie@5.4",
     "red",

@@ -19,7 +19,7 @@ use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::packet::Packet;
 use crate::rng::Stream;
-use crate::tc::{TcError, Words, print};
+use crate::tc::{TcError, Words, show};
 use crate::units::Time;
 
 /// The kernel's scheduler tick is 64 ns.
@@ -426,8 +426,8 @@ impl Qdisc for Pie {
         };
         let mut line = format!(
             "{name} limit {limit}p target {} tupdate {} alpha {alpha} beta {beta}",
-            print::time(Time(target << TICK_SHIFT)),
-            print::time(tupdate),
+            show::time(Time(target << TICK_SHIFT).as_us()),
+            show::time(tupdate.as_us()),
         );
         let estimates = self.params.rate_estimator && version == Version::Mainline;
         for (on, word) in [
@@ -461,8 +461,8 @@ impl Qdisc for Pie {
         };
         format!(
             "  prob {} delay {}{rate}\n  pkts_in {packets_in} overlimit {overlimit} dropped {dropped} maxq {maxq} ecn_mark {ecn_mark}",
-            print::general(prob, 6),
-            print::time(Time(self.vars.qdelay << TICK_SHIFT)),
+            show::general(prob, 6),
+            show::time(Time(self.vars.qdelay << TICK_SHIFT).as_us()),
         )
     }
 }

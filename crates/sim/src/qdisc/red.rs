@@ -22,7 +22,7 @@ use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::packet::Packet;
 use crate::rng::Stream;
-use crate::tc::{TcError, Words, print};
+use crate::tc::{TcError, Words, show};
 use crate::units::{Rate, Time};
 
 /// Probability one, 32 binary digits.
@@ -196,13 +196,13 @@ impl Params {
             }
         }
         if limit == 0 || avpkt == 0 {
-            return Err(words.error("red needs 'limit' and 'avpkt'", "; expected both in bytes"));
+            return Err(words.refuse("red needs 'limit' and 'avpkt'; expected both in bytes"));
         }
         if bandwidth.bytes_per_s() == 0 {
-            return Err(words.error("bandwidth of zero", "; expected a rate such as 50mbit"));
+            return Err(words.refuse("bandwidth of zero; expected a rate such as 50mbit"));
         }
         if nodrop && !ecn {
-            return Err(words.error("'nodrop' without 'ecn'", "; expected 'ecn nodrop'"));
+            return Err(words.refuse("'nodrop' without 'ecn'; expected 'ecn nodrop'"));
         }
         if max == 0 {
             max = if min > 0 { min * 3 } else { limit / 4 };
@@ -214,29 +214,19 @@ impl Params {
             burst = (2 * min + max) / (3 * avpkt);
         }
         if min > max {
-            return Err(words.error(
-                &format!("min {min} is above max {max}"),
-                "; expected min <= max, in bytes",
-            ));
+            return Err(words.refuse(&format!(
+                "min {min} is above max {max}; expected min <= max, in bytes"
+            )));
         }
         let Some(wlog) = ewma_log(min, burst, avpkt) else {
-            return Err(words.error(
-                &format!("burst {burst} gives no weight for the average"),
-                "; expected more packets than min/avpkt",
-            ));
+            return Err(words.refuse(&format!("burst {burst} gives no weight for the average; expected more packets than min/avpkt")));
         };
         // The kernel keeps a scaled threshold in 32 bits.
         if max >> (31 - wlog) != 0 {
-            return Err(words.error(
-                &format!("max {max} is too large for a burst of {burst} packets"),
-                "; expected max*2^Wlog below 2^31",
-            ));
+            return Err(words.refuse(&format!("max {max} is too large for a burst of {burst} packets; expected max*2^Wlog below 2^31")));
         }
         let Some((scell_log, stab)) = idle_table(wlog, avpkt, bandwidth) else {
-            return Err(words.error(
-                "no idle table for this bandwidth and burst",
-                "; expected a higher bandwidth or a smaller burst",
-            ));
+            return Err(words.refuse("no idle table for this bandwidth and burst; expected a higher bandwidth or a smaller burst"));
         };
         let params = Params {
             limit,
@@ -363,9 +353,9 @@ impl Qdisc for Red {
         let p = &self.params;
         let mut line = format!(
             "red limit {} min {} max {} ",
-            print::size(p.limit),
-            print::size(p.min),
-            print::size(p.max)
+            show::size(p.limit),
+            show::size(p.min),
+            show::size(p.max)
         );
         for (on, word) in [
             (p.ecn, "ecn "),
@@ -380,7 +370,7 @@ impl Qdisc for Red {
         line + &format!(
             "ewma {} probability {} Scell_log {}",
             p.wlog,
-            print::general(f64::from(self.max_p) / ONE, 6),
+            show::general(f64::from(self.max_p) / ONE, 6),
             p.scell_log
         )
     }

@@ -1,8 +1,12 @@
 //! The grammar of `tc`: words, numbers, units. A qdisc is written exactly as on tc's command line.
 //!
-//! Source: iproute2 `tc/tc_util.c`, `lib/utils.c` (units and their meaning).
+//! Source: iproute2 `tc/tc_util.c`, `lib/utils.c` (units and their meaning), checked against the
+//! netlink messages of tc 6.1.
+//!
+//! Departures: words are written out (tc takes `lim` for `limit` in some qdiscs); no signs,
+//! exponents or `inf` in numbers with a unit; no rates in percent of the device's speed.
 
-pub mod print;
+pub mod show;
 
 use crate::units::{Rate, Time};
 
@@ -16,6 +20,16 @@ pub struct TcError {
     pub line: String,
     /// `; did you mean 'flows'?` or `; expected …`, or nothing.
     pub hint: String,
+}
+
+impl TcError {
+    /// The same error, with the place in front: `class 1: …`.
+    pub fn within(self, place: &str) -> TcError {
+        TcError {
+            message: format!("{place}: {}", self.message),
+            ..self
+        }
+    }
 }
 
 /// The words of one qdisc line, taken from left to right.
@@ -56,33 +70,114 @@ impl<'a> Words<'a> {
             .ok_or_else(|| self.error(&format!("'{key}' needs a value"), ""))
     }
 
-    /// An unsigned integer.
+    /// The next word without taking it.
+    pub fn peek(&self) -> Option<&'a str> {
+        self.rest.clone().next()
+    }
+
+    /// Whether the next word begins with a digit: an optional value, not the next keyword.
+    pub fn next_is_number(&self) -> bool {
+        self.peek()
+            .is_some_and(|w| w.starts_with(|c: char| c.is_ascii_digit()))
+    }
+
+    /// Like [`Words::next_is_number`], with a minus allowed.
+    pub fn next_is_signed_number(&self) -> bool {
+        self.peek().is_some_and(|w| {
+            let digits = w.strip_prefix('-').unwrap_or(w);
+            digits.starts_with(|c: char| c.is_ascii_digit())
+        })
+    }
+
+    /// An unsigned integer: decimal, `0x` hexadecimal, or octal with a leading `0`, as in tc.
     pub fn u32(&mut self) -> Result<u32, TcError> {
+        let (key, text) = self.pair()?;
+        parse_u32(text).ok_or_else(|| self.bad(key, text, "a whole number"))
+    }
+
+    /// Like [`Words::u32`], but not 0, which tc does not hand on: the default would stay.
+    pub fn positive_u32(&mut self) -> Result<u32, TcError> {
         let key = self.last;
-        let text = self.value()?;
+        match self.u32()? {
+            0 => Err(self.bad(key, "0", "above zero")),
+            value => Ok(value),
+        }
+    }
+
+    /// Like [`Words::time`], but at least a microsecond, for the same reason.
+    pub fn positive_time(&mut self) -> Result<Time, TcError> {
+        let key = self.last;
+        match self.time()? {
+            Time::ZERO => Err(self.bad(key, "0", "above zero")),
+            value => Ok(value),
+        }
+    }
+
+    /// A signed integer in decimal.
+    pub fn i32(&mut self) -> Result<i32, TcError> {
+        let (key, text) = self.pair()?;
         text.parse()
             .map_err(|_| self.bad(key, text, "a whole number"))
     }
 
-    /// A time: `5ms`, `999us`, `1.5s`; a bare number is microseconds, as in tc.
+    /// A class's minor number: hexadecimal with or without `0x`.
+    pub fn minor(&mut self) -> Result<u32, TcError> {
+        let (key, text) = self.pair()?;
+        parse_minor(text).ok_or_else(|| self.bad(key, text, "a hexadecimal number up to ffff"))
+    }
+
+    /// A time: `5ms`, `999us`, `1.5s`; a bare number is microseconds, fractions of a microsecond
+    /// are cut off, as in tc.
     pub fn time(&mut self) -> Result<Time, TcError> {
-        let key = self.last;
-        let text = self.value()?;
+        let (key, text) = self.pair()?;
         parse_time(text).ok_or_else(|| self.bad(key, text, "a time such as 5ms or 100us"))
+    }
+
+    /// A time where tc counts in nanoseconds: like [`Words::time`], but a bare number is
+    /// nanoseconds and `ns` is known.
+    pub fn time64(&mut self) -> Result<Time, TcError> {
+        let (key, text) = self.pair()?;
+        parse_time64(text).ok_or_else(|| self.bad(key, text, "a time such as 5ms, 100us or 50ns"))
     }
 
     /// A rate: `50mbit`, `1gbps` (bytes!), `10Mibit`; a bare number is bits per second, as in tc.
     pub fn rate(&mut self) -> Result<Rate, TcError> {
-        let key = self.last;
-        let text = self.value()?;
+        let (key, text) = self.pair()?;
         parse_rate(text).ok_or_else(|| self.bad(key, text, "a rate such as 50mbit"))
     }
 
     /// A size in bytes: `1514`, `15k` (1024), `10kbit` (1024 bits), `2Mb`.
     pub fn size(&mut self) -> Result<u64, TcError> {
-        let key = self.last;
-        let text = self.value()?;
+        let (key, text) = self.pair()?;
         parse_size(text).ok_or_else(|| self.bad(key, text, "a size such as 1514 or 15kb"))
+    }
+
+    /// A percentage, `10%` or `10`, as a fraction of 1.
+    pub fn percent(&mut self) -> Result<f64, TcError> {
+        let (key, text) = self.pair()?;
+        parse_percent(text).ok_or_else(|| self.bad(key, text, "a percentage such as 10%"))
+    }
+
+    /// A percentage as the kernel's 32-bit fraction: 100 % is `u32::MAX`.
+    pub fn percent_u32(&mut self) -> Result<u32, TcError> {
+        let fraction = self.percent()?;
+        Ok((fraction * f64::from(u32::MAX)).round_ties_even() as u32)
+    }
+
+    /// `on` or `off`.
+    pub fn on_off(&mut self) -> Result<bool, TcError> {
+        let (key, text) = self.pair()?;
+        match text {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(self.bad(key, text, "'on' or 'off'")),
+        }
+    }
+
+    /// The word just taken and the value that must follow it.
+    fn pair(&mut self) -> Result<(&'a str, &'a str), TcError> {
+        let key = self.last;
+        self.value().map(|text| (key, text))
     }
 
     /// The error for a word that the qdisc does not have; `known` gives the suggestion.
@@ -105,8 +200,12 @@ impl<'a> Words<'a> {
         self.error(&format!("'{word}' is not modelled by the simulator"), "")
     }
 
-    /// An error in this line that no single value explains; `hint` starts with `; ` or is empty.
-    pub fn error(&self, message: &str, hint: &str) -> TcError {
+    /// The error for words that are each valid and not together.
+    pub fn refuse(&self, message: &str) -> TcError {
+        self.error(message, "")
+    }
+
+    fn error(&self, message: &str, hint: &str) -> TcError {
         TcError {
             message: message.into(),
             line: self.line.into(),
@@ -115,24 +214,69 @@ impl<'a> Words<'a> {
     }
 }
 
-/// tc's time: seconds, milliseconds, microseconds, nanoseconds by suffix; none means microseconds.
-pub fn parse_time(text: &str) -> Option<Time> {
-    let (number, unit) = split_unit(text);
-    let ns = match unit.to_ascii_lowercase().as_str() {
-        "s" | "sec" | "secs" => 1e9,
-        "ms" | "msec" | "msecs" => 1e6,
-        "" | "us" | "usec" | "usecs" => 1e3,
-        "ns" | "nsec" | "nsecs" => 1.0,
-        _ => return None,
+/// An unsigned integer in C's notation: `0x` is hexadecimal, a leading `0` octal.
+pub fn parse_u32(text: &str) -> Option<u32> {
+    let (digits, radix) = match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&text[2..], 16),
+        [b'0', _, ..] => (&text[1..], 8),
+        _ => (text, 10),
     };
-    let value: f64 = number.parse().ok()?;
-    (value.is_finite() && value >= 0.0).then(|| Time((value * ns).round() as u64))
+    let digit_first = digits.starts_with(|c: char| c.is_digit(radix));
+    digit_first.then(|| u32::from_str_radix(digits, radix).ok())?
+}
+
+/// The minor number of a class handle: hexadecimal, 0 to ffff.
+pub fn parse_minor(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let digit_first = digits.starts_with(|c: char| c.is_ascii_hexdigit());
+    digit_first.then(|| u16::from_str_radix(digits, 16).ok().map(u32::from))?
+}
+
+/// tc's time: seconds, milliseconds, microseconds by suffix; none means microseconds. It is kept in
+/// whole microseconds (32 bits of them): fractions are cut off.
+pub fn parse_time(text: &str) -> Option<Time> {
+    let (number, unit) = split_unit(text)?;
+    let us = number * (time_unit(unit, "us").filter(|ns| *ns >= 1e3)? / 1e3);
+    (us <= f64::from(u32::MAX)).then_some(Time::from_us(us as u64))
+}
+
+/// What remains of a time of `us` microseconds, in nanoseconds, when tc hands it on in the packet
+/// scheduler's ticks of 64 ns: 1.5 ms becomes 1499968 ns.
+pub const fn psched_ns(us: u64) -> u64 {
+    us * 125 / 8 * 64
+}
+
+/// tc's time in nanoseconds; no suffix means nanoseconds.
+pub fn parse_time64(text: &str) -> Option<Time> {
+    let (number, unit) = split_unit(text)?;
+    let ns = number * time_unit(unit, "ns")?;
+    (ns <= i64::MAX as f64).then_some(Time(ns as u64))
+}
+
+/// Nanoseconds in `unit`, or in `default` when it is empty.
+fn time_unit(unit: &str, default: &str) -> Option<f64> {
+    let unit = unit.to_ascii_lowercase();
+    match if unit.is_empty() { default } else { &unit } {
+        "s" | "sec" | "secs" => Some(1e9),
+        "ms" | "msec" | "msecs" => Some(1e6),
+        "us" | "usec" | "usecs" => Some(1e3),
+        "ns" | "nsec" | "nsecs" => Some(1.0),
+        _ => None,
+    }
+}
+
+/// tc's percentage as a fraction: `10%` and `10` are 0.1; 0 to 100.
+pub fn parse_percent(text: &str) -> Option<f64> {
+    let (number, unit) = split_unit(text)?;
+    let valid = matches!(unit, "" | "%") && number <= 100.0;
+    valid.then_some(number / 100.0)
 }
 
 /// tc's rate: `bit` suffixes are bits, `bps` suffixes are bytes; k, m, g, t are powers of 1000 and
-/// ki, mi, gi, ti of 1024; a bare number is bits per second.
+/// ki, mi, gi, ti of 1024; a bare number is bits per second. It is kept in whole bytes per second:
+/// the rest is cut off.
 pub fn parse_rate(text: &str) -> Option<Rate> {
-    let (number, unit) = split_unit(text);
+    let (number, unit) = split_unit(text)?;
     let unit = unit.to_ascii_lowercase();
     let (prefix, bits) = if let Some(p) = unit.strip_suffix("bit") {
         (p, 1.0)
@@ -155,13 +299,13 @@ pub fn parse_rate(text: &str) -> Option<Rate> {
         "ti" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
         _ => return None,
     };
-    let value: f64 = number.parse().ok()?;
-    (value.is_finite() && value >= 0.0).then(|| Rate((value * scale * bits).round() as u64))
+    let bytes_per_s = number * (scale * bits) / 8.0;
+    (bytes_per_s <= MAX_BYTES_PER_S).then(|| Rate(bytes_per_s as u64 * 8))
 }
 
 /// tc's size in bytes: k, m, g are powers of 1024; `kbit`, `mbit`, `gbit` are 1024-based bits.
 pub fn parse_size(text: &str) -> Option<u64> {
-    let (number, unit) = split_unit(text);
+    let (number, unit) = split_unit(text)?;
     let bytes = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1.0,
         "k" | "kb" => 1024.0,
@@ -172,22 +316,29 @@ pub fn parse_size(text: &str) -> Option<u64> {
         "gbit" => 1024.0 * 1024.0 * 1024.0 / 8.0,
         _ => return None,
     };
-    let value: f64 = number.parse().ok()?;
-    (value.is_finite() && value >= 0.0).then(|| (value * bytes) as u64)
+    let size = number * bytes;
+    (size <= f64::from(u32::MAX)).then_some(size as u64)
 }
 
-fn split_unit(text: &str) -> (&str, &str) {
+/// A petabyte per second: far above any link, far below an overflow of the arithmetic on rates.
+const MAX_BYTES_PER_S: f64 = 1e15;
+
+/// The number in front and the unit behind it; no sign, no exponent.
+fn split_unit(text: &str) -> Option<(f64, &str)> {
     let at = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))
         .unwrap_or(text.len());
-    text.split_at(at)
+    let (number, unit) = text.split_at(at);
+    Some((number.parse().ok()?, unit))
 }
 
-/// `; did you mean 'x'?` for the nearest known word, if one is near; else the known words.
+/// `; did you mean 'x'?` for a known word that is near or that `word` abbreviates; else the known
+/// words.
 fn suggestion(word: &str, known: &[&str]) -> String {
+    let abbreviated = known.iter().find(|k| k.starts_with(word));
     let near = known.iter().map(|k| (distance(word, k), *k)).min();
-    match near {
-        Some((d, k)) if d <= 2.max(word.len() / 3) => format!("; did you mean '{k}'?"),
+    match abbreviated.map(|k| (0, *k)).or(near) {
+        Some((d, k)) if d <= 1.max(word.len() / 3) => format!("; did you mean '{k}'?"),
         _ if known.is_empty() => String::new(),
         _ => format!("; known: {}", known.join(", ")),
     }
@@ -215,15 +366,86 @@ mod tests {
 
     #[test]
     fn units_mean_what_tc_means() {
-        assert_eq!(parse_time("5ms"), Some(Time::from_ms(5)));
-        assert_eq!(parse_time("100"), Some(Time::from_us(100)));
-        assert_eq!(parse_time("-5ms"), None);
         assert_eq!(parse_rate("50mbit"), Some(Rate(50_000_000)));
         assert_eq!(parse_rate("1gbps"), Some(Rate(8_000_000_000)));
         assert_eq!(parse_rate("50Mbit"), Some(Rate(50_000_000)));
-        assert_eq!(parse_rate("50m"), None);
+        assert_eq!(parse_rate("1Kibit"), Some(Rate(1024)));
+        // 1001 bit/s are 125.125 B/s
+        assert_eq!(parse_rate("1001"), Some(Rate(1000)));
         assert_eq!(parse_size("32Mb"), Some(32 << 20));
         assert_eq!(parse_size("15k"), Some(15 * 1024));
+        assert_eq!(parse_size("8kbit"), Some(1024));
+        for text in ["50m", "-1mbit", "mbit", "10%", "1e400", ""] {
+            assert_eq!(parse_rate(text), None, "{text}");
+        }
+        for text in ["-5", "5x", "5gbb", "8gb"] {
+            assert_eq!(parse_size(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_whole_microseconds() {
+        assert_eq!(parse_time("5ms"), Some(Time::from_ms(5)));
+        assert_eq!(parse_time("1.5s"), Some(Time::from_ms(1500)));
+        assert_eq!(parse_time("100"), Some(Time::from_us(100)));
+        assert_eq!(parse_time("1.5us"), Some(Time::from_us(1)));
+        for text in ["-5ms", "500ns", "5m", "ms", "5000s", "1.2.3ms"] {
+            assert_eq!(parse_time(text), None, "{text}");
+        }
+        assert_eq!(parse_time64("800"), Some(Time::from_ns(800)));
+        assert_eq!(parse_time64("0.8us"), Some(Time::from_ns(800)));
+        assert_eq!(parse_time64("800ns"), Some(Time::from_ns(800)));
+    }
+
+    #[test]
+    fn integers_are_written_as_in_c() {
+        assert_eq!(parse_u32("0x1F"), Some(31));
+        assert_eq!(parse_u32("010"), Some(8));
+        assert_eq!(parse_u32("0"), Some(0));
+        assert_eq!(parse_u32("1000"), Some(1000));
+        for text in ["-1", "+1", "1.5", "0x", "08", "4294967296", "0x+1"] {
+            assert_eq!(parse_u32(text), None, "{text}");
+        }
+        assert_eq!(parse_minor("10"), Some(16));
+        assert_eq!(parse_minor("0xff"), Some(255));
+        assert_eq!(parse_minor("10000"), None);
+    }
+
+    #[test]
+    fn percentages_are_fractions_of_the_largest_32_bit_number() {
+        let percent = |text| Words::new(text).percent_u32().ok();
+        // the numbers that tc sends
+        assert_eq!(percent("25%"), Some(0x4000_0000));
+        assert_eq!(percent("10"), Some(0x1999_999a));
+        assert_eq!(percent("0.1"), Some(0x0041_8937));
+        assert_eq!(percent("100%"), Some(u32::MAX));
+        assert_eq!(percent("101%"), None);
+        assert_eq!(percent("5%x"), None);
+    }
+
+    #[test]
+    fn a_malformed_value_is_named_with_its_word_and_the_expected_form() {
+        let mut words = Words::new("fq_codel target fast");
+        words.kind().unwrap();
+        words.next_word();
+        assert_eq!(
+            words.time().unwrap_err().to_string(),
+            "target: 'fast' is not a time such as 5ms or 100us in 'fq_codel target fast'"
+        );
+        let mut words = Words::new("pfifo limit");
+        words.kind().unwrap();
+        words.next_word();
+        assert_eq!(
+            words.u32().unwrap_err().to_string(),
+            "'limit' needs a value in 'pfifo limit'"
+        );
+        let mut words = Words::new("cake split-gso maybe");
+        words.kind().unwrap();
+        words.next_word();
+        assert_eq!(
+            words.on_off().unwrap_err().to_string(),
+            "split-gso: 'maybe' is not 'on' or 'off' in 'cake split-gso maybe'"
+        );
     }
 
     #[test]
@@ -236,5 +458,13 @@ mod tests {
             error,
             "unknown word 'flow' in 'fq_codel flow 1'; did you mean 'flows'?"
         );
+    }
+    #[test]
+    fn an_abbreviation_is_completed_and_a_strange_word_gets_the_list() {
+        assert_eq!(
+            suggestion("lim", &["target", "limit"]),
+            "; did you mean 'limit'?"
+        );
+        assert_eq!(suggestion("x", &["ecn", "limit"]), "; known: ecn, limit");
     }
 }

@@ -1,7 +1,7 @@
 //! What `dualpi2` can be told, in tc's grammar and in the kernel's units.
 
 use crate::qdisc::Env;
-use crate::tc::{TcError, Words, parse_time, print};
+use crate::tc::{TcError, Words, parse_time, show};
 use crate::units::Time;
 
 /// The integer that means probability one.
@@ -176,7 +176,7 @@ impl Params {
         let choose = |first: bool, a, b| if first { a } else { b };
         let mainline = self.version == Version::Mainline;
         let step = match self.step {
-            Step::Time(t) => print::time(t),
+            Step::Time(t) => show::time(t.as_us()),
             Step::Packets(n) => format!("{n}p"),
         };
         let min_qlen_step = if mainline && self.min_qlen_step > 0 {
@@ -194,8 +194,8 @@ impl Params {
              step_thresh {step}{min_qlen_step} {}{gso} classic_protection {}%",
             self.version.name(),
             self.limit,
-            print::time(self.target),
-            print::time(tupdate),
+            show::time(self.target.as_us()),
+            show::time(tupdate.as_us()),
             gain_hz(self.alpha),
             gain_hz(self.beta),
             choose(self.ecn_mask == 0b01, "l4s_ect", "any_ect"),

@@ -1,0 +1,502 @@
+//! `htb`: hierarchical token bucket, a shaper with classes, each with its own queue.
+//!
+//! Source: Linux 7.3 `net/sched/sch_htb.c`, `net/sched/sch_generic.c` (`psched_ratecfg`); iproute2
+//! `tc/q_htb.c` (derived bursts).
+//!
+//! Parameters of the qdisc: `default MINOR` (hexadecimal; a class that exists), `r2q` (10; a class's
+//! quantum is its rate in bytes per second divided by it), `direct_qlen` in packets (txqueuelen) for
+//! what belongs to no class and is not shaped. Of a class: `rate`; `ceil` (rate); `burst` and `cburst`
+//! in bytes (1600, `mtu` if given, plus what the rate moves in 1 ns), kept as a time in ticks of 64 ns
+//! of whole microseconds, as tc sends them; `quantum` in bytes (rate / r2q, 1000 to 200000); `prio` (0 to
+//! 7, low first); `mtu`, `mpu`, `overhead` in bytes; `linklayer ethernet | atm`.
+//!
+//! Departures: classes are leaves below the root: nobody to borrow from, so a class sends when both
+//! its buckets allow it. Linux leaves what has no class unshaped even if `default` names a class that
+//! is missing; here that is an error. Not modelled: `offload`.
+//!
+//! Validation: departures of a saturated class (0, 0, 228.48, 470.72, 712.96, 955.20 us at
+//! 50 Mbit/s), DRR shares, priority, change in place (tests below); conservation
+//! (`tests/conservation.rs`).
+
+use std::collections::VecDeque;
+
+use super::{Cause, Env, Qdisc, Queue, Tally};
+use crate::matching::CompiledMatch;
+use crate::packet::Packet;
+use crate::run;
+use crate::tc::{TcError, Words, parse_minor, parse_size, parse_u32, psched_ns, show};
+use crate::units::{Rate, Time};
+
+/// No bucket is deeper in debt than this, in nanoseconds, and no idle time counts for more.
+const MBUFFER: i64 = 60_000_000_000;
+const PRIORITIES: usize = 8;
+
+/// The shaper with its classes.
+pub struct Htb {
+    /// In ascending order of minor number, which is the order of service.
+    classes: Vec<Class>,
+    filters: Vec<(CompiledMatch, usize)>,
+    default: Option<usize>,
+    /// The class to serve next in each priority; none means the first that may send.
+    turns: [Option<usize>; PRIORITIES],
+    /// Bit p: some class has priority p.
+    priorities: u8,
+    direct: VecDeque<Packet>,
+    direct_backlog: u64,
+    direct_packets: u64,
+    direct_qlen: u32,
+    r2q: u32,
+}
+
+struct Class {
+    minor: u32,
+    /// As the document writes it.
+    id: String,
+    params: Params,
+    /// Bucket of the rate, in nanoseconds of sending.
+    tokens: i64,
+    /// Bucket of the ceiling.
+    ctokens: i64,
+    /// When the buckets were last brought up to date.
+    checkpoint: Time,
+    /// When both buckets are out of debt.
+    wake: Time,
+    deficit: i64,
+    queue: Queue,
+}
+
+#[derive(Clone, Debug)]
+struct Params {
+    rate: SendTime,
+    ceil: SendTime,
+    /// Depth of the buckets in nanoseconds.
+    buffer: i64,
+    cbuffer: i64,
+    quantum: i64,
+    prio: usize,
+    frame: Framing,
+}
+
+/// How many bytes a packet takes on the modelled wire.
+#[derive(Clone, Copy, Debug, Default)]
+struct Framing {
+    overhead: u32,
+    mpu: u32,
+    atm: bool,
+}
+
+impl Framing {
+    fn bytes(self, len: u32) -> u64 {
+        let len = u64::from((len + self.overhead).max(self.mpu));
+        if self.atm { len.div_ceil(48) * 53 } else { len }
+    }
+}
+
+/// The kernel's division-free transmission time: bytes * mult >> shift nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct SendTime {
+    bytes_per_s: u64,
+    mult: u64,
+    shift: u32,
+}
+
+impl SendTime {
+    fn new(rate: Rate) -> Self {
+        let bytes_per_s = rate.bytes_per_s();
+        let mut factor = 1_000_000_000_u64;
+        let mut shift = 0;
+        loop {
+            let mult = factor / bytes_per_s;
+            if mult >= 1 << 31 || factor >= 1 << 63 {
+                return SendTime {
+                    bytes_per_s,
+                    mult,
+                    shift,
+                };
+            }
+            factor <<= 1;
+            shift += 1;
+        }
+    }
+
+    fn ns(self, bytes: u64) -> i64 {
+        ((bytes * self.mult) >> self.shift).cast_signed()
+    }
+
+    /// The depth in nanoseconds of a bucket of `burst` bytes: tc cuts it to whole microseconds, then
+    /// to ticks of 64 ns.
+    fn buffer(self, burst: u64) -> i64 {
+        let us = (1e6 * (burst as f64 / self.bytes_per_s as f64)) as u64;
+        psched_ns(us).cast_signed()
+    }
+
+    fn show(self) -> String {
+        show::rate(Rate(self.bytes_per_s * 8))
+    }
+
+    /// The bytes of a bucket of `buffer` nanoseconds.
+    fn show_burst(self, buffer: i64) -> String {
+        let bytes = self.bytes_per_s as f64 * (buffer as f64 / 1e9);
+        show::size(bytes as u64)
+    }
+}
+
+impl Params {
+    const WORDS: [&str; 10] = [
+        "rate",
+        "ceil",
+        "burst",
+        "cburst",
+        "quantum",
+        "prio",
+        "mtu",
+        "mpu",
+        "overhead",
+        "linklayer",
+    ];
+
+    fn parse(words: &mut Words, r2q: u32) -> Result<Self, TcError> {
+        let (mut rate, mut ceil) = (None, None);
+        let (mut burst, mut cburst, mut mtu) = (0, 0, 1600);
+        let (mut quantum, mut prio) = (0, 0);
+        let mut frame = Framing::default();
+        while let Some(word) = words.next_word() {
+            match word {
+                "rate" => rate = Some(nonzero(word, words)?),
+                "ceil" => ceil = Some(nonzero(word, words)?),
+                "burst" | "buffer" | "maxburst" => burst = burst_size(word, words)?,
+                "cburst" | "cbuffer" | "cmaxburst" => cburst = burst_size(word, words)?,
+                "quantum" => quantum = words.u32()?,
+                "prio" => prio = words.u32()?,
+                "mtu" => mtu = u64::from(words.positive_u32()?),
+                "mpu" => frame.mpu = u32::from(short(words)?),
+                "overhead" => frame.overhead = u32::from(short(words)?),
+                "linklayer" => frame.atm = atm(words)?,
+                "parent" | "classid" => return Err(words.not_modelled(word)),
+                _ => return Err(words.unknown(word, &Self::WORDS)),
+            }
+        }
+        let rate = rate.ok_or_else(|| words.refuse("'rate' is required"))?;
+        let ceil = ceil.unwrap_or(rate);
+        let default_burst = |rate: SendTime| rate.bytes_per_s / 1_000_000_000 + mtu;
+        let or_default = |burst, rate| {
+            if burst == 0 {
+                default_burst(rate)
+            } else {
+                burst
+            }
+        };
+        Ok(Params {
+            rate,
+            ceil,
+            buffer: rate.buffer(or_default(burst, rate)),
+            cbuffer: ceil.buffer(or_default(cburst, ceil)),
+            quantum: match quantum {
+                0 => (rate.bytes_per_s / u64::from(r2q)).clamp(1000, 200_000) as i64,
+                given => i64::from(given),
+            },
+            prio: (prio as usize).min(PRIORITIES - 1),
+            frame,
+        })
+    }
+}
+
+fn nonzero(word: &str, words: &mut Words) -> Result<SendTime, TcError> {
+    match words.rate()? {
+        Rate(0) => Err(words.bad(word, "0", "at least 8bit")),
+        rate => Ok(SendTime::new(rate)),
+    }
+}
+
+/// `BYTES` or `BYTES/CELL`; the cell is that of rate tables, which the kernel no longer uses.
+fn burst_size(word: &str, words: &mut Words) -> Result<u64, TcError> {
+    let text = words.value()?;
+    let bytes = match text.split_once('/') {
+        None => parse_size(text),
+        Some((bytes, cell)) => parse_u32(cell)
+            .filter(|cell| cell.is_power_of_two())
+            .and_then(|_| parse_size(bytes)),
+    };
+    bytes.ok_or_else(|| words.bad(word, text, "a size such as 1600 or 15k, or SIZE/CELL"))
+}
+
+fn short(words: &mut Words) -> Result<u16, TcError> {
+    let value = words.u32()?;
+    u16::try_from(value).map_err(|_| words.refuse(&format!("{value} is above 65535 bytes")))
+}
+
+fn atm(words: &mut Words) -> Result<bool, TcError> {
+    match words.value()? {
+        "ethernet" => Ok(false),
+        "atm" | "adsl" => Ok(true),
+        other => Err(words.bad("linklayer", other, "ethernet, atm or adsl")),
+    }
+}
+
+impl Class {
+    /// Takes what was sent out of both buckets.
+    fn charge(&mut self, len: u32, now: Time) {
+        let idle = ((now - self.checkpoint).as_ns().cast_signed()).min(MBUFFER);
+        let bytes = self.params.frame.bytes(len);
+        let spend = |tokens: i64, buffer: i64, rate: SendTime| {
+            let tokens = (tokens + idle).min(buffer) - rate.ns(bytes);
+            tokens.max(1 - MBUFFER)
+        };
+        self.tokens = spend(self.tokens, self.params.buffer, self.params.rate);
+        self.ctokens = spend(self.ctokens, self.params.cbuffer, self.params.ceil);
+        self.checkpoint = now;
+        let debt = (-self.tokens).max(-self.ctokens).max(0);
+        self.wake = now + Time(debt.cast_unsigned());
+    }
+
+    /// Whether it has packets and tokens.
+    fn may_send(&self, now: Time) -> bool {
+        self.wake <= now && self.queue.qlen() > 0
+    }
+}
+
+impl Htb {
+    /// `htb [default MINOR] [r2q N] [direct_qlen PACKETS]` with its classes.
+    pub fn new(words: &mut Words, classes: &[run::Class], env: &Env) -> Result<Self, TcError> {
+        let (mut default, mut r2q, mut direct_qlen) = (0, 10, env.tx_queue_len);
+        while let Some(word) = words.next_word() {
+            match word {
+                "default" => default = words.minor()?,
+                "r2q" => r2q = words.positive_u32()?,
+                "direct_qlen" => direct_qlen = words.u32()?,
+                "offload" | "debug" => return Err(words.not_modelled(word)),
+                _ => return Err(words.unknown(word, &["default", "r2q", "direct_qlen"])),
+            }
+        }
+        let mut built = Vec::with_capacity(classes.len());
+        for class in classes {
+            let class = Class::build(class, r2q, env, words)
+                .map_err(|error| error.within(&format!("class {}", class.id)))?;
+            built.push(class);
+        }
+        built.sort_by_key(|class| class.minor);
+        if let Some(twice) = built.windows(2).find(|w| w[0].minor == w[1].minor) {
+            return Err(words.refuse(&format!("class {} stands there twice", twice[0].id)));
+        }
+        let find = |minor| built.iter().position(|class| class.minor == minor);
+        if default != 0 && find(default).is_none() {
+            return Err(words.refuse(&format!("default: there is no class {default:x}")));
+        }
+        let filters =
+            compile_filters(classes, env, &find).map_err(|message| words.refuse(&message))?;
+        let mut htb = Htb {
+            default: find(default),
+            filters,
+            classes: built,
+            turns: [None; PRIORITIES],
+            priorities: 0,
+            direct: VecDeque::new(),
+            direct_backlog: 0,
+            direct_packets: 0,
+            direct_qlen,
+            r2q,
+        };
+        htb.note_priorities();
+        Ok(htb)
+    }
+
+    /// `tc class change`: all parameters are read anew, defaults included; the tokens, which are
+    /// time, stay, and so does the child.
+    pub fn change_class(&mut self, id: &str, words: &mut Words) -> Result<(), TcError> {
+        let at = parse_minor(id)
+            .and_then(|minor| self.classes.iter().position(|class| class.minor == minor))
+            .ok_or_else(|| words.refuse(&format!("there is no class '{id}'")))?;
+        self.classes[at].params = Params::parse(words, self.r2q)?;
+        self.note_priorities();
+        Ok(())
+    }
+
+    /// The classes as `tc -d class show` words them.
+    pub fn show_classes(&self) -> Vec<String> {
+        let line = |class: &Class| {
+            let params = &class.params;
+            format!(
+                "class htb 1:{:x} root prio {} quantum {} rate {} ceil {} burst {} cburst {}",
+                class.minor,
+                params.prio,
+                params.quantum,
+                params.rate.show(),
+                params.ceil.show(),
+                params.rate.show_burst(params.buffer),
+                params.ceil.show_burst(params.cbuffer),
+            )
+        };
+        self.classes.iter().map(line).collect()
+    }
+
+    fn note_priorities(&mut self) {
+        let bits = self.classes.iter().map(|class| 1_u8 << class.params.prio);
+        self.priorities = bits.fold(0, |all, bit| all | bit);
+    }
+
+    fn classify(&self, packet: &Packet) -> Option<usize> {
+        let mut matching = self.filters.iter().filter(|(m, _)| m.matches(packet));
+        matching.next().map(|(_, class)| *class).or(self.default)
+    }
+
+    /// DRR among the classes of one priority: a class is served until it has used up its quantum.
+    fn serve(&mut self, prio: usize, now: Time) -> Option<Packet> {
+        let n = self.classes.len();
+        let first = self.turns[prio].unwrap_or(0);
+        for at in (first..n).chain(0..first) {
+            let class = &mut self.classes[at];
+            if class.params.prio != prio || !class.may_send(now) {
+                continue;
+            }
+            // A child that delays, or whose AQM drops what it has left, may give nothing.
+            let Some(packet) = class.queue.dequeue(now) else {
+                continue;
+            };
+            class.deficit -= i64::from(packet.len);
+            let used_up = class.deficit < 0;
+            if used_up {
+                class.deficit += class.params.quantum;
+            }
+            class.charge(packet.len, now);
+            self.turns[prio] = if !used_up && class.may_send(now) {
+                Some(at)
+            } else {
+                let mut later = (at + 1)..n;
+                later.find(|i| {
+                    let other = &self.classes[*i];
+                    other.params.prio == prio && other.may_send(now)
+                })
+            };
+            return Some(packet);
+        }
+        None
+    }
+}
+
+impl Class {
+    fn build(spec: &run::Class, r2q: u32, env: &Env, words: &Words) -> Result<Class, TcError> {
+        let minor = parse_minor(&spec.id)
+            .filter(|minor| *minor > 0)
+            .ok_or_else(|| words.refuse("the id is not a hexadecimal number from 1 to ffff"))?;
+        let params = Params::parse(&mut Words::new(&spec.class), r2q)?;
+        let env = env.child(&spec.id);
+        let queue = match &spec.child {
+            Some(child) => Queue::build(child, &env)?,
+            None => Queue::build(&run::Qdisc::leaf("pfifo"), &env)?,
+        };
+        Ok(Class {
+            minor,
+            id: spec.id.clone(),
+            tokens: params.buffer,
+            ctokens: params.cbuffer,
+            params,
+            checkpoint: Time::ZERO,
+            wake: Time::ZERO,
+            deficit: 0,
+            queue,
+        })
+    }
+}
+
+/// All filters in the order of the document; the first that matches decides.
+fn compile_filters(
+    classes: &[run::Class],
+    env: &Env,
+    find: &dyn Fn(u32) -> Option<usize>,
+) -> Result<Vec<(CompiledMatch, usize)>, String> {
+    let flow_index = |name: &str| {
+        let at = env.flow_names.iter().position(|known| known == name)?;
+        u16::try_from(at).ok()
+    };
+    let mut filters = Vec::new();
+    for class in classes {
+        let at = parse_minor(&class.id).and_then(find);
+        for (i, spec) in class.filters.iter().enumerate() {
+            let compiled = CompiledMatch::compile(spec, &flow_index)
+                .map_err(|message| format!("class {}: filters[{i}]: {message}", class.id))?;
+            filters.extend(at.map(|at| (compiled, at)));
+        }
+    }
+    Ok(filters)
+}
+
+impl Qdisc for Htb {
+    fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
+        if let Some(at) = self.classify(&packet) {
+            self.classes[at].queue.enqueue(packet, now);
+        } else if self.direct.len() < self.direct_qlen as usize {
+            self.direct_packets += 1;
+            self.direct_backlog += u64::from(packet.len);
+            self.direct.push_back(packet);
+        } else {
+            tally.drop(&packet, Cause::Overlimit);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _tally: &mut Tally) -> Option<Packet> {
+        if let Some(packet) = self.direct.pop_front() {
+            self.direct_backlog -= u64::from(packet.len);
+            return Some(packet);
+        }
+        let mut waiting = self.priorities;
+        while waiting != 0 {
+            let prio = waiting.trailing_zeros() as usize;
+            waiting &= waiting - 1;
+            if let Some(packet) = self.serve(prio, now) {
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    /// When the first class with packets is out of debt, and its child ready to give one.
+    fn next_event(&self) -> Option<Time> {
+        let backlogged = self.classes.iter().filter(|class| class.queue.qlen() > 0);
+        backlogged
+            .map(|class| {
+                class
+                    .wake
+                    .max(class.queue.next_event().unwrap_or(Time::ZERO))
+            })
+            .min()
+    }
+
+    fn qlen(&self) -> usize {
+        let below: usize = self.classes.iter().map(|class| class.queue.qlen()).sum();
+        self.direct.len() + below
+    }
+
+    fn backlog(&self) -> u64 {
+        let below: u64 = self.classes.iter().map(|class| class.queue.backlog()).sum();
+        self.direct_backlog + below
+    }
+
+    fn show(&self) -> String {
+        let default = self.default.map_or(0, |at| self.classes[at].minor);
+        let default = if default == 0 {
+            "0".into()
+        } else {
+            format!("{default:#x}")
+        };
+        format!(
+            "htb r2q {} default {default} direct_packets_stat {} direct_qlen {}",
+            self.r2q, self.direct_packets, self.direct_qlen
+        )
+    }
+
+    fn is_leaf_queue(&self) -> bool {
+        false
+    }
+
+    fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&str, &'a Queue)) {
+        for class in &self.classes {
+            visit(&class.id, &class.queue);
+        }
+    }
+
+    fn for_each_child_mut<'a>(&'a mut self, visit: &mut dyn FnMut(&str, &'a mut Queue)) {
+        for class in &mut self.classes {
+            visit(&class.id, &mut class.queue);
+        }
+    }
+}

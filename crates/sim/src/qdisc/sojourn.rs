@@ -1,0 +1,109 @@
+//! How long packets stand in a queue: sums for the sampler, a histogram for the measures.
+
+use hdrhistogram::Histogram;
+
+use crate::units::Time;
+
+/// The longest sojourn that the histogram tells apart, in nanoseconds; longer ones count as this.
+const MAX_NS: u64 = 60_000_000_000;
+
+/// The sojourn times of the packets that left since the sampler last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// Packets.
+    pub count: u64,
+    /// Sum of their sojourn times, in nanoseconds.
+    pub sum_ns: u64,
+    /// The longest, in nanoseconds.
+    pub max_ns: u64,
+}
+
+impl Interval {
+    /// The mean in seconds; none if no packet left.
+    pub fn mean_s(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e9)
+    }
+}
+
+/// The sojourn times of one queue.
+#[derive(Clone, Debug, Default)]
+pub struct Sojourn {
+    interval: Interval,
+    window: Option<Window>,
+}
+
+#[derive(Clone, Debug)]
+struct Window {
+    from: Time,
+    to: Time,
+    histogram: Histogram<u64>,
+}
+
+impl Sojourn {
+    /// Feeds a new histogram with what leaves from `from` to `to`, both included.
+    pub fn record_window(&mut self, from: Time, to: Time) {
+        // The bounds are constants that satisfy the constructor.
+        self.window = Histogram::new_with_bounds(1, MAX_NS, 2)
+            .ok()
+            .map(|histogram| Window {
+                from,
+                to,
+                histogram,
+            });
+    }
+
+    /// Counts a packet that leaves at `now` after `sojourn`.
+    pub fn record(&mut self, sojourn: Time, now: Time) {
+        let ns = sojourn.as_ns();
+        self.interval.count += 1;
+        self.interval.sum_ns += ns;
+        self.interval.max_ns = self.interval.max_ns.max(ns);
+        if let Some(window) = &mut self.window
+            && (window.from..=window.to).contains(&now)
+        {
+            window.histogram.saturating_record(ns);
+        }
+    }
+
+    /// What was counted since the last call; begins a new interval.
+    pub fn take_interval(&mut self) -> Interval {
+        std::mem::take(&mut self.interval)
+    }
+
+    /// Nanoseconds, two significant digits; none before [`Sojourn::record_window`].
+    pub fn histogram(&self) -> Option<&Histogram<u64>> {
+        self.window.as_ref().map(|window| &window.histogram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_ends_when_it_is_taken() {
+        let mut sojourn = Sojourn::default();
+        sojourn.record(Time::from_ms(2), Time::ZERO);
+        sojourn.record(Time::from_ms(4), Time::ZERO);
+        let interval = sojourn.take_interval();
+        assert_eq!((interval.count, interval.max_ns), (2, 4_000_000));
+        assert_eq!(interval.mean_s(), Some(0.003));
+        assert_eq!(sojourn.take_interval().mean_s(), None);
+    }
+
+    #[test]
+    fn the_histogram_takes_the_window_with_both_ends() {
+        let mut sojourn = Sojourn::default();
+        assert!(sojourn.histogram().is_none());
+        sojourn.record_window(Time::from_ms(10), Time::from_ms(20));
+        for ms in [9, 10, 15, 20, 21] {
+            sojourn.record(Time::from_ms(ms), Time::from_ms(ms));
+        }
+        let histogram = sojourn.histogram().unwrap();
+        assert_eq!(histogram.len(), 3);
+        // two significant digits: within 1 % of 20 ms
+        assert!(histogram.max().abs_diff(20_000_000) < 200_000);
+        sojourn.record(Time::from_secs_f64(100.0), Time::from_ms(15));
+        assert!(sojourn.histogram().unwrap().max().abs_diff(MAX_NS) < MAX_NS / 100);
+    }
+}
