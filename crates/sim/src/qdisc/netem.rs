@@ -578,3 +578,330 @@ impl Config {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(line: &str) -> Queue {
+        Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()
+    }
+
+    fn frame(seq: u64) -> Packet {
+        Packet {
+            seq,
+            len: 1514,
+            ..Packet::default()
+        }
+    }
+
+    /// Takes packets as early as they may leave: (microseconds, sequence number).
+    fn departures(q: &mut Queue, mut now: Time) -> Vec<(u64, u64)> {
+        let mut out = Vec::new();
+        loop {
+            while let Some(packet) = q.dequeue(now) {
+                out.push((now.as_us(), packet.seq));
+            }
+            match q.next_event() {
+                Some(next) => {
+                    assert!(next > now, "spins at {now:?}");
+                    now = next;
+                }
+                None => return out,
+            }
+        }
+    }
+
+    #[test]
+    fn a_constant_delay_keeps_order_and_spacing() {
+        let mut q = queue("netem delay 10ms");
+        for seq in 0..3 {
+            q.enqueue(frame(seq), Time::from_us(100 * seq));
+        }
+        assert_eq!(q.next_event(), Some(Time::from_ms(10)));
+        assert_eq!(
+            departures(&mut q, Time::from_us(200)),
+            [(10_000, 0), (10_100, 1), (10_200, 2)]
+        );
+    }
+
+    #[test]
+    fn a_delay_is_cut_to_ticks_of_64_ns() {
+        // 1500 us are 23437.5 ticks
+        let mut q = queue("netem delay 1.5ms");
+        q.enqueue(frame(0), Time::ZERO);
+        assert_eq!(q.next_event(), Some(Time::from_ns(23_437 * 64)));
+    }
+
+    #[test]
+    fn the_limit_counts_packets_under_way() {
+        let mut q = queue("netem delay 10ms limit 2");
+        for seq in 0..3 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        assert_eq!((q.qlen(), q.backlog()), (2, 2 * 1514));
+        assert_eq!(q.tally.drops[Cause::Overlimit as usize], 1);
+    }
+
+    #[test]
+    fn jitter_is_uniform_around_the_delay_and_reorders() {
+        let mut q = queue("netem delay 10ms 5ms limit 100000");
+        for seq in 0..20_000 {
+            q.enqueue(frame(seq), Time::from_us(10 * seq));
+        }
+        let out = departures(&mut q, Time::ZERO);
+        let delays: Vec<f64> = out
+            .iter()
+            .map(|(us, seq)| *us as f64 - 10.0 * *seq as f64)
+            .collect();
+        assert!(delays.iter().all(|d| (4_999.0..=15_000.0).contains(d)));
+        // mean 10 ms; the standard error of 20000 draws from a span of 10 ms is 20 us
+        let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+        assert!((mean - 10_000.0).abs() < 100.0, "{mean}");
+        // a quarter lies within a quarter of the span: 5000 of 20000, standard error 61
+        let low = delays.iter().filter(|d| **d < 7_500.0).count();
+        assert!(low.abs_diff(5_000) < 300, "{low}");
+        assert!(out.windows(2).any(|w| w[0].1 > w[1].1));
+        assert!(out.is_sorted_by_key(|(us, _)| *us));
+    }
+
+    #[test]
+    fn a_rate_keeps_jittered_packets_in_order() {
+        let mut q = queue("netem delay 10ms 5ms rate 1gbit limit 100000");
+        for seq in 0..1000 {
+            q.enqueue(frame(seq), Time::from_us(10 * seq));
+        }
+        let out = departures(&mut q, Time::ZERO);
+        assert!(out.is_sorted_by_key(|(_, seq)| *seq));
+    }
+
+    #[test]
+    fn a_rate_sends_packets_back_to_back() {
+        // 1500 B at 12 Mbit/s take 1 ms; the overhead takes the 14 bytes of the frame off
+        let mut q = queue("netem rate 12mbit -14");
+        for seq in 0..3 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        q.enqueue(frame(3), Time::from_us(2_500));
+        assert_eq!(
+            departures(&mut q, Time::from_us(2_500))
+                .iter()
+                .map(|(_, seq)| *seq)
+                .collect::<Vec<u64>>(),
+            [0, 1, 2, 3]
+        );
+        let mut q = queue("netem rate 12mbit -14 delay 5ms");
+        for seq in 0..3 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        assert_eq!(
+            departures(&mut q, Time::ZERO),
+            [(6_000, 0), (7_000, 1), (8_000, 2)]
+        );
+    }
+
+    #[test]
+    fn cells_are_charged_whole() {
+        let rate = LinkRate {
+            bytes_per_s: 1_000_000,
+            packet_overhead: 0,
+            cell_size: 48,
+            cell_overhead: 5,
+        };
+        // 100 bytes are 3 cells of 53
+        assert_eq!(rate.ns(100), 159_000);
+        assert_eq!(rate.ns(96), 106_000);
+    }
+
+    #[test]
+    fn slots_release_at_most_their_packets_after_a_pause_in_the_range() {
+        let mut q = queue("netem delay 200us slot 800us 5ms packets 16 limit 10000");
+        for seq in 0..160 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        let out = departures(&mut q, Time::ZERO);
+        assert_eq!(out.len(), 160);
+        let mut clumps: Vec<(u64, u32)> = Vec::new();
+        for (us, _) in out {
+            match clumps.last_mut() {
+                Some((at, n)) if *at == us => *n += 1,
+                _ => clumps.push((us, 1)),
+            }
+        }
+        assert_eq!(clumps.len(), 10);
+        assert!(clumps.iter().all(|(_, n)| *n == 16));
+        for pair in clumps.windows(2) {
+            assert!((799..=5_001).contains(&(pair[1].0 - pair[0].0)), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn a_slot_s_bytes_are_a_budget_too() {
+        let mut q = queue("netem slot 1ms bytes 3000");
+        for seq in 0..4 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        // the packet that exhausts the budget still leaves: two of 1514 bytes. The first slot is
+        // that of the configuration, open at once.
+        assert_eq!(
+            departures(&mut q, Time::ZERO),
+            [(0, 0), (0, 1), (1_000, 2), (1_000, 3)]
+        );
+    }
+
+    #[test]
+    fn reorder_with_a_gap_puts_every_nth_packet_in_front() {
+        let mut q = queue("netem delay 10ms reorder 100% gap 3");
+        for seq in 0..6 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        let order: Vec<u64> = departures(&mut q, Time::ZERO)
+            .iter()
+            .map(|(_, s)| *s)
+            .collect();
+        assert_eq!(order, [2, 5, 0, 1, 3, 4]);
+    }
+
+    #[test]
+    fn loss_comes_in_the_share_asked_for_and_is_counted_as_loss() {
+        let mut q = queue("netem loss 10% limit 100000");
+        for seq in 0..20_000 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        // 2000 of 20000, standard error 42
+        let lost = q.tally.drops[Cause::Loss as usize];
+        assert!(lost.abs_diff(2_000) < 200, "{lost}");
+        assert_eq!(q.qlen() as u64 + lost, 20_000);
+    }
+
+    #[test]
+    fn with_ecn_a_loss_is_a_mark() {
+        let mut q = queue("netem loss 100% ecn");
+        q.enqueue(
+            Packet {
+                ecn: crate::packet::Ecn::Ect0,
+                ..frame(0)
+            },
+            Time::ZERO,
+        );
+        q.enqueue(frame(1), Time::ZERO);
+        assert_eq!((q.tally.marks, q.tally.dropped(), q.qlen()), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_duplicate_is_a_second_packet_and_not_duplicated_again() {
+        let mut q = queue("netem delay 1ms duplicate 100%");
+        q.enqueue(frame(7), Time::ZERO);
+        assert_eq!(departures(&mut q, Time::ZERO), [(1_000, 7), (1_000, 7)]);
+        assert_eq!(
+            (q.tally.duplicated, q.tally.enqueued, q.tally.sent),
+            (1, 1, 2)
+        );
+    }
+
+    #[test]
+    fn correlation_keeps_its_share_of_the_last_draw() {
+        let lag_one = |rho: u32| {
+            let mut stream = Stream::new(1, "test");
+            let mut last = stream.u32();
+            let draws: Vec<f64> = (0..20_000)
+                .map(|_| f64::from(correlated(&mut stream, &mut last, rho)))
+                .collect();
+            let n = draws.len() as f64;
+            let mean = draws.iter().sum::<f64>() / n;
+            let var = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+            let cov = draws
+                .windows(2)
+                .map(|w| (w[0] - mean) * (w[1] - mean))
+                .sum::<f64>()
+                / n;
+            cov / var
+        };
+        // x' = (1 - rho) u + rho x has lag-one correlation rho; standard error 0.007
+        assert!(lag_one(0).abs() < 0.03);
+        assert!((lag_one(u32::MAX / 4 * 3) - 0.75).abs() < 0.03);
+    }
+
+    #[test]
+    fn a_child_queues_behind_the_delay() {
+        let spec = run::Qdisc {
+            qdisc: "netem delay 10ms".into(),
+            classes: Vec::new(),
+            child: Some(Box::new(run::Qdisc::leaf("pfifo limit 1"))),
+        };
+        let mut q = Queue::build(&spec, &Env::default()).unwrap();
+        q.enqueue(frame(0), Time::ZERO);
+        q.enqueue(frame(1), Time::ZERO);
+        assert_eq!(q.dequeue(Time::from_ms(9)).map(|p| p.seq), None);
+        // both are due at 10 ms; the child has room for one
+        assert_eq!(q.dequeue(Time::from_ms(10)).map(|p| p.seq), Some(0));
+        assert_eq!((q.qlen(), q.next_event()), (0, None));
+        let child = q.at_mut("child").unwrap();
+        assert_eq!((child.tally.dropped(), child.tally.sent), (1, 1));
+    }
+
+    #[test]
+    fn a_change_resets_what_tc_always_sends_and_keeps_the_rest() {
+        let mut q = queue("netem delay 10ms 1ms loss 1% rate 1mbit limit 5 slot 1ms");
+        q.enqueue(frame(0), Time::ZERO);
+        q.change("netem delay 20ms", Time::from_ms(3)).unwrap();
+        assert_eq!(
+            q.show(),
+            "netem limit 1000 delay 20ms rate 1Mbit slot 1ms 1ms"
+        );
+        assert_eq!(q.qlen(), 1);
+        assert!(q.change("netem gap 3", Time::from_ms(3)).is_err());
+        assert_eq!(
+            q.show(),
+            "netem limit 1000 delay 20ms rate 1Mbit slot 1ms 1ms"
+        );
+    }
+
+    #[test]
+    fn the_configuration_is_shown_as_tc_does() {
+        assert_eq!(
+            queue("netem delay 10ms 2ms 10% loss 1% 25% duplicate 2% reorder 25% 50% rate 1mbit -10 53 5 \
+                   slot 800us 5ms packets 16 bytes 10k ecn")
+                .show(),
+            "netem limit 1000 delay 10ms  2ms 10% loss 1% 25% duplicate 2% reorder 25% 50% rate 1Mbit \
+             packetoverhead -10 cellsize 53 celloverhead 5 slot 800us 5ms packets 16 bytes 10240 ecn gap 1"
+        );
+        assert_eq!(queue("netem limit 1000000").show(), "netem limit 1000000");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let error = |line: &str| {
+            Queue::build(&run::Qdisc::leaf(line), &Env::default())
+                .map(|q| q.show())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(error("netem dealy 10ms").ends_with("did you mean 'delay'?"));
+        assert!(error("netem delay -10ms").starts_with("delay: '-10ms' is not a time"));
+        assert!(error("netem loss 101%").starts_with("loss: '101%' is not a percentage"));
+        for word in [
+            "corrupt 1%",
+            "delay 1ms 1ms distribution normal",
+            "loss state 1%",
+            "loss gemodel 1%",
+            "slot distribution pareto 1ms 1ms",
+        ] {
+            let error = error(&format!("netem {word}"));
+            assert!(
+                error.contains("is not modelled by the simulator"),
+                "{error}"
+            );
+        }
+        for line in [
+            "reorder 25%",
+            "delay 1ms gap 5",
+            "delay 1ms ecn",
+            "slot 5ms 800us",
+            "slot 1ms bytes 10 packets 3",
+            "delay 1ms 2ms 3% 4%",
+        ] {
+            error(&format!("netem {line}"));
+        }
+    }
+}
