@@ -82,18 +82,17 @@ impl CodelParams {
     /// `target 5ms interval 100ms`, with `ce_threshold` if set.
     pub fn show(&self) -> String {
         let time = |ticks| show::time(ticks_to_us(ticks));
-        let mut text = format!(
-            "target {} interval {}",
-            time(self.target),
-            time(self.interval)
-        );
+        let mut parts = vec![
+            format!("target {}", time(self.target)),
+            format!("interval {}", time(self.interval)),
+        ];
         if let Some(threshold) = self.ce_threshold {
-            text += &format!(" ce_threshold {}", time(threshold));
+            parts.push(format!("ce_threshold {}", time(threshold)));
         }
         if let (value, mask @ 1..) = self.ce_threshold_selector {
-            text += &format!(" ce_threshold_selector {value:#x}/{mask:#x}");
+            parts.push(format!("ce_threshold_selector {value:#x}/{mask:#x}"));
         }
-        text
+        parts.join(" ")
     }
 
     /// ` ecn` or nothing.

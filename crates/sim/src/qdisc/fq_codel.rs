@@ -110,7 +110,7 @@ impl List {
         }
     }
 
-    fn iter<'a>(&self, flows: &'a [Flow]) -> impl Iterator<Item = u32> + use<'a> {
+    fn iter(self, flows: &[Flow]) -> impl Iterator<Item = u32> {
         let some = |index| (index != NONE).then_some(index);
         std::iter::successors(some(self.first), move |i| some(flows[*i as usize].next))
     }

@@ -14,14 +14,17 @@
 //! Validation: constant delay, order and limit, reordering by jitter and by gap, serialisation at the
 //! rate, slots, correlation, loss and duplication (tests below); conservation (`tests/conservation.rs`).
 
+mod config;
+
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Queue, Tally};
 use crate::packet::Packet;
 use crate::rng::Stream;
 use crate::run;
-use crate::tc::{TcError, Words, psched_ns, show};
-use crate::units::{Rate, Time};
+use crate::tc::{TcError, Words};
+use crate::units::Time;
+use config::{Config, SlotConfig};
 
 /// The delay line.
 pub struct Netem {
@@ -41,56 +44,6 @@ pub struct Netem {
 struct Delayed {
     time_to_send: Time,
     packet: Packet,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Config {
-    limit: u32,
-    latency: u64,
-    jitter: u64,
-    delay_correlation: u32,
-    /// Probabilities and correlations: 100 % is `u32::MAX`.
-    loss: u32,
-    loss_correlation: u32,
-    duplicate: u32,
-    duplicate_correlation: u32,
-    reorder: u32,
-    reorder_correlation: u32,
-    gap: u32,
-    ecn: bool,
-    rate: Option<LinkRate>,
-    slot: Option<SlotConfig>,
-    seed: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct LinkRate {
-    bytes_per_s: u64,
-    packet_overhead: i32,
-    cell_size: u32,
-    cell_overhead: i32,
-}
-
-impl LinkRate {
-    /// How long a packet of `len` bytes takes, in nanoseconds.
-    fn ns(self, len: u32) -> u64 {
-        let mut bytes = (i64::from(len) + i64::from(self.packet_overhead)).max(0);
-        if self.cell_size > 0 {
-            let size = i64::from(self.cell_size);
-            let cells = (bytes + size - 1) / size;
-            bytes = (cells * (size + i64::from(self.cell_overhead))).max(0);
-        }
-        bytes.cast_unsigned() * 1_000_000_000 / self.bytes_per_s
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct SlotConfig {
-    min: u64,
-    max: u64,
-    /// 0 is no limit.
-    packets: u32,
-    bytes: u64,
 }
 
 /// The slot in which packets leave next.
@@ -136,140 +89,6 @@ fn correlated(stream: &mut Stream, last: &mut u32, rho: u32) -> u32 {
     *last
 }
 
-impl Config {
-    const WORDS: [&str; 10] = [
-        "limit",
-        "delay",
-        "loss",
-        "duplicate",
-        "reorder",
-        "gap",
-        "rate",
-        "slot",
-        "ecn",
-        "seed",
-    ];
-
-    fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
-        let mut asks_ecn = false;
-        while let Some(word) = words.next_word() {
-            match word {
-                "limit" => self.limit = words.size()? as u32,
-                "delay" | "latency" => self.take_delay(words)?,
-                "loss" | "drop" => {
-                    match words.peek() {
-                        Some("random") => _ = words.value()?,
-                        Some(model @ ("state" | "gemodel")) => {
-                            return Err(words.not_modelled(&format!("loss {model}")));
-                        }
-                        _ => {}
-                    }
-                    (self.loss, self.loss_correlation) = chance(words)?;
-                }
-                "duplicate" => (self.duplicate, self.duplicate_correlation) = chance(words)?,
-                "reorder" => (self.reorder, self.reorder_correlation) = chance(words)?,
-                "gap" => self.gap = words.u32()?,
-                "rate" => self.take_rate(words)?,
-                "slot" => self.take_slot(words)?,
-                "ecn" => asks_ecn = true,
-                "seed" => {
-                    let text = words.value()?;
-                    let seed = text.parse();
-                    self.seed = Some(seed.map_err(|_| words.bad(word, text, "a whole number"))?);
-                }
-                "distribution" | "corrupt" => return Err(words.not_modelled(word)),
-                _ => return Err(words.unknown(word, &Self::WORDS)),
-            }
-        }
-        if self.reorder > 0 && self.latency == 0 {
-            return Err(words.refuse("'reorder' needs a delay"));
-        }
-        if self.gap > 0 && self.reorder == 0 {
-            return Err(words.refuse("'gap' needs 'reorder PERCENT'"));
-        }
-        if self.reorder > 0 {
-            self.gap = self.gap.max(1);
-        }
-        if asks_ecn && self.loss == 0 {
-            return Err(words.refuse("'ecn' needs 'loss PERCENT'"));
-        }
-        self.ecn |= asks_ecn;
-        Ok(())
-    }
-
-    fn take_delay(&mut self, words: &mut Words) -> Result<(), TcError> {
-        self.latency = psched_ns(words.time()?.as_us());
-        if words.next_is_number() {
-            self.jitter = psched_ns(words.time()?.as_us());
-        }
-        if self.jitter > 0 && words.next_is_number() {
-            self.delay_correlation = words.percent_u32()?;
-        }
-        Ok(())
-    }
-
-    fn take_rate(&mut self, words: &mut Words) -> Result<(), TcError> {
-        let bytes_per_s = words.rate()?.bytes_per_s();
-        let mut rate = LinkRate {
-            bytes_per_s,
-            packet_overhead: 0,
-            cell_size: 0,
-            cell_overhead: 0,
-        };
-        if words.next_is_signed_number() {
-            rate.packet_overhead = words.i32()?;
-            if words.next_is_number() {
-                rate.cell_size = words.u32()?;
-                if words.next_is_signed_number() {
-                    rate.cell_overhead = words.i32()?;
-                }
-            }
-        }
-        self.rate = (bytes_per_s > 0).then_some(rate);
-        Ok(())
-    }
-
-    fn take_slot(&mut self, words: &mut Words) -> Result<(), TcError> {
-        if words.peek() == Some("distribution") {
-            return Err(words.not_modelled("slot distribution"));
-        }
-        let min = words.time64()?.as_ns();
-        let mut slot = SlotConfig {
-            min,
-            max: min,
-            packets: 0,
-            bytes: 0,
-        };
-        if words.next_is_number() {
-            slot.max = words.time64()?.as_ns();
-            if slot.max < min {
-                return Err(words.refuse("slot: the longest delay is below the shortest"));
-            }
-        }
-        if words.peek() == Some("packets") {
-            words.next_word();
-            slot.packets = words.u32()?;
-        }
-        if words.peek() == Some("bytes") {
-            words.next_word();
-            slot.bytes = words.size()?;
-        }
-        self.slot = (slot.max > 0).then_some(slot);
-        Ok(())
-    }
-}
-
-/// `PERCENT [CORRELATION]`
-fn chance(words: &mut Words) -> Result<(u32, u32), TcError> {
-    let probability = words.percent_u32()?;
-    let correlation = if words.next_is_number() {
-        words.percent_u32()?
-    } else {
-        0
-    };
-    Ok((probability, correlation))
-}
-
 impl SlotConfig {
     /// A slot that begins after a random pause.
     fn open(self, now: Time, stream: &mut Stream) -> OpenSlot {
@@ -291,10 +110,7 @@ impl SlotConfig {
 impl Netem {
     /// The line of the file's parameters, and the queue behind the delay.
     pub fn new(words: &mut Words, child: Option<&run::Qdisc>, env: &Env) -> Result<Self, TcError> {
-        let mut config = Config {
-            limit: 1000,
-            ..Config::default()
-        };
+        let mut config = Config::new();
         config.take_all(words)?;
         let build = |spec| Queue::build(spec, &env.child("child")).map(Box::new);
         let random = match config.seed {
@@ -479,18 +295,7 @@ impl Qdisc for Netem {
     /// As in Linux and tc: limit, delay, loss, duplicate and gap go back to their defaults if the line
     /// does not have them; everything else stays as it is.
     fn change(&mut self, words: &mut Words, now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = Config {
-            limit: 1000,
-            latency: 0,
-            jitter: 0,
-            loss: 0,
-            duplicate: 0,
-            reorder: 0,
-            gap: 0,
-            slot: None,
-            seed: None,
-            ..self.config.clone()
-        };
+        let mut config = self.config.for_change();
         config.take_all(words)?;
         if let Some(slot) = config.slot {
             self.slot = Some(slot.begin(now));
@@ -517,65 +322,6 @@ impl Qdisc for Netem {
         if let Some(child) = &mut self.child {
             visit("child", child);
         }
-    }
-}
-
-impl Config {
-    fn show(&self) -> String {
-        let optional = |name: &str, chance: u32, correlation: u32| match (chance, correlation) {
-            (0, _) => String::new(),
-            (_, 0) => format!(" {name} {}", show::percent(chance)),
-            _ => format!(
-                " {name} {} {}",
-                show::percent(chance),
-                show::percent(correlation)
-            ),
-        };
-        let mut text = format!("netem limit {}", self.limit);
-        if self.latency > 0 {
-            text += &format!(" delay {}", show::time64(self.latency));
-            if self.jitter > 0 {
-                text += &format!("  {}", show::time64(self.jitter));
-                if self.delay_correlation > 0 {
-                    text += &format!(" {}", show::percent(self.delay_correlation));
-                }
-            }
-        }
-        text += &optional("loss", self.loss, self.loss_correlation);
-        text += &optional("duplicate", self.duplicate, self.duplicate_correlation);
-        text += &optional("reorder", self.reorder, self.reorder_correlation);
-        if let Some(rate) = self.rate {
-            text += &format!(" rate {}", show::rate(Rate(rate.bytes_per_s * 8)));
-            if rate.packet_overhead != 0 {
-                text += &format!(" packetoverhead {}", rate.packet_overhead);
-            }
-            if rate.cell_size != 0 {
-                text += &format!(" cellsize {}", rate.cell_size);
-            }
-            if rate.cell_overhead != 0 {
-                text += &format!(" celloverhead {}", rate.cell_overhead);
-            }
-        }
-        if let Some(slot) = self.slot {
-            let (min, max) = (show::time64(slot.min), show::time64(slot.max));
-            text += &format!(" slot {min} {max}");
-            if slot.packets > 0 {
-                text += &format!(" packets {}", slot.packets);
-            }
-            if slot.bytes > 0 {
-                text += &format!(" bytes {}", slot.bytes);
-            }
-        }
-        if self.ecn {
-            text += " ecn";
-        }
-        if self.gap > 0 {
-            text += &format!(" gap {}", self.gap);
-        }
-        if let Some(seed) = self.seed {
-            text += &format!(" seed {seed}");
-        }
-        text
     }
 }
 
@@ -702,7 +448,7 @@ mod tests {
 
     #[test]
     fn cells_are_charged_whole() {
-        let rate = LinkRate {
+        let rate = config::LinkRate {
             bytes_per_s: 1_000_000,
             packet_overhead: 0,
             cell_size: 48,
