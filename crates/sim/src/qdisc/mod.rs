@@ -225,10 +225,6 @@ impl Default for Env {
 
 /// The known algorithms. An enum, not a `dyn`: one indirect call per packet and hop is most of what
 /// a simple queue costs; `User` is the door for others.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a queue stays where it is; a box would be one more cache line per packet"
-)]
 pub enum Kind {
     /// pfifo and bfifo
     Fifo(Fifo),

@@ -338,7 +338,9 @@ fn suggestion(word: &str, known: &[&str]) -> String {
     let abbreviated = known.iter().find(|k| k.starts_with(word));
     let near = known.iter().map(|k| (distance(word, k), *k)).min();
     match abbreviated.map(|k| (0, *k)).or(near) {
-        Some((d, k)) if d <= 1.max(word.len() / 3) => format!("; did you mean '{k}'?"),
+        Some((d, k)) if d <= (word.len() / 2).min(2.max(word.len() / 3)) => {
+            format!("; did you mean '{k}'?")
+        }
         _ if known.is_empty() => String::new(),
         _ => format!("; known: {}", known.join(", ")),
     }
