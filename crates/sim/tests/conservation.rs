@@ -21,6 +21,17 @@ const LINES: &[&str] = &[
     "netem delay 1ms 2ms rate 10mbit reorder 30% gap 2",
     "netem delay 200us slot 100us 3ms packets 3 bytes 3000",
     "netem slot 0 1ms",
+    "pie limit 30 target 1ms tupdate 4ms alpha 32 beta 32 ecn",
+    "pie limit 30 target 1ms tupdate 4ms dq_rate_estimator bytemode",
+    "pie@5.4 limit 30 target 1ms tupdate 4ms ecn",
+    "red limit 40000 avpkt 1000 adaptive ecn",
+    "red limit 40000 avpkt 1000 probability 0.5",
+    "dualpi2 limit 30 target 1ms tupdate 1ms alpha 100 beta 1000",
+    "dualpi2 limit 30 overflow drop_enqueue target 1ms any_ect memlimit 20000",
+    "dualpi2@2020 limit 30 target 1ms tupdate 1ms alpha 100 beta 1000",
+    "dualpi2@2019 limit 30 target 1ms tupdate 4ms step_thresh 3p",
+    "cnq_codel_af bandwidth 10mbit rtt 1ms",
+    "cnq_codel_af bandwidth 1mbit sce-thresh 4",
 ];
 
 fn trees() -> Vec<run::Qdisc> {
@@ -90,9 +101,10 @@ struct Step {
 }
 
 fn packet() -> impl Strategy<Value = Packet> {
-    (40_u32..1515, any::<u32>(), 0_u8..4, 0_u8..4).prop_map(|(len, hash, ecn, dscp)| Packet {
+    (40_u32..1515, 0_u32..6, 0_u8..4, 0_u8..4).prop_map(|(len, flow, ecn, dscp)| Packet {
         len,
-        hash,
+        // six flows, apart in the high bits (fq_codel) and in the low ones (cnq_codel_af)
+        hash: flow * 0x2aaa_aaab,
         ecn: Ecn::from_bits(ecn),
         dscp,
         flow: u16::from(dscp),
@@ -101,7 +113,9 @@ fn packet() -> impl Strategy<Value = Packet> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = (0_u64..800, prop::option::weighted(0.6, packet()))
+    // mostly dense traffic, and pauses that let timers start (pie's and red's after 500 ms)
+    let after_us = prop_oneof![30 => 0_u64..800, 1 => 0_u64..400_000];
+    let step = (after_us, prop::option::weighted(0.6, packet()))
         .prop_map(|(after_us, packet)| Step { after_us, packet });
     prop::collection::vec(step, 0..300)
 }

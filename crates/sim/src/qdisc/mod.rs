@@ -6,8 +6,6 @@
 mod cnq_codel_af;
 mod cobalt;
 mod codel;
-#[cfg(test)]
-mod conservation;
 mod dualpi2;
 mod fq_codel;
 mod htb;
