@@ -24,14 +24,11 @@ impl CompiledMatch {
     ///
     /// # Errors
     /// The field, its value and the expected form.
-    pub fn compile(
-        spec: &run::Match,
-        flow_index: &dyn Fn(&str) -> Option<u16>,
-    ) -> Result<Self, String> {
+    pub fn compile(spec: &run::Match, flow_index: &dyn Fn(&str) -> Option<u16>) -> Result<Self, String> {
         let mut compiled = CompiledMatch::default();
         if let Some(name) = &spec.flow {
-            let index = flow_index(name)
-                .ok_or_else(|| format!("flow: '{name}' is no flow or probe of this run"))?;
+            let index =
+                flow_index(name).ok_or_else(|| format!("flow: '{name}' is no flow or probe of this run"))?;
             compiled.require(FLOW, u32::from(index));
         }
         if let Some(dscp) = spec.dscp {
@@ -108,13 +105,7 @@ mod tests {
     }
 
     fn packet() -> Packet {
-        Packet {
-            flow: 7,
-            dscp: 35,
-            ecn: Ecn::Ect1,
-            flags: Flags::SYN.with(Flags::ECE),
-            ..Packet::default()
-        }
+        Packet { flow: 7, dscp: 35, ecn: Ecn::Ect1, flags: Flags::SYN.with(Flags::ECE), ..Packet::default() }
     }
 
     #[test]
@@ -136,43 +127,22 @@ mod tests {
         let m = compile(&spec).unwrap();
         assert!(m.matches(&packet()));
         let others = [
-            Packet {
-                flow: 6,
-                ..packet()
-            },
-            Packet {
-                dscp: 34,
-                ..packet()
-            },
-            Packet {
-                ecn: Ecn::Ce,
-                ..packet()
-            },
-            Packet {
-                proto: Proto::Udp,
-                ..packet()
-            },
-            Packet {
-                flags: Flags::ACK,
-                ..packet()
-            },
+            Packet { flow: 6, ..packet() },
+            Packet { dscp: 34, ..packet() },
+            Packet { ecn: Ecn::Ce, ..packet() },
+            Packet { proto: Proto::Udp, ..packet() },
+            Packet { flags: Flags::ACK, ..packet() },
         ];
         assert!(others.iter().all(|p| !m.matches(p)));
     }
 
     #[test]
     fn without_syn_means_tcp_packets_without_it() {
-        let spec = run::Match {
-            syn: Some(false),
-            ..run::Match::default()
-        };
+        let spec = run::Match { syn: Some(false), ..run::Match::default() };
         let m = compile(&spec).unwrap();
         assert!(!m.matches(&packet()));
         assert!(m.matches(&Packet::default()));
-        assert!(!m.matches(&Packet {
-            proto: Proto::Icmp,
-            ..Packet::default()
-        }));
+        assert!(!m.matches(&Packet { proto: Proto::Icmp, ..Packet::default() }));
     }
 
     #[test]
@@ -180,40 +150,23 @@ mod tests {
         let error = |spec| compile(&spec).unwrap_err();
         let default = run::Match::default;
         assert_eq!(
-            error(run::Match {
-                flow: Some("x".into()),
-                ..default()
-            }),
+            error(run::Match { flow: Some("x".into()), ..default() }),
             "flow: 'x' is no flow or probe of this run"
         );
         assert_eq!(
-            error(run::Match {
-                dscp: Some(64),
-                ..default()
-            }),
+            error(run::Match { dscp: Some(64), ..default() }),
             "dscp: 64 is not a codepoint from 0 to 63"
         );
         assert_eq!(
-            error(run::Match {
-                ecn: Some("ECT0".into()),
-                ..default()
-            }),
+            error(run::Match { ecn: Some("ECT0".into()), ..default() }),
             "ecn: 'ECT0' is not not-ect, ect0, ect1 or ce"
         );
         assert_eq!(
-            error(run::Match {
-                proto: Some("sctp".into()),
-                ..default()
-            }),
+            error(run::Match { proto: Some("sctp".into()), ..default() }),
             "proto: 'sctp' is not tcp, udp or icmp"
         );
         assert!(
-            error(run::Match {
-                proto: Some("udp".into()),
-                syn: Some(true),
-                ..default()
-            })
-            .starts_with("syn:")
+            error(run::Match { proto: Some("udp".into()), syn: Some(true), ..default() }).starts_with("syn:")
         );
     }
 }

@@ -147,11 +147,7 @@ pub struct Qdisc {
 impl Qdisc {
     /// A qdisc without classes or child.
     pub fn leaf(line: &str) -> Self {
-        Qdisc {
-            qdisc: line.into(),
-            classes: Vec::new(),
-            child: None,
-        }
+        Qdisc { qdisc: line.into(), classes: Vec::new(), child: None }
     }
 }
 

@@ -28,11 +28,7 @@ impl Time {
     }
     /// `s` seconds, rounded to the nearest nanosecond; negative and non-finite values become zero.
     pub fn from_secs_f64(s: f64) -> Self {
-        if s.is_finite() && s > 0.0 {
-            Time((s * 1e9).round() as u64)
-        } else {
-            Time(0)
-        }
+        if s.is_finite() && s > 0.0 { Time((s * 1e9).round() as u64) } else { Time(0) }
     }
     /// Nanoseconds.
     pub const fn as_ns(self) -> u64 {

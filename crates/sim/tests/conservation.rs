@@ -39,46 +39,19 @@ fn trees() -> Vec<run::Qdisc> {
         id: id.into(),
         class: words.into(),
         filters: dscp
-            .map(|dscp| run::Match {
-                dscp: Some(dscp),
-                ..run::Match::default()
-            })
+            .map(|dscp| run::Match { dscp: Some(dscp), ..run::Match::default() })
             .into_iter()
             .collect(),
         child: (!child.is_empty()).then(|| Box::new(run::Qdisc::leaf(child))),
     };
-    let htb = |line: &str, classes| run::Qdisc {
-        qdisc: line.into(),
-        classes,
-        child: None,
-    };
+    let htb = |line: &str, classes| run::Qdisc { qdisc: line.into(), classes, child: None };
     let delays = vec![
-        class(
-            "1",
-            "rate 1gbps ceil 2gbps",
-            Some(0),
-            "netem delay 1ms limit 10",
-        ),
-        class(
-            "10",
-            "rate 1gbps ceil 2gbps",
-            None,
-            "netem delay 2ms 1ms duplicate 20%",
-        ),
+        class("1", "rate 1gbps ceil 2gbps", Some(0), "netem delay 1ms limit 10"),
+        class("10", "rate 1gbps ceil 2gbps", None, "netem delay 2ms 1ms duplicate 20%"),
     ];
     let shared = vec![
-        class(
-            "1",
-            "rate 20mbit ceil 30mbit prio 1",
-            Some(0),
-            "codel target 100us interval 1ms",
-        ),
-        class(
-            "2",
-            "rate 5mbit quantum 1000",
-            Some(1),
-            "fq_codel limit 20 drop_batch 3",
-        ),
+        class("1", "rate 20mbit ceil 30mbit prio 1", Some(0), "codel target 100us interval 1ms"),
+        class("2", "rate 5mbit quantum 1000", Some(1), "fq_codel limit 20 drop_batch 3"),
         class("3", "rate 5mbit quantum 2000 burst 5k", Some(2), ""),
     ];
     let mut trees: Vec<run::Qdisc> = LINES.iter().map(|line| run::Qdisc::leaf(line)).collect();

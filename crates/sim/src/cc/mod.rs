@@ -156,13 +156,10 @@ impl Cc {
         let parameters: Vec<&str> = words.collect();
         match (name, parameters.first()) {
             ("reno", None) => Ok(Cc::Reno(Reno)),
-            ("reno", Some(word)) => Err(CcError(format!(
-                "unknown parameter '{word}' in '{text}'; reno has none"
-            ))),
-            _ => Err(CcError(format!(
-                "unknown congestion control '{name}'; known: {}",
-                NAMES.join(", ")
-            ))),
+            ("reno", Some(word)) => {
+                Err(CcError(format!("unknown parameter '{word}' in '{text}'; reno has none")))
+            }
+            _ => Err(CcError(format!("unknown congestion control '{name}'; known: {}", NAMES.join(", ")))),
         }
     }
 }

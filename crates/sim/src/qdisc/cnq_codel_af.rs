@@ -73,14 +73,7 @@ fn slot_of(packet: &Packet) -> u16 {
 impl CnqCodelAf {
     /// `cnq_codel_af [bandwidth RATE|unlimited] [rtt TIME] [sce|sce-thresh N|no-sce]`
     pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
-        const KNOWN: &[&str] = &[
-            "bandwidth",
-            "unlimited",
-            "rtt",
-            "sce",
-            "sce-thresh",
-            "no-sce",
-        ];
+        const KNOWN: &[&str] = &["bandwidth", "unlimited", "rtt", "sce", "sce-thresh", "no-sce"];
         const FRAMING: &[&str] = &[
             "overhead",
             "mpu",
@@ -119,10 +112,7 @@ impl CnqCodelAf {
                 _ => return Err(words.unknown(word, KNOWN)),
             }
         }
-        let idle = Slot {
-            count: 0,
-            cobalt: Cobalt::new(),
-        };
+        let idle = Slot { count: 0, cobalt: Cobalt::new() };
         Ok(CnqCodelAf {
             bandwidth: bandwidth.filter(|rate| rate.bits_per_s() > 0),
             rtt,
@@ -202,9 +192,7 @@ impl CnqCodelAf {
             let slot = slot_of(&packet);
             let over = self.over(slot, now - packet.enqueued);
             let flow = &mut self.slots[usize::from(slot)];
-            let signal = flow
-                .cobalt
-                .dequeue(&self.params, now, packet.ecn, over, &mut self.rng);
+            let signal = flow.cobalt.dequeue(&self.params, now, packet.ecn, over, &mut self.rng);
             // A flow's last packet is never dropped.
             if signal.drop && flow.count > 0 {
                 tally.drop(&packet, Cause::Aqm);
@@ -287,17 +275,11 @@ impl Qdisc for CnqCodelAf {
             0 => "no-sce".into(),
             n => format!("sce-thresh {n}"),
         };
-        format!(
-            "cnq_codel_af {bandwidth} rtt {} {sce}",
-            show::time(self.rtt.as_us())
-        )
+        format!("cnq_codel_af {bandwidth} rtt {} {sce}", show::time(self.rtt.as_us()))
     }
 
     fn show_stats(&self) -> String {
-        format!(
-            "  flows {} sparse {} sce_marks {}",
-            self.active, self.tokens, self.sce_marks
-        )
+        format!("  flows {} sparse {} sce_marks {}", self.active, self.tokens, self.sce_marks)
     }
 }
 
@@ -321,14 +303,7 @@ mod tests {
     }
 
     fn frame(hash: u32, seq: u64, now: Time) -> Packet {
-        Packet {
-            len: 1514,
-            hash,
-            seq,
-            ecn: Ecn::Ect0,
-            enqueued: now,
-            ..Packet::default()
-        }
+        Packet { len: 1514, hash, seq, ecn: Ecn::Ect0, enqueued: now, ..Packet::default() }
     }
 
     /// Recounts what the counters say.
@@ -361,10 +336,7 @@ mod tests {
             q.enqueue(frame(hash, seq, Time::ZERO), Time::ZERO, &mut tally);
             check(&q);
         }
-        assert_eq!(
-            (q.sparse.len(), q.bulk.len(), q.tokens, q.active),
-            (2, 4, 2, 2)
-        );
+        assert_eq!((q.sparse.len(), q.bulk.len(), q.tokens, q.active), (2, 4, 2, 2));
         assert_eq!((q.qlen(), q.backlog()), (4, 4 * 1514));
         let mut out = Vec::new();
         while let Some(packet) = q.dequeue(Time::ZERO, &mut tally) {
@@ -438,9 +410,7 @@ mod tests {
         q.dequeue(Time::ZERO, &mut tally);
         q.dequeue(Time::ZERO, &mut tally);
         while let Some(at) = q.bulk.iter().position(|e| matches!(e, Bulk::Token(_))) {
-            let Some(Bulk::Token(slot)) = q.bulk.remove(at) else {
-                unreachable!("a token stood there")
-            };
+            let Some(Bulk::Token(slot)) = q.bulk.remove(at) else { unreachable!("a token stood there") };
             q.tokens -= 1;
             q.left(slot);
         }
@@ -449,11 +419,7 @@ mod tests {
         // as when a packet of each has just left: (59 + 1)*2 / (99 + 1) = 1.2 times the sojourn
         let over_at = |q: &mut CnqCodelAf, slot: u16, ns| {
             q.left(slot);
-            let at = q
-                .bulk
-                .iter()
-                .position(|e| matches!(e, Bulk::Packet(p) if slot_of(p) == slot))
-                .unwrap();
+            let at = q.bulk.iter().position(|e| matches!(e, Bulk::Packet(p) if slot_of(p) == slot)).unwrap();
             let entry = q.bulk.remove(at).unwrap();
             let over = q.over(slot, Time(ns)).ce;
             q.bulk.insert(at, entry);
@@ -473,10 +439,7 @@ mod tests {
             let mut q = cnq("cnq_codel_af rtt 1us");
             let mut tally = Tally::default();
             for seq in 0..600 {
-                let packet = Packet {
-                    ecn,
-                    ..frame(1, seq, Time::ZERO)
-                };
+                let packet = Packet { ecn, ..frame(1, seq, Time::ZERO) };
                 q.enqueue(packet, Time::ZERO, &mut tally);
             }
             let mut now = Time::from_ms(100);
@@ -565,10 +528,7 @@ mod tests {
         while let Some(at) = q.next_event() {
             ect1 += u64::from(q.dequeue(at, &mut tally).unwrap().ecn == Ecn::Ect1);
         }
-        assert!(
-            ect1 >= 2 && q.sce_marks == ect1 && tally.marks == 0,
-            "{ect1}"
-        );
+        assert!(ect1 >= 2 && q.sce_marks == ect1 && tally.marks == 0, "{ect1}");
     }
 
     #[test]
@@ -584,10 +544,7 @@ mod tests {
         for (line, message) in [
             ("cnq_codel_af overhead 18", "'overhead' is not modelled"),
             ("cnq_codel_af docsis", "'docsis' is not modelled"),
-            (
-                "cnq_codel_af sce-thresh 0",
-                "sce-thresh: '0' is not a number from 1 to 1024",
-            ),
+            ("cnq_codel_af sce-thresh 0", "sce-thresh: '0' is not a number from 1 to 1024"),
             ("cnq_codel_af bandwith 1mbit", "did you mean 'bandwidth'?"),
         ] {
             let error = parse(line).err().unwrap().to_string();

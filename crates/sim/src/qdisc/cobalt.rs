@@ -90,12 +90,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    const NEW: Schedule = Schedule {
-        count: 0,
-        isqrt: u32::MAX,
-        next: 0,
-        dropping: false,
-    };
+    const NEW: Schedule = Schedule { count: 0, isqrt: u32::MAX, next: 0, dropping: false };
 
     fn due(&self, now: i64) -> bool {
         self.count > 0 && now >= self.next
@@ -179,12 +174,7 @@ pub(super) struct Cobalt {
 
 impl Cobalt {
     pub(super) const fn new() -> Self {
-        Cobalt {
-            ce: Schedule::NEW,
-            sce: Schedule::NEW,
-            blue_timer: 0,
-            p_drop: 0,
-        }
+        Cobalt { ce: Schedule::NEW, sce: Schedule::NEW, blue_timer: 0, p_drop: 0 }
     }
 
     /// A packet with this ECN field leaves at `now`.
@@ -225,11 +215,7 @@ impl Cobalt {
         let mut due = sce.due(now);
         if over != sce.dropping {
             sce.dropping = over;
-            sce.next = if due {
-                sce.control(now, interval)
-            } else {
-                sce.reflect(now, interval)
-            };
+            sce.next = if due { sce.control(now, interval) } else { sce.reflect(now, interval) };
             if over {
                 due = false;
             }
@@ -315,11 +301,7 @@ impl Cobalt {
 mod tests {
     use super::*;
 
-    const OVER: Over = Over {
-        ce: true,
-        sce: true,
-        blue: false,
-    };
+    const OVER: Over = Over { ce: true, sce: true, blue: false };
 
     fn ms(t: f64) -> Time {
         Time::from_secs_f64(t / 1e3)
@@ -345,9 +327,7 @@ mod tests {
     fn vector_7_6_inverse_square_roots() {
         // 1/sqrt(count), but for count 2, where four Newton steps from 1 get to 0.5, 0.625, 0.6934,
         // 0.7067 and not yet to 0.7071.
-        let expected = [
-            1.0, 1.0, 0.7067, 0.5774, 0.5, 0.4472, 0.4082, 0.3780, 0.3536, 0.3333,
-        ];
+        let expected = [1.0, 1.0, 0.7067, 0.5774, 0.5, 0.4472, 0.4082, 0.3780, 0.3536, 0.3333];
         for (got, want) in ISQRT.iter().zip(expected) {
             let got = f64::from(*got) / f64::from(u32::MAX);
             assert!((got - want).abs() < 5e-5, "{got} {want}");
@@ -358,10 +338,7 @@ mod tests {
         for count in 1..=1000 {
             schedule.set_count(count);
             let exact = f64::from(u32::MAX) / f64::from(count).sqrt();
-            assert!(
-                (f64::from(schedule.isqrt) / exact - 1.0).abs() < 1.7e-3,
-                "{count}"
-            );
+            assert!((f64::from(schedule.isqrt) / exact - 1.0).abs() < 1.7e-3, "{count}");
         }
     }
 
@@ -410,19 +387,14 @@ mod tests {
     #[test]
     fn not_ect_is_asked_to_be_dropped() {
         let params = Params::new(Time::from_ms(100), 0);
-        let got = times(&mut Cobalt::new(), &params, Ecn::NotEct, 0, 150, |s| {
-            s.drop && !s.ce
-        });
+        let got = times(&mut Cobalt::new(), &params, Ecn::NotEct, 0, 150, |s| s.drop && !s.ce);
         assert_eq!(got, [100.0]);
     }
 
     #[test]
     fn sce_runs_n_times_faster_and_only_on_ect0() {
         let params = Params::new(Time::from_ms(100), 4);
-        assert_eq!(
-            (params.sce_interval, params.sce_target),
-            (25_000_000, 2_500_000)
-        );
+        assert_eq!((params.sce_interval, params.sce_target), (25_000_000, 2_500_000));
         // Reflected at 0: 0 + 25/sqrt(0 as 1) = 25, then + 25/sqrt(2) = 42.7, + 25/sqrt(3) = 57.1
         let got = times(&mut Cobalt::new(), &params, Ecn::Ect0, 0, 60, |s| s.sce);
         for (got, want) in got.iter().zip([25.0, 42.7, 57.2]) {
@@ -441,13 +413,8 @@ mod tests {
         let mut rng = Stream::new(1, "test");
         // after a rest, too, a whole interval comes first
         let start = 10_000;
-        let got = times(&mut cobalt, &params, Ecn::Ect0, start, start + 60, |s| {
-            s.sce
-        });
-        assert!(
-            (got[0] - 10_025.0).abs() < 0.11 && got.len() == 3,
-            "{got:?}"
-        );
+        let got = times(&mut cobalt, &params, Ecn::Ect0, start, start + 60, |s| s.sce);
+        assert!((got[0] - 10_025.0).abs() < 0.11 && got.len() == 3, "{got:?}");
         // At 60 ms 9.6 of the 12.5 ms between marks 3 and 4 are left: so the step back to a count
         // of 3 comes after 12.5 - 9.6 = 2.9 ms.
         for (at, count) in [(60.0, 4), (62.7, 4), (63.0, 3)] {
@@ -474,11 +441,7 @@ mod tests {
         // and drops that fraction: 2/256 - 2/4096 of 20 000 is 146, four standard deviations 48
         let mut rng = Stream::new(1, "test");
         let drops = (0..20_000)
-            .filter(|_| {
-                cobalt
-                    .dequeue(&params, ms(30.0), Ecn::Ect0, Over::default(), &mut rng)
-                    .drop
-            })
+            .filter(|_| cobalt.dequeue(&params, ms(30.0), Ecn::Ect0, Over::default(), &mut rng).drop)
             .count();
         assert!((98..=194).contains(&drops), "{drops}");
     }

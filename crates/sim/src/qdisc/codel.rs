@@ -82,10 +82,8 @@ impl CodelParams {
     /// `target 5ms interval 100ms`, with `ce_threshold` if set.
     pub fn show(&self) -> String {
         let time = |ticks| show::time(ticks_to_us(ticks));
-        let mut parts = vec![
-            format!("target {}", time(self.target)),
-            format!("interval {}", time(self.interval)),
-        ];
+        let mut parts =
+            vec![format!("target {}", time(self.target)), format!("interval {}", time(self.interval))];
         if let Some(threshold) = self.ce_threshold {
             parts.push(format!("ce_threshold {}", time(threshold)));
         }
@@ -230,8 +228,7 @@ impl CodelVars {
     fn enter_dropping(&mut self, params: &CodelParams, now: u64) {
         self.dropping = true;
         let gained = self.count.wrapping_sub(self.lastcount);
-        let recent =
-            now.cast_signed() - self.drop_next.cast_signed() < (16 * params.interval).cast_signed();
+        let recent = now.cast_signed() - self.drop_next.cast_signed() < (16 * params.interval).cast_signed();
         if gained > 1 && recent {
             self.count = gained;
             self.newton_step();
@@ -323,17 +320,11 @@ impl Config {
 impl Codel {
     /// `codel [limit PACKETS] [target TIME] [interval TIME] [ecn | noecn] [ce_threshold TIME]`
     pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
-        let mut config = Config {
-            limit: 1000,
-            params: CodelParams::new(env, false),
-        };
+        let mut config = Config { limit: 1000, params: CodelParams::new(env, false) };
         config.take_all(words)?;
         Ok(Codel {
             config,
-            fifo: Fifo {
-                packets: VecDeque::new(),
-                backlog: 0,
-            },
+            fifo: Fifo { packets: VecDeque::new(), backlog: 0 },
             vars: CodelVars::default(),
             stats: CodelStats::default(),
             drop_overlimit: 0,
@@ -353,13 +344,7 @@ impl Qdisc for Codel {
     }
 
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
-        let Codel {
-            config,
-            fifo,
-            vars,
-            stats,
-            ..
-        } = self;
+        let Codel { config, fifo, vars, stats, .. } = self;
         vars.dequeue(&config.params, stats, fifo, now, tally)
     }
 
@@ -373,12 +358,7 @@ impl Qdisc for Codel {
 
     fn show(&self) -> String {
         let params = &self.config.params;
-        format!(
-            "codel limit {}p {}{}",
-            self.config.limit,
-            params.show(),
-            params.show_ecn()
-        )
+        format!("codel limit {}p {}{}", self.config.limit, params.show(), params.show_ecn())
     }
 
     fn show_stats(&self) -> String {
@@ -432,11 +412,7 @@ mod tests {
     }
 
     fn frame(ecn: Ecn) -> Packet {
-        Packet {
-            len: 1514,
-            ecn,
-            ..Packet::default()
-        }
+        Packet { len: 1514, ecn, ..Packet::default() }
     }
 
     /// Keeps a queue of packets that are 20 ms old from 1 s on and takes one every 16 ticks; gives
@@ -485,11 +461,7 @@ mod tests {
         let times = signal_times("codel ecn", Ecn::Ect0, 2.7);
         for (n, ms) in LAW_MS {
             // the vector is rounded to milliseconds
-            assert!(
-                (times[n - 1] * 1e3 - ms).abs() <= 0.52,
-                "{n}: {}",
-                times[n - 1]
-            );
+            assert!((times[n - 1] * 1e3 - ms).abs() <= 0.52, "{n}: {}", times[n - 1]);
         }
     }
 
@@ -588,13 +560,7 @@ mod tests {
     fn the_tail_is_dropped_at_the_limit_and_the_head_when_the_limit_shrinks() {
         let mut q = queue("codel limit 3");
         for seq in 0..4 {
-            q.enqueue(
-                Packet {
-                    seq,
-                    ..frame(Ecn::NotEct)
-                },
-                Time::ZERO,
-            );
+            q.enqueue(Packet { seq, ..frame(Ecn::NotEct) }, Time::ZERO);
         }
         assert_eq!(q.tally.drops[Cause::Overlimit as usize], 1);
         q.change("codel limit 2 target 10ms", Time::ZERO).unwrap();
@@ -609,28 +575,19 @@ mod tests {
             queue("codel target 1ms interval 20ms ecn ce_threshold 800us").show(),
             "codel limit 1000p target 999us interval 20ms ce_threshold 799us ecn"
         );
-        assert_eq!(
-            queue("codel").show(),
-            "codel limit 1000p target 5ms interval 100ms"
-        );
+        assert_eq!(queue("codel").show(), "codel limit 1000p target 5ms interval 100ms");
     }
 
     #[test]
     fn a_wrong_word_or_value_is_refused_and_changes_nothing() {
         let error = |line: &str| {
-            Queue::build(&run::Qdisc::leaf(line), &Env::default())
-                .map(|q| q.show())
-                .unwrap_err()
-                .to_string()
+            Queue::build(&run::Qdisc::leaf(line), &Env::default()).map(|q| q.show()).unwrap_err().to_string()
         };
         assert_eq!(
             error("codel taget 5ms"),
             "unknown word 'taget' in 'codel taget 5ms'; did you mean 'target'?"
         );
-        assert_eq!(
-            error("codel target 0"),
-            "target: '0' is not above zero in 'codel target 0'"
-        );
+        assert_eq!(error("codel target 0"), "target: '0' is not above zero in 'codel target 0'");
         let mut q = queue("codel");
         assert!(q.change("codel limit 5 flows 3", Time::ZERO).is_err());
         assert!(q.change("pie limit 5", Time::ZERO).is_err());

@@ -143,10 +143,7 @@ impl DualPi2 {
     /// How long the heads of C and L have waited.
     fn head_delays(&self, now: Time) -> (Time, Time) {
         let c = self.c.front().map_or(Time::ZERO, |p| now - p.enqueued);
-        let l = self
-            .l
-            .front()
-            .map_or(Time::ZERO, |q| now - q.packet.enqueued);
+        let l = self.l.front().map_or(Time::ZERO, |q| now - q.packet.enqueued);
         (c, l)
     }
 
@@ -156,11 +153,7 @@ impl DualPi2 {
         let error = i128::from(qdelay) - i128::from(p.target.as_ns());
         let change = i128::from(qdelay) - i128::from(self.last_qdelay);
         let delta = error * i128::from(p.alpha) + change * i128::from(p.beta);
-        let cap = if p.drop_overload {
-            MAX_PROB
-        } else {
-            MAX_PROB / u32::from(p.coupling_factor)
-        };
+        let cap = if p.drop_overload { MAX_PROB } else { MAX_PROB / u32::from(p.coupling_factor) };
         let prob = i128::from(self.prob) + delta / p.version.divisor();
         self.prob = prob.clamp(0, i128::from(cap)) as u32;
         self.last_qdelay = qdelay;
@@ -193,11 +186,7 @@ impl DualPi2 {
         let prob_l = u64::from(self.prob) * u64::from(self.params.coupling_factor);
         let overload = prob_l > u64::from(MAX_PROB);
         let capable = packet.ecn.is_capable();
-        let drop_cause = if overload && capable {
-            Cause::Overload
-        } else {
-            Cause::Aqm
-        };
+        let drop_cause = if overload && capable { Cause::Overload } else { Cause::Aqm };
         let (signal, may_mark) = match (in_l, overload) {
             (false, _) => (self.squared_roll(), capable && !overload),
             (true, true) => {
@@ -240,9 +229,7 @@ impl Qdisc for DualPi2 {
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
         let len = u64::from(packet.len);
-        if self.qlen() >= self.params.limit as usize
-            || self.backlog + len > self.params.memory_limit
-        {
+        if self.qlen() >= self.params.limit as usize || self.backlog + len > self.params.memory_limit {
             tally.drop(&packet, Cause::Overlimit);
             return;
         }
@@ -271,22 +258,19 @@ impl Qdisc for DualPi2 {
         let wc = i64::from(self.params.classic);
         let wl = i64::from(MAX_WEIGHT) - wc;
         loop {
-            let (mut queued, in_l, weight) =
-                if !self.l.is_empty() && (self.c.is_empty() || self.credit <= 0) {
-                    let queued = self.l.pop_front()?;
-                    self.left_l = (now - queued.packet.enqueued).as_ns();
-                    (queued, true, if self.c.is_empty() { 0 } else { wc })
-                } else if let Some(packet) = self.c.pop_front() {
-                    self.left_c = (now - packet.enqueued).as_ns();
-                    let queued = Queued {
-                        packet,
-                        apply_step: false,
-                    };
-                    (queued, false, if self.l.is_empty() { 0 } else { -wl })
-                } else {
-                    self.reset_credit();
-                    return None;
-                };
+            let (mut queued, in_l, weight) = if !self.l.is_empty() && (self.c.is_empty() || self.credit <= 0)
+            {
+                let queued = self.l.pop_front()?;
+                self.left_l = (now - queued.packet.enqueued).as_ns();
+                (queued, true, if self.c.is_empty() { 0 } else { wc })
+            } else if let Some(packet) = self.c.pop_front() {
+                self.left_c = (now - packet.enqueued).as_ns();
+                let queued = Queued { packet, apply_step: false };
+                (queued, false, if self.l.is_empty() { 0 } else { -wl })
+            } else {
+                self.reset_credit();
+                return None;
+            };
             self.backlog -= u64::from(queued.packet.len);
             if !self.params.drop_early
                 && let Some(cause) = self.must_drop(&mut queued.packet, in_l, tally)
@@ -366,12 +350,7 @@ mod tests {
     }
 
     fn frame(ecn: Ecn, now: Time) -> Packet {
-        Packet {
-            len: 1514,
-            ecn,
-            enqueued: now,
-            ..Packet::default()
-        }
+        Packet { len: 1514, ecn, enqueued: now, ..Packet::default() }
     }
 
     /// A queue at time zero with a given base probability and some packets of each kind.
@@ -405,18 +384,12 @@ mod tests {
 
     #[test]
     fn vector_7_2_pi_sequences_for_both_divisors() {
-        assert_eq!(
-            sequence("dualpi2", &[25; 6]),
-            [8155, 8315, 8475, 8635, 8795, 8955]
-        );
+        assert_eq!(sequence("dualpi2", &[25; 6]), [8155, 8315, 8475, 8635, 8795, 8955]);
         let delays = [5, 10, 15, 20, 20, 20, 15, 15];
         let full = [1439, 2958, 4557, 6235, 6316, 6396, 4797, 4797];
         assert_eq!(sequence("dualpi2", &delays), full);
         assert_eq!(sequence("dualpi2@2020", &delays), full);
-        assert_eq!(
-            sequence("dualpi2@2019", &delays),
-            [725, 1490, 2296, 3142, 3183, 3223, 2417, 2417]
-        );
+        assert_eq!(sequence("dualpi2@2019", &delays), [725, 1490, 2296, 3142, 3183, 3223, 2417, 2417]);
     }
 
     #[test]
@@ -478,9 +451,7 @@ mod tests {
     fn l_is_marked_with_2p_and_c_with_p_squared() {
         // 100 000 packets: four standard deviations of the binomial, sqrt(q(1-q)/n)
         let n = 100_000;
-        let near = |got: f64, want: f64| {
-            (got - want).abs() <= 4.0 * (want * (1.0 - want) / n as f64).sqrt()
-        };
+        let near = |got: f64, want: f64| (got - want).abs() <= 4.0 * (want * (1.0 - want) / n as f64).sqrt();
         for line in VERSIONS {
             for p in [0.05, 0.1, 0.3] {
                 let (marks, drops) = frequencies(line, p, Ecn::Ect1, n);
@@ -530,13 +501,9 @@ mod tests {
         // The credit starts at -80 frames: nine from L bring it to +10, one from C takes 90.
         assert_eq!(from_c, 100);
         // by bytes: L packets of half the size, so that two of them weigh one of C
-        let (mut q, mut tally) =
-            filled("dualpi2 classic_protection 25%", 0.0, &[(Ecn::Ect0, 3000)]);
+        let (mut q, mut tally) = filled("dualpi2 classic_protection 25%", 0.0, &[(Ecn::Ect0, 3000)]);
         for _ in 0..3000 {
-            let packet = Packet {
-                len: 757,
-                ..frame(Ecn::Ect1, Time::ZERO)
-            };
+            let packet = Packet { len: 757, ..frame(Ecn::Ect1, Time::ZERO) };
             q.enqueue(packet, Time::ZERO, &mut tally);
         }
         let (mut c, mut l) = (0_i64, 0_i64);
@@ -558,9 +525,7 @@ mod tests {
     fn less_than_two_frames_behind_are_left_alone() {
         // p = 1: every packet is signalled, but not when under 2 * 1514 B remain behind it
         let (mut q, mut tally) = filled("dualpi2 overflow", 1.0, &[(Ecn::Ect1, 4)]);
-        let ecn: Vec<Ecn> = std::iter::from_fn(|| q.dequeue(Time::ZERO, &mut tally))
-            .map(|p| p.ecn)
-            .collect();
+        let ecn: Vec<Ecn> = std::iter::from_fn(|| q.dequeue(Time::ZERO, &mut tally)).map(|p| p.ecn).collect();
         assert_eq!(ecn, [Ecn::Ce, Ecn::Ce, Ecn::Ect1, Ecn::Ect1]);
     }
 
@@ -573,9 +538,7 @@ mod tests {
         }
         // in packets: those that stand behind it
         let (mut q, mut tally) = filled("dualpi2 step_thresh 1p", 0.0, &[(Ecn::Ect1, 3)]);
-        let ecn: Vec<Ecn> = std::iter::from_fn(|| q.dequeue(Time::ZERO, &mut tally))
-            .map(|p| p.ecn)
-            .collect();
+        let ecn: Vec<Ecn> = std::iter::from_fn(|| q.dequeue(Time::ZERO, &mut tally)).map(|p| p.ecn).collect();
         assert_eq!(ecn, [Ecn::Ce, Ecn::Ect1, Ecn::Ect1]);
     }
 
@@ -583,9 +546,8 @@ mod tests {
     fn older_versions_step_only_on_packets_that_found_two_in_l() {
         for line in ["dualpi2@2020", "dualpi2@2019", "dualpi2 min_qlen_step 2"] {
             let (mut q, mut tally) = filled(line, 0.0, &[(Ecn::Ect1, 4)]);
-            let ecn: Vec<Ecn> = std::iter::from_fn(|| q.dequeue(Time::from_ms(2), &mut tally))
-                .map(|p| p.ecn)
-                .collect();
+            let ecn: Vec<Ecn> =
+                std::iter::from_fn(|| q.dequeue(Time::from_ms(2), &mut tally)).map(|p| p.ecn).collect();
             assert_eq!(ecn, [Ecn::Ect1, Ecn::Ect1, Ecn::Ce, Ecn::Ce], "{line}");
         }
     }
@@ -597,10 +559,7 @@ mod tests {
             let mut q = dualpi2(line);
             let mut tally = Tally::default();
             q.backlog = 1514;
-            q.l.push_back(Queued {
-                packet: frame(Ecn::NotEct, Time::ZERO),
-                apply_step: true,
-            });
+            q.l.push_back(Queued { packet: frame(Ecn::NotEct, Time::ZERO), apply_step: true });
             let out = q.dequeue(Time::from_ms(2), &mut tally);
             assert_eq!((out.is_some(), tally.marks), (kept, 0), "{line}");
             assert_eq!(tally.dropped(), u64::from(!kept));
@@ -612,10 +571,7 @@ mod tests {
         let in_l = |line, ecn| filled(line, 0.0, &[(ecn, 1)]).0.l.len() == 1;
         let all = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
         assert_eq!(all.map(|e| in_l("dualpi2", e)), [false, true, false, true]);
-        assert_eq!(
-            all.map(|e| in_l("dualpi2 any_ect", e)),
-            [false, true, true, true]
-        );
+        assert_eq!(all.map(|e| in_l("dualpi2 any_ect", e)), [false, true, true, true]);
     }
 
     #[test]

@@ -68,11 +68,7 @@ struct Chain {
 impl Flow {
     fn idle() -> Self {
         Flow {
-            chain: Chain {
-                first: NONE,
-                last: NONE,
-                backlog: 0,
-            },
+            chain: Chain { first: NONE, last: NONE, backlog: 0 },
             vars: CodelVars::default(),
             deficit: 0,
             next: NONE,
@@ -89,10 +85,7 @@ struct List {
 }
 
 impl List {
-    const EMPTY: List = List {
-        first: NONE,
-        last: NONE,
-    };
+    const EMPTY: List = List { first: NONE, last: NONE };
 
     fn push(&mut self, flows: &mut [Flow], index: u32) {
         flows[index as usize].next = NONE;
@@ -200,14 +193,8 @@ pub fn truesize(len: u32) -> u64 {
 }
 
 impl Config {
-    const WORDS: [&str; 6] = [
-        "limit",
-        "flows",
-        "quantum",
-        "memory_limit",
-        "drop_batch",
-        "ce_threshold_selector",
-    ];
+    const WORDS: [&str; 6] =
+        ["limit", "flows", "quantum", "memory_limit", "drop_batch", "ce_threshold_selector"];
 
     fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
         while let Some(word) = words.next_word() {
@@ -224,9 +211,8 @@ impl Config {
                 "drop_batch" => self.drop_batch = words.positive_u32()?,
                 "ce_threshold_selector" => {
                     let text = words.value()?;
-                    let (value, mask) = selector(text).ok_or_else(|| {
-                        words.bad(word, text, "VALUE/MASK in bytes such as 0x1/0x3")
-                    })?;
+                    let (value, mask) = selector(text)
+                        .ok_or_else(|| words.bad(word, text, "VALUE/MASK in bytes such as 0x1/0x3"))?;
                     self.params.select(value, mask);
                 }
                 _ if self.params.take(word, words)? => {}
@@ -265,13 +251,7 @@ impl FqCodel {
             config,
             new_flows: List::EMPTY,
             old_flows: List::EMPTY,
-            pool: Pool {
-                slots: Vec::new(),
-                free: NONE,
-                qlen: 0,
-                backlog: 0,
-                memory: 0,
-            },
+            pool: Pool { slots: Vec::new(), free: NONE, qlen: 0, backlog: 0, memory: 0 },
             stats: CodelStats::default(),
             drop_overlimit: 0,
             drop_overmemory: 0,
@@ -282,12 +262,8 @@ impl FqCodel {
     /// Drops from the head of the flow with the largest backlog: a batch, or half of that backlog.
     fn drop_from_fattest(&mut self, tally: &mut Tally) -> u64 {
         // Only listed flows have packets. Of equals Linux takes the one with the lowest number.
-        let listed = self
-            .new_flows
-            .iter(&self.flows)
-            .chain(self.old_flows.iter(&self.flows));
-        let fattest =
-            listed.max_by_key(|i| (self.flows[*i as usize].chain.backlog, std::cmp::Reverse(*i)));
+        let listed = self.new_flows.iter(&self.flows).chain(self.old_flows.iter(&self.flows));
+        let fattest = listed.max_by_key(|i| (self.flows[*i as usize].chain.backlog, std::cmp::Reverse(*i)));
         let Some(index) = fattest else {
             return 0;
         };
@@ -331,11 +307,7 @@ impl Qdisc for FqCodel {
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
         loop {
             let is_new = self.new_flows.first != NONE;
-            let list = if is_new {
-                &mut self.new_flows
-            } else {
-                &mut self.old_flows
-            };
+            let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
             let index = list.first;
             if index == NONE {
                 return None;
@@ -347,10 +319,7 @@ impl Qdisc for FqCodel {
                 self.old_flows.push(&mut self.flows, index);
                 continue;
             }
-            let head = &mut FlowHead {
-                pool: &mut self.pool,
-                chain: &mut flow.chain,
-            };
+            let head = &mut FlowHead { pool: &mut self.pool, chain: &mut flow.chain };
             let (params, stats) = (&self.config.params, &mut self.stats);
             if let Some(packet) = flow.vars.dequeue(params, stats, head, now, tally) {
                 flow.deficit -= i64::from(packet.len);
@@ -442,18 +411,11 @@ mod tests {
 
     /// A frame whose hash puts it into queue `index` of 1024.
     fn frame(index: u32, len: u32) -> Packet {
-        Packet {
-            hash: index << 22,
-            flow: index as u16,
-            len,
-            ..Packet::default()
-        }
+        Packet { hash: index << 22, flow: index as u16, len, ..Packet::default() }
     }
 
     fn take(q: &mut Queue, n: usize) -> Vec<u16> {
-        (0..n)
-            .map_while(|_| q.dequeue(NOW).map(|p| p.flow))
-            .collect()
+        (0..n).map_while(|_| q.dequeue(NOW).map(|p| p.flow)).collect()
     }
 
     #[test]
@@ -464,8 +426,7 @@ mod tests {
              memory_limit 32Mb ecn drop_batch 64"
         );
         assert_eq!(
-            queue("fq_codel noecn quantum 100 ce_threshold 1ms ce_threshold_selector 0x1/0x3")
-                .show(),
+            queue("fq_codel noecn quantum 100 ce_threshold 1ms ce_threshold_selector 0x1/0x3").show(),
             "fq_codel limit 10240p flows 1024 quantum 256 target 5ms interval 100ms \
              ce_threshold 999us ce_threshold_selector 0x1/0x3 memory_limit 32Mb drop_batch 64"
         );
@@ -557,13 +518,7 @@ mod tests {
     fn drops_come_from_the_head() {
         let mut q = queue("fq_codel limit 4 drop_batch 2");
         for seq in 0..5 {
-            q.enqueue(
-                Packet {
-                    seq,
-                    ..frame(1, 1514)
-                },
-                NOW,
-            );
+            q.enqueue(Packet { seq, ..frame(1, 1514) }, NOW);
         }
         assert_eq!(q.dequeue(NOW).map(|p| p.seq), Some(2));
     }
@@ -588,10 +543,7 @@ mod tests {
             let mut q = queue("fq_codel");
             for ms in 1000..1200 {
                 let now = Time::from_ms(ms);
-                let old = Packet {
-                    ecn: Ecn::Ect0,
-                    ..frame(1, 1514)
-                };
+                let old = Packet { ecn: Ecn::Ect0, ..frame(1, 1514) };
                 q.enqueue(old, now - Time::from_ms(20));
                 while q.qlen() < others + 1 {
                     q.enqueue(frame(2, 1514), now);
@@ -608,13 +560,7 @@ mod tests {
     fn ce_threshold_selector_marks_only_the_selected_codepoint() {
         let mut q = queue("fq_codel ce_threshold 1ms ce_threshold_selector 0x1/0x3");
         for (index, ecn) in [(1, Ecn::Ect1), (2, Ecn::Ect0), (3, Ecn::NotEct)] {
-            q.enqueue(
-                Packet {
-                    ecn,
-                    ..frame(index, 1514)
-                },
-                NOW,
-            );
+            q.enqueue(Packet { ecn, ..frame(index, 1514) }, NOW);
         }
         while q.dequeue(Time::from_ms(2)).is_some() {}
         let marks: Vec<u64> = q.tally.flows.iter().map(|f| f.marks).collect();
@@ -644,19 +590,13 @@ mod tests {
         q.change("fq_codel limit 8 target 20ms noecn", NOW).unwrap();
         assert_eq!((q.qlen(), q.tally.dropped()), (8, 2));
         assert!(q.change("fq_codel flows 4", NOW).is_err());
-        assert!(
-            q.show()
-                .starts_with("fq_codel limit 8p flows 1024 quantum 1514 target 20ms")
-        );
+        assert!(q.show().starts_with("fq_codel limit 8p flows 1024 quantum 1514 target 20ms"));
     }
 
     #[test]
     fn wrong_values_are_refused() {
         let error = |line: &str| {
-            Queue::build(&run::Qdisc::leaf(line), &Env::default())
-                .map(|q| q.show())
-                .unwrap_err()
-                .to_string()
+            Queue::build(&run::Qdisc::leaf(line), &Env::default()).map(|q| q.show()).unwrap_err().to_string()
         };
         assert_eq!(
             error("fq_codel flow 1"),

@@ -116,8 +116,7 @@ impl Htb {
         if default != 0 && find(default).is_none() {
             return Err(words.refuse(&format!("default: there is no class {default:x}")));
         }
-        let filters =
-            compile_filters(classes, env, &find).map_err(|message| words.refuse(&message))?;
+        let filters = compile_filters(classes, env, &find).map_err(|message| words.refuse(&message))?;
         let mut htb = Htb {
             default: find(default),
             filters,
@@ -286,13 +285,7 @@ impl Qdisc for Htb {
     /// When the first class with packets is out of debt, and its child ready to give one.
     fn next_event(&self) -> Option<Time> {
         let backlogged = self.classes.iter().filter(|class| class.queue.qlen() > 0);
-        backlogged
-            .map(|class| {
-                class
-                    .wake
-                    .max(class.queue.next_event().unwrap_or(Time::ZERO))
-            })
-            .min()
+        backlogged.map(|class| class.wake.max(class.queue.next_event().unwrap_or(Time::ZERO))).min()
     }
 
     fn qlen(&self) -> usize {
@@ -307,11 +300,7 @@ impl Qdisc for Htb {
 
     fn show(&self) -> String {
         let default = self.default.map_or(0, |at| self.classes[at].minor);
-        let default = if default == 0 {
-            "0".into()
-        } else {
-            format!("{default:#x}")
-        };
+        let default = if default == 0 { "0".into() } else { format!("{default:#x}") };
         format!(
             "htb r2q {} default {default} direct_packets_stat {} direct_qlen {}",
             self.r2q, self.direct_packets, self.direct_qlen
@@ -342,52 +331,27 @@ mod tests {
     use std::sync::Arc;
 
     fn class(id: &str, words: &str) -> run::Class {
-        run::Class {
-            id: id.into(),
-            class: words.into(),
-            filters: Vec::new(),
-            child: None,
-        }
+        run::Class { id: id.into(), class: words.into(), filters: Vec::new(), child: None }
     }
 
     /// A class for packets with this codepoint.
     fn by_dscp(dscp: u8, class: run::Class) -> run::Class {
-        let only = run::Match {
-            dscp: Some(dscp),
-            ..run::Match::default()
-        };
-        run::Class {
-            filters: vec![only],
-            ..class
-        }
+        let only = run::Match { dscp: Some(dscp), ..run::Match::default() };
+        run::Class { filters: vec![only], ..class }
     }
 
     fn with_child(line: &str, class: run::Class) -> run::Class {
-        run::Class {
-            child: Some(Box::new(run::Qdisc::leaf(line))),
-            ..class
-        }
+        run::Class { child: Some(Box::new(run::Qdisc::leaf(line))), ..class }
     }
 
     fn build(line: &str, classes: Vec<run::Class>) -> Result<Queue, TcError> {
-        let spec = run::Qdisc {
-            qdisc: line.into(),
-            classes,
-            child: None,
-        };
-        let env = Env {
-            flow_names: Arc::new(["prague".into(), "cubic".into()]),
-            ..Env::default()
-        };
+        let spec = run::Qdisc { qdisc: line.into(), classes, child: None };
+        let env = Env { flow_names: Arc::new(["prague".into(), "cubic".into()]), ..Env::default() };
         Queue::build(&spec, &env)
     }
 
     fn frame(dscp: u8) -> Packet {
-        Packet {
-            len: 1514,
-            dscp,
-            ..Packet::default()
-        }
+        Packet { len: 1514, dscp, ..Packet::default() }
     }
 
     /// Serves the queue until `end`, each packet as early as it may leave: (nanoseconds, codepoint).
@@ -419,10 +383,7 @@ mod tests {
         for _ in 0..6 {
             q.enqueue(frame(0), Time::ZERO);
         }
-        assert_eq!(
-            times(&departures(&mut q, Time::from_ms(10))),
-            [0, 0, 228_480, 470_720, 712_960, 955_200]
-        );
+        assert_eq!(times(&departures(&mut q, Time::from_ms(10))), [0, 0, 228_480, 470_720, 712_960, 955_200]);
     }
 
     #[test]
@@ -446,42 +407,26 @@ mod tests {
 
     #[test]
     fn a_ceiling_above_the_rate_gives_nothing_without_a_parent() {
-        let mut q = build(
-            "htb default 1",
-            vec![class("1", "rate 50mbit ceil 100mbit")],
-        )
-        .unwrap();
+        let mut q = build("htb default 1", vec![class("1", "rate 50mbit ceil 100mbit")]).unwrap();
         for _ in 0..4 {
             q.enqueue(frame(0), Time::ZERO);
         }
-        assert_eq!(
-            times(&departures(&mut q, Time::from_ms(10))),
-            [0, 0, 228_480, 470_720]
-        );
+        assert_eq!(times(&departures(&mut q, Time::from_ms(10))), [0, 0, 228_480, 470_720]);
     }
 
     #[test]
     fn classes_of_one_priority_share_by_quantum() {
         // Each could use all of its 100 Mbit/s; what they share is the turns at every moment.
         let classes = vec![
-            by_dscp(
-                1,
-                class("1", "rate 100mbit burst 1mb cburst 1mb quantum 3028"),
-            ),
-            by_dscp(
-                2,
-                class("2", "rate 100mbit burst 1mb cburst 1mb quantum 1514"),
-            ),
+            by_dscp(1, class("1", "rate 100mbit burst 1mb cburst 1mb quantum 3028")),
+            by_dscp(2, class("2", "rate 100mbit burst 1mb cburst 1mb quantum 1514")),
         ];
         let mut q = build("htb", classes).unwrap();
         for _ in 0..12 {
             q.enqueue(frame(1), Time::ZERO);
             q.enqueue(frame(2), Time::ZERO);
         }
-        let turns: Vec<u8> = departures(&mut q, Time::from_us(1))
-            .iter()
-            .map(|(_, dscp)| *dscp)
-            .collect();
+        let turns: Vec<u8> = departures(&mut q, Time::from_us(1)).iter().map(|(_, dscp)| *dscp).collect();
         // a class keeps its turn until its deficit is below zero
         assert_eq!(turns[..10], [1, 2, 1, 1, 2, 1, 1, 2, 1, 1]);
     }
@@ -496,19 +441,13 @@ mod tests {
         for dscp in [1, 1, 2, 2] {
             q.enqueue(frame(dscp), Time::ZERO);
         }
-        let order: Vec<u8> = departures(&mut q, Time::from_us(1))
-            .iter()
-            .map(|(_, dscp)| *dscp)
-            .collect();
+        let order: Vec<u8> = departures(&mut q, Time::from_us(1)).iter().map(|(_, dscp)| *dscp).collect();
         assert_eq!(order, [2, 2, 1, 1]);
     }
 
     #[test]
     fn backlogged_classes_keep_their_own_rates() {
-        let classes = vec![
-            by_dscp(1, class("1", "rate 30mbit")),
-            by_dscp(2, class("2", "rate 10mbit")),
-        ];
+        let classes = vec![by_dscp(1, class("1", "rate 30mbit")), by_dscp(2, class("2", "rate 10mbit"))];
         let mut q = build("htb", classes).unwrap();
         for _ in 0..1000 {
             q.enqueue(frame(1), Time::ZERO);
@@ -526,16 +465,9 @@ mod tests {
     #[test]
     fn per_flow_delays_by_codepoint() {
         let leg = |id, delay| {
-            with_child(
-                &format!("netem delay {delay} limit 10000"),
-                class(id, "rate 1gbps ceil 2gbps"),
-            )
+            with_child(&format!("netem delay {delay} limit 10000"), class(id, "rate 1gbps ceil 2gbps"))
         };
-        let classes = vec![
-            by_dscp(19, leg("1", "5ms")),
-            by_dscp(35, leg("2", "10ms")),
-            leg("10", "0ms"),
-        ];
+        let classes = vec![by_dscp(19, leg("1", "5ms")), by_dscp(35, leg("2", "10ms")), leg("10", "0ms")];
         let mut q = build("htb default 10", classes).unwrap();
         q.enqueue(frame(35), Time::ZERO);
         q.enqueue(frame(19), Time::from_ms(1));
@@ -552,38 +484,19 @@ mod tests {
 
     #[test]
     fn the_first_filter_that_matches_decides_and_names_are_resolved() {
-        let flow = run::Match {
-            flow: Some("cubic".into()),
-            ..run::Match::default()
-        };
-        let marked = run::Match {
-            ecn: Some("ce".into()),
-            ..run::Match::default()
-        };
+        let flow = run::Match { flow: Some("cubic".into()), ..run::Match::default() };
+        let marked = run::Match { ecn: Some("ce".into()), ..run::Match::default() };
         let classes = vec![
-            run::Class {
-                filters: vec![flow],
-                ..class("a", "rate 1mbit")
-            },
-            run::Class {
-                filters: vec![marked],
-                ..class("9", "rate 1mbit")
-            },
+            run::Class { filters: vec![flow], ..class("a", "rate 1mbit") },
+            run::Class { filters: vec![marked], ..class("9", "rate 1mbit") },
         ];
         let mut q = build("htb", classes).unwrap();
-        let packet = Packet {
-            flow: 1,
-            ecn: Ecn::Ce,
-            ..frame(0)
-        };
+        let packet = Packet { flow: 1, ecn: Ecn::Ce, ..frame(0) };
         q.enqueue(packet, Time::ZERO);
         q.enqueue(Packet { flow: 0, ..packet }, Time::ZERO);
         q.enqueue(frame(0), Time::ZERO);
-        let held: Vec<(String, usize)> = q
-            .leaves()
-            .iter()
-            .map(|(handle, leaf)| (handle.clone(), leaf.qlen()))
-            .collect();
+        let held: Vec<(String, usize)> =
+            q.leaves().iter().map(|(handle, leaf)| (handle.clone(), leaf.qlen())).collect();
         assert_eq!(held, [("9".into(), 1), ("a".into(), 1)]);
         // what no class takes is not shaped and goes first
         assert_eq!(q.qlen(), 3);
@@ -607,9 +520,7 @@ mod tests {
         assert!(q.change_class("1", "ceil 5mbit").is_err());
         assert_eq!(
             q.show_classes(),
-            [
-                "class htb 1:1 root prio 0 quantum 62500 rate 5Mbit ceil 5Mbit burst 1600b cburst 1600b"
-            ]
+            ["class htb 1:1 root prio 0 quantum 62500 rate 5Mbit ceil 5Mbit burst 1600b cburst 1600b"]
         );
     }
 
@@ -652,12 +563,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_class() {
-        let error = |line, classes| {
-            build(line, classes)
-                .map(|q| q.show())
-                .unwrap_err()
-                .to_string()
-        };
+        let error = |line, classes| build(line, classes).map(|q| q.show()).unwrap_err().to_string();
         assert_eq!(
             error("htb default 1", vec![class("1", "rate 5mbit cel 5mbit")]),
             "class 1: unknown word 'cel' in 'rate 5mbit cel 5mbit'; did you mean 'ceil'?"
@@ -671,40 +577,26 @@ mod tests {
             "default: there is no class 10 in 'htb default 10'"
         );
         assert_eq!(
-            error(
-                "htb",
-                vec![class("1", "rate 5mbit"), class("01", "rate 5mbit")]
-            ),
+            error("htb", vec![class("1", "rate 5mbit"), class("01", "rate 5mbit")]),
             "class 01 stands there twice in 'htb'"
         );
         assert_eq!(
-            error(
-                "htb",
-                vec![with_child("codel taget 5ms", class("1", "rate 5mbit"))]
-            ),
+            error("htb", vec![with_child("codel taget 5ms", class("1", "rate 5mbit"))]),
             "class 1: unknown word 'taget' in 'codel taget 5ms'; did you mean 'target'?"
         );
         assert_eq!(
             error("htb", vec![by_dscp(64, class("1", "rate 5mbit"))]),
             "class 1: filters[0]: dscp: 64 is not a codepoint from 0 to 63 in 'htb'"
         );
-        assert!(
-            error("htb", vec![class("1", "rate 0")]).contains("rate: '0' is not at least 8bit")
-        );
+        assert!(error("htb", vec![class("1", "rate 0")]).contains("rate: '0' is not at least 8bit"));
         assert!(error("htb", vec![class("x", "rate 1mbit")]).contains("class x: the id is not"));
         assert!(error("htb offload", vec![]).contains("'offload' is not modelled"));
-        assert_eq!(
-            error("pfifo", vec![class("1", "rate 5mbit")]),
-            "'pfifo' has no classes in 'pfifo'"
-        );
+        assert_eq!(error("pfifo", vec![class("1", "rate 5mbit")]), "'pfifo' has no classes in 'pfifo'");
     }
 
     #[test]
     fn the_line_is_shown_as_tc_does() {
         let q = build("htb default 10", vec![class("10", "rate 1mbit")]).unwrap();
-        assert_eq!(
-            q.show(),
-            "htb r2q 10 default 0x10 direct_packets_stat 0 direct_qlen 1000"
-        );
+        assert_eq!(q.show(), "htb r2q 10 default 0x10 direct_packets_stat 0 direct_qlen 1000");
     }
 }

@@ -200,10 +200,7 @@ impl Env {
 
     /// The environment of a child called `name`.
     pub fn child(&self, name: &str) -> Env {
-        Env {
-            name: format!("{}/{name}", self.name),
-            ..self.clone()
-        }
+        Env { name: format!("{}/{name}", self.name), ..self.clone() }
     }
 }
 
@@ -311,10 +308,7 @@ impl Queue {
         let is_leaf = dispatch!(&kind, q => q.is_leaf_queue());
         Queue {
             kind,
-            tally: Tally {
-                flows: vec![FlowTally::default(); env.flows],
-                ..Tally::default()
-            },
+            tally: Tally { flows: vec![FlowTally::default(); env.flows], ..Tally::default() },
             sojourn: is_leaf.then(Sojourn::default),
         }
     }
@@ -437,9 +431,7 @@ impl Queue {
 
     /// The queue called `handle`.
     pub fn at_mut(&mut self, handle: &str) -> Option<&mut Queue> {
-        let Some((first, rest)) = handle
-            .split_once('/')
-            .or((!handle.is_empty()).then_some((handle, "")))
+        let Some((first, rest)) = handle.split_once('/').or((!handle.is_empty()).then_some((handle, "")))
         else {
             return Some(self);
         };
@@ -475,11 +467,7 @@ impl Queue {
 
 /// The handle of `name` below `handle`.
 fn below(handle: &str, name: &str) -> String {
-    if handle.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{handle}/{name}")
-    }
+    if handle.is_empty() { name.to_owned() } else { format!("{handle}/{name}") }
 }
 
 /// The names that [`Queue::build`] knows, for error messages and completion.

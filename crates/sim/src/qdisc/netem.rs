@@ -67,13 +67,7 @@ impl Random {
     fn new(seed: u64, name: &str) -> Self {
         let mut stream = Stream::new(seed, name);
         let [delay, loss, duplicate, reorder] = std::array::from_fn(|_| stream.u32());
-        Random {
-            stream,
-            delay,
-            loss,
-            duplicate,
-            reorder,
-        }
+        Random { stream, delay, loss, duplicate, reorder }
     }
 }
 
@@ -99,11 +93,7 @@ impl SlotConfig {
 
     fn begin(self, begin: Time) -> OpenSlot {
         let limit = |n: u64| if n == 0 { i64::MAX } else { n.cast_signed() };
-        OpenSlot {
-            begin,
-            packets_left: limit(u64::from(self.packets)),
-            bytes_left: limit(self.bytes),
-        }
+        OpenSlot { begin, packets_left: limit(u64::from(self.packets)), bytes_left: limit(self.bytes) }
     }
 }
 
@@ -132,14 +122,9 @@ impl Netem {
     fn admit(&mut self, mut packet: Packet, duplicate: u32, now: Time, tally: &mut Tally) {
         let Netem { config, random, .. } = self;
         let stream = &mut random.stream;
-        let mut hits = |chance: u32, last: &mut u32, rho| {
-            chance > 0 && chance >= correlated(stream, last, rho)
-        };
-        let mut copied = hits(
-            duplicate,
-            &mut random.duplicate,
-            config.duplicate_correlation,
-        );
+        let mut hits =
+            |chance: u32, last: &mut u32, rho| chance > 0 && chance >= correlated(stream, last, rho);
+        let mut copied = hits(duplicate, &mut random.duplicate, config.duplicate_correlation);
         let lost = hits(config.loss, &mut random.loss, config.loss_correlation);
         if lost && !(config.ecn && tally.mark(&mut packet)) {
             // A loss takes one of the two if the packet was duplicated.
@@ -164,21 +149,13 @@ impl Netem {
         } else {
             self.counter += 1;
             let time_to_send = self.time_to_send(packet.len, now);
-            self.insert(Delayed {
-                time_to_send,
-                packet,
-            });
+            self.insert(Delayed { time_to_send, packet });
         }
     }
 
     /// `reorder` with `gap`: after gap - 1 ordinary packets each one may be put in front.
     fn goes_in_front(&mut self) -> bool {
-        let Config {
-            gap,
-            reorder,
-            reorder_correlation,
-            ..
-        } = self.config;
+        let Config { gap, reorder, reorder_correlation, .. } = self.config;
         let random = &mut self.random;
         gap > 0
             && self.counter >= gap - 1
@@ -190,11 +167,7 @@ impl Netem {
         let mut delay = config.latency.cast_signed();
         if config.jitter > 0 {
             let random = &mut self.random;
-            let draw = correlated(
-                &mut random.stream,
-                &mut random.delay,
-                config.delay_correlation,
-            );
+            let draw = correlated(&mut random.stream, &mut random.delay, config.delay_correlation);
             delay += (u64::from(draw) % (2 * config.jitter)).cast_signed();
             delay -= config.jitter.cast_signed();
         }
@@ -334,11 +307,7 @@ mod tests {
     }
 
     fn frame(seq: u64) -> Packet {
-        Packet {
-            seq,
-            len: 1514,
-            ..Packet::default()
-        }
+        Packet { seq, len: 1514, ..Packet::default() }
     }
 
     /// Takes packets as early as they may leave: (microseconds, sequence number).
@@ -365,10 +334,7 @@ mod tests {
             q.enqueue(frame(seq), Time::from_us(100 * seq));
         }
         assert_eq!(q.next_event(), Some(Time::from_ms(10)));
-        assert_eq!(
-            departures(&mut q, Time::from_us(200)),
-            [(10_000, 0), (10_100, 1), (10_200, 2)]
-        );
+        assert_eq!(departures(&mut q, Time::from_us(200)), [(10_000, 0), (10_100, 1), (10_200, 2)]);
     }
 
     #[test]
@@ -396,10 +362,7 @@ mod tests {
             q.enqueue(frame(seq), Time::from_us(10 * seq));
         }
         let out = departures(&mut q, Time::ZERO);
-        let delays: Vec<f64> = out
-            .iter()
-            .map(|(us, seq)| *us as f64 - 10.0 * *seq as f64)
-            .collect();
+        let delays: Vec<f64> = out.iter().map(|(us, seq)| *us as f64 - 10.0 * *seq as f64).collect();
         assert!(delays.iter().all(|d| (4_999.0..=15_000.0).contains(d)));
         // mean 10 ms; the standard error of 20000 draws from a span of 10 ms is 20 us
         let mean = delays.iter().sum::<f64>() / delays.len() as f64;
@@ -430,30 +393,20 @@ mod tests {
         }
         q.enqueue(frame(3), Time::from_us(2_500));
         assert_eq!(
-            departures(&mut q, Time::from_us(2_500))
-                .iter()
-                .map(|(_, seq)| *seq)
-                .collect::<Vec<u64>>(),
+            departures(&mut q, Time::from_us(2_500)).iter().map(|(_, seq)| *seq).collect::<Vec<u64>>(),
             [0, 1, 2, 3]
         );
         let mut q = queue("netem rate 12mbit -14 delay 5ms");
         for seq in 0..3 {
             q.enqueue(frame(seq), Time::ZERO);
         }
-        assert_eq!(
-            departures(&mut q, Time::ZERO),
-            [(6_000, 0), (7_000, 1), (8_000, 2)]
-        );
+        assert_eq!(departures(&mut q, Time::ZERO), [(6_000, 0), (7_000, 1), (8_000, 2)]);
     }
 
     #[test]
     fn cells_are_charged_whole() {
-        let rate = config::LinkRate {
-            bytes_per_s: 1_000_000,
-            packet_overhead: 0,
-            cell_size: 48,
-            cell_overhead: 5,
-        };
+        let rate =
+            config::LinkRate { bytes_per_s: 1_000_000, packet_overhead: 0, cell_size: 48, cell_overhead: 5 };
         // 100 bytes are 3 cells of 53
         assert_eq!(rate.ns(100), 159_000);
         assert_eq!(rate.ns(96), 106_000);
@@ -489,10 +442,7 @@ mod tests {
         }
         // the packet that exhausts the budget still leaves: two of 1514 bytes. The first slot is
         // that of the configuration, open at once.
-        assert_eq!(
-            departures(&mut q, Time::ZERO),
-            [(0, 0), (0, 1), (1_000, 2), (1_000, 3)]
-        );
+        assert_eq!(departures(&mut q, Time::ZERO), [(0, 0), (0, 1), (1_000, 2), (1_000, 3)]);
     }
 
     #[test]
@@ -501,10 +451,7 @@ mod tests {
         for seq in 0..6 {
             q.enqueue(frame(seq), Time::ZERO);
         }
-        let order: Vec<u64> = departures(&mut q, Time::ZERO)
-            .iter()
-            .map(|(_, s)| *s)
-            .collect();
+        let order: Vec<u64> = departures(&mut q, Time::ZERO).iter().map(|(_, s)| *s).collect();
         assert_eq!(order, [2, 5, 0, 1, 3, 4]);
     }
 
@@ -523,13 +470,7 @@ mod tests {
     #[test]
     fn with_ecn_a_loss_is_a_mark() {
         let mut q = queue("netem loss 100% ecn");
-        q.enqueue(
-            Packet {
-                ecn: crate::packet::Ecn::Ect0,
-                ..frame(0)
-            },
-            Time::ZERO,
-        );
+        q.enqueue(Packet { ecn: crate::packet::Ecn::Ect0, ..frame(0) }, Time::ZERO);
         q.enqueue(frame(1), Time::ZERO);
         assert_eq!((q.tally.marks, q.tally.dropped(), q.qlen()), (1, 1, 1));
     }
@@ -539,10 +480,7 @@ mod tests {
         let mut q = queue("netem delay 1ms duplicate 100%");
         q.enqueue(frame(7), Time::ZERO);
         assert_eq!(departures(&mut q, Time::ZERO), [(1_000, 7), (1_000, 7)]);
-        assert_eq!(
-            (q.tally.duplicated, q.tally.enqueued, q.tally.sent),
-            (1, 1, 2)
-        );
+        assert_eq!((q.tally.duplicated, q.tally.enqueued, q.tally.sent), (1, 1, 2));
     }
 
     #[test]
@@ -550,17 +488,12 @@ mod tests {
         let lag_one = |rho: u32| {
             let mut stream = Stream::new(1, "test");
             let mut last = stream.u32();
-            let draws: Vec<f64> = (0..20_000)
-                .map(|_| f64::from(correlated(&mut stream, &mut last, rho)))
-                .collect();
+            let draws: Vec<f64> =
+                (0..20_000).map(|_| f64::from(correlated(&mut stream, &mut last, rho))).collect();
             let n = draws.len() as f64;
             let mean = draws.iter().sum::<f64>() / n;
             let var = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
-            let cov = draws
-                .windows(2)
-                .map(|w| (w[0] - mean) * (w[1] - mean))
-                .sum::<f64>()
-                / n;
+            let cov = draws.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum::<f64>() / n;
             cov / var
         };
         // x' = (1 - rho) u + rho x has lag-one correlation rho; standard error 0.007
@@ -591,24 +524,20 @@ mod tests {
         let mut q = queue("netem delay 10ms 1ms loss 1% rate 1mbit limit 5 slot 1ms");
         q.enqueue(frame(0), Time::ZERO);
         q.change("netem delay 20ms", Time::from_ms(3)).unwrap();
-        assert_eq!(
-            q.show(),
-            "netem limit 1000 delay 20ms rate 1Mbit slot 1ms 1ms"
-        );
+        assert_eq!(q.show(), "netem limit 1000 delay 20ms rate 1Mbit slot 1ms 1ms");
         assert_eq!(q.qlen(), 1);
         assert!(q.change("netem gap 3", Time::from_ms(3)).is_err());
-        assert_eq!(
-            q.show(),
-            "netem limit 1000 delay 20ms rate 1Mbit slot 1ms 1ms"
-        );
+        assert_eq!(q.show(), "netem limit 1000 delay 20ms rate 1Mbit slot 1ms 1ms");
     }
 
     #[test]
     fn the_configuration_is_shown_as_tc_does() {
         assert_eq!(
-            queue("netem delay 10ms 2ms 10% loss 1% 25% duplicate 2% reorder 25% 50% rate 1mbit -10 53 5 \
-                   slot 800us 5ms packets 16 bytes 10k ecn")
-                .show(),
+            queue(
+                "netem delay 10ms 2ms 10% loss 1% 25% duplicate 2% reorder 25% 50% rate 1mbit -10 53 5 \
+                   slot 800us 5ms packets 16 bytes 10k ecn"
+            )
+            .show(),
             "netem limit 1000 delay 10ms  2ms 10% loss 1% 25% duplicate 2% reorder 25% 50% rate 1Mbit \
              packetoverhead -10 cellsize 53 celloverhead 5 slot 800us 5ms packets 16 bytes 10240 ecn gap 1"
         );
@@ -618,10 +547,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let error = |line: &str| {
-            Queue::build(&run::Qdisc::leaf(line), &Env::default())
-                .map(|q| q.show())
-                .unwrap_err()
-                .to_string()
+            Queue::build(&run::Qdisc::leaf(line), &Env::default()).map(|q| q.show()).unwrap_err().to_string()
         };
         assert!(error("netem dealy 10ms").ends_with("did you mean 'delay'?"));
         assert!(error("netem delay -10ms").starts_with("delay: '-10ms' is not a time"));
@@ -634,10 +560,7 @@ mod tests {
             "slot distribution pareto 1ms 1ms",
         ] {
             let error = error(&format!("netem {word}"));
-            assert!(
-                error.contains("is not modelled by the simulator"),
-                "{error}"
-            );
+            assert!(error.contains("is not modelled by the simulator"), "{error}");
         }
         for line in [
             "reorder 25%",

@@ -30,11 +30,7 @@ impl Fifo {
 
     /// `bfifo [limit BYTES]`
     pub fn bfifo(words: &mut Words, env: &Env) -> Result<Self, TcError> {
-        Self::parse(
-            words,
-            u64::from(env.tx_queue_len) * u64::from(env.psched_mtu()),
-            true,
-        )
+        Self::parse(words, u64::from(env.tx_queue_len) * u64::from(env.psched_mtu()), true)
     }
 
     fn parse(words: &mut Words, mut limit: u64, in_bytes: bool) -> Result<Self, TcError> {
@@ -45,12 +41,7 @@ impl Fifo {
                 _ => return Err(words.unknown(word, &["limit"])),
             }
         }
-        Ok(Fifo {
-            queue: VecDeque::new(),
-            backlog: 0,
-            limit,
-            in_bytes,
-        })
+        Ok(Fifo { queue: VecDeque::new(), backlog: 0, limit, in_bytes })
     }
 }
 
@@ -103,11 +94,7 @@ mod tests {
     }
 
     fn frame(seq: u64) -> Packet {
-        Packet {
-            seq,
-            len: 1514,
-            ..Packet::default()
-        }
+        Packet { seq, len: 1514, ..Packet::default() }
     }
 
     #[test]
@@ -117,9 +104,7 @@ mod tests {
             q.enqueue(frame(seq), Time::ZERO);
         }
         assert_eq!((q.qlen(), q.backlog(), q.tally.dropped()), (3, 3 * 1514, 2));
-        let out: Vec<u64> = std::iter::from_fn(|| q.dequeue(Time::ZERO))
-            .map(|p| p.seq)
-            .collect();
+        let out: Vec<u64> = std::iter::from_fn(|| q.dequeue(Time::ZERO)).map(|p| p.seq).collect();
         assert_eq!(out, [0, 1, 2]);
     }
 

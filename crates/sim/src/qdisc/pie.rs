@@ -314,11 +314,7 @@ impl Pie {
         {
             return false;
         }
-        let prob = if params.bytemode && len <= self.mtu {
-            len * (vars.prob / self.mtu)
-        } else {
-            vars.prob
-        };
+        let prob = if params.bytemode && len <= self.mtu { len * (vars.prob / self.mtu) } else { vars.prob };
         if prob == 0 {
             vars.accu = 0;
         }
@@ -329,10 +325,7 @@ impl Pie {
         let (certain, draw) = match params.version {
             Version::Mainline => (vars.accu >= u128::from(one / 2) * 17, self.rng.u64() >> 8),
             // The 64-bit sum and its count of overflows are here one number.
-            Version::V5_4 => (
-                vars.accu >> 64 == 8 && vars.accu as u64 >= one / 2,
-                self.rng.u64(),
-            ),
+            Version::V5_4 => (vars.accu >> 64 == 8 && vars.accu as u64 >= one / 2, self.rng.u64()),
         };
         if certain {
             return true;
@@ -364,11 +357,7 @@ impl Qdisc for Pie {
         } else if !self.params.ecn {
             Some(Cause::Aqm)
         } else if self.vars.prob > self.params.version.max_prob() / 10 {
-            Some(if packet.ecn.is_capable() {
-                Cause::Overload
-            } else {
-                Cause::Aqm
-            })
+            Some(if packet.ecn.is_capable() { Cause::Overload } else { Cause::Aqm })
         } else if tally.mark(&mut packet) {
             self.stats.ecn_mark += 1;
             None
@@ -394,8 +383,7 @@ impl Qdisc for Pie {
         self.backlog -= len;
         // Both stamps are truncated to ticks before they are subtracted.
         let sojourn = ticks(now) - ticks(packet.enqueued);
-        self.vars
-            .departed(&self.params, len, sojourn, self.backlog, ticks(now));
+        self.vars.departed(&self.params, len, sojourn, self.backlog, ticks(now));
         Some(packet)
     }
 
@@ -408,14 +396,7 @@ impl Qdisc for Pie {
     }
 
     fn show(&self) -> String {
-        let Params {
-            version,
-            limit,
-            target,
-            alpha,
-            beta,
-            ..
-        } = self.params;
+        let Params { version, limit, target, alpha, beta, .. } = self.params;
         let name = match version {
             Version::Mainline => "pie",
             Version::V5_4 => "pie@5.4",
@@ -443,19 +424,10 @@ impl Qdisc for Pie {
     }
 
     fn show_stats(&self) -> String {
-        let Stats {
-            packets_in,
-            overlimit,
-            dropped,
-            maxq,
-            ecn_mark,
-        } = self.stats;
+        let Stats { packets_in, overlimit, dropped, maxq, ecn_mark } = self.stats;
         let prob = self.vars.prob as f64 / self.params.version.max_prob() as f64;
         let rate = if self.params.rate_estimator {
-            format!(
-                " avg_dq_rate {}",
-                (self.vars.avg_dq_rate * TICKS_PER_S) >> RATE_SHIFT
-            )
+            format!(" avg_dq_rate {}", (self.vars.avg_dq_rate * TICKS_PER_S) >> RATE_SHIFT)
         } else {
             String::new()
         };
@@ -483,21 +455,13 @@ mod tests {
     }
 
     fn frame(ecn: Ecn, now: Time) -> Packet {
-        Packet {
-            len: 1514,
-            ecn,
-            enqueued: now,
-            ..Packet::default()
-        }
+        Packet { len: 1514, ecn, enqueued: now, ..Packet::default() }
     }
 
     /// Probabilities after each update with a constant delay.
     fn probabilities(line: &str, delay: Time, updates: usize) -> Vec<f64> {
         let q = pie(line);
-        let mut vars = Vars {
-            qdelay: ticks(delay),
-            ..Vars::new()
-        };
+        let mut vars = Vars { qdelay: ticks(delay), ..Vars::new() };
         (0..updates)
             .map(|_| {
                 vars.update(&q.params, 100_000);
@@ -510,8 +474,8 @@ mod tests {
     fn vector_7_3_probability_after_each_update() {
         // 25 ms against 15 ms: the first update adds the beta kick, (0.125*10ms + 1.25*25ms)/2048
         let expected = [
-            1.59e-05, 2.56e-05, 3.54e-05, 4.52e-05, 5.49e-05, 6.47e-05, 7.45e-05, 8.42e-05,
-            9.4e-05, 1.04e-04, 1.43e-04, 1.82e-04,
+            1.59e-05, 2.56e-05, 3.54e-05, 4.52e-05, 5.49e-05, 6.47e-05, 7.45e-05, 8.42e-05, 9.4e-05,
+            1.04e-04, 1.43e-04, 1.82e-04,
         ];
         let got = probabilities("pie", Time::from_ms(25), 12);
         for (got, want) in got.iter().zip(expected) {
@@ -593,11 +557,7 @@ mod tests {
                 q.enqueue(frame(Ecn::Ect0, Time::ZERO), Time::ZERO, &mut tally);
             }
             // beyond the 49 of 5.4 there are draws: 51 at 1 %
-            assert!(
-                (marks..=marks + 5).contains(&tally.marks),
-                "{line} {}",
-                tally.marks
-            );
+            assert!((marks..=marks + 5).contains(&tally.marks), "{line} {}", tally.marks);
             assert!(q.vars.accu > one * 9 || line == "pie@5.4 ecn");
             q.enqueue(frame(Ecn::NotEct, Time::ZERO), Time::ZERO, &mut tally);
             assert!(q.vars.accu == 0 || tally.dropped() == 0);
@@ -688,10 +648,7 @@ mod tests {
                 q.dequeue(now, &mut tally);
                 now += Rate(rate).time_for(1514);
             }
-            assert_eq!(
-                q.vars.avg_dq_rate,
-                ((11 * 1514) << 8) / ticks(Rate(rate).time_for(15140))
-            );
+            assert_eq!(q.vars.avg_dq_rate, ((11 * 1514) << 8) / ticks(Rate(rate).time_for(15140)));
             q.vars.avg_dq_rate = 0;
             for _ in 0..11 {
                 q.dequeue(now, &mut tally);
@@ -719,26 +676,16 @@ mod tests {
         for (line, kept) in [("pie target 0", 63.0 / 64.0), ("pie@5.4 target 0", 0.98)] {
             let q = pie(line);
             let half = q.params.version.max_prob() / 2;
-            let mut vars = Vars {
-                prob: half,
-                avg_dq_rate: 100,
-                ..Vars::new()
-            };
+            let mut vars = Vars { prob: half, avg_dq_rate: 100, ..Vars::new() };
             vars.update(&q.params, 0);
-            assert!(
-                (vars.prob as f64 / half as f64 - kept).abs() < 1e-9,
-                "{line}"
-            );
+            assert!((vars.prob as f64 / half as f64 - kept).abs() < 1e-9, "{line}");
         }
     }
 
     #[test]
     fn shows_what_is_in_effect() {
         // 15 ms are four jiffies of 4 ms
-        assert_eq!(
-            pie("pie ecn").show(),
-            "pie limit 1000p target 15ms tupdate 16ms alpha 2 beta 20 ecn"
-        );
+        assert_eq!(pie("pie ecn").show(), "pie limit 1000p target 15ms tupdate 16ms alpha 2 beta 20 ecn");
         assert_eq!(
             pie("pie limit 100 target 5ms tupdate 32ms alpha 2 beta 20 dq_rate_estimator").show(),
             "pie limit 100p target 5ms tupdate 32ms alpha 2 beta 20 dq_rate_estimator"
@@ -750,10 +697,7 @@ mod tests {
         let error = |line| {
             let mut words = Words::new(line);
             words.kind().unwrap();
-            Pie::v5_4(&mut words, &Env::default())
-                .err()
-                .unwrap()
-                .to_string()
+            Pie::v5_4(&mut words, &Env::default()).err().unwrap().to_string()
         };
         assert!(error("pie@5.4 dq_rate_estimator").contains("unknown word 'dq_rate_estimator'"));
         assert!(error("pie@5.4 alpha 33").contains("alpha: '33' is not a number from 0 to 32"));

@@ -214,32 +214,25 @@ impl Params {
             burst = (2 * min + max) / (3 * avpkt);
         }
         if min > max {
-            return Err(words.refuse(&format!(
-                "min {min} is above max {max}; expected min <= max, in bytes"
-            )));
+            return Err(words.refuse(&format!("min {min} is above max {max}; expected min <= max, in bytes")));
         }
         let Some(wlog) = ewma_log(min, burst, avpkt) else {
-            return Err(words.refuse(&format!("burst {burst} gives no weight for the average; expected more packets than min/avpkt")));
+            return Err(words.refuse(&format!(
+                "burst {burst} gives no weight for the average; expected more packets than min/avpkt"
+            )));
         };
         // The kernel keeps a scaled threshold in 32 bits.
         if max >> (31 - wlog) != 0 {
-            return Err(words.refuse(&format!("max {max} is too large for a burst of {burst} packets; expected max*2^Wlog below 2^31")));
+            return Err(words.refuse(&format!(
+                "max {max} is too large for a burst of {burst} packets; expected max*2^Wlog below 2^31"
+            )));
         }
         let Some((scell_log, stab)) = idle_table(wlog, avpkt, bandwidth) else {
-            return Err(words.refuse("no idle table for this bandwidth and burst; expected a higher bandwidth or a smaller burst"));
+            return Err(words.refuse(
+                "no idle table for this bandwidth and burst; expected a higher bandwidth or a smaller burst",
+            ));
         };
-        let params = Params {
-            limit,
-            min,
-            max,
-            wlog,
-            scell_log,
-            stab,
-            adaptive,
-            ecn,
-            harddrop,
-            nodrop,
-        };
+        let params = Params { limit, min, max, wlog, scell_log, stab, adaptive, ecn, harddrop, nodrop };
         Ok((params, (probability * ONE) as u32))
     }
 
@@ -351,18 +344,11 @@ impl Qdisc for Red {
 
     fn show(&self) -> String {
         let p = &self.params;
-        let mut line = format!(
-            "red limit {} min {} max {} ",
-            show::size(p.limit),
-            show::size(p.min),
-            show::size(p.max)
-        );
-        for (on, word) in [
-            (p.ecn, "ecn "),
-            (p.harddrop, "harddrop "),
-            (p.adaptive, "adaptive "),
-            (p.nodrop, "nodrop "),
-        ] {
+        let mut line =
+            format!("red limit {} min {} max {} ", show::size(p.limit), show::size(p.min), show::size(p.max));
+        for (on, word) in
+            [(p.ecn, "ecn "), (p.harddrop, "harddrop "), (p.adaptive, "adaptive "), (p.nodrop, "nodrop ")]
+        {
             if on {
                 line += word;
             }
@@ -376,10 +362,7 @@ impl Qdisc for Red {
     }
 
     fn show_stats(&self) -> String {
-        format!(
-            "  marked {} early {} pdrop {} other 0",
-            self.marked, self.early, self.pdrop
-        )
+        format!("  marked {} early {} pdrop {} other 0", self.marked, self.early, self.pdrop)
     }
 }
 
@@ -401,20 +384,15 @@ mod tests {
     }
 
     fn packet(len: u32, ecn: Ecn) -> Packet {
-        Packet {
-            len,
-            ecn,
-            ..Packet::default()
-        }
+        Packet { len, ecn, ..Packet::default() }
     }
 
     #[test]
     fn table_3_9_1_what_tc_derives() {
         // limit, max = limit/4, min = max/3, burst = (2*min + max)/(3*avpkt), Wlog
-        for (limit, max, min, burst, wlog) in [
-            (400_000, 100_000, 33_333, 55, 5),
-            (150_000, 37_500, 12_500, 20, 4),
-        ] {
+        for (limit, max, min, burst, wlog) in
+            [(400_000, 100_000, 33_333, 55, 5), (150_000, 37_500, 12_500, 20, 4)]
+        {
             let p = red(&format!("red limit {limit} avpkt 1000 bandwidth 50mbit")).params;
             assert_eq!((p.limit, p.max, p.min, p.wlog), (limit, max, min, wlog));
             assert_eq!((2 * min + max) / 3000, burst);
@@ -444,10 +422,7 @@ mod tests {
         // floor(122 * 8192 * lW) = 12, where the meant decay is (31/32)^6250 = 2^-286.
         assert_eq!(p.after_idle(1 << 20, Time::from_ms(1000)), (1 << 20) >> 12);
         // 1 ms: entry 0, the line: 1000/8192 of the average
-        assert_eq!(
-            p.after_idle(1 << 20, Time::from_ms(1)),
-            (1 << 20) - (((1 << 20) * 1000) >> 13)
-        );
+        assert_eq!(p.after_idle(1 << 20, Time::from_ms(1)), (1 << 20) - (((1 << 20) * 1000) >> 13));
     }
 
     /// Mean spacing of marks with `packets` packets of 1000 bytes standing, over `marks` marks;
@@ -484,10 +459,7 @@ mod tests {
             let (mean, p_b) = spacing(standing, 10_000);
             assert!((p_b / 0.02 * 100.0 - percent).abs() < 0.5);
             let expected = f64::midpoint(1.0 / p_b, 1.0);
-            assert!(
-                (mean / expected - 1.0).abs() < 0.02,
-                "{percent}: {mean} {expected}"
-            );
+            assert!((mean / expected - 1.0).abs() < 0.02, "{percent}: {mean} {expected}");
         }
         // and the rounded values of the vector, for 25 and about 50, 75 and 100 %
         for (standing, vector) in [(50, 100.0), (67, 50.0), (83, 34.0), (99, 25.5)] {
@@ -579,30 +551,12 @@ mod tests {
     fn refuses_what_tc_or_the_kernel_would() {
         for (line, message) in [
             ("red limit 400000", "red needs 'limit' and 'avpkt'"),
-            (
-                "red limit 400000 avpkt 1000 nodrop",
-                "'nodrop' without 'ecn'",
-            ),
-            (
-                "red limit 400000 avpkt 1000 probability 2",
-                "probability: '2' is not",
-            ),
-            (
-                "red limit 400000 avpkt 1000 min 50000 max 20000",
-                "min 50000 is above max 20000",
-            ),
-            (
-                "red limit 400000 avpkt 1000 burst 10",
-                "burst 10 gives no weight",
-            ),
-            (
-                "red limit 400000 avpkt 1000 qevent mark block 10",
-                "'qevent' is not modelled",
-            ),
-            (
-                "red limit 400000 avpkt 1000 adaptiv",
-                "did you mean 'adaptive'?",
-            ),
+            ("red limit 400000 avpkt 1000 nodrop", "'nodrop' without 'ecn'"),
+            ("red limit 400000 avpkt 1000 probability 2", "probability: '2' is not"),
+            ("red limit 400000 avpkt 1000 min 50000 max 20000", "min 50000 is above max 20000"),
+            ("red limit 400000 avpkt 1000 burst 10", "burst 10 gives no weight"),
+            ("red limit 400000 avpkt 1000 qevent mark block 10", "'qevent' is not modelled"),
+            ("red limit 400000 avpkt 1000 adaptiv", "did you mean 'adaptive'?"),
         ] {
             let error = parse(line).err().unwrap().to_string();
             assert!(error.contains(message), "{error}");

@@ -43,13 +43,8 @@ impl Sojourn {
     /// Feeds a new histogram with what leaves from `from` to `to`, both included.
     pub fn record_window(&mut self, from: Time, to: Time) {
         // The bounds are constants that satisfy the constructor.
-        self.window = Histogram::new_with_bounds(1, MAX_NS, 2)
-            .ok()
-            .map(|histogram| Window {
-                from,
-                to,
-                histogram,
-            });
+        self.window =
+            Histogram::new_with_bounds(1, MAX_NS, 2).ok().map(|histogram| Window { from, to, histogram });
     }
 
     /// Counts a packet that leaves at `now` after `sojourn`.

@@ -15,10 +15,7 @@ pub(super) struct Timer {
 impl Timer {
     /// The kernel's high-resolution timer: first after one period.
     pub(super) fn hrtimer(period: Time) -> Self {
-        Timer {
-            next: period,
-            period,
-        }
+        Timer { next: period, period }
     }
 
     /// A timer of the jiffies wheel at `hz`: period rounded up to whole jiffies (zero: only one
@@ -27,11 +24,7 @@ impl Timer {
         let jiffies = period.as_ns().saturating_mul(hz).div_ceil(NS_PER_S);
         Timer {
             next: Time((hz / 2) * NS_PER_S / hz),
-            period: if jiffies == 0 {
-                Time::NEVER
-            } else {
-                Time(jiffies * NS_PER_S / hz)
-            },
+            period: if jiffies == 0 { Time::NEVER } else { Time(jiffies * NS_PER_S / hz) },
         }
     }
 

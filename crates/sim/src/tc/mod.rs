@@ -25,10 +25,7 @@ pub struct TcError {
 impl TcError {
     /// The same error, with the place in front: `class 1: …`.
     pub fn within(self, place: &str) -> TcError {
-        TcError {
-            message: format!("{place}: {}", self.message),
-            ..self
-        }
+        TcError { message: format!("{place}: {}", self.message), ..self }
     }
 }
 
@@ -42,11 +39,7 @@ pub struct Words<'a> {
 impl<'a> Words<'a> {
     /// Splits `line` at white space.
     pub fn new(line: &'a str) -> Self {
-        Words {
-            line,
-            rest: line.split_whitespace(),
-            last: "",
-        }
+        Words { line, rest: line.split_whitespace(), last: "" }
     }
 
     /// The first word: the kind of qdisc.
@@ -65,9 +58,7 @@ impl<'a> Words<'a> {
     /// The value that must follow the word just taken.
     pub fn value(&mut self) -> Result<&'a str, TcError> {
         let key = self.last;
-        self.rest
-            .next()
-            .ok_or_else(|| self.error(&format!("'{key}' needs a value"), ""))
+        self.rest.next().ok_or_else(|| self.error(&format!("'{key}' needs a value"), ""))
     }
 
     /// The next word without taking it.
@@ -77,8 +68,7 @@ impl<'a> Words<'a> {
 
     /// Whether the next word begins with a digit: an optional value, not the next keyword.
     pub fn next_is_number(&self) -> bool {
-        self.peek()
-            .is_some_and(|w| w.starts_with(|c: char| c.is_ascii_digit()))
+        self.peek().is_some_and(|w| w.starts_with(|c: char| c.is_ascii_digit()))
     }
 
     /// Like [`Words::next_is_number`], with a minus allowed.
@@ -116,8 +106,7 @@ impl<'a> Words<'a> {
     /// A signed integer in decimal.
     pub fn i32(&mut self) -> Result<i32, TcError> {
         let (key, text) = self.pair()?;
-        text.parse()
-            .map_err(|_| self.bad(key, text, "a whole number"))
+        text.parse().map_err(|_| self.bad(key, text, "a whole number"))
     }
 
     /// A class's minor number: hexadecimal with or without `0x`.
@@ -206,11 +195,7 @@ impl<'a> Words<'a> {
     }
 
     fn error(&self, message: &str, hint: &str) -> TcError {
-        TcError {
-            message: message.into(),
-            line: self.line.into(),
-            hint: hint.into(),
-        }
+        TcError { message: message.into(), line: self.line.into(), hint: hint.into() }
     }
 }
 
@@ -325,9 +310,7 @@ const MAX_BYTES_PER_S: f64 = 1e15;
 
 /// The number in front and the unit behind it; no sign, no exponent.
 fn split_unit(text: &str) -> Option<(f64, &str)> {
-    let at = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-        .unwrap_or(text.len());
+    let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
     Some((number.parse().ok()?, unit))
 }
@@ -437,10 +420,7 @@ mod tests {
         let mut words = Words::new("pfifo limit");
         words.kind().unwrap();
         words.next_word();
-        assert_eq!(
-            words.u32().unwrap_err().to_string(),
-            "'limit' needs a value in 'pfifo limit'"
-        );
+        assert_eq!(words.u32().unwrap_err().to_string(), "'limit' needs a value in 'pfifo limit'");
         let mut words = Words::new("cake split-gso maybe");
         words.kind().unwrap();
         words.next_word();
@@ -456,17 +436,11 @@ mod tests {
         w.kind().unwrap();
         let word = w.next_word().unwrap();
         let error = w.unknown(word, &["limit", "flows", "quantum"]).to_string();
-        assert_eq!(
-            error,
-            "unknown word 'flow' in 'fq_codel flow 1'; did you mean 'flows'?"
-        );
+        assert_eq!(error, "unknown word 'flow' in 'fq_codel flow 1'; did you mean 'flows'?");
     }
     #[test]
     fn an_abbreviation_is_completed_and_a_strange_word_gets_the_list() {
-        assert_eq!(
-            suggestion("lim", &["target", "limit"]),
-            "; did you mean 'limit'?"
-        );
+        assert_eq!(suggestion("lim", &["target", "limit"]), "; did you mean 'limit'?");
         assert_eq!(suggestion("x", &["ecn", "limit"]), "; known: ecn, limit");
     }
 }

@@ -55,10 +55,7 @@ pub fn rate(rate: Rate) -> String {
 
 /// A 32-bit fraction as a percentage: `10%`, `0.1%`.
 pub fn percent(fraction: u32) -> String {
-    format!(
-        "{}%",
-        general(100.0 * f64::from(fraction) / f64::from(u32::MAX), 6)
-    )
+    format!("{}%", general(100.0 * f64::from(fraction) / f64::from(u32::MAX), 6))
 }
 
 /// C's `%.{digits}g`.
@@ -79,11 +76,7 @@ pub fn general(value: f64, digits: usize) -> String {
 
 /// Without the zeros at the end of a fraction.
 fn trim(number: &str) -> &str {
-    if number.contains('.') {
-        number.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        number
-    }
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
 #[cfg(test)]

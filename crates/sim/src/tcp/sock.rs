@@ -186,11 +186,7 @@ impl TcpSock {
     /// `tcp_update_pacing_rate`: the default rate, for algorithms without their own.
     /// `ss_ratio` and `ca_ratio` are the sysctls in percent.
     pub fn update_pacing_rate(&mut self, ss_ratio: u64, ca_ratio: u64) {
-        let ratio = if self.snd_cwnd < self.snd_ssthresh / 2 {
-            ss_ratio
-        } else {
-            ca_ratio
-        };
+        let ratio = if self.snd_cwnd < self.snd_ssthresh / 2 { ss_ratio } else { ca_ratio };
         let window = u64::from(self.snd_cwnd.max(self.packets_out));
         // mss * 8 * 1e6 / (srtt << 3) bytes per second, times the ratio
         let mut rate = u64::from(self.mss) * 8 * 10_000 * ratio * window;

@@ -69,11 +69,7 @@ pub(super) struct Params {
 }
 
 impl Params {
-    pub(super) fn parse(
-        words: &mut Words,
-        env: &Env,
-        version: Version,
-    ) -> Result<(Self, Time), TcError> {
+    pub(super) fn parse(words: &mut Words, env: &Env, version: Version) -> Result<(Self, Time), TcError> {
         const KNOWN: &[&str] = &[
             "limit",
             "target",
@@ -147,9 +143,9 @@ impl Params {
         }
         let frame = u64::from(env.psched_mtu());
         p.memory_limit = match version {
-            Version::Mainline => memory_limit
-                .unwrap_or(u64::from(p.limit) * 2 * frame)
-                .min(u64::from(u32::MAX)),
+            Version::Mainline => {
+                memory_limit.unwrap_or(u64::from(p.limit) * 2 * frame).min(u64::from(u32::MAX))
+            }
             Version::V2019 | Version::V2020 => u64::MAX,
         };
         Ok((p, tupdate))
@@ -158,9 +154,7 @@ impl Params {
     /// Target and gains from round-trip times as in RFC 9332, appendix A.1; these win over values
     /// given by themselves, as in tc. Returns `tupdate`.
     fn derive(&mut self, max_rtt: Option<Time>, typical_rtt: Option<Time>) -> Time {
-        let typical = typical_rtt
-            .or(max_rtt.map(|max| Time(max.as_ns() / 6)))
-            .unwrap_or_default();
+        let typical = typical_rtt.or(max_rtt.map(|max| Time(max.as_ns() / 6))).unwrap_or_default();
         let max = max_rtt.unwrap_or(Time(typical.as_ns().saturating_mul(6)));
         let tupdate = Time(typical.as_ns().min(max.as_ns() / 3).max(1000));
         let max_s = max.as_secs_f64();
@@ -184,11 +178,7 @@ impl Params {
         } else {
             String::new()
         };
-        let gso = if mainline {
-            choose(self.split_gso, " split_gso", " no_split_gso")
-        } else {
-            ""
-        };
+        let gso = if mainline { choose(self.split_gso, " split_gso", " no_split_gso") } else { "" };
         format!(
             "{} limit {}p target {} tupdate {} alpha {:.6} beta {:.6} {} coupling_factor {} {} \
              step_thresh {step}{min_qlen_step} {}{gso} classic_protection {}%",
@@ -261,9 +251,7 @@ fn packets(words: &mut Words, key: &str) -> Result<u32, TcError> {
 }
 
 fn parse_packets(text: &str) -> Option<u32> {
-    let number = ["packets", "packet", "pkts", "pkt", "p"]
-        .iter()
-        .find_map(|unit| text.strip_suffix(unit))?;
+    let number = ["packets", "packet", "pkts", "pkt", "p"].iter().find_map(|unit| text.strip_suffix(unit))?;
     number.parse().ok()
 }
 
@@ -313,10 +301,7 @@ mod tests {
     fn the_memory_limit_follows_the_limit_and_is_new() {
         let limit = |line, version| parse(line, version).unwrap().0.memory_limit;
         assert_eq!(limit("dualpi2 limit 3", Version::Mainline), 3 * 2 * 1514);
-        assert_eq!(
-            limit("dualpi2 limit 3 memlimit 1Mb", Version::Mainline),
-            1 << 20
-        );
+        assert_eq!(limit("dualpi2 limit 3 memlimit 1Mb", Version::Mainline), 1 << 20);
         assert_eq!(limit("dualpi2@2020", Version::V2020), u64::MAX);
     }
 
@@ -325,31 +310,11 @@ mod tests {
         use Version::{Mainline, V2019, V2020};
         for (version, line, message) in [
             (V2020, "dualpi2@2020 split_gso", "unknown word 'split_gso'"),
-            (
-                V2019,
-                "dualpi2@2019 min_qlen_step 1",
-                "unknown word 'min_qlen_step'",
-            ),
-            (
-                Mainline,
-                "dualpi2 classic_protection 110%",
-                "classic_protection: '110%' is not",
-            ),
-            (
-                Mainline,
-                "dualpi2 coupling_factor 0",
-                "coupling_factor: '0' is not",
-            ),
-            (
-                Mainline,
-                "dualpi2 step_thresh soon",
-                "step_thresh: 'soon' is not a time",
-            ),
-            (
-                Mainline,
-                "dualpi2 tupdate 0",
-                "tupdate: '0' is not a time of at least 1us",
-            ),
+            (V2019, "dualpi2@2019 min_qlen_step 1", "unknown word 'min_qlen_step'"),
+            (Mainline, "dualpi2 classic_protection 110%", "classic_protection: '110%' is not"),
+            (Mainline, "dualpi2 coupling_factor 0", "coupling_factor: '0' is not"),
+            (Mainline, "dualpi2 step_thresh soon", "step_thresh: 'soon' is not a time"),
+            (Mainline, "dualpi2 tupdate 0", "tupdate: '0' is not a time of at least 1us"),
         ] {
             let error = parse(line, version).err().unwrap().to_string();
             assert!(error.contains(message), "{error}");

@@ -52,11 +52,7 @@ impl SendTime {
         loop {
             let mult = factor / bytes_per_s;
             if mult >= 1 << 31 || factor >= 1 << 63 {
-                return SendTime {
-                    bytes_per_s,
-                    mult,
-                    shift,
-                };
+                return SendTime { bytes_per_s, mult, shift };
             }
             factor <<= 1;
             shift += 1;
@@ -88,18 +84,8 @@ impl SendTime {
 }
 
 impl Params {
-    const WORDS: [&str; 10] = [
-        "rate",
-        "ceil",
-        "burst",
-        "cburst",
-        "quantum",
-        "prio",
-        "mtu",
-        "mpu",
-        "overhead",
-        "linklayer",
-    ];
+    const WORDS: [&str; 10] =
+        ["rate", "ceil", "burst", "cburst", "quantum", "prio", "mtu", "mpu", "overhead", "linklayer"];
 
     /// Reads the words behind the class's kind; `r2q` is the qdisc's.
     pub fn parse(words: &mut Words, r2q: u32) -> Result<Self, TcError> {
@@ -127,11 +113,7 @@ impl Params {
         let ceil = ceil.unwrap_or(rate);
         let default_burst = |rate: SendTime| rate.bytes_per_s / 1_000_000_000 + mtu;
         let or_default = |burst, rate| {
-            if burst == 0 {
-                default_burst(rate)
-            } else {
-                burst
-            }
+            if burst == 0 { default_burst(rate) } else { burst }
         };
         Ok(Params {
             rate,
@@ -160,9 +142,9 @@ fn burst_size(word: &str, words: &mut Words) -> Result<u64, TcError> {
     let text = words.value()?;
     let bytes = match text.split_once('/') {
         None => parse_size(text),
-        Some((bytes, cell)) => parse_u32(cell)
-            .filter(|cell| cell.is_power_of_two())
-            .and_then(|_| parse_size(bytes)),
+        Some((bytes, cell)) => {
+            parse_u32(cell).filter(|cell| cell.is_power_of_two()).and_then(|_| parse_size(bytes))
+        }
     };
     bytes.ok_or_else(|| words.bad(word, text, "a size such as 1600 or 15k, or SIZE/CELL"))
 }
@@ -214,9 +196,6 @@ mod tests {
         assert_eq!(frame("rate 1mbit overhead 20").bytes(100), 120);
         assert_eq!(frame("rate 1mbit overhead 20 mpu 200").bytes(100), 200);
         // 3 cells of 48 bytes carry 120, each takes 53 on the wire
-        assert_eq!(
-            frame("rate 1mbit overhead 20 linklayer atm").bytes(100),
-            159
-        );
+        assert_eq!(frame("rate 1mbit overhead 20 linklayer atm").bytes(100), 159);
     }
 }

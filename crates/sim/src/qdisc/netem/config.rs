@@ -57,25 +57,12 @@ pub struct SlotConfig {
 }
 
 impl Config {
-    const WORDS: [&str; 10] = [
-        "limit",
-        "delay",
-        "loss",
-        "duplicate",
-        "reorder",
-        "gap",
-        "rate",
-        "slot",
-        "ecn",
-        "seed",
-    ];
+    const WORDS: [&str; 10] =
+        ["limit", "delay", "loss", "duplicate", "reorder", "gap", "rate", "slot", "ecn", "seed"];
 
     /// tc's defaults.
     pub fn new() -> Self {
-        Config {
-            limit: 1000,
-            ..Config::default()
-        }
+        Config { limit: 1000, ..Config::default() }
     }
 
     /// Where a change begins: tc always sends limit, delay, loss, duplicate and gap, with their defaults if
@@ -157,12 +144,7 @@ impl Config {
 
     fn take_rate(&mut self, words: &mut Words) -> Result<(), TcError> {
         let bytes_per_s = words.rate()?.bytes_per_s();
-        let mut rate = LinkRate {
-            bytes_per_s,
-            packet_overhead: 0,
-            cell_size: 0,
-            cell_overhead: 0,
-        };
+        let mut rate = LinkRate { bytes_per_s, packet_overhead: 0, cell_size: 0, cell_overhead: 0 };
         if words.next_is_signed_number() {
             rate.packet_overhead = words.i32()?;
             if words.next_is_number() {
@@ -181,12 +163,7 @@ impl Config {
             return Err(words.not_modelled("slot distribution"));
         }
         let min = words.time64()?.as_ns();
-        let mut slot = SlotConfig {
-            min,
-            max: min,
-            packets: 0,
-            bytes: 0,
-        };
+        let mut slot = SlotConfig { min, max: min, packets: 0, bytes: 0 };
         if words.next_is_number() {
             slot.max = words.time64()?.as_ns();
             if slot.max < min {
@@ -268,10 +245,6 @@ impl Config {
 /// `PERCENT [CORRELATION]`
 fn chance(words: &mut Words) -> Result<(u32, u32), TcError> {
     let probability = words.percent_u32()?;
-    let correlation = if words.next_is_number() {
-        words.percent_u32()?
-    } else {
-        0
-    };
+    let correlation = if words.next_is_number() { words.percent_u32()? } else { 0 };
     Ok((probability, correlation))
 }
