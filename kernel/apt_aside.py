@@ -60,7 +60,7 @@ class Apt:
 
     def versions(self, package: str) -> dict[str, str]:
         """Name -> newest version of the packages whose whole name matches the regular expression."""
-        names = run(["apt-cache", *self.options, "pkgnames", package.split("\\")[0].rstrip("^")]).split()
+        names = run(["apt-cache", *self.options, "pkgnames", package.split("\\", maxsplit=1)[0].rstrip("^")]).split()
         found = {}
         for name in sorted(name for name in names if re.fullmatch(package, name)):
             lines = run(["apt-cache", *self.options, "madison", name]).splitlines()

@@ -1,11 +1,11 @@
 """Boot a virtual-time kernel for one run, and say how it ended.
 
-The guest's root is the host's `/`, mounted read-only; what it writes goes to a `hostfs` mount of the results folder that PID 1
-makes itself. Where the host has Landlock the kernel process can write nowhere else, whatever the guest does. No root is needed and the
-guest has no network device of the host.
+The guest's root is the host's `/`, mounted read-only; what it writes goes to a `hostfs` mount of the results folder
+that PID 1 makes itself. Where the host has Landlock the kernel process can write nowhere else, whatever the guest
+does. No root is needed and the guest has no network device of the host.
 
-PID 1 is `init`, started as `INIT init SCRIPT` (docs of the agent). It powers the machine off when it is done; a PID 1 that ends in any other
-way is a kernel panic, recognised in the console log.
+PID 1 is `init`, started as `INIT init SCRIPT` (docs of the agent). It powers the machine off when it is done; a PID 1
+that ends in any other way is a kernel panic, recognised in the console log.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import mmap
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from bakeoff.engines.kernel.registry import BuiltKernel
+from bakeoff.engines.kernel.seed import library
 from bakeoff.errors import BakeoffError
 
 CONSOLE: Final = "console.log"
@@ -38,9 +40,10 @@ _LAUNCH: Final = Path(__file__).with_name("launch.py")
 # Boot and set-up cost wall time while virtual time stands still.
 _STARTUP_S: Final = 60.0
 _CONSOLE_LIMIT: Final = 64 << 20
+_CONSOLE_END: Final = 1 << 20
 _FULL: Final = 1 << 20
 
-Status = Literal["ok", "panic", "init-ended", "hang", "disk-full", "failed"]
+Status = Literal["ok", "panic", "init-ended", "hang", "disk-full", "not-started", "failed"]
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,10 @@ class Outcome:
     """How a boot ended."""
 
     status: Status
-    """`ok`: PID 1 powered off. `panic`: the kernel's own. `init-ended`: PID 1 exited or was killed. `hang`: out of its budget of wall time.
-    `disk-full`: no room for the results or for the guest's memory. `failed`: anything else."""
+    """`ok`: PID 1 powered off. `panic`: the kernel's own. `init-ended`: PID 1 exited or was killed. `hang`: out of
+    its budget of wall time.
+    `disk-full`: no room for the results or for the guest's memory. `not-started`: the kernel process ended before its
+    first line, because this machine or sandbox forbids what it needs. `failed`: anything else."""
     reason: str
     """One sentence; empty if `ok`."""
     exit_code: int
@@ -59,7 +64,8 @@ class Outcome:
     confined: bool
     """Whether Landlock kept the kernel process to the results folder, besides the read-only root."""
     seeded: bool
-    """Whether the guest's random generator was seeded from `seed`; otherwise ports and sequence numbers differ from boot to boot."""
+    """Whether the guest's random generator was seeded from `seed`; otherwise ports and sequence numbers differ from
+    boot to boot."""
 
     def to_json(self) -> dict[str, object]:
         """The same as plain values."""
@@ -79,15 +85,17 @@ def boot(
 ) -> Outcome:
     """Run `init` as PID 1 of `kernel` with `script`, and wait for the end.
 
-    `results` must exist and is the only folder written to (`console.log` is written there besides what the guest writes).
-    The budget is 60 s + `simulated_s` × `wall_per_simulated_s` of wall time; a kernel that needs more is killed. Several boots may run
-    at once, in threads or processes. On KeyboardInterrupt, or any other exception, the kernel and its helpers are killed before it
-    goes on. BakeoffError if a path is wrong or this machine cannot give the guest its memory.
+    `results` must exist and is the only folder written to (`console.log` is written there besides what the guest
+    writes). The budget is 60 s + `simulated_s` × `wall_per_simulated_s` of wall time; a kernel that needs more is
+    killed. Several boots may run at once, in threads or processes. On KeyboardInterrupt, or any other exception, the
+    kernel and its helpers are killed before it goes on. BakeoffError if a path is wrong or this machine cannot give
+    the guest its memory.
     """
     _check(script, results, init, memory)
     console = results / CONSOLE
     budget_s = _STARTUP_S + simulated_s * wall_per_simulated_s
-    seed_library = kernel.seed_library if kernel.seed_library.is_file() else None
+    # A statically linked kernel loads no library.
+    seed_library = library() if kernel.options.get("STATIC_LINK") != "y" else None
     with _private_folders(script, init) as (folder, memory_folder):
         command = command_line(kernel, memory=memory, uml_dir=folder / "uml")
         environment = {"TMPDIR": str(memory_folder), "HOME": str(folder)}
@@ -109,7 +117,7 @@ def boot(
             overdue = _wait(process, started + budget_s, console)
         wall_s = time.monotonic() - started
         memory_left = shutil.disk_usage(memory_folder).free
-    log_text = console.read_text(errors="replace")
+    log_text = _read(console)
     status, reason = _judge(process.returncode, log_text, overdue=overdue, results=results, memory_left=memory_left)
     if status == "hang":
         reason += f" of {budget_s:.0f} s (60 s + {simulated_s:g} simulated seconds × {wall_per_simulated_s:g} s)"
@@ -120,7 +128,7 @@ def boot(
         exit_code=process.returncode,
         wall_s=wall_s,
         console=console,
-        confined=_landlock(),
+        confined=has_landlock(),
         seeded=seed_library is not None,
     )
 
@@ -128,7 +136,8 @@ def boot(
 def command_line(kernel: BuiltKernel, *, memory: str, uml_dir: Path) -> list[str]:
     """The kernel's command line.
 
-    It is mixed into the guest's random generator, so what differs from run to run stays out of it: `uml_dir=` is taken out by UML itself, and
+    It is mixed into the guest's random generator, so what differs from run to run stays out of it: `uml_dir=` is
+    taken out by UML itself, and
     `init` and the script are named through the kernel process's working folder, which hostfs resolves on the host.
     """
     words = [
@@ -147,7 +156,11 @@ def command_line(kernel: BuiltKernel, *, memory: str, uml_dir: Path) -> list[str
         "noreboot",
         "norandmaps",
         "oops=panic",
+        # Tells the kernel's own lines on the console from those of PID 1.
+        "printk.time=1",
         "random.trust_cpu=on",
+        # No tunl0, gre0, sit0 … in every namespace.
+        "sysctl.net.core.fb_tunnels_only_for_init_net=1",
         "init=/proc/self/cwd/init",
     ]
     if _has_seccomp(kernel.release):
@@ -177,7 +190,7 @@ def _private_folders(script: Path, init: Path) -> Iterator[tuple[Path, Path]]:
     """A folder that names init and script for the guest, and one for the file behind the guest's memory."""
     with (
         tempfile.TemporaryDirectory(prefix="bakeoff-boot-") as folder,
-        tempfile.TemporaryDirectory(prefix="bakeoff-memory-", dir=_memory_parent()) as memory,
+        tempfile.TemporaryDirectory(prefix="bakeoff-memory-", dir=memory_parent()) as memory,
     ):
         (Path(folder) / "init").symlink_to(init.resolve())
         (Path(folder) / "script.json").symlink_to(script.resolve())
@@ -185,7 +198,7 @@ def _private_folders(script: Path, init: Path) -> Iterator[tuple[Path, Path]]:
         yield Path(folder), Path(memory)
 
 
-def _memory_parent() -> str:
+def memory_parent() -> str:
     """A folder whose files can be mapped executable, in memory if there is one (containers mount /dev/shm noexec)."""
     for parent in ("/dev/shm", tempfile.gettempdir()):  # noqa: S108
         try:
@@ -203,17 +216,18 @@ def _memory_parent() -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float, console: Path) -> str | None:
-    """Wait for the end; kill at the deadline or if the console floods, and say why. Leaves no process behind."""
+    """Wait for the end; stop at the deadline or if the console floods, and say why. Leaves no process behind."""
     try:
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return "time"
-            if console.stat().st_size > _CONSOLE_LIMIT:
-                return "console"
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=min(left, 1.0))
-                return None
+        ended = os.pidfd_open(process.pid)
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                if select.select([ended], [], [], min(left, 0.25))[0]:
+                    return None
+                if console.stat().st_size > _CONSOLE_LIMIT:
+                    return "console"
+            return "time"
+        finally:
+            os.close(ended)
     finally:
         # UML's stubs are in the kernel's process group; after an orderly end there is nobody left to kill.
         with contextlib.suppress(ProcessLookupError):
@@ -221,30 +235,54 @@ def _wait(process: subprocess.Popen[bytes], deadline: float, console: Path) -> s
         process.wait()
 
 
-def _judge(
-    code: int, log: str, *, overdue: str | None, results: Path, memory_left: int
-) -> tuple[Status, str]:
+def _read(console: Path) -> str:
+    """The console log; of a flood only both ends, and no more than the limit stays on disk."""
+    size = console.stat().st_size
+    if size <= _CONSOLE_END:
+        return console.read_text(errors="replace")
+    if size > _CONSOLE_LIMIT:
+        os.truncate(console, _CONSOLE_LIMIT)
+        size = _CONSOLE_LIMIT
+    with console.open("rb") as file:
+        head = file.read(_CONSOLE_END // 2)
+        file.seek(size - _CONSOLE_END // 2)
+        return (head + file.read()).decode(errors="replace")
+
+
+def _judge(code: int, log: str, *, overdue: str | None, results: Path, memory_left: int) -> tuple[Status, str]:
+    """Status and reason from what is left: the exit code, the console, and why it was killed, if it was."""
+    last = f"last line: {_last_line(log)!r}"
     panic = re.search(r"Kernel panic - not syncing: (.*)", log)
+    verdict: tuple[Status, str]
     if _full(results, log):
-        return "disk-full", f"no space left where the results are written ({results})"
-    if overdue == "time":
-        return "hang", "the kernel did not end within its budget"
-    if overdue == "console":
-        return "failed", f"more than {_CONSOLE_LIMIT >> 20} MiB on the console; last line: {_last_line(log)!r}"
-    if panic is not None:
-        ended = re.search(r"Attempted to kill init! exitcode=0x([0-9a-f]+)", panic[1])
-        if ended is not None:
-            return "init-ended", _wait_status(int(ended[1], 16)) + _before(log, panic.start())
-        if "No working init found" in panic[1] or "Requested init" in panic[1]:
-            return "failed", f"PID 1 cannot be executed in the guest: {panic[1].strip()}{_before(log, panic.start())}"
-        return "panic", f"kernel panic: {panic[1].strip()}"
-    if code == 0 and "Power down" in log:
-        return "ok", ""
-    if code == -signal.SIGBUS or memory_left < _FULL:
-        return "disk-full", "no space left for the guest's memory (the tmpfs behind it is full)"
-    if code < 0:
-        return "failed", f"the kernel process was killed by {signal.Signals(-code).name}; last line: {_last_line(log)!r}"
-    return "failed", f"the kernel process ended with exit code {code} without powering off; last line: {_last_line(log)!r}"
+        verdict = "disk-full", f"no space left where the results are written ({results})"
+    elif overdue == "time":
+        verdict = "hang", "the kernel did not end within its budget"
+    elif overdue == "console":
+        verdict = "failed", f"more than {_CONSOLE_LIMIT >> 20} MiB on the console; {last}"
+    elif panic is not None:
+        verdict = _panic(log, panic)
+    elif code == 0 and "Power down" in log:
+        verdict = "ok", ""
+    elif code == -signal.SIGBUS or memory_left < _FULL:
+        verdict = "disk-full", "no space left for the guest's memory (the file system behind it is full)"
+    elif "Linux version" not in log:
+        verdict = "not-started", f"this machine does not let the kernel start; {last}"
+    elif code < 0:
+        verdict = "failed", f"the kernel process was killed by {signal.Signals(-code).name}; {last}"
+    else:
+        verdict = "failed", f"the kernel process ended with exit code {code} without powering off; {last}"
+    return verdict
+
+
+def _panic(log: str, panic: re.Match[str]) -> tuple[Status, str]:
+    before = _before(log, panic.start())
+    ended = re.search(r"Attempted to kill init! exitcode=0x([0-9a-f]+)", panic[1])
+    if ended is not None:
+        return "init-ended", _wait_status(int(ended[1], 16)) + before
+    if "No working init found" in panic[1] or "Requested init" in panic[1]:
+        return "failed", f"PID 1 cannot be executed in the guest: {panic[1].strip()}{before}"
+    return "panic", f"kernel panic: {panic[1].strip()}"
 
 
 def _full(results: Path, log: str) -> bool:
@@ -270,7 +308,8 @@ def _last_line(log: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _landlock() -> bool:
+def has_landlock() -> bool:
+    """Whether this host can keep the kernel process from writing outside the results folder."""
     import ctypes
 
     from bakeoff.engines.kernel.launch import landlock_abi

@@ -1,6 +1,6 @@
 """Build a virtual-time kernel: any Linux tree from 6.6 on, as ARCH=um, out of the tree, incrementally.
 
-What is kept, under `cache.kernels()/NAME`: `linux` (the binary), `config`, `build.json` (written last), `build.log`, `seed.so`,
+What is kept, under `cache.kernels()/NAME`: `linux` (the binary), `config`, `build.json` (written last), `build.log`,
 `modules/*.ko`, and `build/` (the objects, so that the next build is short).
 """
 
@@ -54,11 +54,13 @@ def build(
     jobs: int | None = None,
     progress: Progress = lambda _step, _objects: None,
 ) -> BuiltKernel:
-    """Make a virtual-time kernel from `tree`, a folder or a tarball, and register it as `name` (default: `linux-RELEASE`).
+    """Make a virtual-time kernel from `tree`, a folder or a tarball, and register it as `name` (default:
+    `linux-RELEASE`).
 
-    `modules` are folders of external modules, each with a Makefile that kbuild understands (`obj-m := tcp_prague.o`); they are
-    copied before they are built. A second build with the same name is incremental. BakeoffError if the source is none, is too
-    old, or a tool is missing; if the compiler fails, the message has its first error and the path of the log.
+    `modules` are folders of external modules, each with a Makefile that kbuild understands (`obj-m := tcp_prague.o`);
+    they are copied before they are built. A second build with the same name is incremental. BakeoffError if the
+    source is none, is too old, or a tool is missing; if the compiler fails, the message has its first error and the
+    path of the log.
     """
     if tree is None:
         raise BakeoffError(source.WHERE_TO_GET_ONE)
@@ -74,7 +76,7 @@ def build(
     prepared = source.prepare(tree, lambda step: progress(step, 0))
     folder = cache.kernels() / (name or registry.check_name(f"linux-{prepared.release}"))
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder), (folder / "build.log").open("w") as log:
+    with _locked(folder), (folder / "build.log").open("w", buffering=1) as log:
         (folder / "build.json").unlink(missing_ok=True)
         make = _Make(prepared.tree, folder / "build", jobs or os.cpu_count() or 1, log, progress)
         asked, granted = _configure(make, folder, prepared)
@@ -92,24 +94,8 @@ def build(
             source=f"{tree} ({prepared.identity})",
             not_granted=tuple(config.refused(asked, granted)),
         )
-        build_seed_library(kernel)
         registry.save(kernel, folder)
     return kernel
-
-
-def build_seed_library(kernel: BuiltKernel, folder: Path | None = None) -> Path | None:
-    """Compile kernel/seed.c beside the kernel (or into `folder`); None where there is no C compiler."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        return None
-    target = (folder or kernel.binary.parent) / "seed.so"
-    partial = target.with_suffix(f".{os.getpid()}.partial")
-    command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(partial), str(config.folder() / "seed.c")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BakeoffError(f"{' '.join(command)}: {done.stderr.strip()}")
-    partial.replace(target)
-    return target
 
 
 class _Make:
@@ -125,7 +111,8 @@ class _Make:
         self.words = [
             "make", "-C", str(tree), f"-j{jobs}", "ARCH=um", f"O={output}", f"KBUILD_KCONFIG={output}/Kconfig.bakeoff",
             # The same source and configuration give the same binary, whoever builds it and when.
-            "KBUILD_BUILD_TIMESTAMP=@0", "KBUILD_BUILD_USER=bakeoff", "KBUILD_BUILD_HOST=bakeoff", "KBUILD_BUILD_VERSION=1",
+            "KBUILD_BUILD_TIMESTAMP=@0", "KBUILD_BUILD_VERSION=1",
+            "KBUILD_BUILD_USER=bakeoff", "KBUILD_BUILD_HOST=bakeoff",
         ]  # fmt: skip
 
     def run(self, *targets: str) -> None:
@@ -134,17 +121,19 @@ class _Make:
         tail: list[str] = []
         # A locale would translate the messages that are looked for; ARCH or O of the caller would misdirect the build.
         environment = {key: value for key, value in os.environ.items() if key not in {"ARCH", "O", "MAKEFLAGS", "M"}}
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment | {"LC_ALL": "C"},
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        with _ended_with_its_children(process):
+        with (
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment | {"LC_ALL": "C"},
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            ) as process,
+            _ended_with_its_children(process),
+        ):
             for line in process.stdout or ():
                 self.log.write(line)
                 tail.append(line.rstrip())
@@ -217,7 +206,9 @@ def _modules(make: _Make, modules: Sequence[Path], folder: Path) -> list[Path]:
         make.run(f"M={copy}", "modules")
         objects = sorted(copy.rglob("*.ko"))
         if not objects:
-            raise BakeoffError(f"--module {module}: no .ko came out; expected 'obj-m := NAME.o' in its Makefile or Kbuild")
+            raise BakeoffError(
+                f"--module {module}: no .ko came out; expected 'obj-m := NAME.o' in its Makefile or Kbuild"
+            )
         kept.mkdir(exist_ok=True)
         for path in objects:
             made.append(Path(shutil.copy2(path, kept / path.name)))

@@ -41,7 +41,8 @@ def folder() -> Path:
 def parse(text: str, *, place: str = "configuration") -> dict[str, str]:
     """Symbol -> value of a `.config` or a fragment; `n` for a symbol that is not set.
 
-    The last line about a symbol counts. A line that is neither an assignment, a comment nor empty is an error that names
+    The last line about a symbol counts. A line that is neither an assignment, a comment nor empty is an error that
+    names
     `place` and the line.
     """
     options: dict[str, str] = {}
@@ -106,8 +107,8 @@ def refused(asked: dict[str, str], granted: dict[str, str]) -> list[str]:
 def with_hz(kconfig: str, hz: int) -> str:
     """The tree's top Kconfig with a definition of HZ ahead of the one in arch/um/Kconfig.
 
-    Under ARCH=um HZ is an int without a prompt and with a default of 100. A symbol may be defined twice and its first default
-    counts, so a generated top file handed to kbuild as KBUILD_KCONFIG sets it while the tree stays as it is.
+    Under ARCH=um HZ is an int without a prompt and with a default of 100. A symbol may be defined twice and its first
+    default counts, so a generated top file handed to kbuild as KBUILD_KCONFIG sets it while the tree stays as it is.
     """
     definition = f"\nconfig HZ\n\tint\n\tdefault {hz}\n"
     mainmenu = re.search(r"(?m)^mainmenu\b.*\n", kconfig)

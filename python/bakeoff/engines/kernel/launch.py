@@ -1,10 +1,11 @@
 """What runs between the fork and the kernel: `python launch.py SPEC COMMAND…` confines itself and becomes COMMAND.
 
-SPEC is a JSON object: `parent` (process id), `writable` (folders). A program of its own and not a `preexec_fn`, because boots run
-side by side in threads. Standard library only; no import of bakeoff, so that it starts in some 20 ms.
+SPEC is a JSON object: `parent` (process id), `writable` (folders). A program of its own and not a `preexec_fn`,
+because boots run side by side in threads. Standard library only; no import of bakeoff, so that it starts in some 20 ms.
 
 * The kernel dies with its parent, even if that was killed with SIGKILL (PR_SET_PDEATHSIG).
-* Landlock, where the host's kernel has it: the kernel process and all its helpers can write nowhere but below `writable`.
+* Landlock, where the host's kernel has it: the kernel process and all its helpers can write nowhere but below
+`writable`.
   It is the second wall; the first is that the guest mounts the host's files read-only.
 """
 
@@ -14,6 +15,7 @@ import os
 import signal
 import struct
 import sys
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
@@ -35,7 +37,7 @@ def landlock_abi(libc: ctypes.CDLL) -> int:
 
 
 def confine(libc: ctypes.CDLL, writable: list[str]) -> bool:
-    """Forbid this process and its children every write outside `writable` and /dev/null; False where that is impossible."""
+    """Forbid this process and its children every write outside `writable`; False where that is impossible."""
     abi = landlock_abi(libc)
     if abi == 0:
         return False
@@ -45,11 +47,13 @@ def confine(libc: ctypes.CDLL, writable: list[str]) -> bool:
     if ruleset < 0:
         return False
     for path in [*writable, "/dev/null"]:
-        folder = os.path.isdir(path)
-        allowed = handled if folder else handled & (_WRITE_FILE | _TRUNCATE)
+        allowed = handled if Path(path).is_dir() else handled & (_WRITE_FILE | _TRUNCATE)
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
         rule = struct.pack("=Qi", allowed, parent)
-        if libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_RULE_PATH_BENEATH), rule, ctypes.c_uint32(0)) != 0:
+        if (
+            libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_RULE_PATH_BENEATH), rule, ctypes.c_uint32(0))
+            != 0
+        ):
             raise OSError(ctypes.get_errno(), f"landlock_add_rule {path}")
         os.close(parent)
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -67,7 +71,7 @@ def main(spec: str, command: list[str]) -> None:
     confine(libc, document["writable"])
     for name, value in document["environment"].items():
         os.environ[name] = value
-    os.execv(command[0], command)
+    os.execv(command[0], command)  # noqa: S606
 
 
 if __name__ == "__main__":

@@ -36,11 +36,6 @@ class BuiltKernel:
     not_granted: tuple[str, ...] = ()
     """Symbols that were asked for and that this tree does not have or does not allow."""
 
-    @property
-    def seed_library(self) -> Path:
-        """The library that makes the kernel's random seed repeatable; see kernel/seed.c."""
-        return self.binary.parent / "seed.so"
-
 
 def check_name(name: str) -> str:
     """The name, if it can be one: it becomes a folder of the cache."""
@@ -73,8 +68,8 @@ def get(name_or_path: str | Path) -> BuiltKernel:
             return _load(folder)
         known = ", ".join(kernel.name for kernel in list_kernels()) or "none yet"
         raise BakeoffError(
-            f"no kernel {text!r}; built here: {known}. 'bakeoff kernel build --source DIR|TARBALL' makes one; a path to a "
-            f"binary needs a slash (./linux)"
+            f"no kernel {text!r}; built here: {known}. 'bakeoff kernel build --source DIR|TARBALL' makes one; "
+            f"a path to a binary needs a slash (./linux)"
         )
     return _from_binary(Path(name_or_path).expanduser())
 
@@ -159,5 +154,7 @@ def _ask(binary: Path, question: str) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BakeoffError(f"{binary}: {question} gave no answer ({error}); expected an ARCH=um 'linux' binary") from error
+        raise BakeoffError(
+            f"{binary}: {question} gave no answer ({error}); expected an ARCH=um 'linux' binary"
+        ) from error
     return done.stdout

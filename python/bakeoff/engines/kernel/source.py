@@ -1,7 +1,7 @@
 """From what the user names (a tree or a tarball) to a clean source tree that kbuild accepts with `O=`.
 
-The user's own tree is only read. A tarball is unpacked once under the cache folder. A tree that was built in place, which
-kbuild refuses to use with `O=`, is copied there.
+The user's own tree is only read. A tarball is unpacked once under the cache folder. A tree that was built in place,
+which kbuild refuses to use with `O=`, is copied there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Source:
     release: str
     """As in `7.3.4-rc1`: VERSION.PATCHLEVEL.SUBLEVEL and EXTRAVERSION of the top Makefile."""
     identity: str
-    """`git:COMMIT`, `git:COMMIT+CHANGES`, `tarball:SHA256` or `tree:SHA256`: what tells two sources of a version apart."""
+    """`git:COMMIT`, `git:COMMIT+CHANGES`, `tarball:SHA256` or `tree:SHA256`: what tells two sources of a version
+    apart."""
 
 
 def prepare(source: Path, progress: Callable[[str], None] = lambda _: None) -> Source:
@@ -207,11 +208,10 @@ def _copy(tree: Path, progress: Callable[[str], None]) -> Path:
         folders[:] = [name for name in folders if name not in links]
         there.mkdir(exist_ok=True)
         for name in files + links:
-            # Objects are by far most of a built tree, and mrproper would remove them anyway.
-            if name.endswith((".o", ".ko", ".a", ".cmd")) or name.startswith("vmlinux"):
-                # The linker script begins with the same word and is source.
-                if not name.endswith((".S", ".lds", ".h")):
-                    continue
+            # Objects are by far most of a built tree, and mrproper would remove them anyway. vmlinux.lds.S is source.
+            product = name.endswith((".o", ".ko", ".a", ".cmd")) or name.startswith("vmlinux")
+            if product and not name.endswith((".S", ".h")):
+                continue
             kept.add(there / name)
             _copy_file(here / name, there / name)
     for folder, _, files in os.walk(target, topdown=False):
