@@ -86,7 +86,7 @@ def _kernel() -> Iterator[Check]:
         yield Check("kernel", "tc", "missing", "not installed: no run", programs.PACKAGES["tc"])
     elif version is None or version < programs.TC_DUALPI2:
         detail = f"{tc} is of iproute2 {_dotted(version)}: options of dualpi2 need {_dotted(programs.TC_DUALPI2)}"
-        yield Check("kernel", "tc", "limited", detail, "kernel/fetch-iproute2 --suite SUITE")
+        yield Check("kernel", "tc", "limited", detail, "kernel/fetch-programs --suite SUITE")
     else:
         yield Check("kernel", "tc", "ok", f"{tc} (iproute2 {_dotted(version)})")
     yield _program("kernel", "nft", "no rules that change DSCP or ECN by nftables")

@@ -296,9 +296,10 @@ def _wait_status(status: int) -> str:
 
 
 def _before(log: str, position: int) -> str:
-    """What PID 1 said last: the last console line ahead of `position` that is not the kernel's."""
-    for line in reversed(log[:position].splitlines()):
-        if line.strip() and not re.match(r"(\[\s*\d+\.\d+\]|<\d>)", line):
+    """What PID 1 said last: the last line ahead of `position` without the time stamp of the kernel's own."""
+    started = log.rfind("as init process", 0, position)
+    for line in reversed(log[started:position].splitlines()[1:] if started >= 0 else []):
+        if line.strip() and not re.match(r"\[\s*\d+\.\d+\]", line):
             return f"; it said: {line.strip()!r}"
     return ""
 
