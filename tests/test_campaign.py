@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import fakes
 import pytest
 
+import fakes
 from bakeoff import campaign, engines, results
 from bakeoff.errors import BakeoffError
 
@@ -267,8 +267,8 @@ def tmpfs(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="tmpfs is Linux's")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_real_disk_that_fills_up(tmpfs, make, jobs):
-    # A whole run takes five folders at most and six files, of one page each or a little more: at 20 inodes some runs fit and
-    # not all of six.
+    # A whole run takes five folders at most and six files, of one page each or a little more: at 20 inodes some runs
+    # fit and not all of six.
     disk = tmpfs("nr_inodes=20")
     runs = [make(f"run-{i}") for i in range(6)]
     with pytest.raises(BakeoffError, match=r"No space left on device.*earlier results were"):
@@ -353,7 +353,8 @@ def test_ctrl_c_with_two_jobs_waits_for_what_is_under_way(tmp_path):
     assert (child.returncode, errors) == (130, "")
     whole = {path.name for path in results.scan(tmp_path / "c")}
     assert {"a", "b", "c"} <= whole
-    # The pool hands out as many runs as there are workers, and one more, before they are asked for; all others were dropped.
+    # The pool hands out as many runs as there are workers, and one more, before they are asked for; all others were
+    # dropped.
     assert len(whole) <= 6
     assert partials(tmp_path) == []
     assert results.survey(tmp_path / "c").half_written == []

@@ -1,4 +1,4 @@
-"""The results folder: what is written can be read, half-written folders are told apart, the digest says what it says."""
+"""The results folder: what is written can be read, half-written folders are told apart, the digest is defined."""
 
 import hashlib
 import json
@@ -87,7 +87,11 @@ def test_digest_is_the_sha256_of_its_definition():
 @pytest.mark.parametrize("column", ["time", "name", "value"])
 def test_digest_sees_a_change_in_any_column(column):
     other = {"time": 0.3, "name": "cubic", "value": 21.0}[column]
-    changed = [*SAMPLES.rows()[:1], tuple(other if c == column else v for c, v in zip(SAMPLES.columns, SAMPLES.row(1), strict=True)), SAMPLES.row(2)]
+    changed = [
+        *SAMPLES.rows()[:1],
+        tuple(other if c == column else v for c, v in zip(SAMPLES.columns, SAMPLES.row(1), strict=True)),
+        SAMPLES.row(2),
+    ]
     assert results.digest(frame(*changed)) != results.digest(SAMPLES)
 
 
@@ -120,7 +124,12 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path):
     folder = write(tmp_path / "pie")
     (folder / "note").write_text("of the old result")
     write(folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["counters.json", "run.json", "series.parquet", "setup.log"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "counters.json",
+        "run.json",
+        "series.parquet",
+        "setup.log",
+    ]
     assert [path.name for path in tmp_path.iterdir()] == ["pie"]
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["BakeoffError", "Result", "Results", "__version__", "duel", "load", "run"]
 
 
-def __getattr__(name: str) -> Any:
-    """Import the interface when it is first used: `import bakeoff` alone, and so the command line's help, stays light."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
+    """Import the interface when it is first used, so that `import bakeoff` and the command line's help stay light."""
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 

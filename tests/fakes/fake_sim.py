@@ -1,8 +1,8 @@
-"""A simulator whose samples can be computed by hand: sample i of series s has the time i/10 and the value 100 s + i + seed.
+"""A simulator whose samples are known: sample i of series s has the time i / 10 and the value 100 s + i + seed.
 
-`point.does` of the run: `violates` breaks conservation, `panics` panics, `refused` is refused by the check, `interrupts` gets a
-Ctrl-C while it is under way, `blocks` says `started` on the named pipe in `point.started` and goes on when there is something to
-read in `point.go`.
+`point.does` of the run: `violates` breaks conservation, `panics` panics, `refused` is refused by the check,
+`interrupts` gets a Ctrl-C while it is under way, `blocks` says `started` on the named pipe in `point.started` and
+goes on when there is something to read in `point.go`.
 """
 
 import json
@@ -15,7 +15,7 @@ SAMPLES = 5
 NAMES = [("flow", "prague", "goodput"), ("flow", "cubic", "goodput"), ("queue", "mid>srv", "qlen")]
 
 
-class PanicException(BaseException):  # noqa: N818 (PyO3's name)
+class PanicException(BaseException):
     pass
 
 

@@ -1,7 +1,7 @@
-"""Python runs this at the start of every process that has this folder on PYTHONPATH: worker processes and child command lines.
+"""Python runs this at the start of every process that has this folder on PYTHONPATH, as the children of tests do.
 
-It puts the fakes in the place of the rooms that the tests of results, campaign and cli do not test, whether those exist or
-not.
+It puts the fakes in the place of the rooms that the tests of results, campaign and cli do not test, whether those
+exist or not.
 """
 
 import sys
@@ -15,6 +15,7 @@ FAKES = {
     "bakeoff._sim": HERE / "fake_sim.py",
     "bakeoff.measure": HERE / "fake_measure.py",
     "bakeoff.present": HERE / "fake_present" / "__init__.py",
+    "bakeoff.present.bars": HERE / "fake_present" / "bars.py",
     "bakeoff.present.tables": HERE / "fake_present" / "tables.py",
     "bakeoff.present.plots": HERE / "fake_present" / "plots.py",
     "bakeoff.present.terminal": HERE / "fake_present" / "terminal.py",
@@ -24,7 +25,7 @@ FAKES = {
 
 
 class Finder(MetaPathFinder):
-    def find_spec(self, fullname, path=None, target=None) -> ModuleSpec | None:  # noqa: ARG002
+    def find_spec(self, fullname, path=None, target=None) -> ModuleSpec | None:
         place = FAKES.get(fullname)
         if place is None:
             return None

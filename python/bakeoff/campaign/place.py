@@ -41,5 +41,7 @@ def point_latest(root: Path) -> None:
 def latest() -> Path:
     """The newest campaign's folder. BakeoffError if there is none yet."""
     if not LATEST.is_dir():
-        raise BakeoffError(f"{LATEST}: no campaign yet; make one: bakeoff run 'l4s-tests/s6*', or give the results folder")
+        raise BakeoffError(
+            f"{LATEST}: no campaign yet; make one: bakeoff run 'l4s-tests/s6*', or give the results folder"
+        )
     return Path(os.path.relpath(LATEST.resolve()))

@@ -62,14 +62,15 @@ def run(
 ) -> Report:
     """Do all `runs` and leave their results in `root`/suite/scenario/run.
 
-    `jobs` processes work at a time (default: one per core); with one, the work is done in this process. `on_done` is called
-    here, in this process, as each run ends. On Ctrl-C what is pending is dropped and what other processes have under way is waited
-    for, which `on_interrupt` can tell the user; a second Ctrl-C discards that. With `resume` a run is skipped if its folder is whole, ok, of the same engine and of
-    an equal resolved run; all others are made anew.
+    `jobs` processes work at a time (default: one per core); with one, the work is done in this process. `on_done` is
+    called here, in this process, as each run ends. On Ctrl-C what is pending is dropped and what other processes have
+    under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that. With `resume` a
+    run is skipped if its folder is whole, ok, of the same engine and of an equal resolved run; all others are made
+    anew.
 
-    BakeoffError, before anything is written: a run that the engine refuses, a folder that another campaign is writing or
-    that holds something already. BakeoffError later: the file system refuses (full disk). Then, and on KeyboardInterrupt,
-    the runs that ended stay and no half-written folder does.
+    BakeoffError, before anything is written: a run that the engine refuses, a folder that another campaign is writing
+    or that holds something already. BakeoffError later: the file system refuses (full disk). Then, and on
+    KeyboardInterrupt, the runs that ended stay and no half-written folder does.
     """
     started = time.perf_counter()
     module = engines.get(engine)
@@ -123,7 +124,9 @@ def _places(runs: Sequence[Run], root: Path) -> dict[Path, Run]:
     places: dict[Path, Run] = {}
     for each in runs:
         if any(part in ("", ".", "..") or part.startswith(".") for part in each.key.split("/")):
-            raise BakeoffError(f"{each.key}: cannot name a results folder; expected suite/scenario/run without leading dots")
+            raise BakeoffError(
+                f"{each.key}: cannot name a results folder; expected suite/scenario/run without leading dots"
+            )
         folder = root / each.key
         if folder in places and places[folder].to_json() != each.to_json():
             raise BakeoffError(f"{each.key}: two different runs have this name; expected one")
@@ -172,8 +175,9 @@ def _in_parallel(
                     left -= 1
         except BrokenProcessPool as error:
             raise BakeoffError(
-                "a worker process ended at once: out of memory (try fewer --jobs), killed, or started by a script that calls "
-                "bakeoff outside of `if __name__ == '__main__':`; the runs that ended were kept, --resume does the others"
+                "a worker process ended at once: out of memory (try fewer --jobs), killed, or started by a script "
+                "that calls bakeoff outside of `if __name__ == '__main__':`; the runs that ended were kept, --resume "
+                "does the others"
             ) from error
         finally:
             # The pool drops what is pending itself: in 3.11 it stumbles over futures that somebody else cancelled.
@@ -195,7 +199,7 @@ def _in_parallel(
 
 @contextmanager
 def _counted_interrupts() -> Iterator[list[int]]:
-    """Gather Ctrl-C in a list. As an exception it could come anywhere inside of the pool, and leave that waiting for ever."""
+    """Gather Ctrl-C in a list: as an exception it could come anywhere inside of the pool, and leave it waiting."""
     interrupts: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     # Only the main thread gets signals; and who ignores them (nohup) is to go on doing so.
@@ -211,8 +215,10 @@ def _counted_interrupts() -> Iterator[list[int]]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back while workers are started, which inherit that: between their start and `prepare_process` it would end
-    them with a traceback. The parent gets it when the block ends."""
+    """Hold Ctrl-C back while workers are started; the parent gets it when the block ends.
+
+    Workers inherit that: it would end them with a traceback in the time until `prepare_process`.
+    """
     # The tracker clears the mask when it starts: it has to be there before.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -38,8 +38,8 @@ class Done:
 def execute(run: Run, folder: Path, engine: str) -> Done:
     """Do one run, take its measures, and leave a whole results folder.
 
-    What goes wrong inside the run is recorded in the folder (status `failed`) and returned. BakeoffError if the folder cannot
-    be written: then there is none.
+    What goes wrong inside the run is recorded in the folder (status `failed`) and returned. BakeoffError if the
+    folder cannot be written: then there is none.
     """
     module = engines.get(engine)
     resolved = json.loads(run.to_json())
@@ -78,7 +78,7 @@ def _message(problem: Exception) -> str:
 
 
 def prepare_process() -> None:
-    """Make a fresh process a worker: deaf to Ctrl-C, which is the parent's to handle; one thread; gone with its parent."""
+    """Make a fresh process a worker: deaf to Ctrl-C (the parent's to handle), one thread, gone with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for variable in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(variable, "1")

@@ -43,3 +43,15 @@ def get(name: str) -> Engine:
     if name not in MODULES:
         raise BakeoffError(f"unknown engine {name!r}; there is: {', '.join(MODULES)}")
     return cast(Engine, import_module(MODULES[name]))
+
+
+def place(run: Run) -> str:
+    """Where a run comes from, for messages: the catalog's file and the run's name."""
+    from bakeoff.scenario import catalog
+
+    try:
+        entries = catalog.scenarios()
+    except BakeoffError:
+        entries = []
+    files = [str(e.path) for e in entries if run.key.startswith(f"{e.suite}/{e.scenario}/")]
+    return ": ".join([*files, run.key])

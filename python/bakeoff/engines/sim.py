@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bakeoff.engines import place
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json, write_series
 
@@ -33,7 +34,7 @@ def check(run: Run) -> str:
     try:
         return _sim.check(run.to_json())
     except ValueError as error:
-        raise BakeoffError(f"{_place(run)}: {error}") from error
+        raise BakeoffError(f"{place(run)}: {error}") from error
 
 
 def execute(run: Run, folder: Path) -> None:
@@ -43,10 +44,11 @@ def execute(run: Run, folder: Path) -> None:
     try:
         outcome = _sim.simulate(run.to_json())
     except ValueError as error:
-        raise BakeoffError(f"{_place(run)}: {error}") from error
+        raise BakeoffError(f"{place(run)}: {error}") from error
     except BaseException as error:
         (folder / layout.SETUP_LOG).write_text(check(run), encoding="utf-8")
-        # A panic in Rust arrives as a BaseException, so that nobody swallows it; here it fails one run, not the campaign.
+        # A panic in Rust arrives as a BaseException, so that nobody swallows it; here it fails one run, not the
+        # campaign.
         if type(error).__name__ == "PanicException":
             raise RuntimeError(f"the simulator panicked: {error}") from error
         raise
@@ -64,14 +66,11 @@ def versions() -> dict[str, str]:
 
 
 def estimate_s(run: Run) -> float:
-    """About how many seconds of one core the run takes: the packets that its bottleneck can carry, at 2 million a second."""
+    """About how many seconds of one core the run takes: its bottleneck's packets, 2 million a second."""
     rates = [float(number) * _PREFIX[prefix.lower()] for number, prefix in _RATE.findall(run.to_json())]
     bottleneck_bps = min(rates, default=_UNLIMITED_BPS)
-    return _OVERHEAD_S + run.duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
-
-
-def _place(run: Run) -> str:
-    return run.key
+    duration_s: float = run.duration_s
+    return _OVERHEAD_S + duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
 
 
 def _frame(outcome: Outcome) -> pl.DataFrame:

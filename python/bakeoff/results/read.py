@@ -103,7 +103,7 @@ def scan(root: Path | str) -> list[Path]:
 
 
 def survey(root: Path | str) -> Survey:
-    """Find the runs at or below `root`, telling whole ones from half-written ones. BakeoffError if there is no such folder."""
+    """Find the runs at or below `root`, whole and half-written ones. BakeoffError if there is no such folder."""
     root = Path(root)
     if not root.is_dir():
         raise BakeoffError(f"{root}: no such results folder")
@@ -145,7 +145,9 @@ def _whole(path: Path) -> dict[str, Any]:
             f"{path}: {layout.RUN} is of format {run['format']!r}; this version reads format {layout.FORMAT}"
         )
     if run["status"] not in layout.STATUSES:
-        raise BakeoffError(f"{path}: {layout.RUN}: status is {run['status']!r}; expected {' or '.join(layout.STATUSES)}")
+        raise BakeoffError(
+            f"{path}: {layout.RUN}: status is {run['status']!r}; expected {' or '.join(layout.STATUSES)}"
+        )
     if run["status"] == "ok":
         if not _is_whole_parquet(path / layout.SERIES):
             raise BakeoffError(f"{path}: half-written: {layout.SERIES} is missing or cut off")
@@ -168,7 +170,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _is_whole_parquet(path: Path) -> bool:
-    """A Parquet file begins and ends with its magic, four bytes each and never the same ones: what was cut off has no end."""
+    """A Parquet file begins and ends with its magic, of four bytes each: what was cut off has no end."""
     try:
         with path.open("rb") as file:
             start = file.read(4)

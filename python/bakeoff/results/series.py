@@ -21,8 +21,8 @@ _ROWS_PER_GROUP = 1 << 18
 def write_series(path: Path, series: pl.DataFrame) -> None:
     """Write the samples (columns of docs/results-folder.md) as zstd Parquet; equal frames give equal bytes."""
     buffer = io.BytesIO()
-    # Through memory: a full disk is then Python's OSError with its errno, whatever the library makes of it. A fixed group
-    # size and one chunk keep the bytes the same for any number of threads.
+    # Through memory: a full disk is then Python's OSError with its errno, whatever the library makes of it. A fixed
+    # group size and one chunk keep the bytes the same for any number of threads.
     series.rechunk().write_parquet(buffer, compression="zstd", row_group_size=_ROWS_PER_GROUP)
     path.write_bytes(buffer.getvalue())
 

@@ -27,7 +27,7 @@ def writing(folder: Path) -> Iterator[Path]:
         _take_place(partial, folder)
     except OSError as error:
         raise BakeoffError(
-            f"{folder}: cannot be written: {error.strerror or error}; nothing of this run was kept, earlier results were"
+            f"{folder}: cannot be written: {error.strerror or error}; this run was not kept, earlier results were"
         ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -102,7 +102,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def discard_partials(root: Path) -> list[Path]:
-    """Delete the half-written folders below `root` and return their paths. Only for the owner of the campaign's lock."""
+    """Delete the half-written folders below `root` and return their paths; only for who holds the campaign's lock."""
     partials = [
         Path(parent) / name
         for parent, folders, _ in os.walk(root)

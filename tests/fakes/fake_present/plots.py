@@ -1,4 +1,5 @@
-from pathlib import Path
+def kinds():
+    return ["tcp_delivery_with_rtt", "cwnd"]
 
 
 def figure(result, kind="tcp_delivery_with_rtt"):
@@ -9,12 +10,7 @@ def figure(result, kind="tcp_delivery_with_rtt"):
     return drawing
 
 
-def draw(result, path: Path, kind="tcp_delivery_with_rtt") -> Path:
-    path.write_text(f"{kind} of {result.resolved['run']} as {path.suffix}")
+def draw(result, path, kind="tcp_delivery_with_rtt"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{kind} of {result.resolved['run']}")
     return path
-
-
-def bars(results, path: Path) -> list[Path]:
-    place = path.with_name(f"{path.stem}-1{path.suffix}")
-    place.write_text(f"bars of {len(results)} as {path.suffix}")
-    return [place]

@@ -14,9 +14,10 @@ class Run:
         repetition = f"~seed{fields['seed']}" if fields["seed"] > 1 else ""
         return f"{fields['suite']}/{fields['scenario']}/{fields['run']}{repetition}"
 
-    @property
-    def duration_s(self) -> float:
-        return json.loads(self.document)["duration_s"]
+    def __getattr__(self, name: str):
+        if name not in ("suite", "scenario", "run", "title", "seed", "duration_s"):
+            raise AttributeError(name)
+        return json.loads(self.document)[name]
 
     def to_json(self) -> str:
         return self.document
@@ -43,3 +44,18 @@ def make(run: str, seed: int = 1, scenario: str = "s1-first", **point: str) -> R
         "point": point,
     }
     return Run(json.dumps(fields))
+
+
+def duel(cc1, cc2, *, qdisc, rate, rtt, rtt2, duration, seed) -> Run:
+    from bakeoff.errors import BakeoffError
+
+    if not rate.endswith("bit"):
+        raise BakeoffError(f"duel: rate: '{rate}' has no unit; expected a rate such as '50mbit'")
+    point = {"qdisc": qdisc, "rate": rate, "rtt": rtt, "rtt2": str(rtt2), "duration": duration}
+    if "violates" in (cc1, cc2):
+        point["does"] = "violates"
+    return make(f"{cc1}-vs-{cc2}", seed, "duel", **point)
+
+
+def json_schema() -> dict:
+    return {"title": "fake scenario"}
