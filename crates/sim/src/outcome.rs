@@ -183,7 +183,7 @@ fn setup(sim: &Sim) -> String {
     for (name, queue) in queues(sim) {
         let _ = writeln!(text, "{name}: qdisc {}", queue.show());
         for class in queue.show_classes() {
-            let _ = writeln!(text, "{name}: class {class}");
+            let _ = writeln!(text, "{name}: {class}");
         }
     }
     text
