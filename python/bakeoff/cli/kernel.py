@@ -1,0 +1,73 @@
+"""`bakeoff kernel build|list|check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Virtual-time kernels: build, list, check.", no_args_is_help=True)
+
+
+@app.command()
+def build(
+    source: Annotated[Path | None, typer.Option(help="a Linux source tree or tarball, 6.6 or later")] = None,
+    name: Annotated[str | None, typer.Option(help="name to keep it under; default: linux-RELEASE")] = None,
+    module: Annotated[list[Path] | None, typer.Option(help="folder of an external module; may be repeated")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="parallel compiler processes; default: all cores")] = None,
+) -> None:
+    """Make a virtual-time kernel from a Linux source tree; the tree is not changed."""
+    from rich.console import Console
+
+    from bakeoff.engines.kernel.build import build as build_kernel
+
+    console = Console(stderr=True)
+    with console.status("preparing") as status:
+
+        def progress(step: str, objects: int) -> None:
+            status.update(f"{objects} objects  {step}" if objects else step)
+
+        kernel = build_kernel(source, name=name, modules=module or [], jobs=jobs, progress=progress)
+    typer.echo(f"{kernel.name}: Linux {kernel.release}, fingerprint {kernel.fingerprint[:16]}")
+    typer.echo(f"  {kernel.binary}")
+    if kernel.not_granted:
+        typer.echo(f"  not in this tree: {', '.join(kernel.not_granted)}")
+
+
+@app.command("list")
+def list_() -> None:
+    """List the kernels that were built here."""
+    from bakeoff.engines.kernel.registry import list_kernels
+
+    kernels = list_kernels()
+    if not kernels:
+        typer.echo("none built yet; see 'bakeoff kernel build'", err=True)
+    for kernel in kernels:
+        typer.echo(f"{kernel.name:<24} Linux {kernel.release:<16} {kernel.fingerprint[:16]}  {kernel.source}")
+
+
+@app.command()
+def check(
+    kernel: Annotated[str, typer.Argument(help="a name from 'kernel list', or the path of a 'linux' binary")],
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object instead of the table")] = False,
+) -> None:
+    """Boot a kernel once and say what of the catalog it can run, what not, and why."""
+    from bakeoff.engines.kernel.check import check as check_kernel
+
+    report = check_kernel(kernel)
+    if as_json:
+        typer.echo(json.dumps(report.to_json(), indent=2))
+        return
+    typer.echo(f"{report.kernel}: Linux {report.release}, fingerprint {report.fingerprint[:16]}")
+    for kind in dict.fromkeys(finding.kind for finding in report.findings):
+        good = [finding.name for finding in report.findings if finding.kind == kind and finding.ok]
+        if good:
+            typer.echo(f"  {kind}: {', '.join(good)}")
+    for finding in report.findings:
+        if not finding.ok:
+            typer.echo(f"  no {finding.kind} {finding.name}: {finding.why}")
+    for kind, names in report.adds.items():
+        if names:
+            typer.echo(f"  beyond Linux 7.3, {kind}: {', '.join(names)}")

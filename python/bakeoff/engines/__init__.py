@@ -1,0 +1,1 @@
+"""The engines: each takes one resolved run and writes one results folder."""

@@ -1,0 +1,1 @@
+"""Real Linux in virtual time: build a User-Mode-Linux kernel, check it, boot it."""

@@ -1,0 +1,223 @@
+"""Build a virtual-time kernel: any Linux tree from 6.6 on, as ARCH=um, out of the tree, incrementally.
+
+What is kept, under `cache.kernels()/NAME`: `linux` (the binary), `config`, `build.json` (written last), `build.log`,
+`modules/*.ko`, and `build/` (the objects, so that the next build is short).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from bakeoff.engines.kernel import cache, config, registry, source
+from bakeoff.engines.kernel.registry import BuiltKernel
+from bakeoff.errors import BakeoffError
+
+HZ = 1000
+Progress = Callable[[str, int], None]
+"""Called with what is being done (`configure`, `CC net/ipv4/tcp.o`) and the number of objects made so far."""
+
+# program -> Debian package. perl and bc make headers; flex and bison make kconfig.
+TOOLS = {
+    "gcc": "gcc",
+    "make": "make",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "perl": "perl",
+    "tar": "tar",
+    "xz": "xz-utils",
+    "ld": "binutils",
+}
+_STEP = re.compile(r"^\s+(?P<kind>[A-Z][A-Z0-9_]*)\s+(?:\[M\]\s+)?(?P<path>\S+)")
+
+
+def missing_tools() -> dict[str, str]:
+    """Programs that a build needs and that are not on PATH, with the Debian package of each."""
+    return {program: package for program, package in TOOLS.items() if shutil.which(program) is None}
+
+
+def build(
+    tree: Path | None,
+    *,
+    name: str | None = None,
+    modules: Sequence[Path] = (),
+    jobs: int | None = None,
+    progress: Progress = lambda _step, _objects: None,
+) -> BuiltKernel:
+    """Make a virtual-time kernel from `tree`, a folder or a tarball, and register it as `name` (default:
+    `linux-RELEASE`).
+
+    `modules` are folders of external modules, each with a Makefile that kbuild understands (`obj-m := tcp_prague.o`);
+    they are copied before they are built. A second build with the same name is incremental. BakeoffError if the
+    source is none, is too old, or a tool is missing; if the compiler fails, the message has its first error and the
+    path of the log.
+    """
+    if tree is None:
+        raise BakeoffError(source.WHERE_TO_GET_ONE)
+    if name is not None:
+        registry.check_name(name)
+    for folder in modules:
+        if not any((folder / file).is_file() for file in ("Makefile", "Kbuild")):
+            raise BakeoffError(f"--module {folder}: not a folder with a Makefile or Kbuild (obj-m := NAME.o)")
+    if missing := missing_tools():
+        packages = " ".join(sorted(set(missing.values())))
+        raise BakeoffError(f"missing to build a kernel: {', '.join(missing)}; install: {packages}")
+
+    prepared = source.prepare(tree, lambda step: progress(step, 0))
+    folder = cache.kernels() / (name or registry.check_name(f"linux-{prepared.release}"))
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder), (folder / "build.log").open("w", buffering=1) as log:
+        (folder / "build.json").unlink(missing_ok=True)
+        make = _Make(prepared.tree, folder / "build", jobs or os.cpu_count() or 1, log, progress)
+        asked, granted = _configure(make, folder, prepared)
+        make.run("linux", "modules")
+        made = _modules(make, modules, folder)
+        shutil.copy2(folder / "build" / "linux", folder / "linux")
+        shutil.copy2(folder / "build" / ".config", folder / "config")
+        kernel = BuiltKernel(
+            name=folder.name,
+            binary=folder / "linux",
+            release=(folder / "build" / "include" / "config" / "kernel.release").read_text().strip(),
+            fingerprint=_fingerprint(config.render(granted), prepared, made),
+            options=granted,
+            modules=tuple(made),
+            source=f"{tree} ({prepared.identity})",
+            not_granted=tuple(config.refused(asked, granted)),
+        )
+        registry.save(kernel, folder)
+    return kernel
+
+
+class _Make:
+    """`make ARCH=um O=…` with the log, the progress, and an error that shows the compiler's own words."""
+
+    def __init__(self, tree: Path, output: Path, jobs: int, log: IO[str], progress: Progress) -> None:
+        self.tree = tree
+        self.output = output
+        self.log = log
+        self.progress = progress
+        self.objects = 0
+        output.mkdir(exist_ok=True)
+        self.words = [
+            "make", "-C", str(tree), f"-j{jobs}", "ARCH=um", f"O={output}", f"KBUILD_KCONFIG={output}/Kconfig.bakeoff",
+            # The same source and configuration give the same binary, whoever builds it and when.
+            "KBUILD_BUILD_TIMESTAMP=@0", "KBUILD_BUILD_VERSION=1",
+            "KBUILD_BUILD_USER=bakeoff", "KBUILD_BUILD_HOST=bakeoff",
+        ]  # fmt: skip
+
+    def run(self, *targets: str) -> None:
+        command = [*self.words, *targets]
+        self.log.write(f"+ {' '.join(command)}\n")
+        tail: list[str] = []
+        # A locale would translate the messages that are looked for; ARCH or O of the caller would misdirect the build.
+        environment = {key: value for key, value in os.environ.items() if key not in {"ARCH", "O", "MAKEFLAGS", "M"}}
+        with (
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment | {"LC_ALL": "C"},
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            ) as process,
+            _ended_with_its_children(process),
+        ):
+            for line in process.stdout or ():
+                self.log.write(line)
+                tail.append(line.rstrip())
+                if step := _STEP.match(line):
+                    self.objects += step["kind"] in {"CC", "AS", "LD"}
+                    self.progress(f"{step['kind']} {step['path']}", self.objects)
+            code = process.wait()
+        self.log.flush()
+        if code != 0:
+            errors = [line for line in tail if re.search(r"\berror\b|\*\*\*", line, re.IGNORECASE)]
+            first = (errors or tail or ["no output"])[0]
+            raise BakeoffError(f"the kernel does not build: {first}\n  log: {self.log.name}")
+
+
+@contextmanager
+def _ended_with_its_children(process: subprocess.Popen[str]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        # make's own children too: an interrupted build must not go on behind the prompt.
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        raise
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BakeoffError(f"{folder}: another build of the same name is under way; take another --name") from error
+        yield
+
+
+def _configure(make: _Make, folder: Path, prepared: source.Source) -> tuple[dict[str, str], dict[str, str]]:
+    """Write the configuration and return what was asked for and what the tree granted."""
+    make.progress("configure", 0)
+    fragments = config.folder() / "config"
+    required = config.read(fragments / "required.config")
+    asked = config.merge(required, config.read(fragments / "wanted.config"), config.offered(prepared.tree))
+    _write(folder / "build" / "Kconfig.bakeoff", config.with_hz((prepared.tree / "Kconfig").read_text(), HZ))
+    _write(folder / "build" / "asked.config", config.render(asked))
+    make.run(f"KCONFIG_ALLCONFIG={folder}/build/asked.config", "allnoconfig")
+    granted = config.read(folder / "build" / ".config")
+    if lacking := config.refused(required, granted):
+        raise BakeoffError(
+            f"{prepared.tree}: Linux {prepared.release} does not grant what every run needs: "
+            + ", ".join(f"CONFIG_{symbol}={required[symbol]} (got {granted.get(symbol, 'n')})" for symbol in lacking)
+        )
+    return asked, granted
+
+
+def _write(path: Path, text: str) -> None:
+    """Only if it differs: a new time would make kbuild configure again."""
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+
+
+def _modules(make: _Make, modules: Sequence[Path], folder: Path) -> list[Path]:
+    kept = folder / "modules"
+    shutil.rmtree(kept, ignore_errors=True)
+    made: list[Path] = []
+    for module in modules:
+        make.progress(f"module {module}", make.objects)
+        copy = folder / "build" / "external" / module.resolve().name
+        shutil.copytree(
+            module, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "*.mod*", ".git")
+        )
+        make.run(f"M={copy}", "modules")
+        objects = sorted(copy.rglob("*.ko"))
+        if not objects:
+            raise BakeoffError(
+                f"--module {module}: no .ko came out; expected 'obj-m := NAME.o' in its Makefile or Kbuild"
+            )
+        kept.mkdir(exist_ok=True)
+        for path in objects:
+            made.append(Path(shutil.copy2(path, kept / path.name)))
+    return made
+
+
+def _fingerprint(configuration: str, prepared: source.Source, modules: list[Path]) -> str:
+    digest = hashlib.sha256()
+    digest.update(f"{prepared.release}\n{prepared.identity}\n{configuration}".encode())
+    for path in modules:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

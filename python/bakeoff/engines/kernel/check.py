@@ -1,0 +1,305 @@
+"""What a virtual-time kernel can run of the catalog, what not, and why: from its configuration and by asking it.
+
+One boot tries every qdisc kind, classifier, action, device, tunnel and mangling rule with the host's own `tc`, `ip` and
+`nft`, and reads the list of congestion controls. That takes a second or two.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from bakeoff.engines.kernel import config, programs, registry
+from bakeoff.engines.kernel.boot import boot
+from bakeoff.engines.kernel.registry import BuiltKernel
+from bakeoff.errors import BakeoffError
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# kind -> the least that tc wants to hear about it
+QDISCS: Final = {
+    "bfifo": "limit 100000",
+    "cake": "bandwidth 50mbit",
+    "choke": "limit 1000 avpkt 1000 bandwidth 50mbit",
+    "dualpi2": "target 15ms",
+    "ets": "bands 3",
+    "gred": "setup DPs 2 default 0",
+    "hfsc": "default 1",
+    "htb": "default 1",
+    "netem": "delay 10ms",
+    "pfifo": "limit 1000",
+    "red": "limit 150000 avpkt 1000 bandwidth 50mbit",
+    "tbf": "rate 50mbit burst 5000 limit 150000",
+} | dict.fromkeys(
+    _words(
+        "codel drr fq fq_codel fq_pie hhf pfifo_fast pie prio qfq sfb sfq "
+        "cnq_cobalt cnq_codel_af deltic deltic_boroshne deltic_polya lfq_cobalt"
+    ),
+    "",
+)
+# What Linux itself had in 7.3: more than this is what a development tree adds.
+_MAINLINE_CC: Final = _words(
+    "bbr bic cdg cubic dctcp highspeed hybla htcp illinois lp nv reno scalable vegas veno westwood yeah"
+)
+_MAINLINE_SCH: Final = _words(
+    "bpf cake cbs choke codel default drr dualpi2 etf ets fifo fq fq_codel fq_pie gred hfsc hhf htb ingress mqprio "
+    "mqprio_lib multiq netem pie plug prio qfq red sfb sfq skbprio taprio tbf teql"
+)
+CONGESTION_CONTROLS: Final = _MAINLINE_CC | {"prague", "reno-sce", "cubic-sce", "dctcp-sce"}
+# qdisc kind -> symbol, where it is not NET_SCH_ and the kind.
+_SCH_SYMBOL: Final = {"bfifo": "NET_SCH_FIFO", "pfifo": "NET_SCH_FIFO", "pfifo_fast": "NET_SCHED"}
+
+_V = "veth0"
+_ADD_VETH: Final = [f"ip link add {_V} type veth peer name veth1", f"ip link set {_V} up", "ip link set veth1 up"]
+_HTB: Final = [
+    *_ADD_VETH,
+    f"tc qdisc add dev {_V} root handle 1: htb default 1",
+    f"tc class add dev {_V} parent 1: classid 1:1 htb rate 50mbit ceil 50mbit",
+]
+_PRIO: Final = [*_ADD_VETH, f"tc qdisc add dev {_V} root handle 1: prio"]
+_MATCH: Final = f"tc filter add dev {_V} parent 1: protocol ip prio 1"
+# (kind, name) -> (symbol of the configuration, commands); each group in a namespace of its own
+_OTHERS: Final[Mapping[tuple[str, str], tuple[str, list[str]]]] = {
+    ("device", "veth"): ("VETH", _ADD_VETH),
+    ("device", "bridge"): ("BRIDGE", ["ip link add br0 type bridge"]),
+    ("device", "ifb"): ("IFB", ["ip link add ifb0 type ifb"]),
+    ("device", "tun"): ("TUN", ["ip tuntap add dev tun0 mode tun"]),
+    ("qdisc", "ingress"): ("NET_SCH_INGRESS", [*_ADD_VETH, f"tc qdisc add dev {_V} handle ffff: ingress"]),
+    ("filter", "u32"): ("NET_CLS_U32", [*_PRIO, f"{_MATCH} u32 match u32 0 0 flowid 1:1"]),
+    ("filter", "flower"): ("NET_CLS_FLOWER", [*_PRIO, f"{_MATCH} flower ip_tos 0x4c/0xfc flowid 1:1"]),
+    ("filter", "matchall"): ("NET_CLS_MATCHALL", [*_PRIO, f"{_MATCH} matchall flowid 1:1"]),
+    ("action", "mirred"): ("NET_ACT_MIRRED", [*_PRIO, f"{_MATCH} matchall action mirred egress redirect dev veth1"]),
+    ("action", "pedit"): (
+        "NET_ACT_PEDIT",
+        [*_PRIO, f"{_MATCH} matchall action pedit ex munge ip dsfield set 0 retain 0x3 pipe action csum ip4h"],
+    ),
+    ("action", "skbedit"): ("NET_ACT_SKBEDIT", [*_PRIO, f"{_MATCH} matchall action skbedit priority 1:1"]),
+    ("tunnel", "wireguard"): ("WIREGUARD", ["ip link add wg0 type wireguard"]),
+    ("tunnel", "esp"): (
+        "INET_ESP",
+        [
+            "ip xfrm state add src 10.0.0.1 dst 10.0.0.2 proto esp spi 0x1 mode tunnel replay-window 32 "
+            "auth-trunc hmac(sha256) 0x000102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f 128 "
+            "enc cbc(aes) 0x000102030405060708090a0b0c0d0e0f"
+        ],
+    ),
+    ("tunnel", "fou"): (
+        "NET_FOU",
+        [
+            "ip fou add port 5556 ipproto 4",
+            "ip link add name fou0 type ipip remote 10.0.0.2 local 10.0.0.1 "
+            "encap fou encap-sport auto encap-dport 5556",
+        ],
+    ),
+    ("mangle", "nftables"): (
+        "NF_TABLES",
+        [
+            "nft add table ip t",
+            "nft add chain ip t c { type filter hook forward priority 0 ; }",
+            "nft add rule ip t c ip dscp set 0",
+        ],
+    ),
+    ("mangle", "nftables in a bridge"): (
+        "NF_TABLES_BRIDGE",
+        [
+            "nft add table bridge t",
+            "nft add chain bridge t c { type filter hook forward priority 0 ; }",
+            "nft add rule bridge t c ip ecn set not-ect",
+        ],
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that the catalog may ask for."""
+
+    kind: str
+    """`boot`, `cc`, `qdisc`, `filter`, `action`, `device`, `tunnel`, `mangle` or `clock`."""
+    name: str
+    ok: bool
+    why: str
+    """What stands in the way and what would help; empty if `ok`."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` found out about one kernel."""
+
+    kernel: str
+    release: str
+    fingerprint: str
+    findings: tuple[Finding, ...]
+    adds: dict[str, list[str]]
+    """`cc` and `qdisc` -> names that Linux 7.3 does not have: what a development tree brings."""
+
+    def to_json(self) -> dict[str, object]:
+        """The report as plain values."""
+        return asdict(self)
+
+    def names(self, kind: str) -> set[str]:
+        """What of this kind works."""
+        return {finding.name for finding in self.findings if finding.kind == kind and finding.ok}
+
+
+def check(name_or_path: str | Path) -> Report:
+    """Boot the kernel once and report. BakeoffError if there is no such kernel, or no `ip` or `tc` to ask it with."""
+    kernel = registry.get(name_or_path)
+    return check_kernel(kernel)
+
+
+def check_kernel(kernel: BuiltKernel) -> Report:
+    """`check` of a kernel that was already found."""
+    for program in ("ip", "tc"):
+        programs.need(program)
+    with tempfile.TemporaryDirectory(prefix="bakeoff-check-") as name:
+        folder = Path(name)
+        results = folder / "results"
+        results.mkdir()
+        (folder / "script.json").write_text(json.dumps(_script(kernel, results)))
+        init = folder / "init"
+        init.write_text(f"#!{sys.executable} -IS\n{Path(__file__).with_name('probe.py').read_text()}")
+        init.chmod(0o755)
+        outcome = boot(kernel, folder / "script.json", results=results, init=init, simulated_s=5, seed=1)
+        answer = results / "probe.json"
+        findings = [Finding("boot", "virtual time", outcome.status == "ok", outcome.reason)]
+        if outcome.status == "ok" and answer.is_file():
+            probed = json.loads(answer.read_text())
+            findings += _findings(kernel, probed)
+            adds = _adds(kernel, probed["congestion_controls"])
+        else:
+            adds = _adds(kernel, [])
+    return Report(kernel.name, kernel.release, kernel.fingerprint, tuple(findings), adds)
+
+
+def missing(run: Mapping[str, Any], report: Report) -> list[str]:
+    """Why this kernel cannot do a resolved run: one line for each place that names what it lacks; empty if it can.
+
+    A version after `@` (`prague@2020-08`) belongs to the simulator: a kernel has the one it was built with.
+    """
+    reasons = [f"kernel {report.kernel}: {f.why}" for f in report.findings if f.kind == "boot" and not f.ok]
+    known = {(finding.kind, finding.name): finding for finding in report.findings}
+
+    def look(place: str, kind: str, name: str) -> None:
+        plain = name.split("@", maxsplit=1)[0]
+        finding = known.get((kind, plain))
+        if finding is None:
+            if plain not in report.adds.get(kind, []):
+                reasons.append(f"{place}: {plain!r} is not in kernel {report.kernel}")
+        elif not finding.ok:
+            reasons.append(f"{place}: {plain!r}: {finding.why}")
+
+    for index, flow in enumerate(run.get("flows", ())):
+        if flow.get("transport", "tcp") == "tcp" and flow.get("cc"):
+            look(f"flows[{index}].cc", "cc", flow["cc"])
+    for place, words in _qdiscs(run, ""):
+        look(place, "qdisc", words.split()[0])
+    return reasons
+
+
+def _qdiscs(value: object, place: str) -> list[tuple[str, str]]:
+    """(place, words) of every `qdisc` key in a document."""
+    if isinstance(value, Mapping):
+        found = []
+        for key, inner in value.items():
+            here = f"{place}.{key}" if place else str(key)
+            # `point` holds the words of the matrix, not of tc.
+            if key == "qdisc" and isinstance(inner, str) and inner.strip():
+                found.append((here, inner))
+            elif key != "point":
+                found += _qdiscs(inner, here)
+        return found
+    if isinstance(value, list | tuple):
+        return [found for index, inner in enumerate(value) for found in _qdiscs(inner, f"{place}[{index}]")]
+    return []
+
+
+def _script(kernel: BuiltKernel, results: Path) -> dict[str, object]:
+    trials = {
+        f"qdisc {kind}": [*_ADD_VETH, f"tc qdisc add dev {_V} root {kind} {words}"] for kind, words in QDISCS.items()
+    }
+    trials |= {f"{kind} {name}": commands for (kind, name), (_, commands) in _OTHERS.items()}
+    return {
+        "results": str(results),
+        "path": programs.search_path(),
+        "modules": [str(path) for path in kernel.modules],
+        "trials": {name: [command.split() for command in commands] for name, commands in trials.items()},
+        "htb": [command.split() for command in _HTB],
+        "htb_show": ["tc", "class", "show", "dev", _V],
+    }
+
+
+def _findings(kernel: BuiltKernel, probed: dict[str, Any]) -> list[Finding]:
+    available = set(probed["congestion_controls"])
+    findings = [Finding("clock", "HZ 1000", *_hz(kernel)), Finding("clock", "htb burst", *_burst(probed["htb_class"]))]
+    findings += [
+        Finding("module", Path(path).name, said is None, said or "") for path, said in probed["modules"].items()
+    ]
+    for name in sorted(available.union(CONGESTION_CONTROLS)):
+        ok = name in available
+        findings.append(
+            Finding("cc", name, ok, "" if ok else _lacks(kernel, f"TCP_CONG_{name.upper().replace('-', '_')}"))
+        )
+    for kind in sorted(QDISCS):
+        symbol = _SCH_SYMBOL.get(kind, f"NET_SCH_{kind.upper()}")
+        findings.append(_judge(kernel, "qdisc", kind, symbol, probed["trials"][f"qdisc {kind}"]))
+    for (kind, name), (symbol, _) in _OTHERS.items():
+        findings.append(_judge(kernel, kind, name, symbol, probed["trials"][f"{kind} {name}"]))
+    return findings
+
+
+def _judge(kernel: BuiltKernel, kind: str, name: str, symbol: str, said: str | None) -> Finding:
+    if said is None:
+        return Finding(kind, name, True, "")
+    if kernel.options.get(symbol, "n") == "n":
+        return Finding(kind, name, False, _lacks(kernel, symbol))
+    # The kernel has it: the program that was to ask for it is missing or too old.
+    if re.search(r"No such file|Unknown qdisc|What is|unknown|Unknown", said):
+        return Finding(
+            kind,
+            name,
+            False,
+            f"this kernel has it, the program does not: {said}; kernel/fetch-programs gets a newer one",
+        )
+    return Finding(kind, name, False, said)
+
+
+def _lacks(kernel: BuiltKernel, symbol: str) -> str:
+    reason = f"CONFIG_{symbol} is not set"
+    if symbol in kernel.not_granted:
+        return f"{reason}: Linux {kernel.release} does not grant it"
+    return f"{reason}: not in Linux {kernel.release} as built; build a tree that has it and name it with --kernel"
+
+
+def _hz(kernel: BuiltKernel) -> tuple[bool, str]:
+    hz = kernel.options.get("HZ", "unknown")
+    return hz == "1000", "" if hz == "1000" else f"CONFIG_HZ={hz}: timers of TCP and htb are coarser than in the suites"
+
+
+def _burst(shown: str) -> tuple[bool, str]:
+    """htb's default burst at 50 Mbit/s: 1600 bytes (a packet) with high-resolution timers, 7850 and more without."""
+    match = re.search(r"\bburst (\S+)", shown)
+    if match is None:
+        return False, f"tc did not show a burst: {shown!r}"
+    ok = match[1] in {"1600b", "1599b"}
+    return ok, "" if ok else f"burst {match[1]} instead of 1600b: timers are not in high resolution"
+
+
+def _adds(kernel: BuiltKernel, available: list[str]) -> dict[str, list[str]]:
+    kinds = set(config.names(kernel.options, "NET_SCH_")) - _MAINLINE_SCH
+    return {"cc": sorted(set(available) - _MAINLINE_CC), "qdisc": sorted(kinds)}
+
+
+def require(run: Mapping[str, Any], report: Report, *, place: str) -> None:
+    """BakeoffError with every reason of `missing`, each named by its place in the run."""
+    if reasons := missing(run, report):
+        raise BakeoffError("\n".join(f"{place}: {reason}" for reason in reasons))

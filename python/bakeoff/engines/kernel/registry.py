@@ -1,0 +1,160 @@
+"""The kernels that were built here, and any other virtual-time kernel by its path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from bakeoff.engines.kernel import cache, config
+from bakeoff.errors import BakeoffError
+
+FORMAT = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]*")
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """A User-Mode-Linux binary and what is known about it."""
+
+    name: str
+    binary: Path
+    release: str
+    """As `uname -r` shows it."""
+    fingerprint: str
+    """SHA-256 of configuration, release and source identity; of the binary itself for one that was built elsewhere."""
+    options: dict[str, str]
+    """The whole configuration: symbol without `CONFIG_` -> value."""
+    modules: tuple[Path, ...] = ()
+    """External modules (.ko) to load with `insmod` before anything else, in this order."""
+    source: str = ""
+    """What it was built from, as the user named it, and its identity."""
+    not_granted: tuple[str, ...] = ()
+    """Symbols that were asked for and that this tree does not have or does not allow."""
+
+
+def check_name(name: str) -> str:
+    """The name, if it can be one: it becomes a folder of the cache."""
+    if not _NAME.fullmatch(name):
+        raise BakeoffError(f"--name {name!r}: expected letters, digits and . _ + ~ -, beginning with a letter or digit")
+    return name
+
+
+def list_kernels() -> list[BuiltKernel]:
+    """Every kernel in the cache folder, by name. One whose files are damaged is left out."""
+    kernels = []
+    folder = cache.kernels()
+    for path in sorted(folder.glob("*/build.json")) if folder.is_dir() else []:
+        try:
+            kernels.append(_load(path.parent))
+        except BakeoffError:
+            continue
+    return kernels
+
+
+def get(name_or_path: str | Path) -> BuiltKernel:
+    """A kernel by the name it was built under, or by the path of its binary.
+
+    BakeoffError if there is none, if the file is no User-Mode-Linux kernel, or if it has no virtual time.
+    """
+    text = str(name_or_path)
+    if "/" not in text and not isinstance(name_or_path, Path):
+        folder = cache.kernels() / text
+        if (folder / "build.json").is_file():
+            return _load(folder)
+        known = ", ".join(kernel.name for kernel in list_kernels()) or "none yet"
+        raise BakeoffError(
+            f"no kernel {text!r}; built here: {known}. 'bakeoff kernel build --source DIR|TARBALL' makes one; "
+            f"a path to a binary needs a slash (./linux)"
+        )
+    return _from_binary(Path(name_or_path).expanduser())
+
+
+def save(kernel: BuiltKernel, folder: Path) -> None:
+    """Write build.json, the last file of a build: without it the kernel is not listed."""
+    document = {
+        "format": FORMAT,
+        "name": kernel.name,
+        "release": kernel.release,
+        "fingerprint": kernel.fingerprint,
+        "source": kernel.source,
+        "modules": [str(path.relative_to(folder)) for path in kernel.modules],
+        "not_granted": list(kernel.not_granted),
+    }
+    temporary = folder / ".build.json.partial"
+    temporary.write_text(json.dumps(document, indent=2) + "\n")
+    temporary.replace(folder / "build.json")
+
+
+def _load(folder: Path) -> BuiltKernel:
+    path = folder / "build.json"
+    try:
+        document = json.loads(path.read_text())
+        if document["format"] != FORMAT:
+            raise BakeoffError(f"{path}: format {document['format']}, expected {FORMAT}; build the kernel again")
+        kernel = BuiltKernel(
+            name=folder.name,
+            binary=folder / "linux",
+            release=document["release"],
+            fingerprint=document["fingerprint"],
+            options=config.read(folder / "config"),
+            modules=tuple(folder / name for name in document["modules"]),
+            source=document["source"],
+            not_granted=tuple(document["not_granted"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BakeoffError(f"{path}: damaged ({error!r}); build the kernel again") from error
+    if not os.access(kernel.binary, os.X_OK):
+        raise BakeoffError(f"{kernel.binary}: missing or not executable; build the kernel again")
+    return kernel
+
+
+def _from_binary(binary: Path) -> BuiltKernel:
+    if not binary.is_file():
+        raise BakeoffError(f"{binary}: no such kernel; expected the 'linux' binary of an ARCH=um build")
+    if not os.access(binary, os.X_OK):
+        raise BakeoffError(f"{binary}: not executable; expected the 'linux' binary of an ARCH=um build")
+    options = _ask(binary, "--showconfig")
+    try:
+        configuration = config.parse(options, place=f"{binary} --showconfig")
+    except BakeoffError:
+        configuration = {}
+    if configuration.get("UML") != "y":
+        raise BakeoffError(f"{binary}: not a User-Mode-Linux kernel; expected the 'linux' binary of an ARCH=um build")
+    if configuration.get("UML_TIME_TRAVEL_SUPPORT") != "y":
+        raise BakeoffError(
+            f"{binary}: this kernel has no virtual time (CONFIG_UML_TIME_TRAVEL_SUPPORT is not set); "
+            f"'bakeoff kernel build' sets it"
+        )
+    with binary.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return BuiltKernel(
+        name=binary.name,
+        binary=binary.resolve(),
+        release=_ask(binary, "--version").strip(),
+        fingerprint=digest,
+        options=configuration,
+        source=str(binary),
+    )
+
+
+def _ask(binary: Path, question: str) -> str:
+    try:
+        done = subprocess.run(
+            [str(binary.absolute()), question],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BakeoffError(
+            f"{binary}: {question} gave no answer ({error}); expected an ARCH=um 'linux' binary"
+        ) from error
+    return done.stdout

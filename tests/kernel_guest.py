@@ -1,0 +1,169 @@
+"""PID 1 for test_kernel.py: builds a chain of namespaces in the guest and measures in it.
+
+`kernel_guest.py init SCRIPT`; SCRIPT is a JSON object: `results`, `path`, `do` and what that needs. Writes
+`answer.json` into the results folder. Standard library only; runs on the host's Python inside the guest.
+"""
+
+import ctypes
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mount(source, target, kind, options=""):
+    assert libc.mount(source.encode(), target.encode(), kind.encode(), 0, options.encode()) == 0, target
+
+
+def run(command, text=None):
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}\n{text}"
+    return done.stdout
+
+
+def batch(program, *lines):
+    run([*program.split(), "-batch", "-"], "\n".join(lines) + "\n")
+
+
+def chain(nodes):
+    """n0 - n1 - … : hosts at the ends, bridges between, no IPv6, neighbours permanent."""
+    for node in range(nodes):
+        batch("ip", f"netns add n{node}")
+        for which in ("all", "default"):
+            run(
+                [
+                    "ip",
+                    "netns",
+                    "exec",
+                    f"n{node}",
+                    "sh",
+                    "-c",
+                    f"echo 1 > /proc/sys/net/ipv6/conf/{which}/disable_ipv6",
+                ]
+            )
+    for left in range(nodes - 1):
+        batch("ip", f"link add name r{left} netns n{left} type veth peer name l{left + 1} netns n{left + 1}")
+    for node in range(1, nodes - 1):
+        batch(
+            f"ip -n n{node}",
+            "link add br0 type bridge stp_state 0 mcast_snooping 0",
+            f"link set l{node} master br0",
+            f"link set r{node} master br0",
+            *(f"link set {device} up" for device in ("br0", f"l{node}", f"r{node}")),
+        )
+    last = nodes - 1
+    batch("ip -n n0", "link set r0 address 02:00:00:00:00:01", "link set r0 up", "addr add 10.9.9.1/24 dev r0")
+    batch(f"ip -n n{last}", f"link set l{last} address 02:00:00:00:00:02", f"link set l{last} up")
+    batch(f"ip -n n{last}", f"addr add 10.9.9.2/24 dev l{last}")
+    batch("ip -n n0", "neigh add 10.9.9.2 lladdr 02:00:00:00:00:02 dev r0 nud permanent")
+    batch(f"ip -n n{last}", f"neigh add 10.9.9.1 lladdr 02:00:00:00:00:01 dev l{last} nud permanent")
+    # The kernel tells devices of a new carrier at most once a second.
+    time.sleep(3)
+
+
+def delay(node, device, words):
+    """netem on an ifb at the ingress of a port."""
+    batch(f"ip -n n{node}", f"link add i{device} type ifb", f"link set i{device} up")
+    batch(
+        f"tc -n n{node}",
+        f"qdisc add dev {device} handle ffff: ingress",
+        f"filter add dev {device} parent ffff: matchall action mirred egress redirect dev i{device}",
+        f"qdisc add dev i{device} root netem delay {words} limit 1000000",
+    )
+
+
+def checksum(data):
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total = (total >> 16) + (total & 0xFFFF)
+    return ~(total + (total >> 16)) & 0xFFFF
+
+
+def ping(count):
+    """Nanoseconds of each round trip, 84-byte packets."""
+    handle = os.open("/run/netns/n0", os.O_RDONLY)
+    assert libc.setns(handle, 0) == 0
+    times = []
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
+        raw.settimeout(5)
+        for sequence in range(count):
+            head = struct.pack("!BBHHH", 8, 0, 0, 77, sequence)
+            request = struct.pack("!BBHHH", 8, 0, checksum(head + bytes(56)), 77, sequence) + bytes(56)
+            sent = time.monotonic_ns()
+            raw.sendto(request, ("10.9.9.2", 0))
+            while raw.recv(2000)[20] != 0:
+                pass
+            times.append(time.monotonic_ns() - sent)
+            time.sleep(0.05)
+    return times
+
+
+def do_ping(script):
+    chain(script["nodes"])
+    if script["delay"]:
+        delay(1, "l1", script["delay"])
+        delay(script["nodes"] - 2, f"r{script['nodes'] - 2}", script["delay"])
+    return ping(5)
+
+
+def do_htb(_script):
+    chain(2)
+    batch("tc -n n0", "qdisc add dev r0 root handle 1: htb default 1")
+    batch("tc -n n0", "class add dev r0 parent 1: classid 1:1 htb rate 50mbit ceil 50mbit")
+    return run(["tc", "-n", "n0", "class", "show", "dev", "r0"])
+
+
+def do_write(script):
+    """Try to write a host file outside the results, then to mount the host's files writable and to write again."""
+    said = []
+    for prepare in (lambda: None, lambda: mount("none", "/mnt", "hostfs", script["outside"])):
+        try:
+            prepare()
+            target = "/mnt" if Path("/mnt/marker").exists() else script["outside"]
+            (Path(target) / "evil").write_text("written")
+            said.append("written")
+        except (OSError, AssertionError) as error:
+            said.append(f"{type(error).__name__}: {getattr(error, 'strerror', error)}")
+    return said
+
+
+def do_random(_script):
+    return os.urandom(32).hex()
+
+
+def do_exit(script):
+    os._exit(script["code"])
+
+
+def do_hang(_script):
+    while True:
+        pass
+
+
+def main():
+    script = json.loads(Path(sys.argv[2]).read_text())
+    for kind, target in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")):
+        mount(kind, target, kind)
+    Path("/tmp/out").mkdir()
+    mount("none", "/tmp/out", "hostfs", script["results"])
+    os.environ["PATH"] = script["path"]
+    # Timers go over to high resolution after the first virtual tick.
+    time.sleep(1)
+    try:
+        answer = {"answer": globals()[f"do_{script['do']}"](script)}
+    except Exception:
+        print(traceback.format_exc(), flush=True)
+        answer = {"error": traceback.format_exc()}
+    Path("/tmp/out/answer.json").write_text(json.dumps(answer))
+    os.sync()
+    libc.reboot(0x4321FEDC)
+
+
+if __name__ == "__main__":
+    main()
