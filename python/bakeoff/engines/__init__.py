@@ -1,1 +1,57 @@
-"""The engines: each takes one resolved run and writes one results folder."""
+"""The engines: each takes a resolved run and leaves a results folder.
+
+A new engine is one module that has the four functions of `Engine`, and one line in `MODULES`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.scenario import Run
+
+MODULES: Final = {
+    "sim": "bakeoff.engines.sim",
+}
+
+
+class Engine(Protocol):
+    """What a module needs to be an engine."""
+
+    def check(self, run: Run) -> str:
+        """Return the configuration that will be in effect, as text; BakeoffError if the engine cannot do the run."""
+
+    def execute(self, run: Run, folder: Path) -> None:
+        """Do the run and write series.parquet, counters.json, setup.log and teardown.log into `folder`.
+
+        RuntimeError if the run broke an invariant: the campaign records it as failed, with the logs that are there.
+        """
+
+    def versions(self) -> dict[str, str]:
+        """Name and version of everything that decides what comes out."""
+
+    def estimate_s(self, run: Run) -> float:
+        """About how many seconds of one core the run will take, for --dry-run."""
+
+
+def get(name: str) -> Engine:
+    """The engine of this name. BakeoffError lists those there are."""
+    if name not in MODULES:
+        raise BakeoffError(f"unknown engine {name!r}; there is: {', '.join(MODULES)}")
+    return cast(Engine, import_module(MODULES[name]))
+
+
+def place(run: Run) -> str:
+    """Where a run comes from, for messages: the catalog's file and the run's name."""
+    from bakeoff.scenario import catalog
+
+    try:
+        entries = catalog.scenarios()
+    except BakeoffError:
+        entries = []
+    files = [str(e.path) for e in entries if run.key.startswith(f"{e.suite}/{e.scenario}/")]
+    return ": ".join([*files, run.key])

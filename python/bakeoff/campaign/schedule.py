@@ -1,0 +1,228 @@
+"""The order of a campaign: check everything, skip what is there, run the rest in parallel, keep only whole results."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+from bakeoff import engines, results
+from bakeoff.campaign import lock, worker
+from bakeoff.campaign.worker import Done
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.scenario import Run
+
+
+# How long a Ctrl-C may wait to be seen.
+_PATIENCE_S: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a campaign ended: one entry per run, in the order the runs were given; `wall_s` is the time it took."""
+
+    root: Path
+    runs: list[Done]
+    wall_s: float
+
+    @property
+    def failed(self) -> list[Done]:
+        """The runs that failed, with the reason in `error`."""
+        return [done for done in self.runs if done.status == "failed"]
+
+    @property
+    def skipped(self) -> list[Done]:
+        """The runs whose results were there already."""
+        return [done for done in self.runs if done.status == "skipped"]
+
+
+def run(
+    runs: Sequence[Run],
+    root: Path,
+    *,
+    engine: str = "sim",
+    jobs: int | None = None,
+    resume: bool = False,
+    on_done: Callable[[Done], None] | None = None,
+    on_interrupt: Callable[[], None] | None = None,
+) -> Report:
+    """Do all `runs` and leave their results in `root`/suite/scenario/run.
+
+    `jobs` processes work at a time (default: one per core); with one, the work is done in this process. `on_done` is
+    called here, in this process, as each run ends. On Ctrl-C what is pending is dropped and what other processes have
+    under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that. With `resume` a
+    run is skipped if its folder is whole, ok, of the same engine and of an equal resolved run; all others are made
+    anew.
+
+    BakeoffError, before anything is written: a run that the engine refuses, a folder that another campaign is writing
+    or that holds something already. BakeoffError later: the file system refuses (full disk). Then, and on
+    KeyboardInterrupt, the runs that ended stay and no half-written folder does.
+    """
+    started = time.perf_counter()
+    module = engines.get(engine)
+    jobs = cores() if jobs is None else jobs
+    if jobs < 1:
+        raise BakeoffError(f"jobs: {jobs}; expected 1 or more")
+    if not runs:
+        raise BakeoffError("no runs; expected at least one")
+    places = _places(runs, root)
+    for each in places.values():
+        module.check(each)
+
+    ended: dict[Path, Done] = {}
+
+    def note(done: Done) -> None:
+        ended[done.path] = done
+        if on_done is not None:
+            on_done(done)
+
+    with _writable(root), lock.locked(root):
+        if not resume and _holds_files(root):
+            raise BakeoffError(
+                f"{root}: there are files here already; --resume continues the campaign, or choose another --out"
+            )
+        results.discard_partials(root)
+        todo: dict[Path, Run] = {}
+        for folder, each in places.items():
+            if _is_done(folder, each, engine):
+                note(Done(each.key, folder, "skipped"))
+            else:
+                todo[folder] = each
+        try:
+            if min(jobs, len(todo)) <= 1:
+                for folder, each in todo.items():
+                    note(worker.execute(each, folder, engine))
+            else:
+                _in_parallel(todo, engine, min(jobs, len(todo)), note, on_interrupt)
+        finally:
+            # All workers have ended, and the lock says that nobody else writes: what is left was killed half-way.
+            results.discard_partials(root)
+    return Report(root, [ended[folder] for folder in places], time.perf_counter() - started)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _places(runs: Sequence[Run], root: Path) -> dict[Path, Run]:
+    """Which folder each run goes to; a run that was selected twice is done once."""
+    places: dict[Path, Run] = {}
+    for each in runs:
+        if any(part in ("", ".", "..") or part.startswith(".") for part in each.key.split("/")):
+            raise BakeoffError(
+                f"{each.key}: cannot name a results folder; expected suite/scenario/run without leading dots"
+            )
+        folder = root / each.key
+        if folder in places and places[folder].to_json() != each.to_json():
+            raise BakeoffError(f"{each.key}: two different runs have this name; expected one")
+        places[folder] = each
+    return places
+
+
+def _is_done(folder: Path, wanted: Run, engine: str) -> bool:
+    try:
+        result = results.read(folder)
+    except BakeoffError:
+        return False
+    return result.ok and result.meta["engine"] == engine and result.resolved == json.loads(wanted.to_json())
+
+
+def _holds_files(root: Path) -> bool:
+    return any(path.name != lock.NAME and not path.is_dir() for path in root.rglob("*"))
+
+
+@contextmanager
+def _writable(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BakeoffError(f"{error.filename or root}: {error.strerror or error}; earlier results were kept") from error
+
+
+def _in_parallel(
+    todo: dict[Path, Run], engine: str, jobs: int, note: Callable[[Done], None], on_interrupt: Callable[[], None] | None
+) -> None:
+    strangers = set(multiprocessing.active_children())
+    futures: list[Future[Done]] = []
+    ended: SimpleQueue[Future[Done]] = SimpleQueue()
+    # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), worker.prepare_process)
+    with _counted_interrupts() as interrupts:
+        try:
+            with _interrupts_held():
+                for folder, each in todo.items():
+                    futures.append(pool.submit(worker.execute, each, folder, engine))
+                    futures[-1].add_done_callback(ended.put)
+            left = len(futures)
+            while left and not interrupts:
+                with suppress(Empty):
+                    note(ended.get(timeout=_PATIENCE_S).result())
+                    left -= 1
+        except BrokenProcessPool as error:
+            raise BakeoffError(
+                "a worker process ended at once: out of memory (try fewer --jobs), killed, or started by a script "
+                "that calls bakeoff outside of `if __name__ == '__main__':`; the runs that ended were kept, --resume "
+                "does the others"
+            ) from error
+        finally:
+            # The pool drops what is pending itself: in 3.11 it stumbles over futures that somebody else cancelled.
+            pool.shutdown(wait=False, cancel_futures=True)
+            if interrupts and on_interrupt is not None:
+                on_interrupt()
+            workers = set(multiprocessing.active_children()) - strangers
+            while not all(future.done() for future in futures):
+                if len(interrupts) > 1:
+                    for process in workers:
+                        process.kill()
+                with suppress(Empty):
+                    ended.get(timeout=_PATIENCE_S)
+            for process in workers:
+                process.join()
+    if interrupts:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _counted_interrupts() -> Iterator[list[int]]:
+    """Gather Ctrl-C in a list: as an exception it could come anywhere inside of the pool, and leave it waiting."""
+    interrupts: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    # Only the main thread gets signals; and who ignores them (nohup) is to go on doing so.
+    ours = threading.current_thread() is threading.main_thread() and callable(before)
+    if ours:
+        signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    try:
+        yield interrupts
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back while workers are started; the parent gets it when the block ends.
+
+    Workers inherit that: it would end them with a traceback in the time until `prepare_process`.
+    """
+    # The tracker clears the mask when it starts: it has to be there before.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

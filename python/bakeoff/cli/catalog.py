@@ -1,0 +1,91 @@
+"""What there is to run: list, show, schema."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from bakeoff.cli.options import Engine, Json, complete_scenario
+
+
+def list_(
+    pattern: Annotated[
+        str | None,
+        typer.Argument(help="Glob (or re:REGEX) on suite/scenario/run: its runs.", autocompletion=complete_scenario),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the scenarios, or the runs that a pattern names, with their simulated time.
+
+    \b
+    Examples:
+      bakeoff list                         all scenarios
+      bakeoff list 'l4s-tests/s6*'         the runs that 'bakeoff run' would do
+      bakeoff list 're:s1.*-pie' --json
+    """
+    from bakeoff.scenario import catalog
+
+    runs = catalog.select("*" if pattern is None else pattern)
+    if pattern is None:
+        rows = []
+        for entry in catalog.scenarios():
+            lengths_s = [run.duration_s for run in runs if (run.suite, run.scenario) == (entry.suite, entry.scenario)]
+            name = f"{entry.suite}/{entry.scenario}"
+            rows.append({"scenario": name, "title": entry.title, "runs": len(lengths_s), "simulated_s": sum(lengths_s)})
+    else:
+        rows = [{"run": run.key, "title": run.title, "simulated_s": run.duration_s} for run in runs]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    what = "scenario" if pattern is None else "run"
+    width = max(len(str(row[what])) for row in rows)
+    for row in rows:
+        count = f"{row['runs']:>5} runs " if "runs" in row else ""
+        typer.echo(f"{row[what]:<{width}} {count}{row['simulated_s']:>8.0f} s  {row['title']}")
+    typer.echo(f"in all: {len(runs)} runs, {sum(run.duration_s for run in runs):.0f} s simulated", err=True)
+
+
+def show(
+    pattern: Annotated[
+        str, typer.Argument(help="suite/scenario, or a glob (or re:REGEX) for a run.", autocompletion=complete_scenario)
+    ],
+    engine: Engine = "sim",
+) -> None:
+    """Show a scenario as it is written, or one run with every value filled in, and the configuration in effect.
+
+    The scenario (YAML) or the run (JSON) goes to standard output; what the engine makes of it to standard error.
+
+    \b
+    Examples:
+      bakeoff show l4s-tests/s6-rfc3168
+      bakeoff show 'l4s-tests/s6-rfc3168/*pie*' | jq .flows
+    """
+    from bakeoff import engines
+    from bakeoff.scenario import catalog
+
+    runs = catalog.select(pattern)
+    first = runs[0]
+    files = [each.path for each in catalog.scenarios() if f"{each.suite}/{each.scenario}" == pattern.rstrip("/")]
+    if files:
+        typer.echo(files[0].read_text(encoding="utf-8"), nl=False)
+    else:
+        typer.echo(json.dumps(json.loads(first.to_json()), indent=2, ensure_ascii=False))
+    sys.stdout.flush()
+    if len(runs) > 1:
+        typer.echo(f"\n{len(runs)} runs have this name; the first is {first.key}", err=True)
+    typer.echo(f"\nIn effect ({engine}):\n{engines.get(engine).check(first).rstrip()}", err=True)
+
+
+def schema() -> None:
+    """Print the JSON Schema of scenario files, which tells editors what may stand where.
+
+    \b
+    Example:
+      bakeoff schema > scenario.schema.json
+    """
+    from bakeoff.scenario import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -1,0 +1,80 @@
+"""duel: two congestion controls, one bottleneck, seconds."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bakeoff.cli.options import Engine, Jobs, Json, Seeds
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+
+def complete_cc(incomplete: str) -> list[str]:
+    """The simulator's congestion controls that begin so."""
+    from bakeoff import _sim
+
+    return [name for name in _sim.congestion_controls() if name.startswith(incomplete)]
+
+
+def duel(
+    cc1: Annotated[str, typer.Argument(help="Congestion control of the first flow.", autocompletion=complete_cc)],
+    cc2: Annotated[str, typer.Argument(help="Congestion control of the second.", autocompletion=complete_cc)],
+    *,
+    qdisc: Annotated[str, typer.Option(help="The queue at the bottleneck, in tc's words.")] = "fq_codel",
+    rate: Annotated[str, typer.Option(help="The bottleneck's rate.")] = "50mbit",
+    rtt: Annotated[str, typer.Option(help="Round-trip time of the path.")] = "20ms",
+    rtt2: Annotated[
+        str | None, typer.Option(help="Round-trip time of the second flow.", show_default="as --rtt")
+    ] = None,
+    duration: Annotated[str, typer.Option(help="Simulated time.")] = "30s",
+    seeds: Seeds = 1,
+    engine: Engine = "sim",
+    jobs: Jobs = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.", show_default="results/duel- and the time of day")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Let two flows compete, and show who got what, at what delay.
+
+    \b
+    Examples:
+      bakeoff duel prague cubic --qdisc "fq_codel flows 1" --rate 50mbit --rtt 20ms
+      bakeoff duel cubic reno --qdisc "pie ecn" --rtt 10ms --rtt2 160ms --seeds 5
+      bakeoff duel prague cubic --qdisc dualpi2 --json | jq .summary
+    """
+    from bakeoff import campaign, results, scenario
+    from bakeoff.cli.run import execute
+
+    runs = [
+        scenario.duel(cc1, cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration, seed=seed)
+        for seed in range(1, seeds + 1)
+    ]
+    root = out or campaign.new_folder("duel-")
+    report = execute(runs, root, engine=engine, jobs=jobs)
+    if report.failed:
+        raise typer.Exit(1)
+    found = [results.read(done.path) for done in report.runs]
+    if as_json:
+        records = [{"results": str(result.path), "run": result.key, "summary": result.summary} for result in found]
+        typer.echo(json.dumps(records[0] if len(records) == 1 else records, indent=2))
+        return
+    _show(found)
+    typer.echo(f"next:    bakeoff plot {shlex.quote(str(root if len(found) > 1 else found[0].path))}")
+
+
+def _show(found: list[Result]) -> None:
+    from rich.console import Console
+
+    from bakeoff.present import tables, terminal
+
+    terminal.duel(found[0], Console())
+    if len(found) > 1:
+        typer.echo(f"\nSeed 1 above; all {len(found)} seeds:\n")
+        typer.echo(tables.render(found, format="terminal", reference=None), nl=False)

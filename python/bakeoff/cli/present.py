@@ -1,0 +1,136 @@
+"""What came out: table, plot."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+_BARS = "bars"
+
+Results = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RESULTS]",
+        help="A results folder, of a campaign or one run; or a glob on suite/scenario/run in the latest campaign.",
+        show_default="the latest campaign",
+    ),
+]
+
+
+class Format(StrEnum):
+    """How a table is written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+
+
+class Picture(StrEnum):
+    """How a picture is written."""
+
+    svg = "svg"
+    png = "png"
+
+
+def table(
+    results: Results = None,
+    format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
+    reference: Annotated[
+        str | None, typer.Option(help="Whose numbers stand beside.", show_default="what the suite published")
+    ] = None,
+) -> None:
+    """Show what came out of the runs, beside what was published.
+
+    \b
+    Examples:
+      bakeoff table                                  the latest campaign
+      bakeoff table results/fairness --format markdown > fairness.md
+      bakeoff table 'l4s-tests/s6*pie*' -f json | jq .
+    """
+    from bakeoff.present import tables
+
+    _, chosen = _choose(results)
+    sys.stdout.write(tables.render(chosen, format=format_.value, reference=reference))
+
+
+def plot(
+    results: Results = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="What to draw.", show_default="tcp_delivery_with_rtt for one run, bars for several"),
+    ] = None,
+    format_: Annotated[Picture, typer.Option("--format", "-f", help="Vectors or pixels.")] = Picture.svg,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder, or file for a single picture.", show_default="beside the results")
+    ] = None,
+) -> None:
+    """Draw pictures of runs, and print where they lie.
+
+    \b
+    Examples:
+      bakeoff plot                                        bars over the latest campaign
+      bakeoff plot 'l4s-tests/s6*/*pie*' --kind tcp_delivery_with_rtt --format png
+      bakeoff plot results/fairness/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-pie-50Mbit-20ms --out pie.svg
+    """
+    from bakeoff.present import bars, plots
+
+    root, chosen = _choose(results)
+    known = [*plots.kinds(), _BARS]
+    kind = kind or (known[0] if len(chosen) == 1 else _BARS)
+    if kind not in known:
+        raise BakeoffError(f"--kind: unknown '{kind}'; expected one of {', '.join(known)}")
+    suffix = f".{format_.value}"
+    if kind == _BARS:
+        for path in bars.bars(chosen, out or root / "plots", suffix=suffix):
+            typer.echo(path)
+        return
+    for result in chosen:
+        if not result.ok:
+            typer.echo(f"left out: {result.key} failed: {result.meta['error']}", err=True)
+        else:
+            typer.echo(plots.draw(result, _picture(result, root, kind, suffix, out, alone=len(chosen) == 1), kind))
+
+
+def _picture(result: Result, root: Path, kind: str, suffix: str, out: Path | None, *, alone: bool) -> Path:
+    """Where the picture of one run goes."""
+    if out is not None and alone and out.suffix in (".svg", ".png"):
+        return out
+    if out is None and alone:
+        return result.path / f"{kind}{suffix}"
+    return (out or root / "plots") / f"{result.key.replace('/', '_')}-{kind}{suffix}"
+
+
+def _choose(results: str | None) -> tuple[Path, list[Result]]:
+    """The campaign's folder and the runs that are meant; half-written ones are reported and left out."""
+    from fnmatch import fnmatchcase
+
+    from bakeoff import campaign
+    from bakeoff.campaign.place import LATEST
+    from bakeoff.results import read_all, survey
+
+    named = results is not None and Path(results).is_dir()
+    if results is not None and not named and not LATEST.is_dir():
+        raise BakeoffError(f"{results}: no such results folder, and no campaign yet whose runs could have such a name")
+    root = Path(results or "") if named else campaign.latest()
+    found = survey(root)
+    complaint = found.complaint()
+    if complaint is not None:
+        typer.echo(f"bakeoff: {complaint}", err=True)
+    chosen = read_all(found.runs)
+    if results is not None and not named:
+        chosen = [result for result in chosen if fnmatchcase(result.key, results.rstrip("/") + "*")]
+        if not chosen:
+            raise BakeoffError(f"'{results}' is no folder, and no run in {root} has such a name")
+    if not chosen:
+        raise BakeoffError(f"{root}: holds no results; make some: bakeoff run 'l4s-tests/s6*' --out {root}")
+    return root, chosen

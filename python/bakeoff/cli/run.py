@@ -1,0 +1,159 @@
+"""run: do runs of the catalog, in parallel, into a results folder."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bakeoff.cli.options import Engine, Jobs, Json, Seeds, complete_scenario
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.campaign import Report
+    from bakeoff.scenario import Run
+
+
+def run(
+    patterns: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATTERN",
+            help="Globs (or re:REGEX) on suite/scenario/run, or scenario files.",
+            autocompletion=complete_scenario,
+        ),
+    ],
+    *,
+    engine: Engine = "sim",
+    jobs: Jobs = None,
+    seeds: Seeds = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the runs and say what they would cost.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.", show_default="results/ and the time of day")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Short for --out results/NAME.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run all that the patterns name.
+
+    Ends with 1 if a run failed (the others are done all the same), with 2 if something has to be put right first.
+    Ctrl-C leaves whole results only; --resume does the rest.
+
+    \b
+    Examples:
+      bakeoff run 'l4s-tests/s6*'
+      bakeoff run 'l4s-tests/s6*' 're:s1.*-10ms-10ms$' --seeds 5 --jobs 2 --name fairness
+      bakeoff run 'l4s-tests/s1*' --dry-run
+      bakeoff run 'l4s-tests/s1*' --resume       go on where the latest was interrupted
+      bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
+    """
+    from bakeoff import campaign
+    from bakeoff.scenario import catalog
+
+    runs = catalog.select(patterns, seeds=seeds)
+    if dry_run:
+        _dry_run(runs, engine, jobs or campaign.cores(), as_json)
+        return
+    root = _root(out, name, resume)
+    again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]
+    again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds > 1)
+    report = execute(runs, root, engine=engine, jobs=jobs, resume=resume, again=shlex.join(again))
+    if as_json:
+        typer.echo(json.dumps(_as_json(report), indent=2))
+    else:
+        typer.echo(f"{_counts(report)} in {report.wall_s:.1f} s")
+        typer.echo(f"results: {root}")
+        typer.echo(f"next:    bakeoff table {shlex.quote(str(root))}")
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def execute(
+    runs: list[Run], root: Path, *, engine: str, jobs: int | None, resume: bool = False, again: str | None = None
+) -> Report:
+    """Do the runs with progress on standard error; a Ctrl-C ends with 130 after telling how to go on (`again`)."""
+    from rich.console import Console
+
+    from bakeoff import campaign, results
+    from bakeoff.cli.progress import progress
+
+    console = Console(stderr=True)
+
+    def waiting() -> None:
+        typer.echo("interrupted: waiting for what is under way; Ctrl-C again discards it", err=True)
+
+    try:
+        with progress(runs, console) as ended:
+            report = campaign.run(
+                runs, root, engine=engine, jobs=jobs, resume=resume, on_done=ended, on_interrupt=waiting
+            )
+    except KeyboardInterrupt:
+        whole = len(results.scan(root)) if root.is_dir() else 0
+        typer.echo(f"interrupted: {whole} of {len(runs)} runs are in {root}", err=True)
+        if again is not None:
+            typer.echo(f"go on with: {again}", err=True)
+        raise typer.Exit(130) from None
+    finally:
+        if root.is_dir():
+            campaign.point_latest(root)
+    for done in report.failed:
+        typer.echo(f"failed: {done.key}: {done.error} ({done.path})", err=True)
+    return report
+
+
+def _root(out: Path | None, name: str | None, resume: bool) -> Path:
+    from bakeoff import campaign
+    from bakeoff.campaign.place import RESULTS
+
+    if out is not None and name is not None:
+        raise BakeoffError("--out and --name both say where the results go; expected one of them")
+    if name is not None:
+        if Path(name).name != name or name.startswith(".") or name == "latest":
+            raise BakeoffError(
+                f"--name: '{name}' is no name for a folder below results/; expected for example 'fairness'"
+            )
+        return RESULTS / name
+    if out is not None:
+        return out
+    return campaign.latest() if resume else campaign.new_folder()
+
+
+def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:
+    from bakeoff import engines
+
+    module = engines.get(engine)
+    for each in runs:
+        module.check(each)
+    simulated_s = sum(each.duration_s for each in runs)
+    estimate_s = sum(module.estimate_s(each) for each in runs) / min(jobs, len(runs))
+    if as_json:
+        cost = {"runs": len(runs), "simulated_s": simulated_s, "jobs": jobs, "estimated_wall_s": round(estimate_s, 1)}
+        typer.echo(json.dumps({**cost, "keys": [each.key for each in runs]}, indent=2))
+        return
+    typer.echo(f"{len(runs)} runs, {simulated_s:.0f} s simulated, about {_duration(estimate_s)} with {jobs} jobs")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _counts(report: Report) -> str:
+    done = len(report.runs) - len(report.skipped) - len(report.failed)
+    words = {"done": done, "there already": len(report.skipped), "failed": len(report.failed)}
+    parts = [f"{count} {word}" for word, count in words.items() if count]
+    return f"{len(report.runs)} runs: {', '.join(parts)}"
+
+
+def _as_json(report: Report) -> dict[str, Any]:
+    return {
+        "results": str(report.root),
+        "wall_s": round(report.wall_s, 3),
+        "runs": [
+            {"run": done.key, "path": str(done.path), "status": done.status, "error": done.error}
+            for done in report.runs
+        ],
+    }

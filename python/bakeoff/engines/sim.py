@@ -1,0 +1,95 @@
+"""The simulator as an engine: one call into Rust, then the results folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bakeoff.engines import place
+from bakeoff.errors import BakeoffError
+from bakeoff.results import layout, write_json, write_series
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bakeoff._sim import Outcome
+    from bakeoff.scenario import Run
+
+# For the estimate of --dry-run only. The simulator is held to 2 million data packets per core and second, and a run
+# costs this much more for samples, files and measures.
+_PACKETS_PER_S: Final = 2e6
+_PACKET_BITS: Final = 8 * 1500
+_OVERHEAD_S: Final = 0.1
+_UNLIMITED_BPS: Final = 1e9
+_RATE = re.compile(r"\brate (\d+(?:\.\d+)?)([kmg]?)bit\b", re.IGNORECASE)
+_PREFIX: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+
+
+def check(run: Run) -> str:
+    """Build what the run names and return the configuration in effect; BakeoffError names the place in the run."""
+    from bakeoff import _sim
+
+    try:
+        return _sim.check(run.to_json())
+    except ValueError as error:
+        raise BakeoffError(f"{place(run)}: {error}") from error
+
+
+def execute(run: Run, folder: Path) -> None:
+    """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
+    from bakeoff import _sim
+
+    try:
+        outcome = _sim.simulate(run.to_json())
+    except ValueError as error:
+        raise BakeoffError(f"{place(run)}: {error}") from error
+    except BaseException as error:
+        (folder / layout.SETUP_LOG).write_text(check(run), encoding="utf-8")
+        # A panic in Rust arrives as a BaseException, so that nobody swallows it; here it fails one run, not the
+        # campaign.
+        if type(error).__name__ == "PanicException":
+            raise RuntimeError(f"the simulator panicked: {error}") from error
+        raise
+    write_series(folder / layout.SERIES, _frame(outcome))
+    write_json(folder / layout.COUNTERS, json.loads(outcome["counters"]))
+    (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
+    (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    """The simulator is part of the package and has its version."""
+    import bakeoff
+
+    return {"bakeoff": bakeoff.__version__}
+
+
+def estimate_s(run: Run) -> float:
+    """About how many seconds of one core the run takes: its bottleneck's packets, 2 million a second."""
+    rates = [float(number) * _PREFIX[prefix.lower()] for number, prefix in _RATE.findall(run.to_json())]
+    bottleneck_bps = min(rates, default=_UNLIMITED_BPS)
+    duration_s: float = run.duration_s
+    return _OVERHEAD_S + duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
+
+
+def _frame(outcome: Outcome) -> pl.DataFrame:
+    """The samples as rows, one series after the other: the order in which they compress and are read best."""
+    import numpy as np
+    import polars as pl
+
+    order = np.argsort(outcome["series"], kind="stable")
+    series = outcome["series"][order]
+    if series.size and series[-1] >= len(outcome["names"]):
+        raise RuntimeError(f"the simulator gave samples of series {series[-1]} and names for {len(outcome['names'])}")
+    words = zip(*outcome["names"], strict=True) if outcome["names"] else ((), (), ())
+    return pl.DataFrame(
+        {
+            "time": outcome["time"][order],
+            **{
+                column: pl.Series(column, list(names), dtype=pl.String).gather(series)
+                for column, names in zip(("kind", "name", "metric"), words, strict=True)
+            },
+            "value": outcome["value"][order],
+        }
+    )

@@ -1,0 +1,27 @@
+"""Names inside a results folder, and how a half-written one is told from a whole one."""
+
+import re
+from typing import Final
+
+FORMAT: Final = 1
+RUN: Final = "run.json"
+SERIES: Final = "series.parquet"
+COUNTERS: Final = "counters.json"
+SUMMARY: Final = "summary.json"
+SETUP_LOG: Final = "setup.log"
+TEARDOWN_LOG: Final = "teardown.log"
+
+RUN_KEYS: Final = ("format", "resolved", "engine", "versions", "seed", "digest", "status", "wall_s", "error")
+STATUSES: Final = ("ok", "failed")
+
+_PARTIAL = re.compile(r"\..+\.\d+\.partial")
+
+
+def partial_name(name: str, pid: int) -> str:
+    """The name under which process `pid` writes the folder `name`."""
+    return f".{name}.{pid}.partial"
+
+
+def is_partial(name: str) -> bool:
+    """Whether a folder of this name is still being written, or was left behind by a crash."""
+    return _PARTIAL.fullmatch(name) is not None

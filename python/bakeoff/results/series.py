@@ -1,0 +1,64 @@
+"""series.parquet: how samples are stored, and the digest of what they say."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COLUMNS = ("time", "kind", "name", "metric", "value")
+_KEY = ("kind", "name", "metric")
+_ROWS_PER_GROUP = 1 << 18
+
+
+def write_series(path: Path, series: pl.DataFrame) -> None:
+    """Write the samples (columns of docs/results-folder.md) as zstd Parquet; equal frames give equal bytes."""
+    buffer = io.BytesIO()
+    # Through memory: a full disk is then Python's OSError with its errno, whatever the library makes of it. A fixed
+    # group size and one chunk keep the bytes the same for any number of threads.
+    series.rechunk().write_parquet(buffer, compression="zstd", row_group_size=_ROWS_PER_GROUP)
+    path.write_bytes(buffer.getvalue())
+
+
+def read_series(path: Path) -> pl.DataFrame:
+    """Read series.parquet. BakeoffError if it is no Parquet file or lacks a column."""
+    import polars as pl
+
+    try:
+        series = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise BakeoffError(f"{path}: cannot be read as Parquet: {error}") from error
+    if tuple(series.columns) != COLUMNS:
+        raise BakeoffError(f"{path}: has the columns {', '.join(series.columns)}; expected {', '.join(COLUMNS)}")
+    return series
+
+
+def digest(series: pl.DataFrame) -> str:
+    """SHA-256 (hex) of what the samples say, independent of file format and of the order of the series in it.
+
+    For each (kind, name, metric) in lexical order: the three words, each ended by a zero byte, the number of rows as a
+    little-endian u64, all times, then all values, as little-endian f64 in order of rows.
+    """
+    import numpy as np
+    import polars as pl
+
+    sha = hashlib.sha256()
+    # sort and not group_by: the order of rows inside a series is part of what is said.
+    ordered = series.sort(_KEY, maintain_order=True)
+    runs = ordered.select(pl.struct(_KEY).rle().alias("run")).unnest("run")
+    start = 0
+    for length, key in runs.iter_rows():
+        rows = ordered.slice(start, length)
+        sha.update("".join(f"{key[word]}\0" for word in _KEY).encode())
+        sha.update(struct.pack("<Q", length))
+        for column in ("time", "value"):
+            sha.update(rows[column].to_numpy().astype(np.dtype("<f8")).tobytes())
+        start += length
+    return sha.hexdigest()

@@ -1,0 +1,1 @@
+"""Presentation of the fake runs: what was asked for, as text."""

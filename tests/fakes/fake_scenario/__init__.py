@@ -1,0 +1,61 @@
+"""Scenarios of the fakes: a run is its document."""
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Run:
+    document: str
+
+    @property
+    def key(self) -> str:
+        fields = json.loads(self.document)
+        repetition = f"~seed{fields['seed']}" if fields["seed"] > 1 else ""
+        return f"{fields['suite']}/{fields['scenario']}/{fields['run']}{repetition}"
+
+    def __getattr__(self, name: str):
+        if name not in ("suite", "scenario", "run", "title", "seed", "duration_s"):
+            raise AttributeError(name)
+        return json.loads(self.document)[name]
+
+    def to_json(self) -> str:
+        return self.document
+
+    @classmethod
+    def from_json(cls, text: str) -> "Run":
+        return cls(text)
+
+
+def make(run: str, seed: int = 1, scenario: str = "s1-first", **point: str) -> Run:
+    """A run with just the fields that results, campaign and cli read."""
+    interfaces = [{"egress": {"classes": [{"class": "rate 12mbit ceil 12mbit"}]}}]
+    fields = {
+        "format": 1,
+        "suite": "fake",
+        "scenario": scenario,
+        "run": run,
+        "title": "",
+        "seed": seed,
+        "duration_s": 60.0,
+        "window_s": [18.0, 58.0],
+        "flows": [],
+        "interfaces": interfaces,
+        "point": point,
+    }
+    return Run(json.dumps(fields))
+
+
+def duel(cc1, cc2, *, qdisc, rate, rtt, rtt2, duration, seed) -> Run:
+    from bakeoff.errors import BakeoffError
+
+    if not rate.endswith("bit"):
+        raise BakeoffError(f"duel: rate: '{rate}' has no unit; expected a rate such as '50mbit'")
+    point = {"qdisc": qdisc, "rate": rate, "rtt": rtt, "rtt2": str(rtt2), "duration": duration}
+    if "violates" in (cc1, cc2):
+        point["does"] = "violates"
+    return make(f"{cc1}-vs-{cc2}", seed, "duel", **point)
+
+
+def json_schema() -> dict:
+    return {"title": "fake scenario"}

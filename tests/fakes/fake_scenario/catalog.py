@@ -1,0 +1,42 @@
+"""Two scenarios: fake/s1-first with the runs a, b and c, fake/s2-second with one that does each thing of fake_sim."""
+
+import json
+import tempfile
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import Run, make
+
+FIRST = {name: {} for name in ("a", "b", "c")}
+SECOND = {name: {"does": name} for name in ("violates", "refused", "interrupts")}
+
+
+class Entry(NamedTuple):
+    suite: str
+    scenario: str
+    path: Path
+    title: str
+    n_runs: int
+
+
+def scenarios() -> list[Entry]:
+    path = Path(tempfile.gettempdir()) / "s1-first.yaml"
+    return [
+        Entry("fake", "s1-first", path, "The first", len(FIRST)),
+        Entry("fake", "s2-second", path.with_name("s2-second.yaml"), "The second", len(SECOND)),
+    ]
+
+
+def select(patterns, seeds=1) -> list[Run]:
+    runs = []
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        for scenario, names in (("s1-first", FIRST), ("s2-second", SECOND)):
+            for name, point in names.items():
+                heads = ("fake", f"fake/{scenario}", f"fake/{scenario}/{name}")
+                if any(fnmatchcase(head, pattern) for head in heads):
+                    runs += [make(name, seed, scenario, **point) for seed in range(1, seeds + 1)]
+    if not runs:
+        raise BakeoffError(f"'{patterns}' names no run of the catalog")
+    return list({json.dumps(run.to_json()): run for run in runs}.values())

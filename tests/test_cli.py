@@ -1,0 +1,404 @@
+"""The command line: what it prints, where it writes, how it ends."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fakes
+from bakeoff import results
+from bakeoff.cli import main
+
+SRC = Path(__file__).parent.parent / "python"
+HEAVY = (
+    "matplotlib",
+    "numpy",
+    "polars",
+    "pydantic",
+    "rich",
+    "yaml",
+    "bakeoff.api",
+    "bakeoff.scenario",
+    "bakeoff.campaign",
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory, with the fakes in place."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    with fakes.in_place():
+        yield tmp_path
+
+
+@pytest.fixture
+def bakeoff(monkeypatch, capsys):
+    """Call the command line: the exit code, standard output and standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bakeoff", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+def child(*arguments: str, **options) -> subprocess.Popen:
+    path = os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+# Help, version, completion.
+
+
+@pytest.mark.parametrize("command", ["list", "show", "run", "table", "plot", "duel", "schema"])
+def test_every_help_has_an_example_that_calls_the_command(bakeoff, command):
+    code, out, err = bakeoff(command, "--help")
+    assert (code, err) == (0, "")
+    assert re.search(rf"Examples?:\n(    .*\n)*?    bakeoff {command}", out)
+
+
+def test_help_names_all_commands(bakeoff):
+    code, out, _ = bakeoff("--help")
+    assert code == 0
+    for command in ("list", "show", "run", "table", "plot", "duel", "schema"):
+        assert re.search(rf"^  {command} ", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("module", ["bakeoff", "bakeoff.cli.app"])
+def test_help_imports_nothing_heavy(module):
+    code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    out, err = child("-c", code).communicate(timeout=60)
+    assert (out, err) == ("[]\n", "")
+
+
+def test_version(bakeoff):
+    code, out, _ = bakeoff("--version")
+    assert code == 0
+    assert re.fullmatch(r"bakeoff \d+.*\n", out)
+
+
+def test_the_shell_completes_scenarios(monkeypatch):
+    monkeypatch.setenv("_BAKEOFF_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "bakeoff run fake/s1")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    out, _ = child("-m", "bakeoff").communicate(timeout=60)
+    assert out.split() == ["fake/s1-first"]
+
+
+# list, show, schema.
+
+
+def test_list_shows_scenarios_with_runs_and_time(bakeoff):
+    code, out, err = bakeoff("list")
+    assert code == 0
+    assert out.splitlines() == [
+        "fake/s1-first      3 runs      180 s  The first",
+        "fake/s2-second     3 runs      180 s  The second",
+    ]
+    assert err == "in all: 6 runs, 360 s simulated\n"
+
+
+def test_list_of_a_pattern_shows_its_runs(bakeoff):
+    _, out, err = bakeoff("list", "fake/s1*")
+    assert [line.split()[0] for line in out.splitlines()] == [f"fake/s1-first/{name}" for name in "abc"]
+    assert err == "in all: 3 runs, 180 s simulated\n"
+
+
+def test_list_as_json(bakeoff):
+    assert json.loads(bakeoff("list", "--json")[1])[0] == {
+        "scenario": "fake/s1-first",
+        "title": "The first",
+        "runs": 3,
+        "simulated_s": 180.0,
+    }
+    assert json.loads(bakeoff("list", "*/a", "--json")[1]) == [
+        {"run": "fake/s1-first/a", "title": "", "simulated_s": 60.0}
+    ]
+
+
+def test_show_a_run_is_json_and_says_what_is_in_effect(bakeoff):
+    code, out, err = bakeoff("show", "fake/s1-first/b")
+    assert code == 0
+    assert json.loads(out)["run"] == "b"
+    assert err == "\nIn effect (sim):\nmid>srv: pie limit 1000p (b)\n"
+
+
+def test_show_a_scenario_is_its_file(bakeoff, folder, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    (folder / "s1-first.yaml").write_text("scenario: s1-first  # as written\n")
+    code, out, err = bakeoff("show", "fake/s1-first")
+    assert (code, out) == (0, "scenario: s1-first  # as written\n")
+    assert "3 runs have this name; the first is fake/s1-first/a" in err
+    assert "mid>srv: pie limit 1000p (a)" in err
+
+
+def test_show_what_the_engine_refuses(bakeoff):
+    code, out, err = bakeoff("show", "fake/s2-second/refused")
+    assert code == 2
+    assert json.loads(out)["run"] == "refused"
+    assert "s2-second.yaml: fake/s2-second/refused: flows[0].cc: unknown congestion control 'pragu'" in err
+
+
+def test_schema_is_json(bakeoff):
+    assert json.loads(bakeoff("schema")[1]) == {"title": "fake scenario"}
+
+
+# run.
+
+
+def test_run_ends_with_where_the_results_lie_and_what_to_do_next(bakeoff, folder):
+    code, out, err = bakeoff("run", "fake/s1*", "--jobs", "1")
+    assert code == 0
+    [root] = [path for path in (folder / "results").iterdir() if not path.is_symlink()]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", root.name)
+    counts, where, then = out.splitlines()
+    assert re.fullmatch(r"3 runs: 3 done in \d+\.\d s", counts)
+    assert where == f"results: results/{root.name}"
+    assert then == f"next:    bakeoff table results/{root.name}"
+    assert [re.sub(r"\d+\.\d\d s", "T", line) for line in err.splitlines()] == [
+        f"[{i}/3] fake/s1-first/{name}: T" for i, name in enumerate("abc", 1)
+    ]
+    assert (folder / "results" / "latest").resolve() == root
+    assert len(results.scan(root)) == 3
+
+
+def test_run_as_json(bakeoff):
+    _, out, _ = bakeoff("run", "fake/s1-first/a", "--json", "--out", "x")
+    document = json.loads(out)
+    assert document["results"] == "x"
+    assert document["runs"] == [
+        {"run": "fake/s1-first/a", "path": "x/fake/s1-first/a", "status": "ok", "error": None},
+    ]
+
+
+def test_run_with_seeds_and_a_name(bakeoff, folder):
+    code, _, _ = bakeoff("run", "fake/s1-first/a", "fake/s1-first/b", "--seeds", "2", "--name", "mine", "-j", "1")
+    assert code == 0
+    assert [path.name for path in results.scan(folder / "results" / "mine")] == ["a", "a~seed2", "b", "b~seed2"]
+
+
+def test_run_with_a_failed_run_ends_with_1_and_names_it(bakeoff, folder):
+    code, out, err = bakeoff("run", "*/violates", "*/a", "--out", "x", "--jobs", "1")
+    assert code == 1
+    assert out.startswith("2 runs: 1 done, 1 failed in ")
+    line = (
+        "failed: fake/s2-second/violates: conservation: sent 10, delivered 8, dropped 1, queued 0: 1 packet is missing"
+    )
+    assert f"{line} (x/fake/s2-second/violates)\n" in err
+    assert len(results.scan(folder / "x")) == 2
+
+
+def test_a_refused_run_ends_with_2_and_writes_nothing(bakeoff, folder):
+    code, out, err = bakeoff("run", "fake*", "--out", "x")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"bakeoff: .*/s2-second.yaml: fake/s2-second/refused: flows\[0\].cc: unknown .*\n", err)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nothing*"], "names no run of the catalog"),
+        (["run", "*/a", "--engine", "smi"], "unknown engine 'smi'; there is: sim"),
+        (["run", "*/a", "--out", "x", "--name", "y"], "--out and --name both say where the results go"),
+        (["run", "*/a", "--name", "../x"], "'../x' is no name for a folder"),
+        (["run", "*/a", "--name", "latest"], "'latest' is no name for a folder"),
+        (["run", "*/a", "--resume"], "results/latest: no campaign yet"),
+        (["run", "*/a", "--out", "file"], "file: File exists"),
+        (["table"], "results/latest: no campaign yet; make one: bakeoff run"),
+        (["plot", "nowhere"], "nowhere: no such results folder"),
+        (["table", "empty"], "empty: holds no results; make some: bakeoff run"),
+        (["duel", "prague", "cubic", "--rate", "50"], "duel: rate: '50' has no unit"),
+        (["run", "*/a", "--jobs", "0"], "Invalid value for '--jobs'"),
+        (["run", "*/a", "--seeds", "0"], "Invalid value for '--seeds'"),
+        (["run"], "Missing argument 'PATTERN'"),
+    ],
+)
+def test_a_mistake_ends_with_2_and_one_message(bakeoff, folder, arguments, message):
+    (folder / "file").write_text("notes")
+    (folder / "empty").mkdir()
+    code, out, err = bakeoff(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert sorted(path.name for path in folder.iterdir()) == ["empty", "file"]
+
+
+def test_dry_run_counts_and_writes_nothing(bakeoff, folder):
+    # 3 runs of 60 s; at 12 Mbit/s each takes 0.1 s + 60 000 packets / 2 million per second = 0.13 s.
+    code, out, _ = bakeoff("run", "fake/s1*", "--dry-run", "--jobs", "1", "--json")
+    assert code == 0
+    cost = json.loads(out)
+    assert (cost["runs"], cost["simulated_s"], cost["jobs"], cost["estimated_wall_s"]) == (3, 180.0, 1, 0.4)
+    assert cost["keys"] == [f"fake/s1-first/{name}" for name in "abc"]
+    assert bakeoff("run", "fake/s1*", "--dry-run", "-j", "1")[1] == "3 runs, 180 s simulated, about 0 s with 1 jobs\n"
+    assert bakeoff("run", "fake*", "--dry-run")[0] == 2
+    assert list(folder.iterdir()) == []
+
+
+def test_ctrl_c_says_how_to_go_on_and_resume_does(bakeoff, folder):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, out, err = bakeoff("run", "fake/s1*", "*/interrupts", "--out", "x", "-j", "1", "--seeds", "2")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (code, out) == (130, "")
+    assert "interrupted: 6 of 8 runs are in x\n" in err
+    assert "go on with: bakeoff run 'fake/s1*' '*/interrupts' --out x --resume --seeds 2\n" in err
+    assert list(folder.rglob("*.partial")) == []
+    code, out, _ = bakeoff("run", "fake/s1*", "--resume", "--seeds", "2", "-j", "1")  # the latest
+    assert code == 0
+    assert out.startswith("6 runs: 6 there already in ")
+    assert "results: x\n" in out
+
+
+def test_a_second_campaign_into_the_same_folder_is_refused(bakeoff, folder):
+    bakeoff("run", "*/a", "--out", "x")
+    code, _, err = bakeoff("run", "*/b", "--out", "x")
+    assert code == 2
+    assert "bakeoff: x: there are files here already; --resume continues the campaign" in err
+    assert [path.name for path in results.scan(folder / "x")] == ["a"]
+
+
+def test_a_terminal_gets_a_bar(folder):
+    primary, secondary = os.openpty()
+    path = os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])
+    with subprocess.Popen(
+        [sys.executable, "-m", "bakeoff", "run", "*/violates", "fake/s1*", "--out", "x", "-j", "1"],
+        env=os.environ | {"PYTHONPATH": path, "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=secondary,
+    ) as process:
+        os.close(secondary)
+        shown = b""
+        try:
+            while piece := os.read(primary, 1 << 16):
+                shown += piece
+        except OSError:  # Linux's end of file at a terminal
+            pass
+        process.communicate(timeout=60)
+    os.close(primary)
+    assert process.returncode == 1
+    assert "━" in shown.decode()
+    assert "4/4" in shown.decode()
+    assert "failed: fake/s2-second/violates: conservation" in shown.decode()
+
+
+# table, plot.
+
+
+@pytest.fixture
+def three(bakeoff):
+    bakeoff("run", "fake/s1*", "--out", "results/three", "-j", "1")
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize("results_", [[], ["results/three"], ["fake/s1-first"], ["results"]])
+def test_table_of(bakeoff, results_):
+    assert bakeoff("table", *results_) == (0, "terminal beside None\na,1\nb,1\nc,1\n", "")
+
+
+@pytest.mark.usefixtures("three")
+def test_table_of_one_run_in_a_format_beside_a_reference(bakeoff):
+    expected = (0, "markdown beside linux\nb,1\n", "")
+    assert bakeoff("table", "*/b", "--format", "markdown", "--reference", "linux") == expected
+    assert bakeoff("table", "results/three/fake/s1-first/b", "-f", "markdown", "--reference", "linux") == expected
+    code, _, err = bakeoff("table", "*/z")
+    assert code == 2
+    assert "'*/z' is no folder, and no run in results/three has such a name" in err
+
+
+@pytest.mark.usefixtures("three")
+def test_half_written_folders_are_reported_and_left_out(bakeoff, folder):
+    (folder / "results" / "three" / "fake" / "s1-first" / "b" / "counters.json").unlink()
+    code, out, err = bakeoff("table")
+    assert (code, out) == (0, "terminal beside None\na,1\nc,1\n")
+    assert err == (
+        "bakeoff: left out as half-written: results/three/fake/s1-first/b (counters.json is missing); "
+        "'bakeoff run … --resume' makes them anew\n"
+    )
+
+
+@pytest.mark.usefixtures("three")
+def test_plot_of_a_campaign_and_of_a_run(bakeoff, folder):
+    three = Path("results/three")
+    assert bakeoff("plot") == (0, f"{three}/plots/first.svg\n", "")
+    assert (folder / three / "plots" / "first.svg").read_text() == "bars of 3"
+    alone = three / "fake" / "s1-first" / "b" / "tcp_delivery_with_rtt.png"
+    assert bakeoff("plot", "*/b", "--format", "png") == (0, f"{alone}\n", "")
+    assert bakeoff("plot", "*/b", "--kind", "cwnd", "--out", "here/b.svg") == (0, "here/b.svg\n", "")
+    assert (folder / "here" / "b.svg").read_text() == "cwnd of b"
+    names = [f"here/fake_s1-first_{name}-cwnd.svg" for name in "abc"]
+    assert bakeoff("plot", "results/three", "--kind", "cwnd", "--out", "here")[1].split() == names
+    assert len(results.scan(three)) == 3
+    code, _, err = bakeoff("plot", "--kind", "pie")
+    assert code == 2
+    assert "--kind: unknown 'pie'; expected one of tcp_delivery_with_rtt, cwnd, bars" in err
+
+
+# duel.
+
+
+def test_duel_shows_who_got_what(bakeoff, folder):
+    code, out, _ = bakeoff("duel", "prague", "cubic", "--qdisc", "pie ecn", "--rtt2", "40ms", "--out", "d")
+    assert (code, out) == (
+        0,
+        "shares of prague-vs-cubic\nnext:    bakeoff plot d/fake/duel/prague-vs-cubic\n",
+    )
+    assert results.read(folder / "d" / "fake" / "duel" / "prague-vs-cubic").resolved["point"] == {
+        "qdisc": "pie ecn",
+        "rate": "50mbit",
+        "rtt": "20ms",
+        "rtt2": "40ms",
+        "duration": "30s",
+    }
+    bakeoff("duel", "prague", "cubic")
+    assert (folder / "results" / "latest").resolve().name.startswith("duel-")
+
+
+def test_duel_as_json_and_with_seeds(bakeoff):
+    # The mean of 3 series of 5 samples: 100 (0 + 1 + 2) / 3 + (0 + … + 4) / 5 + seed.
+    one = json.loads(bakeoff("duel", "prague", "cubic", "--json", "--out", "d")[1])
+    assert one == {
+        "results": "d/fake/duel/prague-vs-cubic",
+        "run": "fake/duel/prague-vs-cubic",
+        "summary": {"mean": 103.0},
+    }
+    two = json.loads(bakeoff("duel", "prague", "cubic", "--json", "--seeds", "2", "--out", "e", "-j", "1")[1])
+    assert [each["summary"]["mean"] for each in two] == [103.0, 104.0]
+    assert "prague-vs-cubic,2\n" in bakeoff("duel", "prague", "cubic", "--seeds", "2", "--out", "f", "-j", "1")[1]
+
+
+def test_a_failed_duel_ends_with_1(bakeoff):
+    code, _, err = bakeoff("duel", "violates", "cubic")
+    assert code == 1
+    assert "failed: fake/duel/violates-vs-cubic: conservation" in err
+
+
+# Pipes.
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    process = child("-m", "bakeoff", "list", "--json")
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    process.wait(timeout=60)
+    assert err == ""
