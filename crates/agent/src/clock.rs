@@ -24,11 +24,8 @@ fn read(clock: ClockId) -> i64 {
 /// Sleeps until CLOCK_MONOTONIC shows `instant` (ns); returns at once if it has passed.
 pub fn sleep_until(instant: i64) {
     let request = TimeSpec::nanoseconds(instant.max(0));
-    while clock_nanosleep(
-        ClockId::CLOCK_MONOTONIC,
-        ClockNanosleepFlags::TIMER_ABSTIME,
-        &request,
-    ) == Err(Errno::EINTR)
+    while clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &request)
+        == Err(Errno::EINTR)
     {}
 }
 

@@ -40,21 +40,13 @@ impl Spec<'_> {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
-        command
-            .args(&self.argv[1..])
-            .env("PATH", PATH)
-            .env("LC_ALL", "C");
-        command.stdin(if self.stdin.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        });
+        command.args(&self.argv[1..]).env("PATH", PATH).env("LC_ALL", "C");
+        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         command
     }
 
     fn spawn(&self, mut command: Command) -> Result<Child, Error> {
-        net::in_netns(self.netns, || command.spawn().map_err(at("cannot start")))
-            .map_err(at(self.line()))
+        net::in_netns(self.netns, || command.spawn().map_err(at("cannot start"))).map_err(at(self.line()))
     }
 
     /// Runs it to its end; returns its standard output and error. A failure's message has command, node, exit status and output.
@@ -63,12 +55,7 @@ impl Spec<'_> {
         if status.success() {
             return Ok(output);
         }
-        Err(Error::Failed(format!(
-            "{}: {}: {}",
-            self.line(),
-            told(status),
-            output.trim_end()
-        )))
+        Err(Error::Failed(format!("{}: {}: {}", self.line(), told(status), output.trim_end())))
     }
 
     fn outcome(&self) -> Result<(ExitStatus, String), Error> {
@@ -96,10 +83,7 @@ impl Spec<'_> {
         if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin) {
             pipe.write_all(text.as_bytes()).map_err(at(self.line()))?;
         }
-        Ok(Background {
-            child,
-            line: self.line(),
-        })
+        Ok(Background { child, line: self.line() })
     }
 }
 
@@ -114,10 +98,7 @@ impl Background {
     pub fn stop(mut self) -> Result<(), Error> {
         let failed = |what: String| Error::Failed(format!("{}: {what}", self.line));
         if let Some(status) = self.child.try_wait().map_err(at(&self.line))? {
-            return Err(failed(format!(
-                "ended before the run did: {}",
-                told(status)
-            )));
+            return Err(failed(format!("ended before the run did: {}", told(status))));
         }
         let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM); // our child, not yet waited for
         let deadline = clock::monotonic() + PATIENCE;
@@ -162,70 +143,34 @@ mod tests {
     #[test]
     fn a_line_can_be_copied_into_a_shell() {
         let argv = words(&["sh", "-c", "echo it's", "", "a=1"]);
-        let spec = Spec {
-            node: "mid",
-            netns: None,
-            argv: &argv,
-            stdin: None,
-        };
+        let spec = Spec { node: "mid", netns: None, argv: &argv, stdin: None };
         assert_eq!(spec.line(), r"mid: sh -c 'echo it'\''s' '' a=1");
     }
 
     #[test]
     fn output_and_input() {
         let argv = words(&["cat"]);
-        let spec = Spec {
-            node: "mid",
-            netns: None,
-            argv: &argv,
-            stdin: Some("qdisc add\n"),
-        };
+        let spec = Spec { node: "mid", netns: None, argv: &argv, stdin: Some("qdisc add\n") };
         assert_eq!(spec.run().expect("cat ends with 0"), "qdisc add\n");
     }
 
     #[test]
     fn a_failure_names_node_command_code_and_output() {
         let argv = words(&["sh", "-c", "echo no such thing >&2; exit 3"]);
-        let error = Spec {
-            node: "mid",
-            netns: None,
-            argv: &argv,
-            stdin: None,
-        }
-        .run()
-        .expect_err("exit 3");
+        let error = Spec { node: "mid", netns: None, argv: &argv, stdin: None }.run().expect_err("exit 3");
         assert_eq!(
             error.to_string(),
             "mid: sh -c 'echo no such thing >&2; exit 3': exit code 3: no such thing"
         );
         let argv = words(&["/nonexistent/tc"]);
-        let error = Spec {
-            node: "mid",
-            netns: None,
-            argv: &argv,
-            stdin: None,
-        }
-        .run()
-        .expect_err("absent");
-        assert!(
-            error
-                .to_string()
-                .starts_with("mid: /nonexistent/tc: cannot start: "),
-            "{error}"
-        );
+        let error = Spec { node: "mid", netns: None, argv: &argv, stdin: None }.run().expect_err("absent");
+        assert!(error.to_string().starts_with("mid: /nonexistent/tc: cannot start: "), "{error}");
         let argv = words(&["true"]);
-        let error = Spec {
-            node: "mid",
-            netns: Some("no-such-ns"),
-            argv: &argv,
-            stdin: None,
-        }
-        .run()
-        .expect_err("absent");
+        let error = Spec { node: "mid", netns: Some("no-such-ns"), argv: &argv, stdin: None }
+            .run()
+            .expect_err("absent");
         assert!(
-            error
-                .to_string()
-                .starts_with("mid: true: netns 'no-such-ns': /run/netns/no-such-ns: "),
+            error.to_string().starts_with("mid: true: netns 'no-such-ns': /run/netns/no-such-ns: "),
             "{error}"
         );
     }

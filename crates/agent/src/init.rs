@@ -77,22 +77,14 @@ impl Script {
     fn parse(text: &str) -> Result<(Script, Plan), String> {
         let mut script: Script = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if script.format != FORMAT {
-            return Err(format!(
-                "format: {} is not {FORMAT}, the only one this agent knows",
-                script.format
-            ));
+            return Err(format!("format: {} is not {FORMAT}, the only one this agent knows", script.format));
         }
         if !(0.0..1e6).contains(&script.settle_s) {
-            return Err(format!(
-                "settle_s: {}; 0 seconds or more are expected",
-                script.settle_s
-            ));
+            return Err(format!("settle_s: {}; 0 seconds or more are expected", script.settle_s));
         }
         for (key, steps) in [("setup", &script.setup), ("teardown", &script.teardown)] {
             if let Some(i) = steps.iter().position(|step| step.argv.is_empty()) {
-                return Err(format!(
-                    "{key}[{i}].argv: is empty; a program and its arguments are expected"
-                ));
+                return Err(format!("{key}[{i}].argv: is empty; a program and its arguments are expected"));
             }
         }
         if let Some(i) = script.teardown.iter().position(|step| step.background) {
@@ -129,44 +121,24 @@ pub fn init(path: &Path) -> Result<(), Error> {
     }
     sync();
     let refused = reboot(RebootMode::RB_POWER_OFF).err();
-    Err(Error::Failed(format!(
-        "init: power off: {}",
-        refused.unwrap_or(Errno::EINVAL)
-    )))
+    Err(Error::Failed(format!("init: power off: {}", refused.unwrap_or(Errno::EINVAL))))
 }
 
 fn work(path: &Path) -> Result<(), Error> {
     // Before anything is mounted over the place where it lies.
     let text = fs::read_to_string(path).map_err(at(format!("init: {}", path.display())))?;
-    let mount_own = |kind, target| match mount(
-        Some(kind),
-        target,
-        Some(kind),
-        MsFlags::empty(),
-        None::<&str>,
-    ) {
+    let mount_own = |kind, target| match mount(Some(kind), target, Some(kind), MsFlags::empty(), None::<&str>)
+    {
         Ok(()) | Err(Errno::EBUSY) => Ok(()), // busy: it is there already
-        Err(error) => Err(Error::Failed(format!(
-            "init: mount {kind} on {target}: {error}"
-        ))),
+        Err(error) => Err(Error::Failed(format!("init: mount {kind} on {target}: {error}"))),
     };
-    for (kind, target) in [
-        ("proc", "/proc"),
-        ("sysfs", "/sys"),
-        ("tmpfs", "/tmp"),
-        ("tmpfs", "/run"),
-    ] {
+    for (kind, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/tmp"), ("tmpfs", "/run")] {
         mount_own(kind, target)?;
     }
-    let (script, _) = Script::parse(&text)
-        .map_err(|e| Error::Refused(format!("init: {}: {e}", path.display())))?;
+    let (script, _) =
+        Script::parse(&text).map_err(|e| Error::Refused(format!("init: {}: {e}", path.display())))?;
     for m in &script.mounts {
-        let place = format!(
-            "init: mount {} {} on {}",
-            m.kind,
-            m.source,
-            m.target.display()
-        );
+        let place = format!("init: mount {} {} on {}", m.kind, m.source, m.target.display());
         fs::create_dir_all(&m.target).map_err(at(&place))?;
         mount(
             Some(m.source.as_str()),
@@ -184,8 +156,7 @@ fn work(path: &Path) -> Result<(), Error> {
         .spawn()
         .map_err(at("init: cannot start the worker"))?;
     if let Some(mut pipe) = worker.stdin.take() {
-        pipe.write_all(text.as_bytes())
-            .map_err(at("init: script to the worker"))?;
+        pipe.write_all(text.as_bytes()).map_err(at("init: script to the worker"))?;
     }
     let pid = Pid::from_raw(worker.id() as i32);
     let died = loop {
@@ -207,18 +178,14 @@ fn work(path: &Path) -> Result<(), Error> {
 /// Does what the script on standard input says.
 pub fn worker() -> Result<(), Error> {
     let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(at("init: script"))?;
-    let (script, plan) =
-        Script::parse(&text).map_err(|e| Error::Failed(format!("init: script: {e}")))?;
+    std::io::stdin().read_to_string(&mut text).map_err(at("init: script"))?;
+    let (script, plan) = Script::parse(&text).map_err(|e| Error::Failed(format!("init: script: {e}")))?;
     let log = open_log(script.log.as_deref())?;
     let teardown_log = open_log(script.teardown_log.as_deref())?;
     clock::sleep_until(clock::monotonic() + clock::ns(script.settle_s));
 
     let mut background = Vec::new();
-    let mut trouble =
-        set_up(&script.setup, &log, &mut background).map_err(|error| ("setup", error));
+    let mut trouble = set_up(&script.setup, &log, &mut background).map_err(|error| ("setup", error));
     if trouble.is_ok() {
         trouble = run::run(&plan).map_err(|error| ("run", error));
     }
@@ -226,13 +193,9 @@ pub fn worker() -> Result<(), Error> {
         trouble = trouble.and(command.stop().map_err(|error| ("run", error)));
     }
     for step in &script.teardown {
-        trouble =
-            trouble.and(logged(&step.spec(), &teardown_log).map_err(|error| ("teardown", error)));
+        trouble = trouble.and(logged(&step.spec(), &teardown_log).map_err(|error| ("teardown", error)));
     }
-    let (phase, error) = trouble.map_or_else(
-        |(phase, error)| (Some(phase), Some(error)),
-        |()| (None, None),
-    );
+    let (phase, error) = trouble.map_or_else(|(phase, error)| (Some(phase), Some(error)), |()| (None, None));
     let message = error.as_ref().map(ToString::to_string);
     write_status(script.status.as_deref(), phase, message.as_deref())?;
     match (phase, message) {
@@ -266,26 +229,17 @@ fn logged(spec: &Spec, log: &File) -> Result<(), Error> {
 
 fn open_log(path: Option<&Path>) -> Result<File, Error> {
     let path = path.unwrap_or(Path::new("/dev/null"));
-    File::options()
-        .create(true)
-        .append(true)
-        .open(path)
-        .map_err(at(format!("init: log {}", path.display())))
+    File::options().create(true).append(true).open(path).map_err(at(format!("init: log {}", path.display())))
 }
 
 fn write_log(mut log: &File, text: &str) -> Result<(), Error> {
     log.write_all(text.as_bytes()).map_err(at("init: log"))
 }
 
-fn write_status(
-    path: Option<&Path>,
-    phase: Option<&str>,
-    error: Option<&str>,
-) -> Result<(), Error> {
+fn write_status(path: Option<&Path>, phase: Option<&str>, error: Option<&str>) -> Result<(), Error> {
     let Some(path) = path else { return Ok(()) };
     let status = if error.is_some() { "failed" } else { "ok" };
-    let text =
-        json!({"format": FORMAT, "status": status, "phase": phase, "error": error}).to_string();
+    let text = json!({"format": FORMAT, "status": status, "phase": phase, "error": error}).to_string();
     fs::write(path, text + "\n").map_err(at(format!("init: status {}", path.display())))
 }
 
@@ -295,11 +249,8 @@ mod tests {
 
     fn documented() -> Value {
         let page = include_str!("../../../docs/agent.md");
-        let blocks: Vec<&str> = page
-            .split("```json\n")
-            .skip(1)
-            .filter_map(|rest| rest.split("```").next())
-            .collect();
+        let blocks: Vec<&str> =
+            page.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
         let plan: Value = serde_json::from_str(blocks[0]).expect("the plan is JSON");
         let mut script: Value = serde_json::from_str(blocks[2]).expect("the script is JSON");
         script["plan"] = plan;
@@ -311,12 +262,7 @@ mod tests {
     fn the_documented_script_is_accepted() {
         let (script, plan) = Script::parse(&documented().to_string()).expect("accepted");
         assert_eq!(
-            (
-                script.mounts.len(),
-                script.setup.len(),
-                script.teardown.len(),
-                plan.roles.len()
-            ),
+            (script.mounts.len(), script.setup.len(), script.teardown.len(), plan.roles.len()),
             (1, 3, 1, 7)
         );
         assert!(script.setup[2].background && script.setup[1].stdin.is_some());
@@ -337,11 +283,6 @@ mod tests {
     #[test]
     fn only_pid_1_may_be_init() {
         let error = init(Path::new("/nonexistent")).expect_err("this is a test");
-        assert!(
-            error
-                .to_string()
-                .ends_with("not PID 1: it would power off the machine"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("not PID 1: it would power off the machine"), "{error}");
     }
 }

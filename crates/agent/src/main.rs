@@ -37,9 +37,7 @@ fn main() -> ExitCode {
             println!("bakeoff-agent {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        _ => Err(Error::Refused(format!(
-            "{words:?} is not understood; {USAGE}"
-        ))),
+        _ => Err(Error::Refused(format!("{words:?} is not understood; {USAGE}"))),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,8 +10,8 @@ use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::sockopt::{Get, IpRecvTos, Ipv4Tos, Linger, ReuseAddr, TcpCongestion};
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, GetSockOpt, MsgFlags, SockFlag,
-    SockProtocol, SockType, SockaddrIn, bind, connect, recvmsg, sendmsg, setsockopt, socket,
+    AddressFamily, ControlMessage, ControlMessageOwned, GetSockOpt, MsgFlags, SockFlag, SockProtocol,
+    SockType, SockaddrIn, bind, connect, recvmsg, sendmsg, setsockopt, socket,
 };
 use nix::{cmsg_space, getsockopt_impl, setsockopt_impl, sockopt_impl};
 
@@ -31,16 +31,11 @@ pub fn in_netns<T: Send>(
             .spawn(|| {
                 let path = format!("/run/netns/{name}");
                 let file = File::open(&path).map_err(at(format!("netns '{name}': {path}")))?;
-                setns(&file, CloneFlags::CLONE_NEWNET)
-                    .map_err(at(format!("netns '{name}': setns")))?;
+                setns(&file, CloneFlags::CLONE_NEWNET).map_err(at(format!("netns '{name}': setns")))?;
                 work()
             })
             .join()
-            .unwrap_or_else(|_| {
-                Err(Error::Failed(format!(
-                    "netns '{name}': the thread panicked"
-                )))
-            })
+            .unwrap_or_else(|_| Err(Error::Failed(format!("netns '{name}': the thread panicked"))))
     })
 }
 
@@ -78,13 +73,9 @@ pub fn ask_tos(fd: &OwnedFd) -> Result<(), Errno> {
 /// Sets the congestion control. A failure names it and what this kernel has.
 pub fn set_congestion_control(fd: &OwnedFd, cc: &str) -> Result<(), Error> {
     setsockopt(fd, TcpCongestion, &cc.into()).map_err(|error| {
-        let available =
-            std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
         let available = available.as_deref().map_or("unknown", str::trim);
-        Error::Failed(format!(
-            "congestion control '{cc}': {}; this kernel has: {available}",
-            error.desc()
-        ))
+        Error::Failed(format!("congestion control '{cc}': {}; this kernel has: {available}", error.desc()))
     })
 }
 
@@ -104,14 +95,7 @@ pub fn set_max_pacing_rate(fd: &OwnedFd, bps: u64) -> Result<(), Errno> {
 
 /// Makes close throw away what is still queued and send a RST.
 pub fn abort_on_close(fd: &impl AsFd) -> Result<(), Errno> {
-    setsockopt(
-        &fd.as_fd(),
-        Linger,
-        &libc::linger {
-            l_onoff: 1,
-            l_linger: 0,
-        },
-    )
+    setsockopt(&fd.as_fd(), Linger, &libc::linger { l_onoff: 1, l_linger: 0 })
 }
 
 /// More than any kernel's `struct tcp_info` (280 bytes in Linux 7.3).
@@ -125,10 +109,7 @@ struct GetTcpInfo {
 
 impl Get<TcpInfo> for GetTcpInfo {
     fn uninit() -> Self {
-        GetTcpInfo {
-            bytes: [0; TCP_INFO_ROOM],
-            len: TCP_INFO_ROOM as socklen_t,
-        }
+        GetTcpInfo { bytes: [0; TCP_INFO_ROOM], len: TCP_INFO_ROOM as socklen_t }
     }
 
     fn ffi_ptr(&mut self) -> *mut c_void {
@@ -179,33 +160,16 @@ pub struct Received {
 pub fn receive(fd: &OwnedFd, buffer: &mut [u8], flags: MsgFlags) -> Result<Received, Errno> {
     let mut control = cmsg_space!(u8, i32);
     let mut iov = [IoSliceMut::new(buffer)];
-    let message = recvmsg::<SockaddrIn>(
-        fd.as_raw_fd(),
-        &mut iov,
-        Some(&mut control),
-        flags | MsgFlags::MSG_TRUNC,
-    )?;
-    let tos = message.cmsgs()?.find_map(|c| {
-        if let ControlMessageOwned::Ipv4Tos(tos) = c {
-            Some(tos)
-        } else {
-            None
-        }
-    });
-    Ok(Received {
-        len: message.bytes,
-        tos,
-        from: message.address,
-    })
+    let message =
+        recvmsg::<SockaddrIn>(fd.as_raw_fd(), &mut iov, Some(&mut control), flags | MsgFlags::MSG_TRUNC)?;
+    let tos = message
+        .cmsgs()?
+        .find_map(|c| if let ControlMessageOwned::Ipv4Tos(tos) = c { Some(tos) } else { None });
+    Ok(Received { len: message.bytes, tos, from: message.address })
 }
 
 /// Sends one datagram with its own TOS byte.
-pub fn send_with_tos(
-    fd: &OwnedFd,
-    payload: &[u8],
-    to: &SockaddrIn,
-    tos: u8,
-) -> Result<usize, Errno> {
+pub fn send_with_tos(fd: &OwnedFd, payload: &[u8], to: &SockaddrIn, tos: u8) -> Result<usize, Errno> {
     sendmsg(
         fd.as_raw_fd(),
         &[IoSlice::new(payload)],

@@ -46,28 +46,14 @@ impl Output {
 
 impl<W: Write> Output<W> {
     fn new(path: &Path, to: W) -> Result<Self, Error> {
-        let mut output = Output {
-            path: path.into(),
-            to,
-        };
+        let mut output = Output { path: path.into(), to };
         output.line(format_args!("time\tkind\tname\tmetric\tvalue"))?;
         Ok(output)
     }
 
     /// One sample, taken `time` ns after the epoch.
-    pub fn row(
-        &mut self,
-        time: i64,
-        kind: Kind,
-        name: &str,
-        metric: &str,
-        value: f64,
-    ) -> Result<(), Error> {
-        self.line(format_args!(
-            "{}\t{}\t{name}\t{metric}\t{value}",
-            clock::seconds(time),
-            kind.name()
-        ))
+    pub fn row(&mut self, time: i64, kind: Kind, name: &str, metric: &str, value: f64) -> Result<(), Error> {
+        self.line(format_args!("{}\t{}\t{name}\t{metric}\t{value}", clock::seconds(time), kind.name()))
     }
 
     /// The last line.
@@ -78,9 +64,7 @@ impl<W: Write> Output<W> {
 
     /// Hands what is buffered to the kernel.
     pub fn flush(&mut self) -> Result<(), Error> {
-        self.to
-            .flush()
-            .map_err(at(format!("output {}", self.path.display())))
+        self.to.flush().map_err(at(format!("output {}", self.path.display())))
     }
 
     fn line(&mut self, text: std::fmt::Arguments) -> Result<(), Error> {
@@ -96,12 +80,8 @@ mod tests {
     #[test]
     fn rows_and_the_last_line() {
         let mut output = Output::new(Path::new("o.tsv"), Vec::new()).expect("written");
-        output
-            .row(50_000_000, Kind::Flow, "a", "cwnd", 10.0)
-            .expect("written");
-        output
-            .row(150_000_001, Kind::Queue, "mid>srv", "sojourn", 0.000_125)
-            .expect("written");
+        output.row(50_000_000, Kind::Flow, "a", "cwnd", 10.0).expect("written");
+        output.row(150_000_001, Kind::Queue, "mid>srv", "sojourn", 0.000_125).expect("written");
         output.finish(&json!({"complete": true})).expect("written");
         let text = String::from_utf8(output.to).expect("UTF-8");
         assert_eq!(

@@ -332,10 +332,8 @@ impl Plan {
     /// Reads and checks a plan.
     pub fn read(path: &Path) -> Result<Plan, Error> {
         let place = path.display();
-        let text =
-            std::fs::read_to_string(path).map_err(|e| Error::Refused(format!("{place}: {e}")))?;
-        let value =
-            serde_json::from_str(&text).map_err(|e| Error::Refused(format!("{place}: {e}")))?;
+        let text = std::fs::read_to_string(path).map_err(|e| Error::Refused(format!("{place}: {e}")))?;
+        let value = serde_json::from_str(&text).map_err(|e| Error::Refused(format!("{place}: {e}")))?;
         Plan::from_value(value).map_err(|e| Error::Refused(format!("{place}: {e}")))
     }
 
@@ -378,10 +376,7 @@ impl Plan {
         for (i, queue) in self.queues.iter().enumerate() {
             name(&queue.name).map_err(|e| format!("queues[{i}].{e}"))?;
             if !names.insert(format!("queues '{}'", queue.name)) {
-                return Err(format!(
-                    "queues[{i}].name: there are two queues '{}'",
-                    queue.name
-                ));
+                return Err(format!("queues[{i}].name: there are two queues '{}'", queue.name));
             }
             crate::qdisc::At::parse(&queue.at).map_err(|e| format!("queues[{i}].at: {e}"))?;
         }
@@ -394,9 +389,7 @@ impl Plan {
                 ));
             }
             if change.argv.is_empty() {
-                return Err(format!(
-                    "changes[{i}].argv: is empty; a program and its arguments are expected"
-                ));
+                return Err(format!("changes[{i}].argv: is empty; a program and its arguments are expected"));
             }
         }
         Ok(())
@@ -428,9 +421,7 @@ impl Role {
                 span(r.start_s, r.stop_s)?;
                 r.source.check()?;
                 if r.cc.is_empty() {
-                    return Err(
-                        "cc: is empty; a name of the kernel's is expected, such as 'cubic'".into(),
-                    );
+                    return Err("cc: is empty; a name of the kernel's is expected, such as 'cubic'".into());
                 }
                 if r.max_pacing_rate_bps.is_some_and(|rate| rate < 8) {
                     return Err("max_pacing_rate_bps: at least 8 is expected".into());
@@ -516,38 +507,24 @@ fn name(name: &str) -> Result<(), String> {
 }
 
 fn dscp(dscp: u8) -> Result<(), String> {
-    if dscp > 63 {
-        Err(format!("dscp: {dscp} is not within 0 to 63"))
-    } else {
-        Ok(())
-    }
+    if dscp > 63 { Err(format!("dscp: {dscp} is not within 0 to 63")) } else { Ok(()) }
 }
 
 fn size(size: u16, least: u16) -> Result<(), String> {
     if size < least {
-        Err(format!(
-            "size: {size}; an IP packet of at least {least} bytes is expected"
-        ))
+        Err(format!("size: {size}; an IP packet of at least {least} bytes is expected"))
     } else {
         Ok(())
     }
 }
 
 fn port(key: &str, port: Option<u16>) -> Result<(), String> {
-    if port == Some(0) {
-        Err(format!("{key}: 0; 1 to 65535 is expected"))
-    } else {
-        Ok(())
-    }
+    if port == Some(0) { Err(format!("{key}: 0; 1 to 65535 is expected")) } else { Ok(()) }
 }
 
 fn span(start_s: f64, stop_s: f64) -> Result<(), String> {
     not_negative("start_s", start_s)?;
-    if stop_s > start_s {
-        Ok(())
-    } else {
-        Err(format!("stop_s: {stop_s} is not after start_s {start_s}"))
-    }
+    if stop_s > start_s { Ok(()) } else { Err(format!("stop_s: {stop_s} is not after start_s {start_s}")) }
 }
 
 fn positive(key: &str, value: f64) -> Result<(), String> {
@@ -559,11 +536,7 @@ fn positive(key: &str, value: f64) -> Result<(), String> {
 }
 
 fn not_negative(key: &str, value: f64) -> Result<(), String> {
-    if value >= 0.0 {
-        Ok(())
-    } else {
-        Err(format!("{key}: {value}; 0 seconds or more are expected"))
-    }
+    if value >= 0.0 { Ok(()) } else { Err(format!("{key}: {value}; 0 seconds or more are expected")) }
 }
 
 #[cfg(test)]
@@ -593,20 +566,10 @@ mod tests {
         let from = page.find("```json\n").expect("a plan in docs/agent.md") + 8;
         let text = &page[from..from + page[from..].find("```").expect("its end")];
         let plan = Plan::from_value(serde_json::from_str(text).expect("JSON")).expect("accepted");
-        assert_eq!(
-            (plan.roles.len(), plan.queues.len(), plan.changes.len()),
-            (7, 1, 1)
-        );
-        let Role::TcpSource(source) = &plan.roles[1] else {
-            panic!("the second role is the tcp-source")
-        };
-        assert_eq!(
-            (source.dscp, source.netns.as_deref(), &source.source),
-            (19, Some("cli"), &Source::Bulk)
-        );
-        let Role::UdpProbe(probe) = &plan.roles[6] else {
-            panic!("the seventh role is the udp-probe")
-        };
+        assert_eq!((plan.roles.len(), plan.queues.len(), plan.changes.len()), (7, 1, 1));
+        let Role::TcpSource(source) = &plan.roles[1] else { panic!("the second role is the tcp-source") };
+        assert_eq!((source.dscp, source.netns.as_deref(), &source.source), (19, Some("cli"), &Source::Bulk));
+        let Role::UdpProbe(probe) = &plan.roles[6] else { panic!("the seventh role is the udp-probe") };
         assert_eq!(probe.ecn as u8, 0b01);
     }
 
@@ -620,52 +583,24 @@ mod tests {
     #[test]
     fn refusals_name_the_place() {
         for (roles, message) in [
+            (with(source(), "bytes", json!(3)), "roles[0]: unknown field `bytes`"),
+            (with(source(), "dscp", json!(64)), "roles[0].dscp: 64 is not within 0 to 63"),
+            (with(source(), "to", json!("[::1]:80")), "roles[0]: invalid IPv4 socket address syntax"),
+            (with(source(), "stop_s", json!(0.0)), "roles[0].stop_s: 0 is not after start_s 0"),
+            (with(source(), "name", json!("a\tb")), "roles[0].name: \"a\\tb\"; printable"),
+            (with(source(), "source", json!({"kind": "video"})), "roles[0]: unknown variant `video`"),
             (
-                with(source(), "bytes", json!(3)),
-                "roles[0]: unknown field `bytes`",
-            ),
-            (
-                with(source(), "dscp", json!(64)),
-                "roles[0].dscp: 64 is not within 0 to 63",
-            ),
-            (
-                with(source(), "to", json!("[::1]:80")),
-                "roles[0]: invalid IPv4 socket address syntax",
-            ),
-            (
-                with(source(), "stop_s", json!(0.0)),
-                "roles[0].stop_s: 0 is not after start_s 0",
-            ),
-            (
-                with(source(), "name", json!("a\tb")),
-                "roles[0].name: \"a\\tb\"; printable",
-            ),
-            (
-                with(source(), "source", json!({"kind": "video"})),
-                "roles[0]: unknown variant `video`",
-            ),
-            (
-                with(
-                    source(),
-                    "source",
-                    json!({"kind": "periodic", "size": 1, "count": 1, "every_s": 0.0}),
-                ),
+                with(source(), "source", json!({"kind": "periodic", "size": 1, "count": 1, "every_s": 0.0})),
                 "roles[0].source.every_s: 0;",
             ),
-            (
-                json!([source(), source()]),
-                "roles[1].name: there are two sources 'a'",
-            ),
+            (json!([source(), source()]), "roles[1].name: there are two sources 'a'"),
             (
                 json!([{"role": "udp-probe", "name": "p", "to": "10.0.0.1:1", "every_s": 1.0, "size": 51, "start_s": 0.0, "stop_s": 1.0}]),
                 "roles[0].size: 51;",
             ),
         ] {
             let error = plan(&roles).expect_err(message);
-            assert!(
-                error.starts_with(message),
-                "{error:?} does not begin with {message:?}"
-            );
+            assert!(error.starts_with(message), "{error:?} does not begin with {message:?}");
         }
     }
 
@@ -686,10 +621,6 @@ mod tests {
         let error = Plan::from_value(
             json!({"format": 2, "sample_interval_s": 0.05, "duration_s": 1.0, "output": "o", "roles": []}),
         );
-        assert!(
-            error
-                .expect_err("refused")
-                .starts_with("format: 2 is not 1")
-        );
+        assert!(error.expect_err("refused").starts_with("format: 2 is not 1"));
     }
 }

@@ -82,9 +82,7 @@ fn word(from: &[u8], at: usize) -> Option<u32> {
 /// A number that two processes share if and only if they run on one kernel (up to chance, 2^-32): the beginning of its boot id. 0 = unknown.
 fn kernel_id() -> u32 {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.get(..8)
-        .and_then(|digits| u32::from_str_radix(digits, 16).ok())
-        .unwrap_or(0)
+    id.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0)
 }
 
 /// How a probe talks.
@@ -145,17 +143,7 @@ struct Common<'a> {
 impl Probe {
     /// A UDP probe, its socket made in its namespace.
     pub fn udp(plan: &plan::UdpProbe, session: u32) -> Result<Arc<Probe>, Error> {
-        let plan::UdpProbe {
-            name,
-            netns,
-            to,
-            every_s,
-            size,
-            dscp,
-            ecn,
-            start_s,
-            stop_s,
-        } = plan;
+        let plan::UdpProbe { name, netns, to, every_s, size, dscp, ecn, start_s, stop_s } = plan;
         let common = Common {
             name,
             netns: netns.as_deref(),
@@ -174,17 +162,7 @@ impl Probe {
 
     /// An ICMP probe, its socket made in its namespace: raw if the kernel lets us, else a ping socket (`net.ipv4.ping_group_range`).
     pub fn icmp(plan: &plan::IcmpProbe, session: u32) -> Result<Arc<Probe>, Error> {
-        let plan::IcmpProbe {
-            name,
-            netns,
-            to,
-            every_s,
-            size,
-            dscp,
-            ecn,
-            start_s,
-            stop_s,
-        } = plan;
+        let plan::IcmpProbe { name, netns, to, every_s, size, dscp, ecn, start_s, stop_s } = plan;
         let common = Common {
             name,
             netns: netns.as_deref(),
@@ -196,20 +174,14 @@ impl Probe {
             stop_s: *stop_s,
         };
         let id = (session ^ session >> 16) as u16;
-        Probe::prepare(
-            "icmp-probe",
-            &common,
-            SocketAddrV4::new(*to, 0),
-            session,
-            || {
-                if let Ok(fd) = net::open(SockType::Raw, SockProtocol::Icmp) {
-                    return Ok((fd, Wire::Icmp { raw: true, id }));
-                }
-                let fd = net::open(SockType::Datagram, SockProtocol::Icmp)
+        Probe::prepare("icmp-probe", &common, SocketAddrV4::new(*to, 0), session, || {
+            if let Ok(fd) = net::open(SockType::Raw, SockProtocol::Icmp) {
+                return Ok((fd, Wire::Icmp { raw: true, id }));
+            }
+            let fd = net::open(SockType::Datagram, SockProtocol::Icmp)
                 .map_err(at("ICMP socket (raw needs CAP_NET_RAW, the other kind a group within net.ipv4.ping_group_range)"))?;
-                Ok((fd, Wire::Icmp { raw: false, id }))
-            },
-        )
+            Ok((fd, Wire::Icmp { raw: false, id }))
+        })
     }
 
     fn prepare(
@@ -285,11 +257,7 @@ impl Probe {
             }
         }
         for sent in waiting.into_iter().flatten() {
-            report(Sample {
-                sent,
-                rtt: None,
-                owd: None,
-            });
+            report(Sample { sent, rtt: None, owd: None });
         }
         Ok(())
     }
@@ -320,9 +288,7 @@ impl Probe {
             Wire::Icmp { id, .. } => echo_request(id, self.session, sequence, self.payload),
         };
         match send(self.socket.as_raw_fd(), &message, MsgFlags::MSG_DONTWAIT) {
-            Err(error @ Errno::ECONNREFUSED) => {
-                Err(self.failed("nothing listens at the other end", error))
-            }
+            Err(error @ Errno::ECONNREFUSED) => Err(self.failed("nothing listens at the other end", error)),
             // A full queue or a missing route loses the request, which is what a probe is to tell.
             _ => Ok(()),
         }
@@ -349,16 +315,12 @@ impl Probe {
             let Some(answer) = self.decode(&buffer[..message.len.min(buffer.len())]) else {
                 continue;
             };
-            let Some(sent) = waiting
-                .get_mut(answer.sequence as usize)
-                .and_then(Option::take)
-            else {
+            let Some(sent) = waiting.get_mut(answer.sequence as usize).and_then(Option::take) else {
                 continue;
             };
             answered += 1;
             self.received.fetch_add(1, Relaxed);
-            self.ce_back
-                .fetch_add(u64::from(is_ce(message.tos)), Relaxed);
+            self.ce_back.fetch_add(u64::from(is_ce(message.tos)), Relaxed);
             let (seen, stamp) = answer.reflected.unzip();
             self.ce_out.fetch_add(u64::from(is_ce(seen)), Relaxed);
             report(Sample {
@@ -372,8 +334,7 @@ impl Probe {
     fn decode(&self, message: &[u8]) -> Option<Answer> {
         match self.wire {
             Wire::Udp => {
-                let reply =
-                    UdpMessage::read(message).filter(|reply| reply.session == self.session)?;
+                let reply = UdpMessage::read(message).filter(|reply| reply.session == self.session)?;
                 let here = reply.kernel != 0 && reply.kernel == self.kernel;
                 Some(Answer {
                     sequence: reply.sequence,
@@ -381,15 +342,9 @@ impl Probe {
                 })
             }
             Wire::Icmp { raw, .. } => {
-                let skip = if raw {
-                    usize::from(message.first()? & 0xf) * 4
-                } else {
-                    0
-                };
-                echo_reply(message.get(skip..)?, self.session).map(|sequence| Answer {
-                    sequence,
-                    reflected: None,
-                })
+                let skip = if raw { usize::from(message.first()? & 0xf) * 4 } else { 0 };
+                echo_reply(message.get(skip..)?, self.session)
+                    .map(|sequence| Answer { sequence, reflected: None })
             }
         }
     }
@@ -455,11 +410,7 @@ impl Reflector {
             Ok(fd)
         })
         .map_err(at("udp-reflector"))?;
-        Ok(Reflector {
-            socket,
-            port: plan.port,
-            kernel: kernel_id(),
-        })
+        Ok(Reflector { socket, port: plan.port, kernel: kernel_id() })
     }
 
     /// Answers until the process ends. For a thread of its own.
@@ -481,12 +432,8 @@ impl Reflector {
             let (Some(request), Some(from)) = (UdpMessage::read(payload), datagram.from) else {
                 continue;
             };
-            let reply = UdpMessage {
-                kernel: self.kernel,
-                seen: datagram.tos.unwrap_or(0),
-                received,
-                ..request
-            };
+            let reply =
+                UdpMessage { kernel: self.kernel, seen: datagram.tos.unwrap_or(0), received, ..request };
             reply.write(payload);
             // A reply that cannot be sent is a lost one: the probe will say so.
             let _ = net::send_with_tos(&self.socket, payload, &from, request.tos);
@@ -500,14 +447,8 @@ mod tests {
 
     #[test]
     fn a_udp_message_survives_the_wire() {
-        let message = UdpMessage {
-            session: 0xdead_beef,
-            sequence: 7,
-            kernel: 1,
-            tos: 0xb9,
-            seen: 0xbb,
-            received: -5,
-        };
+        let message =
+            UdpMessage { session: 0xdead_beef, sequence: 7, kernel: 1, tos: 0xb9, seen: 0xbb, received: -5 };
         let mut bytes = [0; UdpMessage::LEN];
         message.write(&mut bytes);
         assert_eq!(UdpMessage::read(&bytes), Some(message));
@@ -517,21 +458,14 @@ mod tests {
     /// RFC 1071, section 3: 00 01 f2 03 f4 f5 f6 f7 sum to ddf2, so the checksum is its complement; an odd last byte counts as a high one.
     #[test]
     fn checksum() {
-        assert_eq!(
-            internet_checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
-            !0xddf2
-        );
+        assert_eq!(internet_checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         assert_eq!(internet_checksum(&[0x12, 0x34, 0x56]), !(0x1234 + 0x5600));
     }
 
     #[test]
     fn an_echo_is_recognised_by_type_and_session() {
         let mut message = echo_request(0x1234, 99, 70_000, 8);
-        assert_eq!(
-            internet_checksum(&message),
-            0,
-            "with its checksum the sum is all ones"
-        );
+        assert_eq!(internet_checksum(&message), 0, "with its checksum the sum is all ones");
         assert_eq!(message[6..8], (70_000u32 as u16).to_be_bytes());
         assert_eq!(echo_reply(&message, 99), None, "a request is not a reply");
         message[0] = 0;

@@ -6,9 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
-};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
 use crate::error::{Error, at};
 use crate::net;
@@ -42,11 +40,7 @@ impl At {
         let id = |text: &str| {
             let (major, minor) = text.split_once(':')?;
             let hex = |digits: &str| {
-                if digits.is_empty() {
-                    Some(0)
-                } else {
-                    u16::from_str_radix(digits, 16).ok()
-                }
+                if digits.is_empty() { Some(0) } else { u16::from_str_radix(digits, 16).ok() }
             };
             Some(u32::from(hex(major)?) << 16 | u32::from(hex(minor)?))
         };
@@ -109,10 +103,7 @@ impl Namespace {
     pub fn open_all(queues: &[plan::Queue]) -> Result<Vec<Namespace>, Error> {
         let mut by_netns: BTreeMap<Option<&str>, Vec<&plan::Queue>> = BTreeMap::new();
         for queue in queues {
-            by_netns
-                .entry(queue.netns.as_deref())
-                .or_default()
-                .push(queue);
+            by_netns.entry(queue.netns.as_deref()).or_default().push(queue);
         }
         by_netns
             .into_iter()
@@ -121,38 +112,20 @@ impl Namespace {
     }
 
     fn open(wanted: &[&plan::Queue]) -> Result<Namespace, Error> {
-        let fd = socket(
-            AddressFamily::Netlink,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            SockProtocol::NetlinkRoute,
-        )
-        .map_err(at("netlink socket"))?;
-        let mut namespace = Namespace {
-            fd,
-            buffer: vec![0; 1 << 16],
-            queues: Vec::new(),
-        };
+        let fd =
+            socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)
+                .map_err(at("netlink socket"))?;
+        let mut namespace = Namespace { fd, buffer: vec![0; 1 << 16], queues: Vec::new() };
         let present = namespace.dump()?;
         for queue in wanted {
             let place = format!("queue '{}': dev {}", queue.name, queue.dev);
             let ifindex = if_nametoindex(queue.dev.as_str()).map_err(at(&place))? as i32;
             let which = At::parse(&queue.at).map_err(at(&place))?;
             if !present.iter().any(|stats| stats.is_at(ifindex, which)) {
-                let there: Vec<String> = present
-                    .iter()
-                    .filter(|stats| stats.ifindex == ifindex)
-                    .map(describe)
-                    .collect();
-                let there = if there.is_empty() {
-                    "none".into()
-                } else {
-                    there.join(", ")
-                };
-                return Err(Error::Failed(format!(
-                    "{place}: no qdisc at {}; there are: {there}",
-                    queue.at
-                )));
+                let there: Vec<String> =
+                    present.iter().filter(|stats| stats.ifindex == ifindex).map(describe).collect();
+                let there = if there.is_empty() { "none".into() } else { there.join(", ") };
+                return Err(Error::Failed(format!("{place}: no qdisc at {}; there are: {there}", queue.at)));
             }
             namespace.queues.push((queue.name.clone(), ifindex, which));
         }
@@ -162,12 +135,7 @@ impl Namespace {
     /// The statistics now. A queue that is gone for the moment is left out.
     pub fn sample(&mut self) -> Result<Vec<(&str, Stats)>, Error> {
         let present = self.dump()?;
-        let find = |ifindex, which| {
-            present
-                .iter()
-                .find(|stats| stats.is_at(ifindex, which))
-                .cloned()
-        };
+        let find = |ifindex, which| present.iter().find(|stats| stats.is_at(ifindex, which)).cloned();
         Ok(self
             .queues
             .iter()
@@ -180,10 +148,8 @@ impl Namespace {
         let mut request = [0u8; LEN];
         request[0..4].copy_from_slice(&(LEN as u32).to_ne_bytes());
         request[4..6].copy_from_slice(&libc::RTM_GETQDISC.to_ne_bytes());
-        request[6..8]
-            .copy_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
-        send(self.fd.as_raw_fd(), &request, MsgFlags::empty())
-            .map_err(at("netlink: RTM_GETQDISC"))?;
+        request[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
+        send(self.fd.as_raw_fd(), &request, MsgFlags::empty()).map_err(at("netlink: RTM_GETQDISC"))?;
         let mut found = Vec::new();
         loop {
             let len = match recv(self.fd.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
@@ -200,11 +166,8 @@ impl Namespace {
 
 fn describe(stats: &Stats) -> String {
     let id = |id: u32| format!("{:x}:{:x}", id >> 16, id & 0xffff);
-    let parent = if stats.parent == TC_H_ROOT {
-        "root".into()
-    } else {
-        format!("parent {}", id(stats.parent))
-    };
+    let parent =
+        if stats.parent == TC_H_ROOT { "root".into() } else { format!("parent {}", id(stats.parent)) };
     format!("{} handle {} {parent}", stats.kind, id(stats.handle))
 }
 
@@ -289,12 +252,7 @@ fn marks(kind: &str, own: &[u8]) -> Option<u64> {
                     .find(|&(kind, _)| kind == ECN_MARKED_PACKETS)
                     .and_then(|(_, value)| u32_at(value, 0))
             };
-            Some(
-                attributes(tins)
-                    .filter_map(|(_, tin)| of_tin(tin))
-                    .map(u64::from)
-                    .sum(),
-            )
+            Some(attributes(tins).filter_map(|(_, tin)| of_tin(tin)).map(u64::from).sum())
         }
         _ => None,
     }
@@ -317,27 +275,15 @@ fn align(len: usize) -> usize {
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes
-        .get(at..at + 2)?
-        .try_into()
-        .ok()
-        .map(u16::from_ne_bytes)
+    bytes.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes
-        .get(at..at + 4)?
-        .try_into()
-        .ok()
-        .map(u32::from_ne_bytes)
+    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes
-        .get(at..at + 8)?
-        .try_into()
-        .ok()
-        .map(u64::from_ne_bytes)
+    bytes.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
 }
 
 #[cfg(test)]
@@ -354,10 +300,7 @@ mod tests {
     }
 
     fn words(values: &[u32]) -> Vec<u8> {
-        values
-            .iter()
-            .flat_map(|value| value.to_ne_bytes())
-            .collect()
+        values.iter().flat_map(|value| value.to_ne_bytes()).collect()
     }
 
     fn message(kind: u16, body: &[u8]) -> Vec<u8> {
@@ -394,11 +337,8 @@ mod tests {
             attribute(TCA_STATS2, &stats2),
         ]
         .concat();
-        let datagram = [
-            message(libc::RTM_NEWQDISC, &body),
-            message(libc::NLMSG_DONE as u16, &words(&[0])),
-        ]
-        .concat();
+        let datagram =
+            [message(libc::RTM_NEWQDISC, &body), message(libc::NLMSG_DONE as u16, &words(&[0]))].concat();
         let mut found = Vec::new();
         assert!(read_messages(&datagram, &mut found).expect("no error"));
         let expected = Stats {
@@ -416,10 +356,7 @@ mod tests {
             marks: Some(3),
         };
         assert_eq!(found, [expected]);
-        assert!(
-            found[0].is_at(7, At::Parent(0x0001_0001))
-                && found[0].is_at(7, At::Handle(0x000a_0000))
-        );
+        assert!(found[0].is_at(7, At::Parent(0x0001_0001)) && found[0].is_at(7, At::Handle(0x000a_0000)));
         assert!(!found[0].is_at(8, At::Parent(0x0001_0001)) && !found[0].is_at(7, At::Root));
     }
 
@@ -427,10 +364,7 @@ mod tests {
     fn an_error_of_the_kernel_is_told() {
         let refused = message(libc::NLMSG_ERROR as u16, &words(&[-1i32 as u32]));
         let error = read_messages(&refused, &mut Vec::new()).expect_err("EPERM");
-        assert_eq!(
-            error.to_string(),
-            "netlink: RTM_GETQDISC: EPERM: Operation not permitted"
-        );
+        assert_eq!(error.to_string(), "netlink: RTM_GETQDISC: EPERM: Operation not permitted");
     }
 
     #[test]
@@ -453,13 +387,7 @@ mod tests {
         assert_eq!(marks("red", &counted), Some(3));
         assert_eq!(marks("dualpi2", &counted), Some(6));
         assert_eq!(marks("htb", &counted), None);
-        let tin = |marked: u32| {
-            [
-                attribute(2, &words(&[100])),
-                attribute(8, &words(&[marked])),
-            ]
-            .concat()
-        };
+        let tin = |marked: u32| [attribute(2, &words(&[100])), attribute(8, &words(&[marked]))].concat();
         let cake = [
             attribute(3, &words(&[1])),
             attribute(10, &[attribute(1, &tin(4)), attribute(2, &tin(5))].concat()),

@@ -31,10 +31,7 @@ pub struct Roles {
 impl Roles {
     /// Makes everything. An error names the role.
     pub fn prepare(plan: &Plan) -> Result<Roles, Error> {
-        let mut roles = Roles {
-            queues: Namespace::open_all(&plan.queues)?,
-            ..Roles::default()
-        };
+        let mut roles = Roles { queues: Namespace::open_all(&plan.queues)?, ..Roles::default() };
         // Differs between probes, and between agents that share a kernel.
         let mut session = (clock::monotonic() as u32) ^ std::process::id() << 16;
         for role in &plan.roles {

@@ -47,24 +47,15 @@ pub fn run(plan: &Plan) -> Result<(), Error> {
     let ended = conduct(plan, &mut output, &mut summary);
     summary.insert("format".into(), json!(plan::FORMAT));
     summary.insert("complete".into(), json!(matches!(ended, Ok(true))));
-    summary.insert(
-        "error".into(),
-        ended
-            .as_ref()
-            .err()
-            .map_or(Value::Null, |error| json!(error.to_string())),
-    );
+    summary
+        .insert("error".into(), ended.as_ref().err().map_or(Value::Null, |error| json!(error.to_string())));
     summary.insert("duration_s".into(), json!(plan.duration_s));
     output.finish(&Value::Object(summary))?;
     ended.map(drop)
 }
 
 /// Returns whether the run went to its end.
-fn conduct(
-    plan: &Plan,
-    output: &mut Output,
-    summary: &mut Map<String, Value>,
-) -> Result<bool, Error> {
+fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -> Result<bool, Error> {
     // The kernel may not be late on purpose; threads inherit it.
     set_timerslack(1).map_err(at("prctl PR_SET_TIMERSLACK"))?;
     let (tell, told) = mpsc::channel();
@@ -80,22 +71,10 @@ fn conduct(
     })?;
 
     let kernel = uname().map_err(at("uname"))?;
-    let (name, release) = (
-        kernel.sysname().to_string_lossy(),
-        kernel.release().to_string_lossy(),
-    );
-    summary.insert(
-        "kernel".into(),
-        json!(format!(
-            "{name} {release} {}",
-            kernel.version().to_string_lossy()
-        )),
-    );
-    let major = release
-        .split('.')
-        .next()
-        .and_then(|digits| digits.parse().ok())
-        .unwrap_or(0);
+    let (name, release) = (kernel.sysname().to_string_lossy(), kernel.release().to_string_lossy());
+    summary
+        .insert("kernel".into(), json!(format!("{name} {release} {}", kernel.version().to_string_lossy())));
+    let major = release.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
 
     let mut roles = Roles::prepare(plan)?;
     let epoch = epoch(plan)?;
@@ -109,9 +88,7 @@ fn conduct(
         changes: Vec::new(),
         probes_left: roles.probes.len(),
     };
-    let ended = run
-        .start(&roles, &tell)
-        .and_then(|()| run.keep_time(&mut roles, &told, output));
+    let ended = run.start(&roles, &tell).and_then(|()| run.keep_time(&mut roles, &told, output));
     for source in &roles.tcp_sources {
         source.stop();
     }
@@ -130,20 +107,12 @@ fn epoch(plan: &Plan) -> Result<i64, Error> {
     let now = clock::monotonic();
     let epoch = match plan.epoch {
         None => return Ok(now + LEAD),
-        Some(plan::Epoch {
-            clock: Clock::Monotonic,
-            ns,
-        }) => ns,
-        Some(plan::Epoch {
-            clock: Clock::Realtime,
-            ns,
-        }) => ns - clock::realtime_offset(),
+        Some(plan::Epoch { clock: Clock::Monotonic, ns }) => ns,
+        Some(plan::Epoch { clock: Clock::Realtime, ns }) => ns - clock::realtime_offset(),
     };
     if epoch < now {
         let late = clock::seconds(now - epoch);
-        return Err(Error::Failed(format!(
-            "epoch: t = 0 was {late} s before the roles were ready"
-        )));
+        return Err(Error::Failed(format!("epoch: t = 0 was {late} s before the roles were ready")));
     }
     Ok(epoch)
 }
@@ -158,17 +127,12 @@ fn spawn(
     let place = name.to_owned();
     let body = move || {
         let ended = catch_unwind(AssertUnwindSafe(work));
-        if let Err(error) =
-            ended.unwrap_or_else(|_| Err(Error::Failed(format!("thread '{place}' panicked"))))
+        if let Err(error) = ended.unwrap_or_else(|_| Err(Error::Failed(format!("thread '{place}' panicked"))))
         {
             let _ = tell.send(Message::Failed(error)); // fails only when the run is over
         }
     };
-    thread::Builder::new()
-        .name(name.into())
-        .spawn(body)
-        .map(drop)
-        .map_err(at(format!("thread '{name}'")))
+    thread::Builder::new().name(name.into()).spawn(body).map(drop).map_err(at(format!("thread '{name}'")))
 }
 
 /// A run in progress. Times in ns, from the epoch unless they are called instants.
@@ -243,12 +207,8 @@ impl Run<'_> {
         told: &Receiver<Message>,
         output: &mut Output,
     ) -> Result<bool, Error> {
-        let mut stops: Vec<(i64, usize)> = roles
-            .tcp_sources
-            .iter()
-            .map(|source| clock::ns(source.plan.stop_s))
-            .zip(0..)
-            .collect();
+        let mut stops: Vec<(i64, usize)> =
+            roles.tcp_sources.iter().map(|source| clock::ns(source.plan.stop_s)).zip(0..).collect();
         stops.sort_unstable();
         let mut stops = stops.into_iter().peekable();
         let give_up = self.duration + clock::ns(self.plan.drain_s);
@@ -283,16 +243,8 @@ impl Run<'_> {
                 )));
             }
             let next_stop = stops.peek().map_or(i64::MAX, |&(at, _)| at);
-            let next_tick = if tick <= self.duration {
-                tick
-            } else {
-                i64::MAX
-            };
-            let end = if now < self.duration {
-                self.duration
-            } else {
-                give_up + SECOND
-            };
+            let next_tick = if tick <= self.duration { tick } else { i64::MAX };
+            let end = if now < self.duration { self.duration } else { give_up + SECOND };
             let wake = next_tick.min(next_stop).min(end);
             match told.recv_timeout(Duration::from_nanos((wake - now).max(0) as u64)) {
                 Ok(Message::Sample(probe, sample)) => {
@@ -327,20 +279,9 @@ fn make(change: &plan::Change, epoch: i64) -> Result<Value, Error> {
     clock::sleep_until(epoch + clock::ns(change.at_s));
     let since_epoch = || clock::seconds(clock::monotonic() - epoch);
     let started = since_epoch();
-    let node = change
-        .node
-        .as_deref()
-        .or(change.netns.as_deref())
-        .unwrap_or("here");
-    let spec = Spec {
-        node,
-        netns: change.netns.as_deref(),
-        argv: &change.argv,
-        stdin: None,
-    };
-    let output = spec
-        .run()
-        .map_err(at(format!("change at {} s", change.at_s)))?;
+    let node = change.node.as_deref().or(change.netns.as_deref()).unwrap_or("here");
+    let spec = Spec { node, netns: change.netns.as_deref(), argv: &change.argv, stdin: None };
+    let output = spec.run().map_err(at(format!("change at {} s", change.at_s)))?;
     Ok(
         json!({"at_s": change.at_s, "node": node, "argv": change.argv, "started_s": started, "ended_s": since_epoch(), "output": output}),
     )

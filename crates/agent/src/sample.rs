@@ -53,18 +53,14 @@ impl Sampler {
         time: i64,
         output: &mut Output<W>,
     ) -> Result<(), Error> {
-        let mean_over = self
-            .before
-            .replace(time)
-            .map(|before| time - before)
-            .filter(|&interval| interval > 0);
+        let mean_over =
+            self.before.replace(time).map(|before| time - before).filter(|&interval| interval > 0);
         for (source, ecn) in roles.tcp_sources.iter().zip(&mut self.ecn) {
             if source.connected.load(Relaxed) == NEVER {
                 continue;
             }
             let name = &source.plan.name;
-            let info = net::tcp_info(&source.socket)
-                .map_err(at(format!("tcp-source '{name}': TCP_INFO")))?;
+            let info = net::tcp_info(&source.socket).map_err(at(format!("tcp-source '{name}': TCP_INFO")))?;
             if info.is_open() {
                 *ecn = info.ecn(self.kernel_major).or(*ecn);
                 for (metric, value) in sender_metrics(&info) {
@@ -112,8 +108,7 @@ pub fn received(sink: &tcp::Sink) -> Result<Option<u64>, Error> {
     if sink.finished.load(Relaxed) != NEVER {
         return Ok(Some(sink.drained.load(Relaxed)));
     }
-    let info = net::tcp_info(connection)
-        .map_err(at(format!("tcp-sink '{}': TCP_INFO", sink.plan.name)))?;
+    let info = net::tcp_info(connection).map_err(at(format!("tcp-sink '{}': TCP_INFO", sink.plan.name)))?;
     Ok(info.received_payload())
 }
 
@@ -146,24 +141,13 @@ fn receiver_rows<W: Write>(
     output.row(time, Kind::Flow, name, "received", bytes as f64)?;
     if let Some(interval) = mean_over {
         let bits = bytes.saturating_sub(seen.bytes) as f64 * 8.0;
-        output.row(
-            time,
-            Kind::Flow,
-            name,
-            "goodput",
-            bits * SECOND as f64 / interval as f64,
-        )?;
+        output.row(time, Kind::Flow, name, "goodput", bits * SECOND as f64 / interval as f64)?;
     }
     seen.bytes = bytes;
     Ok(())
 }
 
-fn queue_rows<W: Write>(
-    name: &str,
-    time: i64,
-    stats: &Stats,
-    output: &mut Output<W>,
-) -> Result<(), Error> {
+fn queue_rows<W: Write>(name: &str, time: i64, stats: &Stats, output: &mut Output<W>) -> Result<(), Error> {
     let rows = [
         ("qlen", Some(f64::from(stats.qlen))),
         ("backlog", Some(f64::from(stats.backlog))),

@@ -26,39 +26,20 @@ impl Schedule {
     pub fn new(source: &Source, start: i64, stop: i64) -> Option<Schedule> {
         let (size, step) = match *source {
             Source::Bulk | Source::Bytes { .. } => return None,
-            Source::Rate { rate_bps, size } => (
-                size,
-                Step::Rate {
-                    bits: u128::from(size) * 8,
-                    rate_bps: u128::from(rate_bps),
-                },
-            ),
-            Source::Periodic {
-                size,
-                count,
-                every_s,
-            } => (
-                size,
-                Step::Periodic {
-                    count: u64::from(count),
-                    every: clock::ns(every_s).max(1) as u64,
-                },
-            ),
+            Source::Rate { rate_bps, size } => {
+                (size, Step::Rate { bits: u128::from(size) * 8, rate_bps: u128::from(rate_bps) })
+            }
+            Source::Periodic { size, count, every_s } => {
+                (size, Step::Periodic { count: u64::from(count), every: clock::ns(every_s).max(1) as u64 })
+            }
         };
-        Some(Schedule {
-            start,
-            stop,
-            size: size as usize,
-            step,
-        })
+        Some(Schedule { start, stop, size: size as usize, step })
     }
 
     /// When write `n` (from 0) is due, ns of CLOCK_MONOTONIC; none if the source has stopped by then.
     pub fn due(&self, n: u64) -> Option<i64> {
         let after = match self.step {
-            Step::Rate { bits, rate_bps } => {
-                (u128::from(n) * bits * SECOND as u128 / rate_bps) as i64
-            }
+            Step::Rate { bits, rate_bps } => (u128::from(n) * bits * SECOND as u128 / rate_bps) as i64,
             Step::Periodic { count, every } => (n / count * every) as i64,
         };
         let due = self.start + after;
@@ -73,42 +54,23 @@ mod tests {
     /// 1000 bytes at 3 Mbit/s: one write each 8000 / 3e6 s = 2 666 666.67 ns, and no drift: the 3000th is due after exactly 8 s.
     #[test]
     fn a_rate_does_not_drift() {
-        let schedule = Schedule::new(
-            &Source::Rate {
-                rate_bps: 3_000_000,
-                size: 1000,
-            },
-            100,
-            100 + 9 * SECOND,
-        )
-        .expect("scheduled");
+        let schedule =
+            Schedule::new(&Source::Rate { rate_bps: 3_000_000, size: 1000 }, 100, 100 + 9 * SECOND)
+                .expect("scheduled");
         assert_eq!(schedule.due(0), Some(100));
         assert_eq!(schedule.due(1), Some(100 + 2_666_666));
         assert_eq!(schedule.due(3000), Some(100 + 8 * SECOND));
-        assert_eq!(
-            schedule.due(3375),
-            None,
-            "3375 * 8000 bits are 9 s: the stop"
-        );
+        assert_eq!(schedule.due(3375), None, "3375 * 8000 bits are 9 s: the stop");
         assert!(schedule.due(3374).is_some());
     }
 
     /// Three writes each 20 ms until 50 ms: at 0, 20, 40 ms, nine in all.
     #[test]
     fn periodic_writes_come_in_groups() {
-        let source = Source::Periodic {
-            size: 10,
-            count: 3,
-            every_s: 0.02,
-        };
+        let source = Source::Periodic { size: 10, count: 3, every_s: 0.02 };
         let schedule = Schedule::new(&source, 0, 50_000_000).expect("scheduled");
         let due: Vec<i64> = (0..).map_while(|n| schedule.due(n)).collect();
-        assert_eq!(
-            due,
-            [
-                0, 0, 0, 20_000_000, 20_000_000, 20_000_000, 40_000_000, 40_000_000, 40_000_000
-            ]
-        );
+        assert_eq!(due, [0, 0, 0, 20_000_000, 20_000_000, 20_000_000, 40_000_000, 40_000_000, 40_000_000]);
     }
 
     #[test]

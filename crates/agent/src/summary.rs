@@ -30,8 +30,7 @@ pub fn counters(roles: &Roles, sampler: &Sampler, epoch: i64) -> Map<String, Val
     let mut probes = Map::new();
     for probe in &roles.probes {
         let [sent, received, ce_out, ce_back] =
-            [&probe.sent, &probe.received, &probe.ce_out, &probe.ce_back]
-                .map(|count| count.load(Relaxed));
+            [&probe.sent, &probe.received, &probe.ce_out, &probe.ce_back].map(|count| count.load(Relaxed));
         let ce_out = probe.knows_ce_out().then_some(ce_out);
         probes.insert(
             probe.name.clone(),
@@ -49,15 +48,8 @@ pub fn counters(roles: &Roles, sampler: &Sampler, epoch: i64) -> Map<String, Val
         }
         queues.insert(name.clone(), queue);
     }
-    let all = [
-        ("sources", sources),
-        ("sinks", sinks),
-        ("probes", probes),
-        ("queues", queues),
-    ];
-    all.into_iter()
-        .map(|(key, map)| (key.to_owned(), Value::Object(map)))
-        .collect()
+    let all = [("sources", sources), ("sinks", sinks), ("probes", probes), ("queues", queues)];
+    all.into_iter().map(|(key, map)| (key.to_owned(), Value::Object(map))).collect()
 }
 
 fn tcp_source(source: &tcp::Source, ecn: Option<&str>, epoch: i64) -> Value {
@@ -96,10 +88,7 @@ fn tcp_sink(sink: &tcp::Sink, epoch: i64) -> Value {
     told.put("received_bytes", received(sink).ok().flatten());
     told.put("accepted_s", Some(instant(&sink.accepted, epoch)));
     told.put("finished_s", Some(instant(&sink.finished, epoch)));
-    let info = sink
-        .connection
-        .get()
-        .and_then(|connection| net::tcp_info(connection).ok());
+    let info = sink.connection.get().and_then(|connection| net::tcp_info(connection).ok());
     told.put("received_ce", info.and_then(|info| info.received_ce()));
     Value::Object(told.0)
 }

@@ -72,19 +72,13 @@ impl Source {
 
     /// Connects, and offers what the plan says until it is over or [`Source::stop`] is called. For a thread of its own.
     pub fn run(&self, epoch: i64) -> Result<(), Error> {
-        let (start, stop) = (
-            epoch + clock::ns(self.plan.start_s),
-            epoch + clock::ns(self.plan.stop_s),
-        );
+        let (start, stop) = (epoch + clock::ns(self.plan.start_s), epoch + clock::ns(self.plan.stop_s));
         clock::sleep_until(start);
         if let Err(error) = net::connect_to(&self.socket, self.plan.to) {
             return self.unless_stopped(error, "connect");
         }
         self.connected.store(clock::monotonic(), Relaxed);
-        let offered = match (
-            Schedule::new(&self.plan.source, start, stop),
-            &self.plan.source,
-        ) {
+        let offered = match (Schedule::new(&self.plan.source, start, stop), &self.plan.source) {
             (Some(schedule), _) => self.write_on_time(&schedule),
             (None, &plan::Source::Bytes { bytes }) => self.write(bytes),
             (None, _) => self.write(u64::MAX),
@@ -107,10 +101,7 @@ impl Source {
         if self.stopped.load(Relaxed) {
             return Ok(());
         }
-        Err(Error::Failed(format!(
-            "tcp-source '{}': {call} to {}: {error}",
-            self.plan.name, self.plan.to
-        )))
+        Err(Error::Failed(format!("tcp-source '{}': {call} to {}: {error}", self.plan.name, self.plan.to)))
     }
 
     fn write(&self, bytes: u64) -> std::io::Result<()> {
@@ -171,9 +162,7 @@ impl Sink {
             // Inherited by the accepted socket, and on the SYN-ACK already.
             net::set_tos(&fd, net::tos(plan.dscp, Ecn::NotEct)).map_err(at("IP_TOS"))?;
             net::bind_port(&fd, plan.port).map_err(at(format!("port {}", plan.port)))?;
-            Backlog::new(1)
-                .and_then(|one| listen(&fd, one))
-                .map_err(at(format!("port {}", plan.port)))?;
+            Backlog::new(1).and_then(|one| listen(&fd, one)).map_err(at(format!("port {}", plan.port)))?;
             Ok(fd)
         })
         .map_err(at(format!("tcp-sink '{}'", plan.name)))?;
@@ -197,11 +186,7 @@ impl Sink {
         let connection = self.connection.get_or_init(|| OwnedFd::from(stream));
         let mut buffer = vec![0; RECEIVE];
         loop {
-            match recv(
-                connection.as_raw_fd(),
-                &mut buffer,
-                MsgFlags::MSG_TRUNC | MsgFlags::MSG_WAITALL,
-            ) {
+            match recv(connection.as_raw_fd(), &mut buffer, MsgFlags::MSG_TRUNC | MsgFlags::MSG_WAITALL) {
                 Ok(0) => break,
                 Ok(n) => {
                     self.drained.fetch_add(n as u64, Relaxed);
@@ -218,9 +203,5 @@ impl Sink {
 
 /// The port that a socket was given, once it is connected or bound.
 pub fn local_port(socket: &TcpStream) -> Option<u16> {
-    socket
-        .local_addr()
-        .ok()
-        .map(|address| address.port())
-        .filter(|&port| port != 0)
+    socket.local_addr().ok().map(|address| address.port()).filter(|&port| port != 0)
 }

@@ -40,9 +40,7 @@ macro_rules! fields {
 impl TcpInfo {
     /// `bytes` as long as the kernel made them.
     pub fn new(bytes: &[u8]) -> TcpInfo {
-        TcpInfo {
-            bytes: bytes.to_vec(),
-        }
+        TcpInfo { bytes: bytes.to_vec() }
     }
 
     fields! {
@@ -100,69 +98,47 @@ impl TcpInfo {
         matches!(
             self.state(),
             Some(
-                state::ESTABLISHED
-                    | state::FIN_WAIT1
-                    | state::CLOSE_WAIT
-                    | state::LAST_ACK
-                    | state::CLOSING
+                state::ESTABLISHED | state::FIN_WAIT1 | state::CLOSE_WAIT | state::LAST_ACK | state::CLOSING
             )
         )
     }
 
     /// Smoothed RTT in seconds; none before the first measurement.
     pub fn srtt_s(&self) -> Option<f64> {
-        self.rtt_us()
-            .filter(|&us| us > 0)
-            .map(|us| f64::from(us) / 1e6)
+        self.rtt_us().filter(|&us| us > 0).map(|us| f64::from(us) / 1e6)
     }
 
     /// Minimum RTT in seconds; none before the first measurement (the kernel shows all ones).
     pub fn min_rtt_s(&self) -> Option<f64> {
-        self.min_rtt_us()
-            .filter(|&us| us > 0 && us < u32::MAX)
-            .map(|us| f64::from(us) / 1e6)
+        self.min_rtt_us().filter(|&us| us > 0 && us < u32::MAX).map(|us| f64::from(us) / 1e6)
     }
 
     /// Slow-start threshold in packets; none while infinite.
     pub fn ssthresh(&self) -> Option<u32> {
-        self.snd_ssthresh()
-            .filter(|&packets| packets < INFINITE_SSTHRESH)
+        self.snd_ssthresh().filter(|&packets| packets < INFINITE_SSTHRESH)
     }
 
     /// Pacing rate in bit/s; none while unlimited (all ones) or unset.
     pub fn pacing_rate_bps(&self) -> Option<f64> {
-        self.pacing_rate_bytes()
-            .filter(|&rate| rate > 0 && rate < u64::MAX)
-            .map(|rate| rate as f64 * 8.0)
+        self.pacing_rate_bytes().filter(|&rate| rate > 0 && rate < u64::MAX).map(|rate| rate as f64 * 8.0)
     }
 
     /// Delivery rate in bit/s; none before the first sample.
     pub fn delivery_rate_bps(&self) -> Option<f64> {
-        self.delivery_rate_bytes()
-            .filter(|&rate| rate > 0)
-            .map(|rate| rate as f64 * 8.0)
+        self.delivery_rate_bytes().filter(|&rate| rate > 0).map(|rate| rate as f64 * 8.0)
     }
 
     /// Packets in flight: packets_out - sacked - lost + retrans (tcp_packets_in_flight).
     pub fn in_flight(&self) -> Option<i64> {
-        let [unacked, sacked, lost, retrans] = [
-            self.unacked()?,
-            self.sacked()?,
-            self.lost()?,
-            self.retrans()?,
-        ]
-        .map(i64::from);
+        let [unacked, sacked, lost, retrans] =
+            [self.unacked()?, self.sacked()?, self.lost()?, self.retrans()?].map(i64::from);
         Some(unacked - sacked - lost + retrans)
     }
 
     /// Payload bytes received in order: without the FIN that the kernel counts once it has arrived.
     pub fn received_payload(&self) -> Option<u64> {
-        let fin = matches!(
-            self.state(),
-            Some(state::CLOSE_WAIT | state::LAST_ACK | state::CLOSING)
-        );
-        self.bytes_received()
-            .map(|bytes| bytes.saturating_sub(u64::from(fin)))
+        let fin = matches!(self.state(), Some(state::CLOSE_WAIT | state::LAST_ACK | state::CLOSING));
+        self.bytes_received().map(|bytes| bytes.saturating_sub(u64::from(fin)))
     }
 
     /// What was negotiated. Linux 7 says it in two bits (`tcpi_ecn_mode`); 6.18 and 6.19 have another meaning for the same byte, so the
@@ -199,27 +175,15 @@ mod tests {
     #[test]
     fn what_an_older_kernel_does_not_know_is_absent() {
         let full = info(280, &[]);
-        assert_eq!(
-            (full.total_retrans(), full.delivered(), full.received_ce()),
-            (Some(0), Some(0), Some(0))
-        );
+        assert_eq!((full.total_retrans(), full.delivered(), full.received_ce()), (Some(0), Some(0), Some(0)));
         let old = info(104, &[]);
         assert_eq!(
-            (
-                old.total_retrans(),
-                old.pacing_rate_bytes(),
-                old.bytes_acked(),
-                old.delivered()
-            ),
+            (old.total_retrans(), old.pacing_rate_bytes(), old.bytes_acked(), old.delivered()),
             (Some(0), None, None, None)
         );
         let middle = info(192, &[]);
         assert_eq!(
-            (
-                middle.sndbuf_limited(),
-                middle.delivered(),
-                middle.min_rtt_us()
-            ),
+            (middle.sndbuf_limited(), middle.delivered(), middle.min_rtt_us()),
             (Some(0), None, Some(0))
         );
         let newer = info(224, &[]);
@@ -239,12 +203,7 @@ mod tests {
             ],
         );
         assert_eq!(
-            (
-                fresh.ssthresh(),
-                fresh.pacing_rate_bps(),
-                fresh.min_rtt_s(),
-                fresh.srtt_s()
-            ),
+            (fresh.ssthresh(), fresh.pacing_rate_bps(), fresh.min_rtt_s(), fresh.srtt_s()),
             (None, None, None, None)
         );
         let busy = info(
@@ -268,23 +227,13 @@ mod tests {
     #[test]
     fn in_flight() {
         let field = |value: u32| value.to_ne_bytes();
-        let info = info(
-            280,
-            &[
-                (24, &field(100)),
-                (28, &field(30)),
-                (32, &field(10)),
-                (36, &field(4)),
-            ],
-        );
+        let info = info(280, &[(24, &field(100)), (28, &field(30)), (32, &field(10)), (36, &field(4))]);
         assert_eq!(info.in_flight(), Some(64));
     }
 
     #[test]
     fn the_fin_is_no_payload() {
-        let at = |state: u8| {
-            info(280, &[(0, &[state]), (128, &1001u64.to_ne_bytes())]).received_payload()
-        };
+        let at = |state: u8| info(280, &[(0, &[state]), (128, &1001u64.to_ne_bytes())]).received_payload();
         assert_eq!(at(state::ESTABLISHED), Some(1001));
         assert_eq!(at(state::CLOSE_WAIT), Some(1000));
     }
@@ -293,17 +242,9 @@ mod tests {
     fn ecn() {
         let new = |options: u8, mode: u8| info(280, &[(5, &[options]), (276, &[mode])]);
         assert_eq!(new(8, 1).ecn(7), Some("rfc3168"));
-        assert_eq!(
-            new(8, 0b0110).ecn(7),
-            Some("accecn"),
-            "accecn_opt_seen stands in the next two bits"
-        );
+        assert_eq!(new(8, 0b0110).ecn(7), Some("accecn"), "accecn_opt_seen stands in the next two bits");
         assert_eq!(new(0, 0).ecn(7), Some("off"));
-        assert_eq!(
-            new(8, 2).ecn(6),
-            Some("on"),
-            "6.18 keeps something else in that byte"
-        );
+        assert_eq!(new(8, 2).ecn(6), Some("on"), "6.18 keeps something else in that byte");
         assert_eq!(
             info(232, &[(5, &[8])]).ecn(6),
             Some("rfc3168"),

@@ -50,10 +50,7 @@ impl Source {
 
     /// Sends on time until the plan's end. For a thread of its own.
     pub fn run(&self, epoch: i64) {
-        let (start, stop) = (
-            epoch + clock::ns(self.plan.start_s),
-            epoch + clock::ns(self.plan.stop_s),
-        );
+        let (start, stop) = (epoch + clock::ns(self.plan.start_s), epoch + clock::ns(self.plan.stop_s));
         let Some(schedule) = Schedule::new(&self.plan.source, start, stop) else {
             return;
         };
@@ -120,10 +117,7 @@ impl Sink {
                 Ok(datagram) => self.count(header, datagram.len as u64, datagram.tos),
                 Err(Errno::EINTR | Errno::ECONNREFUSED) => {}
                 Err(error) => {
-                    return Err(Error::Failed(format!(
-                        "udp-sink '{}': receive: {error}",
-                        self.plan.name
-                    )));
+                    return Err(Error::Failed(format!("udp-sink '{}': receive: {error}", self.plan.name)));
                 }
             }
         }
@@ -135,9 +129,7 @@ impl Sink {
         if tos.is_some_and(|tos| tos & 3 == plan::Ecn::Ce as u8) {
             self.ce.fetch_add(1, Relaxed);
         }
-        let number = u64::from(u32::from_be_bytes([
-            header[4], header[5], header[6], header[7],
-        ]));
+        let number = u64::from(u32::from_be_bytes([header[4], header[5], header[6], header[7]]));
         if self.expected.fetch_max(number + 1, Relaxed) > number {
             self.reordered.fetch_add(1, Relaxed);
         }
@@ -145,9 +137,7 @@ impl Sink {
 
     /// Numbers below the highest that never came (duplicates make up for as many).
     pub fn missing(&self) -> u64 {
-        self.expected
-            .load(Relaxed)
-            .saturating_sub(self.packets.load(Relaxed))
+        self.expected.load(Relaxed).saturating_sub(self.packets.load(Relaxed))
     }
 }
 
@@ -158,11 +148,7 @@ mod tests {
     /// 0, 3, 1 arrive: 2 is missing, 1 came after 3; the second carries CE.
     #[test]
     fn missing_reordered_and_marked() {
-        let plan = plan::UdpSink {
-            name: "a".into(),
-            netns: None,
-            port: 9,
-        };
+        let plan = plan::UdpSink { name: "a".into(), netns: None, port: 9 };
         let socket = net::open(SockType::Datagram, SockProtocol::Udp).expect("socket");
         let zero = || AtomicU64::new(0);
         let sink = Sink {
@@ -177,8 +163,7 @@ mod tests {
         for (number, tos) in [(0u8, 0b01), (3, 0b11), (1, 0b10)] {
             sink.count([0, 0, 0, 0, 0, 0, 0, number], 100, Some(tos));
         }
-        let counts = [&sink.packets, &sink.bytes, &sink.reordered, &sink.ce]
-            .map(|count| count.load(Relaxed));
+        let counts = [&sink.packets, &sink.bytes, &sink.reordered, &sink.ce].map(|count| count.load(Relaxed));
         assert_eq!(counts, [3, 300, 1, 1]);
         assert_eq!(sink.missing(), 1);
     }

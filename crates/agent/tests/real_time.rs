@@ -16,8 +16,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(test: &str) -> Folder {
-        let path =
-            std::env::temp_dir().join(format!("bakeoff-agent-{test}-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("bakeoff-agent-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder for the test");
         Folder(path)
     }
@@ -50,15 +49,9 @@ impl Measured {
         let text = std::fs::read_to_string(path).expect("the agent's output");
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("time\tkind\tname\tmetric\tvalue"));
-        let mut measured = Measured {
-            rows: BTreeMap::new(),
-            summary: Value::Null,
-        };
+        let mut measured = Measured { rows: BTreeMap::new(), summary: Value::Null };
         for line in lines {
-            assert!(
-                measured.summary.is_null(),
-                "nothing follows the line of JSON"
-            );
+            assert!(measured.summary.is_null(), "nothing follows the line of JSON");
             if let Some(summary) = line.strip_prefix('#') {
                 measured.summary = serde_json::from_str(summary).expect("JSON behind the #");
                 continue;
@@ -66,23 +59,14 @@ impl Measured {
             let [time, kind, name, metric, value] = line.split('\t').collect::<Vec<_>>()[..] else {
                 panic!("five columns: {line:?}")
             };
-            let row = (
-                time.parse().expect("a number"),
-                value.parse().expect("a number"),
-            );
-            measured
-                .rows
-                .entry((kind.into(), name.into(), metric.into()))
-                .or_default()
-                .push(row);
+            let row = (time.parse().expect("a number"), value.parse().expect("a number"));
+            measured.rows.entry((kind.into(), name.into(), metric.into())).or_default().push(row);
         }
         measured
     }
 
     fn series(&self, kind: &str, name: &str, metric: &str) -> &[(f64, f64)] {
-        self.rows
-            .get(&(kind.into(), name.into(), metric.into()))
-            .map_or(&[], Vec::as_slice)
+        self.rows.get(&(kind.into(), name.into(), metric.into())).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -122,17 +106,11 @@ fn loopback() {
 
     let measured = Measured::read(&folder.path("out.tsv"));
     let summary = &measured.summary;
-    assert_eq!(
-        (&summary["complete"], &summary["error"]),
-        (&json!(true), &Value::Null)
-    );
+    assert_eq!((&summary["complete"], &summary["error"]), (&json!(true), &Value::Null));
     assert_eq!(summary["sources"]["a"]["sent_bytes"], 320_000);
     assert_eq!(summary["sinks"]["a"]["received_bytes"], 320_000);
     assert_eq!(summary["sources"]["a"]["cc"], "reno");
-    assert_eq!(
-        summary["probes"]["p"],
-        json!({"sent": 20, "received": 20, "ce_out": 20, "ce_back": 20})
-    );
+    assert_eq!(summary["probes"]["p"], json!({"sent": 20, "received": 20, "ce_out": 20, "ce_back": 20}));
     let received = measured.series("flow", "a", "received");
     let goodput = measured.series("flow", "a", "goodput");
     for (before, (now, rate)) in received.iter().zip(received.iter().zip(goodput).skip(1)) {
@@ -146,12 +124,11 @@ fn loopback() {
     assert_eq!(total, 320_000);
     assert_eq!(measured.series("probe", "p", "rtt").len(), 20);
     assert!(measured.series("probe", "p", "lost").is_empty());
-    for (rtt, (out, back)) in measured.series("probe", "p", "rtt").iter().zip(
-        measured
-            .series("probe", "p", "owd_out")
-            .iter()
-            .zip(measured.series("probe", "p", "owd_back")),
-    ) {
+    for (rtt, (out, back)) in measured
+        .series("probe", "p", "rtt")
+        .iter()
+        .zip(measured.series("probe", "p", "owd_out").iter().zip(measured.series("probe", "p", "owd_back")))
+    {
         assert!(
             (rtt.1 - out.1 - back.1).abs() < 1e-9 && out.1 > 0.0 && back.1 > 0.0,
             "there and back make the round trip"
@@ -159,8 +136,7 @@ fn loopback() {
     }
     let cwnd = measured.series("flow", "a", "cwnd");
     assert!(
-        cwnd.iter()
-            .all(|&(time, packets)| (0.1..1.0).contains(&time) && packets >= 10.0),
+        cwnd.iter().all(|&(time, packets)| (0.1..1.0).contains(&time) && packets >= 10.0),
         "sampled while the flow was open: {cwnd:?}"
     );
     assert!(
@@ -180,18 +156,15 @@ fn a_congestion_control_that_the_kernel_has_not() {
         .output()
         .expect("started");
     assert_eq!(output.status.code(), Some(1));
-    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
-        .expect("Linux");
+    let available =
+        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("Linux");
     let expected = format!(
         "tcp-source 'a': congestion control 'nosuchcc': No such file or directory; this kernel has: {}",
         available.trim()
     );
     assert_eq!(message(&output), format!("bakeoff-agent: {expected}"));
     let summary = Measured::read(&folder.path("out.tsv")).summary;
-    assert_eq!(
-        (&summary["complete"], &summary["error"]),
-        (&json!(false), &json!(expected))
-    );
+    assert_eq!((&summary["complete"], &summary["error"]), (&json!(false), &json!(expected)));
 }
 
 #[test]
@@ -205,15 +178,10 @@ fn nobody_listens() {
         .arg(folder.write("plan.json", &plan(&folder, 30.0, &roles)))
         .output()
         .expect("started");
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "long before the 30 s are over"
-    );
+    assert_eq!(output.status.code(), Some(1), "long before the 30 s are over");
     assert!(
-        message(&output).starts_with(&format!(
-            "bakeoff-agent: tcp-source 'a': connect to {to}: ECONNREFUSED"
-        )),
+        message(&output)
+            .starts_with(&format!("bakeoff-agent: tcp-source 'a': connect to {to}: ECONNREFUSED")),
         "{}",
         message(&output)
     );
@@ -222,22 +190,13 @@ fn nobody_listens() {
 #[test]
 fn a_refused_plan_writes_nothing() {
     let folder = Folder::new("refusal");
-    let path = folder.write(
-        "plan.json",
-        &plan(
-            &folder,
-            1.0,
-            &json!([{"role": "tcp-sink", "name": "a", "port": 0}]),
-        ),
-    );
+    let path = folder
+        .write("plan.json", &plan(&folder, 1.0, &json!([{"role": "tcp-sink", "name": "a", "port": 0}])));
     let output = agent().arg("run").arg(&path).output().expect("started");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(
         message(&output),
-        format!(
-            "bakeoff-agent: {}: roles[0].port: 0; 1 to 65535 is expected",
-            path.display()
-        )
+        format!("bakeoff-agent: {}: roles[0].port: 0; 1 to 65535 is expected", path.display())
     );
     assert!(!folder.path("out.tsv").exists());
 }
@@ -247,17 +206,9 @@ fn an_epoch_that_has_passed() {
     let folder = Folder::new("epoch");
     let mut plan = plan(&folder, 1.0, &json!([]));
     plan["epoch"] = json!({"clock": "monotonic", "ns": 1});
-    let output = agent()
-        .arg("run")
-        .arg(folder.write("plan.json", &plan))
-        .output()
-        .expect("started");
+    let output = agent().arg("run").arg(folder.write("plan.json", &plan)).output().expect("started");
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        message(&output).ends_with(" s before the roles were ready"),
-        "{}",
-        message(&output)
-    );
+    assert!(message(&output).ends_with(" s before the roles were ready"), "{}", message(&output));
 }
 
 /// SIGTERM in the middle of a minute: what was measured is there, the exit code 0.
@@ -273,25 +224,12 @@ fn sigterm_ends_a_run_cleanly() {
     // A change of the plan sends the signal, at 0.5 s by the agent's own clock: to its parent, the agent.
     let mut plan = plan(&folder, 60.0, &roles);
     plan["changes"] = json!([{"at_s": 0.5, "argv": ["sh", "-c", "kill -TERM $PPID"]}]);
-    let output = agent()
-        .arg("run")
-        .arg(folder.write("plan.json", &plan))
-        .output()
-        .expect("started");
+    let output = agent().arg("run").arg(folder.write("plan.json", &plan)).output().expect("started");
     assert_eq!(output.status.code(), Some(0), "{}", message(&output));
     let measured = Measured::read(&folder.path("out.tsv"));
-    assert_eq!(
-        (&measured.summary["complete"], &measured.summary["error"]),
-        (&json!(false), &Value::Null)
-    );
-    let (time, _) = *measured
-        .series("flow", "a", "received")
-        .last()
-        .expect("rows");
-    assert!(
-        (0.4..5.0).contains(&time),
-        "the last sample lies near the signal: {time} s"
-    );
+    assert_eq!((&measured.summary["complete"], &measured.summary["error"]), (&json!(false), &Value::Null));
+    let (time, _) = *measured.series("flow", "a", "received").last().expect("rows");
+    assert!((0.4..5.0).contains(&time), "the last sample lies near the signal: {time} s");
     assert!(measured.summary["sinks"]["a"]["received_bytes"].as_u64() > Some(0));
 }
 
@@ -301,11 +239,7 @@ fn a_change_that_fails_fails_the_run() {
     let mut plan = plan(&folder, 60.0, &json!([]));
     plan["changes"] =
         json!([{"at_s": 0.1, "node": "mid", "argv": ["sh", "-c", "echo no such class; exit 2"]}]);
-    let output = agent()
-        .arg("run")
-        .arg(folder.write("plan.json", &plan))
-        .output()
-        .expect("started");
+    let output = agent().arg("run").arg(folder.write("plan.json", &plan)).output().expect("started");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         message(&output),
@@ -315,14 +249,8 @@ fn a_change_that_fails_fails_the_run() {
 
 /// Whether this test may make namespaces; says why not.
 fn is_root(test: &str) -> bool {
-    let root = Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|output| output.stdout == b"0\n");
-    let ip = Command::new("ip")
-        .arg("netns")
-        .output()
-        .is_ok_and(|output| output.status.success());
+    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let ip = Command::new("ip").arg("netns").output().is_ok_and(|output| output.status.success());
     if !(root && ip) {
         eprintln!("skipped: {test} needs root and iproute2's ip netns");
     }
@@ -336,26 +264,18 @@ struct Pair {
 }
 
 fn ip(words: &str) {
-    let output = Command::new("ip")
-        .args(words.split_whitespace())
-        .output()
-        .expect("ip");
+    let output = Command::new("ip").args(words.split_whitespace()).output().expect("ip");
     assert!(output.status.success(), "ip {words}: {}", message(&output));
 }
 
 impl Pair {
     fn new(test: &str) -> Pair {
         let id = std::process::id();
-        let pair = Pair {
-            cli: format!("bk{id}{test}c"),
-            srv: format!("bk{id}{test}s"),
-        };
+        let pair = Pair { cli: format!("bk{id}{test}c"), srv: format!("bk{id}{test}s") };
         let Pair { cli, srv } = &pair;
         ip(&format!("netns add {cli}"));
         ip(&format!("netns add {srv}"));
-        ip(&format!(
-            "-n {cli} link add cli.r type veth peer name srv.l netns {srv}"
-        ));
+        ip(&format!("-n {cli} link add cli.r type veth peer name srv.l netns {srv}"));
         for (netns, dev, address) in [(cli, "cli.r", "10.77.0.1"), (srv, "srv.l", "10.77.0.2")] {
             ip(&format!("-n {netns} address add {address}/24 dev {dev}"));
             ip(&format!("-n {netns} link set {dev} up"));
@@ -399,39 +319,22 @@ fn two_namespaces_with_a_queue_and_a_change() {
     let mut plan = plan(&folder, 2.0, &roles);
     plan["queues"] = json!([{"name": "cli>srv", "netns": cli, "dev": "cli.r", "at": "root"}]);
     let change = "tc qdisc change dev cli.r root handle 1: tbf rate 10mbit burst 15k limit 100k";
-    plan["changes"] =
-        json!([{"at_s": 0.4, "netns": cli, "argv": change.split(' ').collect::<Vec<_>>()}]);
-    let output = agent()
-        .arg("run")
-        .arg(folder.write("plan.json", &plan))
-        .output()
-        .expect("started");
+    plan["changes"] = json!([{"at_s": 0.4, "netns": cli, "argv": change.split(' ').collect::<Vec<_>>()}]);
+    let output = agent().arg("run").arg(folder.write("plan.json", &plan)).output().expect("started");
     assert!(output.status.success(), "{}", message(&output));
 
     let measured = Measured::read(&folder.path("out.tsv"));
     let summary = &measured.summary;
     assert_eq!(summary["sinks"]["a"]["received_bytes"], 2_000_000);
-    let finished = summary["sinks"]["a"]["finished_s"]
-        .as_f64()
-        .expect("it ended");
-    assert!(
-        (1.18..1.9).contains(&finished),
-        "the slower rate was in force from 0.4 s on: {finished} s"
-    );
-    let sent = summary["sources"]["a"]["sent_bytes"]
-        .as_u64()
-        .expect("told");
-    let again = summary["sources"]["a"]["retransmitted_bytes"]
-        .as_u64()
-        .expect("told");
+    let finished = summary["sinks"]["a"]["finished_s"].as_f64().expect("it ended");
+    assert!((1.18..1.9).contains(&finished), "the slower rate was in force from 0.4 s on: {finished} s");
+    let sent = summary["sources"]["a"]["sent_bytes"].as_u64().expect("told");
+    let again = summary["sources"]["a"]["retransmitted_bytes"].as_u64().expect("told");
     assert_eq!(sent - again, 2_000_000, "what was sent for the first time");
-    assert_eq!(
-        summary["probes"]["nobody"],
-        json!({"sent": 4, "received": 0, "ce_out": null, "ce_back": 0})
-    );
+    assert_eq!(summary["probes"]["nobody"], json!({"sent": 4, "received": 0, "ce_out": null, "ce_back": 0}));
     assert_eq!(measured.series("probe", "nobody", "lost").len(), 4);
-    let asked = measured.series("probe", "ping", "rtt").len()
-        + measured.series("probe", "ping", "lost").len();
+    let asked =
+        measured.series("probe", "ping", "rtt").len() + measured.series("probe", "ping", "lost").len();
     assert_eq!(asked, 40, "each request is answered or lost");
     assert_eq!(
         summary["sinks"]["cbr"],
@@ -443,23 +346,10 @@ fn two_namespaces_with_a_queue_and_a_change() {
     assert_eq!(queue["kind"], "tbf");
     // Each byte passed the queue once per transmission, behind 14 + 20 + 32 bytes of headers per segment of 1448.
     let passed = queue["sent_bytes"].as_f64().expect("told");
-    assert!(
-        passed > 2_000_000.0 * 1514.0 / 1448.0,
-        "headers included: {passed}"
-    );
-    let backlog = measured
-        .series("queue", "cli>srv", "backlog")
-        .iter()
-        .map(|row| row.1)
-        .fold(0.0, f64::max);
-    assert!(
-        (10_000.0..=102_400.0).contains(&backlog),
-        "a bulk flow fills the 100 kB: {backlog}"
-    );
-    assert!(
-        measured.series("queue", "cli>srv", "marks").is_empty(),
-        "tbf tells no marks"
-    );
+    assert!(passed > 2_000_000.0 * 1514.0 / 1448.0, "headers included: {passed}");
+    let backlog = measured.series("queue", "cli>srv", "backlog").iter().map(|row| row.1).fold(0.0, f64::max);
+    assert!((10_000.0..=102_400.0).contains(&backlog), "a bulk flow fills the 100 kB: {backlog}");
+    assert!(measured.series("queue", "cli>srv", "marks").is_empty(), "tbf tells no marks");
 }
 
 #[test]
@@ -471,11 +361,7 @@ fn a_queue_that_is_not_there_is_named_with_those_that_are() {
     let folder = Folder::new("noqueue");
     let mut plan = plan(&folder, 1.0, &json!([]));
     plan["queues"] = json!([{"name": "q", "netns": pair.cli, "dev": "cli.r", "at": "handle 10:"}]);
-    let output = agent()
-        .arg("run")
-        .arg(folder.write("plan.json", &plan))
-        .output()
-        .expect("started");
+    let output = agent().arg("run").arg(folder.write("plan.json", &plan)).output().expect("started");
     assert_eq!(
         message(&output),
         "bakeoff-agent: queue 'q': dev cli.r: no qdisc at handle 10:; there are: noqueue handle 0:0 root"
@@ -499,18 +385,14 @@ fn pid_1_sets_up_runs_and_tears_down() {
         return;
     }
     // Not under /tmp, which init covers with a tmpfs of its own.
-    let folder = Folder(PathBuf::from(format!(
-        "/var/tmp/bakeoff-agent-init-{}",
-        std::process::id()
-    )));
+    let folder = Folder(PathBuf::from(format!("/var/tmp/bakeoff-agent-init-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).expect("a folder for the test");
     let roles = json!([
         {"role": "tcp-sink", "name": "a", "netns": "n1", "port": 5201},
         {"role": "tcp-source", "name": "a", "netns": "n1", "to": "127.0.0.1:5201", "cc": "reno", "start_s": 0.0, "stop_s": 0.5,
          "source": {"kind": "bytes", "bytes": 10_000_000}},
     ]);
-    let step =
-        |netns: Option<&str>, argv: &[&str]| json!({"node": "n1", "netns": netns, "argv": argv});
+    let step = |netns: Option<&str>, argv: &[&str]| json!({"node": "n1", "netns": netns, "argv": argv});
     let mut background = step(None, &["sleep", "1000"]);
     background["background"] = json!(true);
     let mut reading = step(None, &["cat"]);
@@ -534,10 +416,7 @@ fn pid_1_sets_up_runs_and_tears_down() {
         "{}",
         message(&output)
     );
-    assert_eq!(
-        Measured::read(&folder.path("out.tsv")).summary["sinks"]["a"]["received_bytes"],
-        10_000_000
-    );
+    assert_eq!(Measured::read(&folder.path("out.tsv")).summary["sinks"]["a"]["received_bytes"], 10_000_000);
     let log = std::fs::read_to_string(folder.path("setup.log")).expect("log");
     assert_eq!(
         log,
@@ -545,9 +424,7 @@ fn pid_1_sets_up_runs_and_tears_down() {
     );
     let log = std::fs::read_to_string(folder.path("teardown.log")).expect("log");
     assert!(
-        log.contains("LOOPBACK,UP")
-            && log.contains("64 ")
-            && log.contains("/tmp/made/on/the/way\n"),
+        log.contains("LOOPBACK,UP") && log.contains("64 ") && log.contains("/tmp/made/on/the/way\n"),
         "{log}"
     );
 
@@ -556,31 +433,13 @@ fn pid_1_sets_up_runs_and_tears_down() {
     script["teardown"] = json!([step(None, &["echo", "torn down"])]);
     let output = init(&folder, &script);
     let error = "n1: sh -c 'echo cannot; exit 4': exit code 4: cannot";
-    assert_eq!(
-        status(&folder),
-        json!({"format": 1, "status": "failed", "phase": "setup", "error": error})
-    );
-    assert!(
-        message(&output).contains(&format!("bakeoff-agent: setup: {error}")),
-        "{}",
-        message(&output)
-    );
-    assert!(
-        std::fs::read_to_string(folder.path("teardown.log"))
-            .expect("log")
-            .ends_with("torn down\n")
-    );
+    assert_eq!(status(&folder), json!({"format": 1, "status": "failed", "phase": "setup", "error": error}));
+    assert!(message(&output).contains(&format!("bakeoff-agent: setup: {error}")), "{}", message(&output));
+    assert!(std::fs::read_to_string(folder.path("teardown.log")).expect("log").ends_with("torn down\n"));
 
     // A worker that is killed is told by PID 1.
     script["setup"] = json!([step(None, &["sh", "-c", "kill -KILL $PPID"])]);
     let output = init(&folder, &script);
-    assert_eq!(
-        status(&folder)["error"],
-        "init: the worker died: killed by SIGKILL"
-    );
-    assert!(
-        message(&output).contains("init: the worker died"),
-        "{}",
-        message(&output)
-    );
+    assert_eq!(status(&folder)["error"], "init: the worker died: killed by SIGKILL");
+    assert!(message(&output).contains("init: the worker died"), "{}", message(&output));
 }

@@ -82,14 +82,15 @@ impl CodelParams {
     /// `target 5ms interval 100ms`, with `ce_threshold` if set.
     pub fn show(&self) -> String {
         let time = |ticks| show::time(ticks_to_us(ticks));
-        let mut text = format!("target {} interval {}", time(self.target), time(self.interval));
+        let mut parts =
+            vec![format!("target {}", time(self.target)), format!("interval {}", time(self.interval))];
         if let Some(threshold) = self.ce_threshold {
-            text += &format!(" ce_threshold {}", time(threshold));
+            parts.push(format!("ce_threshold {}", time(threshold)));
         }
         if let (value, mask @ 1..) = self.ce_threshold_selector {
-            text += &format!(" ce_threshold_selector {value:#x}/{mask:#x}");
+            parts.push(format!("ce_threshold_selector {value:#x}/{mask:#x}"));
         }
-        text
+        parts.join(" ")
     }
 
     /// ` ecn` or nothing.
@@ -478,19 +479,19 @@ mod tests {
         for ms in 0..10 {
             q.enqueue(frame(Ecn::NotEct), Time::from_ms(ms));
         }
-        // sojourn of 5 ms at 5 ms: above from here on; the interval ends after 105 ms
+        // At 5 ms = 4882 ticks the sojourn is the target: the interval of 97656 ticks ends with tick
+        // 102538, so the first signal comes in tick 102539, from 104999936 ns on.
         q.dequeue(Time::from_ms(5));
-        q.dequeue(Time::from_ms(105));
+        q.dequeue(Time::from_ns(104_999_935));
         assert_eq!(q.tally.dropped(), 0);
-        // more than 100 ms of 1024-ns ticks after the first
-        q.dequeue(Time::from_ns(105_002_000));
+        q.dequeue(Time::from_ns(104_999_936));
         assert_eq!(q.tally.drops[Cause::Aqm as usize], 1);
     }
 
     #[test]
     fn a_short_delay_or_a_last_packet_starts_the_interval_anew() {
         let mut q = queue("codel");
-        let mut old = |q: &mut Queue, ms: u64| {
+        let old = |q: &mut Queue, ms: u64| {
             while q.qlen() < 3 {
                 q.enqueue(frame(Ecn::NotEct), Time::from_ms(ms - 20));
             }

@@ -103,7 +103,7 @@ impl List {
         }
     }
 
-    fn iter<'a>(&self, flows: &'a [Flow]) -> impl Iterator<Item = u32> + use<'a> {
+    fn iter(self, flows: &[Flow]) -> impl Iterator<Item = u32> {
         let some = |index| (index != NONE).then_some(index);
         std::iter::successors(some(self.first), move |i| some(flows[*i as usize].next))
     }
@@ -464,29 +464,28 @@ mod tests {
             q.enqueue(frame(2, 1514), NOW);
         }
         take(&mut q, 4);
-        // 1514 bytes at once: two packets of 800 exceed the quantum only after the second
         for _ in 0..4 {
             q.enqueue(frame(3, 800), NOW);
         }
-        assert_eq!(take(&mut q, 3)[..2], [3, 3]);
-        // then it is a flow like the others: on the old list, behind them
-        assert_eq!(take(&mut q, 1), [2]);
+        // Two packets of 800 use up the 1514 bytes. Then it takes its turn among the old flows: flow 1
+        // is next, the new round gives flow 3 its 1514 - 86 bytes, again two packets, and then flow 2.
+        assert_eq!(take(&mut q, 8), [3, 3, 1, 3, 3, 2, 1, 2]);
     }
 
     #[test]
     fn an_emptied_new_flow_passes_once_through_the_old_ones() {
-        let mut q = queue("fq_codel");
-        for _ in 0..6 {
+        let mut q = queue("fq_codel quantum 3028");
+        for _ in 0..10 {
             q.enqueue(frame(1, 1514), NOW);
+            q.enqueue(frame(2, 1514), NOW);
         }
-        assert_eq!(take(&mut q, 2), [1, 1]);
-        // One packet at a time is sparse; but a flow that returns at once does not stay ahead: after
-        // its first packet it is moved behind the old flow.
-        q.enqueue(frame(3, 1514), NOW);
-        assert_eq!(take(&mut q, 1), [3]);
-        assert_eq!(take(&mut q, 1), [1]);
-        q.enqueue(frame(3, 1514), NOW);
-        assert_eq!(take(&mut q, 3), [1, 3, 1]);
+        assert_eq!(take(&mut q, 5), [1, 1, 2, 2, 1]);
+        q.enqueue(frame(3, 60), NOW);
+        assert_eq!(take(&mut q, 2), [3, 1]);
+        // Flow 3 returns at once. It still stands on the old list, behind flow 2 and its whole quantum;
+        // had it left the lists when it was empty, it would be new again and go first for ever.
+        q.enqueue(frame(3, 60), NOW);
+        assert_eq!(take(&mut q, 3), [2, 2, 3]);
     }
 
     #[test]
@@ -512,7 +511,7 @@ mod tests {
             }
         }
         q.enqueue(frame(3, 60), NOW);
-        assert_eq!((q.tally.flows[5].drops, q.tally.flows[9].drops), (16, 0));
+        assert_eq!((q.tally.flows[5].drops, q.tally.dropped()), (16, 16));
     }
 
     #[test]
@@ -539,25 +538,17 @@ mod tests {
 
     #[test]
     fn codel_looks_at_the_backlog_of_all_flows() {
-        // One packet of flow 1 at a time, 20 ms old: alone in its queue, but with flow 2 behind it.
-        let marks = |others: u32| {
+        // One packet of flow 1 at a time, 20 ms old: alone in its queue, but flow 2 stands behind it.
+        let marks = |others: usize| {
             let mut q = queue("fq_codel");
-            let mut now = Time::from_ms(1000);
-            for _ in 0..others {
-                q.enqueue(frame(2, 1514), now);
-            }
-            for _ in 0..200 {
+            for ms in 1000..1200 {
+                let now = Time::from_ms(ms);
                 let old = Packet { ecn: Ecn::Ect0, ..frame(1, 1514) };
                 q.enqueue(old, now - Time::from_ms(20));
-                while q.qlen() > others as usize {
-                    let packet = q.dequeue(now).unwrap();
-                    if packet.flow == 2 {
-                        q.enqueue(frame(2, 1514), now);
-                        q.enqueue(frame(2, 1514), now);
-                        q.dequeue(now);
-                    }
+                while q.qlen() < others + 1 {
+                    q.enqueue(frame(2, 1514), now);
                 }
-                now += Time::from_ms(1);
+                while q.dequeue(now).is_some_and(|p| p.flow != 1) {}
             }
             q.tally.flows[1].marks
         };

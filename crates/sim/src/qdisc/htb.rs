@@ -18,18 +18,20 @@
 //! 50 Mbit/s), DRR shares, priority, change in place (tests below); conservation
 //! (`tests/conservation.rs`).
 
+mod params;
+
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Queue, Tally};
 use crate::matching::CompiledMatch;
 use crate::packet::Packet;
 use crate::run;
-use crate::tc::{TcError, Words, parse_minor, parse_size, parse_u32, psched_ns, show};
-use crate::units::{Rate, Time};
+use crate::tc::{TcError, Words, parse_minor};
+use crate::units::Time;
+use params::{PRIORITIES, Params, SendTime};
 
 /// No bucket is deeper in debt than this, in nanoseconds, and no idle time counts for more.
 const MBUFFER: i64 = 60_000_000_000;
-const PRIORITIES: usize = 8;
 
 /// The shaper with its classes.
 pub struct Htb {
@@ -63,156 +65,6 @@ struct Class {
     wake: Time,
     deficit: i64,
     queue: Queue,
-}
-
-#[derive(Clone, Debug)]
-struct Params {
-    rate: SendTime,
-    ceil: SendTime,
-    /// Depth of the buckets in nanoseconds.
-    buffer: i64,
-    cbuffer: i64,
-    quantum: i64,
-    prio: usize,
-    frame: Framing,
-}
-
-/// How many bytes a packet takes on the modelled wire.
-#[derive(Clone, Copy, Debug, Default)]
-struct Framing {
-    overhead: u32,
-    mpu: u32,
-    atm: bool,
-}
-
-impl Framing {
-    fn bytes(self, len: u32) -> u64 {
-        let len = u64::from((len + self.overhead).max(self.mpu));
-        if self.atm { len.div_ceil(48) * 53 } else { len }
-    }
-}
-
-/// The kernel's division-free transmission time: bytes * mult >> shift nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct SendTime {
-    bytes_per_s: u64,
-    mult: u64,
-    shift: u32,
-}
-
-impl SendTime {
-    fn new(rate: Rate) -> Self {
-        let bytes_per_s = rate.bytes_per_s();
-        let mut factor = 1_000_000_000_u64;
-        let mut shift = 0;
-        loop {
-            let mult = factor / bytes_per_s;
-            if mult >= 1 << 31 || factor >= 1 << 63 {
-                return SendTime { bytes_per_s, mult, shift };
-            }
-            factor <<= 1;
-            shift += 1;
-        }
-    }
-
-    fn ns(self, bytes: u64) -> i64 {
-        ((bytes * self.mult) >> self.shift).cast_signed()
-    }
-
-    /// The depth in nanoseconds of a bucket of `burst` bytes: tc cuts it to whole microseconds, then
-    /// to ticks of 64 ns.
-    fn buffer(self, burst: u64) -> i64 {
-        let us = (1e6 * (burst as f64 / self.bytes_per_s as f64)) as u64;
-        psched_ns(us).cast_signed()
-    }
-
-    fn show(self) -> String {
-        show::rate(Rate(self.bytes_per_s * 8))
-    }
-
-    /// The bytes of a bucket of `buffer` nanoseconds.
-    fn show_burst(self, buffer: i64) -> String {
-        let bytes = self.bytes_per_s as f64 * (buffer as f64 / 1e9);
-        show::size(bytes as u64)
-    }
-}
-
-impl Params {
-    const WORDS: [&str; 10] =
-        ["rate", "ceil", "burst", "cburst", "quantum", "prio", "mtu", "mpu", "overhead", "linklayer"];
-
-    fn parse(words: &mut Words, r2q: u32) -> Result<Self, TcError> {
-        let (mut rate, mut ceil) = (None, None);
-        let (mut burst, mut cburst, mut mtu) = (0, 0, 1600);
-        let (mut quantum, mut prio) = (0, 0);
-        let mut frame = Framing::default();
-        while let Some(word) = words.next_word() {
-            match word {
-                "rate" => rate = Some(nonzero(word, words)?),
-                "ceil" => ceil = Some(nonzero(word, words)?),
-                "burst" | "buffer" | "maxburst" => burst = burst_size(word, words)?,
-                "cburst" | "cbuffer" | "cmaxburst" => cburst = burst_size(word, words)?,
-                "quantum" => quantum = words.u32()?,
-                "prio" => prio = words.u32()?,
-                "mtu" => mtu = u64::from(words.positive_u32()?),
-                "mpu" => frame.mpu = u32::from(short(words)?),
-                "overhead" => frame.overhead = u32::from(short(words)?),
-                "linklayer" => frame.atm = atm(words)?,
-                "parent" | "classid" => return Err(words.not_modelled(word)),
-                _ => return Err(words.unknown(word, &Self::WORDS)),
-            }
-        }
-        let rate = rate.ok_or_else(|| words.refuse("'rate' is required"))?;
-        let ceil = ceil.unwrap_or(rate);
-        let default_burst = |rate: SendTime| rate.bytes_per_s / 1_000_000_000 + mtu;
-        let or_default = |burst, rate| {
-            if burst == 0 { default_burst(rate) } else { burst }
-        };
-        Ok(Params {
-            rate,
-            ceil,
-            buffer: rate.buffer(or_default(burst, rate)),
-            cbuffer: ceil.buffer(or_default(cburst, ceil)),
-            quantum: match quantum {
-                0 => (rate.bytes_per_s / u64::from(r2q)).clamp(1000, 200_000) as i64,
-                given => i64::from(given),
-            },
-            prio: (prio as usize).min(PRIORITIES - 1),
-            frame,
-        })
-    }
-}
-
-fn nonzero(word: &str, words: &mut Words) -> Result<SendTime, TcError> {
-    match words.rate()? {
-        Rate(0) => Err(words.bad(word, "0", "at least 8bit")),
-        rate => Ok(SendTime::new(rate)),
-    }
-}
-
-/// `BYTES` or `BYTES/CELL`; the cell is that of rate tables, which the kernel no longer uses.
-fn burst_size(word: &str, words: &mut Words) -> Result<u64, TcError> {
-    let text = words.value()?;
-    let bytes = match text.split_once('/') {
-        None => parse_size(text),
-        Some((bytes, cell)) => {
-            parse_u32(cell).filter(|cell| cell.is_power_of_two()).and_then(|_| parse_size(bytes))
-        }
-    };
-    bytes.ok_or_else(|| words.bad(word, text, "a size such as 1600 or 15k, or SIZE/CELL"))
-}
-
-fn short(words: &mut Words) -> Result<u16, TcError> {
-    let value = words.u32()?;
-    u16::try_from(value).map_err(|_| words.refuse(&format!("{value} is above 65535 bytes")))
-}
-
-fn atm(words: &mut Words) -> Result<bool, TcError> {
-    match words.value()? {
-        "ethernet" => Ok(false),
-        "atm" | "adsl" => Ok(true),
-        other => Err(words.bad("linklayer", other, "ethernet, atm or adsl")),
-    }
 }
 
 impl Class {
@@ -258,7 +110,7 @@ impl Htb {
         }
         built.sort_by_key(|class| class.minor);
         if let Some(twice) = built.windows(2).find(|w| w[0].minor == w[1].minor) {
-            return Err(words.refuse(&format!("class {} stands there twice", twice[0].id)));
+            return Err(words.refuse(&format!("class {} stands there twice", twice[1].id)));
         }
         let find = |minor| built.iter().position(|class| class.minor == minor);
         if default != 0 && find(default).is_none() {
@@ -469,5 +321,282 @@ impl Qdisc for Htb {
         for class in &mut self.classes {
             visit(&class.id, &mut class.queue);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use std::sync::Arc;
+
+    fn class(id: &str, words: &str) -> run::Class {
+        run::Class { id: id.into(), class: words.into(), filters: Vec::new(), child: None }
+    }
+
+    /// A class for packets with this codepoint.
+    fn by_dscp(dscp: u8, class: run::Class) -> run::Class {
+        let only = run::Match { dscp: Some(dscp), ..run::Match::default() };
+        run::Class { filters: vec![only], ..class }
+    }
+
+    fn with_child(line: &str, class: run::Class) -> run::Class {
+        run::Class { child: Some(Box::new(run::Qdisc::leaf(line))), ..class }
+    }
+
+    fn build(line: &str, classes: Vec<run::Class>) -> Result<Queue, TcError> {
+        let spec = run::Qdisc { qdisc: line.into(), classes, child: None };
+        let env = Env { flow_names: Arc::new(["prague".into(), "cubic".into()]), ..Env::default() };
+        Queue::build(&spec, &env)
+    }
+
+    fn frame(dscp: u8) -> Packet {
+        Packet { len: 1514, dscp, ..Packet::default() }
+    }
+
+    /// Serves the queue until `end`, each packet as early as it may leave: (nanoseconds, codepoint).
+    fn departures(q: &mut Queue, end: Time) -> Vec<(u64, u8)> {
+        let (mut now, mut out) = (Time::ZERO, Vec::new());
+        while now < end {
+            while let Some(packet) = q.dequeue(now) {
+                out.push((now.as_ns(), packet.dscp));
+            }
+            match q.next_event() {
+                Some(next) => {
+                    assert!(next > now, "spins at {now:?}");
+                    now = next;
+                }
+                None => break,
+            }
+        }
+        out
+    }
+
+    fn times(departures: &[(u64, u8)]) -> Vec<u64> {
+        departures.iter().map(|(ns, _)| *ns).collect()
+    }
+
+    #[test]
+    fn a_saturated_class_sends_two_at_once_and_then_one_per_transmission_time() {
+        // a bucket of 1600 B holds 256 us, a packet takes 242.24 us: after two the debt is 228.48 us
+        let mut q = build("htb default 1", vec![class("1", "rate 50mbit ceil 50mbit")]).unwrap();
+        for _ in 0..6 {
+            q.enqueue(frame(0), Time::ZERO);
+        }
+        assert_eq!(times(&departures(&mut q, Time::from_ms(10))), [0, 0, 228_480, 470_720, 712_960, 955_200]);
+    }
+
+    #[test]
+    fn idle_time_fills_the_bucket_and_no_more() {
+        let mut q = build("htb default 1", vec![class("1", "rate 50mbit burst 5000")]).unwrap();
+        for _ in 0..3 {
+            q.enqueue(frame(0), Time::ZERO);
+        }
+        departures(&mut q, Time::from_ms(10));
+        // 5000 B are 800 us of rate; cburst stays 256 us and the ceiling is the same rate
+        for _ in 0..4 {
+            q.enqueue(frame(0), Time::from_ms(10));
+        }
+        let mut n = 0;
+        while q.dequeue(Time::from_ms(10)).is_some() {
+            n += 1;
+        }
+        assert_eq!(n, 2);
+        assert_eq!(q.next_event(), Some(Time::from_ns(10_228_480)));
+    }
+
+    #[test]
+    fn a_ceiling_above_the_rate_gives_nothing_without_a_parent() {
+        let mut q = build("htb default 1", vec![class("1", "rate 50mbit ceil 100mbit")]).unwrap();
+        for _ in 0..4 {
+            q.enqueue(frame(0), Time::ZERO);
+        }
+        assert_eq!(times(&departures(&mut q, Time::from_ms(10))), [0, 0, 228_480, 470_720]);
+    }
+
+    #[test]
+    fn classes_of_one_priority_share_by_quantum() {
+        // Each could use all of its 100 Mbit/s; what they share is the turns at every moment.
+        let classes = vec![
+            by_dscp(1, class("1", "rate 100mbit burst 1mb cburst 1mb quantum 3028")),
+            by_dscp(2, class("2", "rate 100mbit burst 1mb cburst 1mb quantum 1514")),
+        ];
+        let mut q = build("htb", classes).unwrap();
+        for _ in 0..12 {
+            q.enqueue(frame(1), Time::ZERO);
+            q.enqueue(frame(2), Time::ZERO);
+        }
+        let turns: Vec<u8> = departures(&mut q, Time::from_us(1)).iter().map(|(_, dscp)| *dscp).collect();
+        // a class keeps its turn until its deficit is below zero
+        assert_eq!(turns[..10], [1, 2, 1, 1, 2, 1, 1, 2, 1, 1]);
+    }
+
+    #[test]
+    fn a_lower_priority_number_goes_first() {
+        let classes = vec![
+            by_dscp(1, class("1", "rate 100mbit burst 1mb cburst 1mb prio 1")),
+            by_dscp(2, class("2", "rate 100mbit burst 1mb cburst 1mb prio 0")),
+        ];
+        let mut q = build("htb", classes).unwrap();
+        for dscp in [1, 1, 2, 2] {
+            q.enqueue(frame(dscp), Time::ZERO);
+        }
+        let order: Vec<u8> = departures(&mut q, Time::from_us(1)).iter().map(|(_, dscp)| *dscp).collect();
+        assert_eq!(order, [2, 2, 1, 1]);
+    }
+
+    #[test]
+    fn backlogged_classes_keep_their_own_rates() {
+        let classes = vec![by_dscp(1, class("1", "rate 30mbit")), by_dscp(2, class("2", "rate 10mbit"))];
+        let mut q = build("htb", classes).unwrap();
+        for _ in 0..1000 {
+            q.enqueue(frame(1), Time::ZERO);
+            q.enqueue(frame(2), Time::ZERO);
+        }
+        let out = departures(&mut q, Time::from_ms(300));
+        let sent = |dscp| out.iter().filter(|(_, d)| *d == dscp).count() as u64;
+        // 300 ms at the rate, and the packets that the bucket gives at the start: within 2 packets
+        for (dscp, rate) in [(1, 30_000_000_u64), (2, 10_000_000)] {
+            let packets = rate * 3 / 10 / 8 / 1514;
+            assert!(sent(dscp).abs_diff(packets) <= 2, "{dscp}: {}", sent(dscp));
+        }
+    }
+
+    #[test]
+    fn per_flow_delays_by_codepoint() {
+        let leg = |id, delay| {
+            with_child(&format!("netem delay {delay} limit 10000"), class(id, "rate 1gbps ceil 2gbps"))
+        };
+        let classes = vec![by_dscp(19, leg("1", "5ms")), by_dscp(35, leg("2", "10ms")), leg("10", "0ms")];
+        let mut q = build("htb default 10", classes).unwrap();
+        q.enqueue(frame(35), Time::ZERO);
+        q.enqueue(frame(19), Time::from_ms(1));
+        q.enqueue(frame(0), Time::from_ms(2));
+        assert_eq!(q.dequeue(Time::from_ms(2)).map(|p| p.dscp), Some(0));
+        assert_eq!(q.dequeue(Time::from_ms(2)).map(|p| p.dscp), None);
+        assert_eq!(q.next_event(), Some(Time::from_ms(6)));
+        assert_eq!(q.dequeue(Time::from_ms(6)).map(|p| p.dscp), Some(19));
+        assert_eq!(q.dequeue(Time::from_ms(6)).map(|p| p.dscp), None);
+        assert_eq!(q.next_event(), Some(Time::from_ms(10)));
+        assert_eq!(q.dequeue(Time::from_ms(10)).map(|p| p.dscp), Some(35));
+        assert_eq!(q.next_event(), None);
+    }
+
+    #[test]
+    fn the_first_filter_that_matches_decides_and_names_are_resolved() {
+        let flow = run::Match { flow: Some("cubic".into()), ..run::Match::default() };
+        let marked = run::Match { ecn: Some("ce".into()), ..run::Match::default() };
+        let classes = vec![
+            run::Class { filters: vec![flow], ..class("a", "rate 1mbit") },
+            run::Class { filters: vec![marked], ..class("9", "rate 1mbit") },
+        ];
+        let mut q = build("htb", classes).unwrap();
+        let packet = Packet { flow: 1, ecn: Ecn::Ce, ..frame(0) };
+        q.enqueue(packet, Time::ZERO);
+        q.enqueue(Packet { flow: 0, ..packet }, Time::ZERO);
+        q.enqueue(frame(0), Time::ZERO);
+        let held: Vec<(String, usize)> =
+            q.leaves().iter().map(|(handle, leaf)| (handle.clone(), leaf.qlen())).collect();
+        assert_eq!(held, [("9".into(), 1), ("a".into(), 1)]);
+        // what no class takes is not shaped and goes first
+        assert_eq!(q.qlen(), 3);
+        assert_eq!(q.dequeue(Time::ZERO).map(|p| p.ecn), Some(Ecn::NotEct));
+    }
+
+    #[test]
+    fn a_change_keeps_queue_and_debt() {
+        let mut q = build("htb default 1", vec![class("1", "rate 50mbit")]).unwrap();
+        for _ in 0..5 {
+            q.enqueue(frame(0), Time::ZERO);
+        }
+        while q.dequeue(Time::ZERO).is_some() {}
+        q.change_class("1", "rate 5mbit ceil 5mbit").unwrap();
+        // the debt of 228.48 us was made at the old rate; the next packet takes 2422.4 us
+        assert_eq!(q.next_event(), Some(Time::from_ns(228_480)));
+        assert!(q.dequeue(Time::from_ns(228_480)).is_some());
+        assert_eq!(q.next_event(), Some(Time::from_ns(228_480 + 2_422_400)));
+        assert_eq!(q.qlen(), 2);
+        assert!(q.change_class("2", "rate 5mbit").is_err());
+        assert!(q.change_class("1", "ceil 5mbit").is_err());
+        assert_eq!(
+            q.show_classes(),
+            ["class htb 1:1 root prio 0 quantum 62500 rate 5Mbit ceil 5Mbit burst 1600b cburst 1600b"]
+        );
+    }
+
+    #[test]
+    fn the_sojourn_is_measured_in_the_leaf() {
+        let mut q = build("htb default 1", vec![class("1", "rate 50mbit")]).unwrap();
+        q.record_window(Time::ZERO, Time::from_ms(1));
+        for _ in 0..3 {
+            q.enqueue(frame(0), Time::ZERO);
+        }
+        departures(&mut q, Time::from_ms(1));
+        assert!(q.sojourn.is_none());
+        let leaf = q.at_mut("1").unwrap().sojourn.as_mut().unwrap();
+        let interval = leaf.take_interval();
+        assert_eq!((interval.count, interval.max_ns), (3, 228_480));
+        assert_eq!(leaf.histogram().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn the_tree_is_walked_with_handles() {
+        let mut inner = class("1", "rate 1mbit");
+        inner.child = Some(Box::new(run::Qdisc {
+            qdisc: "netem delay 1ms".into(),
+            classes: Vec::new(),
+            child: Some(Box::new(run::Qdisc::leaf("codel"))),
+        }));
+        let mut q = build("htb default 1", vec![inner, class("2", "rate 1mbit")]).unwrap();
+        let mut seen = Vec::new();
+        q.for_each(&mut |handle, queue| {
+            let kind = queue.show().split(' ').next().map(str::to_owned);
+            seen.push(format!("{handle}={}", kind.unwrap_or_default()));
+        });
+        assert_eq!(seen, ["=htb", "1=netem", "1/child=codel", "2=pfifo"]);
+        let leaves: Vec<String> = q.leaves().into_iter().map(|(handle, _)| handle).collect();
+        assert_eq!(leaves, ["1/child", "2"]);
+        assert!(q.at_mut("1/child").unwrap().show().starts_with("codel"));
+        assert!(q.at_mut("").unwrap().show().starts_with("htb"));
+        assert!(q.at_mut("1/3").is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_class() {
+        let error = |line, classes| build(line, classes).map(|q| q.show()).unwrap_err().to_string();
+        assert_eq!(
+            error("htb default 1", vec![class("1", "rate 5mbit cel 5mbit")]),
+            "class 1: unknown word 'cel' in 'rate 5mbit cel 5mbit'; did you mean 'ceil'?"
+        );
+        assert_eq!(
+            error("htb default 1", vec![class("1", "ceil 5mbit")]),
+            "class 1: 'rate' is required in 'ceil 5mbit'"
+        );
+        assert_eq!(
+            error("htb default 10", vec![class("1", "rate 5mbit")]),
+            "default: there is no class 10 in 'htb default 10'"
+        );
+        assert_eq!(
+            error("htb", vec![class("1", "rate 5mbit"), class("01", "rate 5mbit")]),
+            "class 01 stands there twice in 'htb'"
+        );
+        assert_eq!(
+            error("htb", vec![with_child("codel taget 5ms", class("1", "rate 5mbit"))]),
+            "class 1: unknown word 'taget' in 'codel taget 5ms'; did you mean 'target'?"
+        );
+        assert_eq!(
+            error("htb", vec![by_dscp(64, class("1", "rate 5mbit"))]),
+            "class 1: filters[0]: dscp: 64 is not a codepoint from 0 to 63 in 'htb'"
+        );
+        assert!(error("htb", vec![class("1", "rate 0")]).contains("rate: '0' is not at least 8bit"));
+        assert!(error("htb", vec![class("x", "rate 1mbit")]).contains("class x: the id is not"));
+        assert!(error("htb offload", vec![]).contains("'offload' is not modelled"));
+        assert_eq!(error("pfifo", vec![class("1", "rate 5mbit")]), "'pfifo' has no classes in 'pfifo'");
+    }
+
+    #[test]
+    fn the_line_is_shown_as_tc_does() {
+        let q = build("htb default 10", vec![class("10", "rate 1mbit")]).unwrap();
+        assert_eq!(q.show(), "htb r2q 10 default 0x10 direct_packets_stat 0 direct_qlen 1000");
     }
 }

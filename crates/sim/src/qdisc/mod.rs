@@ -3,12 +3,18 @@
 //!
 //! One file per algorithm, in tc's own grammar ([`crate::tc`]).
 
+mod cnq_codel_af;
+mod cobalt;
 mod codel;
+mod dualpi2;
 mod fq_codel;
 mod htb;
 mod netem;
 mod pfifo;
+mod pie;
+mod red;
 mod sojourn;
+mod timer;
 
 use std::sync::Arc;
 
@@ -17,11 +23,15 @@ use crate::run;
 use crate::tc::{TcError, Words};
 use crate::units::Time;
 
+pub use cnq_codel_af::CnqCodelAf;
 pub use codel::Codel;
+pub use dualpi2::DualPi2;
 pub use fq_codel::FqCodel;
 pub use htb::Htb;
 pub use netem::Netem;
 pub use pfifo::Fifo;
+pub use pie::Pie;
+pub use red::Red;
 pub use sojourn::{Interval, Sojourn};
 
 /// Why a queue threw a packet away.
@@ -210,10 +220,6 @@ impl Default for Env {
 
 /// The known algorithms. An enum, not a `dyn`: one indirect call per packet and hop is most of what
 /// a simple queue costs; `User` is the door for others.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a queue stays where it is; a box would be one more cache line per packet"
-)]
 pub enum Kind {
     /// pfifo and bfifo
     Fifo(Fifo),
@@ -225,6 +231,14 @@ pub enum Kind {
     Htb(Htb),
     /// netem
     Netem(Netem),
+    /// pie and pie@5.4
+    Pie(Pie),
+    /// red
+    Red(Red),
+    /// dualpi2, dualpi2@2020 and dualpi2@2019
+    DualPi2(DualPi2),
+    /// cnq_codel_af
+    CnqCodelAf(CnqCodelAf),
     /// Somebody's own.
     User(Box<dyn Qdisc + Send>),
 }
@@ -237,6 +251,10 @@ macro_rules! dispatch {
             Kind::FqCodel($q) => $e,
             Kind::Htb($q) => $e,
             Kind::Netem($q) => $e,
+            Kind::Pie($q) => $e,
+            Kind::Red($q) => $e,
+            Kind::DualPi2($q) => $e,
+            Kind::CnqCodelAf($q) => $e,
             Kind::User($q) => $e,
         }
     };
@@ -273,6 +291,13 @@ impl Queue {
             "fq_codel" => Kind::FqCodel(FqCodel::new(words, env)?),
             "htb" => Kind::Htb(Htb::new(words, &spec.classes, env)?),
             "netem" => Kind::Netem(Netem::new(words, spec.child.as_deref(), env)?),
+            "pie" => Kind::Pie(Pie::mainline(words, env)?),
+            "pie@5.4" => Kind::Pie(Pie::v5_4(words, env)?),
+            "red" => Kind::Red(Red::new(words, env)?),
+            "dualpi2" => Kind::DualPi2(DualPi2::mainline(words, env)?),
+            "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(words, env)?),
+            "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(words, env)?),
+            "cnq_codel_af" => Kind::CnqCodelAf(CnqCodelAf::new(words, env)?),
             other => return Err(words.unknown_kind(other, KINDS)),
         };
         Ok(Queue::new(kind, env))
@@ -446,4 +471,18 @@ fn below(handle: &str, name: &str) -> String {
 }
 
 /// The names that [`Queue::build`] knows, for error messages and completion.
-pub const KINDS: &[&str] = &["pfifo", "bfifo", "codel", "fq_codel", "htb", "netem"];
+pub const KINDS: &[&str] = &[
+    "pfifo",
+    "bfifo",
+    "codel",
+    "fq_codel",
+    "htb",
+    "netem",
+    "pie",
+    "pie@5.4",
+    "red",
+    "dualpi2",
+    "dualpi2@2020",
+    "dualpi2@2019",
+    "cnq_codel_af",
+];

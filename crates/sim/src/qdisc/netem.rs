@@ -2,8 +2,8 @@
 //!
 //! Source: Linux 7.3 `net/sched/sch_netem.c`; iproute2 `tc/q_netem.c`.
 //!
-//! Parameters: `limit` in packets (1000); `delay TIME [JITTER [CORRELATION]]`, uniform, kept in ticks
-//! of 64 ns of whole microseconds, as tc sends them; `loss [random] PERCENT [CORRELATION]`, with `ecn` a
+//! Parameters: `limit` in packets (1000); `delay TIME [JITTER [CORRELATION]]`, uniform, in
+//! nanoseconds (`TCA_NETEM_LATENCY64`); `loss [random] PERCENT [CORRELATION]`, with `ecn` a
 //! mark instead; `duplicate PERCENT [CORRELATION]`; `reorder PERCENT [CORRELATION] [gap N]`; `rate RATE
 //! [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`; `slot MIN [MAX] [packets N] [bytes N]`; `seed N`. A child
 //! takes what has been delayed and releases it in its own way.
@@ -14,14 +14,17 @@
 //! Validation: constant delay, order and limit, reordering by jitter and by gap, serialisation at the
 //! rate, slots, correlation, loss and duplication (tests below); conservation (`tests/conservation.rs`).
 
+mod config;
+
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Queue, Tally};
 use crate::packet::Packet;
 use crate::rng::Stream;
 use crate::run;
-use crate::tc::{TcError, Words, psched_ns, show};
-use crate::units::{Rate, Time};
+use crate::tc::{TcError, Words};
+use crate::units::Time;
+use config::{Config, SlotConfig};
 
 /// The delay line.
 pub struct Netem {
@@ -41,56 +44,6 @@ pub struct Netem {
 struct Delayed {
     time_to_send: Time,
     packet: Packet,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Config {
-    limit: u32,
-    latency: u64,
-    jitter: u64,
-    delay_correlation: u32,
-    /// Probabilities and correlations: 100 % is `u32::MAX`.
-    loss: u32,
-    loss_correlation: u32,
-    duplicate: u32,
-    duplicate_correlation: u32,
-    reorder: u32,
-    reorder_correlation: u32,
-    gap: u32,
-    ecn: bool,
-    rate: Option<LinkRate>,
-    slot: Option<SlotConfig>,
-    seed: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct LinkRate {
-    bytes_per_s: u64,
-    packet_overhead: i32,
-    cell_size: u32,
-    cell_overhead: i32,
-}
-
-impl LinkRate {
-    /// How long a packet of `len` bytes takes, in nanoseconds.
-    fn ns(self, len: u32) -> u64 {
-        let mut bytes = (i64::from(len) + i64::from(self.packet_overhead)).max(0);
-        if self.cell_size > 0 {
-            let size = i64::from(self.cell_size);
-            let cells = (bytes + size - 1) / size;
-            bytes = (cells * (size + i64::from(self.cell_overhead))).max(0);
-        }
-        bytes.cast_unsigned() * 1_000_000_000 / self.bytes_per_s
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct SlotConfig {
-    min: u64,
-    max: u64,
-    /// 0 is no limit.
-    packets: u32,
-    bytes: u64,
 }
 
 /// The slot in which packets leave next.
@@ -130,116 +83,6 @@ fn correlated(stream: &mut Stream, last: &mut u32, rho: u32) -> u32 {
     *last
 }
 
-impl Config {
-    const WORDS: [&str; 10] =
-        ["limit", "delay", "loss", "duplicate", "reorder", "gap", "rate", "slot", "ecn", "seed"];
-
-    fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
-        let mut asks_ecn = false;
-        while let Some(word) = words.next_word() {
-            match word {
-                "limit" => self.limit = words.size()? as u32,
-                "delay" | "latency" => self.take_delay(words)?,
-                "loss" | "drop" => {
-                    match words.peek() {
-                        Some("random") => _ = words.value()?,
-                        Some(model @ ("state" | "gemodel")) => {
-                            return Err(words.not_modelled(&format!("loss {model}")));
-                        }
-                        _ => {}
-                    }
-                    (self.loss, self.loss_correlation) = chance(words)?;
-                }
-                "duplicate" => (self.duplicate, self.duplicate_correlation) = chance(words)?,
-                "reorder" => (self.reorder, self.reorder_correlation) = chance(words)?,
-                "gap" => self.gap = words.u32()?,
-                "rate" => self.take_rate(words)?,
-                "slot" => self.take_slot(words)?,
-                "ecn" => asks_ecn = true,
-                "seed" => {
-                    let text = words.value()?;
-                    let seed = text.parse();
-                    self.seed = Some(seed.map_err(|_| words.bad(word, text, "a whole number"))?);
-                }
-                "distribution" | "corrupt" => return Err(words.not_modelled(word)),
-                _ => return Err(words.unknown(word, &Self::WORDS)),
-            }
-        }
-        if self.reorder > 0 && self.latency == 0 {
-            return Err(words.refuse("'reorder' needs a delay"));
-        }
-        if self.gap > 0 && self.reorder == 0 {
-            return Err(words.refuse("'gap' needs 'reorder PERCENT'"));
-        }
-        if self.reorder > 0 {
-            self.gap = self.gap.max(1);
-        }
-        if asks_ecn && self.loss == 0 {
-            return Err(words.refuse("'ecn' needs 'loss PERCENT'"));
-        }
-        self.ecn |= asks_ecn;
-        Ok(())
-    }
-
-    fn take_delay(&mut self, words: &mut Words) -> Result<(), TcError> {
-        self.latency = psched_ns(words.time()?.as_us());
-        if words.next_is_number() {
-            self.jitter = psched_ns(words.time()?.as_us());
-        }
-        if self.jitter > 0 && words.next_is_number() {
-            self.delay_correlation = words.percent_u32()?;
-        }
-        Ok(())
-    }
-
-    fn take_rate(&mut self, words: &mut Words) -> Result<(), TcError> {
-        let bytes_per_s = words.rate()?.bytes_per_s();
-        let mut rate = LinkRate { bytes_per_s, packet_overhead: 0, cell_size: 0, cell_overhead: 0 };
-        if words.next_is_signed_number() {
-            rate.packet_overhead = words.i32()?;
-            if words.next_is_number() {
-                rate.cell_size = words.u32()?;
-                if words.next_is_signed_number() {
-                    rate.cell_overhead = words.i32()?;
-                }
-            }
-        }
-        self.rate = (bytes_per_s > 0).then_some(rate);
-        Ok(())
-    }
-
-    fn take_slot(&mut self, words: &mut Words) -> Result<(), TcError> {
-        if words.peek() == Some("distribution") {
-            return Err(words.not_modelled("slot distribution"));
-        }
-        let min = words.time64()?.as_ns();
-        let mut slot = SlotConfig { min, max: min, packets: 0, bytes: 0 };
-        if words.next_is_number() {
-            slot.max = words.time64()?.as_ns();
-            if slot.max < min {
-                return Err(words.refuse("slot: the longest delay is below the shortest"));
-            }
-        }
-        if words.peek() == Some("packets") {
-            words.next_word();
-            slot.packets = words.u32()?;
-        }
-        if words.peek() == Some("bytes") {
-            words.next_word();
-            slot.bytes = words.size()?;
-        }
-        self.slot = (slot.max > 0).then_some(slot);
-        Ok(())
-    }
-}
-
-/// `PERCENT [CORRELATION]`
-fn chance(words: &mut Words) -> Result<(u32, u32), TcError> {
-    let probability = words.percent_u32()?;
-    let correlation = if words.next_is_number() { words.percent_u32()? } else { 0 };
-    Ok((probability, correlation))
-}
-
 impl SlotConfig {
     /// A slot that begins after a random pause.
     fn open(self, now: Time, stream: &mut Stream) -> OpenSlot {
@@ -257,7 +100,7 @@ impl SlotConfig {
 impl Netem {
     /// The line of the file's parameters, and the queue behind the delay.
     pub fn new(words: &mut Words, child: Option<&run::Qdisc>, env: &Env) -> Result<Self, TcError> {
-        let mut config = Config { limit: 1000, ..Config::default() };
+        let mut config = Config::new();
         config.take_all(words)?;
         let build = |spec| Queue::build(spec, &env.child("child")).map(Box::new);
         let random = match config.seed {
@@ -425,18 +268,7 @@ impl Qdisc for Netem {
     /// As in Linux and tc: limit, delay, loss, duplicate and gap go back to their defaults if the line
     /// does not have them; everything else stays as it is.
     fn change(&mut self, words: &mut Words, now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = Config {
-            limit: 1000,
-            latency: 0,
-            jitter: 0,
-            loss: 0,
-            duplicate: 0,
-            reorder: 0,
-            gap: 0,
-            slot: None,
-            seed: None,
-            ..self.config.clone()
-        };
+        let mut config = self.config.for_change();
         config.take_all(words)?;
         if let Some(slot) = config.slot {
             self.slot = Some(slot.begin(now));
@@ -466,57 +298,278 @@ impl Qdisc for Netem {
     }
 }
 
-impl Config {
-    fn show(&self) -> String {
-        let optional = |name: &str, chance: u32, correlation: u32| match (chance, correlation) {
-            (0, _) => String::new(),
-            (_, 0) => format!(" {name} {}", show::percent(chance)),
-            _ => format!(" {name} {} {}", show::percent(chance), show::percent(correlation)),
-        };
-        let mut text = format!("netem limit {}", self.limit);
-        if self.latency > 0 {
-            text += &format!(" delay {}", show::time64(self.latency));
-            if self.jitter > 0 {
-                text += &format!("  {}", show::time64(self.jitter));
-                if self.delay_correlation > 0 {
-                    text += &format!(" {}", show::percent(self.delay_correlation));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(line: &str) -> Queue {
+        Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()
+    }
+
+    fn frame(seq: u64) -> Packet {
+        Packet { seq, len: 1514, ..Packet::default() }
+    }
+
+    /// Takes packets as early as they may leave: (microseconds, sequence number).
+    fn departures(q: &mut Queue, mut now: Time) -> Vec<(u64, u64)> {
+        let mut out = Vec::new();
+        loop {
+            while let Some(packet) = q.dequeue(now) {
+                out.push((now.as_us(), packet.seq));
+            }
+            match q.next_event() {
+                Some(next) => {
+                    assert!(next > now, "spins at {now:?}");
+                    now = next;
                 }
+                None => return out,
             }
         }
-        text += &optional("loss", self.loss, self.loss_correlation);
-        text += &optional("duplicate", self.duplicate, self.duplicate_correlation);
-        text += &optional("reorder", self.reorder, self.reorder_correlation);
-        if let Some(rate) = self.rate {
-            text += &format!(" rate {}", show::rate(Rate(rate.bytes_per_s * 8)));
-            if rate.packet_overhead != 0 {
-                text += &format!(" packetoverhead {}", rate.packet_overhead);
-            }
-            if rate.cell_size != 0 {
-                text += &format!(" cellsize {}", rate.cell_size);
-            }
-            if rate.cell_overhead != 0 {
-                text += &format!(" celloverhead {}", rate.cell_overhead);
+    }
+
+    #[test]
+    fn a_constant_delay_keeps_order_and_spacing() {
+        let mut q = queue("netem delay 10ms");
+        for seq in 0..3 {
+            q.enqueue(frame(seq), Time::from_us(100 * seq));
+        }
+        assert_eq!(q.next_event(), Some(Time::from_ms(10)));
+        assert_eq!(departures(&mut q, Time::from_us(200)), [(10_000, 0), (10_100, 1), (10_200, 2)]);
+    }
+
+    #[test]
+    fn a_delay_is_exact_to_the_nanosecond() {
+        let mut q = queue("netem delay 1.5ms");
+        q.enqueue(frame(0), Time::ZERO);
+        assert_eq!(q.next_event(), Some(Time::from_us(1_500)));
+    }
+
+    #[test]
+    fn the_limit_counts_packets_under_way() {
+        let mut q = queue("netem delay 10ms limit 2");
+        for seq in 0..3 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        assert_eq!((q.qlen(), q.backlog()), (2, 2 * 1514));
+        assert_eq!(q.tally.drops[Cause::Overlimit as usize], 1);
+    }
+
+    #[test]
+    fn jitter_is_uniform_around_the_delay_and_reorders() {
+        let mut q = queue("netem delay 10ms 5ms limit 100000");
+        for seq in 0..20_000 {
+            q.enqueue(frame(seq), Time::from_us(10 * seq));
+        }
+        let out = departures(&mut q, Time::ZERO);
+        let delays: Vec<f64> = out.iter().map(|(us, seq)| *us as f64 - 10.0 * *seq as f64).collect();
+        assert!(delays.iter().all(|d| (4_999.0..=15_000.0).contains(d)));
+        // mean 10 ms; the standard error of 20000 draws from a span of 10 ms is 20 us
+        let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+        assert!((mean - 10_000.0).abs() < 100.0, "{mean}");
+        // a quarter lies within a quarter of the span: 5000 of 20000, standard error 61
+        let low = delays.iter().filter(|d| **d < 7_500.0).count();
+        assert!(low.abs_diff(5_000) < 300, "{low}");
+        assert!(out.windows(2).any(|w| w[0].1 > w[1].1));
+        assert!(out.is_sorted_by_key(|(us, _)| *us));
+    }
+
+    #[test]
+    fn a_rate_keeps_jittered_packets_in_order() {
+        let mut q = queue("netem delay 10ms 5ms rate 1gbit limit 100000");
+        for seq in 0..1000 {
+            q.enqueue(frame(seq), Time::from_us(10 * seq));
+        }
+        let out = departures(&mut q, Time::ZERO);
+        assert!(out.is_sorted_by_key(|(_, seq)| *seq));
+    }
+
+    #[test]
+    fn a_rate_sends_packets_back_to_back() {
+        // 1500 B at 12 Mbit/s take 1 ms; the overhead takes the 14 bytes of the frame off
+        let mut q = queue("netem rate 12mbit -14");
+        for seq in 0..3 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        q.enqueue(frame(3), Time::from_us(2_500));
+        assert_eq!(
+            departures(&mut q, Time::from_us(2_500)).iter().map(|(_, seq)| *seq).collect::<Vec<u64>>(),
+            [0, 1, 2, 3]
+        );
+        let mut q = queue("netem rate 12mbit -14 delay 5ms");
+        for seq in 0..3 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        assert_eq!(departures(&mut q, Time::ZERO), [(6_000, 0), (7_000, 1), (8_000, 2)]);
+    }
+
+    #[test]
+    fn cells_are_charged_whole() {
+        let rate =
+            config::LinkRate { bytes_per_s: 1_000_000, packet_overhead: 0, cell_size: 48, cell_overhead: 5 };
+        // 100 bytes are 3 cells of 53
+        assert_eq!(rate.ns(100), 159_000);
+        assert_eq!(rate.ns(96), 106_000);
+    }
+
+    #[test]
+    fn slots_release_at_most_their_packets_after_a_pause_in_the_range() {
+        let mut q = queue("netem delay 200us slot 800us 5ms packets 16 limit 10000");
+        for seq in 0..160 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        let out = departures(&mut q, Time::ZERO);
+        assert_eq!(out.len(), 160);
+        let mut clumps: Vec<(u64, u32)> = Vec::new();
+        for (us, _) in out {
+            match clumps.last_mut() {
+                Some((at, n)) if *at == us => *n += 1,
+                _ => clumps.push((us, 1)),
             }
         }
-        if let Some(slot) = self.slot {
-            let (min, max) = (show::time64(slot.min), show::time64(slot.max));
-            text += &format!(" slot {min} {max}");
-            if slot.packets > 0 {
-                text += &format!(" packets {}", slot.packets);
-            }
-            if slot.bytes > 0 {
-                text += &format!(" bytes {}", slot.bytes);
-            }
+        assert_eq!(clumps.len(), 10);
+        assert!(clumps.iter().all(|(_, n)| *n == 16));
+        for pair in clumps.windows(2) {
+            assert!((799..=5_001).contains(&(pair[1].0 - pair[0].0)), "{pair:?}");
         }
-        if self.ecn {
-            text += " ecn";
+    }
+
+    #[test]
+    fn a_slot_s_bytes_are_a_budget_too() {
+        let mut q = queue("netem slot 1ms bytes 3000");
+        for seq in 0..4 {
+            q.enqueue(frame(seq), Time::ZERO);
         }
-        if self.gap > 0 {
-            text += &format!(" gap {}", self.gap);
+        // the packet that exhausts the budget still leaves: two of 1514 bytes. The first slot is
+        // that of the configuration, open at once.
+        assert_eq!(departures(&mut q, Time::ZERO), [(0, 0), (0, 1), (1_000, 2), (1_000, 3)]);
+    }
+
+    #[test]
+    fn reorder_with_a_gap_puts_every_nth_packet_in_front() {
+        let mut q = queue("netem delay 10ms reorder 100% gap 3");
+        for seq in 0..6 {
+            q.enqueue(frame(seq), Time::ZERO);
         }
-        if let Some(seed) = self.seed {
-            text += &format!(" seed {seed}");
+        let order: Vec<u64> = departures(&mut q, Time::ZERO).iter().map(|(_, s)| *s).collect();
+        assert_eq!(order, [2, 5, 0, 1, 3, 4]);
+    }
+
+    #[test]
+    fn loss_comes_in_the_share_asked_for_and_is_counted_as_loss() {
+        let mut q = queue("netem loss 10% limit 100000");
+        for seq in 0..20_000 {
+            q.enqueue(frame(seq), Time::ZERO);
         }
-        text
+        // 2000 of 20000, standard error 42
+        let lost = q.tally.drops[Cause::Loss as usize];
+        assert!(lost.abs_diff(2_000) < 200, "{lost}");
+        assert_eq!(q.qlen() as u64 + lost, 20_000);
+    }
+
+    #[test]
+    fn with_ecn_a_loss_is_a_mark() {
+        let mut q = queue("netem loss 100% ecn");
+        q.enqueue(Packet { ecn: crate::packet::Ecn::Ect0, ..frame(0) }, Time::ZERO);
+        q.enqueue(frame(1), Time::ZERO);
+        assert_eq!((q.tally.marks, q.tally.dropped(), q.qlen()), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_duplicate_is_a_second_packet_and_not_duplicated_again() {
+        let mut q = queue("netem delay 1ms duplicate 100%");
+        q.enqueue(frame(7), Time::ZERO);
+        assert_eq!(departures(&mut q, Time::ZERO), [(1_000, 7), (1_000, 7)]);
+        assert_eq!((q.tally.duplicated, q.tally.enqueued, q.tally.sent), (1, 1, 2));
+    }
+
+    #[test]
+    fn correlation_keeps_its_share_of_the_last_draw() {
+        let lag_one = |rho: u32| {
+            let mut stream = Stream::new(1, "test");
+            let mut last = stream.u32();
+            let draws: Vec<f64> =
+                (0..20_000).map(|_| f64::from(correlated(&mut stream, &mut last, rho))).collect();
+            let n = draws.len() as f64;
+            let mean = draws.iter().sum::<f64>() / n;
+            let var = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+            let cov = draws.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum::<f64>() / n;
+            cov / var
+        };
+        // x' = (1 - rho) u + rho x has lag-one correlation rho; standard error 0.007
+        assert!(lag_one(0).abs() < 0.03);
+        assert!((lag_one(u32::MAX / 4 * 3) - 0.75).abs() < 0.03);
+    }
+
+    #[test]
+    fn a_child_queues_behind_the_delay() {
+        let spec = run::Qdisc {
+            qdisc: "netem delay 10ms".into(),
+            classes: Vec::new(),
+            child: Some(Box::new(run::Qdisc::leaf("pfifo limit 1"))),
+        };
+        let mut q = Queue::build(&spec, &Env::default()).unwrap();
+        q.enqueue(frame(0), Time::ZERO);
+        q.enqueue(frame(1), Time::ZERO);
+        assert_eq!(q.dequeue(Time::from_ms(9)).map(|p| p.seq), None);
+        // both are due at 10 ms; the child has room for one
+        assert_eq!(q.dequeue(Time::from_ms(10)).map(|p| p.seq), Some(0));
+        assert_eq!((q.qlen(), q.next_event()), (0, None));
+        let child = q.at_mut("child").unwrap();
+        assert_eq!((child.tally.dropped(), child.tally.sent), (1, 1));
+    }
+
+    #[test]
+    fn a_change_resets_what_tc_always_sends_and_keeps_the_rest() {
+        let mut q = queue("netem delay 10ms 1ms loss 1% rate 1mbit limit 5 slot 1ms");
+        q.enqueue(frame(0), Time::ZERO);
+        q.change("netem delay 20ms", Time::from_ms(3)).unwrap();
+        assert_eq!(q.show(), "netem limit 1000 delay 20ms rate 1Mbit slot 1ms 1ms");
+        assert_eq!(q.qlen(), 1);
+        assert!(q.change("netem gap 3", Time::from_ms(3)).is_err());
+        assert_eq!(q.show(), "netem limit 1000 delay 20ms rate 1Mbit slot 1ms 1ms");
+    }
+
+    #[test]
+    fn the_configuration_is_shown_as_tc_does() {
+        assert_eq!(
+            queue(
+                "netem delay 10ms 2ms 10% loss 1% 25% duplicate 2% reorder 25% 50% rate 1mbit -10 53 5 \
+                   slot 800us 5ms packets 16 bytes 10k ecn"
+            )
+            .show(),
+            "netem limit 1000 delay 10ms  2ms 10% loss 1% 25% duplicate 2% reorder 25% 50% rate 1Mbit \
+             packetoverhead -10 cellsize 53 celloverhead 5 slot 800us 5ms packets 16 bytes 10240 ecn gap 1"
+        );
+        assert_eq!(queue("netem limit 1000000").show(), "netem limit 1000000");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let error = |line: &str| {
+            Queue::build(&run::Qdisc::leaf(line), &Env::default()).map(|q| q.show()).unwrap_err().to_string()
+        };
+        assert!(error("netem dealy 10ms").ends_with("did you mean 'delay'?"));
+        assert!(error("netem delay -10ms").starts_with("delay: '-10ms' is not a time"));
+        assert!(error("netem loss 101%").starts_with("loss: '101%' is not a percentage"));
+        for word in [
+            "corrupt 1%",
+            "delay 1ms 1ms distribution normal",
+            "loss state 1%",
+            "loss gemodel 1%",
+            "slot distribution pareto 1ms 1ms",
+        ] {
+            let error = error(&format!("netem {word}"));
+            assert!(error.contains("is not modelled by the simulator"), "{error}");
+        }
+        for line in [
+            "reorder 25%",
+            "delay 1ms gap 5",
+            "delay 1ms ecn",
+            "slot 5ms 800us",
+            "slot 1ms bytes 10 packets 3",
+            "delay 1ms 2ms 3% 4%",
+        ] {
+            error(&format!("netem {line}"));
+        }
     }
 }

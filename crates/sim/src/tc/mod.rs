@@ -325,11 +325,12 @@ fn suggestion(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// The known word that `word` probably was meant to be.
+/// The known word that `word` abbreviates or probably was meant to be.
 pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let abbreviated = known.iter().find(|k| k.starts_with(word)).map(|k| (0, *k));
     let near = known.iter().map(|k| (distance(word, k), *k)).min();
-    abbreviated.or(near).filter(|(d, _)| *d <= 1.max(word.len() / 3)).map(|(_, k)| k)
+    let farthest = (word.len() / 2).min(2.max(word.len() / 3));
+    abbreviated.or(near).filter(|(d, _)| !word.is_empty() && *d <= farthest).map(|(_, k)| k)
 }
 
 /// Levenshtein distance.

@@ -8,8 +8,8 @@ use crate::units::Rate;
 pub fn time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us}us"),
-        1_000..1_000_000 => format!("{}ms", g(us as f64 / 1e3, 3)),
-        _ => format!("{}s", g(us as f64 / 1e6, 3)),
+        1_000..1_000_000 => format!("{}ms", general(us as f64 / 1e3, 3)),
+        _ => format!("{}s", general(us as f64 / 1e6, 3)),
     }
 }
 
@@ -17,9 +17,9 @@ pub fn time(us: u64) -> String {
 pub fn time64(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns}ns"),
-        1_000..1_000_000 => format!("{}us", g(ns as f64 / 1e3, 3)),
-        1_000_000..1_000_000_000 => format!("{}ms", g(ns as f64 / 1e6, 3)),
-        _ => format!("{}s", g(ns as f64 / 1e9, 3)),
+        1_000..1_000_000 => format!("{}us", general(ns as f64 / 1e3, 3)),
+        1_000_000..1_000_000_000 => format!("{}ms", general(ns as f64 / 1e6, 3)),
+        _ => format!("{}s", general(ns as f64 / 1e9, 3)),
     }
 }
 
@@ -55,20 +55,28 @@ pub fn rate(rate: Rate) -> String {
 
 /// A 32-bit fraction as a percentage: `10%`, `0.1%`.
 pub fn percent(fraction: u32) -> String {
-    format!("{}%", g(100.0 * f64::from(fraction) / f64::from(u32::MAX), 6))
+    format!("{}%", general(100.0 * f64::from(fraction) / f64::from(u32::MAX), 6))
 }
 
-/// C's `%.{digits}g`, for values from 1e-4 on; smaller ones as a plain number too.
-fn g(value: f64, digits: usize) -> String {
-    if value == 0.0 {
-        return "0".into();
-    }
-    // The exponent after rounding to the digits asked for, as C takes it.
+/// C's `%.{digits}g`.
+pub fn general(value: f64, digits: usize) -> String {
     let scientific = format!("{value:.*e}", digits.saturating_sub(1));
-    let exponent: i32 = scientific.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
-    let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific; // inf and NaN
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if exponent < -4 || exponent >= digits as i32 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{}e{sign}{:02}", trim(mantissa), exponent.abs())
+    } else {
+        let decimals = (digits as i32 - 1 - exponent) as usize;
+        trim(&format!("{value:.decimals$}")).into()
+    }
+}
+
+/// Without the zeros at the end of a fraction.
+fn trim(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }
 
 #[cfg(test)]
@@ -99,6 +107,15 @@ mod tests {
         assert_eq!(rate(Rate(1_234_568)), "1234Kbit");
         assert_eq!(rate(Rate(3_000)), "3Kbit");
         assert_eq!(rate(Rate(1_008)), "1008bit");
+    }
+
+    #[test]
+    fn general_is_c_percent_g() {
+        assert_eq!(general(0.02, 6), "0.02");
+        assert_eq!(general(0.0, 6), "0");
+        assert_eq!(general(1.593e-5, 6), "1.593e-05");
+        assert_eq!(general(1234.0, 3), "1.23e+03");
+        assert_eq!(general(99.96, 3), "100");
     }
 
     #[test]

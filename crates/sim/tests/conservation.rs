@@ -1,0 +1,178 @@
+//! Properties of every queue discipline under random traffic: no packet and no byte appears or
+//! vanishes, nobody spins, and what stands in a queue leaves in the end.
+
+use bakeoff_sim::packet::{Ecn, Packet};
+use bakeoff_sim::qdisc::{Env, Queue};
+use bakeoff_sim::run;
+use bakeoff_sim::units::Time;
+use proptest::prelude::*;
+
+/// One line each; more complicated trees in [`trees`].
+const LINES: &[&str] = &[
+    "pfifo limit 20",
+    "bfifo limit 20000",
+    "codel limit 20",
+    "codel limit 40 target 100us interval 1ms ecn ce_threshold 300us",
+    "fq_codel",
+    "fq_codel flows 4 limit 20 quantum 300 drop_batch 3 target 100us interval 1ms",
+    "fq_codel flows 1 memory_limit 20000 target 100us interval 1ms noecn",
+    "netem delay 1ms limit 20",
+    "netem delay 1ms 900us 30% limit 20 loss 10% duplicate 20% ecn",
+    "netem delay 1ms 2ms rate 10mbit reorder 30% gap 2",
+    "netem delay 200us slot 100us 3ms packets 3 bytes 3000",
+    "netem slot 0 1ms",
+    "pie limit 30 target 1ms tupdate 4ms alpha 32 beta 32 ecn",
+    "pie limit 30 target 1ms tupdate 4ms dq_rate_estimator bytemode",
+    "pie@5.4 limit 30 target 1ms tupdate 4ms ecn",
+    "red limit 40000 avpkt 1000 adaptive ecn",
+    "red limit 40000 avpkt 1000 probability 0.5",
+    "dualpi2 limit 30 target 1ms tupdate 1ms alpha 100 beta 1000",
+    "dualpi2 limit 30 overflow drop_enqueue target 1ms any_ect memlimit 20000",
+    "dualpi2@2020 limit 30 target 1ms tupdate 1ms alpha 100 beta 1000",
+    "dualpi2@2019 limit 30 target 1ms tupdate 4ms step_thresh 3p",
+    "cnq_codel_af bandwidth 10mbit rtt 1ms",
+    "cnq_codel_af bandwidth 1mbit sce-thresh 4",
+];
+
+fn trees() -> Vec<run::Qdisc> {
+    let class = |id: &str, words: &str, dscp: Option<u8>, child: &str| run::Class {
+        id: id.into(),
+        class: words.into(),
+        filters: dscp
+            .map(|dscp| run::Match { dscp: Some(dscp), ..run::Match::default() })
+            .into_iter()
+            .collect(),
+        child: (!child.is_empty()).then(|| Box::new(run::Qdisc::leaf(child))),
+    };
+    let htb = |line: &str, classes| run::Qdisc { qdisc: line.into(), classes, child: None };
+    let delays = vec![
+        class("1", "rate 1gbps ceil 2gbps", Some(0), "netem delay 1ms limit 10"),
+        class("10", "rate 1gbps ceil 2gbps", None, "netem delay 2ms 1ms duplicate 20%"),
+    ];
+    let shared = vec![
+        class("1", "rate 20mbit ceil 30mbit prio 1", Some(0), "codel target 100us interval 1ms"),
+        class("2", "rate 5mbit quantum 1000", Some(1), "fq_codel limit 20 drop_batch 3"),
+        class("3", "rate 5mbit quantum 2000 burst 5k", Some(2), ""),
+    ];
+    let mut trees: Vec<run::Qdisc> = LINES.iter().map(|line| run::Qdisc::leaf(line)).collect();
+    trees.push(htb("htb default 10", delays));
+    // what no filter takes goes to the direct queue
+    trees.push(htb("htb direct_qlen 5", shared.clone()));
+    trees.push(run::Qdisc {
+        qdisc: "netem delay 500us".into(),
+        classes: Vec::new(),
+        child: Some(Box::new(htb("htb default 3", shared))),
+    });
+    trees
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    after_us: u64,
+    /// A packet comes, or a packet is asked for.
+    packet: Option<Packet>,
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    (40_u32..1515, 0_u32..6, 0_u8..4, 0_u8..4).prop_map(|(len, flow, ecn, dscp)| Packet {
+        len,
+        // six flows, apart in the high bits (fq_codel) and in the low ones (cnq_codel_af)
+        hash: flow * 0x2aaa_aaab,
+        ecn: Ecn::from_bits(ecn),
+        dscp,
+        flow: u16::from(dscp),
+        ..Packet::default()
+    })
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    // mostly dense traffic, and pauses that let timers start (pie's and red's after 500 ms)
+    let after_us = prop_oneof![30 => 0_u64..800, 1 => 0_u64..400_000];
+    let step = (after_us, prop::option::weighted(0.6, packet()))
+        .prop_map(|(after_us, packet)| Step { after_us, packet });
+    prop::collection::vec(step, 0..300)
+}
+
+/// In packets and in bytes: what came in, and was made here, went out, was dropped, or stands.
+fn assert_conserved(queue: &Queue) {
+    let (mut packets, mut bytes) = (queue.tally.enqueued, queue.tally.enqueued_bytes);
+    let (mut gone, mut gone_bytes) = (queue.tally.sent, queue.tally.sent_bytes);
+    queue.for_each(&mut |_, q| {
+        packets += q.tally.duplicated;
+        bytes += q.tally.duplicated_bytes;
+        gone += q.tally.dropped();
+        gone_bytes += q.tally.dropped_bytes;
+        let by_flow: u64 = q.tally.flows.iter().map(|f| f.drops).sum();
+        assert_eq!(by_flow, q.tally.dropped());
+        let by_flow: u64 = q.tally.flows.iter().map(|f| f.packets).sum();
+        assert_eq!(by_flow, q.tally.sent);
+        let by_flow: u64 = q.tally.flows.iter().map(|f| f.marks).sum();
+        assert_eq!(by_flow, q.tally.marks);
+    });
+    assert_eq!(packets, gone + queue.qlen() as u64);
+    assert_eq!(bytes, gone_bytes + queue.backlog());
+}
+
+/// Asks for a packet; if none may leave, the next event is later, and there is one if any stands.
+fn ask(queue: &mut Queue, now: Time) -> bool {
+    if queue.dequeue(now).is_some() {
+        return true;
+    }
+    match queue.next_event() {
+        Some(next) => assert!(next > now, "{}: spins at {now:?}", queue.show()),
+        None => assert_eq!(queue.qlen(), 0, "{}: stalls", queue.show()),
+    }
+    false
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn packets_and_bytes_are_conserved_and_all_leave(steps in steps()) {
+        for spec in trees() {
+            let mut queue = Queue::build(&spec, &Env::default()).unwrap();
+            queue.record_window(Time::ZERO, Time::from_ms(100));
+            let mut now = Time::ZERO;
+            for step in &steps {
+                now += Time::from_us(step.after_us);
+                match step.packet {
+                    Some(packet) => queue.enqueue(packet, now),
+                    None => _ = ask(&mut queue, now),
+                }
+                assert_conserved(&queue);
+            }
+            // Every packet costs at most itself, a slot, and a debt to wait for.
+            let mut patience = 4 * steps.len() + 4;
+            while queue.qlen() > 0 {
+                if !ask(&mut queue, now) {
+                    now = queue.next_event().unwrap_or(now);
+                }
+                patience -= 1;
+                prop_assert!(patience > 0, "{}: does not drain", queue.show());
+            }
+            assert_conserved(&queue);
+            prop_assert_eq!(queue.backlog(), 0);
+        }
+    }
+
+    #[test]
+    fn the_same_traffic_gives_the_same_departures(steps in steps()) {
+        for spec in trees() {
+            let departures = || {
+                let mut queue = Queue::build(&spec, &Env::default()).unwrap();
+                let mut now = Time::ZERO;
+                let mut out = Vec::new();
+                for step in &steps {
+                    now += Time::from_us(step.after_us);
+                    match step.packet {
+                        Some(packet) => queue.enqueue(packet, now),
+                        None => out.push(queue.dequeue(now).map(|p| (p.enqueued, p.hash, p.ecn))),
+                    }
+                }
+                out
+            };
+            prop_assert_eq!(departures(), departures());
+        }
+    }
+}
