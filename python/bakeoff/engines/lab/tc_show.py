@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+_LOGGED: Final = re.compile(r"\+ (\S+: )(?:\S*/)?(\S+)")
 _QDISC: Final = re.compile(r"qdisc (\S+) ([0-9a-f]+:) (?:dev \S+ )?(root|parent [0-9a-f]*:[0-9a-f]*)(?: refcnt \d+)? ?(.*)")
 _SENT: Final = re.compile(r"Sent (\d+) bytes (\d+) pkt \(dropped (\d+),")
 _BACKLOG: Final = re.compile(r"backlog (\S+) (\d+)p")
 _MARKS: Final = re.compile(r"\b(?:ecn_mark|marked) (\d+)")
-_CLASS: Final = re.compile(r"class htb (\S+) .*?\brate (\S+) .*?\bburst (\S+)")
+_CLASS: Final = re.compile(r"class htb (\S+) .*?\brate (\S+) .*?\bburst ([^\s/]+)")
 _SIZES: Final = {"b": 1, "Kb": 1024, "Mb": 1024**2, "Gb": 1024**3}
 _RATES: Final = {"bit": 1, "Kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9, "Tbit": 1e12}
 # Everything that these drop, they drop for want of room.
@@ -53,12 +54,13 @@ class Qdisc:
 
 
 def sections(log: str) -> dict[str, str]:
-    """command line -> what it printed; of a command that ran twice the last."""
+    """command line, as in `Command.line` -> what it printed; of a command that ran twice the last."""
     found: dict[str, str] = {}
     command = ""
     for line in log.splitlines():
         if line.startswith("+ "):
-            command = line.removeprefix("+ ").removesuffix(" &")
+            # The log has the program with its whole path.
+            command = _LOGGED.sub(r"\1\2", line).removesuffix(" &")
             found[command] = ""
         elif command:
             found[command] += line + "\n"
