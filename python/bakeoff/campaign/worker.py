@@ -51,9 +51,7 @@ def execute(run: Run, folder: Path, engine: str) -> Done:
         try:
             notes = module.execute(run, partial) or []
             wall_s = time.perf_counter() - started
-            results.seal(
-                partial, resolved=resolved, engine=engine, versions=versions, wall_s=wall_s, effective=notes
-            )
+            results.seal(partial, resolved=resolved, engine=engine, versions=versions, wall_s=wall_s, effective=notes)
             _measure(partial)
         except OSError:
             raise

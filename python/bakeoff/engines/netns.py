@@ -132,7 +132,10 @@ def _lacking(made: Plan) -> Iterator[tuple[str, str]]:
         if words[:3] in (["tc", "qdisc", "add"], ["tc", "qdisc", "replace"]) and "ingress" not in words:
             kind = words[words.index("handle") + 2]
             if not _has_qdisc(kind):
-                yield command.line(), f"this host's kernel has no {kind}: module sch_{kind} (CONFIG_NET_SCH_{kind.upper()})"
+                yield (
+                    command.line(),
+                    f"this host's kernel has no {kind}: module sch_{kind} (CONFIG_NET_SCH_{kind.upper()})",
+                )
         for word, kind, symbol in (("ifb", "ifb", "IFB"), ("bridge", "bridge", "BRIDGE"), ("veth", "veth", "VETH")):
             if words[:3] == ["ip", "link", "add"] and word in words and not _has_device(kind):
                 yield command.line(), f"this host's kernel has no {kind} devices: module {kind} (CONFIG_{symbol})"
@@ -181,7 +184,7 @@ def _tried(argv: list[str]) -> str:
     """What a command says in a namespace of its own, which goes with it."""
     path = str(programs.need(argv[0]))
     done = subprocess.run(
-        ["unshare", "--net", path, *argv[1:]],  # noqa: S607
+        ["unshare", "--net", path, *argv[1:]],
         capture_output=True,
         text=True,
         errors="replace",

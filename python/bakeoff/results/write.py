@@ -60,7 +60,8 @@ def seal(
 ) -> None:
     """Write run.json beside what the engine left in `partial`.
 
-    `effective`: notes on what was in effect and differs from what `resolved` asks for. With an `error` the run is `failed`: samples, counters and measures go, the logs stay.
+    `effective`: notes on what was in effect and differs from what `resolved` asks for.
+    With an `error` the run is `failed`: samples, counters and measures go, the logs stay.
     """
     if error is not None:
         for name in (layout.SERIES, layout.COUNTERS, layout.SUMMARY):

@@ -6,6 +6,7 @@ It takes the newest kernel that was built; `kernel:NAME` and `kernel:PATH` take 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json
 
 if TYPE_CHECKING:
-    from bakeoff.engines.lab import Plan
+    from bakeoff.engines.lab import Command, Plan
     from bakeoff.scenario import Run
 
 PLAN: Final = "plan.json"
@@ -131,7 +132,7 @@ class VirtualTime:
 
         paths = _programs(plan)
 
-        def steps(commands: Any) -> list[dict[str, Any]]:
+        def steps(commands: Sequence[Command]) -> list[dict[str, Any]]:
             return [
                 {"node": c.node, "netns": c.netns, "argv": [paths[c.argv[0]], *c.argv[1:]], "background": c.background}
                 for c in commands

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff.engines.lab.nodes import reachable
 from bakeoff.engines.lab.plan import TimedCommand
-from bakeoff.engines.lab.refused import Refused
+from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Interface, Topology
 from bakeoff.engines.lab.tree import Tree
 from bakeoff.scenario import Run
@@ -24,7 +24,7 @@ def timed(run: Run, net: Topology, trees: dict[tuple[str, str, str], Tree]) -> I
         change = run.changes[index]
         place = f"changes[{index}]"
         if (change.node, change.peer) not in net.interfaces:
-            raise Refused(f"{place}: {change.node}>{change.peer}: there is no such link")
+            raise RefusedError(f"{place}: {change.node}>{change.peer}: there is no such link")
         end = net.interfaces[change.node, change.peer]
         for argv in _argvs(change, end, net, trees, f"{place}.action"):
             yield TimedCommand(change.node, tuple(argv), end.netns, at_s=change.at_s)
@@ -38,7 +38,7 @@ def _argvs(
         return _link(action, end, net, place)
     tree = trees.get((change.node, change.peer, action.side))
     if tree is None:
-        raise Refused(f"{place}.side: there is no {action.side} queue at {change.node}>{change.peer}")
+        raise RefusedError(f"{place}.side: there is no {action.side} queue at {change.node}>{change.peer}")
     if action.kind == "class-change":
         return tree.change_class(action.id, action.class_, place)
     if action.kind == "qdisc-change":
@@ -49,7 +49,9 @@ def _argvs(
 def _link(action: LinkChange, end: Interface, net: Topology, place: str) -> list[list[str]]:
     for key, value in (("rate_bps", action.rate_bps), ("delay_s", action.delay_s), ("loss", action.loss)):
         if value is not None:
-            raise Refused(f"{place}.{key}: a veth cannot change it; expected a change of the shaper or netem there")
+            raise RefusedError(
+                f"{place}.{key}: a veth cannot change it; expected a change of the shaper or netem there"
+            )
     if action.up is None:
         return []
     commands = [["ip", "link", "set", "dev", end.dev, "up" if action.up else "down"]]

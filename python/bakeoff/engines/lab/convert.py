@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.engines.lab import tc_show
+from bakeoff.engines.lab import pcapng, tc_show
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.scenario import Run
@@ -26,7 +26,7 @@ _SOURCE: Final = {
 
 
 def convert(run: Run, plan: Plan, folder: Path, tsv: Path) -> None:
-    """Write series.parquet and counters.json into `folder` from the agent's output and the logs there.
+    """Write series.parquet, counters.json and captures into `folder` from what the agent, tc and tcpdump left there.
 
     RuntimeError if the agent did not get to its end, a flow never connected, or the set-up was not what was asked for.
     """
@@ -39,6 +39,9 @@ def convert(run: Run, plan: Plan, folder: Path, tsv: Path) -> None:
     write_series(folder / layout.SERIES, frame)
     log = (folder / layout.TEARDOWN_LOG).read_text(encoding="utf-8")
     write_json(folder / layout.COUNTERS, counters(run, plan, summary, frame, log))
+    for name, file in plan.captures:
+        pcapng.convert(folder / file, (folder / file).with_suffix(".pcapng"), name)
+        (folder / file).unlink()
 
 
 def last_line(tsv: Path) -> dict[str, Any]:
@@ -94,7 +97,7 @@ def counters(
 
 
 def check_bursts(plan: Plan, setup_log: str) -> None:
-    """RuntimeError if tc computed the bursts of htb for a coarse clock: every result would be wrong, without a message."""
+    """RuntimeError if tc computed the bursts of htb for a coarse clock: then every result is wrong."""
     asked: dict[tuple[str, str], dict[str, str]] = {}
     for command in plan.setup:
         if command.argv[:3] == ("tc", "class", "add"):

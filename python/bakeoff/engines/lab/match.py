@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bakeoff.engines.lab.refused import Refused
+from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.scenario.run import Match
 
 PROTOCOLS: Final = {"icmp": 1, "tcp": 6, "udp": 17}
@@ -18,7 +18,7 @@ def words(match: Match, flows: dict[str, list[str]], place: str) -> list[str]:
     """`match ip dsfield 0x4c 0xfc …`; `flows` gives the words for the packets of each flow or probe by name."""
     found: list[str] = []
     if match.syn is not None and match.proto not in (None, "tcp"):
-        raise Refused(f"{place}.syn: only TCP packets have this flag; proto is '{match.proto}'")
+        raise RefusedError(f"{place}.syn: only TCP packets have this flag; proto is '{match.proto}'")
     proto = "tcp" if match.syn is not None else match.proto
     if proto is not None:
         found += ["match", "ip", "protocol", str(PROTOCOLS[proto]), "0xff"]
@@ -30,6 +30,6 @@ def words(match: Match, flows: dict[str, list[str]], place: str) -> list[str]:
         found += ["match", "u8", _SYN if match.syn else "0x00", _SYN, "at", str(TCP_FLAGS_AT)]
     if match.flow is not None:
         if match.flow not in flows:
-            raise Refused(f"{place}.flow: '{match.flow}' is no flow or probe; expected one of {', '.join(flows)}")
+            raise RefusedError(f"{place}.flow: '{match.flow}' is no flow or probe; expected one of {', '.join(flows)}")
         found += flows[match.flow]
     return found or ["match", "u32", "0", "0"]

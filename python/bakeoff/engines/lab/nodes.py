@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from bakeoff.engines.lab.plan import Command
-from bakeoff.engines.lab.refused import Refused
+from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Interface, Topology
 from bakeoff.scenario import Run
 from bakeoff.scenario.run import Node
@@ -27,7 +27,9 @@ def sysctls(node: Node, place: str) -> dict[str, str]:
     """What is set in a node: the scenario's sysctls over the lab's own. Refused if one is not of the network."""
     for key in node.sysctls:
         if not _SYSCTL.fullmatch(key):
-            raise Refused(f"{place}.sysctls: '{key}': only those of the network are a node's own; expected 'net.…'")
+            raise RefusedError(
+                f"{place}.sysctls: '{key}': only those of the network are a node's own; expected 'net.…'"
+            )
     own = {} if node.kind == "bridge" else dict(_BUFFERS)
     if node.kind == "router":
         own["net.ipv4.ip_forward"] = "1"

@@ -6,7 +6,7 @@ from typing import Final
 
 from bakeoff.engines.lab import changes, ingress, nodes
 from bakeoff.engines.lab.plan import Command, Plan, Queue
-from bakeoff.engines.lab.refused import Refused
+from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import kernel_cc, packets, roles
 from bakeoff.engines.lab.topology import End, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
@@ -25,13 +25,15 @@ def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = ""
     """The plan of a run.
 
     Namespaces are called `prefix` and the node's name. Without `ethtool` the offloads are only kept from building
-    large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to. BakeoffError (`Refused`) names
-    the place in the run that real Linux, or this lab, cannot do.
+    large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to. RefusedError names the
+    place in the run that real Linux, or this lab, cannot do.
     """
     run = _plain(run)
     net = topology(run, prefix)
     if run.tunnels:
-        raise Refused(f"tunnels[0]: '{run.tunnels[0].name}' ({run.tunnels[0].kind}): the lab does not set up tunnels")
+        raise RefusedError(
+            f"tunnels[0]: '{run.tunnels[0].name}' ({run.tunnels[0].kind}): the lab does not set up tunnels"
+        )
     flows = packets(run, net)
     interfaces = _wires(run)
     trees: Trees = {}
@@ -116,7 +118,7 @@ def notes_of_versions(run: Run) -> list[str]:
 def _notes(run: Run, *, ethtool: bool) -> list[str]:
     if ethtool or all(node.offloads for node in run.nodes):
         return []
-    return ["nodes[].offloads: ethtool is not installed: gso_max_segs 1 instead, so that senders build no large packets"]
+    return ["nodes[].offloads: ethtool is not installed: instead, senders build no large packets (gso_max_segs 1)"]
 
 
 def _wires(run: Run) -> list[Interface]:
@@ -125,20 +127,22 @@ def _wires(run: Run) -> list[Interface]:
     ends = {link_end for link in run.links for link_end in (link.ends, link.ends[::-1])}
     for end, (index, _) in known.items():
         if end not in ends:
-            raise Refused(f"interfaces[{index}]: {end[0]}>{end[1]}: there is no such link")
+            raise RefusedError(f"interfaces[{index}]: {end[0]}>{end[1]}: there is no such link")
     found = dict(known)
     for index, link in enumerate(run.links):
         place = f"links[{index}]"
         if link.features:
-            raise Refused(f"{place}.features.{next(iter(link.features))}: no veth has this")
+            raise RefusedError(f"{place}.features.{next(iter(link.features))}: no veth has this")
         if link.rate_bps is not None:
-            raise Refused(f"{place}.rate_bps: a veth has no rate; expected a shaper such as htb at the interface's egress")
+            raise RefusedError(f"{place}.rate_bps: a veth has no rate; expected a shaper such as htb at its egress")
         if not link.delay_s and not link.loss:
             continue
         for end in (link.ends, link.ends[::-1]):
             number, here = known.get(end, (len(found), Interface(node=end[0], peer=end[1])))
             if here.ingress is not None:
-                raise Refused(f"{place}: has a delay or loss, and {end[0]}<{end[1]} an ingress queue: only one can be")
+                raise RefusedError(
+                    f"{place}: has a delay or loss, and {end[0]}<{end[1]} an ingress queue: only one can be"
+                )
             found[end] = (number, here.model_copy(update={"ingress": Qdisc(qdisc=wire(link.delay_s, link.loss))}))
     return [interface for _, interface in sorted(found.values(), key=lambda item: item[0])]
 
@@ -166,8 +170,7 @@ def _queues(interfaces: list[Interface], net: Topology, flows: dict[str, list[st
             argvs += tree.install(wanted.ingress, f"{place}.ingress")
             argvs.append(["ip", "link", "set", "dev", end.ifb, "up"])
             trees[wanted.node, wanted.peer, "ingress"] = tree
-        ifb = end.ifb if wanted.ingress is not None else None
-        argvs += ingress.hook(end.dev, ifb, wanted.ingress, wanted.mangle, flows, place)
+        argvs += ingress.hook(end.dev, end.ifb, wanted, flows, place)
         commands += [Command(wanted.node, tuple(argv), end.netns) for argv in argvs]
     return commands
 
@@ -239,7 +242,7 @@ def _captures(run: Run, net: Topology, folder: str) -> tuple[list[Command], tupl
         end: End = (node, peer)
         if end not in net.interfaces:
             known = ", ".join(f"{a}>{b}" for a, b in net.interfaces)
-            raise Refused(f"captures[{index}]: '{name}' is no interface; expected one of {known}")
+            raise RefusedError(f"captures[{index}]: '{name}' is no interface; expected one of {known}")
         file = f"{node}{'-to-' if sign == '>' else '-from-'}{peer}.pcap"
         way = "out" if sign == ">" else "in"
         here = net.interfaces[end]

@@ -3,5 +3,5 @@
 from bakeoff.errors import BakeoffError
 
 
-class Refused(BakeoffError):
+class RefusedError(BakeoffError):
     """A run that the lab cannot do; the message begins with the place in the resolved run."""

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any, Final
 
 from bakeoff.engines.lab.match import PROTOCOLS
-from bakeoff.engines.lab.refused import Refused
+from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Topology
 from bakeoff.scenario import Run
 from bakeoff.scenario.run import Flow, Probe
@@ -29,12 +29,12 @@ def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
     for index, flow in enumerate(run.flows):
         place = f"flows[{index}]"
         if flow.tunnel is not None:
-            raise Refused(f"{place}.tunnel: '{flow.tunnel}': the lab does not set up tunnels")
+            raise RefusedError(f"{place}.tunnel: '{flow.tunnel}': the lab does not set up tunnels")
         kind = flow.source.kind
         if kind in ("short", "video"):
-            raise Refused(f"{place}.source: '{kind}': the agent does not make this traffic")
+            raise RefusedError(f"{place}.source: '{kind}': the agent does not make this traffic")
         if flow.transport == "udp" and kind not in ("rate", "periodic"):
-            raise Refused(f"{place}.source: '{kind}' over udp; expected 'rate' or 'periodic'")
+            raise RefusedError(f"{place}.source: '{kind}' over udp; expected 'rate' or 'periodic'")
         _ends(topology, flow, place)
         receiver, sender = _flow(run, topology, index, flow)
         receivers.append(receiver)
@@ -53,7 +53,9 @@ def packets(run: Run, topology: Topology) -> dict[str, list[str]]:
         port = (_TCP_PORT if flow.transport == "tcp" else _UDP_PORT) + index
         found[flow.name] = _towards(topology, flow, flow.transport, port)
     for index, probe in enumerate(run.probes):
-        found[probe.name] = _towards(topology, probe, probe.proto, _PROBE_PORT + index if probe.proto == "udp" else None)
+        found[probe.name] = _towards(
+            topology, probe, probe.proto, _PROBE_PORT + index if probe.proto == "udp" else None
+        )
     return found
 
 
@@ -68,16 +70,16 @@ def _ends(topology: Topology, ends: Flow | Probe, place: str) -> None:
     for key, name in (("from", ends.from_), ("to", ends.to)):
         if topology.kinds.get(name) not in ("host", "router"):
             hosts = ", ".join(node for node, kind in topology.kinds.items() if kind == "host")
-            raise Refused(f"{place}.{key}: '{name}' is no host; expected one of {hosts}")
+            raise RefusedError(f"{place}.{key}: '{name}' is no host; expected one of {hosts}")
 
 
 def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[dict[str, Any], dict[str, Any]]:
     tcp = flow.transport == "tcp"
     port = (_TCP_PORT if tcp else _UDP_PORT) + index
-    cc = {"cc": kernel_cc(flow.cc)} if tcp else {}
-    receiver = {"role": "tcp-sink" if tcp else "udp-sink", "name": flow.name}
+    cc: dict[str, Any] = {"cc": kernel_cc(flow.cc)} if tcp else {}
+    receiver: dict[str, Any] = {"role": "tcp-sink" if tcp else "udp-sink", "name": flow.name}
     receiver |= {"netns": topology.namespaces[flow.to], "port": port} | ({"dscp": flow.dscp} if tcp else {}) | cc
-    sender = {"role": "tcp-source" if tcp else "udp-source", "name": flow.name}
+    sender: dict[str, Any] = {"role": "tcp-source" if tcp else "udp-source", "name": flow.name}
     sender |= {"netns": topology.namespaces[flow.from_], "to": f"{topology.address(flow.to)}:{port}"} | cc
     sender |= {"dscp": flow.dscp, "start_s": flow.start_s, "stop_s": min(flow.stop_s, run.duration_s)}
     sender |= {"source": flow.source.model_dump(), "local_port": _local_port(run.seed, flow.name)}

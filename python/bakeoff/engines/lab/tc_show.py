@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _LOGGED: Final = re.compile(r"\+ (\S+: )(?:\S*/)?(\S+)")
-_QDISC: Final = re.compile(r"qdisc (\S+) ([0-9a-f]+:) (?:dev \S+ )?(root|parent [0-9a-f]*:[0-9a-f]*)(?: refcnt \d+)? ?(.*)")
+_QDISC: Final = re.compile(
+    r"qdisc (\S+) ([0-9a-f]+:) (?:dev \S+ )?(root|parent [0-9a-f]*:[0-9a-f]*)(?: refcnt \d+)? ?(.*)"
+)
 _SENT: Final = re.compile(r"Sent (\d+) bytes (\d+) pkt \(dropped (\d+),")
 _BACKLOG: Final = re.compile(r"backlog (\S+) (\d+)p")
 _MARKS: Final = re.compile(r"\b(?:ecn_mark|marked) (\d+)")
@@ -95,9 +97,9 @@ def qdiscs(text: str) -> list[Qdisc]:
 def coarse_bursts(asked: Mapping[str, str], text: str) -> list[str]:
     """The htb classes whose default burst was computed for a clock that is not in high resolution.
 
-    `asked`: class id -> the words it was made with; `text`: what `tc -d class show` printed. tc takes one packet (1600 bytes)
-    and what the rate brings in a tick of the kernel's clock: nothing in a nanosecond, 6250 bytes in a millisecond at
-    50 Mbit/s.
+    `asked`: class id -> the words it was made with; `text`: what `tc -d class show` printed. tc takes one packet
+    (1600 bytes) and what the rate brings in a tick of the kernel's clock: nothing in a nanosecond, 6250 bytes in a
+    millisecond at 50 Mbit/s.
     """
     wrong = []
     for number, rate_word, burst_word in _CLASS.findall(text):

@@ -1,7 +1,8 @@
 """Names, addresses and routes: what a run's graph is on real Linux.
 
-Every node is a network namespace, every link a veth pair. Bridges join links to one IPv4 segment, 10.9.N.0/24; hosts and
-routers have an address on each segment that they touch. Addresses follow from the order of the document alone.
+Every node is a network namespace, every link a veth pair. Bridges join links to one IPv4 segment,
+10.9.N.0/24; hosts and routers have an address on each segment that they touch. Addresses follow from the order of the
+document alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from bakeoff.engines.lab.refused import Refused
+from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.scenario import Run
 
 # IFNAMSIZ of linux/if.h is 16, with the end of the string.
@@ -59,7 +60,7 @@ class Topology:
         for interface in self.of(node):
             if interface.address is not None:
                 return interface.address
-        raise Refused(f"node '{node}' has no address; expected a host with a link")
+        raise RefusedError(f"node '{node}' has no address; expected a host with a link")
 
     def of(self, node: str) -> list[Interface]:
         """A node's interfaces, in the order of the links."""
@@ -97,11 +98,11 @@ class Topology:
 
 def topology(run: Run, prefix: str = "") -> Topology:
     """The network of a run; namespaces are called `prefix` and the node's name. Refused names what cannot be."""
-    kinds = {}
+    kinds: dict[str, str] = {}
     for index, node in enumerate(run.nodes):
         if not _NODE.fullmatch(node.name) or len(node.name) > _LONGEST_NODE:
-            raise Refused(
-                f"nodes[{index}].name: {node.name!r} cannot name a network namespace; expected letters, digits, '_', '.' "
+            raise RefusedError(
+                f"nodes[{index}].name: {node.name!r} cannot name a namespace; expected letters, digits, '_', '.' "
                 f"and '-', beginning with a letter or digit, at most {_LONGEST_NODE} characters"
             )
         kinds[node.name] = node.kind
@@ -109,14 +110,14 @@ def topology(run: Run, prefix: str = "") -> Topology:
     addresses = {end: (s, h) for s, segment in enumerate(segments) for h, end in enumerate(segment, start=1)}
     interfaces: dict[End, Interface] = {}
     for link in run.links:
-        for node, peer in (link.ends, link.ends[::-1]):
+        for here, peer in (link.ends, link.ends[::-1]):
             number = len(interfaces)
-            place = addresses.get((node, peer))
-            interfaces[node, peer] = Interface(
-                node=node,
+            place = addresses.get((here, peer))
+            interfaces[here, peer] = Interface(
+                node=here,
                 peer=peer,
-                netns=prefix + node,
-                dev=_short(f"{node}.{peer}", f"e{number}"),
+                netns=prefix + here,
+                dev=_short(f"{here}.{peer}", f"e{number}"),
                 ifb=_short(f"ifb.{peer}", f"ifb{number}"),
                 mtu=link.mtu,
                 address=f"10.9.{place[0]}.{place[1]}" if place else None,
@@ -145,15 +146,17 @@ def _segments(run: Run, kinds: dict[str, str]) -> tuple[tuple[End, ...], ...]:
     for index, link in enumerate(run.links):
         for end in link.ends:
             if end not in kinds:
-                raise Refused(f"links[{index}].ends: '{end}' is no node; expected one of {', '.join(kinds)}")
+                raise RefusedError(f"links[{index}].ends: '{end}' is no node; expected one of {', '.join(kinds)}")
         if len(set(link.ends)) < 2 or frozenset(link.ends) in seen:
-            raise Refused(f"links[{index}].ends: {link.ends[0]}-{link.ends[1]}; expected one link between two nodes")
+            raise RefusedError(
+                f"links[{index}].ends: {link.ends[0]}-{link.ends[1]}; expected one link between two nodes"
+            )
         seen.add(frozenset(link.ends))
         bridges = [end for end in link.ends if kinds[end] == "bridge"]
         if len(bridges) == 2:
             one, other = map(root, bridges)
             if one == other:
-                raise Refused(f"links[{index}].ends: {link.ends[0]}-{link.ends[1]} closes a loop of bridges")
+                raise RefusedError(f"links[{index}].ends: {link.ends[0]}-{link.ends[1]} closes a loop of bridges")
             joined[other] = one
     for index, link in enumerate(run.links):
         bridge = next((end for end in link.ends if kinds[end] == "bridge"), None)
@@ -165,7 +168,7 @@ def _segments(run: Run, kinds: dict[str, str]) -> tuple[tuple[End, ...], ...]:
     for segment in segments:
         if len({end[0] for end in segment}) < len(segment):
             twice = next(end[0] for end in segment if [e[0] for e in segment].count(end[0]) > 1)
-            raise Refused(f"links: '{twice}' has two links into the same bridges: a loop")
+            raise RefusedError(f"links: '{twice}' has two links into the same bridges: a loop")
     if len(segments) > _SEGMENTS or any(len(segment) > _HOSTS for segment in segments):
-        raise Refused(f"links: more than {_SEGMENTS} segments, or more than {_HOSTS} hosts on one")
+        raise RefusedError(f"links: more than {_SEGMENTS} segments, or more than {_HOSTS} hosts on one")
     return segments

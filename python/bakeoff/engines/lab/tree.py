@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bakeoff.engines.lab import match
-from bakeoff.engines.lab.refused import Refused
+from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.scenario.run import Qdisc
 
 # An ingress tree's handles begin here: a priority that was set for one of its classes means nothing to an egress tree.
@@ -61,13 +61,15 @@ class Tree:
                 del self.where[below]
             position = next((i for i, leaf in enumerate(self.leaves) if leaf.path == path), None)
             if tree.classes or position is None:
-                raise Refused(f"{place}.handle: '{path}': only a leaf can be replaced, and by one without classes")
+                raise RefusedError(f"{place}.handle: '{path}': only a leaf can be replaced, and by one without classes")
             del self.leaves[position]
             # With a handle that was used the kernel would take it for a change of the old one.
             commands = self._add(tree, parent, path, place, verb="replace")
             self.leaves.insert(position, self.leaves.pop())
         if [(leaf.path, leaf.at) for leaf in self.leaves] != before:
-            raise Refused(f"{place}.qdisc: the new tree has its queues elsewhere; expected the same classes as before")
+            raise RefusedError(
+                f"{place}.qdisc: the new tree has its queues elsewhere; expected the same classes as before"
+            )
         return commands
 
     def change(self, path: str, words: str, place: str) -> list[list[str]]:
@@ -78,7 +80,9 @@ class Tree:
     def change_class(self, number: str, words: str, place: str) -> list[list[str]]:
         """`tc class change`: the state is kept."""
         if number not in self.classes:
-            raise Refused(f"{place}.id: there is no class '{number}'; expected one of {', '.join(self.classes) or 'none'}")
+            raise RefusedError(
+                f"{place}.id: there is no class '{number}'; there is: {', '.join(self.classes) or 'none'}"
+            )
         root = f"{self.handle:x}:"
         named = ["dev", self.dev, "parent", root, "classid", f"{root}{number}", self.root]
         return [["tc", "class", "change", *named, *words.split()]]
@@ -86,13 +90,13 @@ class Tree:
     def _find(self, path: str, place: str) -> tuple[list[str], int]:
         if path not in self.where:
             known = ", ".join(repr(key) for key in self.where) or "nothing: there is no queue here"
-            raise Refused(f"{place}.handle: there is no qdisc at {path!r}; expected one of {known}")
+            raise RefusedError(f"{place}.handle: there is no qdisc at {path!r}; expected one of {known}")
         return self.where[path]
 
     def _add(self, tree: Qdisc, parent: list[str], path: str, place: str, verb: str = "add") -> list[list[str]]:
         kind, *words = tree.qdisc.split() or [""]
         if not kind:
-            raise Refused(f"{place}.qdisc: is empty; expected tc's words, such as 'fq_codel'")
+            raise RefusedError(f"{place}.qdisc: is empty; expected tc's words, such as 'fq_codel'")
         self.taken += 1
         handle = self.taken
         self.where[path] = (parent, handle)
@@ -101,7 +105,7 @@ class Tree:
             self.root = kind
         if tree.classes:
             if path:
-                raise Refused(f"{place}.classes: classes below the root; expected them at the root only")
+                raise RefusedError(f"{place}.classes: classes below the root; expected them at the root only")
             commands += self._add_classes(tree, handle, kind, place)
             return commands
         # Where there is a child, its parent's counters are those of the whole.
@@ -114,7 +118,8 @@ class Tree:
         return commands
 
     def _add_classes(self, tree: Qdisc, handle: int, kind: str, place: str) -> list[list[str]]:
-        commands, filters = [], []
+        commands: list[list[str]] = []
+        filters: list[list[str]] = []
         on = ["dev", self.dev, "parent", f"{handle:x}:"]
         for index, cls in enumerate(tree.classes):
             here = f"{place}.classes[{index}]"
