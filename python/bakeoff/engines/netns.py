@@ -53,17 +53,13 @@ def check(run: Run) -> str:
 
 def plan(run: Run, folder: Path | None = None) -> Plan:
     """The run's plan, with notes on what differs from what was asked for; captures go to `folder`."""
-    from dataclasses import replace
-
     from bakeoff.engines.lab import plan as make
-    from bakeoff.engines.lab.planner import notes_of_versions
 
     captures = str(folder.resolve()) if folder is not None else "."
     try:
-        made = make(run, prefix=PREFIX, ethtool=programs.find("ethtool") is not None, captures=captures)
+        return make(run, prefix=PREFIX, ethtool=programs.find("ethtool") is not None, captures=captures)
     except BakeoffError as error:
         raise BakeoffError(f"{place(run)}: {error}") from error
-    return replace(made, notes=(*notes_of_versions(run), *made.notes))
 
 
 def execute(run: Run, folder: Path) -> list[str]:
@@ -85,7 +81,7 @@ def execute(run: Run, folder: Path) -> list[str]:
             with _background(made.setup, setup_log):
                 _traffic(agent.find(), document, run.duration_s)
             for command in made.statistics:
-                _do(command, teardown_log)
+                _do(command, teardown_log, "teardown")
         finally:
             _clean(teardown_log)
     convert.convert(run, made, folder, tsv)
@@ -223,7 +219,7 @@ def _background(setup: Sequence[Command], log: IO[str]) -> Iterator[None]:
                 log.write(f"+ {command.line()} &\n")
                 running.append((command, subprocess.Popen(_argv(command), stdout=log, stderr=log, text=True)))
             else:
-                _do(command, log)
+                _do(command, log, "setup")
         yield
         for command, process in running:
             if process.poll() is not None:
@@ -233,7 +229,7 @@ def _background(setup: Sequence[Command], log: IO[str]) -> Iterator[None]:
             _end(process)
 
 
-def _do(command: Command, log: IO[str]) -> None:
+def _do(command: Command, log: IO[str], phase: str) -> None:
     """One command to its end, logged; RuntimeError with node, command and output if it fails."""
     done = subprocess.run(
         _argv(command),
@@ -248,7 +244,7 @@ def _do(command: Command, log: IO[str]) -> None:
     log.flush()
     if done.returncode != 0:
         said = (done.stdout + done.stderr).strip()
-        raise RuntimeError(f"setup: {command.line()}: exit code {done.returncode}: {said}")
+        raise RuntimeError(f"{phase}: {command.line()}: exit code {done.returncode}: {said}")
 
 
 def _argv(command: Command) -> list[str]:
@@ -273,6 +269,8 @@ def _traffic(binary: Path, document: Path, duration_s: float) -> None:
         raise RuntimeError(f"the agent did not end within {duration_s + _AROUND_S + _PATIENCE_S:.0f} s") from error
     finally:
         _end(process)
+        if process.stdout is not None:
+            process.stdout.close()
     if process.returncode != 0:
         raise RuntimeError(f"agent: {said.strip() or f'exit code {process.returncode}'}")
 

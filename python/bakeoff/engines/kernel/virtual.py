@@ -18,6 +18,7 @@ from bakeoff.engines.kernel import check as kernel_check
 from bakeoff.engines.kernel import programs, registry
 from bakeoff.engines.kernel.boot import boot
 from bakeoff.engines.kernel.registry import BuiltKernel
+from bakeoff.engines.kernel.standstill import standstill
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json
 
@@ -64,6 +65,8 @@ class VirtualTime:
     def check(self, run: Run) -> str:
         """See `Engine.check`. The first one boots the kernel, to ask it what it has."""
         plan = self.plan(run)
+        if still := standstill(run):
+            raise BakeoffError(f"{place(run)}: {still}")
         kernel_check.require(json.loads(run.to_json()), self.report, place=place(run))
         _programs(plan)
         return plan.text()
@@ -73,7 +76,6 @@ class VirtualTime:
         from dataclasses import replace
 
         from bakeoff.engines.lab import plan
-        from bakeoff.engines.lab.planner import notes_of_versions
 
         try:
             made = plan(run, ethtool=programs.find("ethtool") is not None, captures=_GUEST)
@@ -82,7 +84,7 @@ class VirtualTime:
         hz = self.kernel.options.get("HZ", "unknown")
         others = sorted({str(node.hz) for node in run.nodes} - {hz})
         ticks = [f"nodes[].hz: {', '.join(others)} asked for: the kernel's HZ is {hz}"] if others else []
-        return replace(made, notes=(*notes_of_versions(run), *ticks, *made.notes))
+        return replace(made, notes=(*made.notes, *ticks))
 
     def execute(self, run: Run, folder: Path) -> list[str]:
         """See `Engine.execute`. RuntimeError if the set-up, the kernel or the agent failed."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from bakeoff.engines.lab import changes, ingress, nodes
+from bakeoff.engines.lab import changes, ingress, nodes, versions
 from bakeoff.engines.lab.plan import Command, Plan, Queue
 from bakeoff.engines.lab.refused import RefusedError
-from bakeoff.engines.lab.roles import kernel_cc, packets, roles
+from bakeoff.engines.lab.roles import packets, roles
 from bakeoff.engines.lab.topology import End, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
 from bakeoff.scenario import Run, units
@@ -28,7 +28,8 @@ def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = ""
     large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to. RefusedError names the
     place in the run that real Linux, or this lab, cannot do.
     """
-    run = _plain(run)
+    notes = [*versions.notes(run), *_notes(run, ethtool=ethtool)]
+    run = versions.plain(run)
     net = topology(run, prefix)
     if run.tunnels:
         raise RefusedError(
@@ -44,7 +45,7 @@ def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = ""
     setup += [Command(node, ("ip", "tcp_metrics", "show"), net.namespaces[node]) for node in _hosts(run)]
     dumps, files = _captures(run, net, captures)
     return Plan(
-        notes=tuple(_notes(run, ethtool=ethtool)),
+        notes=tuple(notes),
         namespaces=tuple(net.namespaces.values()),
         setup=(*setup, *dumps),
         changes=tuple(changes.timed(run, net, trees)),
@@ -54,65 +55,6 @@ def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = ""
         queues=leaves,
         captures=files,
     )
-
-
-def _plain(run: Run) -> Run:
-    """The run without what only the simulator has: the older `dualpi2@2020` becomes the kernel's `dualpi2`."""
-
-    def tree(qdisc: Qdisc | None) -> Qdisc | None:
-        if qdisc is None:
-            return None
-        kind, _, words = qdisc.qdisc.partition(" ")
-        classes = [cls.model_copy(update={"child": tree(cls.child)}) for cls in qdisc.classes]
-        line = f"{kind.partition('@')[0]} {words}".strip()
-        return qdisc.model_copy(update={"qdisc": line, "classes": classes, "child": tree(qdisc.child)})
-
-    interfaces = [
-        end.model_copy(update={"egress": tree(end.egress), "ingress": tree(end.ingress)}) for end in run.interfaces
-    ]
-    timed = []
-    for change in run.changes:
-        action = change.action
-        if action.kind == "qdisc-replace":
-            action = action.model_copy(update={"qdisc": tree(action.qdisc)})
-        elif action.kind == "qdisc-change":
-            kind, _, words = action.qdisc.partition(" ")
-            action = action.model_copy(update={"qdisc": f"{kind.partition('@')[0]} {words}".strip()})
-        timed.append(change.model_copy(update={"action": action}))
-    return run.model_copy(update={"interfaces": interfaces, "changes": timed})
-
-
-def notes_of_versions(run: Run) -> list[str]:
-    """One note for each algorithm whose version is the simulator's: a kernel has the one it was built with."""
-    notes = [
-        f"flows[{index}].cc: '{flow.cc}' asked for: the kernel's own '{kernel_cc(flow.cc)}' is in effect"
-        for index, flow in enumerate(run.flows)
-        if "@" in flow.cc and flow.transport == "tcp"
-    ]
-    kinds: dict[str, str] = {}
-
-    def look(qdisc: Qdisc | None, place: str) -> None:
-        if qdisc is None:
-            return
-        kind = qdisc.qdisc.partition(" ")[0]
-        if "@" in kind:
-            kinds.setdefault(kind, place)
-        for index, cls in enumerate(qdisc.classes):
-            look(cls.child, f"{place}.classes[{index}].child")
-        look(qdisc.child, f"{place}.child")
-
-    for index, end in enumerate(run.interfaces):
-        look(end.egress, f"interfaces[{index}].egress")
-        look(end.ingress, f"interfaces[{index}].ingress")
-    for index, change in enumerate(run.changes):
-        if change.action.kind == "qdisc-replace":
-            look(change.action.qdisc, f"changes[{index}].action.qdisc")
-        elif change.action.kind == "qdisc-change":
-            look(Qdisc(qdisc=change.action.qdisc), f"changes[{index}].action.qdisc")
-    return notes + [
-        f"{place}: '{kind}' asked for: the kernel's own '{kind.partition('@')[0]}' is in effect"
-        for kind, place in kinds.items()
-    ]
 
 
 def _notes(run: Run, *, ethtool: bool) -> list[str]:

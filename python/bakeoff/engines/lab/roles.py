@@ -18,11 +18,6 @@ _PROBE_PORT: Final = 25201
 _LOCAL_PORTS: Final = range(32768, 61000)
 
 
-def kernel_cc(cc: str) -> str:
-    """The kernel's name of a congestion control: without the simulator's version (`prague@2020-08` -> `prague`)."""
-    return cc.partition("@")[0]
-
-
 def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
     """Receivers first, then senders, then probes. Refused names what the agent does not do."""
     receivers, senders = [], []
@@ -35,27 +30,29 @@ def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
             raise RefusedError(f"{place}.source: '{kind}': the agent does not make this traffic")
         if flow.transport == "udp" and kind not in ("rate", "periodic"):
             raise RefusedError(f"{place}.source: '{kind}' over udp; expected 'rate' or 'periodic'")
-        _ends(topology, flow, place)
         receiver, sender = _flow(run, topology, index, flow)
         receivers.append(receiver)
         senders.append(sender)
     for index, probe in enumerate(run.probes):
-        _ends(topology, probe, f"probes[{index}]")
         receivers += [_reflector(topology, index, probe)] if probe.proto == "udp" else []
         senders.append(_probe(topology, index, probe))
     return receivers + senders
 
 
 def packets(run: Run, topology: Topology) -> dict[str, list[str]]:
-    """The words of u32 that pick the packets of each flow and probe, those that go back included not: one way."""
+    """The words of u32 that pick the packets of each flow and probe, on their way there.
+
+    RefusedError if an end is no host.
+    """
     found = {}
     for index, flow in enumerate(run.flows):
+        _ends(topology, flow, f"flows[{index}]")
         port = (_TCP_PORT if flow.transport == "tcp" else _UDP_PORT) + index
         found[flow.name] = _towards(topology, flow, flow.transport, port)
     for index, probe in enumerate(run.probes):
-        found[probe.name] = _towards(
-            topology, probe, probe.proto, _PROBE_PORT + index if probe.proto == "udp" else None
-        )
+        _ends(topology, probe, f"probes[{index}]")
+        port_of_probe = _PROBE_PORT + index if probe.proto == "udp" else None
+        found[probe.name] = _towards(topology, probe, probe.proto, port_of_probe)
     return found
 
 
@@ -71,12 +68,14 @@ def _ends(topology: Topology, ends: Flow | Probe, place: str) -> None:
         if topology.kinds.get(name) not in ("host", "router"):
             hosts = ", ".join(node for node, kind in topology.kinds.items() if kind == "host")
             raise RefusedError(f"{place}.{key}: '{name}' is no host; expected one of {hosts}")
+    if not topology.reaches(ends.from_, ends.to):
+        raise RefusedError(f"{place}: no way from '{ends.from_}' to '{ends.to}'; only bridges and routers forward")
 
 
 def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[dict[str, Any], dict[str, Any]]:
     tcp = flow.transport == "tcp"
     port = (_TCP_PORT if tcp else _UDP_PORT) + index
-    cc: dict[str, Any] = {"cc": kernel_cc(flow.cc)} if tcp else {}
+    cc: dict[str, Any] = {"cc": flow.cc} if tcp else {}
     receiver: dict[str, Any] = {"role": "tcp-sink" if tcp else "udp-sink", "name": flow.name}
     receiver |= {"netns": topology.namespaces[flow.to], "port": port} | ({"dscp": flow.dscp} if tcp else {}) | cc
     sender: dict[str, Any] = {"role": "tcp-source" if tcp else "udp-source", "name": flow.name}

@@ -91,6 +91,15 @@ class Topology:
                     waiting.append(further)
         return [(number, *first) for number, first in sorted(via.items()) if first is not None]
 
+    def reaches(self, node: str, other: str) -> bool:
+        """Whether packets from `node` find their way to the address of `other`."""
+        [target] = [n for n, segment in enumerate(self.segments) for e in segment if self._is(e, self.address(other))]
+        own = {number for number, segment in enumerate(self.segments) if node in {end[0] for end in segment}}
+        return target in own.union(number for number, _, _ in self.routes(node))
+
+    def _is(self, end: End, address: str) -> bool:
+        return self.interfaces[end].address == address
+
     def _via(self, node: str, router: str, number: int) -> tuple[Interface, str]:
         ends = {end[0]: self.interfaces[end] for end in self.segments[number]}
         return ends[node], str(ends[router].address)
