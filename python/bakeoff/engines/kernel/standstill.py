@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from bakeoff.scenario import Run
-from bakeoff.scenario.run import Qdisc
+if TYPE_CHECKING:
+    from bakeoff.scenario import Run
+    from bakeoff.scenario.run import Qdisc
 
 # A rate or a delay that is not nothing, in the words of any qdisc or class.
 _TAKES_TIME: Final = re.compile(r"\b(?:rate|bandwidth|delay|slot)\s+(?!0+(?:\.0+)?(?:[a-z]|\s|$))\S")
