@@ -1,6 +1,5 @@
 """`import bakeoff`: duel, run, load, and what they return."""
 
-import os
 from pathlib import Path
 
 import polars as pl
@@ -65,9 +64,9 @@ def test_run_without_out_goes_to_results(folder):
 
 def test_resume_keeps_what_is_there():
     [first] = bakeoff.run("*/a", jobs=1, out="x")
-    stamp = os.stat(first.path / "run.json").st_mtime_ns
+    stamp = (first.path / "run.json").stat().st_mtime_ns
     assert [
-        os.stat(result.path / "run.json").st_mtime_ns for result in bakeoff.run("*/a", jobs=1, out="x", resume=True)
+        (result.path / "run.json").stat().st_mtime_ns for result in bakeoff.run("*/a", jobs=1, out="x", resume=True)
     ] == [stamp]
 
 

@@ -304,3 +304,14 @@ def test_kernel_references_have_four_seeds_of_what_was_repeated():
 
 def test_the_api_that_other_rooms_use():
     assert set(bakeoff.scenario.__all__) == {"Run", "Scenario", "catalog", "duel", "expand", "json_schema", "load"}
+
+
+def test_a_plain_word_selects_every_run_whose_name_holds_it():
+    assert {run.scenario for run in catalog.select("rttfair")} == {"s1-rttfair"}
+    assert len(catalog.select("s6")) == 24
+
+
+def test_a_run_remembers_its_file_for_messages_only():
+    [run] = catalog.select("l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-pie-50Mbit-20ms")
+    assert run.source.endswith("s6-rfc3168.yaml")
+    assert "source" not in run.to_json()

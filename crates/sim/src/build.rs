@@ -212,7 +212,10 @@ fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<I
             let node = &run.nodes[usize::from(graph.node_of[i])];
             let env =
                 env(run, graph.egress_name(i), node, interface.tx_queue_len, run.links[i / 2].mtu, traffic);
-            interface.egress = Some(queue(run, &run::Qdisc::leaf("pfifo"), &env, "links")?);
+            let mut device = queue(run, &run::Qdisc::leaf("pfifo"), &env, "links")?;
+            // Nobody asked for it: counted, not measured.
+            device.sojourn = None;
+            interface.egress = Some(device);
         }
     }
     Ok(built)

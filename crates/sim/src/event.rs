@@ -63,15 +63,15 @@ impl Event {
 /// Pending events.
 #[derive(Default)]
 pub struct EventQueue {
-    /// (time, insertion number << 24 | event code)
-    heap: Vec<(u64, u64)>,
+    /// time << 64 | insertion number << 24 | event code
+    heap: Vec<u128>,
     inserted: u64,
 }
 
 impl EventQueue {
     /// Schedules `event` at `time`.
     pub fn push(&mut self, time: Time, event: Event) {
-        let entry = (time.as_ns(), (self.inserted << 24) | event.code());
+        let entry = (u128::from(time.as_ns()) << 64) | u128::from((self.inserted << 24) | event.code());
         self.inserted += 1;
         let mut at = self.heap.len();
         self.heap.push(entry);
@@ -90,35 +90,39 @@ impl EventQueue {
     pub fn pop(&mut self) -> Option<(Time, Event)> {
         let top = *self.heap.first()?;
         let last = self.heap.pop()?;
-        let n = self.heap.len();
-        if n > 0 {
+        let heap = &mut self.heap[..];
+        if let Some(slot) = heap.first_mut() {
+            *slot = last;
             let mut at = 0;
-            loop {
-                let first = 4 * at + 1;
-                if first >= n {
+            while let Some(child) = least_child(heap, at) {
+                if last <= heap[child] {
                     break;
                 }
-                let mut least = first;
-                for child in first + 1..(first + 4).min(n) {
-                    if self.heap[child] < self.heap[least] {
-                        least = child;
-                    }
-                }
-                if last <= self.heap[least] {
-                    break;
-                }
-                self.heap[at] = self.heap[least];
-                at = least;
+                heap[at] = heap[child];
+                at = child;
             }
-            self.heap[at] = last;
+            heap[at] = last;
         }
-        Some((Time(top.0), Event::from_code(top.1 & 0x00ff_ffff)))
+        Some((Time((top >> 64) as u64), Event::from_code(top as u64 & 0x00ff_ffff)))
     }
 
     /// Events scheduled so far.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
+}
+
+/// The least of the up to four children of `at`: 4 at + 1 and what follows.
+fn least_child(heap: &[u128], at: usize) -> Option<usize> {
+    let first = 4 * at + 1;
+    if let Some(&[a, b, c, d]) = heap.get(first..first + 4) {
+        // Two independent comparisons, then one: no loop, no bounds.
+        let (i, left) = if b < a { (1, b) } else { (0, a) };
+        let (j, right) = if d < c { (3, d) } else { (2, c) };
+        return Some(first + if right < left { j } else { i });
+    }
+    let rest = heap.get(first..)?;
+    rest.iter().enumerate().min_by_key(|(_, key)| **key).map(|(i, _)| first + i)
 }
 
 #[cfg(test)]

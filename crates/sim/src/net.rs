@@ -21,6 +21,8 @@ pub struct Wire {
     pub busy_until: Time,
     /// What is under way, in order of arrival.
     pub in_flight: VecDeque<(Time, Packet)>,
+    /// Whether an event for the first of them is pending or being handled.
+    pub watched: bool,
     /// For losses.
     pub rng: Stream,
 }
@@ -34,6 +36,7 @@ impl Wire {
             up: true,
             busy_until: Time::ZERO,
             in_flight: VecDeque::new(),
+            watched: false,
             rng: Stream::new(seed, &format!("link/{name}")),
         }
     }

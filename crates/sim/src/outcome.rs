@@ -71,10 +71,13 @@ fn queues(sim: &Sim) -> Vec<(String, &Queue)> {
             [(&interface.egress, sim.graph.egress_name(i)), (&interface.ingress, sim.graph.ingress_name(i))];
         for (tree, name) in trees {
             let Some(tree) = tree else { continue };
-            let mut measured = 0;
-            tree.for_each(&mut |_, q| measured += usize::from(q.sojourn.is_some()));
+            let (mut measured, mut all_here) = (0, 0);
+            tree.for_each(&mut |_, q| {
+                measured += usize::from(q.sojourn.is_some());
+                all_here += 1;
+            });
             tree.for_each(&mut |handle, q| {
-                let own = q.sojourn.is_some() && measured == 1;
+                let own = all_here == 1 || (q.sojourn.is_some() && measured == 1);
                 let name = match handle {
                     _ if own => name.clone(),
                     "" => format!("{name}/root"),
@@ -180,7 +183,7 @@ fn setup(sim: &Sim) -> String {
     for (name, queue) in queues(sim) {
         let _ = writeln!(text, "{name}: qdisc {}", queue.show());
         for class in queue.show_classes() {
-            let _ = writeln!(text, "{name}: class {class}");
+            let _ = writeln!(text, "{name}: {class}");
         }
     }
     text

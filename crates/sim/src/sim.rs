@@ -379,6 +379,9 @@ impl Sim {
         loop {
             let interface = &mut self.interfaces[usize::from(i)];
             let Some(queue) = &mut interface.ingress else { return };
+            if !queue.is_open(self.now) {
+                break;
+            }
             let Some(packet) = queue.dequeue(self.now) else { break };
             self.accept(i, packet);
         }
@@ -418,7 +421,13 @@ impl Sim {
             self.lost.add(&packet);
             return;
         };
-        match &mut self.interfaces[usize::from(i)].egress {
+        let interface = &mut self.interfaces[usize::from(i)];
+        match &mut interface.egress {
+            // An empty fifo before an idle wire: what goes in comes out at once.
+            Some(queue) if interface.wire.busy_until <= self.now && queue.lets_through(&packet) => {
+                queue.pass(&packet, self.now);
+                self.transmit(i, packet);
+            }
             Some(queue) => {
                 queue.enqueue(packet, self.now);
                 self.serve_egress(i);
@@ -432,13 +441,18 @@ impl Sim {
             let interface = &mut self.interfaces[usize::from(i)];
             if interface.wire.busy_until > self.now {
                 let at = interface.wire.busy_until;
-                if at < interface.egress_armed {
+                // A plain fifo need not be asked when it is empty; others note that nobody waits.
+                let waits = interface.egress.as_ref().is_some_and(|q| !q.is_fifo() || q.qlen() > 0);
+                if waits && at < interface.egress_armed {
                     interface.egress_armed = at;
                     self.events.push(at, Event::Egress(i));
                 }
                 return;
             }
             let Some(queue) = &mut interface.egress else { return };
+            if !queue.is_open(self.now) {
+                break;
+            }
             let Some(packet) = queue.dequeue(self.now) else { break };
             self.transmit(i, packet);
         }
@@ -464,25 +478,36 @@ impl Sim {
             return;
         }
         at += wire.delay;
+        // A delay that was shortened meanwhile does not reorder.
+        at = wire.in_flight.back().map_or(at, |last| at.max(last.0));
         if at == self.now && wire.in_flight.is_empty() {
             self.arrivals.push_back((i ^ 1, packet));
             return;
         }
-        if wire.in_flight.is_empty() {
+        if !wire.watched {
+            wire.watched = true;
             self.events.push(at, Event::Arrival(i));
         }
         wire.in_flight.push_back((at, packet));
     }
 
     fn serve_wire(&mut self, i: u16) {
-        let wire = &mut self.interfaces[usize::from(i)].wire;
-        while let Some(&(at, packet)) = wire.in_flight.front() {
-            if at > self.now {
-                self.events.push(at, Event::Arrival(i));
-                break;
+        loop {
+            let wire = &mut self.interfaces[usize::from(i)].wire;
+            match wire.in_flight.front() {
+                None => {
+                    wire.watched = false;
+                    return;
+                }
+                Some(&(at, _)) if at > self.now => {
+                    self.events.push(at, Event::Arrival(i));
+                    return;
+                }
+                Some(_) => {}
             }
-            wire.in_flight.pop_front();
-            self.arrivals.push_back((i ^ 1, packet));
+            if let Some((_, packet)) = wire.in_flight.pop_front() {
+                self.arrive(i ^ 1, packet);
+            }
         }
     }
 

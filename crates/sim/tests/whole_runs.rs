@@ -19,9 +19,10 @@ fn a_saturated_htb_passes_exactly_its_rate() {
 
 #[test]
 fn an_idle_path_has_exactly_the_configured_round_trip_time() {
-    // htb's bucket of 1600 B is full, so a lone 98-byte frame is not delayed: RTT = 2 * 10 ms
+    // htb's bucket of 1600 B is full, so a lone 98-byte frame is not delayed: RTT = 2 * netem's delay,
+    // which tc cuts to ticks of 64 ns (these delays are whole numbers of ticks)
     let mut d = Dumbbell { flows: vec![], duration_s: 2.0, ..Dumbbell::default() };
-    for rtt_ms in [0.0, 1.0, 20.0, 300.0] {
+    for rtt_ms in [0.0, 2.0, 20.0, 300.0] {
         d.rtt_ms = rtt_ms;
         let rtts = series(&d.run(), "probe", "ping", "rtt");
         assert!(rtts.len() > 30);
@@ -34,8 +35,8 @@ fn slow_start_doubles_the_window_each_round_trip() {
     // IW 10; data leaves at 1 RTT, so at the middle of the n-th RTT after that cwnd is 10 * 2^n
     let outcome = Dumbbell { rate: "1gbit", rtt_ms: 100.0, duration_s: 0.6, ..Dumbbell::default() }.run();
     let cwnd = series(&outcome, "flow", "reno", "cwnd");
-    let at = |t: f64| cwnd.iter().rev().find(|s| s.0 <= t + 1e-9).unwrap().1;
-    assert_eq!([at(0.15), at(0.25), at(0.35), at(0.45)], [10.0, 20.0, 40.0, 80.0]);
+    let at = |t: f64| cwnd.iter().rev().find(|s| s.0 <= t + 1e-9).unwrap().1 as u32;
+    assert_eq!([at(0.15), at(0.25), at(0.35), at(0.45)], [10, 20, 40, 80]);
 }
 
 #[test]

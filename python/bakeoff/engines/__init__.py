@@ -56,12 +56,5 @@ def get(name: str) -> Engine:
 
 
 def place(run: Run) -> str:
-    """Where a run comes from, for messages: the catalog's file and the run's name."""
-    from bakeoff.scenario import catalog
-
-    try:
-        entries = catalog.scenarios()
-    except BakeoffError:
-        entries = []
-    files = [str(e.path) for e in entries if run.key.startswith(f"{e.suite}/{e.scenario}/")]
-    return ": ".join([*files, run.key])
+    """Where a run comes from, for messages: its scenario file and its name."""
+    return ": ".join(filter(None, [run.source, run.key]))

@@ -73,7 +73,7 @@ class Result:
 def run_key(resolved: dict[str, Any]) -> str:
     """suite/scenario/run of a resolved run, with ~seedN for repetitions after the first: its place below a campaign."""
     repetition = f"~seed{resolved['seed']}" if resolved["seed"] != 1 else ""
-    return f"{resolved['suite']}/{resolved['scenario']}/{resolved['run']}{repetition}"
+    return f"{resolved['suite']}/{resolved['scenario']}/{resolved['run'].replace('/', '_')}{repetition}"
 
 
 @dataclass(frozen=True)

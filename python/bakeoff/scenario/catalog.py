@@ -48,8 +48,9 @@ def scenarios() -> list[Entry]:
 def select(patterns: str | Sequence[str], seeds: int = 1) -> list[Run]:
     """The runs that any of `patterns` names, each once, in the catalog's order.
 
-    A pattern is a glob on `suite/scenario/run` or on its first parts (`l4s-tests/s6*` selects all its runs), or
-    `re:REGEX`, searched in the same, or the path of a scenario file. A pattern that names nothing is a BakeoffError.
+    A pattern is a glob on `suite/scenario/run` or on its first parts (`l4s-tests/s6*` selects all its runs), or a plain
+    word that such a name contains (`s6`, `rttfair`), or `re:REGEX`, searched in the same, or the path of a scenario
+    file. A pattern that names nothing is a BakeoffError.
     """
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     if not patterns:
@@ -106,7 +107,9 @@ def _matching(pattern: str, scenarios: list[Scenario], seeds: int) -> list[Run]:
             hit = any(matches(name) for name in written)
         else:
             heads = (scenario.suite, f"{scenario.suite}/{scenario.name}", *written)
-            hit = any(fnmatchcase(name, pattern.rstrip("/")) for name in heads)
+            hit = any(fnmatchcase(name, pattern.rstrip("/")) for name in heads) or (
+                re.fullmatch(r"[\w.-]+", pattern) is not None and pattern in whole
+            )
         if hit:
             runs += [scenario.resolve(point, seed) for seed in range(1, seeds + 1)]
     if not runs:

@@ -5,7 +5,15 @@ The same contract as `crates/sim/src/run.rs`, field by field and name by name; `
 
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from bakeoff.errors import BakeoffError
 
@@ -261,6 +269,23 @@ class Run(Part):
     captures: list[str] = []
     point: dict[str, str] = {}
     present: dict[str, Any] = {}
+    _source: str = PrivateAttr("")
+
+    @property
+    def source(self) -> str:
+        """The file it was expanded from, for messages; empty if there is none. Not part of the document."""
+        return self._source
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same document, wherever they came from."""
+        return isinstance(other, Run) and all(getattr(self, f) == getattr(other, f) for f in Run.model_fields)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def from_file(self, path: str) -> "Run":
+        """Note where it came from."""
+        self._source = path
+        return self
 
     @property
     def key(self) -> str:

@@ -49,7 +49,8 @@ class Scenario:
             title = interpolate(str(data.pop("title", "")), point, "title", labels=True)
             document = _validated({**substitute(data, point), "title": title})
             labels = {axis: label_of(point, axis) for axis in point}
-            return resolve(document, suite=self.suite, run=self.run_name(point), seed=seed, point=labels)
+            run = resolve(document, suite=self.suite, run=self.run_name(point), seed=seed, point=labels)
+            return run.from_file(self.path)
 
 
 class _at:  # noqa: N801 (reads as a word)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Run:
     document: str
+    source: str = ""
 
     @property
     def key(self) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +37,9 @@ def select(patterns, seeds=1) -> list[Run]:
             for name, point in names.items():
                 heads = ("fake", f"fake/{scenario}", f"fake/{scenario}/{name}")
                 if any(fnmatchcase(head, pattern) for head in heads):
-                    runs += [make(name, seed, scenario, **point) for seed in range(1, seeds + 1)]
+                    file = str(Path(tempfile.gettempdir()) / f"{scenario}.yaml")
+                    made = [make(name, seed, scenario, **point) for seed in range(1, seeds + 1)]
+                    runs += [replace(run, source=file) for run in made]
     if not runs:
         raise BakeoffError(f"'{patterns}' names no run of the catalog")
     return list({json.dumps(run.to_json()): run for run in runs}.values())

@@ -271,6 +271,14 @@ impl Qdisc for Htb {
             self.direct_backlog -= u64::from(packet.len);
             return Some(packet);
         }
+        if let [class] = &mut self.classes[..] {
+            if !class.may_send(now) {
+                return None;
+            }
+            let packet = class.queue.dequeue(now)?;
+            class.charge(packet.len, now);
+            return Some(packet);
+        }
         let mut waiting = self.priorities;
         while waiting != 0 {
             let prio = waiting.trailing_zeros() as usize;
@@ -305,6 +313,10 @@ impl Qdisc for Htb {
             "htb r2q {} default {default} direct_packets_stat {} direct_qlen {}",
             self.r2q, self.direct_packets, self.direct_qlen
         )
+    }
+
+    fn is_eager(&self) -> bool {
+        self.classes.iter().any(|class| class.queue.is_eager())
     }
 
     fn is_leaf_queue(&self) -> bool {

@@ -160,6 +160,12 @@ pub trait Qdisc {
         Err(words.refuse("this qdisc cannot be changed in place"))
     }
 
+    /// Whether a dequeue before [`Qdisc::next_event`] changes something although it gives nothing
+    /// (netem draws a new slot).
+    fn is_eager(&self) -> bool {
+        false
+    }
+
     /// Whether the time from enqueue to dequeue is queueing (true), or a delay that was asked for
     /// or something that a child measures (false).
     fn is_leaf_queue(&self) -> bool {
@@ -322,6 +328,19 @@ impl Queue {
         dispatch!(&mut self.kind, q => q.enqueue(packet, now, tally));
     }
 
+    /// Counts a packet that goes through without waiting.
+    pub fn pass(&mut self, packet: &Packet, now: Time) {
+        let bytes = u64::from(packet.len);
+        self.tally.enqueued += 1;
+        self.tally.enqueued_bytes += bytes;
+        self.tally.sent += 1;
+        self.tally.sent_bytes += bytes;
+        self.tally.flow(packet).packets += 1;
+        if let Some(sojourn) = &mut self.sojourn {
+            sojourn.record(Time::ZERO, now);
+        }
+    }
+
     /// Takes the next packet that may leave at `now`.
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
         let tally = &mut self.tally;
@@ -338,6 +357,27 @@ impl Queue {
     /// See [`Qdisc::next_event`].
     pub fn next_event(&self) -> Option<Time> {
         dispatch!(&self.kind, q => q.next_event())
+    }
+
+    /// Whether a dequeue at `now` may give a packet or change something. Asking is cheaper than a
+    /// dequeue in vain, and most packets find a shaper or a delay closed.
+    pub fn is_open(&self, now: Time) -> bool {
+        self.next_event().is_none_or(|at| at <= now) || self.is_eager()
+    }
+
+    /// Whether this is a pfifo or bfifo, which has no state but its packets.
+    pub fn is_fifo(&self) -> bool {
+        matches!(self.kind, Kind::Fifo(_))
+    }
+
+    /// Whether this is an empty fifo with room for `packet`: behind it a packet need not wait.
+    pub fn lets_through(&self, packet: &Packet) -> bool {
+        matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0 && fifo.fits(packet))
+    }
+
+    /// See [`Qdisc::is_eager`].
+    pub fn is_eager(&self) -> bool {
+        dispatch!(&self.kind, q => q.is_eager())
     }
 
     /// Packets standing here and below.

@@ -2,8 +2,8 @@
 //!
 //! Source: Linux 7.3 `net/sched/sch_netem.c`; iproute2 `tc/q_netem.c`.
 //!
-//! Parameters: `limit` in packets (1000); `delay TIME [JITTER [CORRELATION]]`, uniform, in
-//! nanoseconds (`TCA_NETEM_LATENCY64`); `loss [random] PERCENT [CORRELATION]`, with `ecn` a
+//! Parameters: `limit` in packets (1000); `delay TIME [JITTER [CORRELATION]]`, uniform, kept
+//! in ticks of 64 ns of whole microseconds, as tc 6.1 sends them; `loss [random] PERCENT [CORRELATION]`, with `ecn` a
 //! mark instead; `duplicate PERCENT [CORRELATION]`; `reorder PERCENT [CORRELATION] [gap N]`; `rate RATE
 //! [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`; `slot MIN [MAX] [packets N] [bytes N]`; `seed N`. A child
 //! takes what has been delayed and releases it in its own way.
@@ -281,6 +281,10 @@ impl Qdisc for Netem {
         Ok(())
     }
 
+    fn is_eager(&self) -> bool {
+        self.slot.is_some()
+    }
+
     fn is_leaf_queue(&self) -> bool {
         false
     }
@@ -338,10 +342,11 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_exact_to_the_nanosecond() {
+    fn a_delay_is_cut_to_ticks_of_64_ns() {
+        // 1500 us are 23437.5 ticks
         let mut q = queue("netem delay 1.5ms");
         q.enqueue(frame(0), Time::ZERO);
-        assert_eq!(q.next_event(), Some(Time::from_us(1_500)));
+        assert_eq!(q.next_event(), Some(Time::from_ns(23_437 * 64)));
     }
 
     #[test]

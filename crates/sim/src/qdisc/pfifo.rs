@@ -43,16 +43,20 @@ impl Fifo {
         }
         Ok(Fifo { queue: VecDeque::new(), backlog: 0, limit, in_bytes })
     }
+
+    /// Whether there is room for `packet`.
+    pub fn fits(&self, packet: &Packet) -> bool {
+        if self.in_bytes {
+            self.backlog + u64::from(packet.len) <= self.limit
+        } else {
+            (self.queue.len() as u64) < self.limit
+        }
+    }
 }
 
 impl Qdisc for Fifo {
     fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
-        let fits = if self.in_bytes {
-            self.backlog + u64::from(packet.len) <= self.limit
-        } else {
-            (self.queue.len() as u64) < self.limit
-        };
-        if fits {
+        if self.fits(&packet) {
             self.backlog += u64::from(packet.len);
             self.queue.push_back(packet);
         } else {

@@ -339,7 +339,7 @@ impl Sender {
             srtt_s: (tp.srtt_us >> 3) as f64 / 1e6,
             cwnd: tp.snd_cwnd,
             ssthresh: (tp.snd_ssthresh < super::sock::INFINITE_SSTHRESH).then_some(tp.snd_ssthresh),
-            pacing_rate_bps: (tp.pacing_rate != u64::MAX).then(|| tp.pacing_rate as f64 * 8.0),
+            pacing_rate_bps: (tp.pacing_rate != u64::MAX).then_some(tp.pacing_rate as f64 * 8.0),
             in_flight: tp.packets_in_flight(),
         }
     }
