@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Whatever is called so is ours: with the lock in hand, what a killed run left behind.
 PREFIX: Final = "bakeoff-"
-_LOCK: Final = Path("/run/lock/bakeoff-netns.lock")
+_LOCK: Final = Path("/run/bakeoff-netns.lock")
 _NETNS: Final = Path("/run/netns")
 _PLAN: Final = "plan.json"
 _AGENT_PLAN: Final = "agent-plan.json"
