@@ -466,17 +466,19 @@ def test_hosts_do_not_forward():
         plan(run)
 
 
-def test_long_names_become_numbers():
-    names = {"n0": "a" * 13, "n1": "b"}
+@pytest.mark.parametrize(("letters", "dev", "ifb"), [(11, "aaaaaaaaaaa.b", "ifb.aaaaaaaaaaa"), (12, "aaaaaaaaaaaa.b", "ifb1"),
+                                                     (13, "aaaaaaaaaaaaa.b", "ifb1"), (14, "e0", "ifb1")])  # fmt: skip
+def test_long_names_become_numbers(letters, dev, ifb):
+    # 15 characters fit: 13 and ".b", "ifb." and 11.
+    long = "a" * letters
     run = network(
-        nodes=[{"name": name, "kind": "host", "hz": 1, "offloads": True} for name in names.values()],
-        links=[{"ends": list(names.values())}],
-        flows=[{"name": "a", "from": "b", "to": names["n0"], "cc": "cubic", "start_s": 0.0, "stop_s": 1.0}],
+        nodes=[{"name": name, "kind": "host", "hz": 1, "offloads": True} for name in (long, "b")],
+        links=[{"ends": [long, "b"]}],
+        flows=[{"name": "a", "from": "b", "to": long, "cc": "cubic", "start_s": 0.0, "stop_s": 1.0}],
     )
     ends = topology(run).interfaces
-    # 13 + 1 + 1 characters just fit; "ifb." and 13 do not.
-    assert ends[names["n0"], "b"].dev == f"{names['n0']}.b"
-    assert ends["b", names["n0"]].ifb == "ifb1"
+    assert ends[long, "b"].dev == dev
+    assert ends["b", long].ifb == ifb
 
 
 # Refusals
@@ -624,6 +626,8 @@ def test_a_log_is_split_by_command():
         # 64 ns at 2 GB/s are 128 B.
         ("rate 16Gbit ceil 16Gbit linklayer ethernet burst 1664b/1mpu", "rate 2gbps ceil 2gbps", False),
         ("rate 10Mbit ceil 10Mbit burst 2850b cburst 2850b", "rate 10mbit", True),
+        # At 50 Mbit/s those 64 ns are not a byte.
+        ("rate 50Mbit ceil 50Mbit burst 1604b cburst 1604b", "rate 50mbit", True),
     ],
 )
 def test_a_burst_for_a_coarse_clock_is_found(shown, asked, wrong):
