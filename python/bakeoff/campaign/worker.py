@@ -49,9 +49,9 @@ def execute(run: Run, folder: Path, engine: str) -> Done:
         started = time.perf_counter()
         wall_s = 0.0
         try:
-            module.execute(run, partial)
+            notes = module.execute(run, partial) or []
             wall_s = time.perf_counter() - started
-            results.seal(partial, resolved=resolved, engine=engine, versions=versions, wall_s=wall_s)
+            results.seal(partial, resolved=resolved, engine=engine, versions=versions, wall_s=wall_s, effective=notes)
             _measure(partial)
         except OSError:
             raise

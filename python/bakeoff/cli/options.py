@@ -25,7 +25,35 @@ def complete_engine(incomplete: str) -> list[str]:
     return [name for name in MODULES if name.startswith(incomplete)]
 
 
+def complete_kernel(incomplete: str) -> list[str]:
+    """The kernels that were built here and begin so."""
+    from bakeoff.engines.kernel import registry
+
+    return [kernel.name for kernel in registry.list_kernels() if kernel.name.startswith(incomplete)]
+
+
+def with_kernel(engine: str, kernel: str | None) -> str:
+    """The engine's whole name: `kernel:NAME` where a kernel was chosen. BakeoffError if it is another engine."""
+    from pathlib import Path
+
+    if kernel is None:
+        return engine
+    if engine != "kernel":
+        raise BakeoffError(f"--kernel is for --engine kernel; --engine {engine} has no choice of kernels")
+    # A path with a slash, as in registry.get; whole, because the name stands in the results.
+    return f"kernel:{Path(kernel).expanduser().absolute() if '/' in kernel else kernel}"
+
+
 Engine = Annotated[str, typer.Option(help="What does the runs.", autocompletion=complete_engine)]
+Kernel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|PATH",
+        help="The virtual-time kernel that does the runs; goes with --engine kernel.",
+        show_default="the newest that was built",
+        autocompletion=complete_kernel,
+    ),
+]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Processes at a time.", show_default="one per core")
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.options import Engine, Jobs, Json, Seeds, complete_scenario
+from bakeoff.cli.options import Engine, Jobs, Json, Kernel, Seeds, complete_scenario, with_kernel
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -28,10 +28,14 @@ def run(
     ],
     *,
     engine: Engine = "sim",
+    kernel: Kernel = None,
     jobs: Jobs = None,
     seeds: Seeds = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the runs and say what they would cost.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Check the runs and say their cost; of one run, all that would be done."),
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="results/ and the time of day")
     ] = None,
@@ -49,11 +53,13 @@ def run(
       bakeoff run 'l4s-tests/s6*' 're:s1.*-10ms-10ms$' --seeds 5 --jobs 2 --name fairness
       bakeoff run 'l4s-tests/s1*' --dry-run
       bakeoff run 'l4s-tests/s1*' --resume       go on where the latest was interrupted
+      bakeoff run 'l4s-tests/s1*fq_codel*' --engine kernel     on real Linux, in virtual time
       bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
     """
     from bakeoff import campaign
     from bakeoff.scenario import catalog
 
+    engine = with_kernel(engine, kernel)
     runs = catalog.select(patterns, seeds=seeds)
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
@@ -126,15 +132,17 @@ def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:
     from bakeoff import engines
 
     module = engines.get(engine)
-    for each in runs:
-        module.check(each)
+    effective = [module.check(each) for each in runs]
     simulated_s = sum(each.duration_s for each in runs)
     estimate_s = sum(module.estimate_s(each) for each in runs) / min(jobs, len(runs))
     if as_json:
         cost = {"runs": len(runs), "simulated_s": simulated_s, "jobs": jobs, "estimated_wall_s": round(estimate_s, 1)}
-        typer.echo(json.dumps({**cost, "keys": [each.key for each in runs]}, indent=2))
+        plan = {"effective": effective[0]} if len(runs) == 1 else {}
+        typer.echo(json.dumps({**cost, "keys": [each.key for each in runs], **plan}, indent=2))
         return
     typer.echo(f"{len(runs)} runs, {simulated_s:.0f} s simulated, about {_duration(estimate_s)} with {jobs} jobs")
+    if len(runs) == 1:
+        typer.echo(f"\n{effective[0].rstrip()}")
 
 
 def _duration(seconds: float) -> str:

@@ -1,6 +1,7 @@
 """The engines: each takes a resolved run and leaves a results folder.
 
-A new engine is one module that has the four functions of `Engine`, and one line in `MODULES`.
+A new engine is one module that has the four functions of `Engine`, and one line in `MODULES`. One that comes in several
+makes has a function `choose` besides: `kernel:NAME` is `choose("NAME")` of `kernel`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 MODULES: Final = {
     "sim": "bakeoff.engines.sim",
+    "kernel": "bakeoff.engines.kernel.virtual",
+    "netns": "bakeoff.engines.netns",
 }
 
 
@@ -25,9 +28,10 @@ class Engine(Protocol):
     def check(self, run: Run) -> str:
         """Return the configuration that will be in effect, as text; BakeoffError if the engine cannot do the run."""
 
-    def execute(self, run: Run, folder: Path) -> None:
+    def execute(self, run: Run, folder: Path) -> list[str] | None:
         """Do the run and write series.parquet, counters.json, setup.log and teardown.log into `folder`.
 
+        Returns notes on what was in effect and differs from what the run asked for, if anything.
         RuntimeError if the run broke an invariant: the campaign records it as failed, with the logs that are there.
         """
 
@@ -39,10 +43,16 @@ class Engine(Protocol):
 
 
 def get(name: str) -> Engine:
-    """The engine of this name. BakeoffError lists those there are."""
+    """The engine of this name, `NAME` or `NAME:MAKE`. BakeoffError lists those there are."""
+    name, colon, make = name.partition(":")
     if name not in MODULES:
         raise BakeoffError(f"unknown engine {name!r}; there is: {', '.join(MODULES)}")
-    return cast(Engine, import_module(MODULES[name]))
+    module = import_module(MODULES[name])
+    if not colon:
+        return cast(Engine, module)
+    if not hasattr(module, "choose"):
+        raise BakeoffError(f"engine {name!r} comes in one make only; expected --engine {name}")
+    return cast(Engine, module.choose(make))
 
 
 def place(run: Run) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,9 +56,11 @@ def seal(
     versions: Mapping[str, str],
     wall_s: float,
     error: str | None = None,
+    effective: Sequence[str] = (),
 ) -> None:
     """Write run.json beside what the engine left in `partial`.
 
+    `effective`: notes on what was in effect and differs from what `resolved` asks for.
     With an `error` the run is `failed`: samples, counters and measures go, the logs stay.
     """
     if error is not None:
@@ -76,6 +78,7 @@ def seal(
             "status": "ok" if error is None else "failed",
             "wall_s": round(wall_s, 6),
             "error": error,
+            **({"effective": list(effective)} if effective else {}),
         },
     )
 

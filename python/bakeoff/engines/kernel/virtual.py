@@ -1,0 +1,223 @@
+"""The engine `kernel`: plan, script for PID 1, boot in virtual time, and what came out as a results folder.
+
+It takes the newest kernel that was built; `kernel:NAME` and `kernel:PATH` take another one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.engines import place
+from bakeoff.engines.kernel import cache as folders
+from bakeoff.engines.kernel import check as kernel_check
+from bakeoff.engines.kernel import programs, registry
+from bakeoff.engines.kernel.boot import boot
+from bakeoff.engines.kernel.registry import BuiltKernel
+from bakeoff.engines.kernel.standstill import standstill
+from bakeoff.errors import BakeoffError
+from bakeoff.results import layout, write_json
+
+if TYPE_CHECKING:
+    from bakeoff.engines.lab import Command, Plan
+    from bakeoff.scenario import Run
+
+PLAN: Final = "plan.json"
+_SCRIPT: Final = "script.json"
+_STATUS: Final = "agent-status.json"
+_GUEST: Final = "/tmp/out"  # noqa: S108 (a tmpfs of the guest's own)
+# Enough for TCP's own memory limits not to matter; only what is used takes memory of the host.
+_MEMORY: Final = "512M"
+# Set-up, settling and the drain behind the run, in virtual seconds.
+_AROUND_S: Final = 20.0
+# For --dry-run: what a simulated second cost, with two cores shared (docs/lab.md).
+_WALL_PER_S: Final = 0.08
+_BOOT_S: Final = 2.0
+
+
+@dataclass(frozen=True)
+class VirtualTime:
+    """The kernel engine with one kernel: the newest one that was built, or that of this name or path."""
+
+    named: str | None = None
+
+    @cached_property
+    def kernel(self) -> BuiltKernel:
+        """BakeoffError if there is none."""
+        if self.named is not None:
+            return registry.get(self.named)
+        kernels = registry.list_kernels()
+        if not kernels:
+            raise BakeoffError(
+                "no virtual-time kernel was built yet; 'bakeoff kernel build --source DIR|TARBALL' makes one"
+            )
+        return max(kernels, key=lambda kernel: kernel.binary.stat().st_mtime)
+
+    @cached_property
+    def report(self) -> kernel_check.Report:
+        """What the kernel has, from one boot."""
+        return kernel_check.check_kernel(self.kernel)
+
+    def check(self, run: Run) -> str:
+        """See `Engine.check`. The first one boots the kernel, to ask it what it has."""
+        plan = self.plan(run)
+        if still := standstill(run):
+            raise BakeoffError(f"{place(run)}: {still}")
+        kernel_check.require(json.loads(run.to_json()), self.report, place=place(run))
+        _programs(plan)
+        return plan.text()
+
+    def plan(self, run: Run) -> Plan:
+        """The plan of a run, with notes on what differs from what was asked for."""
+        from dataclasses import replace
+
+        from bakeoff.engines.lab import plan
+
+        try:
+            made = plan(run, ethtool=programs.find("ethtool") is not None, captures=_GUEST)
+        except BakeoffError as error:
+            raise BakeoffError(f"{place(run)}: {error}") from error
+        hz = self.kernel.options.get("HZ", "unknown")
+        others = sorted({str(node.hz) for node in run.nodes} - {hz})
+        ticks = [f"nodes[].hz: {', '.join(others)} asked for: the kernel's HZ is {hz}"] if others else []
+        return replace(made, notes=(*made.notes, *ticks))
+
+    def execute(self, run: Run, folder: Path) -> list[str]:
+        """See `Engine.execute`. RuntimeError if the set-up, the kernel or the agent failed."""
+        from bakeoff.engines.lab import agent, convert
+
+        plan = self.plan(run)
+        write_json(folder / PLAN, plan.to_json())
+        script = folder / _SCRIPT
+        write_json(script, self._script(run, plan, folder.resolve()))
+        outcome = boot(
+            self.kernel,
+            script,
+            results=folder,
+            init=agent.find(),
+            simulated_s=run.duration_s + _AROUND_S,
+            memory=_MEMORY,
+            seed=run.seed,
+        )
+        script.unlink()
+        _judge(folder, outcome.status, outcome.reason)
+        tsv = folder / agent.OUTPUT
+        convert.convert(run, plan, folder, tsv)
+        tsv.unlink()
+        (folder / _STATUS).unlink()
+        return list(plan.notes)
+
+    def versions(self) -> dict[str, str]:
+        """Kernel, its fingerprint, iproute2, agent and bakeoff."""
+        import bakeoff
+        from bakeoff.engines.lab import agent
+
+        return {
+            "bakeoff": bakeoff.__version__,
+            "kernel": self.kernel.release,
+            "kernel fingerprint": self.kernel.fingerprint,
+            "iproute2": _iproute2(),
+            "agent": agent.version(agent.find()),
+        }
+
+    def estimate_s(self, run: Run) -> float:
+        """About how many seconds of one core a run takes."""
+        duration_s: float = run.duration_s
+        return _BOOT_S + duration_s * _WALL_PER_S
+
+    def _script(self, run: Run, plan: Plan, folder: Path) -> dict[str, Any]:
+        from bakeoff.engines.lab import agent
+
+        paths = _programs(plan)
+
+        def steps(commands: Sequence[Command]) -> list[dict[str, Any]]:
+            return [
+                {"node": c.node, "netns": c.netns, "argv": [paths[c.argv[0]], *c.argv[1:]], "background": c.background}
+                for c in commands
+            ]
+
+        loaded = [
+            {"node": "kernel", "netns": None, "argv": [str(programs.need("insmod")), str(module)]}
+            for module in self.kernel.modules
+        ]
+        return {
+            "format": 1,
+            "mounts": [_mount(_GUEST, folder), *_covered([*paths.values(), *map(str, self.kernel.modules)])],
+            "log": f"{_GUEST}/{layout.SETUP_LOG}",
+            "setup": [*loaded, *steps(plan.setup)],
+            "plan": agent.document(run, plan, f"{_GUEST}/{agent.OUTPUT}", paths),
+            "teardown_log": f"{_GUEST}/{layout.TEARDOWN_LOG}",
+            "teardown": steps(plan.statistics),
+            "status": f"{_GUEST}/{_STATUS}",
+        }
+
+
+@cache
+def choose(named: str | None) -> VirtualTime:
+    """The engine with the kernel of this name or path; None: the newest that was built."""
+    return VirtualTime(named)
+
+
+def check(run: Run) -> str:
+    """See `bakeoff.engines.Engine`."""
+    return choose(None).check(run)
+
+
+def execute(run: Run, folder: Path) -> list[str]:
+    """See `bakeoff.engines.Engine`."""
+    return choose(None).execute(run, folder)
+
+
+def versions() -> dict[str, str]:
+    """See `bakeoff.engines.Engine`."""
+    return choose(None).versions()
+
+
+def estimate_s(run: Run) -> float:
+    """See `bakeoff.engines.Engine`."""
+    return choose(None).estimate_s(run)
+
+
+@cache
+def _iproute2() -> str:
+    version = programs.iproute2_version(programs.need("tc"))
+    return ".".join(map(str, version)) if version else "unknown"
+
+
+def _programs(plan: Plan) -> dict[str, str]:
+    """The host's path of each program that the plan names; BakeoffError if one is missing."""
+    commands = [*plan.setup, *plan.changes, *plan.statistics]
+    return {name: str(programs.need(name)) for name in sorted({command.argv[0] for command in commands})}
+
+
+def _mount(target: str, source: Path) -> dict[str, str]:
+    return {"type": "hostfs", "source": "none", "target": target, "options": str(source)}
+
+
+def _covered(paths: list[str]) -> list[dict[str, str]]:
+    """The guest has a /tmp and a /run of its own: what is needed from the host's is mounted once more."""
+    needed = {str(Path(path).parent) for path in paths}
+    if any(_is_covered(path) for path in needed):
+        # A borrowed program is a script that names libraries elsewhere in the cache.
+        needed.add(str(folders.root()))
+    return [_mount(path, Path(path)) for path in sorted(needed) if _is_covered(path)]
+
+
+def _is_covered(path: str) -> bool:
+    return path.startswith(("/tmp/", "/run/"))  # noqa: S108
+
+
+def _judge(folder: Path, status: str, reason: str) -> None:
+    """RuntimeError if the kernel or the agent did not get to its end; says which command, if one failed."""
+    path = folder / _STATUS
+    told = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    if status != "ok":
+        raise RuntimeError(f"kernel: {status}: {reason}")
+    if told is None:
+        raise RuntimeError(f"the agent left no status; see {layout.SETUP_LOG} and console.log")
+    if told["status"] != "ok":
+        raise RuntimeError(f"{told['phase']}: {told['error']}")

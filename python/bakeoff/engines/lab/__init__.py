@@ -1,0 +1,6 @@
+"""The lab: a resolved run as exact commands for real Linux, and what its agent measured as a results folder."""
+
+from bakeoff.engines.lab.plan import Command, Plan, Queue, TimedCommand
+from bakeoff.engines.lab.planner import plan
+
+__all__ = ["Command", "Plan", "Queue", "TimedCommand", "plan"]

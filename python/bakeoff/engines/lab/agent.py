@@ -1,0 +1,75 @@
+"""The agent: where its binary is, and the document it gets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from bakeoff.engines.lab.plan import Plan
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import Run
+
+NAME: Final = "bakeoff-agent"
+OUTPUT: Final = "agent.tsv"
+DRAIN_S: Final = 2.0
+_PACKAGE: Final = Path(__file__).resolve().parents[2]
+
+
+def find() -> Path:
+    """The binary: $BAKEOFF_AGENT, the one in the package, a build in the source tree, or PATH. BakeoffError if none."""
+    named = os.environ.get("BAKEOFF_AGENT")
+    if named is not None:
+        if not os.access(named, os.X_OK):
+            raise BakeoffError(f"BAKEOFF_AGENT: {named}: not executable; expected the agent's binary")
+        return Path(named).resolve()
+    target = _PACKAGE.parents[1] / "target"
+    builds = [path for path in (target / "release" / NAME, target / "debug" / NAME) if os.access(path, os.X_OK)]
+    newest = sorted(builds, key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in (_PACKAGE / "bin" / NAME, *newest):
+        if os.access(path, os.X_OK):
+            return path
+    found = shutil.which(NAME)
+    if found is None:
+        raise BakeoffError(
+            f"{NAME} was not found; 'cargo build --release -p {NAME}' makes it, or name it with BAKEOFF_AGENT"
+        )
+    return Path(found).resolve()
+
+
+@cache
+def version(path: Path) -> str:
+    """What the binary calls itself."""
+    import subprocess
+
+    done = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.strip().removeprefix(NAME).strip() or "unknown"
+
+
+def document(run: Run, plan: Plan, output: str, find_program: dict[str, str]) -> dict[str, Any]:
+    """PLAN.json (docs/agent.md); `find_program` gives the path of each program that changes use."""
+    return {
+        "format": 1,
+        "sample_interval_s": run.sample_interval_s,
+        "duration_s": run.duration_s,
+        "drain_s": DRAIN_S,
+        "epoch": None,
+        "output": output,
+        "roles": list(plan.roles),
+        "queues": [
+            {"name": queue.name, "netns": queue.netns, "dev": queue.dev, "at": queue.at}
+            for queue in plan.queues
+            if queue.sampled
+        ],
+        "changes": [
+            {
+                "at_s": change.at_s,
+                "node": change.node,
+                "netns": change.netns,
+                "argv": [find_program[change.argv[0]], *change.argv[1:]],
+            }
+            for change in plan.changes
+        ],
+    }

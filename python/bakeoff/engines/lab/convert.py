@@ -1,0 +1,141 @@
+"""What the agent and tc left behind, as a results folder: series.parquet and counters.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.engines.lab import pcapng, tc_show
+from bakeoff.engines.lab.plan import Plan
+from bakeoff.results import layout, write_json, write_series
+from bakeoff.scenario import Run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_QUANTILES: Final = {
+    "p5_s": 0.05, "p50_s": 0.5, "p90_s": 0.9, "p95_s": 0.95, "p99_s": 0.99, "p999_s": 0.999,
+}  # fmt: skip
+# agent's key -> that of docs/results-folder.md
+_SOURCE: Final = {
+    "cc": "cc", "ecn": "ecn", "mss": "mss", "sent_packets": "sent_packets", "sent_bytes": "sent_bytes",
+    "delivered": "delivered", "delivered_ce": "delivered_ce", "retransmits": "retransmits", "rtos": "rtos",
+}  # fmt: skip
+
+
+def convert(run: Run, plan: Plan, folder: Path, tsv: Path) -> None:
+    """Write series.parquet, counters.json and captures into `folder` from what the agent, tc and tcpdump left there.
+
+    RuntimeError if the agent did not get to its end, a flow never connected, or the set-up was not what was asked for.
+    """
+    summary = last_line(tsv)
+    check_bursts(plan, (folder / layout.SETUP_LOG).read_text(encoding="utf-8"))
+    for flow in run.flows:
+        if flow.transport == "tcp" and summary["sources"].get(flow.name, {}).get("connected_s") is None:
+            raise RuntimeError(f"flow '{flow.name}' never connected")
+    frame = series(tsv)
+    write_series(folder / layout.SERIES, frame)
+    log = (folder / layout.TEARDOWN_LOG).read_text(encoding="utf-8")
+    write_json(folder / layout.COUNTERS, counters(run, plan, summary, frame, log))
+    for name, file in plan.captures:
+        pcapng.convert(folder / file, (folder / file).with_suffix(".pcapng"), name)
+        (folder / file).unlink()
+
+
+def last_line(tsv: Path) -> dict[str, Any]:
+    """The JSON object that ends the agent's output; RuntimeError if there is none, or if it tells of an error."""
+    if not tsv.is_file():
+        raise RuntimeError("the agent wrote nothing")
+    last = tsv.read_text(encoding="utf-8").rstrip("\n").rpartition("\n")[2]
+    if not last.startswith("#"):
+        raise RuntimeError("the agent ended half-way: its output has no last line")
+    summary: dict[str, Any] = json.loads(last[1:])
+    if summary["error"] is not None:
+        raise RuntimeError(f"agent: {summary['error']}")
+    if not summary["complete"]:
+        raise RuntimeError("the agent was ended before the run was over")
+    return summary
+
+
+def series(tsv: Path) -> pl.DataFrame:
+    """The agent's rows, one series after the other, each in order of time."""
+    import polars as pl
+
+    frame = pl.read_csv(
+        tsv,
+        separator="\t",
+        comment_prefix="#",
+        quote_char=None,
+        schema={"time": pl.Float64, "kind": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64},
+    )
+    return frame.sort(["kind", "name", "metric", "time"], maintain_order=True)
+
+
+def counters(
+    run: Run, plan: Plan, summary: Mapping[str, Any], frame: pl.DataFrame, teardown_log: str
+) -> dict[str, Any]:
+    """counters.json. What the kernel does not count has no key, and its histograms are empty."""
+    flows = {}
+    for flow in run.flows:
+        sent, received = summary["sources"].get(flow.name, {}), summary["sinks"].get(flow.name, {})
+        flows[flow.name] = {
+            **{ours: sent[theirs] for theirs, ours in _SOURCE.items() if theirs in sent},
+            "received_bytes": received.get("received_bytes", 0),
+            "rtt": {"n": 0},
+        }
+    probes = {
+        probe.name: {
+            "sent": summary["probes"][probe.name]["sent"],
+            "received": summary["probes"][probe.name]["received"],
+            "rtt": _histogram(frame, probe.name, run.window_s),
+        }
+        for probe in run.probes
+    }
+    return {"flows": flows, "queues": _queues(plan, summary, teardown_log), "probes": probes}
+
+
+def check_bursts(plan: Plan, setup_log: str) -> None:
+    """RuntimeError if tc computed the bursts of htb for a coarse clock: then every result is wrong."""
+    asked: dict[tuple[str, str], dict[str, str]] = {}
+    for command in plan.setup:
+        if command.argv[:3] == ("tc", "class", "add"):
+            words = list(command.argv)
+            dev, number = words[words.index("dev") + 1], words[words.index("classid") + 1]
+            asked.setdefault((command.node, dev), {})[number] = " ".join(words)
+    printed = tc_show.sections(setup_log)
+    for command in plan.setup:
+        if command.argv[0] == "tc" and "class" in command.argv and "show" in command.argv:
+            dev = command.argv[-1]
+            wrong = tc_show.coarse_bursts(asked.get((command.node, dev), {}), printed.get(command.line(), ""))
+            if wrong:
+                raise RuntimeError(f"{command.node}: {dev}: {wrong[0]}: tc saw a clock without high-resolution timers")
+
+
+def _queues(plan: Plan, summary: Mapping[str, Any], teardown_log: str) -> dict[str, Any]:
+    printed = tc_show.sections(teardown_log)
+    shown = {
+        (command.node, command.argv[-1]): tc_show.qdiscs(printed.get(command.line(), ""))
+        for command in plan.statistics
+        if command.argv[0] == "tc" and "qdisc" in command.argv
+    }
+    found = {}
+    for queue in plan.queues:
+        standing = next((q for q in shown.get((queue.node, queue.dev), ()) if q.at == queue.at), None)
+        if standing is None:
+            raise RuntimeError(f"{queue.name}: tc shows no qdisc at '{queue.at}' of {queue.dev} after the run")
+        found[queue.name] = tc_show.counted(standing, summary["queues"].get(queue.name, {}))
+    return found
+
+
+def _histogram(frame: pl.DataFrame, name: str, window_s: tuple[float, float]) -> dict[str, Any]:
+    """The probe's round trips inside the window: docs/results-folder.md, HISTOGRAM."""
+    import polars as pl
+
+    own = (pl.col("kind") == "probe") & (pl.col("name") == name) & (pl.col("metric") == "rtt")
+    values = frame.filter(own & pl.col("time").is_between(*window_s))["value"]
+    if values.is_empty():
+        return {"n": 0}
+    spread = {"n": values.len(), "mean_s": values.mean(), "min_s": values.min(), "max_s": values.max()}
+    return spread | {key: values.quantile(q, "linear") for key, q in _QUANTILES.items()}

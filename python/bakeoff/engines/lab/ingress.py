@@ -1,0 +1,70 @@
+"""What happens to a packet that arrives: rewriting, and the detour through an ifb where there is an ingress queue.
+
+tc runs both ahead of the ifb, the document has the queue first. The difference shows only where the queue's filters
+look at what is rewritten: there the class is chosen first, and travels as the packet's priority.
+"""
+
+from __future__ import annotations
+
+from bakeoff.engines.lab import match
+from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.engines.lab.tree import INGRESS_HANDLE
+from bakeoff.scenario.run import Interface, Mangle, Qdisc
+
+_CWR_ECE = "0xc0"
+# AccECN's third bit (RFC 9768) is the last one of the byte before the flags.
+_AE = "0x01"
+
+
+def hook(dev: str, ifb: str, wanted: Interface, flows: dict[str, list[str]], place: str) -> list[list[str]]:
+    """The commands at the ingress of `dev`; `ifb` has the queue, if there is one."""
+    queue, rules = wanted.ingress, wanted.mangle
+    if queue is None and not rules:
+        return []
+    commands = [["tc", "qdisc", "add", "dev", dev, "handle", "ffff:", "ingress"]]
+    filters = _classification(queue, flows, place) if queue is not None and rules else []
+    filters += [_rewriting(rule, flows, f"{place}.mangle[{i}]") for i, rule in enumerate(rules)]
+    commands += [_filter(dev, prio, "ip", words) for prio, words in enumerate(filters, start=1)]
+    if queue is not None:
+        redirect = ["match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", ifb]
+        # ARP has a place of its own in the order of filters: a protocol has one per number.
+        commands.append(_filter(dev, len(filters) + 1, "all", redirect))
+    return commands
+
+
+def _filter(dev: str, prio: int, protocol: str, words: list[str]) -> list[str]:
+    on = ["dev", dev, "parent", "ffff:", "protocol", protocol, "prio", str(prio)]
+    return ["tc", "filter", "add", *on, "u32", *words]
+
+
+def _classification(queue: Qdisc, flows: dict[str, list[str]], place: str) -> list[list[str]]:
+    """In reverse, each overriding the one before, so that the first filter of the document has the last word."""
+    chosen = []
+    for index, cls in enumerate(queue.classes):
+        for number, wanted in enumerate(cls.filters):
+            what = match.words(wanted, flows, f"{place}.ingress.classes[{index}].filters[{number}]")
+            chosen.append([*what, "action", "skbedit", "priority", f"{INGRESS_HANDLE:x}:{cls.id}", "continue"])
+    return chosen[::-1]
+
+
+def _rewriting(rule: Mangle, flows: dict[str, list[str]], place: str) -> list[str]:
+    mask = (0xFC if rule.set_dscp is not None else 0) | (0x03 if rule.set_ecn is not None else 0)
+    value = (rule.set_dscp or 0) << 2 | (match.ECN[rule.set_ecn] if rule.set_ecn is not None else 0)
+    tcp = rule.match.proto == "tcp" or rule.match.syn is not None
+    munge: list[str] = []
+    if mask:
+        munge += ["munge", "ip", "dsfield", "set", f"0x{value:02x}", "retain", f"0x{mask:02x}"]
+    if rule.clear_syn_ecn:
+        if rule.match.syn is not True:
+            raise RefusedError(f"{place}.clear_syn_ecn: expected 'syn: true' in 'match': it is about SYNs")
+        flags = match.TCP_FLAGS_AT
+        munge += ["munge", "offset", str(flags - 1), "u8", "set", "0x00", "retain", _AE]
+        munge += ["munge", "offset", str(flags), "u8", "set", "0x00", "retain", _CWR_ECE]
+    if not munge:
+        raise RefusedError(f"{place}: changes nothing; expected set_dscp, set_ecn or clear_syn_ecn")
+    checksums = ["ip4h", "and", "tcp"] if tcp and rule.clear_syn_ecn else ["ip4h"]
+    # The next rule sees what this one made of the packet.
+    return [
+        *match.words(rule.match, flows, f"{place}.match"), "action", "pedit", *munge, "pipe",
+        "action", "csum", *checksums, "continue",
+    ]  # fmt: skip

@@ -1,0 +1,116 @@
+"""Namespaces, cables, bridges, addresses, routes and sysctls as commands."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from bakeoff.engines.lab.plan import Command
+from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.engines.lab.topology import Interface, Topology
+from bakeoff.scenario import Run
+from bakeoff.scenario.run import Node
+
+BRIDGE: Final = "br0"
+# What Linux takes by itself on a machine with 1 GB or more; a small guest would have less, and the window with it.
+_BUFFERS: Final = {
+    "net.ipv4.tcp_rmem": "4096 131072 6291456",
+    "net.ipv4.tcp_wmem": "4096 16384 4194304",
+}
+_SYSCTL: Final = re.compile(r"net(\.[A-Za-z0-9_-]+)+")
+_OFFLOADS: Final = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan")
+# The kernel tells a bridge of a port's new carrier at most once a second.
+_CARRIER_S: Final = 3
+
+
+def sysctls(node: Node, place: str) -> dict[str, str]:
+    """What is set in a node: the scenario's sysctls over the lab's own. Refused if one is not of the network."""
+    for key in node.sysctls:
+        if not _SYSCTL.fullmatch(key):
+            raise RefusedError(
+                f"{place}.sysctls: '{key}': only those of the network are a node's own; expected 'net.…'"
+            )
+    own = {} if node.kind == "bridge" else dict(_BUFFERS)
+    if node.kind == "router":
+        own["net.ipv4.ip_forward"] = "1"
+    return own | node.sysctls
+
+
+def namespaces(run: Run, topology: Topology) -> list[Command]:
+    """A namespace for each node, without IPv6, and its sysctls."""
+    commands = []
+    for index, node in enumerate(run.nodes):
+        netns = topology.namespaces[node.name]
+        commands.append(Command(node.name, ("ip", "netns", "add", netns)))
+        # -e: a kernel without IPv6 has no such key.
+        for which in ("all", "default"):
+            off = f"net.ipv6.conf.{which}.disable_ipv6=1"
+            commands.append(Command(node.name, ("sysctl", "-e", "-w", off), netns))
+        for key, value in sysctls(node, f"nodes[{index}]").items():
+            commands.append(Command(node.name, ("sysctl", "-w", f"{key}={value}"), netns))
+        commands.append(Command(node.name, ("ip", "link", "set", "dev", "lo", "up"), netns))
+    return commands
+
+
+def cables(run: Run, topology: Topology, *, ethtool: bool) -> list[Command]:
+    """veth pairs, their offloads and bridges; devices are still down."""
+    commands = []
+    for link in run.links:
+        one, other = (topology.interfaces[end] for end in (link.ends, link.ends[::-1]))
+        argv = ("ip", "link", "add", *_device(one), "type", "veth", "peer", *_device(other))
+        commands.append(Command(one.node, argv))
+    for node in run.nodes:
+        devices = topology.of(node.name)
+        netns = topology.namespaces[node.name]
+        for device in devices if not node.offloads else []:
+            commands.append(Command(node.name, _offloads_off(device.dev, ethtool=ethtool), netns))
+        if node.kind == "bridge":
+            words = ("type", "bridge", "stp_state", "0", "mcast_snooping", "0")
+            commands.append(Command(node.name, ("ip", "link", "add", BRIDGE, *words), netns))
+            for device in devices:
+                commands.append(Command(node.name, ("ip", "link", "set", "dev", device.dev, "master", BRIDGE), netns))
+    return commands
+
+
+def addresses(run: Run, topology: Topology) -> list[Command]:
+    """Devices up, addresses, permanent neighbours, routes."""
+    commands = []
+    for node in run.nodes:
+        netns = topology.namespaces[node.name]
+        up = [device.dev for device in topology.of(node.name)] + [BRIDGE] * (node.kind == "bridge")
+        for device in topology.of(node.name):
+            if device.address is not None:
+                argv = ("ip", "addr", "add", f"{device.address}/24", "dev", device.dev)
+                commands.append(Command(node.name, argv, netns))
+        commands += [Command(node.name, ("ip", "link", "set", "dev", dev, "up"), netns) for dev in up]
+        for device in topology.of(node.name):
+            commands += reachable(topology, device)
+    # Nothing may be lost for want of a carrier once traffic starts.
+    commands.append(Command(run.nodes[0].name, ("sleep", str(_CARRIER_S))))
+    return commands
+
+
+def reachable(topology: Topology, device: Interface) -> list[Command]:
+    """Neighbours and routes of a device: what the kernel forgets when it goes down."""
+    if device.address is None:
+        return []
+    commands = []
+    for other in topology.neighbours(device):
+        words = (str(other.address), "lladdr", str(other.mac), "dev", device.dev, "nud", "permanent")
+        commands.append(Command(device.node, ("ip", "neigh", "replace", *words), device.netns))
+    for number, out, via in topology.routes(device.node):
+        if out.dev == device.dev:
+            argv = ("ip", "route", "replace", f"10.9.{number}.0/24", "via", via, "dev", device.dev)
+            commands.append(Command(device.node, argv, device.netns))
+    return commands
+
+
+def _device(end: Interface) -> list[str]:
+    mac = ["address", end.mac] if end.mac is not None else []
+    return ["name", end.dev, "netns", end.netns, "mtu", str(end.mtu), *mac]
+
+
+def _offloads_off(dev: str, *, ethtool: bool) -> tuple[str, ...]:
+    if ethtool:
+        return ("ethtool", "-K", dev, *(word for name in _OFFLOADS for word in (name, "off")))
+    return ("ip", "link", "set", "dev", dev, "gso_max_segs", "1")

@@ -1,0 +1,55 @@
+"""tcpdump's file as pcapng, with the interface's name and nanosecond stamps (draft-ietf-opsawg-pcapng)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+_NANOSECONDS: Final = 0xA1B23C4D
+_HEADER: Final = struct.Struct("<IHHiIII")
+_RECORD: Final = struct.Struct("<IIII")
+_SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
+_IF_NAME, _IF_TSRESOL = 2, 9
+
+
+def convert(source: Path, target: Path, interface: str) -> int:
+    """Write `source` (pcap with nanosecond stamps, little-endian) as `target`; the number of packets.
+
+    RuntimeError if the file is none; a record that was cut off ends it.
+    """
+    with source.open("rb") as pcap, target.open("wb") as pcapng:
+        head = pcap.read(_HEADER.size)
+        if len(head) < _HEADER.size or _HEADER.unpack(head)[0] != _NANOSECONDS:
+            raise RuntimeError(f"{source.name}: tcpdump wrote no capture with nanosecond stamps")
+        snap_length, link_type = _HEADER.unpack(head)[5:]
+        # Byte order magic, version 1.0, section length not given.
+        pcapng.write(_block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)))
+        options = _option(_IF_NAME, interface.encode()) + _option(_IF_TSRESOL, b"\x09") + bytes(4)
+        pcapng.write(_block(_INTERFACE, struct.pack("<HHI", link_type, 0, snap_length) + options))
+        count = 0
+        for time_ns, length, data in _records(pcap):
+            fields = struct.pack("<IIIII", 0, time_ns >> 32, time_ns & 0xFFFFFFFF, len(data), length)
+            pcapng.write(_block(_PACKET, fields + data + bytes(-len(data) % 4)))
+            count += 1
+    return count
+
+
+def _records(pcap: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+    """(time in nanoseconds, length on the wire, what was kept)."""
+    while len(head := pcap.read(_RECORD.size)) == _RECORD.size:
+        seconds, nanoseconds, kept, length = _RECORD.unpack(head)
+        data = pcap.read(kept)
+        if len(data) < kept:
+            return
+        yield seconds * 1_000_000_000 + nanoseconds, length, data
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    size = struct.pack("<I", 12 + len(body))
+    return struct.pack("<I", kind) + size + body + size
+
+
+def _option(kind: int, value: bytes) -> bytes:
+    return struct.pack("<HH", kind, len(value)) + value + bytes(-len(value) % 4)

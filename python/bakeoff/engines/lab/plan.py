@@ -1,0 +1,91 @@
+"""The plan: every command, role and queue of one run, as data."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program and its arguments, in a node's network namespace. No shell is involved."""
+
+    node: str
+    argv: tuple[str, ...]
+    netns: str | None = None
+    """Name of the namespace; None for the machine's own."""
+    background: bool = False
+    """Left running until the end of the run."""
+
+    def line(self) -> str:
+        """For people: `mid: tc qdisc show dev mid.srv`, quoted as a shell would take it."""
+        return f"{self.node}: {shlex.join(self.argv)}"
+
+
+@dataclass(frozen=True)
+class TimedCommand(Command):
+    """A command at a time of the run, in seconds from its start."""
+
+    at_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A leaf of a qdisc tree."""
+
+    name: str
+    """As in the results: `mid>srv`, `mid<cli/10`."""
+    node: str
+    netns: str
+    dev: str
+    at: str
+    """Where it stands, in tc's words: `root` or `parent 1:1`."""
+    qdisc: str
+    """As asked for, in tc's words."""
+    sampled: bool
+    """Whether its length is sampled (egress) or only counted."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run does on real Linux. `plan.json` in a results folder."""
+
+    notes: tuple[str, ...]
+    """Where what is in effect differs from what the scenario asked for."""
+    namespaces: tuple[str, ...]
+    setup: tuple[Command, ...]
+    changes: tuple[TimedCommand, ...]
+    statistics: tuple[Command, ...]
+    """After the run: tc's statistics, sysctls, the kernel, TCP metrics."""
+    teardown: tuple[Command, ...]
+    """Takes away what `setup` made."""
+    roles: tuple[dict[str, Any], ...]
+    """The agent's, as in docs/agent.md."""
+    queues: tuple[Queue, ...]
+    captures: tuple[tuple[str, str], ...] = ()
+    """Name of the interface in the results and the file that tcpdump writes, in the results folder."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return {"format": FORMAT, **asdict(self)}
+
+    def text(self) -> str:
+        """The plan for people: what `--dry-run` prints."""
+        parts = [f"# {note}" for note in self.notes]
+        parts += ["# set-up", *(command.line() + (" &" if command.background else "") for command in self.setup)]
+        if self.changes:
+            parts += ["# changes", *(f"{command.at_s:g} s  {command.line()}" for command in self.changes)]
+        parts += ["# traffic", *(_told(role) for role in self.roles)]
+        parts += ["# statistics", *(command.line() for command in self.statistics)]
+        parts += ["# teardown", *(command.line() for command in self.teardown)]
+        return "\n".join(parts) + "\n"
+
+
+def _told(role: dict[str, Any]) -> str:
+    words = {key: value for key, value in role.items() if key not in ("role", "netns", "source") and value is not None}
+    source = " ".join(str(value) for value in role.get("source", {}).values())
+    told = " ".join(f"{key}={value}" for key, value in words.items())
+    return f"{role['netns']}: {role['role']} {told} {source}".rstrip()

@@ -1,0 +1,194 @@
+"""From a resolved run to its plan: a pure function, so that a plan can be printed, compared and kept."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bakeoff.engines.lab import changes, ingress, nodes, versions
+from bakeoff.engines.lab.plan import Command, Plan, Queue
+from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.engines.lab.roles import packets, roles
+from bakeoff.engines.lab.topology import End, Topology, topology
+from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
+from bakeoff.scenario import Run, units
+from bakeoff.scenario.run import Interface, Qdisc
+
+# Enough for a link's delay: a cable drops nothing for want of room.
+_WIRE_LIMIT: Final = 1_000_000
+_SNAP: Final = "128"
+
+Trees = dict[tuple[str, str, str], Tree]
+"""(node, peer, `egress` or `ingress`) -> what stands there."""
+
+
+def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = "") -> Plan:
+    """The plan of a run.
+
+    Namespaces are called `prefix` and the node's name. Without `ethtool` the offloads are only kept from building
+    large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to. RefusedError names the
+    place in the run that real Linux, or this lab, cannot do.
+    """
+    notes = [*versions.notes(run), *_notes(run, ethtool=ethtool)]
+    run = versions.plain(run)
+    net = topology(run, prefix)
+    if run.tunnels:
+        raise RefusedError(
+            f"tunnels[0]: '{run.tunnels[0].name}' ({run.tunnels[0].kind}): the lab does not set up tunnels"
+        )
+    flows = packets(run, net)
+    interfaces = _wires(run)
+    trees: Trees = {}
+    queues = _queues(interfaces, net, flows, trees)
+    leaves = tuple(_leaves(interfaces, net, trees))
+    setup = [*nodes.namespaces(run, net), *nodes.cables(run, net, ethtool=ethtool), *queues]
+    setup += [*nodes.addresses(run, net), *_shown(run, net, trees, "-d")]
+    setup += [Command(node, ("ip", "tcp_metrics", "show"), net.namespaces[node]) for node in _hosts(run)]
+    dumps, files = _captures(run, net, captures)
+    return Plan(
+        notes=tuple(notes),
+        namespaces=tuple(net.namespaces.values()),
+        setup=(*setup, *dumps),
+        changes=tuple(changes.timed(run, net, trees)),
+        statistics=tuple(_statistics(run, net, trees)),
+        teardown=tuple(Command(node, ("ip", "netns", "del", name)) for node, name in reversed(net.namespaces.items())),
+        roles=tuple(roles(run, net)),
+        queues=leaves,
+        captures=files,
+    )
+
+
+def _notes(run: Run, *, ethtool: bool) -> list[str]:
+    if ethtool or all(node.offloads for node in run.nodes):
+        return []
+    return ["nodes[].offloads: ethtool is not installed: instead, senders build no large packets (gso_max_segs 1)"]
+
+
+def _wires(run: Run) -> list[Interface]:
+    """The run's interfaces, with the delay and loss of links as a netem where they arrive."""
+    known = {(end.node, end.peer): (index, end) for index, end in enumerate(run.interfaces)}
+    ends = {link_end for link in run.links for link_end in (link.ends, link.ends[::-1])}
+    for end, (index, _) in known.items():
+        if end not in ends:
+            raise RefusedError(f"interfaces[{index}]: {end[0]}>{end[1]}: there is no such link")
+    found = dict(known)
+    for index, link in enumerate(run.links):
+        place = f"links[{index}]"
+        if link.features:
+            raise RefusedError(f"{place}.features.{next(iter(link.features))}: no veth has this")
+        if link.rate_bps is not None:
+            raise RefusedError(f"{place}.rate_bps: a veth has no rate; expected a shaper such as htb at its egress")
+        if not link.delay_s and not link.loss:
+            continue
+        for end in (link.ends, link.ends[::-1]):
+            number, here = known.get(end, (len(found), Interface(node=end[0], peer=end[1])))
+            if here.ingress is not None:
+                raise RefusedError(
+                    f"{place}: has a delay or loss, and {end[0]}<{end[1]} an ingress queue: only one can be"
+                )
+            found[end] = (number, here.model_copy(update={"ingress": Qdisc(qdisc=wire(link.delay_s, link.loss))}))
+    return [interface for _, interface in sorted(found.values(), key=lambda item: item[0])]
+
+
+def wire(delay_s: float, loss: float) -> str:
+    """A link's delay and loss as netem."""
+    lost = f" loss {loss * 100:.10g}%" if loss else ""
+    return f"netem delay {units.format_time(delay_s)}{lost} limit {_WIRE_LIMIT}"
+
+
+def _queues(interfaces: list[Interface], net: Topology, flows: dict[str, list[str]], trees: Trees) -> list[Command]:
+    commands: list[Command] = []
+    for index, wanted in enumerate(interfaces):
+        end = net.interfaces[wanted.node, wanted.peer]
+        place = f"interfaces[{index}]"
+        argvs = [_tx_queue_len(end.dev, wanted.tx_queue_len)]
+        if wanted.egress is not None:
+            tree = Tree(end.dev, 1, flows, wanted.tx_queue_len)
+            argvs += tree.install(wanted.egress, f"{place}.egress")
+            trees[wanted.node, wanted.peer, "egress"] = tree
+        if wanted.ingress is not None:
+            argvs.append(["ip", "link", "add", end.ifb, "type", "ifb"])
+            argvs.append(_tx_queue_len(end.ifb, wanted.tx_queue_len))
+            tree = Tree(end.ifb, INGRESS_HANDLE, flows, wanted.tx_queue_len)
+            argvs += tree.install(wanted.ingress, f"{place}.ingress")
+            argvs.append(["ip", "link", "set", "dev", end.ifb, "up"])
+            trees[wanted.node, wanted.peer, "ingress"] = tree
+        argvs += ingress.hook(end.dev, end.ifb, wanted, flows, place)
+        commands += [Command(wanted.node, tuple(argv), end.netns) for argv in argvs]
+    return commands
+
+
+def _tx_queue_len(dev: str, packets: int) -> list[str]:
+    return ["ip", "link", "set", "dev", dev, "txqueuelen", str(packets)]
+
+
+def _leaves(interfaces: list[Interface], net: Topology, trees: Trees) -> list[Queue]:
+    found = []
+    for wanted in interfaces:
+        end = net.interfaces[wanted.node, wanted.peer]
+        for side, sign in (("egress", ">"), ("ingress", "<")):
+            tree = trees.get((wanted.node, wanted.peer, side))
+            if tree is None:
+                continue
+            base = f"{wanted.node}{sign}{wanted.peer}"
+            found += [
+                Queue(
+                    name=base if len(tree.leaves) == 1 else f"{base}/{leaf.path}",
+                    node=wanted.node,
+                    netns=end.netns,
+                    dev=tree.dev,
+                    at=leaf.at,
+                    qdisc=leaf.qdisc,
+                    sampled=side == "egress",
+                )
+                for leaf in tree.leaves
+            ]
+    return found
+
+
+def _hosts(run: Run) -> list[str]:
+    return [node.name for node in run.nodes if node.kind != "bridge"]
+
+
+def _shown(run: Run, net: Topology, trees: Trees, *options: str) -> list[Command]:
+    commands = []
+    for node, peer, side in trees:
+        end = net.interfaces[node, peer]
+        dev = end.dev if side == "egress" else end.ifb
+        for what in ("qdisc", "class"):
+            commands.append(Command(node, ("tc", *options, what, "show", "dev", dev), end.netns))
+    rewritten = [(end.node, end.peer) for end in run.interfaces if end.mangle]
+    for node, peer in rewritten:
+        end = net.interfaces[node, peer]
+        commands.append(Command(node, ("tc", *options, "filter", "show", "dev", end.dev, "parent", "ffff:"), end.netns))
+    return commands
+
+
+def _statistics(run: Run, net: Topology, trees: Trees) -> list[Command]:
+    commands = [Command(run.nodes[0].name, ("uname", "-a"))]
+    commands += _shown(run, net, trees, "-s", "-d")
+    for index, node in enumerate(run.nodes):
+        netns = net.namespaces[node.name]
+        commands.append(Command(node.name, ("ip", "-s", "link", "show"), netns))
+        keys = nodes.sysctls(node, f"nodes[{index}]")
+        if keys:
+            commands.append(Command(node.name, ("sysctl", *keys), netns))
+        if node.kind != "bridge":
+            commands.append(Command(node.name, ("ip", "tcp_metrics", "show"), netns))
+    return commands
+
+
+def _captures(run: Run, net: Topology, folder: str) -> tuple[list[Command], tuple[tuple[str, str], ...]]:
+    commands, files = [], []
+    for index, name in enumerate(run.captures):
+        node, sign, peer = name.partition(">") if ">" in name else name.partition("<")
+        end: End = (node, peer)
+        if end not in net.interfaces:
+            known = ", ".join(f"{a}>{b}" for a, b in net.interfaces)
+            raise RefusedError(f"captures[{index}]: '{name}' is no interface; expected one of {known}")
+        file = f"{node}{'-to-' if sign == '>' else '-from-'}{peer}.pcap"
+        way = "out" if sign == ">" else "in"
+        here = net.interfaces[end]
+        argv = ("tcpdump", "-i", here.dev, "-n", "-Q", way, "-s", _SNAP, "--time-stamp-precision=nano", "-Z", "root")
+        commands.append(Command(node, (*argv, "-w", f"{folder}/{file}"), here.netns, background=True))
+        files.append((name, file))
+    return commands, tuple(files)

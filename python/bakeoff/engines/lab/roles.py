@@ -1,0 +1,114 @@
+"""Flows and probes as roles of the agent (docs/agent.md)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+from bakeoff.engines.lab.match import PROTOCOLS
+from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.engines.lab.topology import Topology
+from bakeoff.scenario import Run
+from bakeoff.scenario.run import Flow, Probe
+
+_TCP_PORT: Final = 5201
+_UDP_PORT: Final = 15201
+_PROBE_PORT: Final = 25201
+# Linux's own range (net.ipv4.ip_local_port_range).
+_LOCAL_PORTS: Final = range(32768, 61000)
+
+
+def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
+    """Receivers first, then senders, then probes. Refused names what the agent does not do."""
+    receivers, senders = [], []
+    for index, flow in enumerate(run.flows):
+        place = f"flows[{index}]"
+        if flow.tunnel is not None:
+            raise RefusedError(f"{place}.tunnel: '{flow.tunnel}': the lab does not set up tunnels")
+        kind = flow.source.kind
+        if kind in ("short", "video"):
+            raise RefusedError(f"{place}.source: '{kind}': the agent does not make this traffic")
+        if flow.transport == "udp" and kind not in ("rate", "periodic"):
+            raise RefusedError(f"{place}.source: '{kind}' over udp; expected 'rate' or 'periodic'")
+        receiver, sender = _flow(run, topology, index, flow)
+        receivers.append(receiver)
+        senders.append(sender)
+    for index, probe in enumerate(run.probes):
+        receivers += [_reflector(topology, index, probe)] if probe.proto == "udp" else []
+        senders.append(_probe(topology, index, probe))
+    return receivers + senders
+
+
+def packets(run: Run, topology: Topology) -> dict[str, list[str]]:
+    """The words of u32 that pick the packets of each flow and probe, on their way there.
+
+    RefusedError if an end is no host.
+    """
+    found = {}
+    for index, flow in enumerate(run.flows):
+        _ends(topology, flow, f"flows[{index}]")
+        port = (_TCP_PORT if flow.transport == "tcp" else _UDP_PORT) + index
+        found[flow.name] = _towards(topology, flow, flow.transport, port)
+    for index, probe in enumerate(run.probes):
+        _ends(topology, probe, f"probes[{index}]")
+        port_of_probe = _PROBE_PORT + index if probe.proto == "udp" else None
+        found[probe.name] = _towards(topology, probe, probe.proto, port_of_probe)
+    return found
+
+
+def _towards(topology: Topology, ends: Flow | Probe, proto: str, port: int | None) -> list[str]:
+    words = ["match", "ip", "protocol", str(PROTOCOLS[proto]), "0xff"]
+    words += ["match", "ip", "src", f"{topology.address(ends.from_)}/32"]
+    words += ["match", "ip", "dst", f"{topology.address(ends.to)}/32"]
+    return words + (["match", "ip", "dport", str(port), "0xffff"] if port is not None else [])
+
+
+def _ends(topology: Topology, ends: Flow | Probe, place: str) -> None:
+    for key, name in (("from", ends.from_), ("to", ends.to)):
+        if topology.kinds.get(name) not in ("host", "router"):
+            hosts = ", ".join(node for node, kind in topology.kinds.items() if kind == "host")
+            raise RefusedError(f"{place}.{key}: '{name}' is no host; expected one of {hosts}")
+    if not topology.reaches(ends.from_, ends.to):
+        raise RefusedError(f"{place}: no way from '{ends.from_}' to '{ends.to}'; only bridges and routers forward")
+
+
+def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[dict[str, Any], dict[str, Any]]:
+    tcp = flow.transport == "tcp"
+    port = (_TCP_PORT if tcp else _UDP_PORT) + index
+    cc: dict[str, Any] = {"cc": flow.cc} if tcp else {}
+    receiver: dict[str, Any] = {"role": "tcp-sink" if tcp else "udp-sink", "name": flow.name}
+    receiver |= {"netns": topology.namespaces[flow.to], "port": port} | ({"dscp": flow.dscp} if tcp else {}) | cc
+    sender: dict[str, Any] = {"role": "tcp-source" if tcp else "udp-source", "name": flow.name}
+    sender |= {"netns": topology.namespaces[flow.from_], "to": f"{topology.address(flow.to)}:{port}"} | cc
+    sender |= {"dscp": flow.dscp, "start_s": flow.start_s, "stop_s": min(flow.stop_s, run.duration_s)}
+    sender |= {"source": flow.source.model_dump(), "local_port": _local_port(run.seed, flow.name)}
+    if tcp and flow.max_pacing_rate_bps is not None:
+        sender["max_pacing_rate_bps"] = flow.max_pacing_rate_bps
+    return receiver, sender
+
+
+def _local_port(seed: int, name: str) -> int:
+    """Which queue of a hashed qdisc a flow falls into varies with the seed, and is the same on every machine."""
+    digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
+    return _LOCAL_PORTS[int.from_bytes(digest[:8], "big") % len(_LOCAL_PORTS)]
+
+
+def _reflector(topology: Topology, index: int, probe: Probe) -> dict[str, Any]:
+    return {"role": "udp-reflector", "netns": topology.namespaces[probe.to], "port": _PROBE_PORT + index}
+
+
+def _probe(topology: Topology, index: int, probe: Probe) -> dict[str, Any]:
+    udp = probe.proto == "udp"
+    address = topology.address(probe.to)
+    return {
+        "role": "udp-probe" if udp else "icmp-probe",
+        "name": probe.name,
+        "netns": topology.namespaces[probe.from_],
+        "to": f"{address}:{_PROBE_PORT + index}" if udp else address,
+        "every_s": probe.every_s,
+        "size": probe.size,
+        "dscp": probe.dscp,
+        "ecn": probe.ecn,
+        "start_s": probe.start_s,
+        "stop_s": probe.stop_s,
+    }

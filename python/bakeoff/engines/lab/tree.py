@@ -1,0 +1,136 @@
+"""A tree of qdiscs, classes and filters as tc's commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bakeoff.engines.lab import match
+from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.scenario.run import Qdisc
+
+# An ingress tree's handles begin here: a priority that was set for one of its classes means nothing to an egress tree.
+INGRESS_HANDLE = 0x100
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A qdisc that holds packets."""
+
+    path: str
+    """As in changes: `""` for the root, `1` for the one of class 1."""
+    at: str
+    """`root` or `parent 1:1`."""
+    qdisc: str
+
+
+@dataclass
+class Tree:
+    """What stands on one device."""
+
+    dev: str
+    handle: int
+    """The root's handle; further ones are counted up from it."""
+    flows: dict[str, list[str]]
+    """See `match.words`."""
+    tx_queue_len: int
+    root: str = ""
+    """The kind of the root."""
+    where: dict[str, tuple[list[str], int]] = field(default_factory=dict)
+    """path -> where the qdisc hangs, in tc's words, and its handle."""
+    leaves: list[Leaf] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
+    taken: int = 0
+
+    def install(self, tree: Qdisc, place: str) -> list[list[str]]:
+        """The commands that put `tree` on the device, which has no root qdisc yet."""
+        self.where.clear()
+        self.leaves.clear()
+        self.classes.clear()
+        self.taken = self.handle - 1
+        return self._add(tree, ["root"], "", place)
+
+    def replace(self, path: str, tree: Qdisc, place: str) -> list[list[str]]:
+        """The commands that put `tree` in the place of what hangs at `path`; its packets and state are lost."""
+        before = [(leaf.path, leaf.at) for leaf in self.leaves]
+        if path == "":
+            # A new root of the same handle: what hangs below keeps its name, so that sampling goes on.
+            commands = [["tc", "qdisc", "del", "dev", self.dev, "root"], *self.install(tree, place)]
+        else:
+            parent, _ = self._find(path, place)
+            for below in [key for key in self.where if key == path or key.startswith(f"{path}/")]:
+                del self.where[below]
+            position = next((i for i, leaf in enumerate(self.leaves) if leaf.path == path), None)
+            if tree.classes or position is None:
+                raise RefusedError(f"{place}.handle: '{path}': only a leaf can be replaced, and by one without classes")
+            del self.leaves[position]
+            # With a handle that was used the kernel would take it for a change of the old one.
+            commands = self._add(tree, parent, path, place, verb="replace")
+            self.leaves.insert(position, self.leaves.pop())
+        if [(leaf.path, leaf.at) for leaf in self.leaves] != before:
+            raise RefusedError(
+                f"{place}.qdisc: the new tree has its queues elsewhere; expected the same classes as before"
+            )
+        return commands
+
+    def change(self, path: str, words: str, place: str) -> list[list[str]]:
+        """`tc qdisc change`: the state is kept."""
+        parent, handle = self._find(path, place)
+        return [["tc", "qdisc", "change", "dev", self.dev, *parent, "handle", f"{handle:x}:", *words.split()]]
+
+    def change_class(self, number: str, words: str, place: str) -> list[list[str]]:
+        """`tc class change`: the state is kept."""
+        if number not in self.classes:
+            raise RefusedError(
+                f"{place}.id: there is no class '{number}'; there is: {', '.join(self.classes) or 'none'}"
+            )
+        root = f"{self.handle:x}:"
+        named = ["dev", self.dev, "parent", root, "classid", f"{root}{number}", self.root]
+        return [["tc", "class", "change", *named, *words.split()]]
+
+    def _find(self, path: str, place: str) -> tuple[list[str], int]:
+        if path not in self.where:
+            known = ", ".join(repr(key) for key in self.where) or "nothing: there is no queue here"
+            raise RefusedError(f"{place}.handle: there is no qdisc at {path!r}; expected one of {known}")
+        return self.where[path]
+
+    def _add(self, tree: Qdisc, parent: list[str], path: str, place: str, verb: str = "add") -> list[list[str]]:
+        kind, *words = tree.qdisc.split() or [""]
+        if not kind:
+            raise RefusedError(f"{place}.qdisc: is empty; expected tc's words, such as 'fq_codel'")
+        self.taken += 1
+        handle = self.taken
+        self.where[path] = (parent, handle)
+        commands = [["tc", "qdisc", verb, "dev", self.dev, *parent, "handle", f"{handle:x}:", kind, *words]]
+        if path == "":
+            self.root = kind
+        if tree.classes:
+            if path:
+                raise RefusedError(f"{place}.classes: classes below the root; expected them at the root only")
+            commands += self._add_classes(tree, handle, kind, place)
+            return commands
+        # Where there is a child, its parent's counters are those of the whole.
+        self.leaves.append(Leaf(path, " ".join(parent), tree.qdisc))
+        if tree.child is not None:
+            leaves = len(self.leaves)
+            below = f"{path}/child" if path else "child"
+            commands += self._add(tree.child, ["parent", f"{handle:x}:1"], below, f"{place}.child")
+            del self.leaves[leaves:]
+        return commands
+
+    def _add_classes(self, tree: Qdisc, handle: int, kind: str, place: str) -> list[list[str]]:
+        commands: list[list[str]] = []
+        filters: list[list[str]] = []
+        on = ["dev", self.dev, "parent", f"{handle:x}:"]
+        for index, cls in enumerate(tree.classes):
+            here = f"{place}.classes[{index}]"
+            name = f"{handle:x}:{cls.id}"
+            self.classes.append(cls.id)
+            commands.append(["tc", "class", "add", *on, "classid", name, kind, *cls.class_.split()])
+            # What htb would make by itself is not shown by tc, and so cannot be sampled.
+            child = cls.child or Qdisc(qdisc=f"pfifo limit {self.tx_queue_len}")
+            commands += self._add(child, ["parent", name], cls.id, f"{here}.child")
+            for number, wanted in enumerate(cls.filters):
+                what = match.words(wanted, self.flows, f"{here}.filters[{number}]")
+                order = ["protocol", "ip", "prio", str(len(filters) + 1)]
+                filters.append(["tc", "filter", "add", *on, *order, "u32", *what, "flowid", name])
+        return commands + filters

@@ -1,0 +1,72 @@
+"""Versions of algorithms: `prague@2020-08` is the simulator's; a real kernel has the one it was built with."""
+
+from __future__ import annotations
+
+from bakeoff.scenario import Run
+from bakeoff.scenario.run import Qdisc
+
+
+def kernel_name(name: str) -> str:
+    """`prague@2020-08` -> `prague`."""
+    return name.partition("@")[0]
+
+
+def plain(run: Run) -> Run:
+    """The run with the kernel's names: `dualpi2@2020` becomes `dualpi2`, `prague@2020-08` becomes `prague`."""
+
+    def line(words: str) -> str:
+        kind, _, options = words.partition(" ")
+        return f"{kernel_name(kind)} {options}".strip()
+
+    def tree(qdisc: Qdisc | None) -> Qdisc | None:
+        if qdisc is None:
+            return None
+        classes = [cls.model_copy(update={"child": tree(cls.child)}) for cls in qdisc.classes]
+        return qdisc.model_copy(update={"qdisc": line(qdisc.qdisc), "classes": classes, "child": tree(qdisc.child)})
+
+    interfaces = [
+        end.model_copy(update={"egress": tree(end.egress), "ingress": tree(end.ingress)}) for end in run.interfaces
+    ]
+    timed = []
+    for change in run.changes:
+        action = change.action
+        if action.kind == "qdisc-replace":
+            action = action.model_copy(update={"qdisc": tree(action.qdisc)})
+        elif action.kind == "qdisc-change":
+            action = action.model_copy(update={"qdisc": line(action.qdisc)})
+        timed.append(change.model_copy(update={"action": action}))
+    flows = [flow.model_copy(update={"cc": kernel_name(flow.cc)}) for flow in run.flows]
+    return run.model_copy(update={"interfaces": interfaces, "flows": flows, "changes": timed})
+
+
+def notes(run: Run) -> list[str]:
+    """One note for each algorithm whose version is the simulator's: a kernel has the one it was built with."""
+    notes = [
+        f"flows[{index}].cc: '{flow.cc}' asked for: the kernel's own '{kernel_name(flow.cc)}' is in effect"
+        for index, flow in enumerate(run.flows)
+        if "@" in flow.cc and flow.transport == "tcp"
+    ]
+    kinds: dict[str, str] = {}
+
+    def look(qdisc: Qdisc | None, place: str) -> None:
+        if qdisc is None:
+            return
+        kind = qdisc.qdisc.partition(" ")[0]
+        if "@" in kind:
+            kinds.setdefault(kind, place)
+        for index, cls in enumerate(qdisc.classes):
+            look(cls.child, f"{place}.classes[{index}].child")
+        look(qdisc.child, f"{place}.child")
+
+    for index, end in enumerate(run.interfaces):
+        look(end.egress, f"interfaces[{index}].egress")
+        look(end.ingress, f"interfaces[{index}].ingress")
+    for index, change in enumerate(run.changes):
+        if change.action.kind == "qdisc-replace":
+            look(change.action.qdisc, f"changes[{index}].action.qdisc")
+        elif change.action.kind == "qdisc-change":
+            look(Qdisc(qdisc=change.action.qdisc), f"changes[{index}].action.qdisc")
+    return notes + [
+        f"{place}: '{kind}' asked for: the kernel's own '{kernel_name(kind)}' is in effect"
+        for kind, place in kinds.items()
+    ]

@@ -1,0 +1,290 @@
+"""The engine `netns`: the host's own kernel, in real time, in network namespaces. Needs root."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from bakeoff.engines import place
+from bakeoff.engines.kernel import programs
+from bakeoff.engines.kernel.check import QDISCS
+from bakeoff.errors import BakeoffError
+from bakeoff.results import layout, write_json
+
+if TYPE_CHECKING:
+    from bakeoff.engines.lab import Command, Plan
+    from bakeoff.scenario import Run
+
+# Whatever is called so is ours: with the lock in hand, what a killed run left behind.
+PREFIX: Final = "bakeoff-"
+_LOCK: Final = Path("/run/bakeoff-netns.lock")
+_NETNS: Final = Path("/run/netns")
+_PLAN: Final = "plan.json"
+_AGENT_PLAN: Final = "agent-plan.json"
+# What a run takes besides its own time: set-up with the wait for carriers, and the drain.
+_AROUND_S: Final = 7.0
+_PATIENCE_S: Final = 10.0
+_NEEDED: Final = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_NET_RAW": 13}
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def check(run: Run) -> str:
+    """See `bakeoff.engines.Engine`. Asks the kernel for each qdisc and congestion control that the run names."""
+    made = plan(run)
+    if lacking := missing_capabilities():
+        raise BakeoffError(f"engine netns: this process has no {', '.join(lacking)}; run it as root")
+    for name in sorted({command.argv[0] for command in (*made.setup, *made.changes, *made.statistics)}):
+        programs.need(name)
+    for where, why in _lacking(made):
+        raise BakeoffError(f"{place(run)}: {where}: {why}")
+    return made.text()
+
+
+def plan(run: Run, folder: Path | None = None) -> Plan:
+    """The run's plan, with notes on what differs from what was asked for; captures go to `folder`."""
+    from bakeoff.engines.lab import plan as make
+
+    captures = str(folder.resolve()) if folder is not None else "."
+    try:
+        return make(run, prefix=PREFIX, ethtool=programs.find("ethtool") is not None, captures=captures)
+    except BakeoffError as error:
+        raise BakeoffError(f"{place(run)}: {error}") from error
+
+
+def execute(run: Run, folder: Path) -> list[str]:
+    """See `bakeoff.engines.Engine`. Runs that are started side by side wait for each other."""
+    from bakeoff.engines.lab import agent, convert
+
+    made = plan(run, folder)
+    write_json(folder / _PLAN, made.to_json())
+    paths = {name: str(programs.need(name)) for name in {c.argv[0] for c in made.changes}}
+    tsv = folder / agent.OUTPUT
+    document = folder / _AGENT_PLAN
+    write_json(document, agent.document(run, made, str(tsv.resolve()), paths))
+    with (
+        _alone(),
+        (folder / layout.SETUP_LOG).open("a", encoding="utf-8") as setup_log,
+        (folder / layout.TEARDOWN_LOG).open("a", encoding="utf-8") as teardown_log,
+    ):
+        try:
+            with _background(made.setup, setup_log):
+                _traffic(agent.find(), document, run.duration_s)
+            for command in made.statistics:
+                _do(command, teardown_log, "teardown")
+        finally:
+            _clean(teardown_log)
+    convert.convert(run, made, folder, tsv)
+    tsv.unlink()
+    document.unlink()
+    return list(made.notes)
+
+
+def versions() -> dict[str, str]:
+    """Kernel, iproute2, agent and bakeoff."""
+    import bakeoff
+    from bakeoff.engines.lab import agent
+
+    iproute2 = programs.iproute2_version(programs.need("tc"))
+    return {
+        "bakeoff": bakeoff.__version__,
+        "kernel": os.uname().release,
+        "iproute2": ".".join(map(str, iproute2)) if iproute2 else "unknown",
+        "agent": agent.version(agent.find()),
+    }
+
+
+def estimate_s(run: Run) -> float:
+    """Real time: a run's length and what surrounds it."""
+    duration_s: float = run.duration_s
+    return duration_s + _AROUND_S
+
+
+def missing_capabilities() -> list[str]:
+    """Which of the capabilities that a run needs this process does not have."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    held = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
+    return [name for name, bit in _NEEDED.items() if not held >> bit & 1]
+
+
+def _lacking(made: Plan) -> Iterator[tuple[str, str]]:
+    """(place, reason) of everything that the plan asks for and this host's kernel does not have."""
+    for role in made.roles:
+        if "cc" in role and not _has_cc(role["cc"]):
+            module = f"tcp_{role['cc']}"
+            yield f"flow '{role['name']}'", f"cc '{role['cc']}' is not in this host's kernel; module {module}"
+    for command in made.setup:
+        words = list(command.argv)
+        if words[:3] in (["tc", "qdisc", "add"], ["tc", "qdisc", "replace"]) and "ingress" not in words:
+            kind = words[words.index("handle") + 2]
+            if not _has_qdisc(kind):
+                yield (
+                    command.line(),
+                    f"this host's kernel has no {kind}: module sch_{kind} (CONFIG_NET_SCH_{kind.upper()})",
+                )
+        for word, kind, symbol in (("ifb", "ifb", "IFB"), ("bridge", "bridge", "BRIDGE"), ("veth", "veth", "VETH")):
+            if words[:3] == ["ip", "link", "add"] and word in words and not _has_device(kind):
+                yield command.line(), f"this host's kernel has no {kind} devices: module {kind} (CONFIG_{symbol})"
+        for action in ("mirred", "pedit", "csum", "skbedit"):
+            if words[:2] == ["tc", "filter"] and action in words and not _has_action(action):
+                symbol = f"CONFIG_NET_ACT_{action.upper()}"
+                yield command.line(), f"this host's kernel has no action {action}: module act_{action} ({symbol})"
+
+
+@cache
+def _has_cc(name: str) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            # With CAP_NET_ADMIN the kernel loads the module by itself.
+            probe.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except OSError as error:
+            return error.errno != errno.ENOENT
+    return True
+
+
+@cache
+def _has_qdisc(kind: str) -> bool:
+    words = QDISCS.get(kind, "").split()
+    said = _tried(["tc", "qdisc", "add", "dev", "lo", "root", "handle", "1:", kind, *words])
+    return "qdisc kind is unknown" not in said and "Unknown qdisc" not in said
+
+
+@cache
+def _has_device(kind: str) -> bool:
+    return "Unknown device type" not in _tried(["ip", "link", "add", "probe0", "type", kind])
+
+
+@cache
+def _has_action(action: str) -> bool:
+    words = {
+        "mirred": ["mirred", "egress", "redirect", "dev", "lo"],
+        "pedit": ["pedit", "munge", "ip", "dsfield", "set", "0"],
+        "csum": ["csum", "ip4h"],
+        "skbedit": ["skbedit", "priority", "1:1"],
+    }[action]
+    said = _tried(["tc", "actions", "add", "action", *words])
+    return "Failed to load TC action module" not in said
+
+
+def _tried(argv: list[str]) -> str:
+    """What a command says in a namespace of its own, which goes with it."""
+    path = str(programs.need(argv[0]))
+    done = subprocess.run(
+        ["unshare", "--net", path, *argv[1:]],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env=os.environ | {"LC_ALL": "C"},
+    )
+    return done.stdout + done.stderr
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other run uses the host's namespaces, and take away what a killed one left."""
+    with _LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _clean(None)
+        yield
+
+
+def _clean(log: IO[str] | None) -> None:
+    """Delete every namespace of ours, whatever happened; devices go with them."""
+    for path in sorted(_NETNS.glob(f"{PREFIX}*")):
+        done = subprocess.run(
+            [str(programs.need("ip")), "netns", "del", path.name], capture_output=True, text=True, check=False
+        )
+        if log is not None:
+            log.write(f"+ {path.name}: ip netns del {path.name}\n{done.stdout}{done.stderr}")
+
+
+@contextlib.contextmanager
+def _background(setup: Sequence[Command], log: IO[str]) -> Iterator[None]:
+    """Do the set-up; what it starts in the background is ended with the block."""
+    running: list[tuple[Command, subprocess.Popen[str]]] = []
+    try:
+        for command in setup:
+            if command.background:
+                log.write(f"+ {command.line()} &\n")
+                running.append((command, subprocess.Popen(_argv(command), stdout=log, stderr=log, text=True)))
+            else:
+                _do(command, log, "setup")
+        yield
+        for command, process in running:
+            if process.poll() is not None:
+                raise RuntimeError(f"{command.line()}: ended before the run did, with exit code {process.returncode}")
+    finally:
+        for _, process in running:
+            _end(process)
+
+
+def _do(command: Command, log: IO[str], phase: str) -> None:
+    """One command to its end, logged; RuntimeError with node, command and output if it fails."""
+    done = subprocess.run(
+        _argv(command),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env=os.environ | {"LC_ALL": "C"},
+    )
+    log.write(f"+ {command.line()}\n{done.stdout}{done.stderr}")
+    log.flush()
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).strip()
+        raise RuntimeError(f"{phase}: {command.line()}: exit code {done.returncode}: {said}")
+
+
+def _argv(command: Command) -> list[str]:
+    inside = [str(programs.need("ip")), "netns", "exec", command.netns] if command.netns is not None else []
+    return [*inside, str(programs.need(command.argv[0])), *command.argv[1:]]
+
+
+def _traffic(binary: Path, document: Path, duration_s: float) -> None:
+    """Run the agent to its end; RuntimeError if it fails or does not end."""
+    process = subprocess.Popen(
+        [str(binary), "run", str(document)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        preexec_fn=_die_with_parent,  # noqa: PLW1509
+    )
+    try:
+        said, _ = process.communicate(timeout=duration_s + _AROUND_S + _PATIENCE_S)
+    except subprocess.TimeoutExpired as error:
+        raise RuntimeError(f"the agent did not end within {duration_s + _AROUND_S + _PATIENCE_S:.0f} s") from error
+    finally:
+        _end(process)
+        if process.stdout is not None:
+            process.stdout.close()
+    if process.returncode != 0:
+        raise RuntimeError(f"agent: {said.strip() or f'exit code {process.returncode}'}")
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        deadline = time.monotonic() + _PATIENCE_S
+        while process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.1)
+        process.kill()
+    process.wait()
