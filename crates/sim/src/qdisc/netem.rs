@@ -2,8 +2,8 @@
 //!
 //! Source: Linux 7.3 `net/sched/sch_netem.c`; iproute2 `tc/q_netem.c`.
 //!
-//! Parameters: `limit` in packets (1000); `delay TIME [JITTER [CORRELATION]]`, uniform, kept
-//! in ticks of 64 ns of whole microseconds, as tc 6.1 sends them; `loss [random] PERCENT [CORRELATION]`, with `ecn` a
+//! Parameters: `limit` in packets (1000); `delay TIME [JITTER [CORRELATION]]`, uniform, in
+//! nanoseconds, as tc 7.2 sends them (tc 6.1 still cuts them to ticks of 64 ns); `loss [random] PERCENT [CORRELATION]`, with `ecn` a
 //! mark instead; `duplicate PERCENT [CORRELATION]`; `reorder PERCENT [CORRELATION] [gap N]`; `rate RATE
 //! [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`; `slot MIN [MAX] [packets N] [bytes N]`; `seed N`. A child
 //! takes what has been delayed and releases it in its own way.
@@ -342,11 +342,11 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_cut_to_ticks_of_64_ns() {
-        // 1500 us are 23437.5 ticks
+    fn a_delay_is_exact_to_the_nanosecond() {
+        // tc 7.2 sends TCA_NETEM_LATENCY64 = 1500000
         let mut q = queue("netem delay 1.5ms");
         q.enqueue(frame(0), Time::ZERO);
-        assert_eq!(q.next_event(), Some(Time::from_ns(23_437 * 64)));
+        assert_eq!(q.next_event(), Some(Time::from_us(1_500)));
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Sender {
         }
         self.tag_sacks(packet, &mut ack);
         if old {
-            let rexmit = self.react(packet, &mut ack, false);
+            let rexmit = self.react(&mut ack, false);
             self.recover(rexmit, out);
             return;
         }
@@ -98,9 +98,9 @@ impl Sender {
             || self.tp.ca_state != CaState::Open;
         if had_data && dubious {
             let duplicate = !(ack.una_advanced || ack.win_update || ack.dsacking);
-            rexmit = self.react(packet, &mut ack, duplicate);
+            rexmit = self.react(&mut ack, duplicate);
         } else if ack.dsacking {
-            self.react(packet, &mut ack, false);
+            self.react(&mut ack, false);
         }
         if ack.set_xmit_timer {
             self.set_xmit_timer();

@@ -29,7 +29,7 @@ pub(super) enum Rexmit {
 
 impl Sender {
     /// `tcp_fastretrans_alert`: state transitions before growth or PRR of the same ACK.
-    pub(super) fn react(&mut self, packet: &Packet, ack: &mut AckState, duplicate: bool) -> Rexmit {
+    pub(super) fn react(&mut self, ack: &mut AckState, duplicate: bool) -> Rexmit {
         if ack.ece {
             self.undo.prior_ssthresh = 0;
         }
@@ -90,7 +90,6 @@ impl Sender {
                 self.enter_recovery(ack.ece);
             }
         }
-        let _ = packet;
         Rexmit::Lost
     }
 
@@ -405,14 +404,13 @@ impl Sender {
     fn enter_loss(&mut self) {
         let new_recovery = self.tp.ca_state < CaState::Recovery;
         let (rtt, now) = (self.rack.rtt, self.tp.now);
-        let window = Time::ZERO;
         let tp = &mut self.tp;
         for (i, seg) in self.board.iter_mut().enumerate() {
             if seg.flags.any(SegFlags::SACKED) {
                 continue;
             }
             // What was sent within the last RTT may still arrive.
-            if i > 0 && seg.sent + rtt + window > now {
+            if i > 0 && seg.sent + rtt > now {
                 continue;
             }
             if seg.flags.any(SegFlags::RETRANS) {

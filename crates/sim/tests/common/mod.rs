@@ -1,5 +1,7 @@
 //! Resolved runs for tests: the dumbbell of the published suites, as JSON.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use bakeoff_sim::{Outcome, simulate};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! The words of a `netem` line.
 
-use crate::tc::{TcError, Words, psched_ns, show};
+use crate::tc::{TcError, Words, show};
 use crate::units::Rate;
 
 /// Everything that the line says; times in nanoseconds, 0 is off.
@@ -132,9 +132,9 @@ impl Config {
     }
 
     fn take_delay(&mut self, words: &mut Words) -> Result<(), TcError> {
-        self.latency = psched_ns(words.time()?.as_us());
+        self.latency = words.time64()?.as_ns();
         if words.next_is_number() {
-            self.jitter = psched_ns(words.time()?.as_us());
+            self.jitter = words.time64()?.as_ns();
         }
         if self.jitter > 0 && words.next_is_number() {
             self.delay_correlation = words.percent_u32()?;
