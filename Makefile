@@ -7,7 +7,7 @@ CARGO ?= cargo
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint test-rust test-python bench clean
+.PHONY: help setup agent kernel run test lint test-rust test-python bench clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,8 +19,16 @@ $(BIN)/.ready: pyproject.toml requirements.lock $(RUST)
 	@command -v $(CARGO) >/dev/null || { echo "bakeoff needs cargo (Rust 1.88 or newer): install it with rustup or your distribution"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "bakeoff needs Python's venv module: apt install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@mkdir -p target
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet >target/setup.log 2>&1 || { cat target/setup.log; exit 1; }
 	@touch $@
+
+agent: ## the traffic generator of the engines kernel and netns
+	$(CARGO) build --release --locked --quiet -p bakeoff-agent
+
+kernel: setup agent ## a virtual-time kernel from Debian's linux-source package, once (10 minutes)
+	$(BIN)/python kernel/fetch-programs --suite forky
+	$(BIN)/bakeoff kernel build --source "$$($(BIN)/python kernel/fetch-source --suite trixie-backports)"
 
 run: setup ## a first bake-off: Prague against CUBIC in a shared queue
 	$(BIN)/bakeoff run 'l4s-tests/s6-rfc3168/*cubic*fq_codel(1q)*' 'l4s-tests/s6-rfc3168/*cubic*pie-*' --out results/first --resume
@@ -29,7 +37,7 @@ run: setup ## a first bake-off: Prague against CUBIC in a shared queue
 	@echo
 	@echo "Next: $(BIN)/bakeoff duel prague cubic --qdisc 'fq_codel flows 1' --rate 50mbit --rtt 20ms"
 
-test: setup lint test-rust test-python ## lint, then all tests
+test: setup agent lint test-rust test-python ## lint, then all tests
 
 lint: setup ## formatting, clippy, ruff, mypy; warnings are errors
 	$(CARGO) fmt --all --check
@@ -41,7 +49,7 @@ lint: setup ## formatting, clippy, ruff, mypy; warnings are errors
 test-rust: ## the simulator's tests
 	$(CARGO) test --workspace --locked --quiet
 
-test-python: setup ## the shell's tests
+test-python: setup agent ## the shell's tests
 	$(BIN)/python -m pytest -n auto
 
 bench: setup ## speed: data packets per CPU second on the workloads of docs/performance.md

@@ -334,6 +334,12 @@ impl FlowState {
         self.receiver.as_ref().map_or(self.datagrams[1].1, |r| r.counters.received)
     }
 
+    /// Frame bytes of the datagrams sent.
+    pub fn datagram_frame_bytes(&self) -> u64 {
+        let (packets, payload) = self.datagrams[0];
+        payload + packets * u64::from(UDP_HEADERS)
+    }
+
     /// The name of the feedback in use.
     pub fn ecn_name(&self) -> &'static str {
         match self.mode {

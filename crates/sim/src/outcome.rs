@@ -144,7 +144,7 @@ fn flow_counters(flow: &FlowState) -> Value {
         v["lost"] = json!(sock.lost);
     } else {
         v["sent_packets"] = json!(flow.datagrams[0].0);
-        v["sent_bytes"] = json!(flow.datagrams[0].1);
+        v["sent_bytes"] = json!(flow.datagram_frame_bytes());
     }
     if let Some(receiver) = &flow.receiver {
         v["acks"] = json!(receiver.counters.acks);
