@@ -379,19 +379,16 @@ impl Sim {
         loop {
             let interface = &mut self.interfaces[usize::from(i)];
             let Some(queue) = &mut interface.ingress else { return };
-            if !queue.is_open(self.now) {
-                break;
+            match queue.take(self.now) {
+                Ok(packet) => self.accept(i, packet),
+                Err(next) => {
+                    if next < interface.ingress_armed {
+                        interface.ingress_armed = next;
+                        self.events.push(next, Event::Ingress(i));
+                    }
+                    return;
+                }
             }
-            let Some(packet) = queue.dequeue(self.now) else { break };
-            self.accept(i, packet);
-        }
-        let interface = &mut self.interfaces[usize::from(i)];
-        if let Some(at) = interface.ingress.as_ref().and_then(Queue::next_event)
-            && at < interface.ingress_armed
-        {
-            let at = at.max(self.now);
-            interface.ingress_armed = at;
-            self.events.push(at, Event::Ingress(i));
         }
     }
 
@@ -450,19 +447,16 @@ impl Sim {
                 return;
             }
             let Some(queue) = &mut interface.egress else { return };
-            if !queue.is_open(self.now) {
-                break;
+            match queue.take(self.now) {
+                Ok(packet) => self.transmit(i, packet),
+                Err(next) => {
+                    if next < interface.egress_armed {
+                        interface.egress_armed = next;
+                        self.events.push(next, Event::Egress(i));
+                    }
+                    return;
+                }
             }
-            let Some(packet) = queue.dequeue(self.now) else { break };
-            self.transmit(i, packet);
-        }
-        let interface = &mut self.interfaces[usize::from(i)];
-        if let Some(at) = interface.egress.as_ref().and_then(Queue::next_event)
-            && at < interface.egress_armed
-        {
-            let at = at.max(self.now);
-            interface.egress_armed = at;
-            self.events.push(at, Event::Egress(i));
         }
     }
 

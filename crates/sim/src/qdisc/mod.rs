@@ -175,8 +175,8 @@ pub trait Qdisc {
     /// Visits the queues directly below: class ids, or `child`.
     fn for_each_child<'a>(&'a self, _visit: &mut dyn FnMut(&str, &'a Queue)) {}
 
-    /// The same, to change them.
-    fn for_each_child_mut<'a>(&'a mut self, _visit: &mut dyn FnMut(&str, &'a mut Queue)) {}
+    /// The same, to change them; afterwards a qdisc forgets what it remembered of them.
+    fn for_each_child_mut(&mut self, _visit: &mut dyn FnMut(&str, &mut Queue)) {}
 }
 
 /// What an algorithm may need to know about where it stands.
@@ -359,10 +359,18 @@ impl Queue {
         dispatch!(&self.kind, q => q.next_event())
     }
 
-    /// Whether a dequeue at `now` may give a packet or change something. Asking is cheaper than a
-    /// dequeue in vain, and most packets find a shaper or a delay closed.
-    pub fn is_open(&self, now: Time) -> bool {
-        self.next_event().is_none_or(|at| at <= now) || self.is_eager()
+    /// The next packet, or when it is worth asking again ([`Time::NEVER`]: not before an enqueue).
+    ///
+    /// Most packets find a shaper or a delay closed: its `next_event` says so, and saves a dequeue in
+    /// vain.
+    ///
+    /// # Errors
+    /// No packet at `now`; the time is not before `now`.
+    pub fn take(&mut self, now: Time) -> Result<Packet, Time> {
+        match self.next_event() {
+            Some(next) if next > now && !self.is_eager() => Err(next),
+            _ => self.dequeue(now).ok_or_else(|| self.next_event().map_or(Time::NEVER, |at| at.max(now))),
+        }
     }
 
     /// Whether this is a pfifo or bfifo, which has no state but its packets.
@@ -469,19 +477,20 @@ impl Queue {
         leaves
     }
 
-    /// The queue called `handle`.
-    pub fn at_mut(&mut self, handle: &str) -> Option<&mut Queue> {
-        let Some((first, rest)) = handle.split_once('/').or((!handle.is_empty()).then_some((handle, "")))
-        else {
-            return Some(self);
-        };
-        let mut found = None;
+    /// Calls `act` on the queue called `handle`; false if there is none.
+    pub fn at(&mut self, handle: &str, act: &mut dyn FnMut(&mut Queue)) -> bool {
+        if handle.is_empty() {
+            act(self);
+            return true;
+        }
+        let (first, rest) = handle.split_once('/').unwrap_or((handle, ""));
+        let mut found = false;
         dispatch!(&mut self.kind, q => q.for_each_child_mut(&mut |name, child| {
             if name == first {
-                found = Some(child);
+                found = child.at(rest, act);
             }
         }));
-        found?.at_mut(rest)
+        found
     }
 
     fn is_parent(&self) -> bool {
