@@ -166,8 +166,8 @@ impl Sim {
             self.now = time;
             self.handled += 1;
             self.handle(event)?;
-            while let Some((interface, packet)) = self.arrivals.pop_front() {
-                self.arrive(interface, packet);
+            while let Some((interface, mut packet)) = self.arrivals.pop_front() {
+                self.arrive(interface, &mut packet);
             }
         }
         self.now = end;
@@ -357,7 +357,7 @@ impl Sim {
         let mut out = std::mem::take(&mut self.out);
         for packet in &out {
             self.sent.add(packet);
-            self.forward(node, *packet);
+            self.forward(node, packet);
         }
         out.clear();
         self.out = out;
@@ -365,10 +365,10 @@ impl Sim {
 
     // ---- the network ----------------------------------------------------------------------------
 
-    fn arrive(&mut self, i: u16, packet: Packet) {
+    fn arrive(&mut self, i: u16, packet: &mut Packet) {
         match &mut self.interfaces[usize::from(i)].ingress {
             Some(queue) => {
-                queue.enqueue(packet, self.now);
+                queue.enqueue(*packet, self.now);
                 self.serve_ingress(i);
             }
             None => self.accept(i, packet),
@@ -380,7 +380,7 @@ impl Sim {
             let interface = &mut self.interfaces[usize::from(i)];
             let Some(queue) = &mut interface.ingress else { return };
             match queue.take(self.now) {
-                Ok(packet) => self.accept(i, packet),
+                Ok(mut packet) => self.accept(i, &mut packet),
                 Err(next) => {
                     if next < interface.ingress_armed {
                         interface.ingress_armed = next;
@@ -393,9 +393,9 @@ impl Sim {
     }
 
     /// Past the ingress queue: rewriting, then this node or onward.
-    fn accept(&mut self, i: u16, mut packet: Packet) {
+    fn accept(&mut self, i: u16, packet: &mut Packet) {
         for rule in &self.interfaces[usize::from(i)].rules {
-            if rule.matches.matches(&packet) {
+            if rule.matches.matches(packet) {
                 packet.dscp = rule.dscp.unwrap_or(packet.dscp);
                 packet.ecn = rule.ecn.unwrap_or(packet.ecn);
                 if rule.clear_syn_ecn && packet.flags.has(crate::packet::Flags::SYN) {
@@ -405,28 +405,28 @@ impl Sim {
         }
         let node = self.graph.node_of[usize::from(i)];
         if packet.dst == node {
-            self.deliver(node, &packet);
+            self.deliver(node, packet);
         } else if self.graph.kinds[usize::from(node)] == NodeKind::Host {
-            self.lost.add(&packet);
+            self.lost.add(packet);
         } else {
             self.forward(node, packet);
         }
     }
 
-    fn forward(&mut self, node: u16, packet: Packet) {
+    fn forward(&mut self, node: u16, packet: &Packet) {
         let Some(i) = self.graph.route(node, packet.dst) else {
-            self.lost.add(&packet);
+            self.lost.add(packet);
             return;
         };
         let interface = &mut self.interfaces[usize::from(i)];
         match &mut interface.egress {
             // An empty fifo before an idle wire: what goes in comes out at once.
-            Some(queue) if interface.wire.busy_until <= self.now && queue.lets_through(&packet) => {
-                queue.pass(&packet, self.now);
+            Some(queue) if interface.wire.busy_until <= self.now && queue.lets_through(packet) => {
+                queue.pass(packet, self.now);
                 self.transmit(i, packet);
             }
             Some(queue) => {
-                queue.enqueue(packet, self.now);
+                queue.enqueue(*packet, self.now);
                 self.serve_egress(i);
             }
             None => self.transmit(i, packet),
@@ -448,7 +448,7 @@ impl Sim {
             }
             let Some(queue) = &mut interface.egress else { return };
             match queue.take(self.now) {
-                Ok(packet) => self.transmit(i, packet),
+                Ok(packet) => self.transmit(i, &packet),
                 Err(next) => {
                     if next < interface.egress_armed {
                         interface.egress_armed = next;
@@ -460,7 +460,7 @@ impl Sim {
         }
     }
 
-    fn transmit(&mut self, i: u16, packet: Packet) {
+    fn transmit(&mut self, i: u16, packet: &Packet) {
         let wire = &mut self.interfaces[usize::from(i)].wire;
         let mut at = self.now;
         if let Some(rate) = wire.rate {
@@ -468,21 +468,21 @@ impl Sim {
             wire.busy_until = at;
         }
         if wire.loses() {
-            self.lost.add(&packet);
+            self.lost.add(packet);
             return;
         }
         at += wire.delay;
         // A delay that was shortened meanwhile does not reorder.
         at = wire.in_flight.back().map_or(at, |last| at.max(last.0));
         if at == self.now && wire.in_flight.is_empty() {
-            self.arrivals.push_back((i ^ 1, packet));
+            self.arrivals.push_back((i ^ 1, *packet));
             return;
         }
         if !wire.watched {
             wire.watched = true;
             self.events.push(at, Event::Arrival(i));
         }
-        wire.in_flight.push_back((at, packet));
+        wire.in_flight.push_back((at, *packet));
     }
 
     fn serve_wire(&mut self, i: u16) {
@@ -499,8 +499,8 @@ impl Sim {
                 }
                 Some(_) => {}
             }
-            if let Some((_, packet)) = wire.in_flight.pop_front() {
-                self.arrive(i ^ 1, packet);
+            if let Some((_, mut packet)) = wire.in_flight.pop_front() {
+                self.arrive(i ^ 1, &mut packet);
             }
         }
     }
