@@ -270,6 +270,8 @@ macro_rules! dispatch {
 /// packets stand in it.
 pub struct Queue {
     kind: Kind,
+    /// What [`Qdisc::is_eager`] said last; only a change of configuration changes it.
+    eager: bool,
     /// What happened here so far, children not included.
     pub tally: Tally,
     /// How long packets stood here; only in a leaf that queues (not in htb and netem).
@@ -313,6 +315,7 @@ impl Queue {
     pub fn new(kind: Kind, env: &Env) -> Queue {
         let is_leaf = dispatch!(&kind, q => q.is_leaf_queue());
         Queue {
+            eager: dispatch!(&kind, q => q.is_eager()),
             kind,
             tally: Tally { flows: vec![FlowTally::default(); env.flows], ..Tally::default() },
             sojourn: is_leaf.then(Sojourn::default),
@@ -368,7 +371,7 @@ impl Queue {
     /// No packet at `now`; the time is not before `now`.
     pub fn take(&mut self, now: Time) -> Result<Packet, Time> {
         match self.next_event() {
-            Some(next) if next > now && !self.is_eager() => Err(next),
+            Some(next) if next > now && !self.eager => Err(next),
             _ => self.dequeue(now).ok_or_else(|| self.next_event().map_or(Time::NEVER, |at| at.max(now))),
         }
     }
@@ -385,7 +388,11 @@ impl Queue {
 
     /// See [`Qdisc::is_eager`].
     pub fn is_eager(&self) -> bool {
-        dispatch!(&self.kind, q => q.is_eager())
+        self.eager
+    }
+
+    fn note_eager(&mut self) {
+        self.eager = dispatch!(&self.kind, q => q.is_eager());
     }
 
     /// Packets standing here and below.
@@ -430,7 +437,9 @@ impl Queue {
             return Err(words.refuse(&format!("'{kind}' cannot change '{here}': replace it")));
         }
         let tally = &mut self.tally;
-        dispatch!(&mut self.kind, q => q.change(words, now, tally))
+        dispatch!(&mut self.kind, q => q.change(words, now, tally))?;
+        self.note_eager();
+        Ok(())
     }
 
     /// `tc class change`: new words for the class `id`; its tokens and its queue stay.
@@ -490,6 +499,7 @@ impl Queue {
                 found = child.at(rest, act);
             }
         }));
+        self.note_eager();
         found
     }
 
@@ -511,6 +521,7 @@ impl Queue {
         dispatch!(&mut self.kind, q => q.for_each_child_mut(&mut |name, child| {
             child.walk_mut(&below(handle, name), visit);
         }));
+        self.note_eager();
     }
 }
 
