@@ -12,6 +12,7 @@ use crate::probe::ProbeState;
 use crate::qdisc::Queue;
 use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
 use crate::run::{NodeKind, Run};
+use crate::tcp::receiver::Receiver;
 use crate::units::Time;
 
 /// A rewriting rule, ready for use.
@@ -254,7 +255,7 @@ impl Sim {
             self.events.push(next, Event::Source(f));
         }
         self.emit_all(node);
-        self.arm_flow(f);
+        self.arm_sender(f);
     }
 
     fn on_sender_event(&mut self, f: u16) {
@@ -270,7 +271,7 @@ impl Sim {
             let node = flow.nodes[0];
             self.emit_all(node);
         }
-        self.arm_flow(f);
+        self.arm_sender(f);
     }
 
     fn on_receiver_event(&mut self, f: u16) {
@@ -287,20 +288,23 @@ impl Sim {
             receiver.on_timer(self.now, &mut self.out);
             self.emit_all(node);
         }
-        self.arm_flow(f);
+        self.arm_receiver(f);
     }
 
-    fn arm_flow(&mut self, f: u16) {
+    fn arm_sender(&mut self, f: u16) {
         let i = usize::from(f);
-        let flow = &self.flows[i];
-        if let Some(at) = flow.sender_deadline()
+        if let Some(at) = self.flows[i].sender_deadline()
             && at < self.sender_armed[i]
         {
             let at = at.max(self.now);
             self.sender_armed[i] = at;
             self.events.push(at, Event::Sender(f));
         }
-        if let Some(at) = flow.receiver.as_ref().and_then(crate::tcp::receiver::Receiver::deadline)
+    }
+
+    fn arm_receiver(&mut self, f: u16) {
+        let i = usize::from(f);
+        if let Some(at) = self.flows[i].receiver.as_ref().and_then(Receiver::deadline)
             && at < self.receiver_armed[i]
         {
             let at = at.max(self.now);
@@ -329,7 +333,8 @@ impl Sim {
         }
         let flow = &mut self.flows[f];
         let opened = flow.on_packet(packet, self.now, &mut self.out);
-        if node == flow.nodes[0]
+        let to_sender = node == flow.nodes[0];
+        if to_sender
             && packet.proto == Proto::Tcp
             && let Some(rtt_us) = flow.sender.as_ref().and_then(|s| s.last_rtt_us)
             && self.now >= self.window[0]
@@ -340,8 +345,10 @@ impl Sim {
         self.emit_all(node);
         if opened {
             self.on_source_event(packet.flow);
+        } else if to_sender {
+            self.arm_sender(packet.flow);
         } else {
-            self.arm_flow(packet.flow);
+            self.arm_receiver(packet.flow);
         }
     }
 
