@@ -113,10 +113,10 @@ impl EventQueue {
                 self.settle_at_top(last);
             }
         }
-        let top = self.heap[0];
-        if top == LATEST {
+        if self.heap.len() == PADDING {
             return None;
         }
+        let top = self.heap[0];
         self.vacant = true;
         Some((Time((top >> 64) as u64), Event::from_code(top as u64 & 0x00ff_ffff)))
     }
