@@ -471,7 +471,7 @@ impl Sim {
         let wire = &mut self.interfaces[usize::from(i)].wire;
         let mut at = self.now;
         if let Some(rate) = wire.rate {
-            at += rate.time_for(packet.len);
+            at += wire.serialisation.of(packet.len, rate);
             wire.busy_until = at;
         }
         if wire.loses() {
