@@ -386,16 +386,20 @@ impl Sim {
         loop {
             let interface = &mut self.interfaces[usize::from(i)];
             let Some(queue) = &mut interface.ingress else { return };
-            match queue.take(self.now) {
-                Ok(mut packet) => self.accept(i, &mut packet),
-                Err(next) => {
-                    if next < interface.ingress_armed {
-                        interface.ingress_armed = next;
-                        self.events.push(next, Event::Ingress(i));
-                    }
-                    return;
-                }
+            if queue.is_open(self.now)
+                && let Some(mut packet) = queue.dequeue(self.now)
+            {
+                self.accept(i, &mut packet);
+                continue;
             }
+            if let Some(at) = queue.next_event()
+                && at < interface.ingress_armed
+            {
+                let at = at.max(self.now);
+                interface.ingress_armed = at;
+                self.events.push(at, Event::Ingress(i));
+            }
+            return;
         }
     }
 
@@ -454,16 +458,20 @@ impl Sim {
                 return;
             }
             let Some(queue) = &mut interface.egress else { return };
-            match queue.take(self.now) {
-                Ok(packet) => self.transmit(i, &packet),
-                Err(next) => {
-                    if next < interface.egress_armed {
-                        interface.egress_armed = next;
-                        self.events.push(next, Event::Egress(i));
-                    }
-                    return;
-                }
+            if queue.is_open(self.now)
+                && let Some(packet) = queue.dequeue(self.now)
+            {
+                self.transmit(i, &packet);
+                continue;
             }
+            if let Some(at) = queue.next_event()
+                && at < interface.egress_armed
+            {
+                let at = at.max(self.now);
+                interface.egress_armed = at;
+                self.events.push(at, Event::Egress(i));
+            }
+            return;
         }
     }
 

@@ -347,14 +347,17 @@ impl Queue {
     /// Takes the next packet that may leave at `now`.
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
         let tally = &mut self.tally;
-        let packet = dispatch!(&mut self.kind, q => q.dequeue(now, tally))?;
-        self.tally.sent += 1;
-        self.tally.sent_bytes += u64::from(packet.len);
-        self.tally.flow(&packet).packets += 1;
-        if let Some(sojourn) = &mut self.sojourn {
-            sojourn.record(now - packet.enqueued, now);
+        let packet = dispatch!(&mut self.kind, q => q.dequeue(now, tally));
+        // Looked at where it lies: taking it out of the option would move it twice.
+        if let Some(packet) = &packet {
+            self.tally.sent += 1;
+            self.tally.sent_bytes += u64::from(packet.len);
+            self.tally.flow(packet).packets += 1;
+            if let Some(sojourn) = &mut self.sojourn {
+                sojourn.record(now - packet.enqueued, now);
+            }
         }
-        Some(packet)
+        packet
     }
 
     /// See [`Qdisc::next_event`].
@@ -362,18 +365,10 @@ impl Queue {
         dispatch!(&self.kind, q => q.next_event())
     }
 
-    /// The next packet, or when it is worth asking again ([`Time::NEVER`]: not before an enqueue).
-    ///
-    /// Most packets find a shaper or a delay closed: its `next_event` says so, and saves a dequeue in
-    /// vain.
-    ///
-    /// # Errors
-    /// No packet at `now`; the time is not before `now`.
-    pub fn take(&mut self, now: Time) -> Result<Packet, Time> {
-        match self.next_event() {
-            Some(next) if next > now && !self.eager => Err(next),
-            _ => self.dequeue(now).ok_or_else(|| self.next_event().map_or(Time::NEVER, |at| at.max(now))),
-        }
+    /// Whether a dequeue at `now` may give a packet or change something. Asking is cheaper than a
+    /// dequeue in vain, and most packets find a shaper or a delay closed.
+    pub fn is_open(&self, now: Time) -> bool {
+        self.next_event().is_none_or(|at| at <= now) || self.eager
     }
 
     /// Whether this is a pfifo or bfifo, which has no state but its packets.
