@@ -270,9 +270,11 @@ impl Sim {
             }
             Action::QdiscChange { side, handle, qdisc } => {
                 let queue = self.side(i, side, &place)?;
-                let at =
-                    queue.at_mut(handle).ok_or_else(|| Refused(format!("{place}: no qdisc '{handle}'")))?;
-                at.change(qdisc, now).map_err(|e| Refused(format!("{place}: {e}")))?;
+                let mut result = Ok(());
+                if !queue.at(handle, &mut |at| result = at.change(qdisc, now)) {
+                    return Err(Refused(format!("{place}: no qdisc '{handle}'")));
+                }
+                result.map_err(|e| Refused(format!("{place}: {e}")))?;
             }
             Action::QdiscReplace { side, handle, qdisc } => {
                 let traffic: Arc<[String]> = self
@@ -291,12 +293,12 @@ impl Sim {
                     self.run.links[i / 2].mtu,
                     &traffic,
                 );
-                let new = queue(&self.run, qdisc, &env, &place)?;
+                let mut other = queue(&self.run, qdisc, &env, &place)?;
                 let queue = self.side(i, side, &place)?;
-                let at =
-                    queue.at_mut(handle).ok_or_else(|| Refused(format!("{place}: no qdisc '{handle}'")))?;
-                let old = std::mem::replace(at, new);
-                self.count_replaced(&old);
+                if !queue.at(handle, &mut |at| std::mem::swap(at, &mut other)) {
+                    return Err(Refused(format!("{place}: no qdisc '{handle}'")));
+                }
+                self.count_replaced(&other);
             }
         }
         self.serve(i as u16);

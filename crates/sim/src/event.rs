@@ -61,11 +61,23 @@ impl Event {
 }
 
 /// Pending events.
-#[derive(Default)]
 pub struct EventQueue {
-    /// time << 64 | insertion number << 24 | event code
+    /// time << 64 | insertion number << 24 | event code; behind the last entry `PADDING` times `LATEST`,
+    /// so that every parent has four children.
     heap: Vec<u128>,
+    /// The entry at the top was handed out: the next one that is pushed takes its place, which costs one
+    /// way down the heap where a removal and an insertion cost two ways.
+    vacant: bool,
     inserted: u64,
+}
+
+const PADDING: usize = 3;
+const LATEST: u128 = u128::MAX;
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        EventQueue { heap: vec![LATEST; PADDING], vacant: false, inserted: 0 }
+    }
 }
 
 impl EventQueue {
@@ -73,8 +85,13 @@ impl EventQueue {
     pub fn push(&mut self, time: Time, event: Event) {
         let entry = (u128::from(time.as_ns()) << 64) | u128::from((self.inserted << 24) | event.code());
         self.inserted += 1;
-        let mut at = self.heap.len();
-        self.heap.push(entry);
+        if self.vacant {
+            self.vacant = false;
+            self.settle_at_top(entry);
+            return;
+        }
+        let mut at = self.heap.len() - PADDING;
+        self.heap.push(LATEST);
         while at > 0 {
             let parent = (at - 1) / 4;
             if self.heap[parent] <= entry {
@@ -88,41 +105,44 @@ impl EventQueue {
 
     /// The earliest event; of equal times the one inserted first.
     pub fn pop(&mut self) -> Option<(Time, Event)> {
-        let top = *self.heap.first()?;
-        let last = self.heap.pop()?;
-        let heap = &mut self.heap[..];
-        if let Some(slot) = heap.first_mut() {
-            *slot = last;
-            let mut at = 0;
-            while let Some(child) = least_child(heap, at) {
-                if last <= heap[child] {
-                    break;
-                }
-                heap[at] = heap[child];
-                at = child;
+        if self.vacant {
+            self.vacant = false;
+            let end = self.heap.len() - PADDING - 1;
+            let last = self.heap.swap_remove(end);
+            if end > 0 {
+                self.settle_at_top(last);
             }
-            heap[at] = last;
         }
+        if self.heap.len() == PADDING {
+            return None;
+        }
+        let top = self.heap[0];
+        self.vacant = true;
         Some((Time((top >> 64) as u64), Event::from_code(top as u64 & 0x00ff_ffff)))
+    }
+
+    /// Moves children up into the vacant top until `entry` fits.
+    fn settle_at_top(&mut self, entry: u128) {
+        let heap = &mut self.heap[..];
+        let mut at = 0;
+        while let Some(&[a, b, c, d]) = heap.get(4 * at + 1..4 * at + 5) {
+            // Two independent comparisons, then one: no loop, no branches.
+            let (i, left) = if b < a { (2, b) } else { (1, a) };
+            let (j, right) = if d < c { (4, d) } else { (3, c) };
+            let (child, least) = if right < left { (4 * at + j, right) } else { (4 * at + i, left) };
+            if entry <= least {
+                break;
+            }
+            heap[at] = least;
+            at = child;
+        }
+        heap[at] = entry;
     }
 
     /// Events scheduled so far.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
-}
-
-/// The least of the up to four children of `at`: 4 at + 1 and what follows.
-fn least_child(heap: &[u128], at: usize) -> Option<usize> {
-    let first = 4 * at + 1;
-    if let Some(&[a, b, c, d]) = heap.get(first..first + 4) {
-        // Two independent comparisons, then one: no loop, no bounds.
-        let (i, left) = if b < a { (1, b) } else { (0, a) };
-        let (j, right) = if d < c { (3, d) } else { (2, c) };
-        return Some(first + if right < left { j } else { i });
-    }
-    let rest = heap.get(first..)?;
-    rest.iter().enumerate().min_by_key(|(_, key)| **key).map(|(i, _)| first + i)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use crate::units::{Rate, Time};
 pub struct Wire {
     /// Serialisation rate; none is instantaneous.
     pub rate: Option<Rate>,
+    /// How long the last packet took.
+    pub serialisation: Serialisation,
     /// Propagation delay.
     pub delay: Time,
     /// Loss probability in units of 2^-32.
@@ -31,6 +33,7 @@ impl Wire {
     fn new(link: &Link, seed: u64, name: &str) -> Wire {
         Wire {
             rate: link.rate_bps.map(Rate),
+            serialisation: Serialisation::default(),
             delay: Time::from_secs_f64(link.delay_s),
             loss: loss_threshold(link.loss),
             up: true,
@@ -44,6 +47,25 @@ impl Wire {
     /// Whether a packet just sent is lost.
     pub fn loses(&mut self) -> bool {
         !self.up || (self.loss > 0 && u64::from(self.rng.u32()) < self.loss)
+    }
+}
+
+/// The last answer of [`Rate::time_for`]: most packets are as long as the one before, and the division
+/// costs more than all else that a wire does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Serialisation {
+    asked: Option<(u32, Rate)>,
+    time: Time,
+}
+
+impl Serialisation {
+    /// How long `bytes` take at `rate`.
+    pub fn of(&mut self, bytes: u32, rate: Rate) -> Time {
+        if self.asked != Some((bytes, rate)) {
+            self.asked = Some((bytes, rate));
+            self.time = rate.time_for(bytes);
+        }
+        self.time
     }
 }
 

@@ -12,6 +12,7 @@ use crate::probe::ProbeState;
 use crate::qdisc::Queue;
 use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
 use crate::run::{NodeKind, Run};
+use crate::tcp::receiver::Receiver;
 use crate::units::Time;
 
 /// A rewriting rule, ready for use.
@@ -166,8 +167,8 @@ impl Sim {
             self.now = time;
             self.handled += 1;
             self.handle(event)?;
-            while let Some((interface, packet)) = self.arrivals.pop_front() {
-                self.arrive(interface, packet);
+            while let Some((interface, mut packet)) = self.arrivals.pop_front() {
+                self.arrive(interface, &mut packet);
             }
         }
         self.now = end;
@@ -254,7 +255,7 @@ impl Sim {
             self.events.push(next, Event::Source(f));
         }
         self.emit_all(node);
-        self.arm_flow(f);
+        self.arm_sender(f);
     }
 
     fn on_sender_event(&mut self, f: u16) {
@@ -270,7 +271,7 @@ impl Sim {
             let node = flow.nodes[0];
             self.emit_all(node);
         }
-        self.arm_flow(f);
+        self.arm_sender(f);
     }
 
     fn on_receiver_event(&mut self, f: u16) {
@@ -287,20 +288,23 @@ impl Sim {
             receiver.on_timer(self.now, &mut self.out);
             self.emit_all(node);
         }
-        self.arm_flow(f);
+        self.arm_receiver(f);
     }
 
-    fn arm_flow(&mut self, f: u16) {
+    fn arm_sender(&mut self, f: u16) {
         let i = usize::from(f);
-        let flow = &self.flows[i];
-        if let Some(at) = flow.sender_deadline()
+        if let Some(at) = self.flows[i].sender_deadline()
             && at < self.sender_armed[i]
         {
             let at = at.max(self.now);
             self.sender_armed[i] = at;
             self.events.push(at, Event::Sender(f));
         }
-        if let Some(at) = flow.receiver.as_ref().and_then(crate::tcp::receiver::Receiver::deadline)
+    }
+
+    fn arm_receiver(&mut self, f: u16) {
+        let i = usize::from(f);
+        if let Some(at) = self.flows[i].receiver.as_ref().and_then(Receiver::deadline)
             && at < self.receiver_armed[i]
         {
             let at = at.max(self.now);
@@ -329,7 +333,8 @@ impl Sim {
         }
         let flow = &mut self.flows[f];
         let opened = flow.on_packet(packet, self.now, &mut self.out);
-        if node == flow.nodes[0]
+        let to_sender = node == flow.nodes[0];
+        if to_sender
             && packet.proto == Proto::Tcp
             && let Some(rtt_us) = flow.sender.as_ref().and_then(|s| s.last_rtt_us)
             && self.now >= self.window[0]
@@ -340,8 +345,10 @@ impl Sim {
         self.emit_all(node);
         if opened {
             self.on_source_event(packet.flow);
+        } else if to_sender {
+            self.arm_sender(packet.flow);
         } else {
-            self.arm_flow(packet.flow);
+            self.arm_receiver(packet.flow);
         }
     }
 
@@ -357,7 +364,7 @@ impl Sim {
         let mut out = std::mem::take(&mut self.out);
         for packet in &out {
             self.sent.add(packet);
-            self.forward(node, *packet);
+            self.forward(node, packet);
         }
         out.clear();
         self.out = out;
@@ -365,10 +372,10 @@ impl Sim {
 
     // ---- the network ----------------------------------------------------------------------------
 
-    fn arrive(&mut self, i: u16, packet: Packet) {
+    fn arrive(&mut self, i: u16, packet: &mut Packet) {
         match &mut self.interfaces[usize::from(i)].ingress {
             Some(queue) => {
-                queue.enqueue(packet, self.now);
+                queue.enqueue(*packet, self.now);
                 self.serve_ingress(i);
             }
             None => self.accept(i, packet),
@@ -379,26 +386,27 @@ impl Sim {
         loop {
             let interface = &mut self.interfaces[usize::from(i)];
             let Some(queue) = &mut interface.ingress else { return };
-            if !queue.is_open(self.now) {
-                break;
+            if queue.is_open(self.now)
+                && let Some(mut packet) = queue.dequeue(self.now)
+            {
+                self.accept(i, &mut packet);
+                continue;
             }
-            let Some(packet) = queue.dequeue(self.now) else { break };
-            self.accept(i, packet);
-        }
-        let interface = &mut self.interfaces[usize::from(i)];
-        if let Some(at) = interface.ingress.as_ref().and_then(Queue::next_event)
-            && at < interface.ingress_armed
-        {
-            let at = at.max(self.now);
-            interface.ingress_armed = at;
-            self.events.push(at, Event::Ingress(i));
+            if let Some(at) = queue.next_event()
+                && at < interface.ingress_armed
+            {
+                let at = at.max(self.now);
+                interface.ingress_armed = at;
+                self.events.push(at, Event::Ingress(i));
+            }
+            return;
         }
     }
 
     /// Past the ingress queue: rewriting, then this node or onward.
-    fn accept(&mut self, i: u16, mut packet: Packet) {
+    fn accept(&mut self, i: u16, packet: &mut Packet) {
         for rule in &self.interfaces[usize::from(i)].rules {
-            if rule.matches.matches(&packet) {
+            if rule.matches.matches(packet) {
                 packet.dscp = rule.dscp.unwrap_or(packet.dscp);
                 packet.ecn = rule.ecn.unwrap_or(packet.ecn);
                 if rule.clear_syn_ecn && packet.flags.has(crate::packet::Flags::SYN) {
@@ -408,28 +416,28 @@ impl Sim {
         }
         let node = self.graph.node_of[usize::from(i)];
         if packet.dst == node {
-            self.deliver(node, &packet);
+            self.deliver(node, packet);
         } else if self.graph.kinds[usize::from(node)] == NodeKind::Host {
-            self.lost.add(&packet);
+            self.lost.add(packet);
         } else {
             self.forward(node, packet);
         }
     }
 
-    fn forward(&mut self, node: u16, packet: Packet) {
+    fn forward(&mut self, node: u16, packet: &Packet) {
         let Some(i) = self.graph.route(node, packet.dst) else {
-            self.lost.add(&packet);
+            self.lost.add(packet);
             return;
         };
         let interface = &mut self.interfaces[usize::from(i)];
         match &mut interface.egress {
             // An empty fifo before an idle wire: what goes in comes out at once.
-            Some(queue) if interface.wire.busy_until <= self.now && queue.lets_through(&packet) => {
-                queue.pass(&packet, self.now);
+            Some(queue) if interface.wire.busy_until <= self.now && queue.lets_through(packet) => {
+                queue.pass(packet, self.now);
                 self.transmit(i, packet);
             }
             Some(queue) => {
-                queue.enqueue(packet, self.now);
+                queue.enqueue(*packet, self.now);
                 self.serve_egress(i);
             }
             None => self.transmit(i, packet),
@@ -450,45 +458,46 @@ impl Sim {
                 return;
             }
             let Some(queue) = &mut interface.egress else { return };
-            if !queue.is_open(self.now) {
-                break;
+            if queue.is_open(self.now)
+                && let Some(packet) = queue.dequeue(self.now)
+            {
+                self.transmit(i, &packet);
+                continue;
             }
-            let Some(packet) = queue.dequeue(self.now) else { break };
-            self.transmit(i, packet);
-        }
-        let interface = &mut self.interfaces[usize::from(i)];
-        if let Some(at) = interface.egress.as_ref().and_then(Queue::next_event)
-            && at < interface.egress_armed
-        {
-            let at = at.max(self.now);
-            interface.egress_armed = at;
-            self.events.push(at, Event::Egress(i));
+            if let Some(at) = queue.next_event()
+                && at < interface.egress_armed
+            {
+                let at = at.max(self.now);
+                interface.egress_armed = at;
+                self.events.push(at, Event::Egress(i));
+            }
+            return;
         }
     }
 
-    fn transmit(&mut self, i: u16, packet: Packet) {
+    fn transmit(&mut self, i: u16, packet: &Packet) {
         let wire = &mut self.interfaces[usize::from(i)].wire;
         let mut at = self.now;
         if let Some(rate) = wire.rate {
-            at += rate.time_for(packet.len);
+            at += wire.serialisation.of(packet.len, rate);
             wire.busy_until = at;
         }
         if wire.loses() {
-            self.lost.add(&packet);
+            self.lost.add(packet);
             return;
         }
         at += wire.delay;
         // A delay that was shortened meanwhile does not reorder.
         at = wire.in_flight.back().map_or(at, |last| at.max(last.0));
         if at == self.now && wire.in_flight.is_empty() {
-            self.arrivals.push_back((i ^ 1, packet));
+            self.arrivals.push_back((i ^ 1, *packet));
             return;
         }
         if !wire.watched {
             wire.watched = true;
             self.events.push(at, Event::Arrival(i));
         }
-        wire.in_flight.push_back((at, packet));
+        wire.in_flight.push_back((at, *packet));
     }
 
     fn serve_wire(&mut self, i: u16) {
@@ -505,8 +514,8 @@ impl Sim {
                 }
                 Some(_) => {}
             }
-            if let Some((_, packet)) = wire.in_flight.pop_front() {
-                self.arrive(i ^ 1, packet);
+            if let Some((_, mut packet)) = wire.in_flight.pop_front() {
+                self.arrive(i ^ 1, &mut packet);
             }
         }
     }

@@ -65,9 +65,29 @@ struct Class {
     wake: Time,
     deficit: i64,
     queue: Queue,
+    /// What `queue` last said of itself: asked once after each change, not several times per packet.
+    qlen: usize,
+    /// When it may give a packet; none while it has none.
+    next: Option<Time>,
 }
 
 impl Class {
+    /// Asks the queue again, after anything that may have changed it or the buckets.
+    fn note(&mut self) {
+        self.qlen = self.queue.qlen();
+        self.next = (self.qlen > 0).then(|| self.wake.max(self.queue.next_event().unwrap_or(Time::ZERO)));
+    }
+
+    /// Takes a packet if the child gives one, and pays for it.
+    fn dequeue(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.queue.dequeue(now);
+        if let Some(packet) = &packet {
+            self.charge(packet.len, now);
+        }
+        self.note();
+        packet
+    }
+
     /// Takes what was sent out of both buckets.
     fn charge(&mut self, len: u32, now: Time) {
         let idle = ((now - self.checkpoint).as_ns().cast_signed()).min(MBUFFER);
@@ -85,7 +105,7 @@ impl Class {
 
     /// Whether it has packets and tokens.
     fn may_send(&self, now: Time) -> bool {
-        self.wake <= now && self.queue.qlen() > 0
+        self.wake <= now && self.qlen > 0
     }
 }
 
@@ -182,7 +202,7 @@ impl Htb {
                 continue;
             }
             // A child that delays, or whose AQM drops what it has left, may give nothing.
-            let Some(packet) = class.queue.dequeue(now) else {
+            let Some(packet) = class.dequeue(now) else {
                 continue;
             };
             class.deficit -= i64::from(packet.len);
@@ -190,7 +210,6 @@ impl Htb {
             if used_up {
                 class.deficit += class.params.quantum;
             }
-            class.charge(packet.len, now);
             self.turns[prio] = if !used_up && class.may_send(now) {
                 Some(at)
             } else {
@@ -227,6 +246,8 @@ impl Class {
             wake: Time::ZERO,
             deficit: 0,
             queue,
+            qlen: 0,
+            next: None,
         })
     }
 }
@@ -256,7 +277,9 @@ fn compile_filters(
 impl Qdisc for Htb {
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
         if let Some(at) = self.classify(&packet) {
-            self.classes[at].queue.enqueue(packet, now);
+            let class = &mut self.classes[at];
+            class.queue.enqueue(packet, now);
+            class.note();
         } else if self.direct.len() < self.direct_qlen as usize {
             self.direct_packets += 1;
             self.direct_backlog += u64::from(packet.len);
@@ -275,9 +298,7 @@ impl Qdisc for Htb {
             if !class.may_send(now) {
                 return None;
             }
-            let packet = class.queue.dequeue(now)?;
-            class.charge(packet.len, now);
-            return Some(packet);
+            return class.dequeue(now);
         }
         let mut waiting = self.priorities;
         while waiting != 0 {
@@ -292,12 +313,11 @@ impl Qdisc for Htb {
 
     /// When the first class with packets is out of debt, and its child ready to give one.
     fn next_event(&self) -> Option<Time> {
-        let backlogged = self.classes.iter().filter(|class| class.queue.qlen() > 0);
-        backlogged.map(|class| class.wake.max(class.queue.next_event().unwrap_or(Time::ZERO))).min()
+        self.classes.iter().filter_map(|class| class.next).min()
     }
 
     fn qlen(&self) -> usize {
-        let below: usize = self.classes.iter().map(|class| class.queue.qlen()).sum();
+        let below: usize = self.classes.iter().map(|class| class.qlen).sum();
         self.direct.len() + below
     }
 
@@ -329,9 +349,10 @@ impl Qdisc for Htb {
         }
     }
 
-    fn for_each_child_mut<'a>(&'a mut self, visit: &mut dyn FnMut(&str, &'a mut Queue)) {
+    fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&str, &mut Queue)) {
         for class in &mut self.classes {
             visit(&class.id, &mut class.queue);
+            class.note();
         }
     }
 }
@@ -545,10 +566,13 @@ mod tests {
         }
         departures(&mut q, Time::from_ms(1));
         assert!(q.sojourn.is_none());
-        let leaf = q.at_mut("1").unwrap().sojourn.as_mut().unwrap();
-        let interval = leaf.take_interval();
-        assert_eq!((interval.count, interval.max_ns), (3, 228_480));
-        assert_eq!(leaf.histogram().unwrap().len(), 3);
+        let found = q.at("1", &mut |leaf| {
+            let leaf = leaf.sojourn.as_mut().unwrap();
+            let interval = leaf.take_interval();
+            assert_eq!((interval.count, interval.max_ns), (3, 228_480));
+            assert_eq!(leaf.histogram().unwrap().len(), 3);
+        });
+        assert!(found);
     }
 
     #[test]
@@ -568,9 +592,14 @@ mod tests {
         assert_eq!(seen, ["=htb", "1=netem", "1/child=codel", "2=pfifo"]);
         let leaves: Vec<String> = q.leaves().into_iter().map(|(handle, _)| handle).collect();
         assert_eq!(leaves, ["1/child", "2"]);
-        assert!(q.at_mut("1/child").unwrap().show().starts_with("codel"));
-        assert!(q.at_mut("").unwrap().show().starts_with("htb"));
-        assert!(q.at_mut("1/3").is_none());
+        let mut kind_at = |handle| {
+            let mut kind = String::new();
+            q.at(handle, &mut |queue| kind = queue.show())
+                .then(|| kind.split(' ').next().map(str::to_owned))?
+        };
+        assert_eq!(kind_at("1/child").as_deref(), Some("codel"));
+        assert_eq!(kind_at("").as_deref(), Some("htb"));
+        assert_eq!(kind_at("1/3"), None);
     }
 
     #[test]

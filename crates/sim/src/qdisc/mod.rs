@@ -175,8 +175,8 @@ pub trait Qdisc {
     /// Visits the queues directly below: class ids, or `child`.
     fn for_each_child<'a>(&'a self, _visit: &mut dyn FnMut(&str, &'a Queue)) {}
 
-    /// The same, to change them.
-    fn for_each_child_mut<'a>(&'a mut self, _visit: &mut dyn FnMut(&str, &'a mut Queue)) {}
+    /// The same, to change them; afterwards a qdisc forgets what it remembered of them.
+    fn for_each_child_mut(&mut self, _visit: &mut dyn FnMut(&str, &mut Queue)) {}
 }
 
 /// What an algorithm may need to know about where it stands.
@@ -270,6 +270,8 @@ macro_rules! dispatch {
 /// packets stand in it.
 pub struct Queue {
     kind: Kind,
+    /// What [`Qdisc::is_eager`] said last; only a change of configuration changes it.
+    eager: bool,
     /// What happened here so far, children not included.
     pub tally: Tally,
     /// How long packets stood here; only in a leaf that queues (not in htb and netem).
@@ -313,6 +315,7 @@ impl Queue {
     pub fn new(kind: Kind, env: &Env) -> Queue {
         let is_leaf = dispatch!(&kind, q => q.is_leaf_queue());
         Queue {
+            eager: dispatch!(&kind, q => q.is_eager()),
             kind,
             tally: Tally { flows: vec![FlowTally::default(); env.flows], ..Tally::default() },
             sojourn: is_leaf.then(Sojourn::default),
@@ -344,14 +347,17 @@ impl Queue {
     /// Takes the next packet that may leave at `now`.
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
         let tally = &mut self.tally;
-        let packet = dispatch!(&mut self.kind, q => q.dequeue(now, tally))?;
-        self.tally.sent += 1;
-        self.tally.sent_bytes += u64::from(packet.len);
-        self.tally.flow(&packet).packets += 1;
-        if let Some(sojourn) = &mut self.sojourn {
-            sojourn.record(now - packet.enqueued, now);
+        let packet = dispatch!(&mut self.kind, q => q.dequeue(now, tally));
+        // Looked at where it lies: taking it out of the option would move it twice.
+        if let Some(packet) = &packet {
+            self.tally.sent += 1;
+            self.tally.sent_bytes += u64::from(packet.len);
+            self.tally.flow(packet).packets += 1;
+            if let Some(sojourn) = &mut self.sojourn {
+                sojourn.record(now - packet.enqueued, now);
+            }
         }
-        Some(packet)
+        packet
     }
 
     /// See [`Qdisc::next_event`].
@@ -362,7 +368,7 @@ impl Queue {
     /// Whether a dequeue at `now` may give a packet or change something. Asking is cheaper than a
     /// dequeue in vain, and most packets find a shaper or a delay closed.
     pub fn is_open(&self, now: Time) -> bool {
-        self.next_event().is_none_or(|at| at <= now) || self.is_eager()
+        self.next_event().is_none_or(|at| at <= now) || self.eager
     }
 
     /// Whether this is a pfifo or bfifo, which has no state but its packets.
@@ -377,7 +383,11 @@ impl Queue {
 
     /// See [`Qdisc::is_eager`].
     pub fn is_eager(&self) -> bool {
-        dispatch!(&self.kind, q => q.is_eager())
+        self.eager
+    }
+
+    fn note_eager(&mut self) {
+        self.eager = dispatch!(&self.kind, q => q.is_eager());
     }
 
     /// Packets standing here and below.
@@ -422,7 +432,9 @@ impl Queue {
             return Err(words.refuse(&format!("'{kind}' cannot change '{here}': replace it")));
         }
         let tally = &mut self.tally;
-        dispatch!(&mut self.kind, q => q.change(words, now, tally))
+        dispatch!(&mut self.kind, q => q.change(words, now, tally))?;
+        self.note_eager();
+        Ok(())
     }
 
     /// `tc class change`: new words for the class `id`; its tokens and its queue stay.
@@ -469,19 +481,21 @@ impl Queue {
         leaves
     }
 
-    /// The queue called `handle`.
-    pub fn at_mut(&mut self, handle: &str) -> Option<&mut Queue> {
-        let Some((first, rest)) = handle.split_once('/').or((!handle.is_empty()).then_some((handle, "")))
-        else {
-            return Some(self);
-        };
-        let mut found = None;
+    /// Calls `act` on the queue called `handle`; false if there is none.
+    pub fn at(&mut self, handle: &str, act: &mut dyn FnMut(&mut Queue)) -> bool {
+        if handle.is_empty() {
+            act(self);
+            return true;
+        }
+        let (first, rest) = handle.split_once('/').unwrap_or((handle, ""));
+        let mut found = false;
         dispatch!(&mut self.kind, q => q.for_each_child_mut(&mut |name, child| {
             if name == first {
-                found = Some(child);
+                found = child.at(rest, act);
             }
         }));
-        found?.at_mut(rest)
+        self.note_eager();
+        found
     }
 
     fn is_parent(&self) -> bool {
@@ -502,6 +516,7 @@ impl Queue {
         dispatch!(&mut self.kind, q => q.for_each_child_mut(&mut |name, child| {
             child.walk_mut(&below(handle, name), visit);
         }));
+        self.note_eager();
     }
 }
 

@@ -295,7 +295,7 @@ impl Qdisc for Netem {
         }
     }
 
-    fn for_each_child_mut<'a>(&'a mut self, visit: &mut dyn FnMut(&str, &'a mut Queue)) {
+    fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&str, &mut Queue)) {
         if let Some(child) = &mut self.child {
             visit("child", child);
         }
@@ -519,8 +519,9 @@ mod tests {
         // both are due at 10 ms; the child has room for one
         assert_eq!(q.dequeue(Time::from_ms(10)).map(|p| p.seq), Some(0));
         assert_eq!((q.qlen(), q.next_event()), (0, None));
-        let child = q.at_mut("child").unwrap();
-        assert_eq!((child.tally.dropped(), child.tally.sent), (1, 1));
+        let mut child = (0, 0);
+        assert!(q.at("child", &mut |queue| child = (queue.tally.dropped(), queue.tally.sent)));
+        assert_eq!(child, (1, 1));
     }
 
     #[test]
