@@ -503,20 +503,18 @@ impl Sim {
     fn serve_wire(&mut self, i: u16) {
         loop {
             let wire = &mut self.interfaces[usize::from(i)].wire;
-            match wire.in_flight.front() {
-                None => {
-                    wire.watched = false;
-                    return;
-                }
-                Some(&(at, _)) if at > self.now => {
-                    self.events.push(at, Event::Arrival(i));
-                    return;
-                }
-                Some(_) => {}
+            let Some((at, packet)) = wire.in_flight.front() else {
+                wire.watched = false;
+                return;
+            };
+            if *at > self.now {
+                self.events.push(*at, Event::Arrival(i));
+                return;
             }
-            if let Some((_, mut packet)) = wire.in_flight.pop_front() {
-                self.arrive(i ^ 1, &mut packet);
-            }
+            // Copied where it lies, then removed: what pop_front gives would be copied twice.
+            let mut packet = *packet;
+            wire.in_flight.pop_front();
+            self.arrive(i ^ 1, &mut packet);
         }
     }
 
