@@ -138,11 +138,6 @@ impl EventQueue {
         }
         heap[at] = entry;
     }
-
-    /// Events scheduled so far.
-    pub fn inserted(&self) -> u64 {
-        self.inserted
-    }
 }
 
 #[cfg(test)]

@@ -211,8 +211,9 @@ impl FlowState {
         }
         let host = &self.hosts[1];
         let receiver = Receiver::new(template, mode, self.mss, host.hz, host.max_window);
-        self.receiver.get_or_insert(receiver);
+        let window = self.receiver.get_or_insert(receiver).window();
         let mut reply = self.template(1);
+        reply.window = window;
         reply.flags = Flags::SYN.with(Flags::ACK);
         reply.len = SYN_LEN;
         reply.sent = now;
@@ -248,7 +249,7 @@ impl FlowState {
             handshake_rtt: now - packet.echo,
         };
         let mut sender = Sender::new(setup, cc, now);
-        sender.set_window(64 * 1024);
+        sender.set_window(u64::from(packet.window));
         self.sender = Some(sender);
         self.next_write = now;
         true

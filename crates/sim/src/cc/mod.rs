@@ -55,8 +55,6 @@ pub struct RateSample {
     pub prior_in_flight: u32,
     /// Whether the sample was taken while the application was the limit.
     pub is_app_limited: bool,
-    /// Whether the ACK may have waited for a delayed-ACK timer.
-    pub is_ack_delayed: bool,
 }
 
 /// A congestion control. Hooks are called in the order of models.md 1.3; all have defaults that do

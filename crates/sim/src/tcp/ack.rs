@@ -46,7 +46,6 @@ pub(super) struct AckState {
     sample_prior_mstamp: Time,
     sample_snd_us: u64,
     sample_app_limited: bool,
-    sample_retrans: bool,
     lowest_reordered: Option<u64>,
 }
 
@@ -227,7 +226,6 @@ impl Sender {
             ack.sample_prior_delivered = Some(seg.delivered);
             ack.sample_prior_mstamp = seg.delivered_mstamp;
             ack.sample_app_limited = seg.flags.any(SegFlags::APP_LIMITED);
-            ack.sample_retrans = retransmitted;
             ack.sample_snd_us = (seg.sent - seg.first_tx).as_us();
             self.rate.first_tx = seg.sent;
         }
@@ -385,7 +383,6 @@ impl Sender {
                 if !sample.is_app_limited || higher {
                     rate.delivered = delivered;
                     rate.interval_us = interval;
-                    rate.sample_app_limited = sample.is_app_limited;
                 }
             }
         }

@@ -115,6 +115,11 @@ impl Receiver {
         }
     }
 
+    /// The window that it would advertise now, in bytes.
+    pub fn window(&self) -> u32 {
+        self.window.min(u64::from(u32::MAX)) as u32
+    }
+
     /// The next byte expected.
     pub fn rcv_nxt(&self) -> u64 {
         self.rcv_nxt
@@ -336,7 +341,7 @@ impl Receiver {
         ack.ack = self.rcv_nxt;
         ack.sent = now;
         ack.echo = self.echo;
-        ack.window = self.window.min(u64::from(u32::MAX)) as u32;
+        ack.window = self.window();
         ack.flags = Flags::ACK;
         ack.proto = Proto::Tcp;
         match self.mode {

@@ -86,7 +86,6 @@ pub(super) struct Rate {
     pub app_limited: u64,
     pub delivered: u32,
     pub interval_us: u64,
-    pub sample_app_limited: bool,
 }
 
 /// How a sender is set up.
