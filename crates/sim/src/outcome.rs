@@ -109,7 +109,7 @@ fn counters(sim: &Sim) -> Value {
         })
         .collect();
     let c = sim.conservation();
-    json!({
+    let mut all = json!({
         "flows": flows,
         "queues": queues,
         "probes": probes,
@@ -120,7 +120,11 @@ fn counters(sim: &Sim) -> Value {
             "dropped_bytes": c.dropped.bytes, "queued_bytes": c.queued.bytes,
         },
         "events": sim.handled(),
-    })
+    });
+    if !sim.tunnels.is_empty() {
+        all["tunnels"] = Value::Object(sim.tunnels.counters(&sim.graph).0);
+    }
+    all
 }
 
 fn flow_counters(flow: &FlowState) -> Value {
@@ -179,7 +183,7 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
 }
 
 fn setup(sim: &Sim) -> String {
-    let mut text = String::new();
+    let mut text = sim.tunnels.show(&sim.graph);
     for (name, queue) in queues(sim) {
         let _ = writeln!(text, "{name}: qdisc {}", queue.show());
         for class in queue.show_classes() {
@@ -190,7 +194,7 @@ fn setup(sim: &Sim) -> String {
 }
 
 fn teardown(sim: &Sim) -> String {
-    let mut text = String::new();
+    let mut text = sim.tunnels.counters(&sim.graph).1;
     for (name, queue) in queues(sim) {
         let t = &queue.tally;
         let _ = writeln!(text, "{name}: qdisc {}", queue.show());
