@@ -623,6 +623,8 @@ def test_a_log_is_split_by_command():
         ("rate 50Mbit ceil 50Mbit burst 15Kb cburst 15Kb", "rate 50mbit burst 15k", False),
         # 64 ns at 2 GB/s are 128 B.
         ("rate 16Gbit ceil 16Gbit linklayer ethernet burst 1664b/1mpu", "rate 2gbps ceil 2gbps", False),
+        # 1602 B take 0.8 us: none in a tc that counts whole ones.
+        ("rate 16Gbit ceil 16Gbit linklayer ethernet burst 0b/1mpu", "rate 2gbps ceil 2gbps", False),
         ("rate 10Mbit ceil 10Mbit burst 2850b cburst 2850b", "rate 10mbit", True),
         # At 50 Mbit/s those 64 ns are not a byte.
         ("rate 50Mbit ceil 50Mbit burst 1604b cburst 1604b", "rate 50mbit", True),

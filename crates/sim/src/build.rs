@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::capture::{Capture, Ends};
 use crate::flow::{FlowState, Host};
 use crate::matching::{CompiledMatch, parse_ecn};
 use crate::net::{Graph, loss_threshold};
@@ -54,7 +55,7 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
     refuse_features(&run)?;
     let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
     let tunnels = Tunnels::build(&run, &graph)?;
-    let interfaces = interfaces(&run, &graph, &traffic)?;
+    let mut interfaces = interfaces(&run, &graph, &traffic)?;
     let mut flows = Vec::new();
     for (i, spec) in run.flows.iter().enumerate() {
         let from = graph.node(&spec.from, &format!("flows[{i}].from"))?;
@@ -86,6 +87,7 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
     for (i, change) in run.changes.iter().enumerate() {
         check_change(&graph, i, change)?;
     }
+    captures(&run, &graph, &mut interfaces, &flows, &probes)?;
     let mut sim = Sim::new(run, graph, interfaces, flows, probes);
     sim.tunnels = tunnels;
     Ok(sim)
@@ -126,9 +128,6 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
         if link.delay_s.is_nan() || link.delay_s < 0.0 {
             return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
         }
-    }
-    if !run.captures.is_empty() {
-        return refused("captures".into(), "captures are");
     }
     Ok(())
 }
@@ -225,6 +224,32 @@ fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<I
         }
     }
     Ok(built)
+}
+
+/// Opens the captures: `node>peer` of what leaves there, `node<peer` of what arrives.
+fn captures(
+    run: &Run,
+    graph: &Graph,
+    interfaces: &mut [Interface],
+    flows: &[FlowState],
+    probes: &[ProbeState],
+) -> Result<(), Refused> {
+    let ends: Arc<[Ends]> =
+        flows.iter().map(|f| Ends(f.nodes)).chain(probes.iter().map(|p| Ends(p.nodes()))).collect();
+    for (n, name) in run.captures.iter().enumerate() {
+        let place = format!("captures[{n}]");
+        let (way, parts) = match (name.split_once('>'), name.split_once('<')) {
+            (Some(parts), _) => (0, parts),
+            (None, Some(parts)) => (1, parts),
+            (None, None) => {
+                return Err(Refused(format!("{place}: '{name}'; expected NODE>PEER or NODE<PEER")));
+            }
+        };
+        let i = graph.interface(parts.0, parts.1, &place)?;
+        let capture = Capture::new(name, ends.clone()).map_err(|e| Refused(format!("{place}: {e}")))?;
+        interfaces[i].captures[way] = Some(Box::new(capture));
+    }
+    Ok(())
 }
 
 fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, Refused> {

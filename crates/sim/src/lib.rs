@@ -4,6 +4,7 @@
 //! on any machine and any number of threads.
 
 pub mod build;
+pub mod capture;
 pub mod cc;
 pub mod event;
 pub mod flow;

@@ -22,6 +22,8 @@ pub struct Outcome {
     pub setup: String,
     /// teardown.log: statistics as `tc -s -d` words them.
     pub teardown: String,
+    /// Captures as pcapng, by the name that the run gives them.
+    pub captures: Vec<(String, Vec<u8>)>,
 }
 
 /// Why there is no outcome.
@@ -52,7 +54,8 @@ pub fn simulate(json: &str) -> Result<Outcome, SimError> {
     }
     let counters = counters(&sim);
     let teardown = teardown(&sim);
-    Ok(Outcome { series: sim.take_series(), counters, setup, teardown })
+    let captures = captures(&mut sim);
+    Ok(Outcome { series: sim.take_series(), counters, setup, teardown, captures })
 }
 
 /// Builds everything that a resolved run names, without running; the configuration in effect.
@@ -180,6 +183,16 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
         "flows": flows,
         "sojourn": summary(queue.sojourn.as_ref().and_then(|s| s.histogram())),
     })
+}
+
+fn captures(sim: &mut Sim) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for i in 0..sim.interfaces.len() {
+        let [sent, arrived] = std::mem::take(&mut sim.interfaces[i].captures);
+        files.extend(sent.map(|c| (sim.graph.egress_name(i), c.finish())));
+        files.extend(arrived.map(|c| (sim.graph.ingress_name(i), c.finish())));
+    }
+    files
 }
 
 fn setup(sim: &Sim) -> String {

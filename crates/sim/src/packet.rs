@@ -43,8 +43,10 @@ pub enum Proto {
     Icmp,
     /// A UDP datagram.
     Udp,
-    /// Something else outside: ESP, GRE.
-    Other,
+    /// ESP, outside a tunnel.
+    Esp,
+    /// GRE, outside a tunnel.
+    Gre,
 }
 
 /// TCP header flags, as bits; the three ECN bits of AccECN live in [`Packet::ace`].

@@ -59,6 +59,11 @@ impl ProbeState {
         })
     }
 
+    /// The asking and the answering node.
+    pub fn nodes(&self) -> [u16; 2] {
+        self.nodes
+    }
+
     /// The asking node.
     pub fn source(&self) -> u16 {
         self.nodes[0]

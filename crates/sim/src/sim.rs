@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::build::Refused;
+use crate::capture::Capture;
 use crate::event::{Event, EventQueue};
 use crate::flow::FlowState;
 use crate::matching::CompiledMatch;
@@ -40,6 +41,8 @@ pub struct Interface {
     pub tx_queue_len: u32,
     /// The cable from here to the peer.
     pub wire: Wire,
+    /// Where packets that leave and packets that arrive are written down.
+    pub captures: [Option<Box<Capture>>; 2],
     egress_armed: Time,
     ingress_armed: Time,
     /// First series of each egress leaf.
@@ -55,6 +58,7 @@ impl Interface {
             rules: Vec::new(),
             tx_queue_len: 1000,
             wire,
+            captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
             leaves: Vec::new(),
@@ -380,7 +384,11 @@ impl Sim {
     // ---- the network ----------------------------------------------------------------------------
 
     fn arrive(&mut self, i: u16, packet: &mut Packet) {
-        match &mut self.interfaces[usize::from(i)].ingress {
+        let interface = &mut self.interfaces[usize::from(i)];
+        if let Some(capture) = &mut interface.captures[1] {
+            capture.see(packet, self.now);
+        }
+        match &mut interface.ingress {
             Some(queue) => {
                 queue.enqueue(*packet, self.now);
                 self.serve_ingress(i);
@@ -487,7 +495,11 @@ impl Sim {
     }
 
     fn transmit(&mut self, i: u16, packet: &Packet) {
-        let wire = &mut self.interfaces[usize::from(i)].wire;
+        let interface = &mut self.interfaces[usize::from(i)];
+        if let Some(capture) = &mut interface.captures[0] {
+            capture.see(packet, self.now);
+        }
+        let wire = &mut interface.wire;
         let mut at = self.now;
         if let Some(rate) = wire.rate {
             at += wire.serialisation.of(packet.len, rate);

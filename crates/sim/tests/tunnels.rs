@@ -27,7 +27,7 @@ fn train(name: &str, size: u32, every_s: f64, start_s: f64, dscp: u8) -> Value {
            "stop_s": 1e6, "source": {"kind": "periodic", "size": size, "count": 1, "every_s": every_s}, "tunnel": "vpn"})
 }
 
-fn document(d: &Dumbbell, tunnel: Value) -> Value {
+fn document(d: &Dumbbell, tunnel: &Value) -> Value {
     let mut doc = d.document();
     doc["tunnels"] = json!([tunnel]);
     doc["probes"] = json!([]);
@@ -53,7 +53,7 @@ fn goodput_is_the_rate_times_payload_over_outer_frame() {
     for (kind, payload, frame) in KINDS {
         let d =
             Dumbbell { flows: vec![through(flow("reno", "reno"))], duration_s: 12.0, ..Dumbbell::default() };
-        let ours = goodput_mbit(&run(&document(&d, tunnel(kind))), "reno", 6.0, 12.0);
+        let ours = goodput_mbit(&run(&document(&d, &tunnel(kind))), "reno", 6.0, 12.0);
         assert!((ours - 50.0 * payload / frame).abs() < 0.005, "{kind}: {ours}");
     }
 }
@@ -67,7 +67,7 @@ fn every_mark_outside_is_counted_inside() {
             duration_s: 12.0,
             ..Dumbbell::default()
         };
-        let outcome = run(&document(&d, tunnel(kind)));
+        let outcome = run(&document(&d, &tunnel(kind)));
         let sender = &outcome.counters["flows"]["reno"];
         let queue = &outcome.counters["queues"]["mid>srv"];
         let marks = queue["marks"].as_u64().unwrap();
@@ -94,7 +94,7 @@ fn ce_on_what_is_not_ecn_capable_is_dropped_as_the_decapsulator_does() {
             duration_s: 2.0,
             ..Dumbbell::default()
         };
-        let mut doc = document(&d, tunnel(kind));
+        let mut doc = document(&d, &tunnel(kind));
         doc["interfaces"][0]["mangle"] = json!([{"match": {"ecn": "not-ect"}, "set_ecn": "ce"}]);
         let outcome = run(&doc);
         // the last of 200, sent at 1.995 s, needs 10 ms
@@ -114,7 +114,7 @@ fn nobody_on_the_way_sees_what_is_inside() {
             duration_s: 6.0,
             ..Dumbbell::default()
         };
-        let mut doc = document(&d, tunnel(kind));
+        let mut doc = document(&d, &tunnel(kind));
         doc["interfaces"][0]["mangle"] = bleach.clone();
         assert!(run(&doc).counters["queues"]["mid>srv"]["marks"].as_u64() > Some(0));
         // the outer packet is what a rule can take
@@ -137,7 +137,7 @@ fn one_outer_hash_makes_one_queue_of_all_inner_flows() {
         };
         let mut t = tunnel("wireguard");
         t["inner_hash"] = json!(inner_hash);
-        goodput_mbit(&run(&document(&d, t)), "reno", 10.0, 20.0)
+        goodput_mbit(&run(&document(&d, &t)), "reno", 10.0, 20.0)
     };
     let fair = 25.0 * 1368.0 / 1494.0;
     let (apart, together) = (share(true), share(false));
@@ -150,7 +150,7 @@ fn one_outer_hash_makes_one_queue_of_all_inner_flows() {
 fn duplicates_stop_at_the_window() {
     let d = Dumbbell { flows: vec![train("u", 500, 0.001, 0.0, 0)], duration_s: 5.0, ..Dumbbell::default() };
     for (kind, caught) in [("wireguard", true), ("ipsec aes-gcm", true), ("gre", false)] {
-        let mut doc = document(&d, tunnel(kind));
+        let mut doc = document(&d, &tunnel(kind));
         doc["interfaces"][0]["ingress"]["qdisc"] = json!("netem delay 10ms duplicate 20% limit 1000");
         let outcome = run(&doc);
         let way = &outcome.counters["tunnels"]["vpn"]["cli>srv"];
@@ -169,7 +169,7 @@ fn late_losses(window: u32) -> f64 {
     let d = Dumbbell { flows, duration_s: 20.0, rate: "1gbit", ..Dumbbell::default() };
     let mut t = tunnel("ipsec aes-cbc-hmac-sha256");
     t["replay_window"] = json!(window);
-    let mut doc = document(&d, t);
+    let mut doc = document(&d, &t);
     let class = |id: &str, delay: &str, filters: Value| {
         json!({"id": id, "class": "rate 1gbps ceil 2gbps", "filters": filters,
                "child": {"qdisc": format!("netem delay {delay} limit 10000")}})
@@ -182,7 +182,7 @@ fn late_losses(window: u32) -> f64 {
     let flows = &outcome.counters["flows"];
     assert_eq!(flows["late"]["sent_packets"], 40);
     assert_eq!(way["replay"], 0);
-    way["replay_window"].as_f64().unwrap() / 40.0
+    way["replay_window"].as_f64().expect("a count") / 40.0
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn b10_20_mbit_and_100_ms_need_at_least_166_packets() {
 #[test]
 fn what_cannot_be_is_refused_by_place() {
     let d = Dumbbell { flows: vec![through(flow("reno", "reno"))], ..Dumbbell::default() };
-    let good = document(&d, tunnel("ipsec aes-gcm"));
+    let good = document(&d, &tunnel("ipsec aes-gcm"));
     let refused = |at: &str, value: Value| {
         let mut doc = good.clone();
         *doc.pointer_mut(at).unwrap_or_else(|| panic!("{at}")) = value;

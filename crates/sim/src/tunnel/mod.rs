@@ -293,7 +293,8 @@ impl Tunnel {
             packet.hash = hashes[direction];
         }
         packet.proto = match self.kind {
-            Kind::Ipsec(_) | Kind::Gre => Proto::Other,
+            Kind::Ipsec(_) => Proto::Esp,
+            Kind::Gre => Proto::Gre,
             Kind::WireGuard | Kind::Fou | Kind::Vxlan => Proto::Udp,
         };
         if !matches!(self.kind, Kind::Ipsec(_)) {

@@ -10,6 +10,7 @@ from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import packets, roles
 from bakeoff.engines.lab.topology import End, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
+from bakeoff.results import layout
 from bakeoff.scenario import Run, units
 from bakeoff.scenario.run import Interface, Qdisc
 
@@ -183,7 +184,7 @@ def _captures(run: Run, net: Topology, folder: str) -> tuple[list[Command], tupl
         if end not in net.interfaces:
             known = ", ".join(f"{a}>{b}" for a, b in net.interfaces)
             raise RefusedError(f"captures[{index}]: '{name}' is no interface; expected one of {known}")
-        file = f"{node}{'-to-' if sign == '>' else '-from-'}{peer}.pcap"
+        file = layout.capture(name).removesuffix("ng")
         way = "out" if sign == ">" else "in"
         here = net.interfaces[end]
         argv = ("tcpdump", "-i", here.dev, "-n", "-Q", way, "-s", _SNAP, "--time-stamp-precision=nano", "-Z", "root")
