@@ -12,6 +12,7 @@ use crate::rng::Stream;
 use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::sim::{Interface, Rule, Sim};
 use crate::tcp::ecn::Policy;
+use crate::tunnel::Tunnels;
 use crate::units::{Rate, Time};
 
 /// A document that this simulator does not run, with the place and the reason.
@@ -53,6 +54,7 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
     }
     refuse_features(&run)?;
     let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
+    let tunnels = Tunnels::build(&run, &graph)?;
     let mut interfaces = interfaces(&run, &graph, &traffic)?;
     let mut flows = Vec::new();
     for (i, spec) in run.flows.iter().enumerate() {
@@ -64,7 +66,9 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
         }
         let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
-        flows.push(FlowState::new(spec, i as u16, nodes, ends, mtu, run.seed)?);
+        let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed)?;
+        flow.tunnel = tunnels.number(i);
+        flows.push(flow);
     }
     let mut probes = Vec::new();
     for (i, spec) in run.probes.iter().enumerate() {
@@ -75,13 +79,18 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
             return Err(Refused(format!("{place}: no path between '{}' and '{}'", spec.from, spec.to)));
         }
         let hash = Stream::new(run.seed, &format!("probe/{}", spec.name)).u32();
-        probes.push(ProbeState::new(spec, (run.flows.len() + i) as u16, &place, [from, to], hash)?);
+        let traffic = run.flows.len() + i;
+        let mut probe = ProbeState::new(spec, traffic as u16, &place, [from, to], hash)?;
+        probe.tunnel = tunnels.number(traffic);
+        probes.push(probe);
     }
     for (i, change) in run.changes.iter().enumerate() {
         check_change(&graph, i, change)?;
     }
     captures(&run, &graph, &mut interfaces, &flows, &probes)?;
-    Ok(Sim::new(run, graph, interfaces, flows, probes))
+    let mut sim = Sim::new(run, graph, interfaces, flows, probes);
+    sim.tunnels = tunnels;
+    Ok(sim)
 }
 
 fn check_times(run: &Run) -> Result<(), Refused> {
@@ -119,9 +128,6 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
         if link.delay_s.is_nan() || link.delay_s < 0.0 {
             return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
         }
-    }
-    if let Some(tunnel) = run.tunnels.first() {
-        return refused("tunnels[0].kind".into(), &format!("'{}' is", tunnel.kind));
     }
     Ok(())
 }

@@ -8,7 +8,8 @@
 //! and checksums are those of the whole frame.
 //!
 //! Departures: node `n` has the address 10.0.x.y with 256 x + y = n + 1 at every interface; a connection starts at
-//! fixed sequence numbers; windows are shown in units of [`WINDOW_SCALE`].
+//! fixed sequence numbers; windows are shown in units of [`WINDOW_SCALE`]; of a packet in a tunnel only the outer
+//! IP header, UDP, ESP or GRE are shown, every tunnel over UDP has ports from 51820 up.
 //!
 //! Validation: tests below (each header is read back, each checksum computed anew), `tests/captures.rs`.
 
@@ -39,6 +40,7 @@ const IPV4: usize = 20;
 const SENDER_WINDOW: u32 = 64 << 10;
 const FIRST_PORT: u16 = 5201;
 const FIRST_LOCAL_PORT: u16 = 32_768;
+const FIRST_TUNNEL_PORT: u16 = 51_819;
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
 /// The ends of a flow or probe: nodes that ask (send data) and answer.
@@ -104,6 +106,8 @@ fn frame(packet: &Packet, Ends(ends): Ends) -> Vec<u8> {
             Proto::Tcp => IpNumber::TCP,
             Proto::Udp => IpNumber::UDP,
             Proto::Icmp => IpNumber::ICMP,
+            Proto::Esp => IpNumber::ENCAPSULATING_SECURITY_PAYLOAD,
+            Proto::Gre => IpNumber::GRE,
         },
         dscp: IpDscp::try_new(packet.dscp & 63).unwrap_or_default(),
         ecn: IpEcn::try_new(packet.ecn as u8).unwrap_or_default(),
@@ -120,7 +124,7 @@ fn frame(packet: &Packet, Ends(ends): Ends) -> Vec<u8> {
     match packet.proto {
         Proto::Tcp => bytes.extend_from_slice(&tcp(packet, asks, &ip, rest).to_bytes()),
         Proto::Udp => {
-            let ports = ports(packet.flow, asks);
+            let ports = if packet.tunnel == 0 { ports(packet.flow, asks) } else { outside(packet.tunnel) };
             let payload = &ZEROS[..rest.saturating_sub(UdpHeader::LEN)];
             if let Ok(header) = UdpHeader::with_ipv4_checksum(ports[0], ports[1], &ip, payload) {
                 bytes.extend_from_slice(&header.to_bytes());
@@ -133,9 +137,21 @@ fn frame(packet: &Packet, Ends(ends): Ends) -> Vec<u8> {
             let payload = &ZEROS[..rest.saturating_sub(8)];
             bytes.extend_from_slice(&Icmpv4Header::with_checksum(kind, payload).to_bytes());
         }
+        // SPI and sequence number; the first packet has the number 1.
+        Proto::Esp => {
+            bytes.extend_from_slice(&u32::from(outside(packet.tunnel)[0]).to_be_bytes());
+            bytes.extend_from_slice(&packet.tunnel_seq.wrapping_add(1).to_be_bytes());
+        }
+        // No options, and IPv4 inside.
+        Proto::Gre => bytes.extend_from_slice(&[0, 0, 8, 0]),
     }
     bytes.resize((packet.len as usize).min(SNAP_LENGTH as usize), 0);
     bytes
+}
+
+/// The ports of a tunnel over UDP; the first is also the SPI of IPsec.
+fn outside(tunnel: u8) -> [u16; 2] {
+    [FIRST_TUNNEL_PORT + u16::from(tunnel); 2]
 }
 
 /// The TCP header; `length` counts header and payload.

@@ -21,6 +21,7 @@ pub mod run;
 pub mod sim;
 pub mod tc;
 pub mod tcp;
+pub mod tunnel;
 pub mod units;
 
 pub use outcome::{Outcome, SimError, check, simulate};

@@ -112,7 +112,7 @@ fn counters(sim: &Sim) -> Value {
         })
         .collect();
     let c = sim.conservation();
-    json!({
+    let mut all = json!({
         "flows": flows,
         "queues": queues,
         "probes": probes,
@@ -123,7 +123,11 @@ fn counters(sim: &Sim) -> Value {
             "dropped_bytes": c.dropped.bytes, "queued_bytes": c.queued.bytes,
         },
         "events": sim.handled(),
-    })
+    });
+    if !sim.tunnels.is_empty() {
+        all["tunnels"] = Value::Object(sim.tunnels.counters(&sim.graph).0);
+    }
+    all
 }
 
 fn flow_counters(flow: &FlowState) -> Value {
@@ -192,7 +196,7 @@ fn captures(sim: &mut Sim) -> Vec<(String, Vec<u8>)> {
 }
 
 fn setup(sim: &Sim) -> String {
-    let mut text = String::new();
+    let mut text = sim.tunnels.show(&sim.graph);
     for (name, queue) in queues(sim) {
         let _ = writeln!(text, "{name}: qdisc {}", queue.show());
         for class in queue.show_classes() {
@@ -203,7 +207,7 @@ fn setup(sim: &Sim) -> String {
 }
 
 fn teardown(sim: &Sim) -> String {
-    let mut text = String::new();
+    let mut text = sim.tunnels.counters(&sim.graph).1;
     for (name, queue) in queues(sim) {
         let t = &queue.tally;
         let _ = writeln!(text, "{name}: qdisc {}", queue.show());

@@ -14,6 +14,7 @@ use crate::qdisc::Queue;
 use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
 use crate::run::{NodeKind, Run};
 use crate::tcp::receiver::Receiver;
+use crate::tunnel::Tunnels;
 use crate::units::Time;
 
 /// A rewriting rule, ready for use.
@@ -106,6 +107,8 @@ pub struct Sim {
     pub flows: Vec<FlowState>,
     /// Probes; their traffic index follows the flows'.
     pub probes: Vec<ProbeState>,
+    /// Tunnels.
+    pub tunnels: Tunnels,
     now: Time,
     window: [Time; 2],
     events: EventQueue,
@@ -140,6 +143,7 @@ impl Sim {
             interfaces,
             flows,
             probes,
+            tunnels: Tunnels::default(),
             now: Time::ZERO,
             window,
             events: EventQueue::default(),
@@ -366,6 +370,9 @@ impl Sim {
             return;
         }
         let mut out = std::mem::take(&mut self.out);
+        if !self.tunnels.is_empty() {
+            self.tunnels.encapsulate(node, &mut out);
+        }
         for packet in &out {
             self.sent.add(packet);
             self.forward(node, packet);
@@ -424,7 +431,11 @@ impl Sim {
         }
         let node = self.graph.node_of[usize::from(i)];
         if packet.dst == node {
-            self.deliver(node, packet);
+            if packet.tunnel != 0 && !self.tunnels.decapsulate(node, packet) {
+                self.lost.add(packet);
+            } else {
+                self.deliver(node, packet);
+            }
         } else if self.graph.kinds[usize::from(node)] == NodeKind::Host {
             self.lost.add(packet);
         } else {
