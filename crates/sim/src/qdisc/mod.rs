@@ -119,9 +119,15 @@ impl Tally {
     fn flow(&mut self, packet: &Packet) -> &mut FlowTally {
         let i = usize::from(packet.flow);
         if i >= self.flows.len() {
-            self.flows.resize(i + 1, FlowTally::default());
+            self.grow(i + 1);
         }
         &mut self.flows[i]
+    }
+
+    /// Only where the number of flows was not known beforehand.
+    #[cold]
+    fn grow(&mut self, flows: usize) {
+        self.flows.resize(flows, FlowTally::default());
     }
 }
 
@@ -331,17 +337,21 @@ impl Queue {
         dispatch!(&mut self.kind, q => q.enqueue(packet, now, tally));
     }
 
-    /// Counts a packet that goes through without waiting.
-    pub fn pass(&mut self, packet: &Packet, now: Time) {
-        let bytes = u64::from(packet.len);
-        self.tally.enqueued += 1;
-        self.tally.enqueued_bytes += bytes;
-        self.tally.sent += 1;
-        self.tally.sent_bytes += bytes;
-        self.tally.flow(packet).packets += 1;
-        if let Some(sojourn) = &mut self.sojourn {
-            sojourn.record(Time::ZERO, now);
+    /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
+    pub fn passes(&mut self, packet: &Packet, now: Time) -> bool {
+        let free = matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0 && fifo.fits(packet));
+        if free {
+            let bytes = u64::from(packet.len);
+            self.tally.enqueued += 1;
+            self.tally.enqueued_bytes += bytes;
+            self.tally.sent += 1;
+            self.tally.sent_bytes += bytes;
+            self.tally.flow(packet).packets += 1;
+            if let Some(sojourn) = &mut self.sojourn {
+                sojourn.record(Time::ZERO, now);
+            }
         }
+        free
     }
 
     /// Takes the next packet that may leave at `now`.
@@ -374,11 +384,6 @@ impl Queue {
     /// Whether this is a pfifo or bfifo, which has no state but its packets.
     pub fn is_fifo(&self) -> bool {
         matches!(self.kind, Kind::Fifo(_))
-    }
-
-    /// Whether this is an empty fifo with room for `packet`: behind it a packet need not wait.
-    pub fn lets_through(&self, packet: &Packet) -> bool {
-        matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0 && fifo.fits(packet))
     }
 
     /// See [`Qdisc::is_eager`].
