@@ -19,8 +19,6 @@ const GSO_MAX_SIZE: u64 = 65_536;
 const PACING_SHIFT: u32 = 10;
 /// `tcp_tso_rtt_log`
 const TSO_RTT_LOG: u32 = 9;
-/// `tcp_tso_win_divisor`
-const TSO_WIN_DIVISOR: u64 = 3;
 /// Data segments sent before pacing starts.
 const UNPACED_SEGS: u64 = 10;
 
@@ -144,8 +142,9 @@ impl Sender {
         if !is_last && limit >= skb {
             return None;
         }
-        let chunk = self.snd_wnd.min(u64::from(tp.snd_cwnd) * mss) / TSO_WIN_DIVISOR;
-        if limit >= chunk {
+        let chunk =
+            self.snd_wnd.min(u64::from(tp.snd_cwnd) * mss).checked_div(self.setup.sysctl.tso_win_divisor);
+        if chunk.is_none_or(|chunk| limit >= chunk) {
             return None;
         }
         let head = self.board.front()?;

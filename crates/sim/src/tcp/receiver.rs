@@ -125,6 +125,11 @@ impl Receiver {
         self.rcv_nxt
     }
 
+    /// The acknowledgement that was sent last (`rcv_wup`).
+    pub fn last_acknowledged(&self) -> u64 {
+        self.rcv_wup
+    }
+
     /// When a timer expires, if one runs.
     pub fn deadline(&self) -> Option<Time> {
         match (self.delack, self.compress_until) {
@@ -338,21 +343,10 @@ impl Receiver {
 
     fn send_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
         let mut ack = self.template;
-        ack.ack = self.rcv_nxt;
         ack.sent = now;
-        ack.echo = self.echo;
-        ack.window = self.window();
         ack.flags = Flags::ACK;
         ack.proto = Proto::Tcp;
-        match self.mode {
-            Mode::Off => {}
-            Mode::Rfc3168 => {
-                if self.demand_cwr {
-                    ack.flags = ack.flags.with(Flags::ECE);
-                }
-            }
-            Mode::AccEcn => ack.ace = ((self.received_ce + ACE_INIT) & 7) as u8,
-        }
+        self.acknowledge(&mut ack);
         let mut blocks = 0;
         if let Some((s, e)) = self.dsack.take() {
             ack.sack[0] = self.block(s, e);
@@ -367,8 +361,24 @@ impl Receiver {
         // 4 bytes of kind, length and padding, 8 per block.
         ack.len = HEADERS + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
         out.push(ack);
-
         self.counters.acks += 1;
+    }
+
+    /// Writes the acknowledgement into a segment that leaves this host, data of its own sender
+    /// included, and notes it as sent (`tcp_event_ack_sent`).
+    pub fn acknowledge(&mut self, packet: &mut Packet) {
+        packet.ack = self.rcv_nxt;
+        packet.echo = self.echo;
+        packet.window = self.window();
+        match self.mode {
+            Mode::Off => {}
+            Mode::Rfc3168 => {
+                if self.demand_cwr {
+                    packet.flags = packet.flags.with(Flags::ECE);
+                }
+            }
+            Mode::AccEcn => packet.ace = ((self.received_ce + ACE_INIT) & 7) as u8,
+        }
         self.rcv_wup = self.rcv_nxt;
         if self.quick > 0 {
             self.quick -= 1;

@@ -88,6 +88,21 @@ pub(super) struct Rate {
     pub interval_us: u64,
 }
 
+/// Sysctls of the sending host (`net.ipv4.tcp_…`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sysctl {
+    /// `tcp_tso_win_divisor`: a burst below window / divisor may wait; 0: it may not.
+    pub tso_win_divisor: u64,
+    /// `tcp_slow_start_after_idle`
+    pub slow_start_after_idle: bool,
+}
+
+impl Default for Sysctl {
+    fn default() -> Self {
+        Sysctl { tso_win_divisor: 3, slow_start_after_idle: true }
+    }
+}
+
 /// How a sender is set up.
 #[derive(Clone, Debug)]
 pub struct SenderSetup {
@@ -107,6 +122,8 @@ pub struct SenderSetup {
     pub max_pacing_rate: Option<u64>,
     /// RTT of the handshake.
     pub handshake_rtt: Time,
+    /// What else the host says.
+    pub sysctl: Sysctl,
 }
 
 /// What `TCP_INFO` would tell.
@@ -296,7 +313,7 @@ impl Sender {
     /// `tcp_slow_start_after_idle_check`: the window shrinks after an idle period of an RTO.
     fn restart_after_idle(&mut self) {
         let tp = &mut self.tp;
-        if tp.packets_out != 0 || self.full_control {
+        if tp.packets_out != 0 || self.full_control || !self.setup.sysctl.slow_start_after_idle {
             return;
         }
         let idle_us = (tp.now - tp.last_sent).as_us();
