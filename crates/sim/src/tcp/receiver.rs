@@ -203,6 +203,9 @@ impl Receiver {
                 if s > self.rcv_nxt {
                     break;
                 }
+                if s < end {
+                    self.report_duplicate(s, e.min(end));
+                }
                 self.rcv_nxt = self.rcv_nxt.max(e);
                 self.out_of_order.remove(0);
             }
@@ -211,6 +214,15 @@ impl Receiver {
         }
         self.counters.received += self.rcv_nxt - before;
         had_holes
+    }
+
+    /// `tcp_dsack_extend`: one range fits into an ACK; another is added only where it touches that one.
+    fn report_duplicate(&mut self, start: u64, end: u64) {
+        match &mut self.dsack {
+            None => self.dsack = Some((start, end)),
+            Some((s, e)) if start <= *e && end >= *s => (*s, *e) = ((*s).min(start), (*e).max(end)),
+            Some(_) => {}
+        }
     }
 
     /// Adds an out-of-order range; false if it was there already.
@@ -224,6 +236,9 @@ impl Receiver {
             }
             if s <= start && e >= end {
                 return false;
+            }
+            if s.max(start) < e.min(end) {
+                self.report_duplicate(s.max(start), e.min(end));
             }
             merged = (merged.0.min(s), merged.1.max(e));
             until += 1;
@@ -507,6 +522,36 @@ mod tests {
         let acks = feed(&mut r, &[(31, Ecn::NotEct)]);
         assert!(acks[0].flags.has(Flags::DSACK));
         assert_eq!(acks[0].sack[0], SackBlock { start: -(MSS as i32), end: 0 });
+    }
+
+    #[test]
+    fn a_segment_that_fills_a_hole_and_repeats_what_came_early_is_reported() {
+        let mut r = receiver(Mode::Off);
+        feed(&mut r, &[(33, Ecn::NotEct), (35, Ecn::NotEct)]);
+        let mss = u64::from(MSS);
+        let wide = Packet { payload: 5 * MSS, ..segment(32, Ecn::NotEct) };
+        let mut out = Vec::new();
+        r.on_data(&wide, Time::from_ms(11), &mut out);
+        // One range is reported, the first that came twice: segment 33, of 32 to 36.
+        assert_eq!((out[0].ack, out[0].n_sack), (37 * mss, 1));
+        let mss = MSS as i32;
+        assert!(out[0].flags.has(Flags::DSACK));
+        assert_eq!(out[0].sack[0], SackBlock { start: -4 * mss, end: -3 * mss });
+    }
+
+    #[test]
+    fn an_early_segment_that_overlaps_an_early_one_is_reported() {
+        let mut r = receiver(Mode::Off);
+        feed(&mut r, &[(34, Ecn::NotEct)]);
+        let wide = Packet { payload: 2 * MSS, ..segment(33, Ecn::NotEct) };
+        let mut out = Vec::new();
+        r.on_data(&wide, Time::from_ms(11), &mut out);
+        let mss = MSS as i32;
+        assert!(out[0].flags.has(Flags::DSACK));
+        assert_eq!(
+            out[0].sack[..2],
+            [(2, 3), (1, 3)].map(|(s, e)| SackBlock { start: s * mss, end: e * mss })
+        );
     }
 
     #[test]
