@@ -26,6 +26,8 @@ const LOCAL_MSS: u32 = 1460;
 /// Bytes of the timestamp option with its padding.
 const TIMESTAMP_BYTES: u32 = 12;
 const SYN_TIMEOUT: Time = Time::from_ms(1000);
+/// `tcp_syn_linear_timeouts`: so many repetitions of a SYN come before its timeout starts to double.
+const LINEAR_SYNS: u32 = 4;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +68,15 @@ struct Handshake {
     sent: Time,
     due: Time,
     timeout: Time,
-    repeated: bool,
+    repeats: u32,
+    /// ECN field with which the peer's SYN arrived.
+    field: Ecn,
+}
+
+impl Handshake {
+    fn starting(now: Time, field: Ecn) -> Self {
+        Handshake { sent: now, due: now + SYN_TIMEOUT, timeout: SYN_TIMEOUT, repeats: 0, field }
+    }
 }
 
 /// The socket.
@@ -77,6 +87,8 @@ pub struct Endpoint {
     receiver: Option<Receiver>,
     peer: Peer,
     mode: Mode,
+    /// ECN field of pure ACKs.
+    ect: Ecn,
     handshake: Option<Handshake>,
     ts_recent: u32,
     written: u64,
@@ -98,6 +110,7 @@ impl Endpoint {
             receiver: None,
             peer: Peer::default(),
             mode: Mode::Off,
+            ect: Ecn::NotEct,
             handshake: None,
             ts_recent: 0,
             written: 0,
@@ -202,7 +215,8 @@ impl Endpoint {
     pub fn on_timer(&mut self, now: Time) {
         if let Some(h) = self.handshake.filter(|h| h.due <= now) {
             let longest = Time::from_ms(self.settings.rto_max_ms);
-            let timeout = (h.timeout + h.timeout).min(longest);
+            let linear = self.state == State::SynSent && h.repeats < LINEAR_SYNS;
+            let timeout = if linear { h.timeout } else { (h.timeout + h.timeout).min(longest) };
             self.handshake = Some(Handshake { due: now + timeout, timeout, ..h });
             self.send_syn(now, true);
         }
@@ -223,6 +237,10 @@ impl Endpoint {
     /// # Errors
     /// A congestion control that the simulator does not have.
     pub fn on_segment(&mut self, segment: &Segment, now: Time) -> Result<(), String> {
+        if segment.flags.rst {
+            self.abort();
+            return Ok(());
+        }
         match self.state {
             State::Closed => {}
             State::Listen if segment.flags.syn => self.on_syn(segment, now),
@@ -234,14 +252,19 @@ impl Endpoint {
                     _ => Mode::Off,
                 };
                 self.establish(segment.window.unwrap_or(0), now)?;
-                self.send_handshake_ack(now);
+                self.send_handshake_ack(segment.ecn.unwrap_or_default(), now);
                 self.push(now);
             }
             State::SynReceived if segment.flags.syn => self.send_syn(now, true),
             State::SynReceived if segment.flags.ack => {
                 let scale = self.peer.scale.unwrap_or(0);
                 self.establish(segment.window.unwrap_or(0) << scale, now)?;
-                self.receive(segment, now);
+                let mut segment = segment.clone();
+                if self.mode == Mode::AccEcn && segment.payload == 0 {
+                    // The field tells how the SYN/ACK arrived; the counter that it will be starts at 5.
+                    segment.ace = if segment.ace == handshake_ace(Ecn::Ce) { 6 } else { 5 };
+                }
+                self.receive(&segment, now);
             }
             State::Established => self.receive(segment, now),
             _ => {}
@@ -253,7 +276,15 @@ impl Endpoint {
         self.learn(segment);
         self.mode = Policy(self.settings.ecn).accept(ecn::mode_of_syn(segment.ace));
         self.state = State::SynReceived;
+        self.handshake = Some(Handshake::starting(now, segment.ecn.unwrap_or_default()));
         self.send_syn(now, false);
+    }
+
+    fn abort(&mut self) {
+        self.state = State::Closed;
+        self.sender = None;
+        self.receiver = None;
+        self.handshake = None;
     }
 
     /// Takes the options of the peer's SYN or SYN/ACK.
@@ -287,22 +318,26 @@ impl Endpoint {
         if !answer || self.peer.scale.is_some() {
             options.push(Opt::WindowScale(local_scale()));
         }
+        let handshake = self.handshake.get_or_insert(Handshake::starting(now, Ecn::NotEct));
+        handshake.repeats += u32::from(again);
+        // A middlebox may drop what it does not know: RFC 3168's bits go with the first repetition,
+        // AccECN's with the second.
+        let keeps = handshake.repeats == 0 || (handshake.repeats == 1 && self.mode == Mode::AccEcn);
+        let ace = match (answer, self.mode) {
+            _ if self.settings.ecn_fallback && !keeps => 0,
+            (true, Mode::AccEcn) => handshake_ace(handshake.field),
+            (true, mode) => ecn::synack_bits(mode),
+            (false, mode) => ecn::syn_bits(mode),
+        };
         let segment = Segment {
             ecn: Some(Ecn::NotEct),
             flags: Flags { syn: true, ack: answer, ..Flags::default() },
-            ace: if answer { ecn::synack_bits(self.mode) } else { ecn::syn_bits(self.mode) },
+            ace,
             ack: u32::from(answer),
             window: Some(65535),
             options: Some(options),
             ..Segment::default()
         };
-        if self.handshake.is_none() {
-            self.handshake =
-                Some(Handshake { sent: now, due: now + SYN_TIMEOUT, timeout: SYN_TIMEOUT, repeated: false });
-        }
-        if let Some(h) = &mut self.handshake {
-            h.repeated |= again;
-        }
         self.sent.push_back(Sent { at: now, segment });
     }
 
@@ -316,6 +351,7 @@ impl Endpoint {
             Mode::AccEcn => Ecn::Ect0,
             _ => Ecn::NotEct,
         };
+        self.ect = ect;
         let setup = SenderSetup {
             template: Packet::default(),
             mode: self.mode,
@@ -337,10 +373,14 @@ impl Endpoint {
         Ok(())
     }
 
-    fn send_handshake_ack(&mut self, now: Time) {
-        let mut packet = Packet { flags: SimFlags::ACK, ..Packet::default() };
+    /// The ACK that ends a client's handshake tells with which ECN field the SYN/ACK arrived.
+    fn send_handshake_ack(&mut self, field: Ecn, now: Time) {
+        let mut packet = Packet { flags: SimFlags::ACK, ecn: self.ect, ..Packet::default() };
         if let Some(receiver) = &mut self.receiver {
             receiver.acknowledge(&mut packet);
+        }
+        if self.mode == Mode::AccEcn {
+            packet.ace = handshake_ace(field);
         }
         self.send_acks(&[packet], now);
     }
@@ -348,6 +388,8 @@ impl Endpoint {
     /// A segment of an open connection: the acknowledgement first, then the data, as the kernel does.
     fn receive(&mut self, segment: &Segment, now: Time) {
         if segment.flags.syn {
+            // The SYN/ACK again: our ACK was lost.
+            self.send_handshake_ack(segment.ecn.unwrap_or_default(), now);
             return;
         }
         let (Some(sender), Some(receiver)) = (&mut self.sender, &mut self.receiver) else { return };
@@ -420,6 +462,10 @@ impl Endpoint {
             if self.fin.is_some_and(|fin| packet.seq + u64::from(packet.payload) == fin + 1) {
                 segment.flags.fin = true;
                 segment.payload -= 1;
+                // RFC 3168 marks data only.
+                if segment.payload == 0 && self.mode == Mode::Rfc3168 {
+                    segment.ecn = Some(Ecn::NotEct);
+                }
             }
             self.sent.push_back(Sent { at: now, segment });
         }
@@ -428,9 +474,14 @@ impl Endpoint {
     fn send_acks(&mut self, packets: &[Packet], now: Time) {
         for packet in packets {
             let mut segment = self.header(packet, now);
-            let next = self.sender.as_ref().map_or(0, |s| s.sock().snd_nxt);
+            let (next, una) = self.sender.as_ref().map_or((0, 0), |s| (s.sock().snd_nxt, s.sock().snd_una));
+            // In TIME_WAIT there is no counter to tell any more.
+            if self.at_end() && self.fin.is_some_and(|fin| una > fin) {
+                segment.ace = 0;
+            }
             segment.seq = (next as u32).wrapping_add(1);
-            if packet.n_sack > 0 {
+            // A FIN in order ends the list of what came early (`tcp_fin`).
+            if packet.n_sack > 0 && !self.at_end() {
                 let at = |offset: i32| segment.ack.wrapping_add_signed(offset);
                 let blocks =
                     packet.sack[..usize::from(packet.n_sack)].iter().map(|b| (at(b.start), at(b.end)));
@@ -464,6 +515,16 @@ impl Endpoint {
             options: Some(options),
             ..Segment::default()
         }
+    }
+}
+
+/// The ACE field of a SYN/ACK, and of the ACK of a SYN/ACK, that arrived with `field` (RFC 9768, tables 2 and 3).
+fn handshake_ace(field: Ecn) -> u8 {
+    match field {
+        Ecn::NotEct => 0b010,
+        Ecn::Ect1 => 0b011,
+        Ecn::Ect0 => 0b100,
+        Ecn::Ce => 0b110,
     }
 }
 
@@ -517,6 +578,40 @@ mod tests {
         }
         let times: Vec<_> = e.sent.iter().map(|s| s.at.as_ms()).collect();
         assert_eq!(times, [0, 1000, 3000]);
+    }
+
+    #[test]
+    fn a_syn_is_repeated_every_second_before_its_timeout_doubles() {
+        let mut e = Endpoint::new(Settings::default());
+        e.connect(Time::ZERO).unwrap();
+        for _ in 0..6 {
+            let at = e.deadline().unwrap();
+            e.on_timer(at);
+        }
+        let times: Vec<_> = e.sent.iter().map(|s| s.at.as_ms() / 1000).collect();
+        assert_eq!(times, [0, 1, 2, 3, 4, 5, 7]);
+    }
+
+    #[test]
+    fn an_accecn_syn_loses_its_bits_with_its_second_repetition() {
+        let mut e = Endpoint::new(Settings { ecn: 3, ..Settings::default() });
+        e.connect(Time::ZERO).unwrap();
+        for _ in 0..2 {
+            let at = e.deadline().unwrap();
+            e.on_timer(at);
+        }
+        assert_eq!(e.sent.iter().map(|s| s.segment.ace).collect::<Vec<_>>(), [7, 7, 0]);
+    }
+
+    #[test]
+    fn the_handshake_tells_how_its_packets_arrived() {
+        let mut e = Endpoint::new(Settings { ecn: 3, ..Settings::default() });
+        e.listen();
+        let syn = Segment::parse("[ce] SEWA 0:0(0) win 32792 <mss 1000,sackOK>").unwrap();
+        e.on_segment(&syn, Time::ZERO).unwrap();
+        assert_eq!(e.sent[0].segment.ace, 0b110);
+        e.on_segment(&Segment::parse("[ect0] W. 1:1(0) ack 1 win 264").unwrap(), Time::from_ms(50)).unwrap();
+        assert_eq!(e.sender().unwrap().sock().delivered_ce, 0);
     }
 
     #[test]

@@ -197,7 +197,9 @@ fn parse_options(text: &str) -> Result<Option<Vec<Opt>>, String> {
                             "e1b" => Counter::E1,
                             "ceb" => Counter::Ce,
                             other => {
-                                return Err(format!("unknown AccECN counter '{other}'; known: e0b, e1b, ceb"));
+                                return Err(format!(
+                                    "unknown AccECN counter '{other}'; known: e0b, e1b, ceb"
+                                ));
                             }
                         };
                         Ok((counter, number(value)?))

@@ -9,6 +9,8 @@ pub struct Settings {
     pub congestion_control: String,
     /// `tcp_ecn`
     pub ecn: u8,
+    /// `tcp_ecn_fallback`
+    pub ecn_fallback: bool,
     /// `tcp_timestamps`
     pub timestamps: bool,
     /// `tcp_rto_max_ms`
@@ -29,6 +31,7 @@ impl Default for Settings {
         Settings {
             congestion_control: "cubic".into(),
             ecn: 0,
+            ecn_fallback: true,
             timestamps: true,
             rto_max_ms: 120_000,
             sender: Sysctl { slow_start_after_idle: false, ..Sysctl::default() },
@@ -62,6 +65,7 @@ impl Settings {
             match name.as_str() {
                 "tcp_congestion_control" => self.congestion_control.clone_from(&value),
                 "tcp_ecn" => self.ecn = number()? as u8,
+                "tcp_ecn_fallback" => self.ecn_fallback = number()? != 0,
                 "tcp_timestamps" => self.timestamps = number()? != 0,
                 "tcp_rto_max_ms" => self.rto_max_ms = number()?,
                 "tcp_tso_win_divisor" => self.sender.tso_win_divisor = number()?,
