@@ -242,7 +242,6 @@ impl Endpoint {
             return Ok(());
         }
         match self.state {
-            State::Closed => {}
             State::Listen if segment.flags.syn => self.on_syn(segment, now),
             State::SynSent if segment.flags.syn => {
                 self.learn(segment);

@@ -35,6 +35,10 @@ pub const INFO_NAMES: &[&str] = &[
     "tcpi_min_rtt",
     "tcpi_delivered",
     "tcpi_delivered_ce",
+    // Of AccECN: in scope, though only its option tells them.
+    "tcpi_delivered_ce_bytes",
+    "tcpi_delivered_e0_bytes",
+    "tcpi_delivered_e1_bytes",
 ];
 
 /// Where a script and the endpoint differ first.
@@ -315,10 +319,8 @@ impl Runner {
                     self.wait(call, event, start)?;
                 }
             }
-            "accept" | "read" | "recv" | "recvfrom" => {
-                if !self.try_complete(call)? {
-                    self.wait(call, event, start)?;
-                }
+            "accept" | "read" | "recv" | "recvfrom" if !self.try_complete(call)? => {
+                self.wait(call, event, start)?;
             }
             "write" | "send" | "sendto" => {
                 let bytes: u64 = call.args.get(2).and_then(|a| a.parse().ok()).unwrap_or(0);

@@ -6,8 +6,11 @@ use crate::script::{Call, Event, Kind, Script};
 use crate::segment::{Opt, Segment};
 use crate::sysctl::assignments;
 
+/// Whether an event needs a feature.
+type Needs = fn(&Event) -> bool;
+
 /// Features outside the simulator's scope: what to call it, and whether an event needs it.
-const OUTSIDE: &[(&str, fn(&Event) -> bool)] = &[
+const OUTSIDE: &[(&str, Needs)] = &[
     ("TCP Fast Open", |e| {
         arg(e, "TCP_FASTOPEN") || arg(e, "MSG_FASTOPEN") || sysctl(e, "tcp_fastopen") || option(e, "FO")
     }),
