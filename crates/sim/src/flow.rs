@@ -7,7 +7,7 @@ use crate::rng::Stream;
 use crate::run::{Flow, Source};
 use crate::tcp::ecn::{Mode, Policy, mode_of_syn, mode_of_synack, syn_bits, synack_bits};
 use crate::tcp::receiver::Receiver;
-use crate::tcp::sender::{Sender, SenderSetup};
+use crate::tcp::sender::{Sender, SenderSetup, Sysctl};
 use crate::units::Time;
 
 /// Frame bytes of a SYN: Ethernet 14, IPv4 20, TCP 40.
@@ -248,6 +248,7 @@ impl FlowState {
             ca_ratio: host.ca_ratio,
             max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
             handshake_rtt: now - packet.echo,
+            sysctl: Sysctl::default(),
         };
         let mut sender = Sender::new(setup, cc, now);
         sender.set_window(u64::from(packet.window));
