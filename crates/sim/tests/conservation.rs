@@ -30,6 +30,11 @@ const LINES: &[&str] = &[
     "dualpi2 limit 30 overflow drop_enqueue target 1ms any_ect memlimit 20000",
     "dualpi2@2020 limit 30 target 1ms tupdate 1ms alpha 100 beta 1000",
     "dualpi2@2019 limit 30 target 1ms tupdate 4ms step_thresh 3p",
+    "cake rtt 1ms",
+    "cake bandwidth 10mbit rtt 1ms memlimit 20000 wash",
+    "cake bandwidth 10mbit precedence ingress rtt 100us conservative memlimit 30000 dual-srchost",
+    "cake bandwidth 5mbit diffserv8 ack-filter-aggressive hosts autorate-ingress",
+    "cake@sce bandwidth 10mbit flowblind besteffort sce rtt 1ms",
     "cnq_codel_af bandwidth 10mbit rtt 1ms",
     "cnq_codel_af bandwidth 1mbit sce-thresh 4",
 ];

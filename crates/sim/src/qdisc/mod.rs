@@ -3,11 +3,13 @@
 //!
 //! One file per algorithm, in tc's own grammar ([`crate::tc`]).
 
+mod cake;
 mod cnq_codel_af;
 mod cobalt;
 mod codel;
 mod dualpi2;
 mod fq_codel;
+mod framing;
 mod htb;
 mod netem;
 mod pfifo;
@@ -23,6 +25,7 @@ use crate::run;
 use crate::tc::{TcError, Words};
 use crate::units::Time;
 
+pub use cake::Cake;
 pub use cnq_codel_af::CnqCodelAf;
 pub use codel::Codel;
 pub use dualpi2::DualPi2;
@@ -196,6 +199,8 @@ pub struct Env {
     pub flows: usize,
     /// Their names, in the order of [`Packet::flow`], for filters.
     pub flow_names: Arc<[String]>,
+    /// The nodes at both ends of each flow and probe: its hosts.
+    pub endpoints: Arc<[[u16; 2]]>,
 }
 
 impl Env {
@@ -220,6 +225,7 @@ impl Default for Env {
             hz: 250,
             flows: 0,
             flow_names: Arc::new([]),
+            endpoints: Arc::new([]),
         }
     }
 }
@@ -245,6 +251,8 @@ pub enum Kind {
     DualPi2(DualPi2),
     /// cnq_codel_af
     CnqCodelAf(CnqCodelAf),
+    /// cake and cake@sce; it has much to remember, so that it would make each of the others longer.
+    Cake(Box<Cake>),
     /// Somebody's own.
     User(Box<dyn Qdisc + Send>),
 }
@@ -261,6 +269,7 @@ macro_rules! dispatch {
             Kind::Red($q) => $e,
             Kind::DualPi2($q) => $e,
             Kind::CnqCodelAf($q) => $e,
+            Kind::Cake($q) => $e,
             Kind::User($q) => $e,
         }
     };
@@ -305,6 +314,8 @@ impl Queue {
             "dualpi2" => Kind::DualPi2(DualPi2::mainline(words, env)?),
             "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(words, env)?),
             "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(words, env)?),
+            "cake" => Kind::Cake(Box::new(Cake::mainline(words, env)?)),
+            "cake@sce" => Kind::Cake(Box::new(Cake::sce(words, env)?)),
             "cnq_codel_af" => Kind::CnqCodelAf(CnqCodelAf::new(words, env)?),
             other => return Err(words.unknown_kind(other, KINDS)),
         };
@@ -539,5 +550,7 @@ pub const KINDS: &[&str] = &[
     "dualpi2",
     "dualpi2@2020",
     "dualpi2@2019",
+    "cake",
+    "cake@sce",
     "cnq_codel_af",
 ];

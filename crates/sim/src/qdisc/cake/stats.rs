@@ -1,0 +1,95 @@
+//! The statistics lines of `tc -s qdisc show`.
+//!
+//! Source: iproute2 7.0 `tc/q_cake.c`, by its output.
+
+use super::Cake;
+use super::tin::Tin;
+use super::tins;
+use crate::tc::show;
+use crate::units::Rate;
+
+/// Lengths in bytes that packets had on the network layer and on the link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lengths {
+    min_network: u32,
+    max_network: u32,
+    min_adjusted: u32,
+    max_adjusted: u32,
+    /// Moving average of the Ethernet header's length in 2^-16 bytes.
+    header: u64,
+}
+
+impl Lengths {
+    pub(super) const NONE: Lengths =
+        Lengths { min_network: 65_535, max_network: 0, min_adjusted: 65_535, max_adjusted: 0, header: 0 };
+
+    pub(super) fn note(&mut self, network: u32, adjusted: u32) {
+        self.min_network = self.min_network.min(network);
+        self.max_network = self.max_network.max(network);
+        self.min_adjusted = self.min_adjusted.min(adjusted);
+        self.max_adjusted = self.max_adjusted.max(adjusted);
+        self.header = super::tin::moving_average(self.header, 14 << 16, 8);
+    }
+
+    /// Forgets the lengths: the overhead changed.
+    pub(super) fn forget(&mut self) {
+        *self = Lengths { header: self.header, ..Lengths::NONE };
+    }
+}
+
+/// All lines.
+pub(super) fn show(cake: &Cake) -> String {
+    let lengths = &cake.lengths;
+    let mut text = format!(
+        " memory used: {} of {}\n capacity estimate: {}\n \
+         min/max network layer size: {:>12} /{:>8}\n min/max overhead-adjusted size: {:>8} /{:>8}\n \
+         active queues: {:>25}\n average network hdr offset: {:>12}\n\n{:10}",
+        show::size(cake.memory_max),
+        show::size(cake.memory_limit),
+        show::rate(Rate(cake.autorate.peak * 8)),
+        lengths.min_network,
+        lengths.max_network,
+        lengths.min_adjusted,
+        lengths.max_adjusted,
+        0,
+        (lengths.header + 0x8000) >> 16,
+        "",
+    );
+    let columns = tins::shown(cake.config.diffserv);
+    for (_, name) in &columns {
+        text += &format!(" {name:>12}");
+    }
+    let us = |ns: u64| show::time(ns / 1000);
+    let rows: [(&str, &dyn Fn(&Tin) -> String); 20] = [
+        ("thresh", &|t| show::rate(Rate(t.rate * 8))),
+        ("target", &|t| us(t.params.target)),
+        ("interval", &|t| us(t.params.interval)),
+        ("pk_delay", &|t| us(t.stats.peak_delay)),
+        ("av_delay", &|t| us(t.stats.average_delay)),
+        ("sp_delay", &|t| us(t.stats.base_delay)),
+        ("backlog", &|t| show::size(t.backlog)),
+        ("pkts", &|t| t.stats.packets.to_string()),
+        ("bytes", &|t| t.stats.bytes.to_string()),
+        ("way_inds", &|t| t.stats.way_hits.to_string()),
+        ("way_miss", &|t| t.stats.way_misses.to_string()),
+        ("way_cols", &|t| t.stats.way_collisions.to_string()),
+        ("drops", &|t| t.stats.drops.to_string()),
+        ("marks", &|t| t.stats.marks.to_string()),
+        ("ack_drop", &|t| t.stats.ack_drops.to_string()),
+        ("sp_flows", &|t| (t.sparse_flows + t.decaying_flows).to_string()),
+        ("bk_flows", &|t| t.bulk_flows.to_string()),
+        ("un_flows", &|t| t.stats.unresponsive_flows.to_string()),
+        ("max_len", &|t| t.stats.max_len.to_string()),
+        ("quantum", &|t| t.flow_quantum.to_string()),
+    ];
+    for (name, value) in rows {
+        text += &format!("\n  {name:8}");
+        for (tin, _) in &columns {
+            text += &format!(" {:>12}", value(&cake.tins[*tin]));
+        }
+    }
+    if cake.config.sce_thresh > 0 {
+        text += &format!("\n  sce_marks {}", cake.sce_marks);
+    }
+    text
+}
