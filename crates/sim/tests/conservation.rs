@@ -35,6 +35,10 @@ const LINES: &[&str] = &[
     "cake bandwidth 10mbit precedence ingress rtt 100us conservative memlimit 30000 dual-srchost",
     "cake bandwidth 5mbit diffserv8 ack-filter-aggressive hosts autorate-ingress",
     "cake@sce bandwidth 10mbit flowblind besteffort sce rtt 1ms",
+    "cnq_cobalt bandwidth 10mbit rtt 1ms sce",
+    "cobalt bandwidth 10mbit rtt 1ms docsis",
+    "lfq_cobalt bandwidth 10mbit rtt 1ms sce-thresh 8",
+    "twin_codel_af bandwidth 10mbit rtt 1ms limit 20",
     "cnq_codel_af bandwidth 10mbit rtt 1ms",
     "cnq_codel_af bandwidth 1mbit sce-thresh 4",
 ];

@@ -73,7 +73,6 @@ pub(super) enum AckFilter {
 
 /// The configuration.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "tc's switches are independent of each other")]
 pub(super) struct Config {
     pub version: Version,
     /// None is unlimited.
