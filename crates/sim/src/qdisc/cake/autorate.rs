@@ -25,7 +25,7 @@ impl Autorate {
         Autorate { peak: bytes_per_s, ..Autorate::default() }
     }
 
-    /// `bytes` arrive while nothing is to be estimated.
+    /// A packet arrives while nothing is to be estimated.
     pub(super) fn pass(&mut self, now: Time) {
         self.window_bytes = 0;
         self.last_packet = now;

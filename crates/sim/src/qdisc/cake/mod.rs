@@ -137,7 +137,7 @@ impl Cake {
         Hashes { flow, src, dst }
     }
 
-    /// Takes the packet at `at` out of a queue's accounts, after it was taken out of the queue.
+    /// Takes a packet that has left its queue out of all accounts.
     fn account_out(&mut self, tin: usize, queue: usize, packet: &Packet) {
         self.qlen -= 1;
         self.backlog -= u64::from(packet.len);
@@ -545,7 +545,9 @@ mod tests {
         let mut sent = [0_u32; 3];
         for i in 0..30_000 {
             if i % 10 == 0 {
-                kinds.iter().for_each(|kind| (0..10).for_each(|_| q.enqueue(*kind, Time::ZERO)));
+                for kind in kinds {
+                    (0..10).for_each(|_| q.enqueue(kind, Time::ZERO));
+                }
             }
             sent[usize::from(q.dequeue(Time::ZERO).unwrap().flow)] += 1;
         }

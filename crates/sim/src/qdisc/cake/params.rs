@@ -1,5 +1,7 @@
 //! CAKE's words and what they set.
 
+use std::fmt::Write;
+
 use crate::qdisc::framing::{Framing, FramingWords};
 use crate::tc::{TcError, Words, show};
 use crate::units::{Rate, Time};
@@ -283,16 +285,15 @@ impl Config {
             self.framing.show(),
         );
         if self.memlimit > 0 {
-            text += &format!(" memlimit {}", show::size(self.memlimit));
+            let _ = write!(text, " memlimit {}", show::size(self.memlimit));
         }
         if self.fwmark > 0 {
-            text += &format!(" fwmark {:#x}", self.fwmark);
+            let _ = write!(text, " fwmark {:#x}", self.fwmark);
         }
-        if self.version == Version::Sce {
-            text += &match self.sce_thresh {
-                0 => " no-sce".into(),
-                n => format!(" sce-thresh {n}"),
-            };
+        if self.sce_thresh > 0 {
+            let _ = write!(text, " sce-thresh {}", self.sce_thresh);
+        } else if self.version == Version::Sce {
+            text += " no-sce";
         }
         text
     }

@@ -2,6 +2,8 @@
 //!
 //! Source: iproute2 7.0 `tc/q_cake.c`, by its output.
 
+use std::fmt::Write;
+
 use super::Cake;
 use super::tin::Tin;
 use super::tins;
@@ -37,6 +39,9 @@ impl Lengths {
     }
 }
 
+/// A row's name, and its value for a tin.
+type Row<'a> = (&'a str, &'a dyn Fn(&Tin) -> String);
+
 /// All lines.
 pub(super) fn show(cake: &Cake) -> String {
     let lengths = &cake.lengths;
@@ -57,10 +62,10 @@ pub(super) fn show(cake: &Cake) -> String {
     );
     let columns = tins::shown(cake.config.diffserv);
     for (_, name) in &columns {
-        text += &format!(" {name:>12}");
+        let _ = write!(text, " {name:>12}");
     }
     let us = |ns: u64| show::time(ns / 1000);
-    let rows: [(&str, &dyn Fn(&Tin) -> String); 20] = [
+    let rows: [Row; 20] = [
         ("thresh", &|t| show::rate(Rate(t.rate * 8))),
         ("target", &|t| us(t.params.target)),
         ("interval", &|t| us(t.params.interval)),
@@ -83,13 +88,13 @@ pub(super) fn show(cake: &Cake) -> String {
         ("quantum", &|t| t.flow_quantum.to_string()),
     ];
     for (name, value) in rows {
-        text += &format!("\n  {name:8}");
+        let _ = write!(text, "\n  {name:8}");
         for (tin, _) in &columns {
-            text += &format!(" {:>12}", value(&cake.tins[*tin]));
+            let _ = write!(text, " {:>12}", value(&cake.tins[*tin]));
         }
     }
     if cake.config.sce_thresh > 0 {
-        text += &format!("\n  sce_marks {}", cake.sce_marks);
+        let _ = write!(text, "\n  sce_marks {}", cake.sce_marks);
     }
     text
 }

@@ -18,7 +18,7 @@ const EF: u8 = 46;
 const CS6: u8 = 48;
 const CS7: u8 = 56;
 
-/// Whether `dscp` is AF`class`1, 2 or 3; the kernel counts the three with the class selector's row as well.
+/// Whether `dscp` is AF`class`1, 2 or 3.
 fn is_af(class: u8, dscp: u8) -> bool {
     matches!(dscp.wrapping_sub(8 * class), 2 | 4 | 6)
 }
@@ -64,7 +64,7 @@ pub(super) fn shares(diffserv: Diffserv, rate: u64) -> Vec<(u64, i64)> {
         Diffserv::Three => quartered(&[0, 4, 2]),
         Diffserv::Four => quartered(&[0, 4, 1, 2]),
         Diffserv::Precedence | Diffserv::Eight => {
-            let less = |(rate, quantum): &(u64, i64)| Some((rate * 7 >> 3, quantum * 7 >> 3));
+            let less = |(rate, quantum): &(u64, i64)| Some(((rate * 7) >> 3, (quantum * 7) >> 3));
             std::iter::successors(Some((rate, 256)), less).take(8).collect()
         }
     }
