@@ -689,39 +689,4 @@ mod tests {
         assert!((13..=17).contains(&ect1) && q.tally.marks >= 1, "{ect1} {}", q.tally.marks);
         assert!(q.show_stats().ends_with(&format!("sce_marks {ect1}")));
     }
-
-    /// What tc 7.0 prints for `cake bandwidth 50mbit` on Linux 7.3.
-    const IDLE: &str = " memory used: 0b of 4Mb
- capacity estimate: 50Mbit
- min/max network layer size:        65535 /       0
- min/max overhead-adjusted size:    65535 /       0
- active queues:                         0
- average network hdr offset:            0
-
-                   Bulk  Best Effort        Voice
-  thresh       3125Kbit       50Mbit    12500Kbit
-  target         5.81ms          5ms          5ms
-  interval        101ms        100ms        100ms
-  pk_delay          0us          0us          0us
-  av_delay          0us          0us          0us
-  sp_delay          0us          0us          0us
-  backlog            0b           0b           0b
-  pkts                0            0            0
-  bytes               0            0            0
-  way_inds            0            0            0
-  way_miss            0            0            0
-  way_cols            0            0            0
-  drops               0            0            0
-  marks               0            0            0
-  ack_drop            0            0            0
-  sp_flows            0            0            0
-  bk_flows            0            0            0
-  un_flows            0            0            0
-  max_len             0            0            0
-  quantum           300         1514          381";
-
-    #[test]
-    fn statistics_are_worded_as_tc_s() {
-        assert_eq!(queue("cake bandwidth 50mbit").show_stats(), IDLE);
-    }
 }
