@@ -77,17 +77,13 @@ impl Measured {
         let received = sink["received_bytes"].as_u64().unwrap_or(0);
         // The source has `finished_s` once the kernel took all of it, the sink once it read the end of the stream.
         let finished = source["finished_s"].as_f64().and(sink["finished_s"].as_f64());
-        match finished.filter(|&finished| finished < end_s) {
-            Some(finished) => {
-                assert_eq!(received, offered, "{flow}: {source} {sink}");
-                Some(finished)
-            }
-            None => {
-                eprintln!("{flow}: this machine is busy: {received} of {offered} bytes arrived in time");
-                assert!(received <= offered, "{flow}: {source} {sink}");
-                None
-            }
+        if let Some(finished) = finished.filter(|&finished| finished < end_s) {
+            assert_eq!(received, offered, "{flow}: {source} {sink}");
+            return Some(finished);
         }
+        eprintln!("{flow}: this machine is busy: {received} of {offered} bytes arrived in time");
+        assert!(received <= offered, "{flow}: {source} {sink}");
+        None
     }
 }
 
@@ -268,6 +264,41 @@ fn a_change_that_fails_fails_the_run() {
     assert_eq!(
         message(&output),
         "bakeoff-agent: change at 0.1 s: mid: sh -c 'echo no such class; exit 2': exit code 2: no such class"
+    );
+}
+
+/// A server stands before t = 0 and is ended after the run; a client starts at its time, and what both say is in their files.
+#[test]
+fn programs_of_others() {
+    let folder = Folder::new("programs");
+    let mut plan = plan(&folder, 0.5, &json!([]));
+    plan["drain_s"] = json!(30.0);
+    let server = json!({"name": "server", "argv": ["sh", "-c", "echo ready; exec sleep 1000"], "output": folder.path("server.txt")});
+    let client = |argv: &[&str]| json!({"name": "client", "argv": argv, "start_s": 0.2, "output": folder.path("client.txt")});
+    plan["programs"] = json!([server, client(&["echo", "done"])]);
+    let run =
+        |plan: &Value| agent().arg("run").arg(folder.write("plan.json", plan)).output().expect("started");
+    let output = run(&plan);
+    assert!(output.status.success(), "{}", message(&output));
+    let said = |file| std::fs::read_to_string(folder.path(file)).expect("written");
+    assert_eq!((said("server.txt"), said("client.txt")), ("ready\n".into(), "done\n".into()));
+    let summary = Measured::read(&folder.path("out.tsv")).summary;
+    let told = &summary["programs"][0];
+    assert_eq!((&summary["complete"], &told["name"]), (&json!(true), &json!("client")));
+    assert!(told["started_s"].as_f64() >= Some(0.2) && told["ended_s"].as_f64() > told["started_s"].as_f64());
+
+    plan["programs"][1] = client(&["sh", "-c", "echo cannot; exit 3"]);
+    let output = run(&plan);
+    assert_eq!(
+        message(&output),
+        "bakeoff-agent: program 'client': sh -c 'echo cannot; exit 3': exit code 3: cannot"
+    );
+
+    plan["programs"] = json!([{"name": "server", "argv": ["true"], "output": folder.path("server.txt")}]);
+    let output = run(&plan);
+    assert_eq!(
+        message(&output),
+        "bakeoff-agent: program 'server': true: ended before the run did: exit code 0"
     );
 }
 
