@@ -83,6 +83,7 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
         let _ = roles.stop_programs(); // the error of the epoch is the one to tell
     })?;
     summary.insert("epoch_monotonic_ns".into(), json!(epoch));
+    summary.insert("epoch_realtime_ns".into(), json!(epoch + clock::realtime_offset()));
     let mut run = Run {
         plan,
         epoch,

@@ -121,6 +121,12 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
     if let Some(tunnel) = run.tunnels.first() {
         return refused("tunnels[0].kind".into(), &format!("'{}' is", tunnel.kind));
     }
+    for (key, tool) in run.tools.iter().flat_map(|tools| [("flows", &tools.flows), ("probes", &tools.probes)])
+    {
+        if let Some(name) = tool {
+            return refused(format!("tools.{key}"), &format!("'{name}' is"));
+        }
+    }
     if !run.captures.is_empty() {
         return refused("captures".into(), "captures are");
     }
