@@ -255,7 +255,7 @@ def ip(words: str) -> str:
 
 
 @pytest.fixture
-def testbed(tmp_path):
+def testbed(tmp_path):  # noqa: PLR0912 (one step after the other)
     """Three machines: namespaces with an sshd each, cables between them; the inventory's path."""
     if lacking := netns.missing_capabilities():
         pytest.skip(f"no {', '.join(lacking)}: no namespaces for machines")
@@ -299,6 +299,10 @@ def testbed(tmp_path):
             ip(f"netns add {space[node]}")
         for (left, right), (one, other) in CABLES.items():
             ip(f"-n {space[left]} link add {one} type veth peer name {other} netns {space[right]}")
+            # A device that never was up has no qdisc at all.
+            for way in ("up", "down"):
+                ip(f"-n {space[left]} link set dev {one} {way}")
+                ip(f"-n {space[right]} link set dev {other} {way}")
         yield file, space
         assert [node for node in NODES if Path(f"/var/tmp/bakeoff-{node}").exists()] == []
     finally:
@@ -392,7 +396,7 @@ def test_an_agent_that_dies_half_way_is_named_with_its_node(testbed, tmp_path):
     def end_agent() -> None:
         wait_for(Path("/var/tmp/bakeoff-srv/agent.tsv"))
         for pid in ip(f"netns pids {space['srv']}").split():
-            if os.readlink(f"/proc/{pid}/exe").endswith("bakeoff-agent"):
+            if Path(f"/proc/{pid}/exe").readlink().name == "bakeoff-agent":
                 os.kill(int(pid), signal.SIGKILL)
 
     kill = threading.Thread(target=end_agent)

@@ -28,9 +28,9 @@ def plan(
 ) -> Plan:
     """The plan of a run.
 
-    Nodes are namespaces called `prefix` and the node's name, or the `machines`. Without `ethtool` the offloads are only kept from building
-    large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to. RefusedError names the
-    place in the run that real Linux, or this lab, cannot do.
+    Nodes are namespaces called `prefix` and the node's name, or the `machines`. Without `ethtool` the offloads are only
+    kept from building large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to. RefusedError
+    names the place in the run that real Linux, or this lab, cannot do.
     """
     notes = [*versions.notes(run), *_notes(run, ethtool=ethtool), *tools.notes(run)]
     run = versions.plain(run)
