@@ -349,7 +349,7 @@ def test_a_run_on_machines(testbed, tmp_path):
     result = results.read(done.path)
     received = result.series.filter((pl.col("metric") == "received") & (pl.col("kind") == "flow"))
     bits = 8 * float(received["value"].max())
-    # At most 20 Mbit/s until the last sample, 1448 of 1514 bytes payload, and the burst of the queue; then it was slower.
+    # At most 20 Mbit/s until the last sample, 1448 of 1514 bytes payload, and the burst of the queue; slower later.
     assert 0 < bits < 20e6 * float(received["time"].max()) * 1448 / 1514 + 8 * 50 * 1448
     assert "rate 5Mbit" in (done.path / "teardown.log").read_text()
     assert result.counters["flows"]["a"]["ecn"] == "off"
