@@ -129,6 +129,12 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
             return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
         }
     }
+    for (key, tool) in run.tools.iter().flat_map(|tools| [("flows", &tools.flows), ("probes", &tools.probes)])
+    {
+        if let Some(name) = tool {
+            return refused(format!("tools.{key}"), &format!("'{name}' is"));
+        }
+    }
     Ok(())
 }
 
