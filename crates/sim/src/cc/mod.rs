@@ -1,9 +1,14 @@
 //! Congestion controls behind the kernel's `tcp_congestion_ops`: same hook names, no-op defaults,
 //! one file per algorithm.
 
+mod bandwidth;
+mod bbr;
 mod classic_ecn;
 mod cubic;
 mod hystart;
+mod max_filter;
+mod none;
+mod policer;
 mod prague;
 mod reno;
 mod rtt_scaling;
@@ -15,7 +20,9 @@ use crate::units::Time;
 
 use words::Words;
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
+pub use none::Fixed;
 pub use prague::Prague;
 pub use reno::Reno;
 
@@ -45,16 +52,24 @@ pub struct RateSample {
     pub losses: u32,
     /// RTT of the newest packet acknowledged, in microseconds; none if it was retransmitted.
     pub rtt_us: Option<u64>,
-    /// Bandwidth sample: packets delivered over `interval_us`; zero interval means no sample.
+    /// Packets delivered since the packet that made the sample was sent; 0 if nothing was delivered now.
     pub delivered: u32,
-    /// See `delivered`.
+    /// Over how long they were; 0 if that is shorter than the path's minimum: no sample of bandwidth.
     pub interval_us: u64,
     /// Delivered count stored in the packet that made the sample.
     pub prior_delivered: u64,
+    /// Of `delivered`, reported with CE.
+    pub interval_ce: u32,
+    /// Packets marked lost since the packet that made the sample was sent.
+    pub interval_lost: u32,
+    /// In flight when that packet was sent, itself included.
+    pub tx_in_flight: u32,
     /// In flight before this ACK.
     pub prior_in_flight: u32,
     /// Whether the sample was taken while the application was the limit.
     pub is_app_limited: bool,
+    /// Whether the receiver probably held this ACK back.
+    pub is_ack_delayed: bool,
 }
 
 /// A congestion control. Hooks are called in the order of models.md 1.3; all have defaults that do
@@ -137,8 +152,12 @@ pub struct CcError(pub String);
 
 /// The known modules. An enum for the same reason as [`crate::qdisc::Kind`].
 pub enum Cc {
+    /// `bbr`
+    Bbr(Bbr),
     /// `cubic`
     Cubic(Cubic),
+    /// `none`
+    Fixed(Fixed),
     /// `prague`
     Prague(Prague),
     /// `reno`
@@ -151,7 +170,9 @@ pub enum Cc {
 macro_rules! dispatch {
     ($self:expr, $c:ident => $e:expr) => {
         match $self {
+            Cc::Bbr($c) => $e,
             Cc::Cubic($c) => $e,
+            Cc::Fixed($c) => $e,
             Cc::Prague($c) => $e,
             Cc::Reno($c) => $e,
             Cc::User($c) => $e,
@@ -164,10 +185,12 @@ impl Cc {
     ///
     /// # Errors
     /// Unknown names, versions and parameters, with what is known and what was probably meant.
-    pub fn build(text: &str, _env: CcEnv) -> Result<Cc, CcError> {
+    pub fn build(text: &str, env: CcEnv) -> Result<Cc, CcError> {
         let words = &mut Words::new(text);
         match words.name() {
+            "bbr" => Ok(Cc::Bbr(Bbr::parse(words, env)?)),
             "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
+            "none" => Ok(Cc::Fixed(Fixed::parse(words)?)),
             "prague" => Ok(Cc::Prague(Prague::parse(words)?)),
             "reno" => Ok(Cc::Reno(Reno::parse(words)?)),
             _ => Err(words.unknown_name(NAMES)),
@@ -224,4 +247,5 @@ impl CongestionControl for Cc {
 }
 
 /// The names that [`Cc::build`] knows, with their versions; without one it is the newest.
-pub const NAMES: &[&str] = &["cubic", "cubic@5.4", "cubic@7.3", "prague@2020-04", "prague@2020-08", "reno"];
+pub const NAMES: &[&str] =
+    &["bbr", "cubic", "cubic@5.4", "cubic@7.3", "none", "prague@2020-04", "prague@2020-08", "reno"];

@@ -252,7 +252,7 @@ impl CongestionControl for Prague {
         if self.reno {
             return;
         }
-        tp.pacing = Pacing::Needed;
+        tp.request_pacing();
         self.classic_ecn = ClassicEcn::new(tp.srtt_us >> 3);
         self.alpha_stamp = tp.now;
         self.new_round(tp);

@@ -65,13 +65,6 @@ impl Sender {
             sent += n;
         }
         self.tp.write_queue = self.write_seq > self.tp.snd_nxt;
-        if !self.tp.write_queue
-            && self.tp.packets_in_flight() < self.tp.snd_cwnd
-            && self.tp.lost_out <= self.tp.retrans_out
-        {
-            // `tcp_rate_check_app_limited`
-            self.rate.app_limited = (self.tp.delivered + u64::from(self.tp.packets_in_flight())).max(1);
-        }
         if sent > 0 {
             if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
                 self.prr_out += sent;
@@ -114,10 +107,10 @@ impl Sender {
 
     /// Whether the pacing clock forbids sending now; then its timer is set.
     fn paced_out(&mut self) -> bool {
-        if self.tp.pacing == Pacing::None || self.wstamp <= self.tp.now {
+        if self.tp.pacing == Pacing::None || self.tp.wstamp <= self.tp.now {
             return false;
         }
-        self.pacing_timer = Some(self.wstamp);
+        self.pacing_timer = Some(self.tp.wstamp);
         true
     }
 
@@ -129,7 +122,7 @@ impl Sender {
             return None;
         }
         // Only if the last write was less than a millisecond ago.
-        if tp.now > self.wstamp + Time::from_ms(1) {
+        if tp.now > self.tp.wstamp + Time::from_ms(1) {
             return None;
         }
         let mss = u64::from(tp.mss);
@@ -168,23 +161,27 @@ impl Sender {
         let sent_at = self.stamp(bytes, n);
         if was_idle {
             self.rate.first_tx = sent_at;
-            self.rate.delivered_mstamp = sent_at;
+            self.tp.delivered_mstamp = sent_at;
         }
         let mut flags = SegFlags::default();
-        if self.rate.app_limited > 0 {
+        if self.tp.app_limited > 0 {
             flags.set(SegFlags::APP_LIMITED);
         }
         let ecn = self.data_ecn();
-        for i in 0..u64::from(n) {
-            let seq = first + i * mss;
+        let in_flight = self.tp.packets_in_flight();
+        for i in 0..n {
+            let seq = first + u64::from(i) * mss;
             let end = (seq + mss).min(first + bytes);
             self.board.push(Seg {
                 seq,
                 end,
                 sent: sent_at,
                 first_tx: self.rate.first_tx,
-                delivered_mstamp: self.rate.delivered_mstamp,
+                delivered_mstamp: self.tp.delivered_mstamp,
                 delivered: self.tp.delivered,
+                delivered_ce: self.tp.delivered_ce as u32,
+                lost: self.tp.lost as u32,
+                in_flight: in_flight + i + 1,
                 flags,
             });
             let mut tcp_flags = Flags::ACK;
@@ -204,9 +201,9 @@ impl Sender {
 
     /// `tcp_update_skb_after_send`: the departure time of an skb, and of the one after it.
     fn stamp(&mut self, bytes: u64, segs: u32) -> Time {
-        let prior = self.wstamp;
-        self.wstamp = self.wstamp.max(self.tp.now);
-        let sent_at = self.wstamp;
+        let prior = self.tp.wstamp;
+        self.tp.wstamp = self.tp.wstamp.max(self.tp.now);
+        let sent_at = self.tp.wstamp;
         let rate = self.tp.pacing_rate;
         if self.tp.pacing == Pacing::Needed
             && rate != u64::MAX
@@ -215,8 +212,8 @@ impl Sender {
         {
             let gap = bytes * 1_000_000_000 / rate;
             // A late timer is repaid at no more than twice the rate.
-            let credit = (self.wstamp - prior).0;
-            self.wstamp += Time(gap - credit.min(gap / 2));
+            let credit = (self.tp.wstamp - prior).0;
+            self.tp.wstamp += Time(gap - credit.min(gap / 2));
         }
         self.data_segs_out += u64::from(segs);
         sent_at
@@ -267,23 +264,24 @@ impl Sender {
     pub(super) fn retransmit(&mut self, index: usize, out: &mut Vec<Packet>) {
         let Some(seg) = self.board.get(index).copied() else { return };
         let sent_at = self.stamp(seg.end - seg.seq, 1);
-        let (first_tx, delivered_mstamp, delivered) =
-            (self.rate.first_tx, self.rate.delivered_mstamp, self.tp.delivered);
-        let app_limited = self.rate.app_limited > 0;
+        let tp = &mut self.tp;
         if let Some(seg) = self.board.get_mut(index) {
             if !seg.flags.any(SegFlags::RETRANS) {
-                self.tp.retrans_out += 1;
+                tp.retrans_out += 1;
             }
             seg.flags.set(SegFlags::RETRANS);
             seg.flags.set(SegFlags::EVER_RETRANS);
             seg.flags.clear(SegFlags::APP_LIMITED);
-            if app_limited {
+            if tp.app_limited > 0 {
                 seg.flags.set(SegFlags::APP_LIMITED);
             }
             seg.sent = sent_at;
-            seg.first_tx = first_tx;
-            seg.delivered_mstamp = delivered_mstamp;
-            seg.delivered = delivered;
+            seg.first_tx = self.rate.first_tx;
+            seg.delivered_mstamp = tp.delivered_mstamp;
+            seg.delivered = tp.delivered;
+            seg.delivered_ce = tp.delivered_ce as u32;
+            seg.lost = tp.lost as u32;
+            seg.in_flight = tp.packets_in_flight();
         }
         self.board.note_retransmitted(index, sent_at);
         self.undo.retrans_stamp.get_or_insert(self.tp.now);

@@ -53,6 +53,12 @@ pub struct Seg {
     pub delivered_mstamp: Time,
     /// `delivered` when it was sent.
     pub delivered: u64,
+    /// The low bits of `delivered_ce` when it was sent.
+    pub delivered_ce: u32,
+    /// The low bits of `lost` when it was sent.
+    pub lost: u32,
+    /// Packets in flight when it was sent, itself included.
+    pub in_flight: u32,
     /// State.
     pub flags: SegFlags,
 }
@@ -226,6 +232,9 @@ mod tests {
                 first_tx: Time::ZERO,
                 delivered_mstamp: Time::ZERO,
                 delivered: 0,
+                delivered_ce: 0,
+                lost: 0,
+                in_flight: 0,
                 flags: SegFlags::default(),
             });
         }

@@ -12,7 +12,7 @@
 use super::ecn::{AceDecoder, Mode};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
-use super::sock::{CaState, Pacing, TcpSock};
+use super::sock::{CaState, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
 use crate::packet::Packet;
 use crate::units::Time;
@@ -80,10 +80,7 @@ pub(super) struct Undo {
 /// State of delivery rate sampling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
-    pub delivered_mstamp: Time,
     pub first_tx: Time,
-    /// `delivered` up to which samples are application limited; 0: none.
-    pub app_limited: u64,
     pub delivered: u32,
     pub interval_us: u64,
 }
@@ -149,7 +146,6 @@ pub struct Sender {
     pub(super) snd_wnd: u64,
     /// Segments left in the skb at the head of the write queue.
     pub(super) skb_left: u32,
-    pub(super) wstamp: Time,
     pub(super) pacing_timer: Option<Time>,
     pub(super) timer: Option<(Timer, Time)>,
     pub(super) cwnd_usage_seq: u64,
@@ -185,15 +181,16 @@ impl Sender {
         tp.delivered = 1;
         if let Some(rate) = setup.max_pacing_rate {
             tp.max_pacing_rate = rate;
-            tp.pacing = Pacing::Needed;
+            tp.request_pacing();
         }
         let mut rtt = RttEstimator::default();
         let sample = setup.handshake_rtt.as_us();
         rtt.sample(&mut tp, sample);
         tp.min_rtt_us = sample;
         tp.last_sent = now;
-        cc.init(&mut tp);
+        tp.delivered_mstamp = now;
         tp.update_pacing_rate(setup.ss_ratio, setup.ca_ratio);
+        cc.init(&mut tp);
         Sender {
             full_control: cc.has_cong_control(),
             tp,
@@ -213,7 +210,7 @@ impl Sender {
                 last_delivered: 0,
             },
             undo: Undo::default(),
-            rate: Rate { delivered_mstamp: now, first_tx: now, ..Rate::default() },
+            rate: Rate { first_tx: now, ..Rate::default() },
             ace: AceDecoder::default(),
             prr_delivered: 0,
             prr_out: 0,
@@ -222,7 +219,6 @@ impl Sender {
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
-            wstamp: Time::ZERO,
             pacing_timer: None,
             timer: None,
             cwnd_usage_seq: 0,
@@ -252,6 +248,7 @@ impl Sender {
     pub fn write(&mut self, write_seq: u64, now: Time, out: &mut Vec<Packet>) {
         self.tp.now = now;
         let was_empty = self.write_seq <= self.tp.snd_nxt;
+        self.check_app_limited();
         self.write_seq = self.write_seq.max(write_seq);
         if was_empty {
             self.restart_after_idle();
@@ -290,6 +287,17 @@ impl Sender {
                 Timer::LossProbe => self.send_loss_probe(out),
                 Timer::Reorder => self.on_reorder_timeout(out),
             }
+        }
+    }
+
+    /// `tcp_rate_check_app_limited`: the application writes; was it late?
+    fn check_app_limited(&mut self) {
+        let tp = &mut self.tp;
+        if self.write_seq.saturating_sub(tp.snd_nxt) < u64::from(tp.mss)
+            && tp.packets_in_flight() < tp.snd_cwnd
+            && tp.lost_out <= tp.retrans_out
+        {
+            tp.mark_app_limited();
         }
     }
 
