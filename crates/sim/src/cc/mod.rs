@@ -3,6 +3,7 @@
 
 mod bandwidth;
 mod bbr;
+mod bbr3;
 mod classic_ecn;
 mod cubic;
 mod hystart;
@@ -21,6 +22,7 @@ use crate::units::Time;
 use words::Words;
 
 pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use none::Fixed;
 pub use prague::Prague;
@@ -72,6 +74,17 @@ pub struct RateSample {
     pub is_ack_delayed: bool,
 }
 
+/// A packet that was just marked lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lost {
+    /// In flight when it was sent, itself included.
+    pub tx_in_flight: u32,
+    /// Packets marked lost since then, itself included.
+    pub lost: u32,
+    /// Whether it was sent while the application was the limit.
+    pub is_app_limited: bool,
+}
+
 /// A congestion control. Hooks are called in the order of models.md 1.3; all have defaults that do
 /// nothing, or what Reno does.
 pub trait CongestionControl {
@@ -105,6 +118,9 @@ pub trait CongestionControl {
 
     /// Packets left the retransmit queue; `rtt_us` is the newest one's RTT, if it can be known.
     fn pkts_acked(&mut self, _tp: &mut TcpSock, _acked: u32, _rtt_us: Option<u64>) {}
+
+    /// A packet was marked lost (`skb_marked_lost` of Google's BBR v3).
+    fn marked_lost(&mut self, _tp: &mut TcpSock, _lost: &Lost) {}
 
     /// The window after a reduction proved spurious.
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
@@ -154,6 +170,8 @@ pub struct CcError(pub String);
 pub enum Cc {
     /// `bbr`
     Bbr(Bbr),
+    /// `bbr3`
+    Bbr3(Box<Bbr3>),
     /// `cubic`
     Cubic(Cubic),
     /// `none`
@@ -171,6 +189,7 @@ macro_rules! dispatch {
     ($self:expr, $c:ident => $e:expr) => {
         match $self {
             Cc::Bbr($c) => $e,
+            Cc::Bbr3($c) => $e,
             Cc::Cubic($c) => $e,
             Cc::Fixed($c) => $e,
             Cc::Prague($c) => $e,
@@ -189,6 +208,7 @@ impl Cc {
         let words = &mut Words::new(text);
         match words.name() {
             "bbr" => Ok(Cc::Bbr(Bbr::parse(words, env)?)),
+            "bbr3" => Ok(Cc::Bbr3(Box::new(Bbr3::parse(words, env)?))),
             "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
             "none" => Ok(Cc::Fixed(Fixed::parse(words)?)),
             "prague" => Ok(Cc::Prague(Prague::parse(words)?)),
@@ -226,6 +246,9 @@ impl CongestionControl for Cc {
     fn pkts_acked(&mut self, tp: &mut TcpSock, acked: u32, rtt_us: Option<u64>) {
         dispatch!(self, c => c.pkts_acked(tp, acked, rtt_us));
     }
+    fn marked_lost(&mut self, tp: &mut TcpSock, lost: &Lost) {
+        dispatch!(self, c => c.marked_lost(tp, lost));
+    }
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         dispatch!(self, c => c.undo_cwnd(tp))
     }
@@ -248,4 +271,4 @@ impl CongestionControl for Cc {
 
 /// The names that [`Cc::build`] knows, with their versions; without one it is the newest.
 pub const NAMES: &[&str] =
-    &["bbr", "cubic", "cubic@5.4", "cubic@7.3", "none", "prague@2020-04", "prague@2020-08", "reno"];
+    &["bbr", "bbr3", "cubic", "cubic@5.4", "cubic@7.3", "none", "prague@2020-04", "prague@2020-08", "reno"];

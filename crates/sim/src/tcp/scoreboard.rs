@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use crate::cc::Lost;
 use crate::units::Time;
 
 /// What is known about a segment.
@@ -61,6 +62,17 @@ pub struct Seg {
     pub in_flight: u32,
     /// State.
     pub flags: SegFlags,
+}
+
+impl Seg {
+    /// What congestion control is told when it is marked lost; `lost` is [`super::sock::TcpSock::lost`].
+    pub fn as_lost(&self, lost: u64) -> Lost {
+        Lost {
+            tx_in_flight: self.in_flight,
+            lost: (lost as u32).wrapping_sub(self.lost),
+            is_app_limited: self.flags.any(SegFlags::APP_LIMITED),
+        }
+    }
 }
 
 /// The queue, in sequence order.
