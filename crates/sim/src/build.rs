@@ -63,7 +63,11 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
         }
         let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
-        flows.push(FlowState::new(spec, i as u16, nodes, ends, mtu, run.seed)?);
+        let mut flow = FlowState::new(spec, i as u16, nodes, ends, mtu, run.seed)?;
+        flow.fq = graph
+            .route(from, to)
+            .is_some_and(|out| interfaces[usize::from(out)].egress.as_ref().is_some_and(Queue::paces));
+        flows.push(flow);
     }
     let mut probes = Vec::new();
     for (i, spec) in run.probes.iter().enumerate() {
@@ -169,6 +173,7 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         mtu,
         tx_queue_len,
         hz: node.hz,
+        host: node.kind == run::NodeKind::Host,
         flows: traffic.len(),
         flow_names: traffic.clone(),
     }

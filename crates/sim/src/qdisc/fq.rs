@@ -443,7 +443,8 @@ impl Qdisc for Fq {
             lists.packets -= 1;
             lists.credit -= i64::from(packet.len);
             self.left(&packet);
-            if self.config.ce_threshold.is_some_and(|threshold| now - due > threshold) && tally.mark(&mut packet)
+            if self.config.ce_threshold.is_some_and(|threshold| now - due > threshold)
+                && tally.mark(&mut packet)
             {
                 self.ce_marks += 1;
             }

@@ -60,6 +60,9 @@ impl Sender {
                 .min((window / mss).max(1) as u32)
                 .min(self.skb_left)
                 .min(unsent.div_ceil(mss).min(u64::from(u32::MAX)) as u32);
+            if self.throttled(u64::from(n) * mss, 0) {
+                break;
+            }
             self.skb_left -= n;
             self.transmit_new(n, out);
             sent += n;
@@ -107,11 +110,23 @@ impl Sender {
 
     /// Whether the pacing clock forbids sending now; then its timer is set.
     fn paced_out(&mut self) -> bool {
-        if self.tp.pacing == Pacing::None || self.tp.wstamp <= self.tp.now {
+        if self.tp.pacing != Pacing::Needed || self.tp.wstamp <= self.tp.now {
             return false;
         }
         self.pacing_timer = Some(self.tp.wstamp);
         true
+    }
+
+    /// `tcp_small_queue_check`, where packets wait in the host: then it goes on when the first has left.
+    fn throttled(&mut self, bytes: u64, factor: u32) -> bool {
+        if self.tp.pacing != Pacing::Fq {
+            return false;
+        }
+        let at = self.small_queue.full_until(self.tp.now, bytes, self.tp.pacing_rate >> PACING_SHIFT, factor);
+        if at.is_some() {
+            self.pacing_timer = at;
+        }
+        at.is_some()
     }
 
     /// `tcp_tso_should_defer`: wait for more window before a small burst? `Some(true)` if the
@@ -189,7 +204,7 @@ impl Sender {
                 self.queue_cwr = false;
                 tcp_flags = tcp_flags.with(Flags::CWR);
             }
-            self.emit(seq, (end - seq) as u32, tcp_flags, ecn, out);
+            self.emit(seq, (end - seq) as u32, sent_at, tcp_flags, ecn, out);
         }
         self.tp.snd_nxt = first + bytes;
         self.tp.packets_out += n;
@@ -205,7 +220,7 @@ impl Sender {
         self.tp.wstamp = self.tp.wstamp.max(self.tp.now);
         let sent_at = self.tp.wstamp;
         let rate = self.tp.pacing_rate;
-        if self.tp.pacing == Pacing::Needed
+        if self.tp.pacing != Pacing::None
             && rate != u64::MAX
             && rate > 0
             && self.data_segs_out >= UNPACED_SEGS
@@ -216,6 +231,9 @@ impl Sender {
             self.tp.wstamp += Time(gap - credit.min(gap / 2));
         }
         self.data_segs_out += u64::from(segs);
+        if self.tp.pacing == Pacing::Fq {
+            self.small_queue.push(sent_at, bytes);
+        }
         sent_at
     }
 
@@ -227,14 +245,15 @@ impl Sender {
         }
     }
 
-    fn emit(&mut self, seq: u64, payload: u32, flags: Flags, ecn: Ecn, out: &mut Vec<Packet>) {
+    fn emit(&mut self, seq: u64, payload: u32, departs: Time, flags: Flags, ecn: Ecn, out: &mut Vec<Packet>) {
         let mut packet = self.setup.template;
+        packet.enqueued = departs;
         packet.seq = seq;
         packet.payload = payload;
         packet.len = HEADERS + payload;
         packet.flags = flags;
         packet.ecn = ecn;
-        packet.sent = self.tp.now;
+        packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
         packet.echo = self.last_ack_sent;
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(packet.len);
@@ -249,6 +268,9 @@ impl Sender {
                 break;
             }
             let Some(index) = self.board.next_lost() else { break };
+            if self.throttled(u64::from(self.tp.mss), 1) {
+                break;
+            }
             self.retransmit(index, out);
             sent += 1;
             if index == 0 && !matches!(self.timer, Some((Timer::Reorder, _))) {
@@ -290,7 +312,7 @@ impl Sender {
         self.tp.last_sent = self.tp.now;
         // RFC 3168 forbids ECT on retransmissions, AccECN does not.
         let ecn = if self.setup.mode == Mode::AccEcn { self.data_ecn() } else { Ecn::NotEct };
-        self.emit(seg.seq, (seg.end - seg.seq) as u32, Flags::ACK, ecn, out);
+        self.emit(seg.seq, (seg.end - seg.seq) as u32, sent_at, Flags::ACK, ecn, out);
     }
 
     /// `tcp_cwnd_validate`

@@ -6,13 +6,14 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`,
 //! `tcp_rate.c`.
 //!
-//! Departures: ACK processing takes no time; no TSQ, no send-buffer limit, no Nagle; the 300 s
+//! Departures: ACK processing takes no time; TSQ only with `fq`; no send-buffer limit, no Nagle; the 300 s
 //! window of the minimum RTT restarts as a whole when it is over.
 
 use super::ecn::{AceDecoder, Mode};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
-use super::sock::{CaState, TcpSock};
+use super::small_queue::SmallQueue;
+use super::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
 use crate::packet::Packet;
 use crate::units::Time;
@@ -102,6 +103,8 @@ pub struct SenderSetup {
     pub ca_ratio: u64,
     /// `SO_MAX_PACING_RATE` in bytes per second.
     pub max_pacing_rate: Option<u64>,
+    /// Whether the host's queue is `fq`.
+    pub fq: bool,
     /// RTT of the handshake.
     pub handshake_rtt: Time,
 }
@@ -147,6 +150,8 @@ pub struct Sender {
     /// Segments left in the skb at the head of the write queue.
     pub(super) skb_left: u32,
     pub(super) pacing_timer: Option<Time>,
+    /// What waits in the host's queue.
+    pub(super) small_queue: SmallQueue,
     pub(super) timer: Option<(Timer, Time)>,
     pub(super) cwnd_usage_seq: u64,
     pub(super) cwnd_used: u32,
@@ -179,6 +184,9 @@ impl Sender {
         tp.ecn_ok = setup.mode != Mode::Off;
         // The SYN itself was delivered.
         tp.delivered = 1;
+        if setup.fq {
+            tp.pacing = Pacing::Fq;
+        }
         if let Some(rate) = setup.max_pacing_rate {
             tp.max_pacing_rate = rate;
             tp.request_pacing();
@@ -220,6 +228,7 @@ impl Sender {
             snd_wnd: 0,
             skb_left: 0,
             pacing_timer: None,
+            small_queue: SmallQueue::default(),
             timer: None,
             cwnd_usage_seq: 0,
             cwnd_used: 0,

@@ -31,6 +31,8 @@ pub enum Pacing {
     None,
     /// TCP's internal timer delays.
     Needed,
+    /// The host's queue delays ([`crate::qdisc::Fq`]).
+    Fq,
 }
 
 /// The sender's state, in the kernel's names and units: windows in packets, sequence numbers in
