@@ -104,11 +104,11 @@ fn paced(host_qdisc: Option<&str>) -> Outcome {
     f["max_pacing_rate_bps"] = json!(20_000_000);
     let mut doc = Dumbbell { flows: vec![f], duration_s: 10.0, ..Dumbbell::default() }.document();
     if let Some(qdisc) = host_qdisc {
-        let interfaces = doc["interfaces"].as_array_mut().unwrap();
+        let interfaces = doc["interfaces"].as_array_mut().expect("the document has interfaces");
         interfaces
             .push(json!({"node": "cli", "peer": "mid", "tx_queue_len": 1000, "egress": {"qdisc": qdisc}}));
     }
-    simulate(&doc.to_string()).unwrap()
+    simulate(&doc.to_string()).expect("the document is valid")
 }
 
 #[test]

@@ -4,10 +4,10 @@
 //!
 //! The bandwidth is the maximum of the delivery rate over 10 rounds, the round-trip time the minimum over 10 s.
 //! STARTUP paces at 2/ln 2 of it until three rounds bring less than a quarter more, DRAIN at the inverse until
-//! what is in flight fits the path, PROBE_BW in cycles of eight phases of one round-trip time: 1.25, 0.75 and six of
-//! 1. When 10 s brought no new minimum, PROBE_RTT takes the window to 4 packets for 200 ms and a round. The window is
-//! twice the bandwidth-delay product and what ACK aggregation adds. ECN is ignored, and so is loss, but for one round of packet
-//! conservation and the detection of policers ([`super::policer`]).
+//! what is in flight fits the path, PROBE_BW in cycles of eight phases of one round-trip time, with gains of 1.25,
+//! then 0.75, then six times 1. When 10 s brought no new minimum, PROBE_RTT takes the window to 4 packets for 200 ms and a
+//! round. The window is twice the bandwidth-delay product and what ACK aggregation adds. ECN is ignored, and so is loss, but for
+//! one round of packet conservation and the detection of policers ([`super::policer`]).
 //!
 //! Parameters: none. The phase in which PROBE_BW begins is drawn from the run's stream.
 //!

@@ -11,6 +11,7 @@ mod max_filter;
 mod none;
 mod policer;
 mod prague;
+mod prague_2019;
 mod reno;
 mod rtt_scaling;
 mod words;
@@ -26,6 +27,7 @@ pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use none::Fixed;
 pub use prague::Prague;
+pub use prague_2019::Prague2019;
 pub use reno::Reno;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.
@@ -176,8 +178,10 @@ pub enum Cc {
     Cubic(Cubic),
     /// `none`
     Fixed(Fixed),
-    /// `prague`
+    /// `prague` of 2020 and later
     Prague(Prague),
+    /// `prague` of 2019
+    Prague2019(Prague2019),
     /// `reno`
     Reno(Reno),
     /// Somebody's own.
@@ -193,6 +197,7 @@ macro_rules! dispatch {
             Cc::Cubic($c) => $e,
             Cc::Fixed($c) => $e,
             Cc::Prague($c) => $e,
+            Cc::Prague2019($c) => $e,
             Cc::Reno($c) => $e,
             Cc::User($c) => $e,
         }
@@ -211,7 +216,11 @@ impl Cc {
             "bbr3" => Ok(Cc::Bbr3(Box::new(Bbr3::parse(words, env)?))),
             "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
             "none" => Ok(Cc::Fixed(Fixed::parse(words)?)),
-            "prague" => Ok(Cc::Prague(Prague::parse(words)?)),
+            "prague" => Ok(match words.version(prague::VERSIONS)? {
+                Some("2019-09") => Cc::Prague2019(Prague2019::parse(words, prague_2019::Version::Sep2019)?),
+                Some("2019-11") => Cc::Prague2019(Prague2019::parse(words, prague_2019::Version::Nov2019)?),
+                _ => Cc::Prague(Prague::parse(words)?),
+            }),
             "reno" => Ok(Cc::Reno(Reno::parse(words)?)),
             _ => Err(words.unknown_name(NAMES)),
         }
@@ -270,5 +279,17 @@ impl CongestionControl for Cc {
 }
 
 /// The names that [`Cc::build`] knows, with their versions; without one it is the newest.
-pub const NAMES: &[&str] =
-    &["bbr", "bbr3", "cubic", "cubic@5.4", "cubic@7.3", "none", "prague@2020-04", "prague@2020-08", "reno"];
+pub const NAMES: &[&str] = &[
+    "bbr",
+    "bbr3",
+    "cubic",
+    "cubic@5.4",
+    "cubic@7.3",
+    "none",
+    "prague@2019-09",
+    "prague@2019-11",
+    "prague@2020-04",
+    "prague@2020-08",
+    "prague@2021-06",
+    "reno",
+];

@@ -102,14 +102,15 @@ impl Prague2019 {
         let slow_start = tp.snd_cwnd < tp.snd_ssthresh / 2;
         let per_packet = u64::from(tp.mss) * 8_000_000 / tp.srtt_us.max(1);
         let (rate, burst_shift) = match (slow_start, self.version) {
-            (true, Version::Sep2019) => (per_packet * window * 2, 11),
-            (true, Version::Nov2019) => (per_packet * window * 2, 12),
-            (false, Version::Sep2019) => (per_packet * (window + 2), 11),
+            (true, Version::Sep2019) => (per_packet.saturating_mul(window * 2), 11),
+            (true, Version::Nov2019) => (per_packet.saturating_mul(window * 2), 12),
+            (false, Version::Sep2019) => (per_packet.saturating_mul(window + 2), 11),
             (false, Version::Nov2019) => {
-                let rate = per_packet * window;
+                let rate = per_packet.saturating_mul(window);
                 let out = u64::from(tp.packets_out);
                 let most = u64::from(tp.snd_cwnd.max(tp.packets_in_flight())).max(1);
-                (if out < u64::from(tp.snd_cwnd) { rate + rate * (1 + out) / most } else { rate }, 12)
+                let more = rate.saturating_mul(1 + out) / most;
+                (if out < u64::from(tp.snd_cwnd) { rate.saturating_add(more) } else { rate }, 12)
             }
         };
         tp.pacing_rate = rate.min(tp.max_pacing_rate);
@@ -167,10 +168,9 @@ impl CongestionControl for Prague2019 {
                 // The core has taken the window down already.
                 tp.snd_ssthresh = (tp.prior_cwnd / 2).max(MIN_CWND);
             }
-            CaState::Open => {
-                if std::mem::take(&mut self.lost) {
-                    tp.snd_cwnd = tp.snd_cwnd.min(tp.snd_ssthresh).max(MIN_CWND);
-                }
+            CaState::Open if self.lost => {
+                self.lost = false;
+                tp.snd_cwnd = tp.snd_cwnd.min(tp.snd_ssthresh).max(MIN_CWND);
             }
             _ => {}
         }

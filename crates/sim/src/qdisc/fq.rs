@@ -435,7 +435,7 @@ impl Qdisc for Fq {
                 self.throttle(index, due);
                 continue;
             }
-            let Some(mut packet) = flow.packets.pop_front() else { return None };
+            let mut packet = flow.packets.pop_front()?;
             if flow.packets.is_empty() {
                 self.ready -= 1;
             }
@@ -476,9 +476,11 @@ impl Qdisc for Fq {
     fn show(&self) -> String {
         let c = &self.config;
         let join = |words: Vec<String>| words.join(" ");
-        let mut text = format!(
+        let optional =
+            |word: &str, value: Option<String>| value.map_or(String::new(), |v| format!(" {word} {v}"));
+        format!(
             "fq limit {}p flow_limit {}p buckets {} orphan_mask {} bands 3 priomap {} weights {} quantum {}b \
-             initial_quantum {}b",
+             initial_quantum {}b{}{} low_rate_threshold {} refill_delay {}{} timer_slack {} horizon {} {}",
             c.limit,
             c.flow_limit,
             c.buckets,
@@ -487,28 +489,15 @@ impl Qdisc for Fq {
             join(c.weights.iter().map(i32::to_string).collect()),
             c.quantum,
             c.initial_quantum,
-        );
-        if !c.pacing {
-            text += " nopacing";
-        }
-        if let Some(rate) = c.maxrate {
-            text += &format!(" maxrate {}", show::rate(rate));
-        }
-        text += &format!(
-            " low_rate_threshold {} refill_delay {}",
+            if c.pacing { "" } else { " nopacing" },
+            optional("maxrate", c.maxrate.map(show::rate)),
             show::rate(c.low_rate_threshold),
-            show::time(c.refill_delay.as_us())
-        );
-        if let Some(threshold) = c.ce_threshold {
-            text += &format!(" ce_threshold {}", show::time(threshold.as_us()));
-        }
-        let horizon = if c.horizon_drop { "horizon_drop" } else { "horizon_cap" };
-        text += &format!(
-            " timer_slack {} horizon {} {horizon}",
+            show::time(c.refill_delay.as_us()),
+            optional("ce_threshold", c.ce_threshold.map(|t| show::time(t.as_us()))),
             show::time64(c.timer_slack.0),
-            show::time(c.horizon.as_us())
-        );
-        text
+            show::time(c.horizon.as_us()),
+            if c.horizon_drop { "horizon_drop" } else { "horizon_cap" },
+        )
     }
 
     fn show_stats(&self) -> String {

@@ -351,7 +351,7 @@ mod tests {
         sample.losses = 1;
         path.take(1_000, &sample);
         // 180/256
-        assert_eq!(path.bbr.bounds.bw_lo, bw * 180 >> 8);
+        assert_eq!(path.bbr.bounds.bw_lo, (bw * 180) >> 8);
         assert_eq!(path.bbr.bounds.inflight_lo, cwnd * 180 / 256);
         assert!(path.tp.snd_cwnd <= path.bbr.bounds.inflight_lo);
     }
