@@ -433,7 +433,6 @@ impl CongestionControl for Bbr {
             ("bw", self.bw() as f64 / bandwidth::BW_UNIT as f64 * 1e6),
             ("min_rtt_us", self.min_rtt_us as f64),
             ("pacing_gain", self.pacing_gain as f64 / UNIT as f64),
-            ("cwnd_gain", self.cwnd_gain as f64 / UNIT as f64),
             ("policed", f64::from(u8::from(self.policer.bw().is_some()))),
         ]
     }
@@ -617,6 +616,9 @@ mod tests {
         // paced at 0.99 * 10 packets per ms times the gain
         let rate = 10_000.0 * 1448.0 * 0.99 * path.bbr.pacing_gain as f64 / 256.0;
         assert!((path.tp.pacing_rate as f64 / rate - 1.0).abs() < 1e-4);
+        path.tp.max_pacing_rate = 1_000_000;
+        path.ack(1_000, 1, 10, false);
+        assert_eq!(path.tp.pacing_rate, 1_000_000, "capped");
     }
 
     #[test]
@@ -693,13 +695,5 @@ mod tests {
         assert!(path.bbr.idle_restart);
         path.ack(1_000, 1, 10, false);
         assert!(!path.bbr.idle_restart);
-    }
-
-    #[test]
-    fn without_a_pace_of_its_own_a_maximum_still_caps_it() {
-        let mut path = Path::probing();
-        path.tp.max_pacing_rate = 1_000_000;
-        path.ack(1_000, 1, 10, false);
-        assert_eq!(path.tp.pacing_rate, 1_000_000);
     }
 }

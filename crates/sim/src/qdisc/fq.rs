@@ -416,14 +416,14 @@ impl Qdisc for Fq {
             if flow.credit <= 0 {
                 flow.credit += i64::from(self.config.quantum);
                 list.pop_front();
-                lists.old.push_back(index);
+                self.bands[flow.band].old.push_back(index);
                 continue;
             }
             let Some(head) = flow.packets.front() else {
                 list.pop_front();
                 if is_new {
                     // Once through the old flows, or it could come back as new for ever.
-                    lists.old.push_back(index);
+                    self.bands[flow.band].old.push_back(index);
                 } else {
                     flow.place = Place::Detached(now.jiffies(self.hz));
                 }
@@ -440,8 +440,10 @@ impl Qdisc for Fq {
                 self.ready -= 1;
             }
             flow.credit -= i64::from(packet.len);
-            lists.packets -= 1;
             lists.credit -= i64::from(packet.len);
+            // A flow whose DSCP changes has packets of several bands.
+            let of = self.band_of(&packet);
+            self.bands[of].packets -= 1;
             self.left(&packet);
             if self.config.ce_threshold.is_some_and(|threshold| now - due > threshold)
                 && tally.mark(&mut packet)
@@ -520,6 +522,13 @@ impl Qdisc for Fq {
         let mut config = self.config.clone();
         config.take_all(words)?;
         self.config = config;
+        let mut counts = [0; BANDS];
+        for packet in self.flows.iter().flat_map(|flow| &flow.packets) {
+            counts[self.band_of(packet)] += 1;
+        }
+        for (band, count) in self.bands.iter_mut().zip(counts) {
+            band.packets = count;
+        }
         while self.qlen > self.config.limit as usize {
             let Some(packet) = self.dequeue(now, tally) else { break };
             tally.drop(&packet, Cause::Overlimit);
@@ -614,6 +623,17 @@ mod tests {
             q.enqueue(frame(2, ms(1), i), Time::ZERO);
         }
         assert_eq!((q.qlen(), q.tally.dropped()), (150, 30));
+    }
+
+    #[test]
+    fn a_flow_that_changes_its_dscp_and_a_new_map_keep_the_counts_of_the_bands() {
+        let mut q = queue("fq");
+        for (seq, dscp) in [(0, 0), (1, 2), (2, 4)] {
+            q.enqueue(Packet { dscp, ..frame(1, ms(1), seq) }, Time::ZERO);
+        }
+        q.change("fq bands 3 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0", Time::ZERO).unwrap();
+        assert_eq!(take(&mut q, ms(1), 9), [1, 1, 1]);
+        assert_eq!(q.qlen(), 0);
     }
 
     #[test]
