@@ -3,6 +3,7 @@
 
 mod classic_ecn;
 mod cubic;
+mod dctcp;
 mod hystart;
 mod prague;
 mod reno;
@@ -16,6 +17,7 @@ use crate::units::Time;
 use words::Words;
 
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
 pub use prague::Prague;
 pub use reno::Reno;
 
@@ -111,6 +113,11 @@ pub trait CongestionControl {
         false
     }
 
+    /// Its receiving end tells CE by changes of state (RFC 8257, section 3.2), not by RFC 3168's latch.
+    fn tells_state_changes(&self) -> bool {
+        false
+    }
+
     /// Sends ECT(1) in place of ECT(0).
     fn ect1(&self) -> bool {
         false
@@ -139,6 +146,8 @@ pub struct CcError(pub String);
 pub enum Cc {
     /// `cubic`
     Cubic(Cubic),
+    /// `dctcp`
+    Dctcp(Dctcp),
     /// `prague`
     Prague(Prague),
     /// `reno`
@@ -152,6 +161,7 @@ macro_rules! dispatch {
     ($self:expr, $c:ident => $e:expr) => {
         match $self {
             Cc::Cubic($c) => $e,
+            Cc::Dctcp($c) => $e,
             Cc::Prague($c) => $e,
             Cc::Reno($c) => $e,
             Cc::User($c) => $e,
@@ -168,6 +178,7 @@ impl Cc {
         let words = &mut Words::new(text);
         match words.name() {
             "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
+            "dctcp" => Ok(Cc::Dctcp(Dctcp::parse(words)?)),
             "prague" => Ok(Cc::Prague(Prague::parse(words)?)),
             "reno" => Ok(Cc::Reno(Reno::parse(words)?)),
             _ => Err(words.unknown_name(NAMES)),
@@ -215,6 +226,9 @@ impl CongestionControl for Cc {
     fn needs_ecn(&self) -> bool {
         dispatch!(self, c => c.needs_ecn())
     }
+    fn tells_state_changes(&self) -> bool {
+        dispatch!(self, c => c.tells_state_changes())
+    }
     fn ect1(&self) -> bool {
         dispatch!(self, c => c.ect1())
     }
@@ -224,4 +238,5 @@ impl CongestionControl for Cc {
 }
 
 /// The names that [`Cc::build`] knows, with their versions; without one it is the newest.
-pub const NAMES: &[&str] = &["cubic", "cubic@5.4", "cubic@7.3", "prague@2020-04", "prague@2020-08", "reno"];
+pub const NAMES: &[&str] =
+    &["cubic", "cubic@5.4", "cubic@7.3", "dctcp", "prague@2020-04", "prague@2020-08", "reno"];

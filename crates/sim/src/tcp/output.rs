@@ -3,6 +3,7 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_write_xmit`, `tcp_tso_should_defer`,
 //! `tcp_update_skb_after_send`, `tcp_cwnd_validate`, `tcp_xmit_retransmit_queue`).
 
+use super::accecn::OPTION_LEN;
 use super::ecn::Mode;
 use super::receiver::HEADERS;
 use super::scoreboard::{Seg, SegFlags};
@@ -27,7 +28,7 @@ const UNPACED_SEGS: u64 = 10;
 impl Sender {
     /// Sends what window, pacing and the application allow (`tcp_write_xmit`).
     pub(super) fn send_new(&mut self, out: &mut Vec<Packet>) {
-        let mss = u64::from(self.tp.mss);
+        let mss = self.current_mss();
         let mut sent = 0;
         let mut cwnd_limited = false;
         let max_segs = self.tso_segs();
@@ -87,7 +88,7 @@ impl Sender {
     /// One new segment beyond the window's count, for a tail loss probe.
     pub(super) fn send_probe_segment(&mut self, out: &mut Vec<Packet>) -> bool {
         let room = self.window_end.saturating_sub(self.tp.snd_nxt);
-        if self.write_seq <= self.tp.snd_nxt || room < u64::from(self.tp.mss) || self.paced_out() {
+        if self.write_seq <= self.tp.snd_nxt || room < self.current_mss() || self.paced_out() {
             return false;
         }
         if self.skb_left == 0 {
@@ -101,6 +102,17 @@ impl Sender {
         true
     }
 
+    /// `tcp_current_mss`: AccECN's option takes its bytes from the payload.
+    fn current_mss(&mut self) -> u64 {
+        let option = if self.option_due() { OPTION_LEN } else { 0 };
+        self.mss_now = self.tp.mss - option;
+        self.mss_now.into()
+    }
+
+    fn option_due(&self) -> bool {
+        self.option.due(self.tp.now, self.tp.srtt_us >> 3)
+    }
+
     /// `tcp_tso_autosize`, or the module's own goal.
     fn tso_segs(&self) -> u32 {
         if let Some(goal) = self.cc.tso_segs(&self.tp) {
@@ -109,7 +121,7 @@ impl Sender {
         let mut bytes = self.tp.pacing_rate >> PACING_SHIFT;
         let shift = (self.tp.min_rtt_us >> TSO_RTT_LOG).min(63) as u32;
         bytes = bytes.saturating_add(GSO_MAX_SIZE >> shift).min(GSO_MAX_SIZE);
-        ((bytes / u64::from(self.tp.mss)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(MAX_GSO_SEGS)
+        ((bytes / u64::from(self.mss_now)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(MAX_GSO_SEGS)
     }
 
     /// Whether the pacing clock forbids sending now; then its timer is set.
@@ -139,7 +151,7 @@ impl Sender {
             return None;
         }
         let unsent = self.write_seq - tp.snd_nxt;
-        let skb = (u64::from(self.skb_left) * mss).min(unsent);
+        let skb = (u64::from(self.skb_left) * u64::from(self.mss_now)).min(unsent);
         let is_last = skb == unsent;
         if !is_last && limit >= skb {
             return None;
@@ -162,7 +174,7 @@ impl Sender {
         if was_idle {
             self.cc.cwnd_event(&mut self.tp, CaEvent::TxStart);
         }
-        let mss = u64::from(self.tp.mss);
+        let mss = u64::from(self.mss_now);
         let first = self.tp.snd_nxt;
         let bytes = (u64::from(n) * mss).min(self.write_seq - first);
         let sent_at = self.stamp(bytes, n);
@@ -235,6 +247,10 @@ impl Sender {
         packet.seq = seq;
         packet.payload = payload;
         packet.len = HEADERS + payload;
+        if payload + OPTION_LEN <= self.tp.mss && self.option_due() {
+            packet.len += OPTION_LEN;
+            self.option.on_sent(self.tp.now);
+        }
         packet.flags = flags;
         packet.ecn = ecn;
         packet.sent = self.tp.now;
@@ -290,8 +306,9 @@ impl Sender {
         self.undo.retrans = self.undo.retrans.max(0) + 1;
         self.counters.retransmits += 1;
         self.tp.last_sent = self.tp.now;
-        // RFC 3168 forbids ECT on retransmissions, AccECN does not.
-        let ecn = if self.setup.mode == Mode::AccEcn { self.data_ecn() } else { Ecn::NotEct };
+        // RFC 3168 forbids ECT on retransmissions; AccECN and DCTCP do not.
+        let marked = self.setup.mode == Mode::AccEcn || self.cc.needs_ecn();
+        let ecn = if marked { self.data_ecn() } else { Ecn::NotEct };
         self.emit(seg.seq, (seg.end - seg.seq) as u32, Flags::ACK, ecn, out);
     }
 

@@ -9,12 +9,13 @@
 //! Departures: ACK processing takes no time; no TSQ, no send-buffer limit, no Nagle; the 300 s
 //! window of the minimum RTT restarts as a whole when it is over.
 
-use super::ecn::{AceDecoder, Mode};
+use super::accecn::{AceDecoder, OptionClock};
+use super::ecn::Mode;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
-use crate::packet::Packet;
+use crate::packet::{Ecn, Packet};
 use crate::units::Time;
 
 /// Which event the one retransmission timer stands for (`icsk_pending`).
@@ -95,6 +96,10 @@ pub struct SenderSetup {
     pub template: Packet,
     /// Feedback negotiated.
     pub mode: Mode,
+    /// When AccECN's option is sent; level 0 unless both ends do.
+    pub option: OptionClock,
+    /// `tcp_sce_pacing` of the SCE kernels.
+    pub sce_pacing: bool,
     /// Payload bytes of a full segment.
     pub mss: u32,
     /// The host's timer frequency.
@@ -139,6 +144,11 @@ pub struct Sender {
     pub(super) undo: Undo,
     pub(super) rate: Rate,
     pub(super) ace: AceDecoder,
+    pub(super) option: OptionClock,
+    /// ECN field of the last ACK.
+    pub(super) previous_ecn: Ecn,
+    /// Payload bytes of a segment sent now: less than the MSS beside AccECN's option.
+    pub(super) mss_now: u32,
     pub(super) prr_delivered: u32,
     pub(super) prr_out: u32,
     pub(super) min_rtt_at: Time,
@@ -181,6 +191,7 @@ impl Sender {
         tp.now = now;
         tp.accecn = setup.mode == Mode::AccEcn;
         tp.ecn_ok = setup.mode != Mode::Off;
+        tp.sce_pacing = setup.sce_pacing;
         // The SYN itself was delivered.
         tp.delivered = 1;
         if let Some(rate) = setup.max_pacing_rate {
@@ -198,7 +209,6 @@ impl Sender {
             full_control: cc.has_cong_control(),
             tp,
             cc,
-            setup,
             board: Scoreboard::default(),
             rtt,
             rack: Rack {
@@ -215,6 +225,9 @@ impl Sender {
             undo: Undo::default(),
             rate: Rate { delivered_mstamp: now, first_tx: now, ..Rate::default() },
             ace: AceDecoder::default(),
+            option: setup.option,
+            previous_ecn: Ecn::NotEct,
+            mss_now: setup.mss,
             prr_delivered: 0,
             prr_out: 0,
             min_rtt_at: now,
@@ -239,6 +252,7 @@ impl Sender {
             highest_sacked: 0,
             last_rtt_us: None,
             counters: SenderCounters::default(),
+            setup,
         }
     }
 
