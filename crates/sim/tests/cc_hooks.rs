@@ -56,6 +56,7 @@ fn call() -> impl Strategy<Value = Call> {
 const EXTREMES: &[&str] = &[
     "cubic beta 1 fast_convergence 0",
     "cubic beta 1023 tcp_friendliness 0",
+    "cubic-sce origin literal tcp_friendliness 0",
     "cubic@5.4 hystart_low_window 0 hystart_detect 3",
     "dctcp dctcp_shift_g 0 dctcp_alpha_on_init 0",
     "dctcp dctcp_shift_g 10",

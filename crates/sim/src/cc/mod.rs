@@ -3,11 +3,15 @@
 
 mod classic_ecn;
 mod cubic;
+mod cubic_sce;
 mod dctcp;
+mod dctcp_sce;
 mod hystart;
 mod prague;
 mod reno;
+mod reno_sce;
 mod rtt_scaling;
+mod sce;
 mod words;
 
 use crate::rng::Stream;
@@ -17,9 +21,12 @@ use crate::units::Time;
 use words::Words;
 
 pub use cubic::Cubic;
+pub use cubic_sce::CubicSce;
 pub use dctcp::Dctcp;
+pub use dctcp_sce::DctcpSce;
 pub use prague::Prague;
 pub use reno::Reno;
+pub use reno_sce::RenoSce;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,12 +153,18 @@ pub struct CcError(pub String);
 pub enum Cc {
     /// `cubic`
     Cubic(Cubic),
+    /// `cubic-sce`
+    CubicSce(CubicSce),
     /// `dctcp`
     Dctcp(Dctcp),
+    /// `dctcp-sce`
+    DctcpSce(DctcpSce),
     /// `prague`
     Prague(Prague),
     /// `reno`
     Reno(Reno),
+    /// `reno-sce`
+    RenoSce(RenoSce),
     /// Somebody's own.
     User(Box<dyn CongestionControl + Send>),
 }
@@ -161,9 +174,12 @@ macro_rules! dispatch {
     ($self:expr, $c:ident => $e:expr) => {
         match $self {
             Cc::Cubic($c) => $e,
+            Cc::CubicSce($c) => $e,
             Cc::Dctcp($c) => $e,
+            Cc::DctcpSce($c) => $e,
             Cc::Prague($c) => $e,
             Cc::Reno($c) => $e,
+            Cc::RenoSce($c) => $e,
             Cc::User($c) => $e,
         }
     };
@@ -178,9 +194,12 @@ impl Cc {
         let words = &mut Words::new(text);
         match words.name() {
             "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
+            "cubic-sce" => Ok(Cc::CubicSce(CubicSce::parse(words)?)),
             "dctcp" => Ok(Cc::Dctcp(Dctcp::parse(words)?)),
+            "dctcp-sce" => Ok(Cc::DctcpSce(DctcpSce::parse(words)?)),
             "prague" => Ok(Cc::Prague(Prague::parse(words)?)),
             "reno" => Ok(Cc::Reno(Reno::parse(words)?)),
+            "reno-sce" => Ok(Cc::RenoSce(RenoSce::parse(words)?)),
             _ => Err(words.unknown_name(NAMES)),
         }
     }
@@ -238,5 +257,15 @@ impl CongestionControl for Cc {
 }
 
 /// The names that [`Cc::build`] knows, with their versions; without one it is the newest.
-pub const NAMES: &[&str] =
-    &["cubic", "cubic@5.4", "cubic@7.3", "dctcp", "prague@2020-04", "prague@2020-08", "reno"];
+pub const NAMES: &[&str] = &[
+    "cubic",
+    "cubic@5.4",
+    "cubic@7.3",
+    "cubic-sce",
+    "dctcp",
+    "dctcp-sce",
+    "prague@2020-04",
+    "prague@2020-08",
+    "reno",
+    "reno-sce",
+];
