@@ -1,4 +1,4 @@
-"""ECN negotiation: every pair of `net.ipv4.tcp_ecn`, in the simulator and, where there is one, in a real kernel of Linux 7."""
+"""ECN negotiation: every pair of `net.ipv4.tcp_ecn`, in the simulator and in a real kernel (Linux 7) where there is one."""
 
 import json
 import os
