@@ -1,4 +1,4 @@
-"""ECN negotiation: every pair of `net.ipv4.tcp_ecn`, in the simulator and in a real kernel (Linux 7) where there is one."""
+"""ECN negotiation: every pair of `net.ipv4.tcp_ecn`, in the simulator and in a real kernel if there is one."""
 
 import json
 import os

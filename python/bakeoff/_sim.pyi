@@ -15,6 +15,7 @@ class Outcome(TypedDict):
     counters: str
     setup: str
     teardown: str
+    captures: dict[str, bytes]
 
 def simulate(run: str) -> Outcome:
     """Run a resolved run (JSON). Series i of `names` (kind, name, metric) has the rows where `series == i`.

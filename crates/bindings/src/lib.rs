@@ -5,7 +5,7 @@ use bakeoff_sim::{SimError, run};
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 /// Runs a resolved run (JSON).
 #[pyfunction]
@@ -22,6 +22,11 @@ fn simulate<'py>(py: Python<'py>, run: &str) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("counters", outcome.counters.to_string())?;
     dict.set_item("setup", outcome.setup)?;
     dict.set_item("teardown", outcome.teardown)?;
+    let captures = PyDict::new(py);
+    for (name, file) in outcome.captures {
+        captures.set_item(name, PyBytes::new(py, &file))?;
+    }
+    dict.set_item("captures", captures)?;
     Ok(dict)
 }
 

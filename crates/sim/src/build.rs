@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::capture::{Capture, Ends};
 use crate::flow::{FlowState, Host};
 use crate::matching::{CompiledMatch, parse_ecn};
 use crate::net::{Graph, loss_threshold};
@@ -11,6 +12,7 @@ use crate::rng::Stream;
 use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::sim::{Interface, Rule, Sim};
 use crate::tcp::ecn::{Policy, Sysctls};
+use crate::tunnel::Tunnels;
 use crate::units::{Rate, Time};
 
 /// A document that this simulator does not run, with the place and the reason.
@@ -52,7 +54,8 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
     }
     refuse_features(&run)?;
     let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
-    let interfaces = interfaces(&run, &graph, &traffic)?;
+    let tunnels = Tunnels::build(&run, &graph)?;
+    let mut interfaces = interfaces(&run, &graph, &traffic)?;
     let mut flows = Vec::new();
     for (i, spec) in run.flows.iter().enumerate() {
         let from = graph.node(&spec.from, &format!("flows[{i}].from"))?;
@@ -63,7 +66,9 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
         }
         let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
-        flows.push(FlowState::new(spec, i as u16, nodes, ends, mtu, run.seed)?);
+        let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed)?;
+        flow.tunnel = tunnels.number(i);
+        flows.push(flow);
     }
     let mut probes = Vec::new();
     for (i, spec) in run.probes.iter().enumerate() {
@@ -74,12 +79,18 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
             return Err(Refused(format!("{place}: no path between '{}' and '{}'", spec.from, spec.to)));
         }
         let hash = Stream::new(run.seed, &format!("probe/{}", spec.name)).u32();
-        probes.push(ProbeState::new(spec, (run.flows.len() + i) as u16, &place, [from, to], hash)?);
+        let traffic = run.flows.len() + i;
+        let mut probe = ProbeState::new(spec, traffic as u16, &place, [from, to], hash)?;
+        probe.tunnel = tunnels.number(traffic);
+        probes.push(probe);
     }
     for (i, change) in run.changes.iter().enumerate() {
         check_change(&graph, i, change)?;
     }
-    Ok(Sim::new(run, graph, interfaces, flows, probes))
+    captures(&run, &graph, &mut interfaces, &flows, &probes)?;
+    let mut sim = Sim::new(run, graph, interfaces, flows, probes);
+    sim.tunnels = tunnels;
+    Ok(sim)
 }
 
 fn check_times(run: &Run) -> Result<(), Refused> {
@@ -117,12 +128,6 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
         if link.delay_s.is_nan() || link.delay_s < 0.0 {
             return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
         }
-    }
-    if let Some(tunnel) = run.tunnels.first() {
-        return refused("tunnels[0].kind".into(), &format!("'{}' is", tunnel.kind));
-    }
-    if !run.captures.is_empty() {
-        return refused("captures".into(), "captures are");
     }
     Ok(())
 }
@@ -231,6 +236,32 @@ fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<I
         }
     }
     Ok(built)
+}
+
+/// Opens the captures: `node>peer` of what leaves there, `node<peer` of what arrives.
+fn captures(
+    run: &Run,
+    graph: &Graph,
+    interfaces: &mut [Interface],
+    flows: &[FlowState],
+    probes: &[ProbeState],
+) -> Result<(), Refused> {
+    let ends: Arc<[Ends]> =
+        flows.iter().map(|f| Ends(f.nodes)).chain(probes.iter().map(|p| Ends(p.nodes()))).collect();
+    for (n, name) in run.captures.iter().enumerate() {
+        let place = format!("captures[{n}]");
+        let (way, parts) = match (name.split_once('>'), name.split_once('<')) {
+            (Some(parts), _) => (0, parts),
+            (None, Some(parts)) => (1, parts),
+            (None, None) => {
+                return Err(Refused(format!("{place}: '{name}'; expected NODE>PEER or NODE<PEER")));
+            }
+        };
+        let i = graph.interface(parts.0, parts.1, &place)?;
+        let capture = Capture::new(name, ends.clone()).map_err(|e| Refused(format!("{place}: {e}")))?;
+        interfaces[i].captures[way] = Some(Box::new(capture));
+    }
+    Ok(())
 }
 
 fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, Refused> {

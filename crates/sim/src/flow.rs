@@ -54,6 +54,8 @@ pub struct FlowState {
     pub nodes: [u16; 2],
     hosts: [Host; 2],
     mss: u32,
+    /// [`Packet::tunnel`]
+    pub tunnel: u8,
     phase: Phase,
     cc: Option<Cc>,
     /// The connection's sender, once established.
@@ -88,9 +90,6 @@ impl FlowState {
         seed: u64,
     ) -> Result<Self, String> {
         let place = format!("flows[{id}]");
-        if let Some(tunnel) = &spec.tunnel {
-            return Err(format!("{place}.tunnel: tunnels ('{tunnel}') are not modelled by the simulator"));
-        }
         match &spec.source {
             Source::Short { .. } => {
                 return Err(format!("{place}.source: 'short' is not modelled by the simulator"));
@@ -126,6 +125,7 @@ impl FlowState {
             hosts,
             // IPv4 20, TCP 20, timestamps 12
             mss: mtu - 52,
+            tunnel: 0,
             phase: Phase::Idle,
             cc,
             sender: None,
@@ -154,6 +154,7 @@ impl FlowState {
             hash: self.hashes[side],
             flags: Flags::ACK,
             proto: if self.spec.transport == "udp" { Proto::Udp } else { Proto::Tcp },
+            tunnel: self.tunnel,
             ..Packet::default()
         }
     }
@@ -255,6 +256,7 @@ impl FlowState {
         reply.len = SYN_LEN;
         if mode == Mode::AccEcn && host.ecn.option > 0 {
             reply.len += OPTION_LEN;
+            reply.n_accecn = 3;
         }
         reply.sent = now;
         reply.echo = syn.sent;

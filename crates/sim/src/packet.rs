@@ -43,6 +43,10 @@ pub enum Proto {
     Icmp,
     /// A UDP datagram.
     Udp,
+    /// ESP, outside a tunnel.
+    Esp,
+    /// GRE, outside a tunnel.
+    Gre,
 }
 
 /// TCP header flags, as bits; the three ECN bits of AccECN live in [`Packet::ace`].
@@ -134,6 +138,12 @@ pub struct Packet {
     pub ecn: Ecn,
     /// Protocol.
     pub proto: Proto,
+    /// Tunnel that it goes through plus one, 0 for none; see [`crate::tunnel`].
+    pub tunnel: u8,
+    /// The inner packet's TOS byte, while in a tunnel.
+    pub inner_tos: u8,
+    /// Sequence number in the tunnel.
+    pub tunnel_seq: u32,
 }
 
 impl Packet {

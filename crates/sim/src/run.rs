@@ -216,9 +216,12 @@ pub struct Tunnel {
     pub kind: String,
     /// Its two hosts.
     pub ends: [String; 2],
-    /// Anti-replay window in packets.
+    /// Anti-replay window in packets: of IPsec (0 for no check); `WireGuard`'s is 8128.
     #[serde(default)]
     pub replay_window: Option<u32>,
+    /// How IPsec encrypts: `aes-gcm` or `aes-cbc-hmac-sha256`.
+    #[serde(default)]
+    pub cipher: Option<String>,
     /// Whether middleboxes see the inner flow's hash (true) or one outer flow (false).
     pub inner_hash: bool,
 }
@@ -324,6 +327,9 @@ pub struct Probe {
     pub start_s: f64,
     /// No request after this, in seconds.
     pub stop_s: f64,
+    /// Name of the tunnel it goes through.
+    #[serde(default)]
+    pub tunnel: Option<String>,
 }
 
 /// Something that changes during the run.

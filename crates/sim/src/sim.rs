@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::build::Refused;
+use crate::capture::Capture;
 use crate::event::{Event, EventQueue};
 use crate::flow::FlowState;
 use crate::matching::CompiledMatch;
@@ -13,6 +14,7 @@ use crate::qdisc::Queue;
 use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
 use crate::run::{NodeKind, Run};
 use crate::tcp::receiver::Receiver;
+use crate::tunnel::Tunnels;
 use crate::units::Time;
 
 /// A rewriting rule, ready for use.
@@ -39,6 +41,8 @@ pub struct Interface {
     pub tx_queue_len: u32,
     /// The cable from here to the peer.
     pub wire: Wire,
+    /// Where packets that leave and packets that arrive are written down.
+    pub captures: [Option<Box<Capture>>; 2],
     egress_armed: Time,
     ingress_armed: Time,
     /// First series of each egress leaf.
@@ -54,6 +58,7 @@ impl Interface {
             rules: Vec::new(),
             tx_queue_len: 1000,
             wire,
+            captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
             leaves: Vec::new(),
@@ -102,6 +107,8 @@ pub struct Sim {
     pub flows: Vec<FlowState>,
     /// Probes; their traffic index follows the flows'.
     pub probes: Vec<ProbeState>,
+    /// Tunnels.
+    pub tunnels: Tunnels,
     now: Time,
     window: [Time; 2],
     events: EventQueue,
@@ -136,6 +143,7 @@ impl Sim {
             interfaces,
             flows,
             probes,
+            tunnels: Tunnels::default(),
             now: Time::ZERO,
             window,
             events: EventQueue::default(),
@@ -362,6 +370,9 @@ impl Sim {
             return;
         }
         let mut out = std::mem::take(&mut self.out);
+        if !self.tunnels.is_empty() {
+            self.tunnels.encapsulate(node, &mut out);
+        }
         for packet in &out {
             self.sent.add(packet);
             self.forward(node, packet);
@@ -373,7 +384,11 @@ impl Sim {
     // ---- the network ----------------------------------------------------------------------------
 
     fn arrive(&mut self, i: u16, packet: &mut Packet) {
-        match &mut self.interfaces[usize::from(i)].ingress {
+        let interface = &mut self.interfaces[usize::from(i)];
+        if let Some(capture) = &mut interface.captures[1] {
+            capture.see(packet, self.now);
+        }
+        match &mut interface.ingress {
             Some(queue) => {
                 queue.enqueue(*packet, self.now);
                 self.serve_ingress(i);
@@ -416,7 +431,11 @@ impl Sim {
         }
         let node = self.graph.node_of[usize::from(i)];
         if packet.dst == node {
-            self.deliver(node, packet);
+            if packet.tunnel != 0 && !self.tunnels.decapsulate(node, packet) {
+                self.lost.add(packet);
+            } else {
+                self.deliver(node, packet);
+            }
         } else if self.graph.kinds[usize::from(node)] == NodeKind::Host {
             self.lost.add(packet);
         } else {
@@ -476,7 +495,11 @@ impl Sim {
     }
 
     fn transmit(&mut self, i: u16, packet: &Packet) {
-        let wire = &mut self.interfaces[usize::from(i)].wire;
+        let interface = &mut self.interfaces[usize::from(i)];
+        if let Some(capture) = &mut interface.captures[0] {
+            capture.see(packet, self.now);
+        }
+        let wire = &mut interface.wire;
         let mut at = self.now;
         if let Some(rate) = wire.rate {
             at += wire.serialisation.of(packet.len, rate);

@@ -37,6 +37,11 @@ _AROUND_S: Final = 7.0
 _PATIENCE_S: Final = 10.0
 _NEEDED: Final = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_NET_RAW": 13}
 _PR_SET_PDEATHSIG: Final = 1
+# type of a device -> symbol of the kernel's configuration
+_DEVICES: Final = {
+    "bridge": "BRIDGE", "gre": "NET_IPGRE", "ifb": "IFB", "ipip": "NET_IPIP", "veth": "VETH", "vxlan": "VXLAN",
+    "wireguard": "WIREGUARD",
+}  # fmt: skip
 
 
 def check(run: Run) -> str:
@@ -69,6 +74,7 @@ def execute(run: Run, folder: Path) -> list[str]:
     made = plan(run, folder)
     write_json(folder / _PLAN, made.to_json())
     paths = {name: str(programs.need(name)) for name in {c.argv[0] for c in made.changes}}
+    made.write_files(folder)
     tsv = folder / agent.OUTPUT
     document = folder / _AGENT_PLAN
     write_json(document, agent.document(run, made, str(tsv.resolve()), paths))
@@ -84,6 +90,7 @@ def execute(run: Run, folder: Path) -> list[str]:
                 _do(command, teardown_log, "teardown")
         finally:
             _clean(teardown_log)
+            made.remove_files(folder)
     convert.convert(run, made, folder, tsv)
     tsv.unlink()
     document.unlink()
@@ -132,8 +139,8 @@ def _lacking(made: Plan) -> Iterator[tuple[str, str]]:
                     command.line(),
                     f"this host's kernel has no {kind}: module sch_{kind} (CONFIG_NET_SCH_{kind.upper()})",
                 )
-        for word, kind, symbol in (("ifb", "ifb", "IFB"), ("bridge", "bridge", "BRIDGE"), ("veth", "veth", "VETH")):
-            if words[:3] == ["ip", "link", "add"] and word in words and not _has_device(kind):
+        for kind, symbol in _DEVICES.items():
+            if words[:3] == ["ip", "link", "add"] and kind in words and not _has_device(kind):
                 yield command.line(), f"this host's kernel has no {kind} devices: module {kind} (CONFIG_{symbol})"
         for action in ("mirred", "pedit", "csum", "skbedit"):
             if words[:2] == ["tc", "filter"] and action in words and not _has_action(action):

@@ -158,6 +158,8 @@ class ProbeSpec(Model):
     """ECN field of request and reply."""
     start: Time = 0.0
     stop: Time | None = None
+    tunnel: str | None = None
+    """Name of the tunnel it goes through."""
 
 
 class ClassWords(Model):

@@ -20,6 +20,7 @@ from bakeoff.errors import BakeoffError
 FORMAT: Final = 1
 
 Ecn = Literal["not-ect", "ect0", "ect1", "ce"]
+Cipher = Literal["aes-gcm", "aes-cbc-hmac-sha256"]
 
 
 class Part(BaseModel):
@@ -113,6 +114,9 @@ class Tunnel(Part):
     kind: Literal["wireguard", "ipsec", "fou", "gre", "vxlan"]
     ends: tuple[str, str]
     replay_window: int | None = None
+    """In packets: of IPsec (0 for no check); WireGuard's is fixed."""
+    cipher: Cipher | None = None
+    """Of IPsec."""
     inner_hash: bool
 
 
@@ -196,6 +200,7 @@ class Probe(Part):
     ecn: Ecn = "not-ect"
     start_s: float
     stop_s: float
+    tunnel: str | None = None
 
 
 class ClassChange(Part):

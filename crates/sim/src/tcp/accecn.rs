@@ -18,6 +18,8 @@ use crate::units::Time;
 
 /// Initial value of the ACE counter (RFC 9768, section 3.2.1).
 pub const ACE_INIT: u64 = 5;
+/// Kind of the option with ECT(1) first.
+const OPTION_KIND: u8 = 174;
 /// Bytes that the option takes in a segment without SACK blocks: 11 and a NOP.
 pub const OPTION_LEN: u32 = 12;
 /// Counters are of 24 bits.
@@ -178,7 +180,16 @@ impl AceDecoder {
     }
 }
 
-/// A counter as the option carries it.
+/// The option as bytes, with the counters' initial values.
+pub fn wire(packet: &Packet) -> Vec<u8> {
+    let mut bytes = vec![OPTION_KIND, 2 + 3 * packet.n_accecn];
+    for (counter, offset) in packet.accecn.iter().zip([1, 0, 1]).take(packet.n_accecn.into()) {
+        bytes.extend(write(read(*counter).wrapping_add(offset)));
+    }
+    bytes
+}
+
+/// A counter of 24 bits.
 pub fn write(counter: u32) -> [u8; 3] {
     let [_, a, b, c] = counter.to_be_bytes();
     [a, b, c]

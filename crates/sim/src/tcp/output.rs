@@ -3,7 +3,7 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_write_xmit`, `tcp_tso_should_defer`,
 //! `tcp_update_skb_after_send`, `tcp_cwnd_validate`, `tcp_xmit_retransmit_queue`).
 
-use super::accecn::OPTION_LEN;
+use super::accecn::{ACE_INIT, OPTION_LEN};
 use super::ecn::Mode;
 use super::receiver::HEADERS;
 use super::scoreboard::{Seg, SegFlags};
@@ -247,8 +247,13 @@ impl Sender {
         packet.seq = seq;
         packet.payload = payload;
         packet.len = HEADERS + payload;
+        if self.setup.mode == Mode::AccEcn {
+            packet.ace = ACE_INIT as u8;
+        }
         if payload + OPTION_LEN <= self.tp.mss && self.option_due() {
             packet.len += OPTION_LEN;
+            // ACKs have no payload to count.
+            packet.n_accecn = 3;
             self.option.on_sent(self.tp.now);
         }
         packet.flags = flags;

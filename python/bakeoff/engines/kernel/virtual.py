@@ -92,6 +92,7 @@ class VirtualTime:
 
         plan = self.plan(run)
         write_json(folder / PLAN, plan.to_json())
+        plan.write_files(folder)
         script = folder / _SCRIPT
         write_json(script, self._script(run, plan, folder.resolve()))
         outcome = boot(
@@ -104,6 +105,7 @@ class VirtualTime:
             seed=run.seed,
         )
         script.unlink()
+        plan.remove_files(folder)
         _judge(folder, outcome.status, outcome.reason)
         tsv = folder / agent.OUTPUT
         convert.convert(run, plan, folder, tsv)

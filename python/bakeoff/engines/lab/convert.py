@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.engines.lab import pcapng, tc_show
+from bakeoff.engines.lab import pcapng, tc_show, tunnels
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.scenario import Run
@@ -93,7 +93,9 @@ def counters(
         }
         for probe in run.probes
     }
-    return {"flows": flows, "queues": _queues(plan, summary, teardown_log), "probes": probes}
+    found = {"flows": flows, "queues": _queues(plan, summary, teardown_log), "probes": probes}
+    inside = tunnels.counters(run, tc_show.sections(teardown_log))
+    return found | ({"tunnels": inside} if inside else {})
 
 
 def check_bursts(plan: Plan, setup_log: str) -> None:

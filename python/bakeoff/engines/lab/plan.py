@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 FORMAT: Final = 1
@@ -67,6 +68,18 @@ class Plan:
     queues: tuple[Queue, ...]
     captures: tuple[tuple[str, str], ...] = ()
     """Name of the interface in the results and the file that tcpdump writes, in the results folder."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Name and text of what a program of the set-up reads, in the results folder while the run lasts."""
+
+    def write_files(self, folder: Path) -> None:
+        """Put `files` into the results folder."""
+        for name, text in self.files:
+            (folder / name).write_text(text, encoding="ascii")
+
+    def remove_files(self, folder: Path) -> None:
+        """Take `files` away: they stand in plan.json."""
+        for name, _ in self.files:
+            (folder / name).unlink(missing_ok=True)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""

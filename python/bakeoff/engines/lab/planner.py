@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from bakeoff.engines.lab import changes, ingress, nodes, versions
+from bakeoff.engines.lab import changes, ingress, nodes, tunnels, versions
 from bakeoff.engines.lab.plan import Command, Plan, Queue
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import packets, roles
 from bakeoff.engines.lab.topology import End, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
+from bakeoff.results import layout
 from bakeoff.scenario import Run, units
 from bakeoff.scenario.run import Interface, Qdisc
 
@@ -25,23 +26,20 @@ def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = ""
     """The plan of a run.
 
     Namespaces are called `prefix` and the node's name. Without `ethtool` the offloads are only kept from building
-    large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to. RefusedError names the
-    place in the run that real Linux, or this lab, cannot do.
+    large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to, and where the plan's files lie.
+    RefusedError names the place in the run that real Linux, or this lab, cannot do.
     """
-    notes = [*versions.notes(run), *_notes(run, ethtool=ethtool)]
+    notes = [*versions.notes(run), *_notes(run, ethtool=ethtool), *tunnels.notes(run)]
     run = versions.plain(run)
     net = topology(run, prefix)
-    if run.tunnels:
-        raise RefusedError(
-            f"tunnels[0]: '{run.tunnels[0].name}' ({run.tunnels[0].kind}): the lab does not set up tunnels"
-        )
+    tunnels.check(run, net)
     flows = packets(run, net)
     interfaces = _wires(run)
     trees: Trees = {}
     queues = _queues(interfaces, net, flows, trees)
     leaves = tuple(_leaves(interfaces, net, trees))
     setup = [*nodes.namespaces(run, net), *nodes.cables(run, net, ethtool=ethtool), *queues]
-    setup += [*nodes.addresses(run, net), *_shown(run, net, trees, "-d")]
+    setup += [*nodes.addresses(run, net), *tunnels.setup(run, net, captures), *_shown(run, net, trees, "-d")]
     setup += [Command(node, ("ip", "tcp_metrics", "show"), net.namespaces[node]) for node in _hosts(run)]
     dumps, files = _captures(run, net, captures)
     return Plan(
@@ -54,6 +52,7 @@ def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = ""
         roles=tuple(roles(run, net)),
         queues=leaves,
         captures=files,
+        files=tuple(tunnels.files(run, net)),
     )
 
 
@@ -174,7 +173,7 @@ def _statistics(run: Run, net: Topology, trees: Trees) -> list[Command]:
             commands.append(Command(node.name, ("sysctl", *keys), netns))
         if node.kind != "bridge":
             commands.append(Command(node.name, ("ip", "tcp_metrics", "show"), netns))
-    return commands
+    return commands + tunnels.statistics(run, net)
 
 
 def _captures(run: Run, net: Topology, folder: str) -> tuple[list[Command], tuple[tuple[str, str], ...]]:
@@ -185,7 +184,7 @@ def _captures(run: Run, net: Topology, folder: str) -> tuple[list[Command], tupl
         if end not in net.interfaces:
             known = ", ".join(f"{a}>{b}" for a, b in net.interfaces)
             raise RefusedError(f"captures[{index}]: '{name}' is no interface; expected one of {known}")
-        file = f"{node}{'-to-' if sign == '>' else '-from-'}{peer}.pcap"
+        file = layout.capture(name).removesuffix("ng")
         way = "out" if sign == ">" else "in"
         here = net.interfaces[end]
         argv = ("tcpdump", "-i", here.dev, "-n", "-Q", way, "-s", _SNAP, "--time-stamp-precision=nano", "-Z", "root")

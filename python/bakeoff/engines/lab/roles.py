@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final
 
+from bakeoff.engines.lab import tunnels
 from bakeoff.engines.lab.match import PROTOCOLS
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Topology
@@ -23,8 +24,6 @@ def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
     receivers, senders = [], []
     for index, flow in enumerate(run.flows):
         place = f"flows[{index}]"
-        if flow.tunnel is not None:
-            raise RefusedError(f"{place}.tunnel: '{flow.tunnel}': the lab does not set up tunnels")
         kind = flow.source.kind
         if kind in ("short", "video"):
             raise RefusedError(f"{place}.source: '{kind}': the agent does not make this traffic")
@@ -35,12 +34,12 @@ def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
         senders.append(sender)
     for index, probe in enumerate(run.probes):
         receivers += [_reflector(topology, index, probe)] if probe.proto == "udp" else []
-        senders.append(_probe(topology, index, probe))
+        senders.append(_probe(run, topology, index, probe))
     return receivers + senders
 
 
 def packets(run: Run, topology: Topology) -> dict[str, list[str]]:
-    """The words of u32 that pick the packets of each flow and probe, on their way there.
+    """The words of u32 that pick the packets of each flow and probe, on their way there; not of those in a tunnel.
 
     RefusedError if an end is no host.
     """
@@ -48,11 +47,13 @@ def packets(run: Run, topology: Topology) -> dict[str, list[str]]:
     for index, flow in enumerate(run.flows):
         _ends(topology, flow, f"flows[{index}]")
         port = (_TCP_PORT if flow.transport == "tcp" else _UDP_PORT) + index
-        found[flow.name] = _towards(topology, flow, flow.transport, port)
+        if flow.tunnel is None:
+            found[flow.name] = _towards(topology, flow, flow.transport, port)
     for index, probe in enumerate(run.probes):
         _ends(topology, probe, f"probes[{index}]")
         port_of_probe = _PROBE_PORT + index if probe.proto == "udp" else None
-        found[probe.name] = _towards(topology, probe, probe.proto, port_of_probe)
+        if probe.tunnel is None:
+            found[probe.name] = _towards(topology, probe, probe.proto, port_of_probe)
     return found
 
 
@@ -79,7 +80,7 @@ def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[dict[st
     receiver: dict[str, Any] = {"role": "tcp-sink" if tcp else "udp-sink", "name": flow.name}
     receiver |= {"netns": topology.namespaces[flow.to], "port": port} | ({"dscp": flow.dscp} if tcp else {}) | cc
     sender: dict[str, Any] = {"role": "tcp-source" if tcp else "udp-source", "name": flow.name}
-    sender |= {"netns": topology.namespaces[flow.from_], "to": f"{topology.address(flow.to)}:{port}"} | cc
+    sender |= {"netns": topology.namespaces[flow.from_], "to": f"{tunnels.address(run, topology, flow)}:{port}"} | cc
     sender |= {"dscp": flow.dscp, "start_s": flow.start_s, "stop_s": min(flow.stop_s, run.duration_s)}
     sender |= {"source": flow.source.model_dump(), "local_port": _local_port(run.seed, flow.name)}
     if tcp and flow.max_pacing_rate_bps is not None:
@@ -97,9 +98,9 @@ def _reflector(topology: Topology, index: int, probe: Probe) -> dict[str, Any]:
     return {"role": "udp-reflector", "netns": topology.namespaces[probe.to], "port": _PROBE_PORT + index}
 
 
-def _probe(topology: Topology, index: int, probe: Probe) -> dict[str, Any]:
+def _probe(run: Run, topology: Topology, index: int, probe: Probe) -> dict[str, Any]:
     udp = probe.proto == "udp"
-    address = topology.address(probe.to)
+    address = tunnels.address(run, topology, probe)
     return {
         "role": "udp-probe" if udp else "icmp-probe",
         "name": probe.name,
