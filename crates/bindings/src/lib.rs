@@ -56,6 +56,14 @@ fn congestion_controls() -> Vec<&'static str> {
     bakeoff_sim::cc::NAMES.to_vec()
 }
 
+/// Runs a packetdrill script; the report as JSON.
+#[pyfunction]
+fn packetdrill(py: Python<'_>, script: &str) -> PyResult<String> {
+    let report =
+        py.detach(|| bakeoff_packetdrill::run(script)).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    serde_json::to_string(&report).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
 /// `bakeoff._sim`
 #[pymodule]
 fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -64,5 +72,6 @@ fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(qdiscs, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
+    module.add_function(wrap_pyfunction!(packetdrill, module)?)?;
     Ok(())
 }

@@ -180,6 +180,9 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
 }
 
 fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffic: &Arc<[String]>) -> Env {
+    let index = |name: &str| run.nodes.iter().position(|n| n.name == name).unwrap_or(0) as u16;
+    let flows = run.flows.iter().map(|f| [index(&f.from), index(&f.to)]);
+    let probes = run.probes.iter().map(|p| [index(&p.from), index(&p.to)]);
     Env {
         seed: run.seed,
         name,
@@ -188,6 +191,7 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         hz: node.hz,
         flows: traffic.len(),
         flow_names: traffic.clone(),
+        endpoints: flows.chain(probes).collect(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::tcp::accecn::{OPTION_LEN, OptionClock};
 use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack, syn_bits, syn_keeps_bits, synack_bits};
 use crate::tcp::feedback::Feedback;
 use crate::tcp::receiver::Receiver;
-use crate::tcp::sender::{Sender, SenderSetup};
+use crate::tcp::sender::{Sender, SenderSetup, Sysctl};
 use crate::units::Time;
 
 /// Frame bytes of a SYN: Ethernet 14, IPv4 20, TCP 40.
@@ -287,6 +287,7 @@ impl FlowState {
             ca_ratio: host.ca_ratio,
             max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
             handshake_rtt: now - packet.echo,
+            sysctl: Sysctl::default(),
         };
         let mut sender = Sender::new(setup, cc, now);
         sender.set_window(u64::from(packet.window));

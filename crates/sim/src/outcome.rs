@@ -221,7 +221,9 @@ fn teardown(sim: &Sim) -> String {
         );
         let _ = writeln!(text, " backlog {}b {}p requeues 0", queue.backlog(), queue.qlen());
         for line in queue.show_stats().lines() {
-            let _ = writeln!(text, "  {}", line.trim());
+            // cake's table has its own indentation.
+            let indent = if line.is_empty() || line.starts_with(' ') { "" } else { "  " };
+            let _ = writeln!(text, "{indent}{line}");
         }
     }
     text

@@ -3,18 +3,26 @@
 //!
 //! One file per algorithm, in tc's own grammar ([`crate::tc`]).
 
+mod cake;
+mod cnq_cobalt;
 mod cnq_codel_af;
 mod cobalt;
+mod cobalt_fifo;
 mod codel;
 mod dualpi2;
 mod fq_codel;
+mod framing;
 mod htb;
+mod lfq_cobalt;
 mod netem;
 mod pfifo;
 mod pie;
 mod red;
+mod sce;
 mod sojourn;
+mod sparse_bulk;
 mod timer;
+mod twin_codel_af;
 
 use std::sync::Arc;
 
@@ -23,16 +31,21 @@ use crate::run;
 use crate::tc::{TcError, Words};
 use crate::units::Time;
 
+pub use cake::Cake;
+pub use cnq_cobalt::CnqCobalt;
 pub use cnq_codel_af::CnqCodelAf;
+pub use cobalt_fifo::CobaltFifo;
 pub use codel::Codel;
 pub use dualpi2::DualPi2;
 pub use fq_codel::FqCodel;
 pub use htb::Htb;
+pub use lfq_cobalt::LfqCobalt;
 pub use netem::Netem;
 pub use pfifo::Fifo;
 pub use pie::Pie;
 pub use red::Red;
 pub use sojourn::{Interval, Sojourn};
+pub use twin_codel_af::TwinCodelAf;
 
 /// Why a queue threw a packet away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,9 +132,15 @@ impl Tally {
     fn flow(&mut self, packet: &Packet) -> &mut FlowTally {
         let i = usize::from(packet.flow);
         if i >= self.flows.len() {
-            self.flows.resize(i + 1, FlowTally::default());
+            self.grow(i + 1);
         }
         &mut self.flows[i]
+    }
+
+    /// Only where the number of flows was not known beforehand.
+    #[cold]
+    fn grow(&mut self, flows: usize) {
+        self.flows.resize(flows, FlowTally::default());
     }
 }
 
@@ -196,6 +215,8 @@ pub struct Env {
     pub flows: usize,
     /// Their names, in the order of [`Packet::flow`], for filters.
     pub flow_names: Arc<[String]>,
+    /// The nodes at both ends of each flow and probe: its hosts.
+    pub endpoints: Arc<[[u16; 2]]>,
 }
 
 impl Env {
@@ -220,6 +241,7 @@ impl Default for Env {
             hz: 250,
             flows: 0,
             flow_names: Arc::new([]),
+            endpoints: Arc::new([]),
         }
     }
 }
@@ -245,6 +267,17 @@ pub enum Kind {
     DualPi2(DualPi2),
     /// cnq_codel_af
     CnqCodelAf(CnqCodelAf),
+    // Boxed: they have much to remember, and would make each of the others longer.
+    /// cake and cake@sce
+    Cake(Box<Cake>),
+    /// cnq_cobalt
+    CnqCobalt(Box<CnqCobalt>),
+    /// cobalt
+    Cobalt(Box<CobaltFifo>),
+    /// lfq_cobalt
+    LfqCobalt(Box<LfqCobalt>),
+    /// twin_codel_af
+    TwinCodelAf(Box<TwinCodelAf>),
     /// Somebody's own.
     User(Box<dyn Qdisc + Send>),
 }
@@ -261,6 +294,11 @@ macro_rules! dispatch {
             Kind::Red($q) => $e,
             Kind::DualPi2($q) => $e,
             Kind::CnqCodelAf($q) => $e,
+            Kind::Cake($q) => $e,
+            Kind::CnqCobalt($q) => $e,
+            Kind::Cobalt($q) => $e,
+            Kind::LfqCobalt($q) => $e,
+            Kind::TwinCodelAf($q) => $e,
             Kind::User($q) => $e,
         }
     };
@@ -305,7 +343,13 @@ impl Queue {
             "dualpi2" => Kind::DualPi2(DualPi2::mainline(words, env)?),
             "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(words, env)?),
             "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(words, env)?),
+            "cake" => Kind::Cake(Box::new(Cake::mainline(words, env)?)),
+            "cake@sce" => Kind::Cake(Box::new(Cake::sce(words, env)?)),
+            "cnq_cobalt" => Kind::CnqCobalt(Box::new(CnqCobalt::new(words, env)?)),
             "cnq_codel_af" => Kind::CnqCodelAf(CnqCodelAf::new(words, env)?),
+            "cobalt" => Kind::Cobalt(Box::new(CobaltFifo::new(words, env)?)),
+            "lfq_cobalt" => Kind::LfqCobalt(Box::new(LfqCobalt::new(words, env)?)),
+            "twin_codel_af" => Kind::TwinCodelAf(Box::new(TwinCodelAf::new(words, env)?)),
             other => return Err(words.unknown_kind(other, KINDS)),
         };
         Ok(Queue::new(kind, env))
@@ -331,17 +375,21 @@ impl Queue {
         dispatch!(&mut self.kind, q => q.enqueue(packet, now, tally));
     }
 
-    /// Counts a packet that goes through without waiting.
-    pub fn pass(&mut self, packet: &Packet, now: Time) {
-        let bytes = u64::from(packet.len);
-        self.tally.enqueued += 1;
-        self.tally.enqueued_bytes += bytes;
-        self.tally.sent += 1;
-        self.tally.sent_bytes += bytes;
-        self.tally.flow(packet).packets += 1;
-        if let Some(sojourn) = &mut self.sojourn {
-            sojourn.record(Time::ZERO, now);
+    /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
+    pub fn passes(&mut self, packet: &Packet, now: Time) -> bool {
+        let free = matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0 && fifo.fits(packet));
+        if free {
+            let bytes = u64::from(packet.len);
+            self.tally.enqueued += 1;
+            self.tally.enqueued_bytes += bytes;
+            self.tally.sent += 1;
+            self.tally.sent_bytes += bytes;
+            self.tally.flow(packet).packets += 1;
+            if let Some(sojourn) = &mut self.sojourn {
+                sojourn.record(Time::ZERO, now);
+            }
         }
+        free
     }
 
     /// Takes the next packet that may leave at `now`.
@@ -374,11 +422,6 @@ impl Queue {
     /// Whether this is a pfifo or bfifo, which has no state but its packets.
     pub fn is_fifo(&self) -> bool {
         matches!(self.kind, Kind::Fifo(_))
-    }
-
-    /// Whether this is an empty fifo with room for `packet`: behind it a packet need not wait.
-    pub fn lets_through(&self, packet: &Packet) -> bool {
-        matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0 && fifo.fits(packet))
     }
 
     /// See [`Qdisc::is_eager`].
@@ -539,5 +582,11 @@ pub const KINDS: &[&str] = &[
     "dualpi2",
     "dualpi2@2020",
     "dualpi2@2019",
+    "cake",
+    "cake@sce",
+    "cnq_cobalt",
     "cnq_codel_af",
+    "cobalt",
+    "lfq_cobalt",
+    "twin_codel_af",
 ];

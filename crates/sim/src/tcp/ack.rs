@@ -28,6 +28,8 @@ pub(super) struct AckState {
     pub data_sacked: bool,
     pub orig_sack_acked: bool,
     pub dsacking: bool,
+    /// The D-SACK is about the tail loss probe.
+    pub dsack_of_probe: bool,
     pub ece: bool,
     pub lost_retrans: bool,
     /// The echo of our stamps moved on (FLAG_TS_PROGRESS).
@@ -84,8 +86,12 @@ impl Sender {
         }
         self.tag_sacks(packet, &mut ack);
         if old {
-            let rexmit = self.react(&mut ack, false);
-            self.recover(rexmit, out);
+            // Delayed on its way: what it SACKs is news, and there may be room for new data.
+            if packet.n_sack > 0 {
+                let rexmit = self.react(&mut ack, false);
+                self.recover(rexmit, out);
+            }
+            self.send_new(out);
             return;
         }
         if self.setup.mode == Mode::Rfc3168 && packet.flags.has(Flags::ECE) {
@@ -119,6 +125,8 @@ impl Sender {
         let sample = self.rate_sample(&ack, rtt_us);
         if had_data {
             self.control(&ack, &sample);
+        } else {
+            self.restart_window_probe();
         }
         self.recover(rexmit, out);
         self.send_new(out);
@@ -126,13 +134,15 @@ impl Sender {
 
     fn update_window(&mut self, packet: &Packet, ack: &mut AckState) {
         let window = u64::from(packet.window);
-        let end = packet.ack + window;
-        if packet.ack > self.tp.snd_una || end > self.window_end {
+        if packet.ack > self.tp.snd_una || window > self.snd_wnd || window == 0 {
+            self.window_end = packet.ack + window;
             if window != self.snd_wnd {
                 ack.win_update = true;
                 self.snd_wnd = window;
+                if self.write_seq > self.tp.snd_nxt {
+                    self.restart_after_idle();
+                }
             }
-            self.window_end = self.window_end.max(end);
         }
     }
 
@@ -168,13 +178,24 @@ impl Sender {
         }
     }
 
+    /// `tcp_check_dsack`, `tcp_dsack_seen`
     fn note_dsack(&mut self, start: u64, end: u64, ack: &mut AckState) {
+        let segments = (end - start).div_ceil(u64::from(self.tp.mss));
+        self.undo.dsacked += segments;
+        // More duplicates than retransmissions: the network made them.
+        if self.undo.dsacked > self.counters.retransmits {
+            return;
+        }
         ack.dsacking = true;
-        self.rack.dsack_seen = true;
+        ack.dsack_of_probe = segments == 1 && self.tlp_high_seq == Some(end);
+        // The reordering window was not to blame if nothing was ever reordered, or a timer sent the probe.
+        if self.rack.reord_seen && !ack.dsack_of_probe {
+            self.rack.dsack_seen = true;
+        }
+        self.tp.delivered += segments;
         let marker = self.undo.marker.unwrap_or(u64::MAX);
         if self.undo.retrans > 0 && end <= ack.prior_snd_una && end > marker {
-            let segments = (end - start).div_ceil(u64::from(self.tp.mss)) as i64;
-            self.undo.retrans = (self.undo.retrans - segments).max(0);
+            self.undo.retrans = (self.undo.retrans - segments as i64).max(0);
         }
     }
 
@@ -435,5 +456,28 @@ impl AckState {
     /// `delivered` stored in the segment that made the rate sample, if any was delivered.
     pub(super) fn prior_delivered_of_sample(&self) -> Option<u64> {
         self.sample_prior_delivered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sender::tests::{ack, open, sacking};
+    use super::*;
+
+    #[test]
+    fn an_ack_below_snd_una_still_makes_room_with_its_sacks() {
+        let (mut s, mut out) = open(20);
+        s.on_ack(&ack(4), Time::from_ms(200), &mut out);
+        let before = s.sock().snd_nxt;
+        s.on_ack(&sacking(3, &[(6, 8)]), Time::from_ms(201), &mut out);
+        // Two segments left the network, two new ones may enter it.
+        assert_eq!((s.sock().sacked_out, s.sock().snd_nxt - before), (2, 2000));
+    }
+
+    #[test]
+    fn a_window_that_closes_takes_its_right_edge_back() {
+        let (mut s, mut out) = open(20);
+        s.on_ack(&Packet { window: 0, ..ack(10) }, Time::from_ms(200), &mut out);
+        assert_eq!((s.sock().snd_nxt, s.window_end), (10_000, 10_000));
     }
 }

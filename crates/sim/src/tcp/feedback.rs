@@ -158,35 +158,39 @@ impl Feedback {
         reaction
     }
 
-    /// Puts the feedback into an ACK that would like to carry `blocks` SACK blocks; returns how many it may, and
-    /// the bytes of the AccECN option. `srtt_us` is for the option's beacon.
-    pub fn fill(&mut self, ack: &mut Packet, blocks: usize, now: Time, srtt_us: u64) -> (usize, u32) {
+    /// Puts ECE and ESCE, or the ACE counter, into a segment's header.
+    pub fn tell(&mut self, packet: &mut Packet) {
         match self.mode {
             Mode::Off => {}
             Mode::Rfc3168 => {
                 if if self.dctcp { self.ce_state } else { self.demand_cwr } {
-                    ack.flags = ack.flags.with(Flags::ECE);
+                    packet.flags = packet.flags.with(Flags::ECE);
                 }
                 if std::mem::take(&mut self.esce) {
-                    ack.flags = ack.flags.with(Flags::ESCE);
+                    packet.flags = packet.flags.with(Flags::ESCE);
                 }
             }
             Mode::AccEcn => {
-                ack.ace = ((self.received_ce + ACE_INIT) & 7) as u8;
+                packet.ace = ((self.received_ce + ACE_INIT) & 7) as u8;
                 self.pending = 0;
-                if self.option.due(now, srtt_us) {
-                    let (blocks, fields, bytes) = fit(blocks, self.changed);
-                    if fields > 0 {
-                        ack.accecn = self.bytes.map(write);
-                        ack.n_accecn = fields;
-                        self.changed = 0;
-                        self.option.on_sent(now);
-                    }
-                    return (blocks, bytes);
-                }
             }
         }
-        (blocks, 0)
+    }
+
+    /// Adds AccECN's option, if it is due, to an ACK that would like to carry `blocks` SACK blocks; returns how many
+    /// it may, and the bytes of the option. `srtt_us` is for the beacon.
+    pub fn add_option(&mut self, ack: &mut Packet, blocks: usize, now: Time, srtt_us: u64) -> (usize, u32) {
+        if self.mode != Mode::AccEcn || !self.option.due(now, srtt_us) {
+            return (blocks, 0);
+        }
+        let (blocks, fields, bytes) = fit(blocks, self.changed);
+        if fields > 0 {
+            ack.accecn = self.bytes.map(write);
+            ack.n_accecn = fields;
+            self.changed = 0;
+            self.option.on_sent(now);
+        }
+        (blocks, bytes)
     }
 }
 
@@ -201,7 +205,7 @@ mod tests {
 
     fn flags(f: &mut Feedback) -> (bool, bool) {
         let mut ack = Packet::default();
-        f.fill(&mut ack, 0, Time::ZERO, 0);
+        f.tell(&mut ack);
         (ack.flags.has(Flags::ECE), ack.flags.has(Flags::ESCE))
     }
 
@@ -277,13 +281,14 @@ mod tests {
         assert_eq!(acks, [true, false, true, false, true, true]);
         f.on_packet(&Packet { ecn: Ce, ..Packet::default() });
         let mut ack = Packet::default();
-        assert_eq!(f.fill(&mut ack, 1, Time::ZERO, 0), (1, 12));
+        f.tell(&mut ack);
+        assert_eq!(f.add_option(&mut ack, 1, Time::ZERO, 0), (1, 12));
         assert_eq!(ack.ace, 0, "5 + 3 packets with CE, pure ACKs included, modulo 8");
         assert_eq!(ack.accecn, [1000, 2000, 3000].map(write), "bytes of payload only");
         // nothing has changed since: a third SACK block goes first
-        assert_eq!(f.fill(&mut ack, 3, Time::ZERO, 0), (3, 0));
+        assert_eq!(f.add_option(&mut ack, 3, Time::ZERO, 0), (3, 0));
         f.on_packet(&segment(Ce));
-        assert_eq!(f.fill(&mut ack, 3, Time::ZERO, 0), (2, 8), "news of the second field");
+        assert_eq!(f.add_option(&mut ack, 3, Time::ZERO, 0), (2, 8), "news of the second field");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::accecn::{ACE_INIT, OPTION_LEN};
 use super::ecn::Mode;
 use super::receiver::HEADERS;
+use super::rtt::RTO_MAX_US;
 use super::scoreboard::{Seg, SegFlags};
 use super::sender::{Sender, Timer};
 use super::sock::{CaState, Pacing};
@@ -20,8 +21,6 @@ const GSO_MAX_SIZE: u64 = 65_536;
 const PACING_SHIFT: u32 = 10;
 /// `tcp_tso_rtt_log`
 const TSO_RTT_LOG: u32 = 9;
-/// `tcp_tso_win_divisor`
-const TSO_WIN_DIVISOR: u64 = 3;
 /// Data segments sent before pacing starts.
 const UNPACED_SEGS: u64 = 10;
 
@@ -79,6 +78,9 @@ impl Sender {
             }
             self.schedule_loss_probe(false);
         }
+        if self.tp.write_queue && self.tp.packets_out == 0 && self.timer.is_none() {
+            self.start_window_probe();
+        }
         cwnd_limited |= self.tp.packets_in_flight() >= self.tp.snd_cwnd;
         if sent > 0 || cwnd_limited {
             self.validate_cwnd(cwnd_limited);
@@ -111,6 +113,41 @@ impl Sender {
 
     fn option_due(&self) -> bool {
         self.option.due(self.tp.now, self.tp.srtt_us >> 3)
+    }
+
+    fn window_is_closed(&self) -> bool {
+        let unsent = self.write_seq - self.tp.snd_nxt;
+        self.window_end < self.tp.snd_nxt + unsent.min(u64::from(self.tp.mss))
+    }
+
+    /// `tcp_probe0_when`: the RTO, doubled with every probe.
+    fn start_window_probe(&mut self) {
+        if self.window_is_closed() {
+            let wait = (self.rtt.rto_us() << self.window_probes.min(20)).min(RTO_MAX_US);
+            self.timer = Some((Timer::WindowProbe, self.on_tick(self.tp.now + Time::from_us(wait))));
+        }
+    }
+
+    /// `tcp_ack_probe`: an ACK while nothing is out either opens the window or says that it is still closed.
+    pub(super) fn restart_window_probe(&mut self) {
+        if !matches!(self.timer, Some((Timer::WindowProbe, _))) {
+            return;
+        }
+        self.timer = None;
+        if self.window_is_closed() {
+            self.start_window_probe();
+        } else {
+            self.window_probes = 0;
+        }
+    }
+
+    /// `tcp_send_probe0`: a segment without data, below the window, which the receiver has to answer.
+    pub(super) fn send_window_probe(&mut self, out: &mut Vec<Packet>) {
+        if self.tp.packets_out == 0 && self.write_seq > self.tp.snd_nxt {
+            self.window_probes += 1;
+            self.emit(self.tp.snd_una.wrapping_sub(1), 0, Flags::ACK, Ecn::NotEct, out);
+            self.start_window_probe();
+        }
     }
 
     /// `tcp_tso_autosize`, or the module's own goal.
@@ -156,8 +193,9 @@ impl Sender {
         if !is_last && limit >= skb {
             return None;
         }
-        let chunk = self.snd_wnd.min(u64::from(tp.snd_cwnd) * mss) / TSO_WIN_DIVISOR;
-        if limit >= chunk {
+        let chunk =
+            self.snd_wnd.min(u64::from(tp.snd_cwnd) * mss).checked_div(self.setup.sysctl.tso_win_divisor);
+        if chunk.is_none_or(|chunk| limit >= chunk) {
             return None;
         }
         let head = self.board.front()?;
@@ -334,7 +372,10 @@ impl Sender {
             return;
         }
         self.cwnd_used = self.cwnd_used.max(tp.packets_out);
-        if (tp.now - self.cwnd_stamp).as_us() >= self.rtt.rto_us() && !self.full_control {
+        if self.setup.sysctl.slow_start_after_idle
+            && (tp.now - self.cwnd_stamp).as_us() >= self.rtt.rto_us()
+            && !self.full_control
+        {
             self.shrink_unused_window();
         }
     }
@@ -351,5 +392,44 @@ impl Sender {
             self.cwnd_used = 0;
         }
         self.cwnd_stamp = tp.now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sender::tests::{ack, open};
+    use super::*;
+
+    #[test]
+    fn a_closed_window_is_probed_after_the_rto_and_twice_as_late_each_time() {
+        let (mut s, mut out) = open(20);
+        s.on_ack(&Packet { window: 0, ..ack(10) }, Time::from_ms(200), &mut out);
+        out.clear();
+        let mut now = Time::from_ms(200);
+        let mut waits = Vec::new();
+        for _ in 0..3 {
+            let due = s.deadline().unwrap();
+            waits.push((due - now).as_ms());
+            now = due;
+            s.on_timer(now, &mut out);
+        }
+        // RTT 100 ms, variance at its floor of 200 ms.
+        assert_eq!(waits, [300, 600, 1200]);
+        assert!(out.iter().all(|p| (p.seq, p.payload) == (9_999, 0)), "{out:?}");
+        out.clear();
+        s.on_ack(&ack(10), now, &mut out);
+        assert_eq!(out.iter().map(|p| p.payload).sum::<u32>(), 10_000);
+        assert_eq!(s.window_probes, 0);
+    }
+
+    #[test]
+    fn after_an_idle_rto_the_window_restarts_unless_the_host_says_otherwise() {
+        for (restarts, cwnd) in [(true, 10), (false, 20)] {
+            let (mut s, mut out) = open(10);
+            s.setup.sysctl.slow_start_after_idle = restarts;
+            s.on_ack(&ack(10), Time::from_ms(200), &mut out);
+            s.write(11_000, Time::from_ms(2000), &mut out);
+            assert_eq!(s.sock().snd_cwnd, cwnd);
+        }
     }
 }

@@ -120,6 +120,11 @@ impl Receiver {
         self.rcv_nxt
     }
 
+    /// The acknowledgement that was sent last (`rcv_wup`).
+    pub fn last_acknowledged(&self) -> u64 {
+        self.rcv_wup
+    }
+
     /// When a timer expires, if one runs.
     pub fn deadline(&self) -> Option<Time> {
         match (self.delack, self.compress_until) {
@@ -189,6 +194,9 @@ impl Receiver {
                 if s > self.rcv_nxt {
                     break;
                 }
+                if s < end {
+                    self.report_duplicate(s, e.min(end));
+                }
                 self.rcv_nxt = self.rcv_nxt.max(e);
                 self.out_of_order.remove(0);
             }
@@ -197,6 +205,15 @@ impl Receiver {
         }
         self.counters.received += self.rcv_nxt - before;
         had_holes
+    }
+
+    /// `tcp_dsack_extend`: one range fits into an ACK; another is added only where it touches that one.
+    fn report_duplicate(&mut self, start: u64, end: u64) {
+        match &mut self.dsack {
+            None => self.dsack = Some((start, end)),
+            Some((s, e)) if start <= *e && end >= *s => (*s, *e) = ((*s).min(start), (*e).max(end)),
+            Some(_) => {}
+        }
     }
 
     /// Adds an out-of-order range; false if it was there already.
@@ -210,6 +227,9 @@ impl Receiver {
             }
             if s <= start && e >= end {
                 return false;
+            }
+            if s.max(start) < e.min(end) {
+                self.report_duplicate(s.max(start), e.min(end));
             }
             merged = (merged.0.min(s), merged.1.max(e));
             until += 1;
@@ -312,6 +332,17 @@ impl Receiver {
     /// An ACK of everything received.
     fn send_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
         self.emit(self.rcv_nxt, now, out);
+        self.all_acknowledged();
+    }
+
+    /// Writes the acknowledgement into a segment that leaves this host, data of its own sender
+    /// included, and notes it as sent (`tcp_event_ack_sent`).
+    pub fn acknowledge(&mut self, packet: &mut Packet) {
+        self.write(self.rcv_nxt, packet);
+        self.all_acknowledged();
+    }
+
+    fn all_acknowledged(&mut self) {
         if self.quick > 0 {
             self.quick -= 1;
             if self.quick == 0 {
@@ -322,19 +353,28 @@ impl Receiver {
         self.delack = None;
     }
 
-    /// Puts an ACK up to `upto` on the wire; what waited for SACK compression leaves with it.
+    /// The acknowledgement up to `upto`; what waited for SACK compression leaves with it.
+    fn write(&mut self, upto: u64, packet: &mut Packet) {
+        packet.ack = upto;
+        packet.echo = self.echo;
+        packet.window = self.window();
+        self.feedback.tell(packet);
+        self.rcv_wup = self.rcv_nxt;
+        self.compress_until = None;
+        self.compressed = 0;
+    }
+
+    /// Puts an ACK up to `upto` on the wire.
     fn emit(&mut self, upto: u64, now: Time, out: &mut Vec<Packet>) {
         let mut ack = self.template;
-        ack.ack = upto;
         ack.sent = now;
-        ack.echo = self.echo;
-        ack.window = self.window();
         ack.flags = Flags::ACK;
         ack.proto = Proto::Tcp;
+        self.write(upto, &mut ack);
         let dsack = self.dsack.take();
         let wanted = (self.sacks.len() + usize::from(dsack.is_some())).min(3);
         let srtt_us = self.rtt.map_or(0, Time::as_us);
-        let (allowed, option) = self.feedback.fill(&mut ack, wanted, now, srtt_us);
+        let (allowed, option) = self.feedback.add_option(&mut ack, wanted, now, srtt_us);
         let mut blocks = 0;
         if let Some((s, e)) = dsack {
             ack.sack[0] = block(upto, s, e);
@@ -350,9 +390,6 @@ impl Receiver {
         ack.len = HEADERS + option + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
         out.push(ack);
         self.counters.acks += 1;
-        self.rcv_wup = self.rcv_nxt;
-        self.compress_until = None;
-        self.compressed = 0;
     }
 
     /// `tcp_rcv_rtt_measure_ts`: from the echo of our own ACKs, once per (millisecond) stamp.
@@ -478,6 +515,36 @@ mod tests {
         let acks = feed(&mut r, &[(31, Ecn::NotEct)]);
         assert!(acks[0].flags.has(Flags::DSACK));
         assert_eq!(acks[0].sack[0], SackBlock { start: -(MSS as i32), end: 0 });
+    }
+
+    #[test]
+    fn a_segment_that_fills_a_hole_and_repeats_what_came_early_is_reported() {
+        let mut r = receiver(Mode::Off);
+        feed(&mut r, &[(33, Ecn::NotEct), (35, Ecn::NotEct)]);
+        let mss = u64::from(MSS);
+        let wide = Packet { payload: 5 * MSS, ..segment(32, Ecn::NotEct) };
+        let mut out = Vec::new();
+        r.on_data(&wide, Time::from_ms(11), &mut out);
+        // One range is reported, the first that came twice: segment 33, of 32 to 36.
+        assert_eq!((out[0].ack, out[0].n_sack), (37 * mss, 1));
+        let mss = MSS as i32;
+        assert!(out[0].flags.has(Flags::DSACK));
+        assert_eq!(out[0].sack[0], SackBlock { start: -4 * mss, end: -3 * mss });
+    }
+
+    #[test]
+    fn an_early_segment_that_overlaps_an_early_one_is_reported() {
+        let mut r = receiver(Mode::Off);
+        feed(&mut r, &[(34, Ecn::NotEct)]);
+        let wide = Packet { payload: 2 * MSS, ..segment(33, Ecn::NotEct) };
+        let mut out = Vec::new();
+        r.on_data(&wide, Time::from_ms(11), &mut out);
+        let mss = MSS as i32;
+        assert!(out[0].flags.has(Flags::DSACK));
+        assert_eq!(
+            out[0].sack[..2],
+            [(2, 3), (1, 3)].map(|(s, e)| SackBlock { start: s * mss, end: e * mss })
+        );
     }
 
     #[test]

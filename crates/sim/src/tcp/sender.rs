@@ -27,6 +27,8 @@ pub(super) enum Timer {
     LossProbe,
     /// RACK's reordering window.
     Reorder,
+    /// Probe of a closed window.
+    WindowProbe,
 }
 
 /// What a sender counted.
@@ -74,6 +76,8 @@ pub(super) struct Undo {
     pub retrans: i64,
     /// `ssthresh` to go back to; 0: none (after ECE).
     pub prior_ssthresh: u32,
+    /// Segments reported by D-SACK since the connection began.
+    pub dsacked: u64,
     /// Time of the first retransmission.
     pub retrans_stamp: Option<Time>,
 }
@@ -87,6 +91,21 @@ pub(super) struct Rate {
     pub app_limited: u64,
     pub delivered: u32,
     pub interval_us: u64,
+}
+
+/// Sysctls of the sending host (`net.ipv4.tcp_…`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sysctl {
+    /// `tcp_tso_win_divisor`: a burst below window / divisor may wait; 0: it may not.
+    pub tso_win_divisor: u64,
+    /// `tcp_slow_start_after_idle`
+    pub slow_start_after_idle: bool,
+}
+
+impl Default for Sysctl {
+    fn default() -> Self {
+        Sysctl { tso_win_divisor: 3, slow_start_after_idle: true }
+    }
 }
 
 /// How a sender is set up.
@@ -112,6 +131,8 @@ pub struct SenderSetup {
     pub max_pacing_rate: Option<u64>,
     /// RTT of the handshake.
     pub handshake_rtt: Time,
+    /// What else the host says.
+    pub sysctl: Sysctl,
 }
 
 /// What `TCP_INFO` would tell.
@@ -169,6 +190,8 @@ pub struct Sender {
     pub(super) tlp_high_seq: Option<u64>,
     pub(super) tlp_retrans: bool,
     pub(super) frto: bool,
+    /// Probes of a closed window since it closed.
+    pub(super) window_probes: u32,
     pub(super) retransmits: u32,
     /// When the newest ACK was sent, by its timestamp: what our segments echo.
     pub(super) last_ack_sent: Time,
@@ -245,6 +268,7 @@ impl Sender {
             tlp_high_seq: None,
             tlp_retrans: false,
             frto: false,
+            window_probes: 0,
             retransmits: 0,
             last_ack_sent: Time::ZERO,
             queue_cwr: false,
@@ -303,14 +327,15 @@ impl Sender {
                 Timer::Rto => self.on_rto(out),
                 Timer::LossProbe => self.send_loss_probe(out),
                 Timer::Reorder => self.on_reorder_timeout(out),
+                Timer::WindowProbe => self.send_window_probe(out),
             }
         }
     }
 
     /// `tcp_slow_start_after_idle_check`: the window shrinks after an idle period of an RTO.
-    fn restart_after_idle(&mut self) {
+    pub(super) fn restart_after_idle(&mut self) {
         let tp = &mut self.tp;
-        if tp.packets_out != 0 || self.full_control {
+        if tp.packets_out != 0 || self.full_control || !self.setup.sysctl.slow_start_after_idle {
             return;
         }
         let idle_us = (tp.now - tp.last_sent).as_us();
@@ -364,5 +389,60 @@ pub(super) fn current_ssthresh(tp: &TcpSock) -> u32 {
         tp.snd_ssthresh
     } else {
         tp.snd_ssthresh.max((tp.snd_cwnd >> 1) + (tp.snd_cwnd >> 2))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::cc::CcEnv;
+    use crate::packet::{Flags, SackBlock};
+    use crate::rng::Stream;
+
+    const MSS: u32 = 1000;
+
+    /// A Reno sender with an RTT of 100 ms that wrote `segments` of 1000 bytes at 100 ms, and what it sent.
+    pub fn open(segments: u64) -> (Sender, Vec<Packet>) {
+        let setup = SenderSetup {
+            template: Packet::default(),
+            mode: Mode::Off,
+            option: OptionClock::default(),
+            sce_pacing: false,
+            mss: MSS,
+            hz: 1000,
+            ss_ratio: 200,
+            ca_ratio: 120,
+            max_pacing_rate: None,
+            handshake_rtt: Time::from_ms(100),
+            sysctl: Sysctl { tso_win_divisor: 0, ..Sysctl::default() },
+        };
+        let env = CcEnv { rng: Stream::new(1, "cc"), now: Time::ZERO };
+        let Ok(cc) = Cc::build("reno", env) else { panic!("reno was refused") };
+        let mut sender = Sender::new(setup, cc, Time::from_ms(100));
+        sender.set_window(1 << 20);
+        let mut out = Vec::new();
+        sender.write(segments * u64::from(MSS), Time::from_ms(100), &mut out);
+        (sender, out)
+    }
+
+    /// An ACK of everything below segment `n`.
+    pub fn ack(n: u64) -> Packet {
+        Packet { ack: n * u64::from(MSS), window: 1 << 20, flags: Flags::ACK, ..Packet::default() }
+    }
+
+    /// The same with SACK blocks of segments `start..end`.
+    pub fn sacking(n: u64, blocks: &[(u64, u64)]) -> Packet {
+        let mut packet = ack(n);
+        let offset = |seg: u64| (seg as i32 - n as i32) * MSS as i32;
+        for (i, &(start, end)) in blocks.iter().enumerate() {
+            packet.sack[i] = SackBlock { start: offset(start), end: offset(end) };
+            packet.n_sack += 1;
+        }
+        packet
+    }
+
+    /// The same whose first block is a D-SACK.
+    pub fn dsacking(packet: &Packet) -> Packet {
+        Packet { flags: packet.flags.with(Flags::DSACK), ..*packet }
     }
 }
