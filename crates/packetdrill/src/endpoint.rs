@@ -364,6 +364,7 @@ impl Endpoint {
             ca_ratio: self.settings.pacing_ratios.1,
             // Pacing by fq has no rate limit of its own.
             max_pacing_rate: self.settings.fq.then_some(u64::MAX),
+            fq: false,
             // The virtual clock may stand still over a handshake; a real one does not.
             handshake_rtt: rtt.max(Time::from_us(1)),
             sysctl: self.settings.sender,

@@ -68,6 +68,9 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
         let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed)?;
         flow.tunnel = tunnels.number(i);
+        flow.fq = graph
+            .route(from, to)
+            .is_some_and(|out| interfaces[usize::from(out)].egress.as_ref().is_some_and(Queue::paces));
         flows.push(flow);
     }
     let mut probes = Vec::new();
@@ -127,6 +130,12 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
         }
         if link.delay_s.is_nan() || link.delay_s < 0.0 {
             return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
+        }
+    }
+    for (key, tool) in run.tools.iter().flat_map(|tools| [("flows", &tools.flows), ("probes", &tools.probes)])
+    {
+        if let Some(name) = tool {
+            return refused(format!("tools.{key}"), &format!("'{name}' is"));
         }
     }
     Ok(())
@@ -189,6 +198,7 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         mtu,
         tx_queue_len,
         hz: node.hz,
+        host: node.kind == run::NodeKind::Host,
         flows: traffic.len(),
         flow_names: traffic.clone(),
         endpoints: flows.chain(probes).collect(),

@@ -53,6 +53,8 @@ pub struct FlowState {
     /// Sending and receiving node.
     pub nodes: [u16; 2],
     hosts: [Host; 2],
+    /// Whether the sending host's queue holds packets until they are to depart.
+    pub fq: bool,
     mss: u32,
     /// [`Packet::tunnel`]
     pub tunnel: u8,
@@ -123,6 +125,7 @@ impl FlowState {
             id,
             nodes,
             hosts,
+            fq: false,
             // IPv4 20, TCP 20, timestamps 12
             mss: mtu - 52,
             tunnel: 0,
@@ -286,6 +289,7 @@ impl FlowState {
             ss_ratio: host.ss_ratio,
             ca_ratio: host.ca_ratio,
             max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
+            fq: self.fq,
             handshake_rtt: now - packet.echo,
             sysctl: Sysctl::default(),
         };

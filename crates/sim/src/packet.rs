@@ -106,7 +106,7 @@ pub struct Packet {
     pub sent: Time,
     /// Timestamp echo.
     pub echo: Time,
-    /// When it entered the queue in which it stands now.
+    /// When it entered the queue in which it stands now; before the first queue, when TCP lets it depart.
     pub enqueued: Time,
     /// Flow hash (`skb->hash`).
     pub hash: u32,

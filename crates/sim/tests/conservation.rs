@@ -13,6 +13,8 @@ const LINES: &[&str] = &[
     "bfifo limit 20000",
     "codel limit 20",
     "codel limit 40 target 100us interval 1ms ecn ce_threshold 300us",
+    "fq",
+    "fq limit 20 flow_limit 5 quantum 256 maxrate 5mbit horizon 1ms",
     "fq_codel",
     "fq_codel flows 4 limit 20 quantum 300 drop_batch 3 target 100us interval 1ms",
     "fq_codel flows 1 memory_limit 20000 target 100us interval 1ms noecn",

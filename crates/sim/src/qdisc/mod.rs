@@ -10,6 +10,7 @@ mod cobalt;
 mod cobalt_fifo;
 mod codel;
 mod dualpi2;
+mod fq;
 mod fq_codel;
 mod framing;
 mod htb;
@@ -37,6 +38,7 @@ pub use cnq_codel_af::CnqCodelAf;
 pub use cobalt_fifo::CobaltFifo;
 pub use codel::Codel;
 pub use dualpi2::DualPi2;
+pub use fq::Fq;
 pub use fq_codel::FqCodel;
 pub use htb::Htb;
 pub use lfq_cobalt::LfqCobalt;
@@ -211,6 +213,8 @@ pub struct Env {
     pub tx_queue_len: u32,
     /// The kernel's timer frequency.
     pub hz: u64,
+    /// Whether the packets of sockets leave here, not only others'.
+    pub host: bool,
     /// Number of flows and probes, for tables by flow.
     pub flows: usize,
     /// Their names, in the order of [`Packet::flow`], for filters.
@@ -239,6 +243,7 @@ impl Default for Env {
             mtu: 1500,
             tx_queue_len: 1000,
             hz: 250,
+            host: false,
             flows: 0,
             flow_names: Arc::new([]),
             endpoints: Arc::new([]),
@@ -253,6 +258,8 @@ pub enum Kind {
     Fifo(Fifo),
     /// codel
     Codel(Codel),
+    /// fq
+    Fq(Fq),
     /// fq_codel
     FqCodel(FqCodel),
     /// htb
@@ -287,6 +294,7 @@ macro_rules! dispatch {
         match $self {
             Kind::Fifo($q) => $e,
             Kind::Codel($q) => $e,
+            Kind::Fq($q) => $e,
             Kind::FqCodel($q) => $e,
             Kind::Htb($q) => $e,
             Kind::Netem($q) => $e,
@@ -334,6 +342,7 @@ impl Queue {
             "pfifo" => Kind::Fifo(Fifo::pfifo(words, env)?),
             "bfifo" => Kind::Fifo(Fifo::bfifo(words, env)?),
             "codel" => Kind::Codel(Codel::new(words, env)?),
+            "fq" => Kind::Fq(Fq::new(words, env)?),
             "fq_codel" => Kind::FqCodel(FqCodel::new(words, env)?),
             "htb" => Kind::Htb(Htb::new(words, &spec.classes, env)?),
             "netem" => Kind::Netem(Netem::new(words, spec.child.as_deref(), env)?),
@@ -368,7 +377,9 @@ impl Queue {
 
     /// Offers a packet.
     pub fn enqueue(&mut self, mut packet: Packet, now: Time) {
-        packet.enqueued = now;
+        // In fq a packet waits from when it may leave.
+        let departs = if matches!(self.kind, Kind::Fq(_)) { packet.enqueued } else { now };
+        packet.enqueued = departs.max(now);
         self.tally.enqueued += 1;
         self.tally.enqueued_bytes += u64::from(packet.len);
         let tally = &mut self.tally;
@@ -417,6 +428,11 @@ impl Queue {
     /// dequeue in vain, and most packets find a shaper or a delay closed.
     pub fn is_open(&self, now: Time) -> bool {
         self.next_event().is_none_or(|at| at <= now) || self.eager
+    }
+
+    /// Whether a host's TCP leaves its delays to this queue (`SK_PACING_FQ`).
+    pub fn paces(&self) -> bool {
+        matches!(&self.kind, Kind::Fq(fq) if fq.paces())
     }
 
     /// Whether this is a pfifo or bfifo, which has no state but its packets.
@@ -573,6 +589,7 @@ pub const KINDS: &[&str] = &[
     "pfifo",
     "bfifo",
     "codel",
+    "fq",
     "fq_codel",
     "htb",
     "netem",

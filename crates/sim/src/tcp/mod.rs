@@ -10,4 +10,5 @@ mod recovery;
 pub mod rtt;
 mod scoreboard;
 pub mod sender;
+mod small_queue;
 pub mod sock;
