@@ -48,13 +48,13 @@ fn a_byte_limited_flow_delivers_every_byte_and_stops() {
     assert_eq!(outcome.counters["flows"]["short"]["received_bytes"], 1_000_001);
 }
 
+/// Packet or ACK is lost with 1 - (1 - p)^2: 36 % at p = 0.2. From one half on, waits that double have no finite mean.
 #[test]
 fn every_byte_arrives_once_through_heavy_random_loss() {
-    // At 30 % timeouts back off up to two minutes, as Linux's do: eight seeds took 28 to 3733 s.
-    for (loss, duration_s) in [(0.01, 200.0), (0.1, 200.0), (0.3, 10_000.0)] {
+    for loss in [0.01, 0.1, 0.2] {
         let mut f = flow("short", "reno");
         f["source"] = json!({"kind": "bytes", "bytes": 300_000});
-        let mut doc = Dumbbell { flows: vec![f], duration_s, ..Dumbbell::default() }.document();
+        let mut doc = Dumbbell { flows: vec![f], duration_s: 200.0, ..Dumbbell::default() }.document();
         doc["links"][1]["loss"] = json!(loss);
         let outcome = simulate(&doc.to_string()).unwrap();
         assert_eq!(outcome.counters["flows"]["short"]["received_bytes"], 300_000, "loss {loss}");
