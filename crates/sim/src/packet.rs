@@ -68,6 +68,8 @@ impl Flags {
     pub const REPLY: Flags = Flags(32);
     /// The first SACK block is a D-SACK (RFC 2883).
     pub const DSACK: Flags = Flags(64);
+    /// Echo of SCE (AE's place in the header, which only AccECN uses otherwise).
+    pub const ESCE: Flags = Flags(128);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
@@ -126,6 +128,10 @@ pub struct Packet {
     pub flags: Flags,
     /// AccECN's ACE field (AE, CWR, ECE as one number, 0 to 7).
     pub ace: u8,
+    /// AccECN's option: bytes that arrived as ECT(1), CE and ECT(0), 24 bits each.
+    pub accecn: [[u8; 3]; 3],
+    /// How many of `accecn` are valid.
+    pub n_accecn: u8,
     /// Differentiated services codepoint, 6 bits.
     pub dscp: u8,
     /// ECN field.

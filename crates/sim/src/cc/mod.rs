@@ -6,6 +6,9 @@ mod bbr;
 mod bbr3;
 mod classic_ecn;
 mod cubic;
+mod cubic_sce;
+mod dctcp;
+mod dctcp_sce;
 mod hystart;
 mod max_filter;
 mod none;
@@ -13,7 +16,9 @@ mod policer;
 mod prague;
 mod prague_2019;
 mod reno;
+mod reno_sce;
 mod rtt_scaling;
+mod sce;
 mod words;
 
 use crate::rng::Stream;
@@ -25,10 +30,14 @@ use words::Words;
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
+pub use cubic_sce::CubicSce;
+pub use dctcp::Dctcp;
+pub use dctcp_sce::DctcpSce;
 pub use none::Fixed;
 pub use prague::Prague;
 pub use prague_2019::Prague2019;
 pub use reno::Reno;
+pub use reno_sce::RenoSce;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +153,11 @@ pub trait CongestionControl {
         false
     }
 
+    /// Its receiving end tells CE by changes of state (RFC 8257, section 3.2), not by RFC 3168's latch.
+    fn tells_state_changes(&self) -> bool {
+        false
+    }
+
     /// Sends ECT(1) in place of ECT(0).
     fn ect1(&self) -> bool {
         false
@@ -176,6 +190,12 @@ pub enum Cc {
     Bbr3(Box<Bbr3>),
     /// `cubic`
     Cubic(Cubic),
+    /// `cubic-sce`
+    CubicSce(CubicSce),
+    /// `dctcp`
+    Dctcp(Dctcp),
+    /// `dctcp-sce`
+    DctcpSce(DctcpSce),
     /// `none`
     Fixed(Fixed),
     /// `prague` of 2020 and later
@@ -184,6 +204,8 @@ pub enum Cc {
     Prague2019(Prague2019),
     /// `reno`
     Reno(Reno),
+    /// `reno-sce`
+    RenoSce(RenoSce),
     /// Somebody's own.
     User(Box<dyn CongestionControl + Send>),
 }
@@ -195,10 +217,14 @@ macro_rules! dispatch {
             Cc::Bbr($c) => $e,
             Cc::Bbr3($c) => $e,
             Cc::Cubic($c) => $e,
+            Cc::CubicSce($c) => $e,
+            Cc::Dctcp($c) => $e,
+            Cc::DctcpSce($c) => $e,
             Cc::Fixed($c) => $e,
             Cc::Prague($c) => $e,
             Cc::Prague2019($c) => $e,
             Cc::Reno($c) => $e,
+            Cc::RenoSce($c) => $e,
             Cc::User($c) => $e,
         }
     };
@@ -215,6 +241,9 @@ impl Cc {
             "bbr" => Ok(Cc::Bbr(Bbr::parse(words, env)?)),
             "bbr3" => Ok(Cc::Bbr3(Box::new(Bbr3::parse(words, env)?))),
             "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
+            "cubic-sce" => Ok(Cc::CubicSce(CubicSce::parse(words)?)),
+            "dctcp" => Ok(Cc::Dctcp(Dctcp::parse(words)?)),
+            "dctcp-sce" => Ok(Cc::DctcpSce(DctcpSce::parse(words)?)),
             "none" => Ok(Cc::Fixed(Fixed::parse(words)?)),
             "prague" => Ok(match words.version(prague::VERSIONS)? {
                 Some("2019-09") => Cc::Prague2019(Prague2019::parse(words, prague_2019::Version::Sep2019)?),
@@ -222,6 +251,7 @@ impl Cc {
                 _ => Cc::Prague(Prague::parse(words)?),
             }),
             "reno" => Ok(Cc::Reno(Reno::parse(words)?)),
+            "reno-sce" => Ok(Cc::RenoSce(RenoSce::parse(words)?)),
             _ => Err(words.unknown_name(NAMES)),
         }
     }
@@ -270,6 +300,9 @@ impl CongestionControl for Cc {
     fn needs_ecn(&self) -> bool {
         dispatch!(self, c => c.needs_ecn())
     }
+    fn tells_state_changes(&self) -> bool {
+        dispatch!(self, c => c.tells_state_changes())
+    }
     fn ect1(&self) -> bool {
         dispatch!(self, c => c.ect1())
     }
@@ -285,6 +318,9 @@ pub const NAMES: &[&str] = &[
     "cubic",
     "cubic@5.4",
     "cubic@7.3",
+    "cubic-sce",
+    "dctcp",
+    "dctcp-sce",
     "none",
     "prague@2019-09",
     "prague@2019-11",
@@ -292,4 +328,5 @@ pub const NAMES: &[&str] = &[
     "prague@2020-08",
     "prague@2021-06",
     "reno",
+    "reno-sce",
 ];

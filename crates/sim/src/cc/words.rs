@@ -186,6 +186,10 @@ mod tests {
                 "cc 'prague@2020-08 rtt_target 0': rtt_target: '0' is not a time from 128us to 1000000us, such as 15ms".into(),
             ),
             (
+                "dctcp dctcp_shift_h 4",
+                "cc 'dctcp dctcp_shift_h 4': unknown parameter 'dctcp_shift_h' of dctcp; did you mean 'dctcp_shift_g'?; known parameters: dctcp_shift_g, dctcp_alpha_on_init".into(),
+            ),
+            (
                 "cubic beta 1024",
                 "cc 'cubic beta 1024': beta: '1024' is not a whole number from 1 to 1023".into(),
             ),

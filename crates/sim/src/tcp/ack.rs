@@ -10,7 +10,7 @@ use super::scoreboard::{Seg, SegFlags};
 use super::sender::Sender;
 use super::sock::CaState;
 use crate::cc::{CongestionControl, RateSample};
-use crate::packet::{Flags, Packet};
+use crate::packet::{Ecn, Flags, Packet};
 use crate::units::Time;
 
 /// Reordering degrees beyond this are not believed (`tcp_max_reordering`).
@@ -32,6 +32,10 @@ pub(super) struct AckState {
     pub dsack_of_probe: bool,
     pub ece: bool,
     pub lost_retrans: bool,
+    /// The echo of our stamps moved on (FLAG_TS_PROGRESS).
+    ts_progress: bool,
+    /// Payload bytes newly delivered.
+    delivered_bytes: u64,
     pub set_xmit_timer: bool,
     /// Echoed timestamp: when the segment that this ACK answers was sent.
     pub echo: Time,
@@ -55,7 +59,12 @@ impl Sender {
     pub fn on_ack(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         self.tp.now = now;
         self.last_rtt_us = None;
+        let ts_progress = packet.sent.as_ms() > self.last_ack_sent.as_ms();
         self.last_ack_sent = self.last_ack_sent.max(packet.sent);
+        if packet.ecn != self.previous_ecn || packet.ecn == Ecn::Ce {
+            self.previous_ecn = packet.ecn;
+            self.option.demand(2);
+        }
         if packet.ack > self.tp.snd_nxt {
             return;
         }
@@ -66,6 +75,7 @@ impl Sender {
             prior_delivered_ce: self.tp.delivered_ce,
             prior_lost: self.tp.lost,
             echo: packet.echo,
+            ts_progress,
             ..AckState::default()
         };
         let old = packet.ack < self.tp.snd_una;
@@ -90,6 +100,8 @@ impl Sender {
         let rtt_us = self.clean(packet.ack, prior_highest_sacked, &mut ack);
         self.update_reordering_window(&ack);
         self.decode_ecn(packet, &mut ack);
+        self.tp.esce = self.setup.mode == Mode::Rfc3168 && packet.flags.has(Flags::ESCE);
+        self.tp.win_update = ack.win_update;
         self.cc.in_ack_event(&mut self.tp, ack.ece);
         if self.tlp_high_seq.is_some() {
             self.process_tlp_ack(packet.ack, &ack);
@@ -227,6 +239,7 @@ impl Sender {
 
     /// A segment is newly known to be delivered: RACK and the rate sample take note.
     fn delivered_one(&mut self, seg: &Seg, ack: &mut AckState) {
+        ack.delivered_bytes += seg.end - seg.seq;
         let tp = &mut self.tp;
         let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
         let age = tp.now - seg.sent;
@@ -367,8 +380,12 @@ impl Sender {
                 }
             }
             Mode::AccEcn => {
-                // The ACK of new data, or of nothing new but with a change that SACK or the window tells.
-                let delta = self.ace.decode(packet.ace, self.tp.delivered_ce, delivered);
+                // A reordered ACK tells nothing.
+                if !(ack.una_advanced || ack.data_acked || ack.data_sacked || ack.ts_progress) {
+                    return;
+                }
+                let (tp, bytes) = (&self.tp, ack.delivered_bytes);
+                let delta = self.ace.decode(packet, tp.delivered_ce, delivered, bytes, tp.mss);
                 if delta > 0 {
                     self.tp.delivered_ce += u64::from(delta);
                     ack.ece = true;

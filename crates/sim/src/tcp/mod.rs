@@ -1,7 +1,9 @@
 //! Linux TCP: the sender, the receiver and what they share.
 
+pub mod accecn;
 mod ack;
 pub mod ecn;
+pub mod feedback;
 mod output;
 pub mod receiver;
 mod recovery;

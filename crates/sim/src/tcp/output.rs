@@ -3,6 +3,7 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_write_xmit`, `tcp_tso_should_defer`,
 //! `tcp_update_skb_after_send`, `tcp_cwnd_validate`, `tcp_xmit_retransmit_queue`).
 
+use super::accecn::{ACE_INIT, OPTION_LEN};
 use super::ecn::Mode;
 use super::receiver::HEADERS;
 use super::rtt::RTO_MAX_US;
@@ -26,7 +27,7 @@ const UNPACED_SEGS: u64 = 10;
 impl Sender {
     /// Sends what window, pacing and the application allow (`tcp_write_xmit`).
     pub(super) fn send_new(&mut self, out: &mut Vec<Packet>) {
-        let mss = u64::from(self.tp.mss);
+        let mss = self.current_mss();
         let mut sent = 0;
         let mut cwnd_limited = false;
         let max_segs = self.tso_segs();
@@ -85,7 +86,7 @@ impl Sender {
     /// One new segment beyond the window's count, for a tail loss probe.
     pub(super) fn send_probe_segment(&mut self, out: &mut Vec<Packet>) -> bool {
         let room = self.window_end.saturating_sub(self.tp.snd_nxt);
-        if self.write_seq <= self.tp.snd_nxt || room < u64::from(self.tp.mss) || self.paced_out() {
+        if self.write_seq <= self.tp.snd_nxt || room < self.current_mss() || self.paced_out() {
             return false;
         }
         if self.skb_left == 0 {
@@ -97,6 +98,17 @@ impl Sender {
             self.prr_out += 1;
         }
         true
+    }
+
+    /// `tcp_current_mss`: AccECN's option takes its bytes from the payload.
+    fn current_mss(&mut self) -> u64 {
+        let option = if self.option_due() { OPTION_LEN } else { 0 };
+        self.mss_now = self.tp.mss - option;
+        self.mss_now.into()
+    }
+
+    fn option_due(&self) -> bool {
+        self.option.due(self.tp.now, self.tp.srtt_us >> 3)
     }
 
     fn window_is_closed(&self) -> bool {
@@ -142,7 +154,7 @@ impl Sender {
         let mut bytes = self.tp.pacing_rate >> PACING_SHIFT;
         let shift = (self.tp.min_rtt_us >> TSO_RTT_LOG).min(63) as u32;
         bytes = bytes.saturating_add(GSO_MAX_SIZE >> shift).min(GSO_MAX_SIZE);
-        ((bytes / u64::from(self.tp.mss)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(MAX_GSO_SEGS)
+        ((bytes / u64::from(self.mss_now)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(MAX_GSO_SEGS)
     }
 
     /// Whether the pacing clock forbids sending now; then its timer is set.
@@ -184,7 +196,7 @@ impl Sender {
             return None;
         }
         let unsent = self.write_seq - tp.snd_nxt;
-        let skb = (u64::from(self.skb_left) * mss).min(unsent);
+        let skb = (u64::from(self.skb_left) * u64::from(self.mss_now)).min(unsent);
         let is_last = skb == unsent;
         if !is_last && limit >= skb {
             return None;
@@ -208,7 +220,7 @@ impl Sender {
         if was_idle {
             self.cc.cwnd_event(&mut self.tp, CaEvent::TxStart);
         }
-        let mss = u64::from(self.tp.mss);
+        let mss = u64::from(self.mss_now);
         let first = self.tp.snd_nxt;
         let bytes = (u64::from(n) * mss).min(self.write_seq - first);
         let sent_at = self.stamp(bytes, n);
@@ -289,6 +301,15 @@ impl Sender {
         packet.seq = seq;
         packet.payload = payload;
         packet.len = HEADERS + payload;
+        if self.setup.mode == Mode::AccEcn {
+            packet.ace = ACE_INIT as u8;
+        }
+        if payload + OPTION_LEN <= self.tp.mss && self.option_due() {
+            packet.len += OPTION_LEN;
+            // ACKs have no payload to count.
+            packet.n_accecn = 3;
+            self.option.on_sent(self.tp.now);
+        }
         packet.flags = flags;
         packet.ecn = ecn;
         packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
@@ -348,8 +369,9 @@ impl Sender {
         self.undo.retrans = self.undo.retrans.max(0) + 1;
         self.counters.retransmits += 1;
         self.tp.last_sent = self.tp.now;
-        // RFC 3168 forbids ECT on retransmissions, AccECN does not.
-        let ecn = if self.setup.mode == Mode::AccEcn { self.data_ecn() } else { Ecn::NotEct };
+        // RFC 3168 forbids ECT on retransmissions; AccECN and DCTCP do not.
+        let marked = self.setup.mode == Mode::AccEcn || self.cc.needs_ecn();
+        let ecn = if marked { self.data_ecn() } else { Ecn::NotEct };
         self.emit(seg.seq, (seg.end - seg.seq) as u32, sent_at, Flags::ACK, ecn, out);
     }
 

@@ -9,13 +9,14 @@
 //! Departures: ACK processing takes no time; TSQ only with `fq`; no send-buffer limit, no Nagle; the 300 s
 //! window of the minimum RTT restarts as a whole when it is over.
 
-use super::ecn::{AceDecoder, Mode};
+use super::accecn::{AceDecoder, OptionClock};
+use super::ecn::Mode;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::small_queue::SmallQueue;
 use super::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
-use crate::packet::Packet;
+use crate::packet::{Ecn, Packet};
 use crate::units::Time;
 
 /// Which event the one retransmission timer stands for (`icsk_pending`).
@@ -112,6 +113,10 @@ pub struct SenderSetup {
     pub template: Packet,
     /// Feedback negotiated.
     pub mode: Mode,
+    /// When AccECN's option is sent; level 0 unless both ends do.
+    pub option: OptionClock,
+    /// `tcp_sce_pacing` of the SCE kernels.
+    pub sce_pacing: bool,
     /// Payload bytes of a full segment.
     pub mss: u32,
     /// The host's timer frequency.
@@ -160,6 +165,11 @@ pub struct Sender {
     pub(super) undo: Undo,
     pub(super) rate: Rate,
     pub(super) ace: AceDecoder,
+    pub(super) option: OptionClock,
+    /// ECN field of the last ACK.
+    pub(super) previous_ecn: Ecn,
+    /// Payload bytes of a segment sent now: less than the MSS beside AccECN's option.
+    pub(super) mss_now: u32,
     pub(super) prr_delivered: u32,
     pub(super) prr_out: u32,
     pub(super) min_rtt_at: Time,
@@ -205,6 +215,7 @@ impl Sender {
         tp.now = now;
         tp.accecn = setup.mode == Mode::AccEcn;
         tp.ecn_ok = setup.mode != Mode::Off;
+        tp.sce_pacing = setup.sce_pacing;
         // The SYN itself was delivered.
         tp.delivered = 1;
         if setup.fq {
@@ -226,7 +237,6 @@ impl Sender {
             full_control: cc.has_cong_control(),
             tp,
             cc,
-            setup,
             board: Scoreboard::default(),
             rtt,
             rack: Rack {
@@ -243,6 +253,9 @@ impl Sender {
             undo: Undo::default(),
             rate: Rate { first_tx: now, ..Rate::default() },
             ace: AceDecoder::default(),
+            option: setup.option,
+            previous_ecn: Ecn::NotEct,
+            mss_now: setup.mss,
             prr_delivered: 0,
             prr_out: 0,
             min_rtt_at: now,
@@ -268,6 +281,7 @@ impl Sender {
             highest_sacked: 0,
             last_rtt_us: None,
             counters: SenderCounters::default(),
+            setup,
         }
     }
 
@@ -409,6 +423,8 @@ pub(super) mod tests {
         let setup = SenderSetup {
             template: Packet::default(),
             mode: Mode::Off,
+            option: OptionClock::default(),
+            sce_pacing: false,
             mss: MSS,
             hz: 1000,
             ss_ratio: 200,

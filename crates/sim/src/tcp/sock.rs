@@ -105,6 +105,12 @@ pub struct TcpSock {
     pub accecn: bool,
     /// Whether any ECN feedback is in use.
     pub ecn_ok: bool,
+    /// Whether the ACK being handled echoes SCE.
+    pub esce: bool,
+    /// Whether the ACK being handled changes the window.
+    pub win_update: bool,
+    /// Whether SCE's modules are to pace (`tcp_sce_pacing`).
+    pub sce_pacing: bool,
     /// When data was last sent.
     pub last_sent: Time,
 }
@@ -146,6 +152,9 @@ impl TcpSock {
             max_pacing_rate: u64::MAX,
             accecn: false,
             ecn_ok: false,
+            esce: false,
+            win_update: false,
+            sce_pacing: false,
             last_sent: Time::ZERO,
         }
     }
