@@ -169,6 +169,7 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         mtu,
         tx_queue_len,
         hz: node.hz,
+        bridge: node.kind == run::NodeKind::Bridge,
         flows: traffic.len(),
         flow_names: traffic.clone(),
     }

@@ -64,6 +64,8 @@ impl Flags {
     pub const REPLY: Flags = Flags(32);
     /// The first SACK block is a D-SACK (RFC 2883).
     pub const DSACK: Flags = Flags(64);
+    /// A bit was turned over on the way: the checksum fails where the packet arrives.
+    pub const CORRUPT: Flags = Flags(128);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {

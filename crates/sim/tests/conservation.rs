@@ -37,6 +37,7 @@ const LINES: &[&str] = &[
 fn trees() -> Vec<run::Qdisc> {
     let class = |id: &str, words: &str, dscp: Option<u8>, child: &str| run::Class {
         id: id.into(),
+        parent: None,
         class: words.into(),
         filters: dscp
             .map(|dscp| run::Match { dscp: Some(dscp), ..run::Match::default() })

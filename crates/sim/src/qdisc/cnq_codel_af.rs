@@ -70,9 +70,15 @@ fn slot_of(packet: &Packet) -> u16 {
     packet.hash as u16
 }
 
-impl CnqCodelAf {
-    /// `cnq_codel_af [bandwidth RATE|unlimited] [rtt TIME] [sce|sce-thresh N|no-sce]`
-    pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+/// What a line says.
+struct Config {
+    bandwidth: Option<Rate>,
+    rtt: Time,
+    sce_thresh: u32,
+}
+
+impl Config {
+    fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
         const KNOWN: &[&str] = &["bandwidth", "unlimited", "rtt", "sce", "sce-thresh", "no-sce"];
         const FRAMING: &[&str] = &[
             "overhead",
@@ -97,24 +103,31 @@ impl CnqCodelAf {
             "bridged-ptm",
             "via-ethernet",
         ];
-        let mut bandwidth = None;
-        let mut rtt = Time::from_ms(100);
-        let mut sce_thresh = 0;
         while let Some(word) = words.next_word() {
             match word {
-                "bandwidth" => bandwidth = Some(words.rate()?),
-                "unlimited" => bandwidth = None,
-                "rtt" => rtt = words.time()?,
-                "sce" => sce_thresh = 1,
-                "sce-thresh" => sce_thresh = threshold(words, word)?,
-                "no-sce" => sce_thresh = 0,
+                "bandwidth" => self.bandwidth = Some(words.rate()?).filter(|rate| rate.bits_per_s() > 0),
+                "unlimited" => self.bandwidth = None,
+                "rtt" => self.rtt = words.time()?,
+                "sce" => self.sce_thresh = 1,
+                "sce-thresh" => self.sce_thresh = threshold(words, word)?,
+                "no-sce" => self.sce_thresh = 0,
                 _ if FRAMING.contains(&word) => return Err(words.not_modelled(word)),
                 _ => return Err(words.unknown(word, KNOWN)),
             }
         }
+        Ok(())
+    }
+}
+
+impl CnqCodelAf {
+    /// `cnq_codel_af [bandwidth RATE|unlimited] [rtt TIME] [sce|sce-thresh N|no-sce]`
+    pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        let mut config = Config { bandwidth: None, rtt: Time::from_ms(100), sce_thresh: 0 };
+        config.take_all(words)?;
+        let Config { bandwidth, rtt, sce_thresh } = config;
         let idle = Slot { count: 0, cobalt: Cobalt::new() };
         Ok(CnqCodelAf {
-            bandwidth: bandwidth.filter(|rate| rate.bits_per_s() > 0),
+            bandwidth,
             rtt,
             sce_thresh,
             params: Params::new(rtt, sce_thresh),
@@ -256,6 +269,15 @@ impl Qdisc for CnqCodelAf {
 
     fn next_event(&self) -> Option<Time> {
         (self.qlen() > 0).then_some(self.time_next)
+    }
+
+    /// Flows keep their packets and their state; what the line does not say stays.
+    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = Config { bandwidth: self.bandwidth, rtt: self.rtt, sce_thresh: self.sce_thresh };
+        config.take_all(words)?;
+        self.params = Params::new(config.rtt, config.sce_thresh);
+        Config { bandwidth: self.bandwidth, rtt: self.rtt, sce_thresh: self.sce_thresh } = config;
+        Ok(())
     }
 
     fn qlen(&self) -> usize {

@@ -8,12 +8,18 @@ mod cobalt;
 mod codel;
 mod dualpi2;
 mod fq_codel;
+mod fq_pie;
 mod htb;
 mod netem;
 mod pfifo;
+mod pfifo_fast;
 mod pie;
+mod prio;
+mod ratecfg;
 mod red;
+mod sfq;
 mod sojourn;
+mod tbf;
 mod timer;
 
 use std::sync::Arc;
@@ -27,12 +33,17 @@ pub use cnq_codel_af::CnqCodelAf;
 pub use codel::Codel;
 pub use dualpi2::DualPi2;
 pub use fq_codel::FqCodel;
+pub use fq_pie::FqPie;
 pub use htb::Htb;
 pub use netem::Netem;
 pub use pfifo::Fifo;
+pub use pfifo_fast::PfifoFast;
 pub use pie::Pie;
+pub use prio::Prio;
 pub use red::Red;
+pub use sfq::Sfq;
 pub use sojourn::{Interval, Sojourn};
+pub use tbf::Tbf;
 
 /// Why a queue threw a packet away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,6 +203,8 @@ pub struct Env {
     pub tx_queue_len: u32,
     /// The kernel's timer frequency.
     pub hz: u64,
+    /// Whether it stands on a bridge, which does not take a packet's priority from its DSCP.
+    pub bridge: bool,
     /// Number of flows and probes, for tables by flow.
     pub flows: usize,
     /// Their names, in the order of [`Packet::flow`], for filters.
@@ -218,6 +231,7 @@ impl Default for Env {
             mtu: 1500,
             tx_queue_len: 1000,
             hz: 250,
+            bridge: false,
             flows: 0,
             flow_names: Arc::new([]),
         }
@@ -233,14 +247,24 @@ pub enum Kind {
     Codel(Codel),
     /// fq_codel
     FqCodel(FqCodel),
+    /// fq_pie
+    FqPie(FqPie),
     /// htb
     Htb(Htb),
     /// netem
     Netem(Netem),
+    /// pfifo_fast
+    PfifoFast(PfifoFast),
     /// pie and pie@5.4
     Pie(Pie),
+    /// prio
+    Prio(Prio),
     /// red
     Red(Red),
+    /// sfq
+    Sfq(Sfq),
+    /// tbf
+    Tbf(Tbf),
     /// dualpi2, dualpi2@2020 and dualpi2@2019
     DualPi2(DualPi2),
     /// cnq_codel_af
@@ -255,10 +279,15 @@ macro_rules! dispatch {
             Kind::Fifo($q) => $e,
             Kind::Codel($q) => $e,
             Kind::FqCodel($q) => $e,
+            Kind::FqPie($q) => $e,
             Kind::Htb($q) => $e,
             Kind::Netem($q) => $e,
+            Kind::PfifoFast($q) => $e,
             Kind::Pie($q) => $e,
+            Kind::Prio($q) => $e,
             Kind::Red($q) => $e,
+            Kind::Sfq($q) => $e,
+            Kind::Tbf($q) => $e,
             Kind::DualPi2($q) => $e,
             Kind::CnqCodelAf($q) => $e,
             Kind::User($q) => $e,
@@ -286,22 +315,27 @@ impl Queue {
     pub fn build(spec: &run::Qdisc, env: &Env) -> Result<Queue, TcError> {
         let words = &mut Words::new(&spec.qdisc);
         let name = words.kind()?;
-        if !spec.classes.is_empty() && name != "htb" {
+        if !spec.classes.is_empty() && !["htb", "prio"].contains(&name) {
             return Err(words.refuse(&format!("'{name}' has no classes")));
         }
-        if spec.child.is_some() && name != "netem" {
+        if spec.child.is_some() && !["netem", "tbf"].contains(&name) {
             return Err(words.refuse(&format!("'{name}' has no child")));
         }
         let kind = match name {
             "pfifo" => Kind::Fifo(Fifo::pfifo(words, env)?),
             "bfifo" => Kind::Fifo(Fifo::bfifo(words, env)?),
             "codel" => Kind::Codel(Codel::new(words, env)?),
+            "fq_pie" => Kind::FqPie(FqPie::new(words, env)?),
             "fq_codel" => Kind::FqCodel(FqCodel::new(words, env)?),
             "htb" => Kind::Htb(Htb::new(words, &spec.classes, env)?),
             "netem" => Kind::Netem(Netem::new(words, spec.child.as_deref(), env)?),
+            "pfifo_fast" => Kind::PfifoFast(PfifoFast::new(words, env)?),
             "pie" => Kind::Pie(Pie::mainline(words, env)?),
             "pie@5.4" => Kind::Pie(Pie::v5_4(words, env)?),
+            "prio" => Kind::Prio(Prio::new(words, &spec.classes, env)?),
             "red" => Kind::Red(Red::new(words, env)?),
+            "sfq" => Kind::Sfq(Sfq::new(words, env)?),
+            "tbf" => Kind::Tbf(Tbf::new(words, spec.child.as_deref(), env)?),
             "dualpi2" => Kind::DualPi2(DualPi2::mainline(words, env)?),
             "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(words, env)?),
             "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(words, env)?),
@@ -376,6 +410,14 @@ impl Queue {
         matches!(self.kind, Kind::Fifo(_))
     }
 
+    /// The packet that a pfifo or bfifo gives next; none in others.
+    pub fn fifo_head(&self) -> Option<&Packet> {
+        match &self.kind {
+            Kind::Fifo(fifo) => fifo.head(),
+            _ => None,
+        }
+    }
+
     /// Whether this is an empty fifo with room for `packet`: behind it a packet need not wait.
     pub fn lets_through(&self, packet: &Packet) -> bool {
         matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0 && fifo.fits(packet))
@@ -414,6 +456,7 @@ impl Queue {
     pub fn show_classes(&self) -> Vec<String> {
         match &self.kind {
             Kind::Htb(htb) => htb.show_classes(),
+            Kind::Prio(prio) => prio.show_classes(),
             _ => Vec::new(),
         }
     }
@@ -531,11 +574,16 @@ pub const KINDS: &[&str] = &[
     "bfifo",
     "codel",
     "fq_codel",
+    "fq_pie",
     "htb",
     "netem",
+    "pfifo_fast",
     "pie",
     "pie@5.4",
+    "prio",
     "red",
+    "sfq",
+    "tbf",
     "dualpi2",
     "dualpi2@2020",
     "dualpi2@2019",
