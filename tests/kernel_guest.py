@@ -137,9 +137,9 @@ def do_show(script):
         if said:
             shown.append(["refused", *said])
         else:
-            lines = run("tc -s -d qdisc show dev v0 root".split()).splitlines()
-            shown.append([*lines, *(run("tc -d class show dev v0".split()).splitlines() if classes else [])])
-        subprocess.run("tc qdisc del dev v0 root".split(), capture_output=True, check=False)
+            lines = run(["tc", "-s", "-d", "qdisc", "show", "dev", "v0", "root"]).splitlines()
+            shown.append([*lines, *(run(["tc", "-d", "class", "show", "dev", "v0"]).splitlines() if classes else [])])
+        subprocess.run(["tc", "qdisc", "del", "dev", "v0", "root"], capture_output=True, check=False)
     return shown
 
 

@@ -160,7 +160,7 @@ CLASSES = {
     "htb default 1": ["1: 1 rate 50mbit ceil 50mbit"],
     "htb default 10 r2q 100": ["1: 10 rate 50mbit burst 10k cburst 15k prio 3"],
     "htb direct_qlen 20": ["1: 1 rate 33mbit quantum 3000 mtu 9000", "1: 2 rate 1mbit ceil 2mbit"],
-    "htb default 20": [
+    "htb default 21": [
         "1: 1 rate 100mbit",
         "1:1 10 rate 30mbit ceil 100mbit prio 1",
         "1:1 20 rate 60mbit ceil 80mbit quantum 60000",
@@ -168,3 +168,9 @@ CLASSES = {
     ],
 }
 """htb's lines with their classes: parent, minor number, and tc's words."""
+
+DIFFERENT: dict[str, str] = {}
+"""Lines on which we differ from tc, with the reason."""
+
+WITHOUT_TABLE = frozenset({"netem delay 10ms 2ms distribution uniform"})
+"""Lines that tc refuses because there is no such table."""
