@@ -367,11 +367,22 @@ mod tests {
 
     #[test]
     fn it_marks_up_to_ecn_prob_and_drops_above() {
-        let [(marks, drops), _] = two_flows("fq_pie ecn", Ecn::Ect0);
-        assert!(marks > 0 && drops > 0, "{marks} {drops}");
-        // nobody listens: the probability goes through all values, and more of them are below 50 % than below 10 %
-        let [(more, fewer), _] = two_flows("fq_pie ecn ecn_prob 50", Ecn::Ect0);
-        assert!(more > marks && fewer < drops, "{more} {fewer}");
+        for (line, prob, marks) in
+            [("fq_pie ecn", 9, 1), ("fq_pie ecn", 11, 0), ("fq_pie ecn ecn_prob 20", 11, 1), ("fq_pie", 9, 0)]
+        {
+            let mut words = Words::new(line);
+            words.kind().unwrap();
+            let mut q = FqPie::new(&mut words, &Env::default()).unwrap();
+            let mut tally = Tally::default();
+            let one = Version::Mainline.max_prob();
+            let flow = &mut q.flows[1];
+            flow.backlog = 100_000;
+            // past the burst allowance, and so much summed up that the decision is certain
+            (flow.vars.burst, flow.vars.qdelay, flow.vars.prob) = (0, u64::MAX, one / 100 * prob);
+            flow.vars.accu = u128::from(one) * 9;
+            let cause = q.refuses(1, &mut frame(1, 1000, Ecn::Ect0), &mut tally);
+            assert_eq!((cause.is_none(), tally.marks), (marks == 1, marks), "{line} at {prob} %");
+        }
     }
 
     #[test]
