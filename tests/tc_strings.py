@@ -169,7 +169,9 @@ CLASSES = {
 }
 """htb's lines with their classes: parent, minor number, and tc's words."""
 
-DIFFERENT: dict[str, str] = {}
+DIFFERENT = {
+    "netem duplicate 1% 10%": "tc does not print the correlation of duplicate, whether the kernel has it or not",
+}
 """Lines on which we differ from tc, with the reason."""
 
 WITHOUT_TABLE = frozenset({"netem delay 10ms 2ms distribution uniform"})

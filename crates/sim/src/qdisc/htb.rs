@@ -6,8 +6,8 @@
 //! Parameters of the qdisc: `default MINOR` (hexadecimal; a leaf class), `r2q` (10; a class's
 //! quantum is its rate in bytes per second divided by it), `direct_qlen` in packets (txqueuelen) for
 //! what belongs to no class and is not shaped. Of a class: `rate`; `ceil` (rate); `burst` and `cburst`
-//! in bytes (1600, `mtu` if given, plus what the rate moves in 1 ns), kept as a time in ticks of 64 ns
-//! of whole microseconds, as tc sends them; `quantum` in bytes (rate / r2q, 1000 to 200000); `prio` (0 to
+//! in bytes (1600, `mtu` if given, plus what the rate moves in 1 ns), kept as a time, rounded up
+//! to ticks of 64 ns, as tc 7.2 sends them; `quantum` in bytes (rate / r2q, 1000 to 200000); `prio` (0 to
 //! 7, low first); `mtu`, `mpu`, `overhead` in bytes; `linklayer ethernet | atm`. A class that others name as
 //! `parent` is an inner one: no queue, only rate and ceil, up to eight levels.
 //!

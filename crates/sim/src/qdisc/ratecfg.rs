@@ -3,7 +3,7 @@
 //!
 //! Source: Linux 7.3 `net/sched/sch_generic.c`, `include/net/sch_generic.h`; iproute2 `tc/tc_core.c`.
 
-use crate::tc::{TcError, Words, parse_size, parse_u32, psched_ns, show};
+use crate::tc::{TcError, Words, parse_size, parse_u32, show};
 use crate::units::Rate;
 
 /// How many bytes a packet takes on the modelled wire.
@@ -56,11 +56,12 @@ impl SendTime {
         ((bytes * self.mult) >> self.shift).cast_signed()
     }
 
-    /// The depth in nanoseconds of a bucket of `burst` bytes: tc cuts it to whole microseconds, then
-    /// to ticks of 64 ns.
+    /// The depth in nanoseconds of a bucket of `burst` bytes: tc 7.2 rounds it up to ticks of 64 ns (tc 6.1 cut it
+    /// down to whole microseconds).
     pub fn buffer(self, burst: u64) -> i64 {
-        let us = (1e6 * (burst as f64 / self.bytes_per_s as f64)) as u64;
-        psched_ns(us).cast_signed()
+        let ns = u128::from(burst) * 1_000_000_000;
+        let ticks = ns.div_ceil(u128::from(self.bytes_per_s) * 64);
+        (ticks as i64).saturating_mul(64)
     }
 
     /// The rate, as tc prints it.

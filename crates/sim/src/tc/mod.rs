@@ -240,12 +240,6 @@ pub fn parse_time(text: &str) -> Option<Time> {
     (us <= f64::from(u32::MAX)).then_some(Time::from_us(us as u64))
 }
 
-/// What remains of a time of `us` microseconds, in nanoseconds, when tc hands it on in the packet
-/// scheduler's ticks of 64 ns: 1.5 ms becomes 1499968 ns.
-pub const fn psched_ns(us: u64) -> u64 {
-    us * 125 / 8 * 64
-}
-
 /// tc's time in nanoseconds; no suffix means nanoseconds.
 pub fn parse_time64(text: &str) -> Option<Time> {
     let (number, unit) = split_unit(text)?;

@@ -77,11 +77,11 @@ mod tests {
         let params = |line: &str| Params::parse(&mut Words::new(line), 10).unwrap();
         let ticks = |line: &str| (params(line).buffer / 64, params(line).cbuffer / 64);
         assert_eq!(ticks("rate 50mbit"), (4000, 4000));
-        assert_eq!(ticks("rate 50mbit burst 10k cburst 15k/8"), (25593, 38390));
-        assert_eq!(ticks("rate 33mbit ceil 1gbit mtu 9000"), (34078, 1125));
-        assert_eq!(ticks("rate 3kbit"), (66_666_656, 66_666_656));
-        // gigabytes per second: 1601 B take 1 us, 1602 B less than one
-        assert_eq!(ticks("rate 1gbps ceil 2gbps"), (15, 0));
+        assert_eq!(ticks("rate 50mbit burst 10k cburst 15k/8"), (25600, 38400));
+        assert_eq!(ticks("rate 33mbit ceil 1gbit mtu 9000"), (34091, 1125));
+        assert_eq!(ticks("rate 3kbit"), (66_666_667, 66_666_667));
+        // gigabytes per second: 1601 B take 1601 ns, 1602 B 801 ns
+        assert_eq!(ticks("rate 1gbps ceil 2gbps"), (26, 13));
         assert_eq!(params("rate 50mbit").quantum, 200_000);
         assert_eq!(params("rate 1mbit").quantum, 12_500);
         assert_eq!(params("rate 9kbit").quantum, 1000);
