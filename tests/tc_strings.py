@@ -170,6 +170,7 @@ CLASSES = {
 """htb's lines with their classes: parent, minor number, and tc's words."""
 
 DIFFERENT = {
+    "netem delay 10ms 2ms distribution experimental": "a measured table of iproute2's, not modelled",
     "netem duplicate 1% 10%": "tc does not print the correlation of duplicate, whether the kernel has it or not",
 }
 """Lines on which we differ from tc, with the reason."""

@@ -36,7 +36,8 @@ def ours(line: str, classes: list[str]) -> list[str]:
     except ValueError:
         return [REFUSED]
     # Bands of prio are classes that nobody asked for.
-    return [" ".join(text.split()) for text in (shown if classes else shown[:1])]
+    words = [" ".join(text.split()) for text in (shown if classes else shown[:1])]
+    return words[:1] + sorted(words[1:])
 
 
 def theirs(shown: list[str], line: str) -> list[str]:
@@ -52,7 +53,8 @@ def theirs(shown: list[str], line: str) -> list[str]:
             found.append(words if " seed " in f" {line} " else re.sub(r" seed \d+", "", words))
         elif words.startswith("class "):
             found.append(words)
-    return found
+    # tc shows classes in the order of the kernel's hash table.
+    return found[:1] + sorted(found[1:])
 
 
 def catalog_lines() -> list[tuple[str, list[str]]]:
@@ -80,7 +82,7 @@ def catalog_lines() -> list[tuple[str, list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def asked(real_kernel, tmp_path_factory):
+def asked(real_kernel, tmp_path_factory):  # noqa: F811
     """(line, its classes, what the real tc showed)."""
     lines = [(line, []) for line in tc_strings.LINES] + list(tc_strings.CLASSES.items()) + catalog_lines()
     tables = next((str(path.parent) for path in TABLES if path.is_file()), "")

@@ -417,30 +417,31 @@ impl Qdisc for Sfq {
 
     fn show(&self) -> String {
         let c = &self.config;
-        let mut line = format!("sfq limit {}p quantum {}", c.limit, show::size(u64::from(c.quantum)));
-        line += &format!(" depth {}", c.depth);
+        let mut parts = vec![format!(
+            "sfq limit {}p quantum {} depth {}",
+            c.limit,
+            show::size(u64::from(c.quantum)),
+            c.depth
+        )];
         if c.headdrop {
-            line += " headdrop";
+            parts.push("headdrop".into());
         }
-        line += &format!(" flows {} divisor {}", c.flows, c.divisor);
+        parts.push(format!("flows {} divisor {}", c.flows, c.divisor));
         if c.perturb_s > 0 {
-            line += &format!(" perturb {}sec", c.perturb_s);
+            parts.push(format!("perturb {}sec", c.perturb_s));
         }
         if let Some(red) = &c.red {
-            line += &format!(
-                " ewma {} min {} max {} probability {}",
+            parts.push(format!(
+                "ewma {} min {} max {} probability {}",
                 red.wlog,
                 show::size(red.min),
                 show::size(red.max),
                 show::general(f64::from(red.max_p) / ONE, 6)
-            );
-            for (on, word) in [(c.ecn, " ecn"), (c.harddrop, " harddrop")] {
-                if on {
-                    line += word;
-                }
-            }
+            ));
+            let modes = [(c.ecn, "ecn"), (c.harddrop, "harddrop")];
+            parts.extend(modes.into_iter().filter(|(on, _)| *on).map(|(_, word)| word.to_owned()));
         }
-        line
+        parts.join(" ")
     }
 
     fn show_stats(&self) -> String {

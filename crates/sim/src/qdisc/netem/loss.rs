@@ -140,3 +140,58 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::packet::Packet;
+    use crate::qdisc::{Cause, Env, Queue};
+    use crate::run;
+    use crate::units::Time;
+
+    /// Which of `n` packets a loss model takes.
+    fn lost(line: &str, n: usize) -> Vec<bool> {
+        let mut q = Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap();
+        let mut before = 0;
+        (0..n)
+            .map(|seq| {
+                q.enqueue(Packet { seq: seq as u64, len: 1514, ..Packet::default() }, Time::ZERO);
+                let now = q.tally.drops[Cause::Loss as usize];
+                std::mem::replace(&mut before, now) != now
+            })
+            .collect()
+    }
+
+    fn share(lost: &[bool]) -> f64 {
+        lost.iter().filter(|l| **l).count() as f64 / lost.len() as f64
+    }
+
+    fn mean_run(lost: &[bool]) -> f64 {
+        let runs = lost.windows(2).filter(|w| !w[0] && w[1]).count().max(1);
+        lost.iter().filter(|l| **l).count() as f64 / runs as f64
+    }
+
+    #[test]
+    fn gilbert_s_model_loses_in_bursts() {
+        // p = 1 %, r = 20 %: bad for p/(p + r) = 4.76 % of the packets, 1/r = 5 in a row
+        let lost = lost("netem loss gemodel 1% 20% limit 1000000", 200_000);
+        assert!((share(&lost) - 0.047_6).abs() < 0.004, "{}", share(&lost));
+        assert!((mean_run(&lost) - 5.0).abs() < 0.4, "{}", mean_run(&lost));
+    }
+
+    #[test]
+    fn elliott_s_model_delivers_some_in_the_bad_state_and_loses_some_in_the_good() {
+        // bad for 1/11 of the packets with 50 % lost, good for 10/11 with 2 %
+        let lost = lost("netem loss gemodel 2% 20% 50% 2% limit 1000000", 200_000);
+        assert!((share(&lost) - (0.5 / 11.0 + 0.2 / 11.0)).abs() < 0.005, "{}", share(&lost));
+    }
+
+    #[test]
+    fn four_states_with_two_of_them_are_gilbert_s_model() {
+        let two = lost("netem loss state 1% 20% limit 1000000", 200_000);
+        assert!((share(&two) - 0.047_6).abs() < 0.004, "{}", share(&two));
+        // only isolated losses: p14 = 5 %, each followed by a delivery: 0.05/1.05
+        let isolated = lost("netem loss state 0% 100% 0% 100% 5% limit 1000000", 100_000);
+        assert!((share(&isolated) - 0.05 / 1.05).abs() < 0.003, "{}", share(&isolated));
+        assert!(!isolated.windows(2).any(|w| w[0] && w[1]));
+    }
+}
