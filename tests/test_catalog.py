@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 MATRIX = Path(os.environ.get("BAKEOFF_SHARED", ROOT.parent / "shared")) / "reference" / "run_matrix.csv"
 REFERENCES = ROOT / "catalog" / "references"
 
-RATE_BPS = {"10Mbit": 10_000_000, "50Mbit": 50_000_000}
+RATE_BPS = {"10Mbit": 10_000_000, "20Mbit": 20_000_000, "50Mbit": 50_000_000, "100Mbit": 100_000_000}
 
 S1_QDISC = {
     "dualpi2": "dualpi2@2020",
@@ -151,6 +151,64 @@ def test_every_run_of_s6_as_published():
         assert run.present["rate_axis_bps"] == [0, 55_000_000]
 
 
+def test_every_run_of_s5_as_published():
+    published, ours = rows("l4s-s5-tunnel"), runs_of("s5-tunnel")
+    assert ours.keys() == published.keys()
+    assert len(ours) == 4
+    for name, row in published.items():
+        run = ours[name]
+        assert [(n.name, n.kind, n.offloads) for n in run.nodes] == [
+            ("c2", "host", False),
+            ("m1", "bridge", False),
+            ("s2", "host", False),
+        ]
+        assert run.duration_s == float(row["length_s"]) == 60
+        ccs = row["test_parameters"].split(";")[0].removeprefix("cc_algos=").split(",")
+        markings = [int(m, 16) for m in row["test_parameters"].split("markings=")[1].split(",")]
+        assert [(flow.cc, flow.dscp << 2) for flow in run.flows] == [
+            (CC[cc], mark) for cc, mark in zip(ccs, markings, strict=True)
+        ]
+        (tunnel,) = run.tunnels
+        assert tunnel.name == row["tunnel"]
+        assert tunnel.kind == {"wireguard": "wireguard", "ipfou": "fou"}[row["tunnel"]]
+        # machines of their own: the middlebox sees one flow each way
+        assert (tunnel.ends, tunnel.inner_hash) == (("c2", "s2"), False)
+        assert {traffic.tunnel for traffic in (*run.flows, *run.probes)} == {tunnel.name}
+        by_peer = {end.peer: end for end in run.interfaces}
+        assert by_peer.keys() == {"c2", "s2"}
+        for end in by_peer.values():
+            assert end.node == "m1"
+            assert htb_leaf(end.egress, row["bandwidth"]) == row["qdisc"] == "fq_codel"
+            assert 2 * netem_ms(end.ingress.qdisc) == milliseconds(row["rtt"])
+        # bleach_ecn left 0x23
+        assert [(rule.match.proto, rule.match.dscp, rule.set_ecn) for rule in by_peer["c2"].mangle] == [
+            ("tcp", 0x23, "not-ect")
+        ]
+        assert not by_peer["s2"].mangle
+
+
+def test_every_run_of_s9_as_published():
+    published, ours = rows("l4s-s9-tunnel-reordering"), runs_of("s9-tunnel-reordering")
+    assert ours.keys() == published.keys()
+    assert len(ours) == 11
+    for name, row in published.items():
+        run = ours[name]
+        check_lab(run)
+        assert run.duration_s == float(row["length_s"]) == 60
+        ccs = row["test_parameters"].removesuffix(";").removeprefix("cc_algos=").split(",")
+        assert [(flow.name, flow.cc, flow.dscp) for flow in run.flows] == [(cc, CC[cc], 0) for cc in ccs]
+        (tunnel,) = run.tunnels
+        assert tunnel.kind == row["tunnel"] == "ipsec"
+        assert name.startswith(f"ns-ipsec-replay-win-{tunnel.replay_window}-")
+        assert (tunnel.ends, tunnel.cipher) == (("cli", "srv"), "aes-cbc-hmac-sha256")
+        assert {traffic.tunnel for traffic in (*run.flows, *run.probes)} == {"ipsec"}
+        for end in ends_of_mid(run):
+            assert htb_leaf(end.egress, row["bandwidth"]) == "dualpi2@2020"
+            assert 2 * netem_ms(end.ingress.qdisc) == milliseconds(row["rtt"])
+            assert not end.mangle
+        assert run.present["rtt_axis_s"] == [0.02, 0.5]
+
+
 def test_the_code_of_the_suite_ends_its_window_before_the_last_sample(tmp_path):
     path = catalog.root() / "suites" / "l4s-tests" / "s6-rfc3168.yaml"
     (tmp_path / "s6.yaml").write_text(path.read_text().replace("ends: 2s before end", "ends: 1s before last sample"))
@@ -170,7 +228,9 @@ def test_every_scenario_of_the_catalog_expands():
 def test_the_list():
     assert [(e.suite, e.scenario, e.n_runs) for e in catalog.scenarios()] == [
         ("l4s-tests", "s1-rttfair", 192),
+        ("l4s-tests", "s5-tunnel", 4),
         ("l4s-tests", "s6-rfc3168", 24),
+        ("l4s-tests", "s9-tunnel-reordering", 11),
     ]
     assert all(entry.title for entry in catalog.scenarios())
 
@@ -178,15 +238,15 @@ def test_the_list():
 @pytest.mark.parametrize(
     ("patterns", "n"),
     [
-        ("*", 216),
-        ("l4s-tests", 216),
-        ("l4s-tests/", 216),
+        ("*", 231),
+        ("l4s-tests", 231),
+        ("l4s-tests/", 231),
         (["l4s-tests/s6*"], 24),
         ("l4s-tests/s6-rfc3168", 24),
         ("l4s-tests/s6*/*reno*", 12),
         ("l4s-tests/s6*/*-pie(100p/5ms)-*", 4),
         ("l4s-tests/s6*/*-pie(100p_5ms)-*", 4),
-        ("*/*/*-10Mbit-*", 96),
+        ("*/*/*-10Mbit-*", 99),
         (r"re:s1.*cubic-vs-cubic.*160ms-10ms$", 8),
         ("re:^l4s-tests/s6", 24),
         (["l4s-tests/s6*", "*/*/*-pie-*"], 24),

@@ -541,12 +541,13 @@ def test_the_graph_form(tmp_path):
     assert interface(run, "fork", "trunk").egress.classes[0].child.qdisc == "deltic_polya"
     assert interface(run, "fork", "trunk").tx_queue_len == 100
     assert run.tunnels[0].model_dump() == {
-        "name": "t", "kind": "ipsec", "ends": ("leaf2", "trunk"), "replay_window": 64, "inner_hash": False,
+        "name": "t", "kind": "ipsec", "ends": ("leaf2", "trunk"), "replay_window": 64, "cipher": "aes-gcm",
+        "inner_hash": False,
     }  # fmt: skip
     assert 150 <= run.flows[1].start_s < 150.01
     assert run.probes[0].model_dump() == {
         "name": "p", "proto": "udp", "from": "leaf2", "to": "trunk", "every_s": 0.01, "size": 60, "dscp": 46,
-        "ecn": "ect1", "start_s": 0.0, "stop_s": 300.0,
+        "ecn": "ect1", "start_s": 0.0, "stop_s": 300.0, "tunnel": None,
     }  # fmt: skip
     assert run.captures == ["fork>trunk"]
 

@@ -15,6 +15,7 @@ class Outcome(TypedDict):
     counters: str
     setup: str
     teardown: str
+    captures: dict[str, bytes]
 
 def simulate(run: str) -> Outcome:
     """Run a resolved run (JSON). Series i of `names` (kind, name, metric) has the rows where `series == i`.
@@ -37,3 +38,10 @@ def qdiscs() -> list[str]:
 
 def congestion_controls() -> list[str]:
     """The congestion controls that the simulator models, with versions."""
+
+def packetdrill(script: str) -> str:
+    """Run a packetdrill script against the simulated TCP; the report as JSON: `verdict` (passed, failed,
+    not_applicable), `line`, `expected` and `got` or `reason`, and `log`.
+
+    Raises ValueError (`line N: …`) if the script cannot be read.
+    """

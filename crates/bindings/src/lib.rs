@@ -5,7 +5,7 @@ use bakeoff_sim::{SimError, run};
 use numpy::IntoPyArray;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 /// Runs a resolved run (JSON).
 #[pyfunction]
@@ -22,6 +22,11 @@ fn simulate<'py>(py: Python<'py>, run: &str) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("counters", outcome.counters.to_string())?;
     dict.set_item("setup", outcome.setup)?;
     dict.set_item("teardown", outcome.teardown)?;
+    let captures = PyDict::new(py);
+    for (name, file) in outcome.captures {
+        captures.set_item(name, PyBytes::new(py, &file))?;
+    }
+    dict.set_item("captures", captures)?;
     Ok(dict)
 }
 
@@ -61,6 +66,14 @@ fn congestion_controls() -> Vec<&'static str> {
     bakeoff_sim::cc::NAMES.to_vec()
 }
 
+/// Runs a packetdrill script; the report as JSON.
+#[pyfunction]
+fn packetdrill(py: Python<'_>, script: &str) -> PyResult<String> {
+    let report =
+        py.detach(|| bakeoff_packetdrill::run(script)).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    serde_json::to_string(&report).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
 /// `bakeoff._sim`
 #[pymodule]
 fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -70,5 +83,6 @@ fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(show_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(qdiscs, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
+    module.add_function(wrap_pyfunction!(packetdrill, module)?)?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::capture::{Capture, Ends};
 use crate::flow::{FlowState, Host};
 use crate::matching::{CompiledMatch, parse_ecn};
 use crate::net::{Graph, loss_threshold};
@@ -11,6 +12,7 @@ use crate::rng::Stream;
 use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::sim::{Interface, Rule, Sim};
 use crate::tcp::ecn::Policy;
+use crate::tunnel::Tunnels;
 use crate::units::{Rate, Time};
 
 /// A document that this simulator does not run, with the place and the reason.
@@ -52,7 +54,8 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
     }
     refuse_features(&run)?;
     let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
-    let interfaces = interfaces(&run, &graph, &traffic)?;
+    let tunnels = Tunnels::build(&run, &graph)?;
+    let mut interfaces = interfaces(&run, &graph, &traffic)?;
     let mut flows = Vec::new();
     for (i, spec) in run.flows.iter().enumerate() {
         let from = graph.node(&spec.from, &format!("flows[{i}].from"))?;
@@ -63,7 +66,12 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
         }
         let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
-        flows.push(FlowState::new(spec, i as u16, nodes, ends, mtu, run.seed)?);
+        let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed)?;
+        flow.tunnel = tunnels.number(i);
+        flow.fq = graph
+            .route(from, to)
+            .is_some_and(|out| interfaces[usize::from(out)].egress.as_ref().is_some_and(Queue::paces));
+        flows.push(flow);
     }
     let mut probes = Vec::new();
     for (i, spec) in run.probes.iter().enumerate() {
@@ -74,12 +82,18 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
             return Err(Refused(format!("{place}: no path between '{}' and '{}'", spec.from, spec.to)));
         }
         let hash = Stream::new(run.seed, &format!("probe/{}", spec.name)).u32();
-        probes.push(ProbeState::new(spec, (run.flows.len() + i) as u16, &place, [from, to], hash)?);
+        let traffic = run.flows.len() + i;
+        let mut probe = ProbeState::new(spec, traffic as u16, &place, [from, to], hash)?;
+        probe.tunnel = tunnels.number(traffic);
+        probes.push(probe);
     }
     for (i, change) in run.changes.iter().enumerate() {
         check_change(&graph, i, change)?;
     }
-    Ok(Sim::new(run, graph, interfaces, flows, probes))
+    captures(&run, &graph, &mut interfaces, &flows, &probes)?;
+    let mut sim = Sim::new(run, graph, interfaces, flows, probes);
+    sim.tunnels = tunnels;
+    Ok(sim)
 }
 
 fn check_times(run: &Run) -> Result<(), Refused> {
@@ -118,11 +132,11 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
             return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
         }
     }
-    if let Some(tunnel) = run.tunnels.first() {
-        return refused("tunnels[0].kind".into(), &format!("'{}' is", tunnel.kind));
-    }
-    if !run.captures.is_empty() {
-        return refused("captures".into(), "captures are");
+    for (key, tool) in run.tools.iter().flat_map(|tools| [("flows", &tools.flows), ("probes", &tools.probes)])
+    {
+        if let Some(name) = tool {
+            return refused(format!("tools.{key}"), &format!("'{name}' is"));
+        }
     }
     Ok(())
 }
@@ -163,6 +177,9 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
 }
 
 fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffic: &Arc<[String]>) -> Env {
+    let index = |name: &str| run.nodes.iter().position(|n| n.name == name).unwrap_or(0) as u16;
+    let flows = run.flows.iter().map(|f| [index(&f.from), index(&f.to)]);
+    let probes = run.probes.iter().map(|p| [index(&p.from), index(&p.to)]);
     Env {
         seed: run.seed,
         name,
@@ -170,8 +187,10 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         tx_queue_len,
         hz: node.hz,
         bridge: node.kind == run::NodeKind::Bridge,
+        host: node.kind == run::NodeKind::Host,
         flows: traffic.len(),
         flow_names: traffic.clone(),
+        endpoints: flows.chain(probes).collect(),
     }
 }
 
@@ -220,6 +239,32 @@ fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<I
         }
     }
     Ok(built)
+}
+
+/// Opens the captures: `node>peer` of what leaves there, `node<peer` of what arrives.
+fn captures(
+    run: &Run,
+    graph: &Graph,
+    interfaces: &mut [Interface],
+    flows: &[FlowState],
+    probes: &[ProbeState],
+) -> Result<(), Refused> {
+    let ends: Arc<[Ends]> =
+        flows.iter().map(|f| Ends(f.nodes)).chain(probes.iter().map(|p| Ends(p.nodes()))).collect();
+    for (n, name) in run.captures.iter().enumerate() {
+        let place = format!("captures[{n}]");
+        let (way, parts) = match (name.split_once('>'), name.split_once('<')) {
+            (Some(parts), _) => (0, parts),
+            (None, Some(parts)) => (1, parts),
+            (None, None) => {
+                return Err(Refused(format!("{place}: '{name}'; expected NODE>PEER or NODE<PEER")));
+            }
+        };
+        let i = graph.interface(parts.0, parts.1, &place)?;
+        let capture = Capture::new(name, ends.clone()).map_err(|e| Refused(format!("{place}: {e}")))?;
+        interfaces[i].captures[way] = Some(Box::new(capture));
+    }
+    Ok(())
 }
 
 fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, Refused> {

@@ -7,7 +7,7 @@ use crate::rng::Stream;
 use crate::run::{Flow, Source};
 use crate::tcp::ecn::{Mode, Policy, mode_of_syn, mode_of_synack, syn_bits, synack_bits};
 use crate::tcp::receiver::Receiver;
-use crate::tcp::sender::{Sender, SenderSetup};
+use crate::tcp::sender::{Sender, SenderSetup, Sysctl};
 use crate::units::Time;
 
 /// Frame bytes of a SYN: Ethernet 14, IPv4 20, TCP 40.
@@ -49,7 +49,11 @@ pub struct FlowState {
     /// Sending and receiving node.
     pub nodes: [u16; 2],
     hosts: [Host; 2],
+    /// Whether the sending host's queue holds packets until they are to depart.
+    pub fq: bool,
     mss: u32,
+    /// [`Packet::tunnel`]
+    pub tunnel: u8,
     phase: Phase,
     cc: Option<Cc>,
     /// The connection's sender, once established.
@@ -84,9 +88,6 @@ impl FlowState {
         seed: u64,
     ) -> Result<Self, String> {
         let place = format!("flows[{id}]");
-        if let Some(tunnel) = &spec.tunnel {
-            return Err(format!("{place}.tunnel: tunnels ('{tunnel}') are not modelled by the simulator"));
-        }
         match &spec.source {
             Source::Short { .. } => {
                 return Err(format!("{place}.source: 'short' is not modelled by the simulator"));
@@ -120,8 +121,10 @@ impl FlowState {
             id,
             nodes,
             hosts,
+            fq: false,
             // IPv4 20, TCP 20, timestamps 12
             mss: mtu - 52,
+            tunnel: 0,
             phase: Phase::Idle,
             cc,
             sender: None,
@@ -150,6 +153,7 @@ impl FlowState {
             hash: self.hashes[side],
             flags: Flags::ACK,
             proto: if self.spec.transport == "udp" { Proto::Udp } else { Proto::Tcp },
+            tunnel: self.tunnel,
             ..Packet::default()
         }
     }
@@ -246,7 +250,9 @@ impl FlowState {
             ss_ratio: host.ss_ratio,
             ca_ratio: host.ca_ratio,
             max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
+            fq: self.fq,
             handshake_rtt: now - packet.echo,
+            sysctl: Sysctl::default(),
         };
         let mut sender = Sender::new(setup, cc, now);
         sender.set_window(u64::from(packet.window));

@@ -4,6 +4,7 @@
 //! on any machine and any number of threads.
 
 pub mod build;
+pub mod capture;
 pub mod cc;
 pub mod event;
 pub mod flow;
@@ -20,6 +21,7 @@ pub mod run;
 pub mod sim;
 pub mod tc;
 pub mod tcp;
+pub mod tunnel;
 pub mod units;
 
 pub use outcome::{Outcome, SimError, check, simulate};

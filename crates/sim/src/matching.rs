@@ -11,7 +11,7 @@ const FLOW: u32 = 0xffff;
 const DSCP_SHIFT: u32 = 16;
 const ECN_SHIFT: u32 = 22;
 const PROTO_SHIFT: u32 = 24;
-const SYN_SHIFT: u32 = 26;
+const SYN_SHIFT: u32 = 27;
 
 /// A [`run::Match`] ready for use on every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl CompiledMatch {
     }
 
     fn require_proto(&mut self, proto: Proto) {
-        self.require(3 << PROTO_SHIFT, (proto as u32) << PROTO_SHIFT);
+        self.require(7 << PROTO_SHIFT, (proto as u32) << PROTO_SHIFT);
     }
 }
 

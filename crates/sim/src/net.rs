@@ -21,6 +21,8 @@ pub struct Wire {
     pub up: bool,
     /// When the transmitter is free again.
     pub busy_until: Time,
+    /// When the last packet arrives, or arrived.
+    pub last_arrival: Time,
     /// What is under way, in order of arrival.
     pub in_flight: VecDeque<(Time, Packet)>,
     /// Whether an event for the first of them is pending or being handled.
@@ -38,6 +40,7 @@ impl Wire {
             loss: loss_threshold(link.loss),
             up: true,
             busy_until: Time::ZERO,
+            last_arrival: Time::ZERO,
             in_flight: VecDeque::new(),
             watched: false,
             rng: Stream::new(seed, &format!("link/{name}")),
@@ -52,18 +55,25 @@ impl Wire {
 
 /// The last answer of [`Rate::time_for`]: most packets are as long as the one before, and the division
 /// costs more than all else that a wire does.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Serialisation {
-    asked: Option<(u32, Rate)>,
+    bytes: u32,
+    rate: Rate,
     time: Time,
+}
+
+impl Default for Serialisation {
+    fn default() -> Self {
+        let (bytes, rate) = (0, Rate(1));
+        Serialisation { bytes, rate, time: rate.time_for(bytes) }
+    }
 }
 
 impl Serialisation {
     /// How long `bytes` take at `rate`.
     pub fn of(&mut self, bytes: u32, rate: Rate) -> Time {
-        if self.asked != Some((bytes, rate)) {
-            self.asked = Some((bytes, rate));
-            self.time = rate.time_for(bytes);
+        if self.bytes != bytes || self.rate != rate {
+            *self = Serialisation { bytes, rate, time: rate.time_for(bytes) };
         }
         self.time
     }
@@ -74,16 +84,27 @@ pub fn loss_threshold(probability: f64) -> u64 {
     (probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u64
 }
 
+/// Where a packet goes that arrived at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// It is at its destination.
+    Here,
+    /// Out through this interface.
+    Out(u16),
+    /// There is no way, or the node is a host, which does not forward.
+    Nowhere,
+}
+
 /// The graph: interface `2 l` is the first end of link `l`, `2 l + 1` the second.
 pub struct Graph {
     /// Node names, in order.
     pub names: Vec<String>,
-    /// Node kinds.
-    pub kinds: Vec<NodeKind>,
     /// By interface: its node.
     pub node_of: Vec<u16>,
     /// By node, by destination: the interface to leave by.
-    next: Vec<Vec<Option<u16>>>,
+    next: Vec<Option<u16>>,
+    /// By interface of arrival, by destination.
+    hops: Vec<Hop>,
 }
 
 impl Graph {
@@ -108,8 +129,16 @@ impl Graph {
             }
         }
         let kinds: Vec<NodeKind> = run.nodes.iter().map(|n| n.kind).collect();
-        let next = (0..run.nodes.len()).map(|from| routes(from, &kinds, &node_of)).collect();
-        Ok(Graph { names: run.nodes.iter().map(|n| n.name.clone()).collect(), kinds, node_of, next })
+        let nodes = run.nodes.len();
+        let next: Vec<_> = (0..nodes).flat_map(|from| routes(from, &kinds, &node_of)).collect();
+        let hop = |node: usize, dst: usize| match next[node * nodes + dst] {
+            _ if node == dst => Hop::Here,
+            Some(i) if kinds[node] != NodeKind::Host => Hop::Out(i),
+            _ => Hop::Nowhere,
+        };
+        let pairs = node_of.iter().flat_map(|node| (0..nodes).map(move |dst| (usize::from(*node), dst)));
+        let hops = pairs.map(|(node, dst)| hop(node, dst)).collect();
+        Ok(Graph { names: run.nodes.iter().map(|n| n.name.clone()).collect(), node_of, next, hops })
     }
 
     /// The node called `name`.
@@ -136,7 +165,12 @@ impl Graph {
 
     /// The interface by which `node` reaches `dst`.
     pub fn route(&self, node: u16, dst: u16) -> Option<u16> {
-        self.next[usize::from(node)][usize::from(dst)]
+        self.next[usize::from(node) * self.names.len() + usize::from(dst)]
+    }
+
+    /// What becomes of a packet for `dst` that arrived at `interface`.
+    pub fn hop(&self, interface: u16, dst: u16) -> Hop {
+        self.hops[usize::from(interface) * self.names.len() + usize::from(dst)]
     }
 
     /// `node>peer`

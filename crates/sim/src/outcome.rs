@@ -22,6 +22,8 @@ pub struct Outcome {
     pub setup: String,
     /// teardown.log: statistics as `tc -s -d` words them.
     pub teardown: String,
+    /// Captures as pcapng, by the name that the run gives them.
+    pub captures: Vec<(String, Vec<u8>)>,
 }
 
 /// Why there is no outcome.
@@ -52,7 +54,8 @@ pub fn simulate(json: &str) -> Result<Outcome, SimError> {
     }
     let counters = counters(&sim);
     let teardown = teardown(&sim);
-    Ok(Outcome { series: sim.take_series(), counters, setup, teardown })
+    let captures = captures(&mut sim);
+    Ok(Outcome { series: sim.take_series(), counters, setup, teardown, captures })
 }
 
 /// Builds everything that a resolved run names, without running; the configuration in effect.
@@ -109,7 +112,7 @@ fn counters(sim: &Sim) -> Value {
         })
         .collect();
     let c = sim.conservation();
-    json!({
+    let mut all = json!({
         "flows": flows,
         "queues": queues,
         "probes": probes,
@@ -120,7 +123,11 @@ fn counters(sim: &Sim) -> Value {
             "dropped_bytes": c.dropped.bytes, "queued_bytes": c.queued.bytes,
         },
         "events": sim.handled(),
-    })
+    });
+    if !sim.tunnels.is_empty() {
+        all["tunnels"] = Value::Object(sim.tunnels.counters(&sim.graph).0);
+    }
+    all
 }
 
 fn flow_counters(flow: &FlowState) -> Value {
@@ -178,8 +185,18 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
     })
 }
 
+fn captures(sim: &mut Sim) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for i in 0..sim.interfaces.len() {
+        let [sent, arrived] = std::mem::take(&mut sim.interfaces[i].captures);
+        files.extend(sent.map(|c| (sim.graph.egress_name(i), c.finish())));
+        files.extend(arrived.map(|c| (sim.graph.ingress_name(i), c.finish())));
+    }
+    files
+}
+
 fn setup(sim: &Sim) -> String {
-    let mut text = String::new();
+    let mut text = sim.tunnels.show(&sim.graph);
     for (name, queue) in queues(sim) {
         let _ = writeln!(text, "{name}: qdisc {}", queue.show());
         for class in queue.show_classes() {
@@ -190,7 +207,7 @@ fn setup(sim: &Sim) -> String {
 }
 
 fn teardown(sim: &Sim) -> String {
-    let mut text = String::new();
+    let mut text = sim.tunnels.counters(&sim.graph).1;
     for (name, queue) in queues(sim) {
         let t = &queue.tally;
         let _ = writeln!(text, "{name}: qdisc {}", queue.show());
@@ -204,7 +221,9 @@ fn teardown(sim: &Sim) -> String {
         );
         let _ = writeln!(text, " backlog {}b {}p requeues 0", queue.backlog(), queue.qlen());
         for line in queue.show_stats().lines() {
-            let _ = writeln!(text, "  {}", line.trim());
+            // cake's table has its own indentation.
+            let indent = if line.is_empty() || line.starts_with(' ') { "" } else { "  " };
+            let _ = writeln!(text, "{indent}{line}");
         }
     }
     text

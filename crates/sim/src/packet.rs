@@ -43,6 +43,10 @@ pub enum Proto {
     Icmp,
     /// A UDP datagram.
     Udp,
+    /// ESP, outside a tunnel.
+    Esp,
+    /// GRE, outside a tunnel.
+    Gre,
 }
 
 /// TCP header flags, as bits; the three ECN bits of AccECN live in [`Packet::ace`].
@@ -102,7 +106,7 @@ pub struct Packet {
     pub sent: Time,
     /// Timestamp echo.
     pub echo: Time,
-    /// When it entered the queue in which it stands now.
+    /// When it entered the queue in which it stands now; before the first queue, when TCP lets it depart.
     pub enqueued: Time,
     /// Flow hash (`skb->hash`).
     pub hash: u32,
@@ -130,6 +134,12 @@ pub struct Packet {
     pub ecn: Ecn,
     /// Protocol.
     pub proto: Proto,
+    /// Tunnel that it goes through plus one, 0 for none; see [`crate::tunnel`].
+    pub tunnel: u8,
+    /// The inner packet's TOS byte, while in a tunnel.
+    pub inner_tos: u8,
+    /// Sequence number in the tunnel.
+    pub tunnel_seq: u32,
 }
 
 impl Packet {

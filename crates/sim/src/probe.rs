@@ -20,6 +20,8 @@ pub struct ProbeState {
     proto: Proto,
     ecn: Ecn,
     hash: u32,
+    /// [`Packet::tunnel`]
+    pub tunnel: u8,
     /// When each request was sent, and whether it was answered.
     requests: Vec<(Time, bool)>,
     /// Answers.
@@ -50,10 +52,16 @@ impl ProbeState {
             proto,
             ecn,
             hash,
+            tunnel: 0,
             requests: Vec::new(),
             received: 0,
             rtts: Times::default(),
         })
+    }
+
+    /// The asking and the answering node.
+    pub fn nodes(&self) -> [u16; 2] {
+        self.nodes
     }
 
     /// The asking node.
@@ -78,6 +86,7 @@ impl ProbeState {
             dscp: self.spec.dscp,
             ecn: self.ecn,
             proto: self.proto,
+            tunnel: self.tunnel,
             ..Packet::default()
         });
         self.requests.push((now, false));
@@ -92,6 +101,8 @@ impl ProbeState {
         if !packet.flags.has(Flags::REPLY) {
             let mut reply = *packet;
             reply.flags = Flags::REPLY;
+            reply.len = self.spec.size + ETHERNET;
+            reply.hash = self.hash;
             reply.dst = self.nodes[0];
             reply.dscp = self.spec.dscp;
             reply.ecn = self.ecn;

@@ -52,12 +52,27 @@ pub struct Run {
     /// Captures of interfaces, as `node>peer`.
     #[serde(default)]
     pub captures: Vec<String>,
+    /// Traffic tools that real engines use instead of their own agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Tools>,
     /// The point of the matrix this run is, for tables: axis name to label.
     #[serde(default)]
     pub point: BTreeMap<String, String>,
     /// Anything that presentation needs and engines ignore (axis ranges, names of published rows).
     #[serde(default)]
     pub present: serde_json::Value,
+}
+
+/// Traffic tools by what they make.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tools {
+    /// `iperf3`, `netperf` or `flent`.
+    #[serde(default)]
+    pub flows: Option<String>,
+    /// `irtt`.
+    #[serde(default)]
+    pub probes: Option<String>,
 }
 
 /// What a node does with packets that are not for it.
@@ -221,9 +236,12 @@ pub struct Tunnel {
     pub kind: String,
     /// Its two hosts.
     pub ends: [String; 2],
-    /// Anti-replay window in packets.
+    /// Anti-replay window in packets: of IPsec (0 for no check); `WireGuard`'s is 8128.
     #[serde(default)]
     pub replay_window: Option<u32>,
+    /// How IPsec encrypts: `aes-gcm` or `aes-cbc-hmac-sha256`.
+    #[serde(default)]
+    pub cipher: Option<String>,
     /// Whether middleboxes see the inner flow's hash (true) or one outer flow (false).
     pub inner_hash: bool,
 }
@@ -329,6 +347,9 @@ pub struct Probe {
     pub start_s: f64,
     /// No request after this, in seconds.
     pub stop_s: f64,
+    /// Name of the tunnel it goes through.
+    #[serde(default)]
+    pub tunnel: Option<String>,
 }
 
 /// Something that changes during the run.

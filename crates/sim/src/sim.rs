@@ -3,16 +3,18 @@
 use std::collections::VecDeque;
 
 use crate::build::Refused;
+use crate::capture::Capture;
 use crate::event::{Event, EventQueue};
 use crate::flow::FlowState;
 use crate::matching::CompiledMatch;
-use crate::net::{Graph, Wire};
+use crate::net::{Graph, Hop, Wire};
 use crate::packet::{Ecn, Flags, Packet, Proto};
 use crate::probe::ProbeState;
 use crate::qdisc::Queue;
 use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
-use crate::run::{NodeKind, Run};
+use crate::run::Run;
 use crate::tcp::receiver::Receiver;
+use crate::tunnel::Tunnels;
 use crate::units::Time;
 
 /// A rewriting rule, ready for use.
@@ -39,6 +41,8 @@ pub struct Interface {
     pub tx_queue_len: u32,
     /// The cable from here to the peer.
     pub wire: Wire,
+    /// Where packets that leave and packets that arrive are written down.
+    pub captures: [Option<Box<Capture>>; 2],
     egress_armed: Time,
     ingress_armed: Time,
     /// First series of each egress leaf.
@@ -54,6 +58,7 @@ impl Interface {
             rules: Vec::new(),
             tx_queue_len: 1000,
             wire,
+            captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
             leaves: Vec::new(),
@@ -90,6 +95,13 @@ pub struct Conservation {
     pub queued: Count,
 }
 
+/// A packet is on the way to the far end of a wire, to be there at a time.
+#[derive(Clone, Copy)]
+struct Onward {
+    wire: u16,
+    at: Time,
+}
+
 /// A simulation.
 pub struct Sim {
     /// The document.
@@ -102,7 +114,10 @@ pub struct Sim {
     pub flows: Vec<FlowState>,
     /// Probes; their traffic index follows the flows'.
     pub probes: Vec<ProbeState>,
+    /// Tunnels.
+    pub tunnels: Tunnels,
     now: Time,
+    end: Time,
     window: [Time; 2],
     events: EventQueue,
     sender_armed: Vec<Time>,
@@ -129,6 +144,7 @@ impl Sim {
         probes: Vec<ProbeState>,
     ) -> Sim {
         let window = run.window_s.map(Time::from_secs_f64);
+        let end = Time::from_secs_f64(run.duration_s);
         let n = flows.len();
         Sim {
             run,
@@ -136,7 +152,9 @@ impl Sim {
             interfaces,
             flows,
             probes,
+            tunnels: Tunnels::default(),
             now: Time::ZERO,
+            end,
             window,
             events: EventQueue::default(),
             sender_armed: vec![Time::NEVER; n],
@@ -159,19 +177,19 @@ impl Sim {
     /// A change that turns out impossible.
     pub fn execute(&mut self) -> Result<(), Refused> {
         self.schedule();
-        let end = Time::from_secs_f64(self.run.duration_s);
         while let Some((time, event)) = self.events.pop() {
-            if time > end {
+            if time > self.end {
                 break;
             }
             self.now = time;
             self.handled += 1;
             self.handle(event)?;
             while let Some((interface, mut packet)) = self.arrivals.pop_front() {
-                self.arrive(interface, &mut packet);
+                let onward = self.arrive(interface, &mut packet);
+                self.travel(onward, &packet);
             }
         }
-        self.now = end;
+        self.now = self.end;
         Ok(())
     }
 
@@ -313,6 +331,8 @@ impl Sim {
         }
     }
 
+    // What endpoints do is long; kept out of line, the way from wire to wire stays short.
+    #[inline(never)]
     fn deliver(&mut self, node: u16, packet: &Packet) {
         if packet.flags.has(Flags::CORRUPT) {
             self.lost.add(packet);
@@ -366,9 +386,18 @@ impl Sim {
             return;
         }
         let mut out = std::mem::take(&mut self.out);
+        if !self.tunnels.is_empty() {
+            self.tunnels.encapsulate(node, &mut out);
+        }
         for packet in &out {
             self.sent.add(packet);
-            self.forward(node, packet);
+            match self.graph.route(node, packet.dst) {
+                Some(i) => {
+                    let onward = self.send(i, packet);
+                    self.travel(onward, packet);
+                }
+                None => self.lost.add(packet),
+            }
         }
         out.clear();
         self.out = out;
@@ -376,11 +405,20 @@ impl Sim {
 
     // ---- the network ----------------------------------------------------------------------------
 
-    fn arrive(&mut self, i: u16, packet: &mut Packet) {
-        match &mut self.interfaces[usize::from(i)].ingress {
+    /// A packet is at the far end of a cable, which is interface `i`. Gives the wire on which it goes
+    /// on, if it does, for [`Sim::travel`].
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn arrive(&mut self, i: u16, packet: &mut Packet) -> Option<Onward> {
+        let interface = &mut self.interfaces[usize::from(i)];
+        if let Some(capture) = &mut interface.captures[1] {
+            capture.see(packet, self.now);
+        }
+        match &mut interface.ingress {
             Some(queue) => {
                 queue.enqueue(*packet, self.now);
                 self.serve_ingress(i);
+                None
             }
             None => self.accept(i, packet),
         }
@@ -393,7 +431,8 @@ impl Sim {
             if queue.is_open(self.now)
                 && let Some(mut packet) = queue.dequeue(self.now)
             {
-                self.accept(i, &mut packet);
+                let onward = self.accept(i, &mut packet);
+                self.travel(onward, &packet);
                 continue;
             }
             if let Some(at) = queue.next_event()
@@ -408,7 +447,9 @@ impl Sim {
     }
 
     /// Past the ingress queue: rewriting, then this node or onward.
-    fn accept(&mut self, i: u16, packet: &mut Packet) {
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn accept(&mut self, i: u16, packet: &mut Packet) -> Option<Onward> {
         for rule in &self.interfaces[usize::from(i)].rules {
             if rule.matches.matches(packet) {
                 packet.dscp = rule.dscp.unwrap_or(packet.dscp);
@@ -418,34 +459,42 @@ impl Sim {
                 }
             }
         }
-        let node = self.graph.node_of[usize::from(i)];
-        if packet.dst == node {
-            self.deliver(node, packet);
-        } else if self.graph.kinds[usize::from(node)] == NodeKind::Host {
-            self.lost.add(packet);
-        } else {
-            self.forward(node, packet);
+        match self.graph.hop(i, packet.dst) {
+            Hop::Here => {
+                let node = self.graph.node_of[usize::from(i)];
+                if packet.tunnel == 0 || self.tunnels.decapsulate(node, packet) {
+                    self.deliver(node, packet);
+                } else {
+                    self.lost.add(packet);
+                }
+            }
+            Hop::Out(egress) => return self.send(egress, packet),
+            Hop::Nowhere => self.lost.add(packet),
         }
+        None
     }
 
-    fn forward(&mut self, node: u16, packet: &Packet) {
-        let Some(i) = self.graph.route(node, packet.dst) else {
-            self.lost.add(packet);
-            return;
-        };
+    /// Out through interface `i`, or into its queue.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn send(&mut self, i: u16, packet: &Packet) -> Option<Onward> {
         let interface = &mut self.interfaces[usize::from(i)];
-        match &mut interface.egress {
-            // An empty fifo before an idle wire: what goes in comes out at once.
-            Some(queue) if interface.wire.busy_until <= self.now && queue.lets_through(packet) => {
-                queue.pass(packet, self.now);
-                self.transmit(i, packet);
-            }
-            Some(queue) => {
-                queue.enqueue(*packet, self.now);
-                self.serve_egress(i);
-            }
-            None => self.transmit(i, packet),
+        let busy_until = interface.wire.busy_until;
+        let goes = match &mut interface.egress {
+            Some(queue) => busy_until <= self.now && queue.passes(packet, self.now),
+            None => true,
+        };
+        if goes {
+            return self.transmit(i, packet);
         }
+        if let Some(queue) = &mut interface.egress {
+            queue.enqueue(*packet, self.now);
+        }
+        // Most that is queued finds the wire busy and the end of that awaited.
+        if busy_until <= self.now || busy_until < interface.egress_armed {
+            self.serve_egress(i);
+        }
+        None
     }
 
     fn serve_egress(&mut self, i: u16) {
@@ -454,8 +503,8 @@ impl Sim {
             if interface.wire.busy_until > self.now {
                 let at = interface.wire.busy_until;
                 // A plain fifo need not be asked when it is empty; others note that nobody waits.
-                let waits = interface.egress.as_ref().is_some_and(|q| !q.is_fifo() || q.qlen() > 0);
-                if waits && at < interface.egress_armed {
+                let waits = || interface.egress.as_ref().is_some_and(|q| !q.is_fifo() || q.qlen() > 0);
+                if at < interface.egress_armed && waits() {
                     interface.egress_armed = at;
                     self.events.push(at, Event::Egress(i));
                 }
@@ -465,7 +514,8 @@ impl Sim {
             if queue.is_open(self.now)
                 && let Some(packet) = queue.dequeue(self.now)
             {
-                self.transmit(i, &packet);
+                let onward = self.transmit(i, &packet);
+                self.travel(onward, &packet);
                 continue;
             }
             if let Some(at) = queue.next_event()
@@ -479,8 +529,15 @@ impl Sim {
         }
     }
 
-    fn transmit(&mut self, i: u16, packet: &Packet) {
-        let wire = &mut self.interfaces[usize::from(i)].wire;
+    /// Puts a packet on the wire of interface `i`, unless it is lost there.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn transmit(&mut self, i: u16, packet: &Packet) -> Option<Onward> {
+        let interface = &mut self.interfaces[usize::from(i)];
+        if let Some(capture) = &mut interface.captures[0] {
+            capture.see(packet, self.now);
+        }
+        let wire = &mut interface.wire;
         let mut at = self.now;
         if let Some(rate) = wire.rate {
             at += wire.serialisation.of(packet.len, rate);
@@ -488,11 +545,20 @@ impl Sim {
         }
         if wire.loses() {
             self.lost.add(packet);
-            return;
+            return None;
         }
-        at += wire.delay;
         // A delay that was shortened meanwhile does not reorder.
-        at = wire.in_flight.back().map_or(at, |last| at.max(last.0));
+        at = (at + wire.delay).max(wire.last_arrival);
+        wire.last_arrival = at;
+        Some(Onward { wire: i, at })
+    }
+
+    /// Keeps a packet until it arrives.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn travel(&mut self, onward: Option<Onward>, packet: &Packet) {
+        let Some(Onward { wire: i, at }) = onward else { return };
+        let wire = &mut self.interfaces[usize::from(i)].wire;
         if at == self.now && wire.in_flight.is_empty() {
             self.arrivals.push_back((i ^ 1, *packet));
             return;
@@ -504,7 +570,7 @@ impl Sim {
         wire.in_flight.push_back((at, *packet));
     }
 
-    fn serve_wire(&mut self, i: u16) {
+    fn serve_wire(&mut self, mut i: u16) {
         loop {
             let wire = &mut self.interfaces[usize::from(i)].wire;
             let Some((at, packet)) = wire.in_flight.front() else {
@@ -518,12 +584,45 @@ impl Sim {
             // Copied where it lies, then removed: what pop_front gives would be copied twice.
             let mut packet = *packet;
             wire.in_flight.pop_front();
-            self.arrive(i ^ 1, &mut packet);
+            let mut onward = self.arrive(i ^ 1, &mut packet);
+            while let Some(next) = onward
+                && self.is_next(i, next)
+            {
+                self.leave(i);
+                i = next.wire;
+                self.interfaces[usize::from(i)].wire.watched = true;
+                self.handled += u64::from(next.at > self.now);
+                self.now = next.at;
+                onward = self.arrive(i ^ 1, &mut packet);
+            }
+            self.travel(onward, &packet);
+        }
+    }
+
+    /// Whether nothing else happens before this arrival, not even on wire `i`, which is being served:
+    /// then the packet need not be put aside, nor an event for it into the queue.
+    fn is_next(&self, i: u16, Onward { wire, at }: Onward) -> bool {
+        let behind = self.interfaces[usize::from(i)].wire.in_flight.front();
+        let behind = behind.map_or(Time::NEVER, |first| first.0);
+        !self.interfaces[usize::from(wire)].wire.watched
+            && self.arrivals.is_empty()
+            && behind > self.now
+            && behind >= at
+            && (at == self.now || (at < self.events.earliest() && at <= self.end))
+    }
+
+    /// Waits for the next packet on wire `i`.
+    fn leave(&mut self, i: u16) {
+        let wire = &mut self.interfaces[usize::from(i)].wire;
+        match wire.in_flight.front() {
+            Some((at, _)) => self.events.push(*at, Event::Arrival(i)),
+            None => wire.watched = false,
         }
     }
 
     // ---- recording ------------------------------------------------------------------------------
 
+    #[inline(never)]
     fn sample(&mut self) {
         let interval = self.run.sample_interval_s;
         for (f, flow) in self.flows.iter_mut().enumerate() {

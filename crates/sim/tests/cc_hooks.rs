@@ -57,6 +57,8 @@ const EXTREMES: &[&str] = &[
     "cubic beta 1 fast_convergence 0",
     "cubic beta 1023 tcp_friendliness 0",
     "cubic@5.4 hystart_low_window 0 hystart_detect 3",
+    "bbr3 ecn_low 1",
+    "none cwnd 1",
     "prague@2020-08 rtt_scaling rate rtt_target 1s rtt_transition 0 ecn_fallback 1",
     "prague@2020-08 rtt_scaling scalable rtt_transition 0",
     "prague@2020-08 rtt_scaling additive rtt_target 128us rtt_transition 0",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import catalog, doctor, duel, kernel, present, run
+from bakeoff.cli import catalog, doctor, duel, kernel, packetdrill, present, run
 
 # Without rich's markup: twice as fast to show, and examples stay as they were typed.
 app = typer.Typer(
@@ -19,6 +19,7 @@ app.command()(run.run)
 app.command()(present.table)
 app.command()(present.plot)
 app.command()(duel.duel)
+app.command()(packetdrill.packetdrill)
 app.command()(catalog.schema)
 app.command()(doctor.doctor)
 app.add_typer(kernel.app, name="kernel")

@@ -56,6 +56,8 @@ def execute(run: Run, folder: Path) -> None:
     write_json(folder / layout.COUNTERS, json.loads(outcome["counters"]))
     (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
     (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
+    for name, packets in outcome["captures"].items():
+        (folder / layout.capture(name)).write_bytes(packets)
 
 
 def versions() -> dict[str, str]:

@@ -17,7 +17,7 @@ _ETHERNET = 14
 """Bytes of an Ethernet header: what a qdisc's rate is counted in (skb->len on egress) beyond the IP packet."""
 
 _SHAPER_WORD = {"tbf": "rate", "netem": "rate"} | dict.fromkeys(
-    ("cake", "cnq_codel_af", "twin_codel_af", "lfq_cobalt", "deltic_boroshne"), "bandwidth"
+    ("cake", "cnq_cobalt", "cnq_codel_af", "cobalt", "deltic_boroshne", "lfq_cobalt", "twin_codel_af"), "bandwidth"
 )
 _UNIT = re.compile(r"([0-9.]+(?:e[0-9]+)?)([kmgt]?)(i?)(bit|bps|)", re.IGNORECASE)
 
@@ -135,7 +135,7 @@ def _shaper(tree: Mapping[str, Any], flow: Mapping[str, Any], changed: Mapping[s
             return float("inf")
         words = changed.get(class_["id"], class_["class"]).split()
         return tc_rate(_after("ceil", words) or _after("rate", words) or "1000gbit")
-    rate = _after(_SHAPER_WORD.get(kind, ""), words)
+    rate = _after(_SHAPER_WORD.get(kind.partition("@")[0], ""), words)
     return float("inf") if rate is None or rate == "unlimited" else tc_rate(rate)
 
 

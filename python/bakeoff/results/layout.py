@@ -17,6 +17,11 @@ STATUSES: Final = ("ok", "failed")
 _PARTIAL = re.compile(r"\..+\.\d+\.partial")
 
 
+def capture(name: str) -> str:
+    """The file of the packets at the interface `name`: leaving (`mid>srv`) or arriving (`mid<srv`)."""
+    return name.replace(">", "-to-").replace("<", "-from-") + ".pcapng"
+
+
 def partial_name(name: str, pid: int) -> str:
     """The name under which process `pid` writes the folder `name`."""
     return f".{name}.{pid}.partial"

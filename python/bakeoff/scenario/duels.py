@@ -15,7 +15,7 @@ def duel(
     rate: str = "50mbit",
     rtt: str = "20ms",
     rtt2: str | None = None,
-    duration: str = "60s",
+    duration: str = "30s",
     seed: int = 1,
 ) -> Run:
     """Two bulk flows through a dumbbell with `qdisc` at `rate`, both starting together.

@@ -14,7 +14,9 @@ from bakeoff.scenario.matrix import ScenarioError
 from bakeoff.scenario.network import Bottleneck, Lane, MangleRule
 from bakeoff.scenario.run import Class, Mangle, Match, Qdisc
 
-OWN_SHAPERS = frozenset({"cake", "cnq_codel_af", "cnq_cobalt", "deltic_boroshne", "lfq_cobalt", "twin_codel_af"})
+OWN_SHAPERS = frozenset(
+    {"cake", "cnq_cobalt", "cnq_codel_af", "cobalt", "deltic_boroshne", "lfq_cobalt", "twin_codel_af"}
+)
 """Qdiscs that shape by their own `bandwidth`."""
 
 FLOW_VERBS = {

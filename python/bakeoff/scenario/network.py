@@ -6,7 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from bakeoff.scenario import run, units
 from bakeoff.scenario.matrix import did_you_mean
-from bakeoff.scenario.run import Ecn
+from bakeoff.scenario.run import Cipher, Ecn
 
 
 def _schema(pattern: str, *examples: str) -> WithJsonSchema:
@@ -219,9 +219,21 @@ class TunnelSpec(Model):
     ends: list[str] | None = Field(default=None, min_length=2, max_length=2)
     """Its two hosts; the ends of the path if absent."""
     replay_window: int | None = Field(default=None, ge=0, le=8192)
-    """Anti-replay window in packets."""
-    inner_hash: bool = False
-    """Whether middleboxes see the inner flow's hash (true) or one outer flow (false)."""
+    """Anti-replay window of ipsec in packets, 0 for no check; 32 if absent. WireGuard's is 8128, before May 2020 it was
+    1984."""
+    cipher: Cipher | None = None
+    """Of ipsec; aes-gcm if absent."""
+    inner_hash: bool | None = None
+    """Whether queues on the way tell the inner flows apart (true), or see one flow per direction (false). If absent, as
+    with Linux on separate machines: true for fou (source port from the inner hash), gre (dissected) and vxlan."""
+
+    @model_validator(mode="after")
+    def _of_this_kind(self) -> "TunnelSpec":
+        if self.cipher is not None and self.kind != "ipsec":
+            raise ValueError(f"has a cipher, and is '{self.kind}'; only ipsec has a choice")
+        if self.replay_window is not None and self.kind not in ("ipsec", "wireguard"):
+            raise ValueError(f"has a replay_window, and is '{self.kind}', which has no sequence numbers")
+        return self
 
 
 class Lane(Model):

@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from itertools import pairwise
-from typing import Literal
+from typing import Final, Literal
 
 from bakeoff.scenario import run as resolved
 from bakeoff.scenario import units
@@ -13,6 +13,11 @@ from bakeoff.scenario.dumbbell import Ends, put_bottlenecks, put_delay, put_mang
 from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.matrix import COPY, ScenarioError, did_you_mean
+
+# In packets: what IPsec's key exchange daemons ask for, and what WireGuard has had since May 2020.
+_REPLAY_WINDOW: Final = {"ipsec": 32, "wireguard": 8128}
+# Linux derives their source port from the inner hash, or looks inside (gre).
+_HASHED_INSIDE: Final = ("fou", "gre", "vxlan")
 
 
 def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, str]) -> resolved.Run:
@@ -42,9 +47,10 @@ def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, 
         interfaces=interfaces,
         tunnels=tunnels,
         flows=_flows(doc, flows, hosts, tunnels, seed),
-        probes=_probes(doc, hosts, {flow.name for flow in flows}),
+        probes=_probes(doc, hosts, tunnels, {flow.name for flow in flows}),
         changes=resolve_changes(doc, interfaces, known),
         captures=_captures(doc, known),
+        tools=resolved.Tools(flows=doc.tools.flows, probes=doc.tools.probes) if doc.tools is not None else None,
         point=point,
         present=_present(doc),
     )
@@ -221,8 +227,9 @@ def _tunnels(doc: Document, hosts: list[str]) -> list[resolved.Tunnel]:
                 name=spec.name,
                 kind=spec.kind,
                 ends=(first, last),
-                replay_window=spec.replay_window,
-                inner_hash=spec.inner_hash,
+                replay_window=_REPLAY_WINDOW.get(spec.kind) if spec.replay_window is None else spec.replay_window,
+                cipher=spec.cipher or ("aes-gcm" if spec.kind == "ipsec" else None),
+                inner_hash=spec.kind in _HASHED_INSIDE if spec.inner_hash is None else spec.inner_hash,
             )
         )
     return tunnels
@@ -271,9 +278,6 @@ def _flows(
         sender, receiver = _from_to(doc, spec, hosts, place)
         late = jitter(seed, spec.name, doc.start_jitter)
         start, stop = _during(round(spec.start + late, 9), spec.stop, doc.duration, place)
-        names = [tunnel.name for tunnel in tunnels]
-        if spec.tunnel is not None and spec.tunnel not in names:
-            raise ScenarioError(f"{place}.tunnel", f"'{spec.tunnel}' is no tunnel{did_you_mean(spec.tunnel, names)}")
         flows.append(
             resolved.Flow(
                 name=spec.name,
@@ -286,10 +290,17 @@ def _flows(
                 stop_s=stop,
                 source=_source(spec.source),
                 max_pacing_rate_bps=spec.max_pacing_rate,
-                tunnel=spec.tunnel,
+                tunnel=_tunnel(spec.tunnel, tunnels, place),
             )
         )
     return flows
+
+
+def _tunnel(name: str | None, tunnels: list[resolved.Tunnel], place: str) -> str | None:
+    names = [tunnel.name for tunnel in tunnels]
+    if name is not None and name not in names:
+        raise ScenarioError(f"{place}.tunnel", f"'{name}' is no tunnel{did_you_mean(name, names)}")
+    return name
 
 
 def _source(source: Source) -> resolved.Source:
@@ -309,7 +320,7 @@ def _source(source: Source) -> resolved.Source:
     return resolved.Bulk()
 
 
-def _probes(doc: Document, hosts: list[str], taken: set[str]) -> list[resolved.Probe]:
+def _probes(doc: Document, hosts: list[str], tunnels: list[resolved.Tunnel], taken: set[str]) -> list[resolved.Probe]:
     probes = []
     for index, spec in enumerate(doc.probes):
         place = f"probes[{index}]"
@@ -330,6 +341,7 @@ def _probes(doc: Document, hosts: list[str], taken: set[str]) -> list[resolved.P
                 ecn=spec.ecn,
                 start_s=start,
                 stop_s=stop,
+                tunnel=_tunnel(spec.tunnel, tunnels, place),
             )
         )
     return probes

@@ -20,6 +20,7 @@ from bakeoff.errors import BakeoffError
 FORMAT: Final = 1
 
 Ecn = Literal["not-ect", "ect0", "ect1", "ce"]
+Cipher = Literal["aes-gcm", "aes-cbc-hmac-sha256"]
 
 
 class Part(BaseModel):
@@ -114,6 +115,9 @@ class Tunnel(Part):
     kind: Literal["wireguard", "ipsec", "fou", "gre", "vxlan"]
     ends: tuple[str, str]
     replay_window: int | None = None
+    """In packets: of IPsec (0 for no check); WireGuard's is fixed."""
+    cipher: Cipher | None = None
+    """Of IPsec."""
     inner_hash: bool
 
 
@@ -197,6 +201,7 @@ class Probe(Part):
     ecn: Ecn = "not-ect"
     start_s: float
     stop_s: float
+    tunnel: str | None = None
 
 
 class ClassChange(Part):
@@ -248,6 +253,13 @@ class Change(Part):
     action: Action
 
 
+class Tools(Sparse):
+    """Traffic tools that real engines use instead of their own agent."""
+
+    flows: Literal["iperf3", "netperf", "flent"] | None = None
+    probes: Literal["irtt"] | None = None
+
+
 class Run(Part):
     """One run."""
 
@@ -268,9 +280,14 @@ class Run(Part):
     probes: list[Probe] = []
     changes: list[Change] = []
     captures: list[str] = []
+    tools: Tools | None = None
     point: dict[str, str] = {}
     present: dict[str, Any] = {}
     _source: str = PrivateAttr("")
+
+    @model_serializer(mode="wrap")
+    def _without_tools(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if key != "tools" or value is not None}
 
     @property
     def source(self) -> str:

@@ -171,7 +171,7 @@ mod tests {
             ),
             (
                 "prague",
-                "cc 'prague': prague needs a version; known: 2020-04, 2020-08".into(),
+                "cc 'prague': prague needs a version; known: 2019-09, 2019-11, 2020-04, 2020-08, 2021-06".into(),
             ),
             (
                 "prague@2020-08 rtt_scaling rates",

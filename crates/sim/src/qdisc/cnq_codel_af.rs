@@ -8,191 +8,56 @@
 //! Source: chromi/sce `net/sched/sch_cnq_codel_af.c`; heistp/iproute2-sce `tc/q_cnq_codel_af.c`;
 //! draft-morton-tsvwg-cheap-nasty-queueing.
 //!
-//! Parameters: `bandwidth` RATE or `unlimited` (default), `rtt` TIME (100 ms; target rtt/20,
-//! BLUE above 4*rtt), `sce` (as `sce-thresh 1`), `sce-thresh` 1..1024 (SCE interval rtt/n), `no-sce`
-//! (default).
+//! Parameters: those of [`super::sce`]; SCE is off unless asked for.
 //!
-//! Departures: flows are told apart by the packet's hash modulo 65536. Tokens that are left in an
-//! otherwise empty queue leave when the shaper would allow a packet. Not modelled: overhead, mpu, ATM
-//! and PTM framing.
+//! Departures: those of [`super::sparse_bulk`]; tokens that are left in an otherwise empty queue leave when the
+//! shaper would allow a packet.
 //!
 //! Validation: sparse priority and tokens; the shaper's spacing; weighted sojourn; two unequal flows
 //! become equal; conservation.
 
-use std::collections::VecDeque;
-
 use super::cobalt::{Cobalt, Over, Params};
+use super::sce::{Clock, SceConfig};
+use super::sparse_bulk::{SLOTS, SparseBulk, slot_of};
 use super::{Cause, Env, Qdisc, Tally};
 use crate::packet::Packet;
 use crate::rng::Stream;
-use crate::tc::{TcError, Words, show};
-use crate::units::{Rate, Time};
-
-const SLOTS: usize = 65_536;
-
-/// A flow.
-#[derive(Clone, Copy)]
-struct Slot {
-    /// Packets and tokens of the flow in the bulk queue.
-    count: u32,
-    cobalt: Cobalt,
-}
-
-enum Bulk {
-    Packet(Packet),
-    /// Stands for a packet that went to the sparse queue.
-    Token(u16),
-}
+use crate::tc::{TcError, Words};
+use crate::units::Time;
 
 /// The qdisc; see the module's documentation.
 pub struct CnqCodelAf {
-    bandwidth: Option<Rate>,
-    rtt: Time,
-    sce_thresh: u32,
+    config: SceConfig,
     params: Params,
-    slots: Box<[Slot]>,
-    sparse: VecDeque<Packet>,
-    bulk: VecDeque<Bulk>,
-    /// Tokens in `bulk`.
-    tokens: usize,
-    /// Slots with a count above zero.
-    active: usize,
-    backlog: u64,
-    /// When the shaper lets the next packet go.
-    time_next: Time,
-    /// The next slot that is decayed if it is idle.
+    queues: SparseBulk,
+    /// By flow.
+    cobalts: Box<[Cobalt]>,
+    clock: Clock,
+    /// The next flow that is decayed if it is idle.
     sweep: u16,
     sce_marks: u64,
     rng: Stream,
 }
 
-fn slot_of(packet: &Packet) -> u16 {
-    packet.hash as u16
-}
-
-/// What a line says.
-struct Config {
-    bandwidth: Option<Rate>,
-    rtt: Time,
-    sce_thresh: u32,
-}
-
-impl Config {
-    fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
-        const KNOWN: &[&str] = &["bandwidth", "unlimited", "rtt", "sce", "sce-thresh", "no-sce"];
-        const FRAMING: &[&str] = &[
-            "overhead",
-            "mpu",
-            "atm",
-            "noatm",
-            "ptm",
-            "raw",
-            "conservative",
-            "ethernet",
-            "ether-vlan",
-            "docsis",
-            "pppoe-vcmux",
-            "pppoe-llcsnap",
-            "pppoa-vcmux",
-            "pppoa-llc",
-            "bridged-vcmux",
-            "bridged-llcsnap",
-            "ipoa-vcmux",
-            "ipoa-llcsnap",
-            "pppoe-ptm",
-            "bridged-ptm",
-            "via-ethernet",
-        ];
-        while let Some(word) = words.next_word() {
-            match word {
-                "bandwidth" => self.bandwidth = Some(words.rate()?).filter(|rate| rate.bits_per_s() > 0),
-                "unlimited" => self.bandwidth = None,
-                "rtt" => self.rtt = words.time()?,
-                "sce" => self.sce_thresh = 1,
-                "sce-thresh" => self.sce_thresh = threshold(words, word)?,
-                "no-sce" => self.sce_thresh = 0,
-                _ if FRAMING.contains(&word) => return Err(words.not_modelled(word)),
-                _ => return Err(words.unknown(word, KNOWN)),
-            }
-        }
-        Ok(())
-    }
-}
-
 impl CnqCodelAf {
-    /// `cnq_codel_af [bandwidth RATE|unlimited] [rtt TIME] [sce|sce-thresh N|no-sce]`
+    /// `cnq_codel_af [bandwidth RATE|unlimited] [rtt TIME] [overhead words] [sce|sce-thresh N|no-sce]`
     pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
-        let mut config = Config { bandwidth: None, rtt: Time::from_ms(100), sce_thresh: 0 };
-        config.take_all(words)?;
-        let Config { bandwidth, rtt, sce_thresh } = config;
-        let idle = Slot { count: 0, cobalt: Cobalt::new() };
+        let config = SceConfig::parse(words, 0, None)?;
         Ok(CnqCodelAf {
-            bandwidth,
-            rtt,
-            sce_thresh,
-            params: Params::new(rtt, sce_thresh),
-            slots: vec![idle; SLOTS].into_boxed_slice(),
-            sparse: VecDeque::new(),
-            bulk: VecDeque::new(),
-            tokens: 0,
-            active: 0,
-            backlog: 0,
-            time_next: Time::ZERO,
+            params: config.params(),
+            config,
+            queues: SparseBulk::new(),
+            cobalts: vec![Cobalt::new(); SLOTS].into(),
+            clock: Clock::default(),
             sweep: 0,
             sce_marks: 0,
             rng: Stream::new(env.seed, &env.name),
         })
     }
 
-    /// One more packet or token of the flow in the bulk queue.
-    fn joined(&mut self, slot: u16) {
-        let count = &mut self.slots[usize::from(slot)].count;
-        *count += 1;
-        self.active += usize::from(*count == 1);
-    }
-
-    /// One less.
-    fn left(&mut self, slot: u16) {
-        let count = &mut self.slots[usize::from(slot)].count;
-        *count -= 1;
-        self.active -= usize::from(*count == 0);
-    }
-
-    /// The next packet of the bulk queue that is not a token; tokens before it are discarded.
-    fn pop_bulk(&mut self) -> Option<Packet> {
-        loop {
-            match self.bulk.pop_front()? {
-                Bulk::Token(slot) => {
-                    self.tokens -= 1;
-                    self.left(slot);
-                }
-                Bulk::Packet(packet) => {
-                    self.left(slot_of(&packet));
-                    return Some(packet);
-                }
-            }
-        }
-    }
-
-    /// The thresholds that the flow's weighted sojourn is above: its share of the queue times the
-    /// number of flows, applied to the sojourn.
-    fn over(&self, slot: u16, sojourn: Time) -> Over {
-        let share = u128::from(self.slots[usize::from(slot)].count) + 1;
-        let flows = self.active.saturating_sub(self.tokens) as u128;
-        let weighted = u128::from(sojourn.as_ns()) * share * flows;
-        let queue = self.qlen() as u128 + 1;
-        let above = |limit: i64| weighted > limit as u128 * queue;
-        Over {
-            ce: above(self.params.target),
-            sce: above(self.params.sce_target),
-            blue: above(self.params.blue_threshold),
-        }
-    }
-
     fn decay_one_idle_slot(&mut self, now: Time) {
-        let slot = &mut self.slots[usize::from(self.sweep)];
-        if slot.count == 0 {
-            slot.cobalt.queue_empty(&self.params, now);
+        if self.queues.count(self.sweep) == 0 {
+            self.cobalts[usize::from(self.sweep)].queue_empty(&self.params, now);
         }
         self.sweep = self.sweep.wrapping_add(1);
     }
@@ -200,14 +65,13 @@ impl CnqCodelAf {
     /// The bulk packet that leaves at `now`, after its flow's AQM.
     fn dequeue_bulk(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
         loop {
-            let mut packet = self.pop_bulk()?;
-            self.backlog -= u64::from(packet.len);
+            let mut packet = self.queues.pop_bulk()?;
             let slot = slot_of(&packet);
-            let over = self.over(slot, now - packet.enqueued);
-            let flow = &mut self.slots[usize::from(slot)];
-            let signal = flow.cobalt.dequeue(&self.params, now, packet.ecn, over, &mut self.rng);
+            let over = weighted(&self.queues, slot, now - packet.enqueued, &self.params);
+            let cobalt = &mut self.cobalts[usize::from(slot)];
+            let signal = cobalt.dequeue(&self.params, now, packet.ecn, over, &mut self.rng);
             // A flow's last packet is never dropped.
-            if signal.drop && flow.count > 0 {
+            if signal.drop && self.queues.count(slot) > 0 {
                 tally.drop(&packet, Cause::Aqm);
                 continue;
             }
@@ -222,97 +86,82 @@ impl CnqCodelAf {
     }
 }
 
-fn threshold(words: &mut Words, key: &str) -> Result<u32, TcError> {
-    let n = words.u32()?;
-    if !(1..=1024).contains(&n) {
-        return Err(words.bad(key, &n.to_string(), "a number from 1 to 1024"));
-    }
-    Ok(n)
+/// The thresholds that the flow's weighted sojourn is above: its share of the queue times the number of
+/// flows, applied to the sojourn of a packet that has just left.
+pub(super) fn weighted(queues: &SparseBulk, slot: u16, sojourn: Time, params: &Params) -> Over {
+    let share = u128::from(queues.count(slot)) + 1;
+    let flows = queues.active.saturating_sub(queues.tokens) as u128;
+    let weighted = u128::from(sojourn.as_ns()) * share * flows;
+    let queue = queues.len() as u128 + 1;
+    let above = |limit: i64| weighted > limit as u128 * queue;
+    Over { ce: above(params.target), sce: above(params.sce_target), blue: above(params.blue_threshold) }
 }
 
 impl Qdisc for CnqCodelAf {
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
-        if self.qlen() == 0 && self.time_next <= now {
-            self.time_next = now;
-            while self.pop_bulk().is_some() {} // only tokens are left
+        if self.qlen() == 0 && self.clock.next <= now {
+            self.clock.idle_until(now);
+            self.queues.discard_tokens();
         }
-        let slot = slot_of(&packet);
-        self.backlog += u64::from(packet.len);
-        if self.slots[usize::from(slot)].count == 0 {
-            self.sparse.push_back(packet);
-            self.bulk.push_back(Bulk::Token(slot));
-            self.tokens += 1;
-        } else {
-            self.bulk.push_back(Bulk::Packet(packet));
-        }
-        self.joined(slot);
+        self.queues.enqueue(packet);
     }
 
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
-        if self.qlen() == 0 || now < self.time_next {
+        if self.qlen() == 0 || now < self.clock.next {
             return None;
         }
         self.decay_one_idle_slot(now);
-        let packet = if let Some(packet) = self.sparse.pop_front() {
-            self.backlog -= u64::from(packet.len);
-            let flow = &mut self.slots[usize::from(slot_of(&packet))];
-            flow.cobalt.queue_empty(&self.params, now);
+        let packet = if let Some(packet) = self.queues.pop_sparse() {
+            self.cobalts[usize::from(slot_of(&packet))].queue_empty(&self.params, now);
             packet
         } else {
             self.dequeue_bulk(now, tally)?
         };
-        if let Some(bandwidth) = self.bandwidth {
-            self.time_next += bandwidth.time_for(packet.len);
-        }
+        self.clock.charge(&self.config, &packet);
         Some(packet)
     }
 
     fn next_event(&self) -> Option<Time> {
-        (self.qlen() > 0).then_some(self.time_next)
+        (self.qlen() > 0).then_some(self.clock.next)
     }
 
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = Config { bandwidth: self.bandwidth, rtt: self.rtt, sce_thresh: self.sce_thresh };
+        let mut config = self.config.clone();
         config.take_all(words)?;
-        self.params = Params::new(config.rtt, config.sce_thresh);
-        Config { bandwidth: self.bandwidth, rtt: self.rtt, sce_thresh: self.sce_thresh } = config;
+        self.params = config.params();
+        self.config = config;
         Ok(())
     }
 
     fn qlen(&self) -> usize {
-        self.sparse.len() + self.bulk.len() - self.tokens
+        self.queues.len()
     }
 
     fn backlog(&self) -> u64 {
-        self.backlog
+        self.queues.backlog
     }
 
     fn show(&self) -> String {
-        let bandwidth = match self.bandwidth {
-            Some(rate) => format!("bandwidth {}", show::rate(rate)),
-            None => "unlimited".into(),
-        };
-        let sce = match self.sce_thresh {
-            0 => "no-sce".into(),
-            n => format!("sce-thresh {n}"),
-        };
-        format!("cnq_codel_af {bandwidth} rtt {} {sce}", show::time(self.rtt.as_us()))
+        self.config.show("cnq_codel_af")
     }
 
     fn show_stats(&self) -> String {
-        format!("  flows {} sparse {} sce_marks {}", self.active, self.tokens, self.sce_marks)
+        let queues = &self.queues;
+        format!("  flows {} sparse {} sce_marks {}", queues.active, queues.tokens, self.sce_marks)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, VecDeque};
 
     use super::*;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use crate::qdisc::sparse_bulk::Bulk;
     use crate::run;
+    use crate::units::Rate;
 
     fn parse(line: &str) -> Result<CnqCodelAf, TcError> {
         let mut words = Words::new(line);
@@ -332,7 +181,7 @@ mod tests {
     fn check(q: &CnqCodelAf) {
         let mut counts = BTreeMap::new();
         let mut tokens = 0;
-        for entry in &q.bulk {
+        for entry in &q.queues.bulk {
             let slot = match entry {
                 Bulk::Token(slot) => {
                     tokens += 1;
@@ -342,10 +191,10 @@ mod tests {
             };
             *counts.entry(slot).or_insert(0) += 1;
         }
-        assert_eq!(q.tokens, tokens);
-        assert_eq!(q.active, counts.len());
-        for (i, slot) in q.slots.iter().enumerate() {
-            assert_eq!(slot.count, counts.get(&(i as u16)).copied().unwrap_or(0));
+        assert_eq!(q.queues.tokens, tokens);
+        assert_eq!(q.queues.active, counts.len());
+        for (i, count) in q.queues.counts.iter().enumerate() {
+            assert_eq!(*count, counts.get(&(i as u16)).copied().unwrap_or(0));
         }
     }
 
@@ -358,7 +207,10 @@ mod tests {
             q.enqueue(frame(hash, seq, Time::ZERO), Time::ZERO, &mut tally);
             check(&q);
         }
-        assert_eq!((q.sparse.len(), q.bulk.len(), q.tokens, q.active), (2, 4, 2, 2));
+        assert_eq!(
+            (q.queues.sparse.len(), q.queues.bulk.len(), q.queues.tokens, q.queues.active),
+            (2, 4, 2, 2)
+        );
         assert_eq!((q.qlen(), q.backlog()), (4, 4 * 1514));
         let mut out = Vec::new();
         while let Some(packet) = q.dequeue(Time::ZERO, &mut tally) {
@@ -368,10 +220,10 @@ mod tests {
         // sparse first, in order; then flow 1's bulk
         assert_eq!(out, [0, 3, 1, 2]);
         // flow 2's token is still there: its next packet would be bulk, but for an idle queue
-        assert_eq!((q.tokens, q.qlen(), q.backlog()), (1, 0, 0));
+        assert_eq!((q.queues.tokens, q.qlen(), q.backlog()), (1, 0, 0));
         q.enqueue(frame(2, 4, Time::ZERO), Time::ZERO, &mut tally);
         check(&q);
-        assert_eq!(q.sparse.len(), 1);
+        assert_eq!(q.queues.sparse.len(), 1);
     }
 
     #[test]
@@ -431,21 +283,24 @@ mod tests {
         }
         q.dequeue(Time::ZERO, &mut tally);
         q.dequeue(Time::ZERO, &mut tally);
-        while let Some(at) = q.bulk.iter().position(|e| matches!(e, Bulk::Token(_))) {
-            let Some(Bulk::Token(slot)) = q.bulk.remove(at) else { unreachable!("a token stood there") };
-            q.tokens -= 1;
-            q.left(slot);
+        let queues = &mut q.queues;
+        while let Some(at) = queues.bulk.iter().position(|e| matches!(e, Bulk::Token(_))) {
+            let Some(Bulk::Token(slot)) = queues.bulk.remove(at) else { unreachable!("a token stood there") };
+            queues.tokens -= 1;
+            queues.left(slot);
         }
         check(&q);
-        assert_eq!((q.qlen(), q.active, q.tokens), (100, 2, 0));
+        assert_eq!((q.qlen(), q.queues.active, q.queues.tokens), (100, 2, 0));
         // as when a packet of each has just left: (59 + 1)*2 / (99 + 1) = 1.2 times the sojourn
         let over_at = |q: &mut CnqCodelAf, slot: u16, ns| {
-            q.left(slot);
-            let at = q.bulk.iter().position(|e| matches!(e, Bulk::Packet(p) if slot_of(p) == slot)).unwrap();
-            let entry = q.bulk.remove(at).unwrap();
-            let over = q.over(slot, Time(ns)).ce;
-            q.bulk.insert(at, entry);
-            q.joined(slot);
+            let queues = &mut q.queues;
+            queues.left(slot);
+            let of_slot = |e: &Bulk| matches!(e, Bulk::Packet(p) if slot_of(p) == slot);
+            let at = queues.bulk.iter().position(of_slot).unwrap();
+            let entry = queues.bulk.remove(at).unwrap();
+            let over = weighted(queues, slot, Time(ns), &q.params).ce;
+            q.queues.bulk.insert(at, entry);
+            q.queues.joined(slot);
             over
         };
         // 5 ms / 1.2 = 4.1667 ms; 5 ms / 0.8 = 6.25 ms
@@ -564,8 +419,7 @@ mod tests {
             "cnq_codel_af unlimited rtt 20ms sce-thresh 4"
         );
         for (line, message) in [
-            ("cnq_codel_af overhead 18", "'overhead' is not modelled"),
-            ("cnq_codel_af docsis", "'docsis' is not modelled"),
+            ("cnq_codel_af overhead 300", "overhead: '300' is not from -64 to 256"),
             ("cnq_codel_af sce-thresh 0", "sce-thresh: '0' is not a number from 1 to 1024"),
             ("cnq_codel_af bandwith 1mbit", "did you mean 'bandwidth'?"),
         ] {

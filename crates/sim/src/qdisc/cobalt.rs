@@ -77,6 +77,18 @@ impl Params {
             p_dec: 1 << 20,
         }
     }
+
+    /// The same with all times divided by `n`.
+    pub(super) fn divided(self, n: i64) -> Self {
+        Params {
+            interval: self.interval / n,
+            target: self.target / n,
+            sce_interval: self.sce_interval / n,
+            sce_target: self.sce_target / n,
+            blue_threshold: self.blue_threshold / n,
+            ..self
+        }
+    }
 }
 
 /// One of the two schedules.

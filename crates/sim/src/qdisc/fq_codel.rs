@@ -129,15 +129,16 @@ impl Pool {
         self.backlog += u64::from(packet.len);
         self.memory += truesize(packet.len);
         chain.backlog += u64::from(packet.len);
-        let slot = Slot { packet, next: NONE };
         let index = match self.free {
             NONE => {
-                self.slots.push(slot);
+                self.slots.push(Slot { packet, next: NONE });
                 self.slots.len() as u32 - 1
             }
             free => {
-                self.free = self.slots[free as usize].next;
-                self.slots[free as usize] = slot;
+                let slot = &mut self.slots[free as usize];
+                self.free = slot.next;
+                slot.packet = packet;
+                slot.next = NONE;
                 free
             }
         };
@@ -321,9 +322,11 @@ impl Qdisc for FqCodel {
             }
             let head = &mut FlowHead { pool: &mut self.pool, chain: &mut flow.chain };
             let (params, stats) = (&self.config.params, &mut self.stats);
-            if let Some(packet) = flow.vars.dequeue(params, stats, head, now, tally) {
+            let taken = flow.vars.dequeue(params, stats, head, now, tally);
+            // Looked at where it lies: taking it out of the option would move it twice.
+            if let Some(packet) = &taken {
                 flow.deficit -= i64::from(packet.len);
-                return Some(packet);
+                return taken;
             }
             // A new flow that is empty passes once through the old ones, or it could come back as
             // new for ever and starve them.

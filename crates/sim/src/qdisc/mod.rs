@@ -3,13 +3,19 @@
 //!
 //! One file per algorithm, in tc's own grammar ([`crate::tc`]).
 
+mod cake;
+mod cnq_cobalt;
 mod cnq_codel_af;
 mod cobalt;
+mod cobalt_fifo;
 mod codel;
 mod dualpi2;
+mod fq;
 mod fq_codel;
 mod fq_pie;
+mod framing;
 mod htb;
+mod lfq_cobalt;
 mod netem;
 mod pfifo;
 mod pfifo_fast;
@@ -17,10 +23,13 @@ mod pie;
 mod prio;
 mod ratecfg;
 mod red;
+mod sce;
 mod sfq;
 mod sojourn;
+mod sparse_bulk;
 mod tbf;
 mod timer;
+mod twin_codel_af;
 
 use std::sync::Arc;
 
@@ -29,12 +38,17 @@ use crate::run;
 use crate::tc::{TcError, Words};
 use crate::units::Time;
 
+pub use cake::Cake;
+pub use cnq_cobalt::CnqCobalt;
 pub use cnq_codel_af::CnqCodelAf;
+pub use cobalt_fifo::CobaltFifo;
 pub use codel::Codel;
 pub use dualpi2::DualPi2;
+pub use fq::Fq;
 pub use fq_codel::FqCodel;
 pub use fq_pie::FqPie;
 pub use htb::Htb;
+pub use lfq_cobalt::LfqCobalt;
 pub use netem::Netem;
 pub use pfifo::Fifo;
 pub use pfifo_fast::PfifoFast;
@@ -44,6 +58,7 @@ pub use red::Red;
 pub use sfq::Sfq;
 pub use sojourn::{Interval, Sojourn};
 pub use tbf::Tbf;
+pub use twin_codel_af::TwinCodelAf;
 
 /// Why a queue threw a packet away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,9 +145,15 @@ impl Tally {
     fn flow(&mut self, packet: &Packet) -> &mut FlowTally {
         let i = usize::from(packet.flow);
         if i >= self.flows.len() {
-            self.flows.resize(i + 1, FlowTally::default());
+            self.grow(i + 1);
         }
         &mut self.flows[i]
+    }
+
+    /// Only where the number of flows was not known beforehand.
+    #[cold]
+    fn grow(&mut self, flows: usize) {
+        self.flows.resize(flows, FlowTally::default());
     }
 }
 
@@ -205,10 +226,14 @@ pub struct Env {
     pub hz: u64,
     /// Whether it stands on a bridge, which does not take a packet's priority from its DSCP.
     pub bridge: bool,
+    /// Whether the packets of sockets leave here, not only others'.
+    pub host: bool,
     /// Number of flows and probes, for tables by flow.
     pub flows: usize,
     /// Their names, in the order of [`Packet::flow`], for filters.
     pub flow_names: Arc<[String]>,
+    /// The nodes at both ends of each flow and probe: its hosts.
+    pub endpoints: Arc<[[u16; 2]]>,
 }
 
 impl Env {
@@ -232,8 +257,10 @@ impl Default for Env {
             tx_queue_len: 1000,
             hz: 250,
             bridge: false,
+            host: false,
             flows: 0,
             flow_names: Arc::new([]),
+            endpoints: Arc::new([]),
         }
     }
 }
@@ -245,6 +272,8 @@ pub enum Kind {
     Fifo(Fifo),
     /// codel
     Codel(Codel),
+    /// fq
+    Fq(Fq),
     /// fq_codel
     FqCodel(FqCodel),
     /// fq_pie
@@ -269,6 +298,17 @@ pub enum Kind {
     DualPi2(DualPi2),
     /// cnq_codel_af
     CnqCodelAf(CnqCodelAf),
+    // Boxed: they have much to remember, and would make each of the others longer.
+    /// cake and cake@sce
+    Cake(Box<Cake>),
+    /// cnq_cobalt
+    CnqCobalt(Box<CnqCobalt>),
+    /// cobalt
+    Cobalt(Box<CobaltFifo>),
+    /// lfq_cobalt
+    LfqCobalt(Box<LfqCobalt>),
+    /// twin_codel_af
+    TwinCodelAf(Box<TwinCodelAf>),
     /// Somebody's own.
     User(Box<dyn Qdisc + Send>),
 }
@@ -278,6 +318,7 @@ macro_rules! dispatch {
         match $self {
             Kind::Fifo($q) => $e,
             Kind::Codel($q) => $e,
+            Kind::Fq($q) => $e,
             Kind::FqCodel($q) => $e,
             Kind::FqPie($q) => $e,
             Kind::Htb($q) => $e,
@@ -290,6 +331,11 @@ macro_rules! dispatch {
             Kind::Tbf($q) => $e,
             Kind::DualPi2($q) => $e,
             Kind::CnqCodelAf($q) => $e,
+            Kind::Cake($q) => $e,
+            Kind::CnqCobalt($q) => $e,
+            Kind::Cobalt($q) => $e,
+            Kind::LfqCobalt($q) => $e,
+            Kind::TwinCodelAf($q) => $e,
             Kind::User($q) => $e,
         }
     };
@@ -326,6 +372,7 @@ impl Queue {
             "bfifo" => Kind::Fifo(Fifo::bfifo(words, env)?),
             "codel" => Kind::Codel(Codel::new(words, env)?),
             "fq_pie" => Kind::FqPie(FqPie::new(words, env)?),
+            "fq" => Kind::Fq(Fq::new(words, env)?),
             "fq_codel" => Kind::FqCodel(FqCodel::new(words, env)?),
             "htb" => Kind::Htb(Htb::new(words, &spec.classes, env)?),
             "netem" => Kind::Netem(Netem::new(words, spec.child.as_deref(), env)?),
@@ -339,7 +386,13 @@ impl Queue {
             "dualpi2" => Kind::DualPi2(DualPi2::mainline(words, env)?),
             "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(words, env)?),
             "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(words, env)?),
+            "cake" => Kind::Cake(Box::new(Cake::mainline(words, env)?)),
+            "cake@sce" => Kind::Cake(Box::new(Cake::sce(words, env)?)),
+            "cnq_cobalt" => Kind::CnqCobalt(Box::new(CnqCobalt::new(words, env)?)),
             "cnq_codel_af" => Kind::CnqCodelAf(CnqCodelAf::new(words, env)?),
+            "cobalt" => Kind::Cobalt(Box::new(CobaltFifo::new(words, env)?)),
+            "lfq_cobalt" => Kind::LfqCobalt(Box::new(LfqCobalt::new(words, env)?)),
+            "twin_codel_af" => Kind::TwinCodelAf(Box::new(TwinCodelAf::new(words, env)?)),
             other => return Err(words.unknown_kind(other, KINDS)),
         };
         Ok(Queue::new(kind, env))
@@ -358,24 +411,30 @@ impl Queue {
 
     /// Offers a packet.
     pub fn enqueue(&mut self, mut packet: Packet, now: Time) {
-        packet.enqueued = now;
+        // In fq a packet waits from when it may leave.
+        let departs = if matches!(self.kind, Kind::Fq(_)) { packet.enqueued } else { now };
+        packet.enqueued = departs.max(now);
         self.tally.enqueued += 1;
         self.tally.enqueued_bytes += u64::from(packet.len);
         let tally = &mut self.tally;
         dispatch!(&mut self.kind, q => q.enqueue(packet, now, tally));
     }
 
-    /// Counts a packet that goes through without waiting.
-    pub fn pass(&mut self, packet: &Packet, now: Time) {
-        let bytes = u64::from(packet.len);
-        self.tally.enqueued += 1;
-        self.tally.enqueued_bytes += bytes;
-        self.tally.sent += 1;
-        self.tally.sent_bytes += bytes;
-        self.tally.flow(packet).packets += 1;
-        if let Some(sojourn) = &mut self.sojourn {
-            sojourn.record(Time::ZERO, now);
+    /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
+    pub fn passes(&mut self, packet: &Packet, now: Time) -> bool {
+        let free = matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0 && fifo.fits(packet));
+        if free {
+            let bytes = u64::from(packet.len);
+            self.tally.enqueued += 1;
+            self.tally.enqueued_bytes += bytes;
+            self.tally.sent += 1;
+            self.tally.sent_bytes += bytes;
+            self.tally.flow(packet).packets += 1;
+            if let Some(sojourn) = &mut self.sojourn {
+                sojourn.record(Time::ZERO, now);
+            }
         }
+        free
     }
 
     /// Takes the next packet that may leave at `now`.
@@ -405,6 +464,11 @@ impl Queue {
         self.next_event().is_none_or(|at| at <= now) || self.eager
     }
 
+    /// Whether a host's TCP leaves its delays to this queue (`SK_PACING_FQ`).
+    pub fn paces(&self) -> bool {
+        matches!(&self.kind, Kind::Fq(fq) if fq.paces())
+    }
+
     /// Whether this is a pfifo or bfifo, which has no state but its packets.
     pub fn is_fifo(&self) -> bool {
         matches!(self.kind, Kind::Fifo(_))
@@ -416,11 +480,6 @@ impl Queue {
             Kind::Fifo(fifo) => fifo.head(),
             _ => None,
         }
-    }
-
-    /// Whether this is an empty fifo with room for `packet`: behind it a packet need not wait.
-    pub fn lets_through(&self, packet: &Packet) -> bool {
-        matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0 && fifo.fits(packet))
     }
 
     /// See [`Qdisc::is_eager`].
@@ -573,6 +632,7 @@ pub const KINDS: &[&str] = &[
     "pfifo",
     "bfifo",
     "codel",
+    "fq",
     "fq_codel",
     "fq_pie",
     "htb",
@@ -587,5 +647,11 @@ pub const KINDS: &[&str] = &[
     "dualpi2",
     "dualpi2@2020",
     "dualpi2@2019",
+    "cake",
+    "cake@sce",
+    "cnq_cobalt",
     "cnq_codel_af",
+    "cobalt",
+    "lfq_cobalt",
+    "twin_codel_af",
 ];

@@ -28,6 +28,8 @@ pub(super) struct AckState {
     pub data_sacked: bool,
     pub orig_sack_acked: bool,
     pub dsacking: bool,
+    /// The D-SACK is about the tail loss probe.
+    pub dsack_of_probe: bool,
     pub ece: bool,
     pub lost_retrans: bool,
     pub set_xmit_timer: bool,
@@ -42,10 +44,9 @@ pub(super) struct AckState {
     last_sacked_at: Option<Time>,
     /// The most recently sent of the newly delivered segments: its send time and end.
     newest: Option<(Time, u64)>,
-    sample_prior_delivered: Option<u64>,
-    sample_prior_mstamp: Time,
-    sample_snd_us: u64,
-    sample_app_limited: bool,
+    /// The same segment, as it was sent.
+    sampled: Option<Seg>,
+    delayed: bool,
     lowest_reordered: Option<u64>,
 }
 
@@ -74,8 +75,12 @@ impl Sender {
         }
         self.tag_sacks(packet, &mut ack);
         if old {
-            let rexmit = self.react(&mut ack, false);
-            self.recover(rexmit, out);
+            // Delayed on its way: what it SACKs is news, and there may be room for new data.
+            if packet.n_sack > 0 {
+                let rexmit = self.react(&mut ack, false);
+                self.recover(rexmit, out);
+            }
+            self.send_new(out);
             return;
         }
         if self.setup.mode == Mode::Rfc3168 && packet.flags.has(Flags::ECE) {
@@ -107,6 +112,8 @@ impl Sender {
         let sample = self.rate_sample(&ack, rtt_us);
         if had_data {
             self.control(&ack, &sample);
+        } else {
+            self.restart_window_probe();
         }
         self.recover(rexmit, out);
         self.send_new(out);
@@ -114,13 +121,15 @@ impl Sender {
 
     fn update_window(&mut self, packet: &Packet, ack: &mut AckState) {
         let window = u64::from(packet.window);
-        let end = packet.ack + window;
-        if packet.ack > self.tp.snd_una || end > self.window_end {
+        if packet.ack > self.tp.snd_una || window > self.snd_wnd || window == 0 {
+            self.window_end = packet.ack + window;
             if window != self.snd_wnd {
                 ack.win_update = true;
                 self.snd_wnd = window;
+                if self.write_seq > self.tp.snd_nxt {
+                    self.restart_after_idle();
+                }
             }
-            self.window_end = self.window_end.max(end);
         }
     }
 
@@ -156,13 +165,24 @@ impl Sender {
         }
     }
 
+    /// `tcp_check_dsack`, `tcp_dsack_seen`
     fn note_dsack(&mut self, start: u64, end: u64, ack: &mut AckState) {
+        let segments = (end - start).div_ceil(u64::from(self.tp.mss));
+        self.undo.dsacked += segments;
+        // More duplicates than retransmissions: the network made them.
+        if self.undo.dsacked > self.counters.retransmits {
+            return;
+        }
         ack.dsacking = true;
-        self.rack.dsack_seen = true;
+        ack.dsack_of_probe = segments == 1 && self.tlp_high_seq == Some(end);
+        // The reordering window was not to blame if nothing was ever reordered, or a timer sent the probe.
+        if self.rack.reord_seen && !ack.dsack_of_probe {
+            self.rack.dsack_seen = true;
+        }
+        self.tp.delivered += segments;
         let marker = self.undo.marker.unwrap_or(u64::MAX);
         if self.undo.retrans > 0 && end <= ack.prior_snd_una && end > marker {
-            let segments = (end - start).div_ceil(u64::from(self.tp.mss)) as i64;
-            self.undo.retrans = (self.undo.retrans - segments).max(0);
+            self.undo.retrans = (self.undo.retrans - segments as i64).max(0);
         }
     }
 
@@ -223,13 +243,10 @@ impl Sender {
         let newer = ack.newest.is_none_or(|(sent, end)| sent_after(seg.sent, seg.end, sent, end));
         if newer {
             ack.newest = Some((seg.sent, seg.end));
-            ack.sample_prior_delivered = Some(seg.delivered);
-            ack.sample_prior_mstamp = seg.delivered_mstamp;
-            ack.sample_app_limited = seg.flags.any(SegFlags::APP_LIMITED);
-            ack.sample_snd_us = (seg.sent - seg.first_tx).as_us();
+            ack.sampled = Some(*seg);
             self.rate.first_tx = seg.sent;
         }
-        self.rate.delivered_mstamp = tp.now;
+        tp.delivered_mstamp = tp.now;
     }
 
     /// `tcp_clean_rtx_queue`: what is acknowledged leaves; returns the RTT of the newest segment.
@@ -291,8 +308,15 @@ impl Sender {
             oldest = Some(us);
             newest = Some(us);
         }
+        // A lone runt of a packet: nothing made the receiver answer at once.
+        ack.delayed = acked == 1
+            && self.tp.snd_una - ack.prior_snd_una < u64::from(self.tp.mss)
+            && ack.sampled.is_some_and(|seg| seg.delivered + 1 == self.tp.delivered)
+            && !(ack.data_sacked || ack.ece || ack.dsacking);
         if let Some(sample) = oldest {
-            self.update_min_rtt(newest.unwrap_or(sample));
+            if !(ack.delayed && newest.unwrap_or(sample) > self.tp.min_rtt_us) {
+                self.update_min_rtt(newest.unwrap_or(sample));
+            }
             self.rtt.sample(&mut self.tp, sample);
         }
         self.last_rtt_us = newest;
@@ -355,10 +379,10 @@ impl Sender {
 
     /// `tcp_rate_gen`
     fn rate_sample(&mut self, ack: &AckState, rtt_us: Option<u64>) -> RateSample {
-        let tp = &self.tp;
+        let tp = &mut self.tp;
         let acked_sacked = (tp.delivered - ack.prior_delivered) as u32;
-        if self.rate.app_limited > 0 && tp.delivered > self.rate.app_limited {
-            self.rate.app_limited = 0;
+        if tp.app_limited > 0 && tp.delivered > tp.app_limited {
+            tp.app_limited = 0;
         }
         let mut sample = RateSample {
             acked_sacked,
@@ -367,16 +391,21 @@ impl Sender {
             losses: (tp.lost - ack.prior_lost) as u32,
             rtt_us,
             prior_in_flight: ack.prior_in_flight,
-            is_app_limited: ack.sample_app_limited,
+            is_ack_delayed: ack.delayed,
             ..RateSample::default()
         };
-        if let Some(prior) = ack.sample_prior_delivered {
-            let delivered = (tp.delivered - prior) as u32;
-            let interval = ack.sample_snd_us.max((tp.now - ack.sample_prior_mstamp).as_us());
-            sample.prior_delivered = prior;
+        if let Some(seg) = &ack.sampled {
+            let delivered = (tp.delivered - seg.delivered) as u32;
+            // Sending and acknowledging are a pipeline: the slower of the two counts.
+            let interval = (seg.sent - seg.first_tx).max(tp.now - seg.delivered_mstamp).as_us();
+            sample.prior_delivered = seg.delivered;
+            sample.delivered = delivered;
+            sample.interval_ce = (tp.delivered_ce as u32).wrapping_sub(seg.delivered_ce);
+            sample.interval_lost = (tp.lost as u32).wrapping_sub(seg.lost);
+            sample.tx_in_flight = seg.in_flight;
+            sample.is_app_limited = seg.flags.any(SegFlags::APP_LIMITED);
             // Shorter than the path's minimum: the bandwidth would be exaggerated.
             if interval >= tp.min_rtt_us && interval > 0 {
-                sample.delivered = delivered;
                 sample.interval_us = interval;
                 let rate = &mut self.rate;
                 let higher = u64::from(delivered) * rate.interval_us >= u64::from(rate.delivered) * interval;
@@ -417,6 +446,29 @@ pub(super) fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
 impl AckState {
     /// `delivered` stored in the segment that made the rate sample, if any was delivered.
     pub(super) fn prior_delivered_of_sample(&self) -> Option<u64> {
-        self.sample_prior_delivered
+        self.sampled.map(|seg| seg.delivered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sender::tests::{ack, open, sacking};
+    use super::*;
+
+    #[test]
+    fn an_ack_below_snd_una_still_makes_room_with_its_sacks() {
+        let (mut s, mut out) = open(20);
+        s.on_ack(&ack(4), Time::from_ms(200), &mut out);
+        let before = s.sock().snd_nxt;
+        s.on_ack(&sacking(3, &[(6, 8)]), Time::from_ms(201), &mut out);
+        // Two segments left the network, two new ones may enter it.
+        assert_eq!((s.sock().sacked_out, s.sock().snd_nxt - before), (2, 2000));
+    }
+
+    #[test]
+    fn a_window_that_closes_takes_its_right_edge_back() {
+        let (mut s, mut out) = open(20);
+        s.on_ack(&Packet { window: 0, ..ack(10) }, Time::from_ms(200), &mut out);
+        assert_eq!((s.sock().snd_nxt, s.window_end), (10_000, 10_000));
     }
 }

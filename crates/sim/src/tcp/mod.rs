@@ -8,4 +8,5 @@ mod recovery;
 pub mod rtt;
 mod scoreboard;
 pub mod sender;
+mod small_queue;
 pub mod sock;

@@ -5,6 +5,7 @@
 
 use super::ecn::Mode;
 use super::receiver::HEADERS;
+use super::rtt::RTO_MAX_US;
 use super::scoreboard::{Seg, SegFlags};
 use super::sender::{Sender, Timer};
 use super::sock::{CaState, Pacing};
@@ -19,8 +20,6 @@ const GSO_MAX_SIZE: u64 = 65_536;
 const PACING_SHIFT: u32 = 10;
 /// `tcp_tso_rtt_log`
 const TSO_RTT_LOG: u32 = 9;
-/// `tcp_tso_win_divisor`
-const TSO_WIN_DIVISOR: u64 = 3;
 /// Data segments sent before pacing starts.
 const UNPACED_SEGS: u64 = 10;
 
@@ -60,23 +59,22 @@ impl Sender {
                 .min((window / mss).max(1) as u32)
                 .min(self.skb_left)
                 .min(unsent.div_ceil(mss).min(u64::from(u32::MAX)) as u32);
+            if self.throttled(u64::from(n) * mss, 0) {
+                break;
+            }
             self.skb_left -= n;
             self.transmit_new(n, out);
             sent += n;
         }
         self.tp.write_queue = self.write_seq > self.tp.snd_nxt;
-        if !self.tp.write_queue
-            && self.tp.packets_in_flight() < self.tp.snd_cwnd
-            && self.tp.lost_out <= self.tp.retrans_out
-        {
-            // `tcp_rate_check_app_limited`
-            self.rate.app_limited = (self.tp.delivered + u64::from(self.tp.packets_in_flight())).max(1);
-        }
         if sent > 0 {
             if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
                 self.prr_out += sent;
             }
             self.schedule_loss_probe(false);
+        }
+        if self.tp.write_queue && self.tp.packets_out == 0 && self.timer.is_none() {
+            self.start_window_probe();
         }
         cwnd_limited |= self.tp.packets_in_flight() >= self.tp.snd_cwnd;
         if sent > 0 || cwnd_limited {
@@ -101,6 +99,41 @@ impl Sender {
         true
     }
 
+    fn window_is_closed(&self) -> bool {
+        let unsent = self.write_seq - self.tp.snd_nxt;
+        self.window_end < self.tp.snd_nxt + unsent.min(u64::from(self.tp.mss))
+    }
+
+    /// `tcp_probe0_when`: the RTO, doubled with every probe.
+    fn start_window_probe(&mut self) {
+        if self.window_is_closed() {
+            let wait = (self.rtt.rto_us() << self.window_probes.min(20)).min(RTO_MAX_US);
+            self.timer = Some((Timer::WindowProbe, self.on_tick(self.tp.now + Time::from_us(wait))));
+        }
+    }
+
+    /// `tcp_ack_probe`: an ACK while nothing is out either opens the window or says that it is still closed.
+    pub(super) fn restart_window_probe(&mut self) {
+        if !matches!(self.timer, Some((Timer::WindowProbe, _))) {
+            return;
+        }
+        self.timer = None;
+        if self.window_is_closed() {
+            self.start_window_probe();
+        } else {
+            self.window_probes = 0;
+        }
+    }
+
+    /// `tcp_send_probe0`: a segment without data, below the window, which the receiver has to answer.
+    pub(super) fn send_window_probe(&mut self, out: &mut Vec<Packet>) {
+        if self.tp.packets_out == 0 && self.write_seq > self.tp.snd_nxt {
+            self.window_probes += 1;
+            self.emit(self.tp.snd_una.wrapping_sub(1), 0, self.tp.now, Flags::ACK, Ecn::NotEct, out);
+            self.start_window_probe();
+        }
+    }
+
     /// `tcp_tso_autosize`, or the module's own goal.
     fn tso_segs(&self) -> u32 {
         if let Some(goal) = self.cc.tso_segs(&self.tp) {
@@ -114,11 +147,23 @@ impl Sender {
 
     /// Whether the pacing clock forbids sending now; then its timer is set.
     fn paced_out(&mut self) -> bool {
-        if self.tp.pacing == Pacing::None || self.wstamp <= self.tp.now {
+        if self.tp.pacing != Pacing::Needed || self.tp.wstamp <= self.tp.now {
             return false;
         }
-        self.pacing_timer = Some(self.wstamp);
+        self.pacing_timer = Some(self.tp.wstamp);
         true
+    }
+
+    /// `tcp_small_queue_check`, where packets wait in the host: then it goes on when the first has left.
+    fn throttled(&mut self, bytes: u64, factor: u32) -> bool {
+        if self.tp.pacing != Pacing::Fq {
+            return false;
+        }
+        let at = self.small_queue.full_until(self.tp.now, bytes, self.tp.pacing_rate >> PACING_SHIFT, factor);
+        if at.is_some() {
+            self.pacing_timer = at;
+        }
+        at.is_some()
     }
 
     /// `tcp_tso_should_defer`: wait for more window before a small burst? `Some(true)` if the
@@ -129,7 +174,7 @@ impl Sender {
             return None;
         }
         // Only if the last write was less than a millisecond ago.
-        if tp.now > self.wstamp + Time::from_ms(1) {
+        if tp.now > self.tp.wstamp + Time::from_ms(1) {
             return None;
         }
         let mss = u64::from(tp.mss);
@@ -144,8 +189,9 @@ impl Sender {
         if !is_last && limit >= skb {
             return None;
         }
-        let chunk = self.snd_wnd.min(u64::from(tp.snd_cwnd) * mss) / TSO_WIN_DIVISOR;
-        if limit >= chunk {
+        let chunk =
+            self.snd_wnd.min(u64::from(tp.snd_cwnd) * mss).checked_div(self.setup.sysctl.tso_win_divisor);
+        if chunk.is_none_or(|chunk| limit >= chunk) {
             return None;
         }
         let head = self.board.front()?;
@@ -168,23 +214,27 @@ impl Sender {
         let sent_at = self.stamp(bytes, n);
         if was_idle {
             self.rate.first_tx = sent_at;
-            self.rate.delivered_mstamp = sent_at;
+            self.tp.delivered_mstamp = sent_at;
         }
         let mut flags = SegFlags::default();
-        if self.rate.app_limited > 0 {
+        if self.tp.app_limited > 0 {
             flags.set(SegFlags::APP_LIMITED);
         }
         let ecn = self.data_ecn();
-        for i in 0..u64::from(n) {
-            let seq = first + i * mss;
+        let in_flight = self.tp.packets_in_flight();
+        for i in 0..n {
+            let seq = first + u64::from(i) * mss;
             let end = (seq + mss).min(first + bytes);
             self.board.push(Seg {
                 seq,
                 end,
                 sent: sent_at,
                 first_tx: self.rate.first_tx,
-                delivered_mstamp: self.rate.delivered_mstamp,
+                delivered_mstamp: self.tp.delivered_mstamp,
                 delivered: self.tp.delivered,
+                delivered_ce: self.tp.delivered_ce as u32,
+                lost: self.tp.lost as u32,
+                in_flight: in_flight + i + 1,
                 flags,
             });
             let mut tcp_flags = Flags::ACK;
@@ -192,7 +242,7 @@ impl Sender {
                 self.queue_cwr = false;
                 tcp_flags = tcp_flags.with(Flags::CWR);
             }
-            self.emit(seq, (end - seq) as u32, tcp_flags, ecn, out);
+            self.emit(seq, (end - seq) as u32, sent_at, tcp_flags, ecn, out);
         }
         self.tp.snd_nxt = first + bytes;
         self.tp.packets_out += n;
@@ -204,21 +254,24 @@ impl Sender {
 
     /// `tcp_update_skb_after_send`: the departure time of an skb, and of the one after it.
     fn stamp(&mut self, bytes: u64, segs: u32) -> Time {
-        let prior = self.wstamp;
-        self.wstamp = self.wstamp.max(self.tp.now);
-        let sent_at = self.wstamp;
+        let prior = self.tp.wstamp;
+        self.tp.wstamp = self.tp.wstamp.max(self.tp.now);
+        let sent_at = self.tp.wstamp;
         let rate = self.tp.pacing_rate;
-        if self.tp.pacing == Pacing::Needed
+        if self.tp.pacing != Pacing::None
             && rate != u64::MAX
             && rate > 0
             && self.data_segs_out >= UNPACED_SEGS
         {
             let gap = bytes * 1_000_000_000 / rate;
             // A late timer is repaid at no more than twice the rate.
-            let credit = (self.wstamp - prior).0;
-            self.wstamp += Time(gap - credit.min(gap / 2));
+            let credit = (self.tp.wstamp - prior).0;
+            self.tp.wstamp += Time(gap - credit.min(gap / 2));
         }
         self.data_segs_out += u64::from(segs);
+        if self.tp.pacing == Pacing::Fq {
+            self.small_queue.push(sent_at, bytes);
+        }
         sent_at
     }
 
@@ -230,14 +283,15 @@ impl Sender {
         }
     }
 
-    fn emit(&mut self, seq: u64, payload: u32, flags: Flags, ecn: Ecn, out: &mut Vec<Packet>) {
+    fn emit(&mut self, seq: u64, payload: u32, departs: Time, flags: Flags, ecn: Ecn, out: &mut Vec<Packet>) {
         let mut packet = self.setup.template;
+        packet.enqueued = departs;
         packet.seq = seq;
         packet.payload = payload;
         packet.len = HEADERS + payload;
         packet.flags = flags;
         packet.ecn = ecn;
-        packet.sent = self.tp.now;
+        packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
         packet.echo = self.last_ack_sent;
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(packet.len);
@@ -252,6 +306,9 @@ impl Sender {
                 break;
             }
             let Some(index) = self.board.next_lost() else { break };
+            if self.throttled(u64::from(self.tp.mss), 1) {
+                break;
+            }
             self.retransmit(index, out);
             sent += 1;
             if index == 0 && !matches!(self.timer, Some((Timer::Reorder, _))) {
@@ -267,23 +324,24 @@ impl Sender {
     pub(super) fn retransmit(&mut self, index: usize, out: &mut Vec<Packet>) {
         let Some(seg) = self.board.get(index).copied() else { return };
         let sent_at = self.stamp(seg.end - seg.seq, 1);
-        let (first_tx, delivered_mstamp, delivered) =
-            (self.rate.first_tx, self.rate.delivered_mstamp, self.tp.delivered);
-        let app_limited = self.rate.app_limited > 0;
+        let tp = &mut self.tp;
         if let Some(seg) = self.board.get_mut(index) {
             if !seg.flags.any(SegFlags::RETRANS) {
-                self.tp.retrans_out += 1;
+                tp.retrans_out += 1;
             }
             seg.flags.set(SegFlags::RETRANS);
             seg.flags.set(SegFlags::EVER_RETRANS);
             seg.flags.clear(SegFlags::APP_LIMITED);
-            if app_limited {
+            if tp.app_limited > 0 {
                 seg.flags.set(SegFlags::APP_LIMITED);
             }
             seg.sent = sent_at;
-            seg.first_tx = first_tx;
-            seg.delivered_mstamp = delivered_mstamp;
-            seg.delivered = delivered;
+            seg.first_tx = self.rate.first_tx;
+            seg.delivered_mstamp = tp.delivered_mstamp;
+            seg.delivered = tp.delivered;
+            seg.delivered_ce = tp.delivered_ce as u32;
+            seg.lost = tp.lost as u32;
+            seg.in_flight = tp.packets_in_flight();
         }
         self.board.note_retransmitted(index, sent_at);
         self.undo.retrans_stamp.get_or_insert(self.tp.now);
@@ -292,7 +350,7 @@ impl Sender {
         self.tp.last_sent = self.tp.now;
         // RFC 3168 forbids ECT on retransmissions, AccECN does not.
         let ecn = if self.setup.mode == Mode::AccEcn { self.data_ecn() } else { Ecn::NotEct };
-        self.emit(seg.seq, (seg.end - seg.seq) as u32, Flags::ACK, ecn, out);
+        self.emit(seg.seq, (seg.end - seg.seq) as u32, sent_at, Flags::ACK, ecn, out);
     }
 
     /// `tcp_cwnd_validate`
@@ -312,7 +370,10 @@ impl Sender {
             return;
         }
         self.cwnd_used = self.cwnd_used.max(tp.packets_out);
-        if (tp.now - self.cwnd_stamp).as_us() >= self.rtt.rto_us() && !self.full_control {
+        if self.setup.sysctl.slow_start_after_idle
+            && (tp.now - self.cwnd_stamp).as_us() >= self.rtt.rto_us()
+            && !self.full_control
+        {
             self.shrink_unused_window();
         }
     }
@@ -329,5 +390,44 @@ impl Sender {
             self.cwnd_used = 0;
         }
         self.cwnd_stamp = tp.now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sender::tests::{ack, open};
+    use super::*;
+
+    #[test]
+    fn a_closed_window_is_probed_after_the_rto_and_twice_as_late_each_time() {
+        let (mut s, mut out) = open(20);
+        s.on_ack(&Packet { window: 0, ..ack(10) }, Time::from_ms(200), &mut out);
+        out.clear();
+        let mut now = Time::from_ms(200);
+        let mut waits = Vec::new();
+        for _ in 0..3 {
+            let due = s.deadline().unwrap();
+            waits.push((due - now).as_ms());
+            now = due;
+            s.on_timer(now, &mut out);
+        }
+        // RTT 100 ms, variance at its floor of 200 ms.
+        assert_eq!(waits, [300, 600, 1200]);
+        assert!(out.iter().all(|p| (p.seq, p.payload) == (9_999, 0)), "{out:?}");
+        out.clear();
+        s.on_ack(&ack(10), now, &mut out);
+        assert_eq!(out.iter().map(|p| p.payload).sum::<u32>(), 10_000);
+        assert_eq!(s.window_probes, 0);
+    }
+
+    #[test]
+    fn after_an_idle_rto_the_window_restarts_unless_the_host_says_otherwise() {
+        for (restarts, cwnd) in [(true, 10), (false, 20)] {
+            let (mut s, mut out) = open(10);
+            s.setup.sysctl.slow_start_after_idle = restarts;
+            s.on_ack(&ack(10), Time::from_ms(200), &mut out);
+            s.write(11_000, Time::from_ms(2000), &mut out);
+            assert_eq!(s.sock().snd_cwnd, cwnd);
+        }
     }
 }

@@ -125,6 +125,11 @@ impl Receiver {
         self.rcv_nxt
     }
 
+    /// The acknowledgement that was sent last (`rcv_wup`).
+    pub fn last_acknowledged(&self) -> u64 {
+        self.rcv_wup
+    }
+
     /// When a timer expires, if one runs.
     pub fn deadline(&self) -> Option<Time> {
         match (self.delack, self.compress_until) {
@@ -198,6 +203,9 @@ impl Receiver {
                 if s > self.rcv_nxt {
                     break;
                 }
+                if s < end {
+                    self.report_duplicate(s, e.min(end));
+                }
                 self.rcv_nxt = self.rcv_nxt.max(e);
                 self.out_of_order.remove(0);
             }
@@ -206,6 +214,15 @@ impl Receiver {
         }
         self.counters.received += self.rcv_nxt - before;
         had_holes
+    }
+
+    /// `tcp_dsack_extend`: one range fits into an ACK; another is added only where it touches that one.
+    fn report_duplicate(&mut self, start: u64, end: u64) {
+        match &mut self.dsack {
+            None => self.dsack = Some((start, end)),
+            Some((s, e)) if start <= *e && end >= *s => (*s, *e) = ((*s).min(start), (*e).max(end)),
+            Some(_) => {}
+        }
     }
 
     /// Adds an out-of-order range; false if it was there already.
@@ -219,6 +236,9 @@ impl Receiver {
             }
             if s <= start && e >= end {
                 return false;
+            }
+            if s.max(start) < e.min(end) {
+                self.report_duplicate(s.max(start), e.min(end));
             }
             merged = (merged.0.min(s), merged.1.max(e));
             until += 1;
@@ -338,21 +358,10 @@ impl Receiver {
 
     fn send_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
         let mut ack = self.template;
-        ack.ack = self.rcv_nxt;
         ack.sent = now;
-        ack.echo = self.echo;
-        ack.window = self.window();
         ack.flags = Flags::ACK;
         ack.proto = Proto::Tcp;
-        match self.mode {
-            Mode::Off => {}
-            Mode::Rfc3168 => {
-                if self.demand_cwr {
-                    ack.flags = ack.flags.with(Flags::ECE);
-                }
-            }
-            Mode::AccEcn => ack.ace = ((self.received_ce + ACE_INIT) & 7) as u8,
-        }
+        self.acknowledge(&mut ack);
         let mut blocks = 0;
         if let Some((s, e)) = self.dsack.take() {
             ack.sack[0] = self.block(s, e);
@@ -367,8 +376,24 @@ impl Receiver {
         // 4 bytes of kind, length and padding, 8 per block.
         ack.len = HEADERS + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
         out.push(ack);
-
         self.counters.acks += 1;
+    }
+
+    /// Writes the acknowledgement into a segment that leaves this host, data of its own sender
+    /// included, and notes it as sent (`tcp_event_ack_sent`).
+    pub fn acknowledge(&mut self, packet: &mut Packet) {
+        packet.ack = self.rcv_nxt;
+        packet.echo = self.echo;
+        packet.window = self.window();
+        match self.mode {
+            Mode::Off => {}
+            Mode::Rfc3168 => {
+                if self.demand_cwr {
+                    packet.flags = packet.flags.with(Flags::ECE);
+                }
+            }
+            Mode::AccEcn => packet.ace = ((self.received_ce + ACE_INIT) & 7) as u8,
+        }
         self.rcv_wup = self.rcv_nxt;
         if self.quick > 0 {
             self.quick -= 1;
@@ -497,6 +522,36 @@ mod tests {
         let acks = feed(&mut r, &[(31, Ecn::NotEct)]);
         assert!(acks[0].flags.has(Flags::DSACK));
         assert_eq!(acks[0].sack[0], SackBlock { start: -(MSS as i32), end: 0 });
+    }
+
+    #[test]
+    fn a_segment_that_fills_a_hole_and_repeats_what_came_early_is_reported() {
+        let mut r = receiver(Mode::Off);
+        feed(&mut r, &[(33, Ecn::NotEct), (35, Ecn::NotEct)]);
+        let mss = u64::from(MSS);
+        let wide = Packet { payload: 5 * MSS, ..segment(32, Ecn::NotEct) };
+        let mut out = Vec::new();
+        r.on_data(&wide, Time::from_ms(11), &mut out);
+        // One range is reported, the first that came twice: segment 33, of 32 to 36.
+        assert_eq!((out[0].ack, out[0].n_sack), (37 * mss, 1));
+        let mss = MSS as i32;
+        assert!(out[0].flags.has(Flags::DSACK));
+        assert_eq!(out[0].sack[0], SackBlock { start: -4 * mss, end: -3 * mss });
+    }
+
+    #[test]
+    fn an_early_segment_that_overlaps_an_early_one_is_reported() {
+        let mut r = receiver(Mode::Off);
+        feed(&mut r, &[(34, Ecn::NotEct)]);
+        let wide = Packet { payload: 2 * MSS, ..segment(33, Ecn::NotEct) };
+        let mut out = Vec::new();
+        r.on_data(&wide, Time::from_ms(11), &mut out);
+        let mss = MSS as i32;
+        assert!(out[0].flags.has(Flags::DSACK));
+        assert_eq!(
+            out[0].sack[..2],
+            [(2, 3), (1, 3)].map(|(s, e)| SackBlock { start: s * mss, end: e * mss })
+        );
     }
 
     #[test]

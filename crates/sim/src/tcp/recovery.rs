@@ -43,7 +43,6 @@ impl Sender {
                     self.set_state(CaState::Open);
                 }
                 CaState::Recovery => {
-                    self.rack.reo_wnd_persist = self.rack.reo_wnd_persist.saturating_sub(1);
                     self.try_undo_recovery(ack);
                     self.end_reduction_from(CaState::Recovery);
                 }
@@ -56,7 +55,7 @@ impl Sender {
                     return Rexmit::None;
                 }
                 if self.try_undo_dsack() {
-                    self.try_keep_open();
+                    self.try_to_open(ack);
                 }
                 self.identify_loss(ack);
                 if self.tp.ca_state != CaState::Recovery {
@@ -116,9 +115,7 @@ impl Sender {
     }
 
     fn try_keep_open(&mut self) {
-        let dubious = self.tp.sacked_out + self.tp.lost_out > 0
-            || self.any_retrans_done()
-            || self.undo.marker.is_some();
+        let dubious = self.tp.sacked_out + self.tp.lost_out > 0 || self.any_retrans_done();
         let state = if dubious { CaState::Disorder } else { CaState::Open };
         if self.tp.ca_state != state {
             self.set_state(state);
@@ -138,6 +135,10 @@ impl Sender {
 
     /// `tcp_enter_recovery`
     fn enter_recovery(&mut self, ece: bool) {
+        // The clock of undo starts with this episode's first retransmission.
+        if !self.any_retrans_done() {
+            self.undo.retrans_stamp = None;
+        }
         self.undo.prior_ssthresh = 0;
         self.init_undo();
         if !matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
@@ -251,7 +252,7 @@ impl Sender {
     fn rack_detect(&mut self) -> Option<Time> {
         let window = self.reordering_window();
         let (mstamp, end_seq, rtt) = (self.rack.mstamp, self.rack.end_seq, self.rack.rtt);
-        let tp = &mut self.tp;
+        let (tp, cc) = (&mut self.tp, &mut self.cc);
         self.board.rack_walk(
             |sent, end| sent_after(mstamp, end_seq, sent, end),
             |seg| {
@@ -268,6 +269,7 @@ impl Sender {
                     tp.lost_out += 1;
                 }
                 tp.lost += 1;
+                cc.marked_lost(tp, &seg.as_lost(tp.lost));
                 None
             },
         )
@@ -322,7 +324,7 @@ impl Sender {
     }
 
     /// Timers of this kind fire on the jiffy that follows.
-    fn on_tick(&self, at: Time) -> Time {
+    pub(super) fn on_tick(&self, at: Time) -> Time {
         let jiffy = 1_000_000_000 / self.tp.hz;
         Time(at.0.div_ceil(jiffy) * jiffy)
     }
@@ -373,7 +375,7 @@ impl Sender {
         if upto < high {
             return;
         }
-        if !self.tlp_retrans || ack.dsacking {
+        if !self.tlp_retrans || ack.dsack_of_probe {
             self.tlp_high_seq = None;
         } else if upto > high {
             // The probe repaired a loss: one reduction, as for an echo.
@@ -404,7 +406,7 @@ impl Sender {
     fn enter_loss(&mut self) {
         let new_recovery = self.tp.ca_state < CaState::Recovery;
         let (rtt, now) = (self.rack.rtt, self.tp.now);
-        let tp = &mut self.tp;
+        let (tp, cc) = (&mut self.tp, &mut self.cc);
         for (i, seg) in self.board.iter_mut().enumerate() {
             if seg.flags.any(SegFlags::SACKED) {
                 continue;
@@ -417,11 +419,13 @@ impl Sender {
                 seg.flags.clear(SegFlags::RETRANS);
                 tp.retrans_out -= 1;
                 tp.lost += 1;
+                cc.marked_lost(tp, &seg.as_lost(tp.lost));
             }
             if !seg.flags.any(SegFlags::LOST) {
                 seg.flags.set(SegFlags::LOST);
                 tp.lost_out += 1;
                 tp.lost += 1;
+                cc.marked_lost(tp, &seg.as_lost(tp.lost));
             }
         }
         self.board.reset_hints();
@@ -497,9 +501,10 @@ impl Sender {
 
     // ---- undo -----------------------------------------------------------------------------------
 
-    /// Whether the ACK answers a segment sent before the first retransmission (Eifel by timestamps).
+    /// Whether the ACK answers a segment sent before the first retransmission (Eifel by timestamps), or
+    /// nothing was retransmitted yet.
     fn packet_delayed(&self, ack: &AckState) -> bool {
-        self.undo.retrans_stamp.is_some_and(|first| ack.echo > Time::ZERO && ack.echo.as_ms() < first.as_ms())
+        self.undo.retrans_stamp.is_none_or(|first| ack.echo > Time::ZERO && ack.echo.as_ms() < first.as_ms())
     }
 
     fn may_undo(&self, ack: &AckState) -> bool {
@@ -531,6 +536,8 @@ impl Sender {
     fn try_undo_recovery(&mut self, ack: &AckState) {
         if self.may_undo(ack) {
             self.undo_reduction(false);
+        } else {
+            self.rack.reo_wnd_persist = self.rack.reo_wnd_persist.saturating_sub(1);
         }
         self.set_state(CaState::Open);
     }
@@ -569,5 +576,80 @@ impl Sender {
         self.retransmits = 0;
         self.set_state(CaState::Open);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sender::tests::{ack, dsacking, open, sacking};
+    use super::*;
+
+    const MS: fn(u64) -> Time = Time::from_ms;
+
+    #[test]
+    fn recovery_without_undo_ends_in_open() {
+        let (mut s, mut out) = open(10);
+        for n in 2..5 {
+            s.on_ack(&sacking(0, &[(1, n)]), MS(200), &mut out);
+        }
+        assert_eq!(s.sock().ca_state, CaState::Recovery);
+        s.on_ack(&ack(10), MS(300), &mut out);
+        // Nothing is out and nothing was retransmitted of what is out.
+        assert_eq!(s.sock().ca_state, CaState::Open);
+    }
+
+    #[test]
+    fn dsacks_of_all_retransmissions_take_the_reduction_back() {
+        let (mut s, mut out) = open(10);
+        for n in 2..5 {
+            s.on_ack(&sacking(0, &[(1, n)]), MS(200), &mut out);
+        }
+        let reduced = s.sock().snd_ssthresh;
+        s.on_ack(&ack(8), MS(210), &mut out);
+        assert_eq!((reduced, s.counters.undos), (5, 0));
+        s.on_ack(&dsacking(&sacking(8, &[(0, 1)])), MS(220), &mut out);
+        // Reno halved 10 to 5; the one retransmission was not needed.
+        assert_eq!(s.counters.undos, 1);
+        assert!(s.sock().snd_cwnd >= 10, "{}", s.sock().snd_cwnd);
+    }
+
+    #[test]
+    fn duplicates_that_nobody_retransmitted_are_not_believed() {
+        let (mut s, mut out) = open(10);
+        s.on_ack(&dsacking(&sacking(5, &[(0, 1)])), MS(200), &mut out);
+        let delivered = s.sock().delivered;
+        // The SYN and 5 segments; the duplicate is the network's.
+        assert_eq!(delivered, 6);
+        assert!(!s.rack.dsack_seen);
+    }
+
+    #[test]
+    fn a_dsack_of_the_loss_probe_neither_reduces_nor_widens_the_reordering_window() {
+        let (mut s, mut out) = open(2);
+        s.rack.reord_seen = true;
+        let (timer, at) = s.timer.unwrap();
+        assert_eq!(timer, Timer::LossProbe);
+        s.on_timer(at, &mut out);
+        assert_eq!(s.counters.tlps, 1);
+        s.on_ack(&ack(2), at + MS(10), &mut out);
+        s.on_ack(&dsacking(&sacking(2, &[(1, 2)])), at + MS(20), &mut out);
+        assert_eq!((s.sock().snd_ssthresh, s.rack.dsack_seen), (INFINITE_SSTHRESH, false));
+        assert_eq!(s.tlp_high_seq, None);
+    }
+
+    #[test]
+    fn a_reduction_before_any_retransmission_is_taken_back_by_progress() {
+        let (mut s, mut out) = open(10);
+        s.undo.retrans_stamp = None;
+        s.undo.marker = Some(0);
+        s.undo.retrans = 1;
+        s.on_ack(&ack(1), MS(200), &mut out);
+        let mut answer = AckState::default();
+        assert!(s.may_undo(&answer));
+        s.undo.retrans_stamp = Some(MS(150));
+        for (echo, undone) in [(150, false), (149, true)] {
+            answer.echo = MS(echo);
+            assert_eq!(s.may_undo(&answer), undone);
+        }
     }
 }

@@ -6,12 +6,13 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`,
 //! `tcp_rate.c`.
 //!
-//! Departures: ACK processing takes no time; no TSQ, no send-buffer limit, no Nagle; the 300 s
+//! Departures: ACK processing takes no time; TSQ only with `fq`; no send-buffer limit, no Nagle; the 300 s
 //! window of the minimum RTT restarts as a whole when it is over.
 
 use super::ecn::{AceDecoder, Mode};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
+use super::small_queue::SmallQueue;
 use super::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
 use crate::packet::Packet;
@@ -26,6 +27,8 @@ pub(super) enum Timer {
     LossProbe,
     /// RACK's reordering window.
     Reorder,
+    /// Probe of a closed window.
+    WindowProbe,
 }
 
 /// What a sender counted.
@@ -73,6 +76,8 @@ pub(super) struct Undo {
     pub retrans: i64,
     /// `ssthresh` to go back to; 0: none (after ECE).
     pub prior_ssthresh: u32,
+    /// Segments reported by D-SACK since the connection began.
+    pub dsacked: u64,
     /// Time of the first retransmission.
     pub retrans_stamp: Option<Time>,
 }
@@ -80,12 +85,24 @@ pub(super) struct Undo {
 /// State of delivery rate sampling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
-    pub delivered_mstamp: Time,
     pub first_tx: Time,
-    /// `delivered` up to which samples are application limited; 0: none.
-    pub app_limited: u64,
     pub delivered: u32,
     pub interval_us: u64,
+}
+
+/// Sysctls of the sending host (`net.ipv4.tcp_…`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sysctl {
+    /// `tcp_tso_win_divisor`: a burst below window / divisor may wait; 0: it may not.
+    pub tso_win_divisor: u64,
+    /// `tcp_slow_start_after_idle`
+    pub slow_start_after_idle: bool,
+}
+
+impl Default for Sysctl {
+    fn default() -> Self {
+        Sysctl { tso_win_divisor: 3, slow_start_after_idle: true }
+    }
 }
 
 /// How a sender is set up.
@@ -105,8 +122,12 @@ pub struct SenderSetup {
     pub ca_ratio: u64,
     /// `SO_MAX_PACING_RATE` in bytes per second.
     pub max_pacing_rate: Option<u64>,
+    /// Whether the host's queue is `fq`.
+    pub fq: bool,
     /// RTT of the handshake.
     pub handshake_rtt: Time,
+    /// What else the host says.
+    pub sysctl: Sysctl,
 }
 
 /// What `TCP_INFO` would tell.
@@ -149,8 +170,9 @@ pub struct Sender {
     pub(super) snd_wnd: u64,
     /// Segments left in the skb at the head of the write queue.
     pub(super) skb_left: u32,
-    pub(super) wstamp: Time,
     pub(super) pacing_timer: Option<Time>,
+    /// What waits in the host's queue.
+    pub(super) small_queue: SmallQueue,
     pub(super) timer: Option<(Timer, Time)>,
     pub(super) cwnd_usage_seq: u64,
     pub(super) cwnd_used: u32,
@@ -159,6 +181,8 @@ pub struct Sender {
     pub(super) tlp_high_seq: Option<u64>,
     pub(super) tlp_retrans: bool,
     pub(super) frto: bool,
+    /// Probes of a closed window since it closed.
+    pub(super) window_probes: u32,
     pub(super) retransmits: u32,
     /// When the newest ACK was sent, by its timestamp: what our segments echo.
     pub(super) last_ack_sent: Time,
@@ -183,17 +207,21 @@ impl Sender {
         tp.ecn_ok = setup.mode != Mode::Off;
         // The SYN itself was delivered.
         tp.delivered = 1;
+        if setup.fq {
+            tp.pacing = Pacing::Fq;
+        }
         if let Some(rate) = setup.max_pacing_rate {
             tp.max_pacing_rate = rate;
-            tp.pacing = Pacing::Needed;
+            tp.request_pacing();
         }
         let mut rtt = RttEstimator::default();
         let sample = setup.handshake_rtt.as_us();
         rtt.sample(&mut tp, sample);
         tp.min_rtt_us = sample;
         tp.last_sent = now;
-        cc.init(&mut tp);
+        tp.delivered_mstamp = now;
         tp.update_pacing_rate(setup.ss_ratio, setup.ca_ratio);
+        cc.init(&mut tp);
         Sender {
             full_control: cc.has_cong_control(),
             tp,
@@ -213,7 +241,7 @@ impl Sender {
                 last_delivered: 0,
             },
             undo: Undo::default(),
-            rate: Rate { delivered_mstamp: now, first_tx: now, ..Rate::default() },
+            rate: Rate { first_tx: now, ..Rate::default() },
             ace: AceDecoder::default(),
             prr_delivered: 0,
             prr_out: 0,
@@ -222,8 +250,8 @@ impl Sender {
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
-            wstamp: Time::ZERO,
             pacing_timer: None,
+            small_queue: SmallQueue::default(),
             timer: None,
             cwnd_usage_seq: 0,
             cwnd_used: 0,
@@ -232,6 +260,7 @@ impl Sender {
             tlp_high_seq: None,
             tlp_retrans: false,
             frto: false,
+            window_probes: 0,
             retransmits: 0,
             last_ack_sent: Time::ZERO,
             queue_cwr: false,
@@ -252,6 +281,7 @@ impl Sender {
     pub fn write(&mut self, write_seq: u64, now: Time, out: &mut Vec<Packet>) {
         self.tp.now = now;
         let was_empty = self.write_seq <= self.tp.snd_nxt;
+        self.check_app_limited();
         self.write_seq = self.write_seq.max(write_seq);
         if was_empty {
             self.restart_after_idle();
@@ -289,14 +319,26 @@ impl Sender {
                 Timer::Rto => self.on_rto(out),
                 Timer::LossProbe => self.send_loss_probe(out),
                 Timer::Reorder => self.on_reorder_timeout(out),
+                Timer::WindowProbe => self.send_window_probe(out),
             }
         }
     }
 
-    /// `tcp_slow_start_after_idle_check`: the window shrinks after an idle period of an RTO.
-    fn restart_after_idle(&mut self) {
+    /// `tcp_rate_check_app_limited`: the application writes; was it late?
+    fn check_app_limited(&mut self) {
         let tp = &mut self.tp;
-        if tp.packets_out != 0 || self.full_control {
+        if self.write_seq.saturating_sub(tp.snd_nxt) < u64::from(tp.mss)
+            && tp.packets_in_flight() < tp.snd_cwnd
+            && tp.lost_out <= tp.retrans_out
+        {
+            tp.mark_app_limited();
+        }
+    }
+
+    /// `tcp_slow_start_after_idle_check`: the window shrinks after an idle period of an RTO.
+    pub(super) fn restart_after_idle(&mut self) {
+        let tp = &mut self.tp;
+        if tp.packets_out != 0 || self.full_control || !self.setup.sysctl.slow_start_after_idle {
             return;
         }
         let idle_us = (tp.now - tp.last_sent).as_us();
@@ -350,5 +392,59 @@ pub(super) fn current_ssthresh(tp: &TcpSock) -> u32 {
         tp.snd_ssthresh
     } else {
         tp.snd_ssthresh.max((tp.snd_cwnd >> 1) + (tp.snd_cwnd >> 2))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::cc::CcEnv;
+    use crate::packet::{Flags, SackBlock};
+    use crate::rng::Stream;
+
+    const MSS: u32 = 1000;
+
+    /// A Reno sender with an RTT of 100 ms that wrote `segments` of 1000 bytes at 100 ms, and what it sent.
+    pub fn open(segments: u64) -> (Sender, Vec<Packet>) {
+        let setup = SenderSetup {
+            template: Packet::default(),
+            mode: Mode::Off,
+            mss: MSS,
+            hz: 1000,
+            ss_ratio: 200,
+            ca_ratio: 120,
+            max_pacing_rate: None,
+            fq: false,
+            handshake_rtt: Time::from_ms(100),
+            sysctl: Sysctl { tso_win_divisor: 0, ..Sysctl::default() },
+        };
+        let env = CcEnv { rng: Stream::new(1, "cc"), now: Time::ZERO };
+        let Ok(cc) = Cc::build("reno", env) else { panic!("reno was refused") };
+        let mut sender = Sender::new(setup, cc, Time::from_ms(100));
+        sender.set_window(1 << 20);
+        let mut out = Vec::new();
+        sender.write(segments * u64::from(MSS), Time::from_ms(100), &mut out);
+        (sender, out)
+    }
+
+    /// An ACK of everything below segment `n`.
+    pub fn ack(n: u64) -> Packet {
+        Packet { ack: n * u64::from(MSS), window: 1 << 20, flags: Flags::ACK, ..Packet::default() }
+    }
+
+    /// The same with SACK blocks of segments `start..end`.
+    pub fn sacking(n: u64, blocks: &[(u64, u64)]) -> Packet {
+        let mut packet = ack(n);
+        let offset = |seg: u64| (seg as i32 - n as i32) * MSS as i32;
+        for (i, &(start, end)) in blocks.iter().enumerate() {
+            packet.sack[i] = SackBlock { start: offset(start), end: offset(end) };
+            packet.n_sack += 1;
+        }
+        packet
+    }
+
+    /// The same whose first block is a D-SACK.
+    pub fn dsacking(packet: &Packet) -> Packet {
+        Packet { flags: packet.flags.with(Flags::DSACK), ..*packet }
     }
 }

@@ -67,6 +67,9 @@ _HTB: Final = [
 ]
 _PRIO: Final = [*_ADD_VETH, f"tc qdisc add dev {_V} root handle 1: prio"]
 _MATCH: Final = f"tc filter add dev {_V} parent 1: protocol ip prio 1"
+# Linux's largest replay window.
+_SA: Final = "ip xfrm state add src 10.0.0.1 dst 10.0.0.2 proto esp spi 0x1 mode tunnel replay-window 4096"
+_KEY: Final = "000102030405060708090a0b0c0d0e0f"
 # (kind, name) -> (symbol of the configuration, commands); each group in a namespace of its own
 _OTHERS: Final[Mapping[tuple[str, str], tuple[str, list[str]]]] = {
     ("device", "veth"): ("VETH", _ADD_VETH),
@@ -84,13 +87,10 @@ _OTHERS: Final[Mapping[tuple[str, str], tuple[str, list[str]]]] = {
     ),
     ("action", "skbedit"): ("NET_ACT_SKBEDIT", [*_PRIO, f"{_MATCH} matchall action skbedit priority 1:1"]),
     ("tunnel", "wireguard"): ("WIREGUARD", ["ip link add wg0 type wireguard"]),
-    ("tunnel", "esp"): (
+    ("tunnel", "ipsec aes-gcm"): ("INET_ESP", [f"{_SA} aead rfc4106(gcm(aes)) 0x{_KEY}01020304 128"]),
+    ("tunnel", "ipsec aes-cbc-hmac-sha256"): (
         "INET_ESP",
-        [
-            "ip xfrm state add src 10.0.0.1 dst 10.0.0.2 proto esp spi 0x1 mode tunnel replay-window 32 "
-            "auth-trunc hmac(sha256) 0x000102030405060708090a0b0c0d0e0f000102030405060708090a0b0c0d0e0f 128 "
-            "enc cbc(aes) 0x000102030405060708090a0b0c0d0e0f"
-        ],
+        [f"{_SA} auth-trunc hmac(sha256) 0x{_KEY * 2} 128 enc cbc(aes) 0x{_KEY}"],
     ),
     ("tunnel", "fou"): (
         "NET_FOU",
@@ -100,6 +100,8 @@ _OTHERS: Final[Mapping[tuple[str, str], tuple[str, list[str]]]] = {
             "encap fou encap-sport auto encap-dport 5556",
         ],
     ),
+    ("tunnel", "gre"): ("NET_IPGRE", ["ip link add tun0 type gre remote 10.0.0.2 local 10.0.0.1"]),
+    ("tunnel", "vxlan"): ("VXLAN", ["ip link add tun0 type vxlan id 1 remote 10.0.0.2 local 10.0.0.1 dstport 4789"]),
     ("mangle", "nftables"): (
         "NF_TABLES",
         [
@@ -201,6 +203,8 @@ def missing(run: Mapping[str, Any], report: Report) -> list[str]:
     for index, flow in enumerate(run.get("flows", ())):
         if flow.get("transport", "tcp") == "tcp" and flow.get("cc"):
             look(f"flows[{index}].cc", "cc", flow["cc"])
+    for index, tunnel in enumerate(run.get("tunnels", ())):
+        look(f"tunnels[{index}]", "tunnel", " ".join(filter(None, (tunnel["kind"], tunnel.get("cipher")))))
     for place, words in _qdiscs(run, ""):
         look(place, "qdisc", words.split()[0])
     return reasons

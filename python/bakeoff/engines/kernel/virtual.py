@@ -77,6 +77,11 @@ class VirtualTime:
 
         from bakeoff.engines.lab import plan
 
+        if run.tools is not None:
+            [(key, tool), *_] = run.tools.model_dump().items() or [("flows", "none")]
+            raise BakeoffError(
+                f"{place(run)}: tools.{key}: '{tool}' is not run in virtual time; expected --engine netns or ssh"
+            )
         try:
             made = plan(run, ethtool=programs.find("ethtool") is not None, captures=_GUEST)
         except BakeoffError as error:
@@ -92,6 +97,7 @@ class VirtualTime:
 
         plan = self.plan(run)
         write_json(folder / PLAN, plan.to_json())
+        plan.write_files(folder)
         script = folder / _SCRIPT
         write_json(script, self._script(run, plan, folder.resolve()))
         outcome = boot(
@@ -104,6 +110,7 @@ class VirtualTime:
             seed=run.seed,
         )
         script.unlink()
+        plan.remove_files(folder)
         _judge(folder, outcome.status, outcome.reason)
         tsv = folder / agent.OUTPUT
         convert.convert(run, plan, folder, tsv)

@@ -30,6 +30,8 @@ def words(match: Match, flows: dict[str, list[str]], place: str) -> list[str]:
         found += ["match", "u8", _SYN if match.syn else "0x00", _SYN, "at", str(TCP_FLAGS_AT)]
     if match.flow is not None:
         if match.flow not in flows:
-            raise RefusedError(f"{place}.flow: '{match.flow}' is no flow or probe; expected one of {', '.join(flows)}")
+            raise RefusedError(
+                f"{place}.flow: '{match.flow}' is no flow or probe outside tunnels; expected one of {', '.join(flows)}"
+            )
         found += flows[match.flow]
     return found or ["match", "u32", "0", "0"]

@@ -1,0 +1,638 @@
+//! A socket under test: a simulated sender and a simulated receiver side by side, as the two halves of one
+//! connection, with the handshake and the header fields around them.
+//!
+//! What is the simulator's: every data segment, retransmission, acknowledgement, SACK block, window and ECN bit
+//! after the handshake, and the ECN bits that the handshake negotiates. What is this file's: the options of SYN and
+//! SYN/ACK and the timer that repeats them, the timestamps' numbers, and FIN, which travels as one more byte of
+//! the stream, as its sequence number does.
+
+use std::collections::VecDeque;
+
+use bakeoff_sim::cc::{Cc, CcEnv, CongestionControl};
+use bakeoff_sim::packet::{Ecn, Flags as SimFlags, Packet, SackBlock};
+use bakeoff_sim::rng::Stream;
+use bakeoff_sim::tcp::ecn::{self, Mode, Policy};
+use bakeoff_sim::tcp::receiver::Receiver;
+use bakeoff_sim::tcp::sender::{Sender, SenderSetup};
+use bakeoff_sim::units::Time;
+
+use crate::segment::{Flags, Opt, Segment};
+use crate::sysctl::{RMEM_MAX, Settings};
+
+/// The frequency of the kernel that the scripts were written for (`config`).
+const HZ: u64 = 1000;
+/// Largest segment of an Ethernet frame over IPv4.
+const LOCAL_MSS: u32 = 1460;
+/// Bytes of the timestamp option with its padding.
+const TIMESTAMP_BYTES: u32 = 12;
+const SYN_TIMEOUT: Time = Time::from_ms(1000);
+/// `tcp_syn_linear_timeouts`: so many repetitions of a SYN come before its timeout starts to double.
+const LINEAR_SYNS: u32 = 4;
+
+/// Where the connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing yet.
+    Closed,
+    /// Waits for a SYN.
+    Listen,
+    /// Sent a SYN.
+    SynSent,
+    /// Sent a SYN/ACK.
+    SynReceived,
+    /// Open.
+    Established,
+}
+
+/// A segment that the endpoint sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub segment: Segment,
+}
+
+/// What the peer's SYN told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peer {
+    mss: u32,
+    scale: Option<u32>,
+    timestamps: bool,
+    sack: bool,
+}
+
+/// The repetition of a SYN or SYN/ACK.
+#[derive(Clone, Copy, Debug)]
+struct Handshake {
+    sent: Time,
+    due: Time,
+    timeout: Time,
+    repeats: u32,
+    /// ECN field with which the peer's SYN arrived.
+    field: Ecn,
+}
+
+impl Handshake {
+    fn starting(now: Time, field: Ecn) -> Self {
+        Handshake { sent: now, due: now + SYN_TIMEOUT, timeout: SYN_TIMEOUT, repeats: 0, field }
+    }
+}
+
+/// The socket.
+pub struct Endpoint {
+    settings: Settings,
+    state: State,
+    sender: Option<Sender>,
+    receiver: Option<Receiver>,
+    peer: Peer,
+    mode: Mode,
+    /// ECN field of pure ACKs.
+    ect: Ecn,
+    handshake: Option<Handshake>,
+    ts_recent: u32,
+    written: u64,
+    /// Where our FIN stands in the stream.
+    fin: Option<u64>,
+    peer_fin: Option<u64>,
+    read: u64,
+    /// What was sent and not yet looked at.
+    pub sent: VecDeque<Sent>,
+}
+
+impl Endpoint {
+    /// A closed socket on a host with these settings.
+    pub fn new(settings: Settings) -> Self {
+        Endpoint {
+            settings,
+            state: State::Closed,
+            sender: None,
+            receiver: None,
+            peer: Peer::default(),
+            mode: Mode::Off,
+            ect: Ecn::NotEct,
+            handshake: None,
+            ts_recent: 0,
+            written: 0,
+            fin: None,
+            peer_fin: None,
+            read: 0,
+            sent: VecDeque::new(),
+        }
+    }
+
+    /// Where the connection stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The sending half, once the connection is open.
+    pub fn sender(&self) -> Option<&Sender> {
+        self.sender.as_ref()
+    }
+
+    /// Segment size in use.
+    pub fn mss(&self) -> u32 {
+        let options = if self.peer.timestamps { TIMESTAMP_BYTES } else { 0 };
+        self.peer.mss.min(LOCAL_MSS) - options
+    }
+
+    /// Waits for a connection.
+    pub fn listen(&mut self) {
+        self.state = State::Listen;
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// A congestion control that the simulator does not have.
+    pub fn connect(&mut self, now: Time) -> Result<(), String> {
+        self.state = State::SynSent;
+        let needs_ecn = self.congestion_control()?.needs_ecn();
+        self.mode = Policy(self.settings.ecn).request(needs_ecn);
+        self.send_syn(now, false);
+        Ok(())
+    }
+
+    fn congestion_control(&self) -> Result<Cc, String> {
+        let env = CcEnv { rng: Stream::new(1, "cc/packetdrill"), now: Time::ZERO };
+        Cc::build(&self.settings.congestion_control, env).map_err(|e| e.to_string())
+    }
+
+    /// The application writes.
+    pub fn write(&mut self, bytes: u64, now: Time) {
+        self.written += bytes;
+        self.push(now);
+    }
+
+    /// The application will not write any more.
+    pub fn shutdown(&mut self, now: Time) {
+        if self.fin.is_none() {
+            self.fin = Some(self.written);
+            self.written += 1;
+            self.push(now);
+        }
+    }
+
+    fn push(&mut self, now: Time) {
+        let mut out = Vec::new();
+        if let Some(sender) = &mut self.sender {
+            sender.write(self.written, now, &mut out);
+        }
+        self.send_data(&out, now);
+    }
+
+    /// In-order bytes that the application has not read.
+    pub fn readable(&self) -> u64 {
+        let received = self.receiver.as_ref().map_or(0, |r| r.counters.received);
+        received - u64::from(self.at_end()) - self.read
+    }
+
+    /// Whether the peer's FIN is next.
+    pub fn at_end(&self) -> bool {
+        let next = self.receiver.as_ref().map_or(0, Receiver::rcv_nxt);
+        self.peer_fin.is_some_and(|end| next >= end)
+    }
+
+    /// The application reads.
+    pub fn read(&mut self, bytes: u64) {
+        self.read += bytes;
+    }
+
+    /// When the earliest timer expires.
+    pub fn deadline(&self) -> Option<Time> {
+        [
+            self.handshake.map(|h| h.due),
+            self.sender.as_ref().and_then(Sender::deadline),
+            self.receiver.as_ref().and_then(Receiver::deadline),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Runs the timers that are due.
+    pub fn on_timer(&mut self, now: Time) {
+        if let Some(h) = self.handshake.filter(|h| h.due <= now) {
+            let longest = Time::from_ms(self.settings.rto_max_ms);
+            let linear = self.state == State::SynSent && h.repeats < LINEAR_SYNS;
+            let timeout = if linear { h.timeout } else { (h.timeout + h.timeout).min(longest) };
+            self.handshake = Some(Handshake { due: now + timeout, timeout, ..h });
+            self.send_syn(now, true);
+        }
+        let mut out = Vec::new();
+        if let Some(receiver) = &mut self.receiver {
+            receiver.on_timer(now, &mut out);
+        }
+        self.send_acks(&out, now);
+        out.clear();
+        if let Some(sender) = &mut self.sender {
+            sender.on_timer(now, &mut out);
+        }
+        self.send_data(&out, now);
+    }
+
+    /// A segment arrives.
+    ///
+    /// # Errors
+    /// A congestion control that the simulator does not have.
+    pub fn on_segment(&mut self, segment: &Segment, now: Time) -> Result<(), String> {
+        if segment.flags.rst {
+            self.abort();
+            return Ok(());
+        }
+        match self.state {
+            State::Listen if segment.flags.syn => self.on_syn(segment, now),
+            State::SynSent if segment.flags.syn => {
+                self.learn(segment);
+                self.mode = match ecn::mode_of_synack(segment.ace) {
+                    Mode::AccEcn if self.mode == Mode::Rfc3168 => Mode::Off,
+                    mode if self.mode != Mode::Off => mode,
+                    _ => Mode::Off,
+                };
+                self.establish(segment.window.unwrap_or(0), now)?;
+                self.send_handshake_ack(segment.ecn.unwrap_or_default(), now);
+                self.push(now);
+            }
+            State::SynReceived if segment.flags.syn => self.send_syn(now, true),
+            State::SynReceived if segment.flags.ack => {
+                let scale = self.peer.scale.unwrap_or(0);
+                self.establish(segment.window.unwrap_or(0) << scale, now)?;
+                let mut segment = segment.clone();
+                if self.mode == Mode::AccEcn && segment.payload == 0 {
+                    // The field tells how the SYN/ACK arrived; the counter that it will be starts at 5.
+                    segment.ace = if segment.ace == handshake_ace(Ecn::Ce) { 6 } else { 5 };
+                }
+                self.receive(&segment, now);
+            }
+            State::Established => self.receive(segment, now),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn on_syn(&mut self, segment: &Segment, now: Time) {
+        self.learn(segment);
+        self.mode = Policy(self.settings.ecn).accept(ecn::mode_of_syn(segment.ace));
+        self.state = State::SynReceived;
+        self.handshake = Some(Handshake::starting(now, segment.ecn.unwrap_or_default()));
+        self.send_syn(now, false);
+    }
+
+    fn abort(&mut self) {
+        self.state = State::Closed;
+        self.sender = None;
+        self.receiver = None;
+        self.handshake = None;
+    }
+
+    /// Takes the options of the peer's SYN or SYN/ACK.
+    fn learn(&mut self, segment: &Segment) {
+        self.peer = Peer { mss: 536, ..Peer::default() };
+        for option in segment.options.iter().flatten() {
+            match option {
+                Opt::Mss(mss) => self.peer.mss = *mss,
+                Opt::WindowScale(scale) => self.peer.scale = Some(*scale),
+                Opt::SackOk => self.peer.sack = true,
+                Opt::Timestamp(val, _) => {
+                    self.peer.timestamps = self.settings.timestamps;
+                    self.ts_recent = *val;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends the SYN, or the SYN/ACK.
+    fn send_syn(&mut self, now: Time, again: bool) {
+        let answer = self.state == State::SynReceived;
+        let timestamps = if answer { self.peer.timestamps } else { self.settings.timestamps };
+        let mut options = vec![Opt::Mss(LOCAL_MSS)];
+        if !answer || self.peer.sack {
+            options.push(Opt::SackOk);
+        }
+        if timestamps {
+            options.push(Opt::Timestamp(now.as_ms() as u32, self.ts_recent));
+        }
+        if !answer || self.peer.scale.is_some() {
+            options.push(Opt::WindowScale(local_scale()));
+        }
+        let handshake = self.handshake.get_or_insert(Handshake::starting(now, Ecn::NotEct));
+        handshake.repeats += u32::from(again);
+        // A middlebox may drop what it does not know: RFC 3168's bits go with the first repetition,
+        // AccECN's with the second.
+        let keeps = handshake.repeats == 0 || (handshake.repeats == 1 && self.mode == Mode::AccEcn);
+        let ace = match (answer, self.mode) {
+            _ if self.settings.ecn_fallback && !keeps => 0,
+            (true, Mode::AccEcn) => handshake_ace(handshake.field),
+            (true, mode) => ecn::synack_bits(mode),
+            (false, mode) => ecn::syn_bits(mode),
+        };
+        let segment = Segment {
+            ecn: Some(Ecn::NotEct),
+            flags: Flags { syn: true, ack: answer, ..Flags::default() },
+            ace,
+            ack: u32::from(answer),
+            window: Some(65535),
+            options: Some(options),
+            ..Segment::default()
+        };
+        self.sent.push_back(Sent { at: now, segment });
+    }
+
+    /// The handshake is done; `window` in bytes.
+    fn establish(&mut self, window: u32, now: Time) -> Result<(), String> {
+        self.state = State::Established;
+        let cc = self.congestion_control()?;
+        let rtt = self.handshake.take().map_or(Time::ZERO, |h| now - h.sent);
+        let ect = match self.mode {
+            Mode::AccEcn if cc.ect1() => Ecn::Ect1,
+            Mode::AccEcn => Ecn::Ect0,
+            _ => Ecn::NotEct,
+        };
+        self.ect = ect;
+        let setup = SenderSetup {
+            template: Packet::default(),
+            mode: self.mode,
+            mss: self.mss(),
+            hz: HZ,
+            ss_ratio: self.settings.pacing_ratios.0,
+            ca_ratio: self.settings.pacing_ratios.1,
+            // Pacing by fq has no rate limit of its own.
+            max_pacing_rate: self.settings.fq.then_some(u64::MAX),
+            fq: false,
+            // The virtual clock may stand still over a handshake; a real one does not.
+            handshake_rtt: rtt.max(Time::from_us(1)),
+            sysctl: self.settings.sender,
+        };
+        let mut sender = Sender::new(setup, cc, now);
+        sender.set_window(u64::from(window));
+        self.sender = Some(sender);
+        let template = Packet { ecn: ect, ..Packet::default() };
+        self.receiver = Some(Receiver::new(template, self.mode, self.mss(), HZ, RMEM_MAX / 2));
+        Ok(())
+    }
+
+    /// The ACK that ends a client's handshake tells with which ECN field the SYN/ACK arrived.
+    fn send_handshake_ack(&mut self, field: Ecn, now: Time) {
+        let mut packet = Packet { flags: SimFlags::ACK, ecn: self.ect, ..Packet::default() };
+        if let Some(receiver) = &mut self.receiver {
+            receiver.acknowledge(&mut packet);
+        }
+        if self.mode == Mode::AccEcn {
+            packet.ace = handshake_ace(field);
+        }
+        self.send_acks(&[packet], now);
+    }
+
+    /// A segment of an open connection: the acknowledgement first, then the data, as the kernel does.
+    fn receive(&mut self, segment: &Segment, now: Time) {
+        if segment.flags.syn {
+            // The SYN/ACK again: our ACK was lost.
+            self.send_handshake_ack(segment.ecn.unwrap_or_default(), now);
+            return;
+        }
+        let (Some(sender), Some(receiver)) = (&mut self.sender, &mut self.receiver) else { return };
+        let near = |base: u64, value: u32| {
+            base.wrapping_add_signed(i64::from(value.wrapping_sub(base as u32) as i32))
+        };
+        // Both streams start at sequence number 1, the simulator's at 0.
+        let seq = near(receiver.rcv_nxt(), segment.seq.wrapping_sub(1));
+        let ack = near(sender.sock().snd_una, segment.ack.wrapping_sub(1));
+        let mut packet = Packet { seq, ack, ..Packet::default() };
+        packet.payload = segment.payload + u32::from(segment.flags.fin);
+        packet.ecn = segment.ecn.unwrap_or_default();
+        packet.window = segment.window.unwrap_or(0) << self.peer.scale.unwrap_or(0);
+        packet.flags = SimFlags::ACK;
+        match self.mode {
+            Mode::Off => {}
+            Mode::AccEcn => packet.ace = segment.ace,
+            Mode::Rfc3168 => {
+                for (bit, flag) in [(1, SimFlags::ECE), (2, SimFlags::CWR)] {
+                    if segment.ace & bit != 0 {
+                        packet.flags = packet.flags.with(flag);
+                    }
+                }
+            }
+        }
+        for option in segment.options.iter().flatten() {
+            match option {
+                Opt::Timestamp(val, ecr) if self.peer.timestamps => {
+                    packet.sent = Time::from_ms(u64::from(*val));
+                    packet.echo = Time::from_ms(u64::from(*ecr));
+                    if seq <= receiver.last_acknowledged() && val.wrapping_sub(self.ts_recent) < 1 << 31 {
+                        self.ts_recent = *val;
+                    }
+                }
+                Opt::Sack(blocks) if self.peer.sack => {
+                    for (i, (start, end)) in blocks.iter().take(packet.sack.len()).enumerate() {
+                        let offset = |s: u32| s.wrapping_sub(segment.ack) as i32;
+                        packet.sack[i] = SackBlock { start: offset(*start), end: offset(*end) };
+                        packet.n_sack += 1;
+                    }
+                    if is_dsack(segment.ack, blocks) {
+                        packet.flags = packet.flags.with(SimFlags::DSACK);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if segment.flags.fin {
+            self.peer_fin = Some(seq + u64::from(packet.payload));
+        }
+        let (mut data, mut acks) = (Vec::new(), Vec::new());
+        sender.on_ack(&packet, now, &mut data);
+        if packet.payload > 0 {
+            receiver.on_data(&packet, now, &mut acks);
+        }
+        self.send_data(&data, now);
+        self.send_acks(&acks, now);
+    }
+
+    /// What the sender emits: its segments carry the receiver's acknowledgement.
+    fn send_data(&mut self, packets: &[Packet], now: Time) {
+        for packet in packets {
+            let mut packet = *packet;
+            if let Some(receiver) = &mut self.receiver {
+                receiver.acknowledge(&mut packet);
+            }
+            let mut segment = self.header(&packet, now);
+            segment.seq = (packet.seq as u32).wrapping_add(1);
+            segment.payload = packet.payload;
+            if self.fin.is_some_and(|fin| packet.seq + u64::from(packet.payload) == fin + 1) {
+                segment.flags.fin = true;
+                segment.payload -= 1;
+                // RFC 3168 marks data only.
+                if segment.payload == 0 && self.mode == Mode::Rfc3168 {
+                    segment.ecn = Some(Ecn::NotEct);
+                }
+            }
+            self.sent.push_back(Sent { at: now, segment });
+        }
+    }
+
+    fn send_acks(&mut self, packets: &[Packet], now: Time) {
+        for packet in packets {
+            let mut segment = self.header(packet, now);
+            let (next, una) = self.sender.as_ref().map_or((0, 0), |s| (s.sock().snd_nxt, s.sock().snd_una));
+            // In TIME_WAIT there is no counter to tell any more.
+            if self.at_end() && self.fin.is_some_and(|fin| una > fin) {
+                segment.ace = 0;
+            }
+            segment.seq = (next as u32).wrapping_add(1);
+            // A FIN in order ends the list of what came early (`tcp_fin`).
+            if packet.n_sack > 0 && !self.at_end() {
+                let at = |offset: i32| segment.ack.wrapping_add_signed(offset);
+                let blocks =
+                    packet.sack[..usize::from(packet.n_sack)].iter().map(|b| (at(b.start), at(b.end)));
+                let blocks = Opt::Sack(blocks.collect());
+                if let Some(options) = segment.options.as_mut().filter(|_| self.peer.sack) {
+                    options.push(blocks);
+                }
+            }
+            self.sent.push_back(Sent { at: now, segment });
+        }
+    }
+
+    fn header(&self, packet: &Packet, now: Time) -> Segment {
+        let mut ace = packet.ace;
+        for (bit, flag) in [(1, SimFlags::ECE), (2, SimFlags::CWR)] {
+            if packet.flags.has(flag) {
+                ace |= bit;
+            }
+        }
+        let mut options = Vec::new();
+        if self.peer.timestamps {
+            options.push(Opt::Timestamp(now.as_ms() as u32, self.ts_recent));
+        }
+        let scale = if self.peer.scale.is_some() { local_scale() } else { 0 };
+        Segment {
+            ecn: Some(packet.ecn),
+            flags: Flags { ack: true, ..Flags::default() },
+            ace,
+            ack: (packet.ack as u32).wrapping_add(1),
+            window: Some((packet.window >> scale).min(65535)),
+            options: Some(options),
+            ..Segment::default()
+        }
+    }
+}
+
+/// The ACE field of a SYN/ACK, and of the ACK of a SYN/ACK, that arrived with `field` (RFC 9768, tables 2 and 3).
+fn handshake_ace(field: Ecn) -> u8 {
+    match field {
+        Ecn::NotEct => 0b010,
+        Ecn::Ect1 => 0b011,
+        Ecn::Ect0 => 0b100,
+        Ecn::Ce => 0b110,
+    }
+}
+
+/// The shift that makes the largest receive buffer fit the window field.
+fn local_scale() -> u32 {
+    RMEM_MAX.ilog2() - 15
+}
+
+/// RFC 2883: the first block reports a duplicate if it lies below the acknowledgement or inside the second one.
+fn is_dsack(ack: u32, blocks: &[(u32, u32)]) -> bool {
+    let before = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
+    match blocks {
+        [(start, _), ..] if before(*start, ack) => true,
+        [(s0, e0), (s1, e1), ..] => !before(*s0, *s1) && !before(*e1, *e0),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open() -> Endpoint {
+        let mut e = Endpoint::new(Settings::default());
+        e.listen();
+        let syn = Segment::parse("S 0:0(0) win 32792 <mss 1000,sackOK,wscale 7>").unwrap();
+        e.on_segment(&syn, Time::ZERO).unwrap();
+        e.on_segment(&Segment::parse(". 1:1(0) ack 1 win 257").unwrap(), Time::from_ms(100)).unwrap();
+        e
+    }
+
+    fn sent(e: &mut Endpoint) -> Vec<String> {
+        e.sent.drain(..).map(|s| format!("{} {}", s.at.as_ms(), s.segment)).collect()
+    }
+
+    #[test]
+    fn a_syn_is_answered_with_the_options_it_offered() {
+        let mut e = open();
+        assert_eq!(sent(&mut e), ["0 [noecn] S. 0:0(0) ack 1 win 65535 <mss 1460,sackOK,wscale 8>"]);
+        assert_eq!(e.state(), State::Established);
+    }
+
+    #[test]
+    fn a_syn_ack_is_repeated_after_1_and_3_seconds() {
+        let mut e = Endpoint::new(Settings::default());
+        e.listen();
+        e.on_segment(&Segment::parse("S 0:0(0) win 1000 <mss 1000>").unwrap(), Time::ZERO).unwrap();
+        for _ in 0..2 {
+            let at = e.deadline().unwrap();
+            e.on_timer(at);
+        }
+        let times: Vec<_> = e.sent.iter().map(|s| s.at.as_ms()).collect();
+        assert_eq!(times, [0, 1000, 3000]);
+    }
+
+    #[test]
+    fn a_syn_is_repeated_every_second_before_its_timeout_doubles() {
+        let mut e = Endpoint::new(Settings::default());
+        e.connect(Time::ZERO).unwrap();
+        for _ in 0..6 {
+            let at = e.deadline().unwrap();
+            e.on_timer(at);
+        }
+        let times: Vec<_> = e.sent.iter().map(|s| s.at.as_ms() / 1000).collect();
+        assert_eq!(times, [0, 1, 2, 3, 4, 5, 7]);
+    }
+
+    #[test]
+    fn an_accecn_syn_loses_its_bits_with_its_second_repetition() {
+        let mut e = Endpoint::new(Settings { ecn: 3, ..Settings::default() });
+        e.connect(Time::ZERO).unwrap();
+        for _ in 0..2 {
+            let at = e.deadline().unwrap();
+            e.on_timer(at);
+        }
+        assert_eq!(e.sent.iter().map(|s| s.segment.ace).collect::<Vec<_>>(), [7, 7, 0]);
+    }
+
+    #[test]
+    fn the_handshake_tells_how_its_packets_arrived() {
+        let mut e = Endpoint::new(Settings { ecn: 3, ..Settings::default() });
+        e.listen();
+        let syn = Segment::parse("[ce] SEWA 0:0(0) win 32792 <mss 1000,sackOK>").unwrap();
+        e.on_segment(&syn, Time::ZERO).unwrap();
+        assert_eq!(e.sent[0].segment.ace, 0b110);
+        e.on_segment(&Segment::parse("[ect0] W. 1:1(0) ack 1 win 264").unwrap(), Time::from_ms(50)).unwrap();
+        assert_eq!(e.sender().unwrap().sock().delivered_ce, 0);
+    }
+
+    #[test]
+    fn a_fin_takes_one_sequence_number_in_both_directions() {
+        let mut e = open();
+        e.write(500, Time::from_ms(100));
+        e.shutdown(Time::from_ms(100));
+        e.on_segment(&Segment::parse("F. 1:1(0) ack 502 win 257").unwrap(), Time::from_ms(200)).unwrap();
+        let sent = sent(&mut e);
+        assert_eq!(
+            sent[1..3],
+            ["100 [noecn] . 1:501(500) ack 1 win 256", "100 [noecn] F. 501:501(0) ack 1 win 256"]
+        );
+        assert_eq!(sent[3], "200 [noecn] . 502:502(0) ack 2 win 256");
+        assert!(e.at_end());
+    }
+
+    #[test]
+    fn a_dsack_is_told_from_a_sack() {
+        assert!(is_dsack(5001, &[(1, 1001)]));
+        assert!(is_dsack(1, &[(5001, 6001), (5001, 7001)]));
+        assert!(!is_dsack(1, &[(5001, 6001), (3001, 4001)]));
+    }
+}

@@ -1,0 +1,111 @@
+//! The captures of a whole run hold every packet that the counters count, as valid frames.
+
+mod common;
+
+use bakeoff_sim::{Outcome, simulate};
+use common::{Dumbbell, flow};
+use etherparse::{Ipv4Header, NetSlice, SlicedPacket, TcpHeader, TransportSlice};
+use pcap_file::pcapng::{Block, PcapNgReader};
+use serde_json::{Value, json};
+
+fn document(captures: &[&str]) -> Value {
+    let flows = vec![flow("prague", "prague@2020-08"), flow("cubic", "cubic")];
+    let mut doc = Dumbbell { qdisc: "codel ecn", flows, duration_s: 4.0, ..Dumbbell::default() }.document();
+    doc["captures"] = json!(captures);
+    doc
+}
+
+fn run(captures: &[&str]) -> Outcome {
+    simulate(&document(captures).to_string()).expect("the document is valid")
+}
+
+struct Frame {
+    time_ns: u128,
+    length: u32,
+    ip: Ipv4Header,
+    tcp: Option<TcpHeader>,
+}
+
+/// Reads a capture back; every length and checksum is computed anew from the whole frame.
+fn frames(outcome: &Outcome, name: &str) -> Vec<Frame> {
+    let (_, file) = outcome.captures.iter().find(|c| c.0 == name).expect("captured");
+    let mut reader = PcapNgReader::new(&file[..]).expect("a section");
+    let mut frames = Vec::new();
+    while let Some(block) = reader.next_block() {
+        let Block::EnhancedPacket(packet) = block.expect("a block") else { continue };
+        let mut bytes = packet.data.to_vec();
+        bytes.resize(packet.original_len as usize, 0);
+        let sliced = SlicedPacket::from_ethernet(&bytes).expect("a frame");
+        let Some(NetSlice::Ipv4(ip)) = &sliced.net else { panic!("not IPv4") };
+        let ip = ip.header().to_header();
+        assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+        assert_eq!(u32::from(ip.total_len) + 14, packet.original_len);
+        let tcp = match &sliced.transport {
+            Some(TransportSlice::Tcp(tcp)) => {
+                let header = tcp.to_header();
+                assert_eq!(Ok(header.checksum), header.calc_checksum_ipv4(&ip, tcp.payload()));
+                Some(header)
+            }
+            Some(TransportSlice::Icmpv4(_)) => None,
+            other => panic!("{other:?}"),
+        };
+        frames.push(Frame { time_ns: packet.timestamp.as_nanos(), length: packet.original_len, ip, tcp });
+    }
+    frames
+}
+
+#[test]
+fn a_capture_agrees_with_the_counters() {
+    let outcome = run(&["mid>srv", "srv>mid"]);
+    let queue = &outcome.counters["queues"]["mid>srv"];
+    let sent = frames(&outcome, "mid>srv");
+    assert_eq!(json!(sent.len()), queue["sent"]);
+    assert_eq!(json!(sent.iter().map(|f| u64::from(f.length)).sum::<u64>()), queue["sent_bytes"]);
+    assert!(sent.is_sorted_by_key(|f| f.time_ns));
+    let ce = sent.iter().filter(|f| f.ip.ecn.value() == 3).count();
+    assert!(ce > 0, "codel marks");
+    assert_eq!(json!(ce), queue["marks"]);
+
+    // What the last ACK acknowledges, behind the number of the SYN/ACK's own acknowledgement, is what arrived.
+    let acks = frames(&outcome, "srv>mid");
+    for (port, name) in [(5201, "prague"), (5202, "cubic")] {
+        let numbers: Vec<u32> = acks
+            .iter()
+            .filter_map(|f| f.tcp.as_ref().filter(|t| t.source_port == port))
+            .map(|t| t.acknowledgment_number)
+            .collect();
+        let acknowledged = numbers.last().expect("ACKs").wrapping_sub(numbers[0]);
+        let received = outcome.counters["flows"][name]["received_bytes"].as_u64().expect("counted");
+        // A delayed ACK may be owed at the end: less than two segments.
+        assert!((0..2 * 1448).contains(&(received - u64::from(acknowledged))), "{received} {acknowledged}");
+    }
+}
+
+/// Arrival is captured before rewriting: what mid receives from cli is what cli sent.
+#[test]
+fn both_ends_of_a_cable_see_the_same() {
+    let mut doc = document(&["cli>mid", "mid<cli"]);
+    doc["interfaces"][0]["mangle"] = json!([{"match": {"proto": "tcp"}, "set_ecn": "not-ect"}]);
+    let outcome = simulate(&doc.to_string()).expect("the document is valid");
+    let file =
+        |name: &str| frames(&outcome, name).iter().map(|f| (f.time_ns, f.ip.clone())).collect::<Vec<_>>();
+    let sent = file("cli>mid");
+    assert!(sent.iter().any(|f| f.1.ecn.value() == 1), "Prague sends ECT(1)");
+    assert_eq!(sent, file("mid<cli"));
+}
+
+#[test]
+fn looking_changes_nothing() {
+    let (seen, unseen) = (run(&["mid>srv"]), run(&[]));
+    assert_eq!(seen.series, unseen.series);
+    assert_eq!(seen.counters, unseen.counters);
+    assert!(unseen.captures.is_empty());
+}
+
+#[test]
+fn a_capture_elsewhere_is_refused_by_place() {
+    let error = |name| simulate(&document(&[name]).to_string()).expect_err("refused").to_string();
+    assert_eq!(error("mid>nix"), "captures[0].peer: no node 'nix'; nodes: cli, mid, srv");
+    assert_eq!(error("cli>srv"), "captures[0]: no link between 'cli' and 'srv'");
+    assert_eq!(error("mid"), "captures[0]: 'mid'; expected NODE>PEER or NODE<PEER");
+}
