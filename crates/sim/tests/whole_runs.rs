@@ -46,9 +46,10 @@ fn a_byte_limited_flow_delivers_every_byte_and_stops() {
     assert_eq!(outcome.counters["flows"]["short"]["received_bytes"], 1_000_001);
 }
 
+/// Packet or ACK is lost with 1 - (1 - p)^2: 36 % at p = 0.2. From one half on, waits that double have no finite mean.
 #[test]
 fn every_byte_arrives_once_through_heavy_random_loss() {
-    for loss in [0.01, 0.1, 0.3] {
+    for loss in [0.01, 0.1, 0.2] {
         let mut f = flow("short", "reno");
         f["source"] = json!({"kind": "bytes", "bytes": 300_000});
         let mut doc = Dumbbell { flows: vec![f], duration_s: 200.0, ..Dumbbell::default() }.document();
