@@ -116,6 +116,22 @@ dualpi2 split_gso
 dualpi2 no_split_gso
 dualpi2 classic_protection 5%
 dualpi2 memlimit 1000000
+fq
+fq limit 500
+fq flow_limit 50
+fq quantum 1514 initial_quantum 3028
+fq maxrate 10mbit
+fq buckets 512
+fq ce_threshold 1ms
+fq nopacing
+fq horizon 5s
+cake
+cake bandwidth 50mbit
+cake bandwidth 50mbit besteffort
+cake bandwidth 50mbit diffserv4 dual-srchost nat
+cake bandwidth 20mbit ingress ack-filter rtt 20ms
+cake bandwidth 20mbit overhead 20 mpu 64 atm
+cake flowblind docsis
 netem limit 100
 netem delay 10ms
 netem delay 10ms limit 1000000

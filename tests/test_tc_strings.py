@@ -107,7 +107,21 @@ def test_the_real_tc_shows_what_we_show(asked):
 def test_the_list_has_every_kind_and_a_hundred_lines(asked):
     assert len(asked) > 100
     kinds = {line.split()[0] for line, _, _ in asked}
-    assert {"pfifo", "prio", "sfq", "tbf", "htb", "netem", "red", "pie", "fq_pie", "codel", "fq_codel"} <= kinds
+    assert {
+        "pfifo",
+        "prio",
+        "sfq",
+        "tbf",
+        "htb",
+        "netem",
+        "red",
+        "pie",
+        "fq_pie",
+        "codel",
+        "fq_codel",
+        "fq",
+        "cake",
+    } <= kinds
 
 
 @pytest.mark.parametrize("name", ["normal", "pareto", "paretonormal"])
