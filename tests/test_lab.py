@@ -26,9 +26,11 @@ from bakeoff.engines.kernel.standstill import standstill
 from bakeoff.engines.lab import Queue, agent, convert, pcapng, plan, tc_show
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import topology
+from bakeoff.engines.lab.tree import Tree
 from bakeoff.errors import BakeoffError
 from bakeoff.results.series import read_series
 from bakeoff.scenario import Run, catalog
+from bakeoff.scenario.run import Class, Match, Qdisc
 
 PRAGUE_BLEACHED = "ns-prague-vs-cubic-noecn-fq_codel(1q)-50Mbit-20ms"
 UNLIKE_RTTS = "ns-cubic-vs-cubic-dualpi2-50Mbit-20ms-10ms"
@@ -311,6 +313,42 @@ def many_runs() -> list[Run]:
                  "start_s": 0.0, "stop_s": 2.0}],
     )  # fmt: skip
     return [*catalog.select(["*"]), odd]
+
+
+def test_classes_that_borrow_are_added_below_their_parents():
+    tree = Tree("eth0", 1, {}, 1000)
+    commands = tree.install(
+        Qdisc(
+            qdisc="htb default 10",
+            classes=[
+                Class(id="10", parent="1", class_="rate 30mbit ceil 100mbit", child=Qdisc(qdisc="fq_codel")),
+                Class(id="1", class_="rate 100mbit"),
+            ],
+        ),
+        "egress",
+    )
+    assert [" ".join(words) for words in commands] == [
+        "tc qdisc add dev eth0 root handle 1: htb default 10",
+        "tc class add dev eth0 parent 1: classid 1:1 htb rate 100mbit",
+        "tc class add dev eth0 parent 1:1 classid 1:10 htb rate 30mbit ceil 100mbit",
+        "tc qdisc add dev eth0 parent 1:10 handle 2: fq_codel",
+    ]
+    assert tree.change_class("10", "rate 5mbit", "changes[0]") == [
+        "tc class change dev eth0 parent 1:1 classid 1:10 htb rate 5mbit".split()  # noqa: SIM905
+    ]
+    assert [leaf.path for leaf in tree.leaves] == ["10"]
+
+
+def test_the_bands_of_prio_are_not_added():
+    tree = Tree("eth0", 1, {}, 1000)
+    classes = [Class(id="1", filters=[Match(dscp=46)]), Class(id="2", child=Qdisc(qdisc="codel"))]
+    commands = [" ".join(words) for words in tree.install(Qdisc(qdisc="prio bands 2", classes=classes), "egress")]
+    assert commands == [
+        "tc qdisc add dev eth0 root handle 1: prio bands 2",
+        "tc qdisc add dev eth0 parent 1:1 handle 2: pfifo limit 1000",
+        "tc qdisc add dev eth0 parent 1:2 handle 3: codel",
+        "tc filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dsfield 0xb8 0xfc flowid 1:1",
+    ]
 
 
 def test_every_plan_is_plain_words_short_names_and_undone():

@@ -198,6 +198,7 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         mtu,
         tx_queue_len,
         hz: node.hz,
+        bridge: node.kind == run::NodeKind::Bridge,
         host: node.kind == run::NodeKind::Host,
         flows: traffic.len(),
         flow_names: traffic.clone(),

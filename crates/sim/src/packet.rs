@@ -51,7 +51,7 @@ pub enum Proto {
 
 /// TCP header flags, as bits; the three ECN bits of AccECN live in [`Packet::ace`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u8);
+pub struct Flags(pub u16);
 
 impl Flags {
     /// Synchronise.
@@ -70,6 +70,8 @@ impl Flags {
     pub const DSACK: Flags = Flags(64);
     /// Echo of SCE (AE's place in the header, which only AccECN uses otherwise).
     pub const ESCE: Flags = Flags(128);
+    /// A bit was turned over on the way: the checksum fails where the packet arrives.
+    pub const CORRUPT: Flags = Flags(256);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {

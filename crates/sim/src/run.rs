@@ -172,7 +172,12 @@ impl Qdisc {
 pub struct Class {
     /// Minor number in hexadecimal digits, as in tc's `1:MINOR`.
     pub id: String,
-    /// tc's words after the kind: `rate 50mbit ceil 50mbit`.
+    /// The class that it borrows from (htb), by its id; none means below the root. A class that is named here has
+    /// neither filters nor child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// tc's words after the kind: `rate 50mbit ceil 50mbit`; none for a band of prio.
+    #[serde(default)]
     pub class: String,
     /// Packets that belong here; none means only by `default`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

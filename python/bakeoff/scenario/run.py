@@ -91,7 +91,8 @@ class Class(Sparse):
     """A class of a classful qdisc; `id` is tc's minor number in hexadecimal digits."""
 
     id: str
-    class_: str = Field(validation_alias="class", serialization_alias="class")
+    parent: str | None = None
+    class_: str = Field("", validation_alias="class", serialization_alias="class")
     filters: list[Match] = []
     child: Qdisc | None = None
 

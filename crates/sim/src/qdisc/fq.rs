@@ -481,17 +481,17 @@ impl Qdisc for Fq {
         let optional =
             |word: &str, value: Option<String>| value.map_or(String::new(), |v| format!(" {word} {v}"));
         format!(
-            "fq limit {}p flow_limit {}p buckets {} orphan_mask {} bands 3 priomap {} weights {} quantum {}b \
-             initial_quantum {}b{}{} low_rate_threshold {} refill_delay {}{} timer_slack {} horizon {} {}",
+            "fq limit {}p flow_limit {}p buckets {} orphan_mask {}{} bands 3 priomap {} weights {} quantum {}b \
+             initial_quantum {}b{} low_rate_threshold {} refill_delay {}{} timer_slack {} horizon {} {} offload_horizon 0us",
             c.limit,
             c.flow_limit,
             c.buckets,
             c.orphan_mask,
+            if c.pacing { "" } else { " nopacing" },
             join(c.priomap.iter().map(u8::to_string).collect()),
             join(c.weights.iter().map(i32::to_string).collect()),
             c.quantum,
             c.initial_quantum,
-            if c.pacing { "" } else { " nopacing" },
             optional("maxrate", c.maxrate.map(show::rate)),
             show::rate(c.low_rate_threshold),
             show::time(c.refill_delay.as_us()),
@@ -682,7 +682,7 @@ mod tests {
             queue("fq").show(),
             "fq limit 10000p flow_limit 100p buckets 1024 orphan_mask 1023 bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 \
              weights 589824 196608 65536 quantum 3028b initial_quantum 15140b low_rate_threshold 550Kbit refill_delay 40ms \
-             timer_slack 10us horizon 10s horizon_drop"
+             timer_slack 10us horizon 10s horizon_drop offload_horizon 0us"
         );
     }
 }
