@@ -5,6 +5,7 @@ mod classic_ecn;
 mod cubic;
 mod hystart;
 mod prague;
+mod registry;
 mod reno;
 mod rtt_scaling;
 mod words;
@@ -13,11 +14,11 @@ use crate::rng::Stream;
 use crate::tcp::sock::{CaState, TcpSock};
 use crate::units::Time;
 
-use words::Words;
-
 pub use cubic::Cubic;
 pub use prague::Prague;
+pub use registry::Registry;
 pub use reno::Reno;
+pub use words::Words;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +121,11 @@ pub trait CongestionControl {
     fn trace(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
+
+    /// What went wrong inside the module, if anything did: the run ends with it.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What a module may need to know when it is made.
@@ -164,7 +170,22 @@ impl Cc {
     ///
     /// # Errors
     /// Unknown names, versions and parameters, with what is known and what was probably meant.
-    pub fn build(text: &str, _env: CcEnv) -> Result<Cc, CcError> {
+    pub fn build(text: &str, env: CcEnv) -> Result<Cc, CcError> {
+        Cc::build_with(text, env, &Registry::default())
+    }
+
+    /// The same, with names from `outside` before the known ones.
+    ///
+    /// # Errors
+    /// As [`Cc::build`], and what `outside` refuses.
+    pub fn build_with(text: &str, env: CcEnv, outside: &Registry) -> Result<Cc, CcError> {
+        match outside.make(text, env) {
+            Ok(made) => made.map(Cc::User),
+            Err(env) => Cc::build_known(text, env),
+        }
+    }
+
+    fn build_known(text: &str, _env: CcEnv) -> Result<Cc, CcError> {
         let words = &mut Words::new(text);
         match words.name() {
             "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
@@ -220,6 +241,9 @@ impl CongestionControl for Cc {
     }
     fn trace(&self) -> Vec<(&'static str, f64)> {
         dispatch!(self, c => c.trace())
+    }
+    fn failure(&self) -> Option<String> {
+        dispatch!(self, c => c.failure())
     }
 }
 
