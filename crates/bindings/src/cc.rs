@@ -48,7 +48,7 @@ pub fn registry(modules: Option<&Bound<'_, PyDict>>, failure: &Failure) -> PyRes
         let (name, class, failure) = (name.extract::<String>()?, class.unbind(), failure.clone());
         registry.register(&name, move |words, _| {
             words.parameter(&[])?;
-            Python::attach(|py| PythonCc::new(class.bind(py), failure.clone()))
+            Python::attach(|py| PythonCc::new(class.bind(py), &failure))
         });
     }
     Ok(registry)
@@ -60,13 +60,13 @@ pub fn lock(failure: &Failure) -> MutexGuard<'_, Option<(String, PyErr)>> {
 }
 
 impl PythonCc {
-    fn new(class: &Bound<'_, PyAny>, failure: Failure) -> Result<PythonCc, CcError> {
+    fn new(class: &Bound<'_, PyAny>, failure: &Failure) -> Result<PythonCc, CcError> {
         let name: String = class.getattr("__name__").and_then(|n| n.extract()).unwrap_or_default();
         match Self::read(class, name.clone(), failure.clone()) {
             Ok(module) => Ok(module),
             Err(error) => {
                 let message = CcError(format!("{name}: {error}"));
-                lock(&failure).get_or_insert((format!("{name}()"), error));
+                lock(failure).get_or_insert((format!("{name}()"), error));
                 Err(message)
             }
         }

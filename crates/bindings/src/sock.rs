@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// A connection. Windows are in packets, times in microseconds, rates in bytes per second.
-#[pyclass(name = "TcpSock")]
+#[pyclass(name = "TcpSock", module = "bakeoff._sim")]
 pub struct Sock(pub TcpSock);
 
 fn within(name: &str, value: u32, least: u32) -> PyResult<u32> {
@@ -120,7 +120,7 @@ properties! {
 }
 
 /// What the ACK being handled told.
-#[pyclass(name = "RateSample", get_all, frozen)]
+#[pyclass(name = "RateSample", module = "bakeoff._sim", get_all, frozen)]
 pub struct Sample {
     acked_sacked: u32,
     delivered_ce: u32,

@@ -60,14 +60,12 @@ impl Trace {
             }
         }
         for (metric, value) in sender.cc().trace() {
-            let series = match flow.own.iter().find(|(known, _)| *known == metric) {
-                Some((_, series)) => *series,
-                None => {
-                    let series = self.recorder.register("flow", name, &[&format!("cc.{metric}")]);
-                    flow.own.push((metric, series));
-                    series
-                }
-            };
+            let known = flow.own.iter().find(|(known, _)| *known == metric).map(|(_, series)| *series);
+            let series = known.unwrap_or_else(|| {
+                let series = self.recorder.register("flow", name, &[&format!("cc.{metric}")]);
+                flow.own.push((metric, series));
+                series
+            });
             self.recorder.push(now, series, value);
         }
         flow.rtos = sender.counters.rtos;

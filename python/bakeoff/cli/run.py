@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.options import Engine, Jobs, Json, Kernel, Seeds, complete_scenario, with_kernel
+from bakeoff.cli.options import Capture, Engine, Jobs, Json, Kernel, Seeds, Trace, complete_scenario, with_kernel
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def run(
         Path | None, typer.Option(help="Folder for the results.", show_default="results/ and the time of day")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Short for --out results/NAME.")] = None,
+    trace: Trace = None,
+    capture: Capture = None,
     as_json: Json = False,
 ) -> None:
     """Run all that the patterns name.
@@ -55,18 +57,25 @@ def run(
       bakeoff run 'l4s-tests/s1*' --resume       go on where the latest was interrupted
       bakeoff run 'l4s-tests/s1*fq_codel*' --engine kernel     on real Linux, in virtual time
       bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
+      bakeoff run '*/s1*/*pie*' --trace cc --capture all     with internals per ACK, and packets
     """
     from bakeoff import campaign
     from bakeoff.scenario import catalog
 
     engine = with_kernel(engine, kernel)
     runs = catalog.select(patterns, seeds=seeds)
+    if trace or capture:
+        from bakeoff.scenario.observe import observe
+
+        runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
         return
     root = _root(out, name, resume)
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]
     again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds > 1)
+    again += [word for what in trace or () for word in ("--trace", what)]
+    again += [word for where in capture or () for word in ("--capture", where)]
     report = execute(runs, root, engine=engine, jobs=jobs, resume=resume, again=shlex.join(again))
     if as_json:
         typer.echo(json.dumps(_as_json(report), indent=2))

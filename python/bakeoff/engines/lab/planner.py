@@ -11,7 +11,7 @@ from bakeoff.engines.lab.roles import packets, roles
 from bakeoff.engines.lab.topology import End, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
 from bakeoff.results import layout
-from bakeoff.scenario import Run, units
+from bakeoff.scenario import Run, python_cc, units
 from bakeoff.scenario.run import Interface, Qdisc
 
 # Enough for a link's delay: a cable drops nothing for want of room.
@@ -29,6 +29,7 @@ def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = ""
     large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to, and where the plan's files lie.
     RefusedError names the place in the run that real Linux, or this lab, cannot do.
     """
+    _refuse(run)
     notes = [*versions.notes(run), *_notes(run, ethtool=ethtool), *tunnels.notes(run)]
     run = versions.plain(run)
     net = topology(run, prefix)
@@ -54,6 +55,15 @@ def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = ""
         captures=files,
         files=tuple(tunnels.files(run, net)),
     )
+
+
+def _refuse(run: Run) -> None:
+    """What only the simulator has."""
+    if run.trace:
+        raise RefusedError(f"trace[0]: '{run.trace[0]}': a kernel does not tell it per ACK; only the engine sim does")
+    for index, flow in enumerate(run.flows):
+        if python_cc.is_python(flow.cc):
+            raise RefusedError(f"flows[{index}].cc: '{flow.cc}' is written in Python; only the engine sim runs it")
 
 
 def _notes(run: Run, *, ethtool: bool) -> list[str]:
