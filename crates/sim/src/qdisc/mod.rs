@@ -18,6 +18,7 @@ mod netem;
 mod pfifo;
 mod pie;
 mod red;
+pub mod replay;
 mod sce;
 mod sojourn;
 mod sparse_bulk;
