@@ -119,6 +119,30 @@ def do_htb(_script):
     return run(["tc", "-n", "n0", "class", "show", "dev", "r0"])
 
 
+def do_show(script):
+    """What tc shows of each qdisc line, and of its classes; what it says where it refuses."""
+    shown = []
+    os.environ["TC_LIB_DIR"] = script["distributions"]
+    batch("ip", "link add v0 type veth peer name v1", "link set v0 up", "link set v1 up")
+    for line, classes in script["lines"]:
+        commands = [f"tc qdisc add dev v0 root handle 1: {line}"]
+        for words in classes:
+            parent, minor, rest = words.split(maxsplit=2)
+            commands.append(f"tc class add dev v0 parent {parent} classid 1:{minor} htb {rest}")
+        said = []
+        for command in commands:
+            done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
+            if done.returncode:
+                said.append(done.stderr or done.stdout)
+        if said:
+            shown.append(["refused", *said])
+        else:
+            lines = run(["tc", "-s", "-d", "qdisc", "show", "dev", "v0", "root"]).splitlines()
+            shown.append([*lines, *(run(["tc", "-d", "class", "show", "dev", "v0"]).splitlines() if classes else [])])
+        subprocess.run(["tc", "qdisc", "del", "dev", "v0", "root"], capture_output=True, check=False)
+    return shown
+
+
 def do_write(script):
     """Try to write a host file outside the results, then to mount the host's files writable and to write again."""
     said = []

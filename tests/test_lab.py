@@ -5,6 +5,7 @@
 import json
 import math
 import os
+import re
 import signal
 import struct
 import threading
@@ -25,9 +26,11 @@ from bakeoff.engines.kernel.standstill import standstill
 from bakeoff.engines.lab import Queue, agent, convert, pcapng, plan, tc_show
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import topology
+from bakeoff.engines.lab.tree import Tree
 from bakeoff.errors import BakeoffError
 from bakeoff.results.series import read_series
 from bakeoff.scenario import Run, catalog
+from bakeoff.scenario.run import Class, Match, Qdisc
 
 PRAGUE_BLEACHED = "ns-prague-vs-cubic-noecn-fq_codel(1q)-50Mbit-20ms"
 UNLIKE_RTTS = "ns-cubic-vs-cubic-dualpi2-50Mbit-20ms-10ms"
@@ -144,11 +147,28 @@ def test_the_plan_of_a_bleached_flow_in_a_shared_queue():
     assert made.changes == ()
     assert [dict(role) for role in made.roles] == snapshot(
         [
-            {"role": "tcp-sink", "name": "prague", "netns": "srv", "port": 5201, "dscp": 19, "cc": "prague"},
-            {"role": "tcp-sink", "name": "cubic", "netns": "srv", "port": 5202, "dscp": 35, "cc": "cubic"},
+            {
+                "role": "tcp-sink",
+                "name": "prague",
+                "node": "srv",
+                "netns": "srv",
+                "port": 5201,
+                "dscp": 19,
+                "cc": "prague",
+            },
+            {
+                "role": "tcp-sink",
+                "name": "cubic",
+                "node": "srv",
+                "netns": "srv",
+                "port": 5202,
+                "dscp": 35,
+                "cc": "cubic",
+            },
             {
                 "role": "tcp-source",
                 "name": "prague",
+                "node": "cli",
                 "netns": "cli",
                 "to": "10.9.0.2:5201",
                 "cc": "prague",
@@ -161,6 +181,7 @@ def test_the_plan_of_a_bleached_flow_in_a_shared_queue():
             {
                 "role": "tcp-source",
                 "name": "cubic",
+                "node": "cli",
                 "netns": "cli",
                 "to": "10.9.0.2:5202",
                 "cc": "cubic",
@@ -173,6 +194,7 @@ def test_the_plan_of_a_bleached_flow_in_a_shared_queue():
             {
                 "role": "icmp-probe",
                 "name": "ping",
+                "node": "cli",
                 "netns": "cli",
                 "to": "10.9.0.2",
                 "every_s": 0.05,
@@ -291,6 +313,42 @@ def many_runs() -> list[Run]:
                  "start_s": 0.0, "stop_s": 2.0}],
     )  # fmt: skip
     return [*catalog.select(["*"]), odd]
+
+
+def test_classes_that_borrow_are_added_below_their_parents():
+    tree = Tree("eth0", 1, {}, 1000)
+    commands = tree.install(
+        Qdisc(
+            qdisc="htb default 10",
+            classes=[
+                Class(id="10", parent="1", class_="rate 30mbit ceil 100mbit", child=Qdisc(qdisc="fq_codel")),
+                Class(id="1", class_="rate 100mbit"),
+            ],
+        ),
+        "egress",
+    )
+    assert [" ".join(words) for words in commands] == [
+        "tc qdisc add dev eth0 root handle 1: htb default 10",
+        "tc class add dev eth0 parent 1: classid 1:1 htb rate 100mbit",
+        "tc class add dev eth0 parent 1:1 classid 1:10 htb rate 30mbit ceil 100mbit",
+        "tc qdisc add dev eth0 parent 1:10 handle 2: fq_codel",
+    ]
+    assert tree.change_class("10", "rate 5mbit", "changes[0]") == [
+        "tc class change dev eth0 parent 1:1 classid 1:10 htb rate 5mbit".split()  # noqa: SIM905
+    ]
+    assert [leaf.path for leaf in tree.leaves] == ["10"]
+
+
+def test_the_bands_of_prio_are_not_added():
+    tree = Tree("eth0", 1, {}, 1000)
+    classes = [Class(id="1", filters=[Match(dscp=46)]), Class(id="2", child=Qdisc(qdisc="codel"))]
+    commands = [" ".join(words) for words in tree.install(Qdisc(qdisc="prio bands 2", classes=classes), "egress")]
+    assert commands == [
+        "tc qdisc add dev eth0 root handle 1: prio bands 2",
+        "tc qdisc add dev eth0 parent 1:1 handle 2: pfifo limit 1000",
+        "tc qdisc add dev eth0 parent 1:2 handle 3: codel",
+        "tc filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dsfield 0xb8 0xfc flowid 1:1",
+    ]
 
 
 def test_every_plan_is_plain_words_short_names_and_undone():
@@ -811,12 +869,8 @@ def test_netns_names_a_missing_module(monkeypatch):
     monkeypatch.setattr(netns, "missing_capabilities", list)
     monkeypatch.setattr(netns, "_tried", lambda argv: "Error: Specified qdisc kind is unknown." * ("netem" in argv))
     monkeypatch.setattr(programs, "need", Path)
-    netns._has_qdisc.cache_clear()
-    try:
-        with pytest.raises(BakeoffError, match=r"has no netem: module sch_netem \(CONFIG_NET_SCH_NETEM\)"):
-            netns.check(network(interfaces=[{"node": "mid", "peer": "cli", "ingress": NETEM}]))
-    finally:
-        netns._has_qdisc.cache_clear()
+    with pytest.raises(BakeoffError, match=r"has no netem: module sch_netem \(CONFIG_NET_SCH_NETEM\)"):
+        netns.check(network(interfaces=[{"node": "mid", "peer": "cli", "ingress": NETEM}]))
     with pytest.raises(BakeoffError, match="flow 'a': cc 'nix' is not in this host's kernel; module tcp_nix"):
         netns.check(network(flows=[flow(cc="nix")]))
 
@@ -900,6 +954,59 @@ def test_ctrl_c_leaves_no_namespace(host, tmp_path):
         campaign.run([run], tmp_path / "r", engine="netns", jobs=1)
     thread.join()
     assert list(tmp_path.rglob("run.json")) == []
+
+
+def by_tools(flows: str, probes: str, duration_s: float = 4.0) -> Run:
+    one = {"name": "a", "from": "cli", "to": "srv", "cc": "reno", "start_s": 0.0, "stop_s": duration_s}
+    return network(
+        interfaces=egress(SHORT), duration_s=duration_s, window_s=[1.0, duration_s], flows=[one],
+        probes=[probe(name="u", proto="udp", every_s=0.1, stop_s=duration_s)], tools={"flows": flows, "probes": probes},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "duration_s"), [("iperf3", 4.0), ("netperf", 4.0), ("flent", 12.0)])
+def test_tools_of_others_make_the_traffic(host, tmp_path, tool, duration_s):
+    run = on_host(by_tools(tool, "irtt", duration_s))
+    [done] = campaign.run([run], tmp_path / "r", engine="netns", jobs=1).runs
+    assert done.error is None
+    result = results.read(done.path)
+    of = dict(iter(result.series.group_by("kind", "name", "metric")))
+    # 20 Mbit/s for the whole time, 1448 of 1514 bytes payload, and what the sender's buffer and the queue take up.
+    bits = 8 * result.counters["flows"]["a"]["received_bytes"]
+    assert 0 < bits < 20e6 * (duration_s + 2) + 8 * 4194304
+    received = of["flow", "a", "received"]["value"]
+    assert received.is_sorted()
+    assert received.max() > 0
+    assert (result.counters["flows"]["a"]["cc"], len(of["flow", "a", "goodput"])) == ("reno", len(received))
+    asked = result.counters["probes"]["u"]
+    assert asked["sent"] >= asked["received"] > 0
+    assert of["probe", "u", "rtt"]["value"].min() > 0
+    assert f"tools.flows: flows are made by {tool}" in result.meta["effective"]
+    kept = {"iperf3": "a.iperf3.json", "netperf": "a.netperf.txt", "flent": "*.flent.gz"}[tool]
+    assert list(done.path.glob(kept))
+    assert (done.path / "u.irtt.json").is_file()
+
+
+def test_what_tools_cannot_make_is_refused_by_place():
+    def refused(message: str, **changes: object) -> None:
+        with pytest.raises(RefusedError, match=re.escape(message)):
+            plan(network(**changes))
+
+    short = flow(source={"kind": "periodic", "size": 100, "count": 1, "every_s": 0.1})
+    refused("flows[0].source: 'periodic' over tcp: iperf3 does not", flows=[short], tools={"flows": "iperf3"})
+    refused("flows[0]: netperf makes bulk TCP flows", flows=[short], tools={"flows": "netperf"})
+    refused("duration_s: 2: flent measures 5 s before and after", tools={"flows": "flent"})
+    refused("probes[0].proto: 'icmp': irtt sends UDP", probes=[probe()], tools={"probes": "irtt"})
+    with pytest.raises(BakeoffError, match=r"tools\.flows: 'iperf3' is not run in virtual time"):
+        virtual.VirtualTime().plan(by_tools("iperf3", "irtt"))
+
+
+def test_a_missing_tool_is_named_with_its_package(monkeypatch):
+    monkeypatch.setattr(netns, "missing_capabilities", list)
+    find = programs.find
+    monkeypatch.setattr(programs, "find", lambda name: None if name == "irtt" else find(name) or Path("/bin", name))
+    with pytest.raises(BakeoffError, match="irtt is not installed; install: irtt"):
+        netns.check(by_tools("iperf3", "irtt"))
 
 
 # Real Linux in virtual time

@@ -133,7 +133,13 @@ def _ssh() -> Iterator[Check]:
     if path is None:
         yield Check("ssh", "ssh", "missing", "not installed: no testbed can be reached", "openssh-client")
     else:
-        yield Check("ssh", "ssh", "ok", path)
+        yield Check("ssh", "ssh", "ok", f"{path}; a testbed is checked by 'bakeoff run … --inventory FILE --dry-run'")
+    from bakeoff.engines.lab import agent
+
+    try:
+        yield Check("ssh", "agent", "ok", f"{agent.find()}: copied to every machine, which has to be of this kind")
+    except BakeoffError as error:
+        yield Check("ssh", "agent", "missing", str(error))
 
 
 def _plots() -> Iterator[Check]:
@@ -142,10 +148,13 @@ def _plots() -> Iterator[Check]:
 
 
 def _tools() -> Iterator[Check]:
-    packages = {"flent": "flent", "netperf": "netperf", "iperf3": "iperf3", "irtt": "irtt", "tcpdump": "tcpdump"}
-    for name, package in packages.items():
+    from bakeoff.engines.kernel import programs
+
+    for name in ("flent", "iperf3", "irtt", "netperf", "tcpdump"):
         path = shutil.which(name)
         if path is None:
-            yield Check("tools", name, "limited", "not installed: only scenarios that name it need it", package)
+            lost = "no captures" if name == "tcpdump" else f"no scenario with 'tools: {{…: {name}}}'"
+            package = programs.PACKAGES[name]
+            yield Check("tools", name, "limited", f"not installed: {lost} on netns and ssh", package)
         else:
             yield Check("tools", name, "ok", path)

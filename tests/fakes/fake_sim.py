@@ -46,6 +46,7 @@ def simulate(run: str) -> dict:
         "counters": json.dumps(counters),
         "setup": check(run) + "\n",
         "teardown": "qdisc pie 8001: sent 10 pkt\n",
+        "captures": {},
     }
 
 

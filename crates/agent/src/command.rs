@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 
 use crate::clock;
@@ -46,7 +46,21 @@ impl Spec<'_> {
     }
 
     fn spawn(&self, mut command: Command) -> Result<Child, Error> {
-        net::in_netns(self.netns, || command.spawn().map_err(at("cannot start"))).map_err(at(self.line()))
+        let start = || {
+            // The agent blocks these to wait for them; a child inherits that, and could not be ended.
+            SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT])
+                .thread_unblock()
+                .map_err(at("signal mask"))?;
+            command.spawn().map_err(at("cannot start"))
+        };
+        // In a thread of its own, whose signal mask goes with it.
+        let spawned = std::thread::scope(|scope| {
+            scope
+                .spawn(|| net::in_netns(self.netns, start))
+                .join()
+                .unwrap_or_else(|_| Err(Error::Failed("the thread panicked".into())))
+        });
+        spawned.map_err(at(self.line()))
     }
 
     /// Runs it to its end; returns its standard output and error. A failure's message has command, node, exit status and output.
@@ -94,6 +108,15 @@ pub struct Background {
 }
 
 impl Background {
+    /// Whether it has ended by itself; an exit code other than 0 is an error.
+    pub fn ended(&mut self) -> Result<Option<()>, Error> {
+        match self.child.try_wait().map_err(at(&self.line))? {
+            None => Ok(None),
+            Some(status) if status.success() => Ok(Some(())),
+            Some(status) => Err(Error::Failed(format!("{}: {}", self.line, told(status)))),
+        }
+    }
+
     /// Ends it with SIGTERM. One that had already ended by itself, or has to be killed, is an error.
     pub fn stop(mut self) -> Result<(), Error> {
         let failed = |what: String| Error::Failed(format!("{}: {what}", self.line));

@@ -8,6 +8,7 @@ mod net;
 mod output;
 mod plan;
 mod probe;
+mod program;
 mod qdisc;
 mod roles;
 mod run;

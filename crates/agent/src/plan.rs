@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::probe::{ICMP_MIN_SIZE, UDP_MIN_SIZE};
+use crate::program::Program;
 use crate::udp::MIN_PAYLOAD;
 
 /// The version of this document's form.
@@ -34,6 +35,8 @@ pub struct Plan {
     pub queues: Vec<Queue>,
     /// Commands at given times.
     pub changes: Vec<Change>,
+    /// Traffic tools of others.
+    pub programs: Vec<Program>,
 }
 
 #[derive(Deserialize)]
@@ -52,6 +55,8 @@ struct Document {
     queues: Vec<Value>,
     #[serde(default)]
     changes: Vec<Value>,
+    #[serde(default)]
+    programs: Vec<Value>,
 }
 
 fn default_drain() -> f64 {
@@ -355,6 +360,7 @@ impl Plan {
             roles: list("roles", document.roles)?,
             queues: list("queues", document.queues)?,
             changes: list("changes", document.changes)?,
+            programs: list("programs", document.programs)?,
         };
         plan.check()?;
         Ok(plan)
@@ -390,6 +396,16 @@ impl Plan {
             }
             if change.argv.is_empty() {
                 return Err(format!("changes[{i}].argv: is empty; a program and its arguments are expected"));
+            }
+        }
+        for (i, program) in self.programs.iter().enumerate() {
+            name(&program.name).map_err(|e| format!("programs[{i}].{e}"))?;
+            not_negative("start_s", program.start_s.unwrap_or(0.0))
+                .map_err(|e| format!("programs[{i}].{e}"))?;
+            if program.argv.is_empty() {
+                return Err(format!(
+                    "programs[{i}].argv: is empty; a program and its arguments are expected"
+                ));
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::plan::{Plan, Role};
 use crate::probe::{Probe, Reflector};
+use crate::program::Running;
 use crate::qdisc::Namespace;
 use crate::{tcp, udp};
 
@@ -26,6 +27,8 @@ pub struct Roles {
     pub reflectors: Vec<Arc<Reflector>>,
     /// Queues to sample, by namespace.
     pub queues: Vec<Namespace>,
+    /// Traffic tools of others.
+    pub programs: Vec<Arc<Running>>,
 }
 
 impl Roles {
@@ -48,6 +51,21 @@ impl Roles {
                 }
             }
         }
+        // Last: what was started has to be ended, whatever is refused above.
+        for program in &plan.programs {
+            match Running::prepare(program) {
+                Ok(running) => roles.programs.push(running),
+                Err(error) => {
+                    let _ = roles.stop_programs(); // the first error is the one to tell
+                    return Err(error);
+                }
+            }
+        }
         Ok(roles)
+    }
+
+    /// Ends the servers, and clients that still run.
+    pub fn stop_programs(&self) -> Result<(), Error> {
+        self.programs.iter().map(|program| program.stop()).fold(Ok(()), Result::and)
     }
 }

@@ -34,6 +34,8 @@ enum Message {
     ProbeDone,
     /// A change was made; its line of the summary.
     Changed(Value),
+    /// A client of the plan's programs has ended; its line of the summary.
+    ProgramDone(Value),
     /// The run has failed.
     Failed(Error),
     /// SIGTERM or SIGINT.
@@ -77,8 +79,11 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
     let major = release.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
 
     let mut roles = Roles::prepare(plan)?;
-    let epoch = epoch(plan)?;
+    let epoch = epoch(plan).inspect_err(|_| {
+        let _ = roles.stop_programs(); // the error of the epoch is the one to tell
+    })?;
     summary.insert("epoch_monotonic_ns".into(), json!(epoch));
+    summary.insert("epoch_realtime_ns".into(), json!(epoch + clock::realtime_offset()));
     let mut run = Run {
         plan,
         epoch,
@@ -86,14 +91,22 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
         interval: clock::ns(plan.sample_interval_s).max(1),
         sampler: Sampler::new(&roles, major),
         changes: Vec::new(),
+        programs: Vec::new(),
         probes_left: roles.probes.len(),
     };
     let ended = run.start(&roles, &tell).and_then(|()| run.keep_time(&mut roles, &told, output));
+    let ended = match (ended, roles.stop_programs()) {
+        (Ok(_), Err(error)) => Err(error),
+        (ended, _) => ended,
+    };
     for source in &roles.tcp_sources {
         source.stop();
     }
     summary.extend(summary::counters(&roles, &run.sampler, epoch));
     summary.insert("changes".into(), Value::Array(run.changes));
+    if !plan.programs.is_empty() {
+        summary.insert("programs".into(), Value::Array(run.programs));
+    }
     for source in &roles.tcp_sources {
         // Nothing is left for the kernel to send on behalf of a run that is over.
         net::abort_on_close(&source.socket)
@@ -144,6 +157,7 @@ struct Run<'a> {
     interval: i64,
     sampler: Sampler,
     changes: Vec<Value>,
+    programs: Vec<Value>,
     probes_left: usize,
 }
 
@@ -185,6 +199,16 @@ impl Run<'_> {
         for source in &roles.tcp_sources {
             let source = Arc::clone(source);
             spawn(tell, "tcp-source", move || source.run(epoch))?;
+        }
+        for program in &roles.programs {
+            let program = Arc::clone(program);
+            let to = tell.clone();
+            spawn(tell, "program", move || {
+                if let Some(line) = program.run(epoch)? {
+                    let _ = to.send(Message::ProgramDone(line)); // fails only when the run is over
+                }
+                Ok(())
+            })?;
         }
         if !self.plan.changes.is_empty() {
             let mut changes = self.plan.changes.clone();
@@ -229,16 +253,21 @@ impl Run<'_> {
                 roles.tcp_sources[source].stop();
             }
             let changes_left = self.plan.changes.len() - self.changes.len();
+            let clients = self.plan.programs.iter().filter(|program| program.start_s.is_some()).count();
+            let programs_left = clients - self.programs.len();
             if now >= self.duration
                 && tick > self.duration
                 && changes_left == 0
+                && programs_left == 0
                 && (self.probes_left == 0 || now >= give_up + SECOND)
             {
                 return Ok(true);
             }
             if now >= give_up + SECOND {
+                let late = if changes_left > 0 { "changes" } else { "programs" };
                 return Err(Error::Failed(format!(
-                    "changes: {changes_left} had not ended {} s after the run",
+                    "{late}: {} had not ended {} s after the run",
+                    changes_left.max(programs_left),
                     clock::seconds(now - self.duration)
                 )));
             }
@@ -252,6 +281,7 @@ impl Run<'_> {
                 }
                 Ok(Message::ProbeDone) => self.probes_left -= 1,
                 Ok(Message::Changed(line)) => self.changes.push(line),
+                Ok(Message::ProgramDone(line)) => self.programs.push(line),
                 Ok(Message::Failed(error)) => return Err(error),
                 Ok(Message::Terminated) => return Ok(false),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}

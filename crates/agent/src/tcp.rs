@@ -24,6 +24,9 @@ const CHUNKS: usize = 64;
 /// What one receive may take: address space only, as MSG_TRUNC touches none of it.
 const RECEIVE: usize = 16 << 20;
 
+/// The other end's agent may be on another machine, its clock ahead, and end the run that much earlier, in ns.
+const AHEAD: i64 = clock::SECOND / 10;
+
 /// An instant not reached yet.
 pub const NEVER: i64 = i64::MIN;
 
@@ -75,7 +78,7 @@ impl Source {
         let (start, stop) = (epoch + clock::ns(self.plan.start_s), epoch + clock::ns(self.plan.stop_s));
         clock::sleep_until(start);
         if let Err(error) = net::connect_to(&self.socket, self.plan.to) {
-            return self.unless_stopped(error, "connect");
+            return self.unless_over(error, "connect", stop);
         }
         self.connected.store(clock::monotonic(), Relaxed);
         let offered = match (Schedule::new(&self.plan.source, start, stop), &self.plan.source) {
@@ -84,7 +87,7 @@ impl Source {
             (None, _) => self.write(u64::MAX),
         };
         if let Err(error) = offered {
-            return self.unless_stopped(error, "write");
+            return self.unless_over(error, "write", stop);
         }
         self.finished.store(clock::monotonic(), Relaxed);
         let _ = self.socket.shutdown(Shutdown::Write); // fails only if the peer is gone already
@@ -97,8 +100,8 @@ impl Source {
         let _ = self.socket.shutdown(Shutdown::Write); // fails if not connected: nothing to end
     }
 
-    fn unless_stopped(&self, error: impl std::fmt::Display, call: &str) -> Result<(), Error> {
-        if self.stopped.load(Relaxed) {
+    fn unless_over(&self, error: impl std::fmt::Display, call: &str, stop: i64) -> Result<(), Error> {
+        if self.stopped.load(Relaxed) || clock::monotonic() >= stop - AHEAD {
             return Ok(());
         }
         Err(Error::Failed(format!("tcp-source '{}': {call} to {}: {error}", self.plan.name, self.plan.to)))
@@ -192,7 +195,7 @@ impl Sink {
                     self.drained.fetch_add(n as u64, Relaxed);
                 }
                 Err(Errno::EINTR) => {}
-                Err(Errno::ECONNRESET) if clock::monotonic() >= end => break,
+                Err(Errno::ECONNRESET) if clock::monotonic() >= end - AHEAD => break,
                 Err(error) => return Err(failed(&error, "receive")),
             }
         }

@@ -44,6 +44,16 @@ fn check_qdisc(line: &str) -> PyResult<String> {
         .map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
+/// Builds a tree of qdiscs (JSON, as in a resolved run) on a device of a kernel with this timer frequency; the root's
+/// configuration in effect, and its classes.
+#[pyfunction]
+fn show_qdisc(tree: &str, hz: u64) -> PyResult<Vec<String>> {
+    let refused = |e: &dyn std::fmt::Display| PyValueError::new_err(e.to_string());
+    let spec: run::Qdisc = serde_json::from_str(tree).map_err(|e| refused(&e))?;
+    let queue = Queue::build(&spec, &Env { hz, ..Env::default() }).map_err(|e| refused(&e))?;
+    Ok([vec![queue.show()], queue.show_classes()].concat())
+}
+
 /// The qdiscs that the simulator models.
 #[pyfunction]
 fn qdiscs() -> Vec<&'static str> {
@@ -79,6 +89,7 @@ fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(check_qdisc, module)?)?;
+    module.add_function(wrap_pyfunction!(show_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(qdiscs, module)?)?;
     module.add_function(wrap_pyfunction!(qdisc_replay, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;

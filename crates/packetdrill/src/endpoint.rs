@@ -11,7 +11,9 @@ use std::collections::VecDeque;
 use bakeoff_sim::cc::{Cc, CcEnv, CongestionControl};
 use bakeoff_sim::packet::{Ecn, Flags as SimFlags, Packet, SackBlock};
 use bakeoff_sim::rng::Stream;
-use bakeoff_sim::tcp::ecn::{self, Mode, Policy};
+use bakeoff_sim::tcp::accecn::OptionClock;
+use bakeoff_sim::tcp::ecn::{self, Mode, Policy, Sysctls};
+use bakeoff_sim::tcp::feedback::Feedback;
 use bakeoff_sim::tcp::receiver::Receiver;
 use bakeoff_sim::tcp::sender::{Sender, SenderSetup};
 use bakeoff_sim::units::Time;
@@ -242,13 +244,12 @@ impl Endpoint {
             return Ok(());
         }
         match self.state {
-            State::Listen if segment.flags.syn => self.on_syn(segment, now),
+            State::Listen if segment.flags.syn => self.on_syn(segment, now)?,
             State::SynSent if segment.flags.syn => {
                 self.learn(segment);
-                self.mode = match ecn::mode_of_synack(segment.ace) {
+                self.mode = match ecn::mode_of_synack(self.mode, segment.ace) {
                     Mode::AccEcn if self.mode == Mode::Rfc3168 => Mode::Off,
-                    mode if self.mode != Mode::Off => mode,
-                    _ => Mode::Off,
+                    mode => mode,
                 };
                 self.establish(segment.window.unwrap_or(0), now)?;
                 self.send_handshake_ack(segment.ecn.unwrap_or_default(), now);
@@ -271,12 +272,14 @@ impl Endpoint {
         Ok(())
     }
 
-    fn on_syn(&mut self, segment: &Segment, now: Time) {
+    fn on_syn(&mut self, segment: &Segment, now: Time) -> Result<(), String> {
         self.learn(segment);
-        self.mode = Policy(self.settings.ecn).accept(ecn::mode_of_syn(segment.ace));
+        let (field, needs_ecn) = (segment.ecn.unwrap_or_default(), self.congestion_control()?.needs_ecn());
+        self.mode = Policy(self.settings.ecn).accept(segment.ace, field, needs_ecn);
         self.state = State::SynReceived;
-        self.handshake = Some(Handshake::starting(now, segment.ecn.unwrap_or_default()));
+        self.handshake = Some(Handshake::starting(now, field));
         self.send_syn(now, false);
+        Ok(())
     }
 
     fn abort(&mut self) {
@@ -321,11 +324,10 @@ impl Endpoint {
         handshake.repeats += u32::from(again);
         // A middlebox may drop what it does not know: RFC 3168's bits go with the first repetition,
         // AccECN's with the second.
-        let keeps = handshake.repeats == 0 || (handshake.repeats == 1 && self.mode == Mode::AccEcn);
+        let keeps = ecn::syn_keeps_bits(self.mode, handshake.repeats, self.settings.ecn_fallback);
         let ace = match (answer, self.mode) {
-            _ if self.settings.ecn_fallback && !keeps => 0,
-            (true, Mode::AccEcn) => handshake_ace(handshake.field),
-            (true, mode) => ecn::synack_bits(mode),
+            _ if !keeps => 0,
+            (true, mode) => ecn::synack_bits(mode, handshake.field),
             (false, mode) => ecn::syn_bits(mode),
         };
         let segment = Segment {
@@ -354,21 +356,25 @@ impl Endpoint {
         let setup = SenderSetup {
             template: Packet::default(),
             mode: self.mode,
+            option: OptionClock::default(),
+            sce_pacing: false,
             mss: self.mss(),
             hz: HZ,
             ss_ratio: self.settings.pacing_ratios.0,
             ca_ratio: self.settings.pacing_ratios.1,
             // Pacing by fq has no rate limit of its own.
             max_pacing_rate: self.settings.fq.then_some(u64::MAX),
+            fq: false,
             // The virtual clock may stand still over a handshake; a real one does not.
             handshake_rtt: rtt.max(Time::from_us(1)),
             sysctl: self.settings.sender,
         };
+        let feedback = Feedback::new(self.mode, &Sysctls::default(), cc.tells_state_changes(), false);
         let mut sender = Sender::new(setup, cc, now);
         sender.set_window(u64::from(window));
         self.sender = Some(sender);
         let template = Packet { ecn: ect, ..Packet::default() };
-        self.receiver = Some(Receiver::new(template, self.mode, self.mss(), HZ, RMEM_MAX / 2));
+        self.receiver = Some(Receiver::new(template, feedback, self.mss(), HZ, RMEM_MAX / 2));
         Ok(())
     }
 
@@ -517,14 +523,9 @@ impl Endpoint {
     }
 }
 
-/// The ACE field of a SYN/ACK, and of the ACK of a SYN/ACK, that arrived with `field` (RFC 9768, tables 2 and 3).
+/// The ACE field of the ACK of a SYN/ACK that arrived with `field`: as in the SYN/ACK (RFC 9768, tables 2 and 3).
 fn handshake_ace(field: Ecn) -> u8 {
-    match field {
-        Ecn::NotEct => 0b010,
-        Ecn::Ect1 => 0b011,
-        Ecn::Ect0 => 0b100,
-        Ecn::Ce => 0b110,
-    }
+    ecn::synack_bits(Mode::AccEcn, field)
 }
 
 /// The shift that makes the largest receive buffer fit the window field.

@@ -11,7 +11,7 @@ use crate::qdisc::{Env, Queue};
 use crate::rng::Stream;
 use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::sim::{Interface, Rule, Sim};
-use crate::tcp::ecn::Policy;
+use crate::tcp::ecn::{Policy, Sysctls};
 use crate::tunnel::Tunnels;
 use crate::units::{Rate, Time};
 
@@ -68,6 +68,9 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
         let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed)?;
         flow.tunnel = tunnels.number(i);
+        flow.fq = graph
+            .route(from, to)
+            .is_some_and(|out| interfaces[usize::from(out)].egress.as_ref().is_some_and(Queue::paces));
         flows.push(flow);
     }
     let mut probes = Vec::new();
@@ -129,13 +132,25 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
             return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
         }
     }
+    for (key, tool) in run.tools.iter().flat_map(|tools| [("flows", &tools.flows), ("probes", &tools.probes)])
+    {
+        if let Some(name) = tool {
+            return refused(format!("tools.{key}"), &format!("'{name}' is"));
+        }
+    }
     Ok(())
 }
 
 /// Reads the sysctls that are modelled.
 fn host(node: &Node, index: usize) -> Result<Host, Refused> {
-    let mut host =
-        Host { ecn: Policy(2), hz: node.hz, ss_ratio: 200, ca_ratio: 120, max_window: (6 << 20) / 2 };
+    let mut host = Host {
+        ecn: Sysctls::default(),
+        hz: node.hz,
+        ss_ratio: 200,
+        ca_ratio: 120,
+        sce_pacing: false,
+        max_window: (6 << 20) / 2,
+    };
     if !(100..=1000).contains(&node.hz) {
         return Err(Refused(format!("nodes[{index}].hz: {} is not between 100 and 1000", node.hz)));
     }
@@ -146,11 +161,17 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
                 .parse::<u64>()
                 .map_err(|_| Refused(format!("{place}: '{value}' is not a whole number")))
         };
+        let up_to = |text: &str, most: u8| match number(text)? {
+            n if n <= u64::from(most) => Ok(n as u8),
+            n => Err(Refused(format!("{place}: {n} is not between 0 and {most}"))),
+        };
         match name.as_str() {
-            "net.ipv4.tcp_ecn" => match number(value)? {
-                n @ 0..=5 => host.ecn = Policy(n as u8),
-                n => return Err(Refused(format!("{place}: {n} is not between 0 and 5"))),
-            },
+            "net.ipv4.tcp_ecn" => host.ecn.ecn = Policy(up_to(value, 5)?),
+            "net.ipv4.tcp_ecn_fallback" => host.ecn.fallback = up_to(value, 1)? == 1,
+            "net.ipv4.tcp_ecn_option" => host.ecn.option = up_to(value, 3)?,
+            "net.ipv4.tcp_ecn_option_beacon" => host.ecn.beacon = up_to(value, 3)?.into(),
+            "net.ipv4.tcp_sce" => host.ecn.sce = up_to(value, 1)? == 1,
+            "net.ipv4.tcp_sce_pacing" => host.sce_pacing = up_to(value, 1)? == 1,
             "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = number(value)?.max(1),
             "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = number(value)?.max(1),
             "net.ipv4.tcp_rmem" => {
@@ -177,6 +198,8 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         mtu,
         tx_queue_len,
         hz: node.hz,
+        bridge: node.kind == run::NodeKind::Bridge,
+        host: node.kind == run::NodeKind::Host,
         flows: traffic.len(),
         flow_names: traffic.clone(),
         endpoints: flows.chain(probes).collect(),

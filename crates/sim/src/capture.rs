@@ -28,6 +28,7 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 
 use crate::packet::{Flags, Packet, Proto};
+use crate::tcp::accecn;
 use crate::units::Time;
 
 /// Bytes kept of a frame: every header fits.
@@ -170,7 +171,7 @@ fn tcp(packet: &Packet, from_sender: bool, ip: &Ipv4Header, length: usize) -> Tc
         acknowledgment_number: if ack { other.wrapping_add(packet.ack as u32) } else { 0 },
         syn,
         ack,
-        ns: packet.ace & 4 != 0,
+        ns: packet.ace & 4 != 0 || packet.flags.has(Flags::ESCE),
         cwr: packet.ace & 2 != 0 || packet.flags.has(Flags::CWR),
         ece: packet.ace & 1 != 0 || packet.flags.has(Flags::ECE),
         window_size: if syn { window.min(0xffff) } else { (window >> WINDOW_SCALE).min(0xffff) } as u16,
@@ -202,10 +203,20 @@ fn tcp(packet: &Packet, from_sender: bool, ip: &Ipv4Header, length: usize) -> Tc
     }
     let set = header.set_options(&options);
     debug_assert!(set.is_ok(), "12 bytes and three SACK blocks fit: {set:?}");
+    if packet.n_accecn > 0 {
+        let mut raw = header.options.as_slice().to_vec();
+        raw.extend(accecn::wire(packet));
+        raw.resize(raw.len().next_multiple_of(4), NOP);
+        let set = header.set_options_raw(&raw);
+        debug_assert!(set.is_ok(), "what the sender chose fits: {set:?}");
+    }
     let payload = &ZEROS[..length.saturating_sub(header.header_len())];
     header.checksum = header.calc_checksum_ipv4(ip, payload).unwrap_or_default();
     header
 }
+
+/// TCP's option of no operation.
+const NOP: u8 = 1;
 
 /// 10.0.0.1 for node 0.
 fn address(node: u16) -> [u8; 4] {
@@ -309,6 +320,18 @@ mod tests {
     }
 
     /// The handshake's frames are 14 + 20 + 40 bytes, and a SYN acknowledges nothing.
+    #[test]
+    fn the_accecn_option_follows_with_its_initial_offsets() {
+        let n_accecn = 3;
+        let accecn = [[0; 3], [0, 1, 2], [0xff; 3]];
+        let bytes = whole(&Packet { n_accecn, accecn, len: 66 + 12 + 1436, payload: 1436, ..data() });
+        let sliced = SlicedPacket::from_ethernet(&bytes).expect("a frame");
+        let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else { panic!("TCP") };
+        assert_eq!(tcp.payload().len(), 1436);
+        // ECT(1) and ECT(0) count from 1
+        assert_eq!(tcp.options()[12..], [174, 11, 0, 0, 1, 0, 1, 2, 0, 0, 0, 1]);
+    }
+
     #[test]
     fn a_syn_carries_the_connections_options() {
         let syn = Packet { seq: 0, len: 74, payload: 0, flags: Flags::SYN, ace: 0b111, ..data() };

@@ -5,7 +5,9 @@ use crate::histogram::Times;
 use crate::packet::{Ecn, Flags, Packet, Proto};
 use crate::rng::Stream;
 use crate::run::{Flow, Source};
-use crate::tcp::ecn::{Mode, Policy, mode_of_syn, mode_of_synack, syn_bits, synack_bits};
+use crate::tcp::accecn::{OPTION_LEN, OptionClock};
+use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack, syn_bits, syn_keeps_bits, synack_bits};
+use crate::tcp::feedback::Feedback;
 use crate::tcp::receiver::Receiver;
 use crate::tcp::sender::{Sender, SenderSetup, Sysctl};
 use crate::units::Time;
@@ -21,14 +23,16 @@ const ENDLESS: u64 = 1 << 60;
 /// A host as its flows see it.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// `net.ipv4.tcp_ecn`
-    pub ecn: Policy,
+    /// `net.ipv4.tcp_ecn` and its kin.
+    pub ecn: Sysctls,
     /// Timer frequency.
     pub hz: u64,
     /// `net.ipv4.tcp_pacing_ss_ratio` in percent.
     pub ss_ratio: u64,
     /// `net.ipv4.tcp_pacing_ca_ratio` in percent.
     pub ca_ratio: u64,
+    /// `net.ipv4.tcp_sce_pacing` of the SCE kernels.
+    pub sce_pacing: bool,
     /// Largest receive window in bytes: half of the third value of `net.ipv4.tcp_rmem`.
     pub max_window: u64,
 }
@@ -36,7 +40,7 @@ pub struct Host {
 /// Where a connection stands.
 enum Phase {
     Idle,
-    SynSent { at: Time, timeout: Time },
+    SynSent { at: Time, timeout: Time, repeats: u32 },
     Established,
 }
 
@@ -49,6 +53,8 @@ pub struct FlowState {
     /// Sending and receiving node.
     pub nodes: [u16; 2],
     hosts: [Host; 2],
+    /// Whether the sending host's queue holds packets until they are to depart.
+    pub fq: bool,
     mss: u32,
     /// [`Packet::tunnel`]
     pub tunnel: u8,
@@ -119,6 +125,7 @@ impl FlowState {
             id,
             nodes,
             hosts,
+            fq: false,
             // IPv4 20, TCP 20, timestamps 12
             mss: mtu - 52,
             tunnel: 0,
@@ -161,18 +168,48 @@ impl FlowState {
         if self.spec.transport == "udp" {
             return self.on_source(now, out);
         }
-        self.phase = Phase::SynSent { at: now, timeout: SYN_TIMEOUT };
-        self.send_syn(now, out);
+        self.phase = Phase::SynSent { at: now, timeout: SYN_TIMEOUT, repeats: 0 };
+        self.send_syn(0, now, out);
         None
     }
 
-    fn send_syn(&mut self, now: Time, out: &mut Vec<Packet>) {
-        let needs_ecn = self.cc.as_ref().is_some_and(CongestionControl::needs_ecn);
+    /// The module, which the sender has once there is one.
+    fn module(&self) -> Option<&Cc> {
+        self.cc.as_ref().or_else(|| self.sender.as_ref().map(Sender::cc))
+    }
+
+    fn needs_ecn(&self) -> bool {
+        self.module().is_some_and(CongestionControl::needs_ecn)
+    }
+
+    /// The ECN field of what a module that needs ECN sends, even while ECN is being negotiated.
+    fn ect_if_needed(&self) -> Ecn {
+        if self.needs_ecn() { self.ect() } else { Ecn::NotEct }
+    }
+
+    fn ect(&self) -> Ecn {
+        if self.module().is_some_and(CongestionControl::ect1) { Ecn::Ect1 } else { Ecn::Ect0 }
+    }
+
+    fn request(&self) -> Mode {
+        self.hosts[0].ecn.ecn.request(self.needs_ecn())
+    }
+
+    /// Whether both ends send AccECN's option: each only if it sees the other's.
+    fn accecn_option(&self) -> bool {
+        self.hosts.iter().all(|h| h.ecn.option > 0)
+    }
+
+    fn send_syn(&mut self, repeats: u32, now: Time, out: &mut Vec<Packet>) {
+        let request = self.request();
         let mut syn = self.template(0);
         syn.flags = Flags::SYN;
         syn.len = SYN_LEN;
         syn.sent = now;
-        syn.ace = syn_bits(self.hosts[0].ecn.request(needs_ecn));
+        syn.ecn = self.ect_if_needed();
+        if syn_keeps_bits(request, repeats, self.hosts[0].ecn.fallback) {
+            syn.ace = syn_bits(request);
+        }
         out.push(syn);
     }
 
@@ -205,48 +242,54 @@ impl FlowState {
     }
 
     fn on_syn(&mut self, syn: &Packet, now: Time, out: &mut Vec<Packet>) {
-        let mode = self.hosts[1].ecn.accept(mode_of_syn(syn.ace));
-        let mut template = self.template(1);
-        if mode == Mode::AccEcn {
-            template.ecn = self.ect();
-        }
         let host = &self.hosts[1];
-        let receiver = Receiver::new(template, mode, self.mss, host.hz, host.max_window);
-        let window = self.receiver.get_or_insert(receiver).window();
+        let mode = host.ecn.ecn.accept(syn.ace, syn.ecn, self.needs_ecn());
+        let mut template = self.template(1);
+        template.ecn = match mode {
+            Mode::AccEcn => self.ect(),
+            // Modules of ECT(1) run as Reno without AccECN.
+            Mode::Rfc3168 if self.ect() == Ecn::Ect0 => self.ect_if_needed(),
+            _ => Ecn::NotEct,
+        };
+        let state_changes = self.module().is_some_and(CongestionControl::tells_state_changes);
+        let feedback = Feedback::new(mode, &host.ecn, state_changes, self.accecn_option());
+        let receiver = Receiver::new(template, feedback, self.mss, host.hz, host.max_window);
         let mut reply = self.template(1);
-        reply.window = window;
         reply.flags = Flags::SYN.with(Flags::ACK);
         reply.len = SYN_LEN;
+        if mode == Mode::AccEcn && host.ecn.option > 0 {
+            reply.len += OPTION_LEN;
+            reply.n_accecn = 3;
+        }
         reply.sent = now;
         reply.echo = syn.sent;
-        reply.ace = synack_bits(mode);
+        reply.ecn = self.ect_if_needed();
+        reply.ace = synack_bits(mode, syn.ecn);
+        reply.window = self.receiver.get_or_insert(receiver).window();
         out.push(reply);
-    }
-
-    fn ect(&self) -> Ecn {
-        let ect1 = match (&self.cc, &self.sender) {
-            (Some(cc), _) => cc.ect1(),
-            (None, Some(sender)) => sender.cc().ect1(),
-            (None, None) => false,
-        };
-        if ect1 { Ecn::Ect1 } else { Ecn::Ect0 }
     }
 
     fn on_synack(&mut self, packet: &Packet, now: Time) -> bool {
         let Phase::SynSent { .. } = self.phase else { return false };
+        let mode = mode_of_synack(self.request(), packet.ace);
         let Some(cc) = self.cc.take() else { return false };
-        let mode = mode_of_synack(packet.ace);
         self.mode = Some(mode);
         self.phase = Phase::Established;
         let host = &self.hosts[0];
         let setup = SenderSetup {
             template: self.template(0),
             mode,
+            option: OptionClock::new(
+                if mode == Mode::AccEcn && self.accecn_option() { host.ecn.option } else { 0 },
+                host.ecn.beacon,
+            ),
+            sce_pacing: host.sce_pacing,
             mss: self.mss,
             hz: host.hz,
             ss_ratio: host.ss_ratio,
             ca_ratio: host.ca_ratio,
             max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
+            fq: self.fq,
             handshake_rtt: now - packet.echo,
             sysctl: Sysctl::default(),
         };
@@ -260,10 +303,12 @@ impl FlowState {
     /// The sender's timers, or the SYN's.
     pub fn on_sender_timer(&mut self, now: Time, out: &mut Vec<Packet>) {
         match &mut self.phase {
-            Phase::SynSent { at, timeout } if *at + *timeout <= now => {
+            Phase::SynSent { at, timeout, repeats } if *at + *timeout <= now => {
                 *at = now;
                 *timeout = *timeout + *timeout;
-                self.send_syn(now, out);
+                *repeats += 1;
+                let repeats = *repeats;
+                self.send_syn(repeats, now, out);
             }
             Phase::Established => {
                 if let Some(sender) = &mut self.sender {
@@ -278,7 +323,7 @@ impl FlowState {
     pub fn sender_deadline(&self) -> Option<Time> {
         match &self.phase {
             Phase::Idle => None,
-            Phase::SynSent { at, timeout } => Some(*at + *timeout),
+            Phase::SynSent { at, timeout, .. } => Some(*at + *timeout),
             Phase::Established => self.sender.as_ref().and_then(Sender::deadline),
         }
     }

@@ -5,6 +5,7 @@
 
 use crate::packet::{Ecn, Flags, Packet, Proto};
 use crate::run;
+use crate::tc::parse_minor;
 
 const FLOW: u32 = 0xffff;
 const DSCP_SHIFT: u32 = 16;
@@ -71,6 +72,32 @@ impl CompiledMatch {
     fn require_proto(&mut self, proto: Proto) {
         self.require(7 << PROTO_SHIFT, (proto as u32) << PROTO_SHIFT);
     }
+}
+
+/// All filters of `classes` in the order of the document, of which the first that matches decides; `find` gives the
+/// place of a class by its minor number.
+///
+/// # Errors
+/// The class, the filter, and what is wrong with it.
+pub fn compile_filters(
+    classes: &[run::Class],
+    flow_names: &[String],
+    find: &dyn Fn(u32) -> Option<usize>,
+) -> Result<Vec<(CompiledMatch, usize)>, String> {
+    let flow_index = |name: &str| {
+        let at = flow_names.iter().position(|known| known == name)?;
+        u16::try_from(at).ok()
+    };
+    let mut filters = Vec::new();
+    for class in classes {
+        let at = parse_minor(&class.id).and_then(find);
+        for (i, spec) in class.filters.iter().enumerate() {
+            let compiled = CompiledMatch::compile(spec, &flow_index)
+                .map_err(|message| format!("class {}: filters[{i}]: {message}", class.id))?;
+            filters.extend(at.map(|at| (compiled, at)));
+        }
+    }
+    Ok(filters)
 }
 
 /// The ECN field by name.

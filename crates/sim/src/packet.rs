@@ -51,7 +51,7 @@ pub enum Proto {
 
 /// TCP header flags, as bits; the three ECN bits of AccECN live in [`Packet::ace`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u8);
+pub struct Flags(pub u16);
 
 impl Flags {
     /// Synchronise.
@@ -68,6 +68,10 @@ impl Flags {
     pub const REPLY: Flags = Flags(32);
     /// The first SACK block is a D-SACK (RFC 2883).
     pub const DSACK: Flags = Flags(64);
+    /// Echo of SCE (AE's place in the header, which only AccECN uses otherwise).
+    pub const ESCE: Flags = Flags(128);
+    /// A bit was turned over on the way: the checksum fails where the packet arrives.
+    pub const CORRUPT: Flags = Flags(256);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
@@ -104,7 +108,7 @@ pub struct Packet {
     pub sent: Time,
     /// Timestamp echo.
     pub echo: Time,
-    /// When it entered the queue in which it stands now.
+    /// When it entered the queue in which it stands now; before the first queue, when TCP lets it depart.
     pub enqueued: Time,
     /// Flow hash (`skb->hash`).
     pub hash: u32,
@@ -126,6 +130,10 @@ pub struct Packet {
     pub flags: Flags,
     /// AccECN's ACE field (AE, CWR, ECE as one number, 0 to 7).
     pub ace: u8,
+    /// AccECN's option: bytes that arrived as ECT(1), CE and ECT(0), 24 bits each.
+    pub accecn: [[u8; 3]; 3],
+    /// How many of `accecn` are valid.
+    pub n_accecn: u8,
     /// Differentiated services codepoint, 6 bits.
     pub dscp: u8,
     /// ECN field.

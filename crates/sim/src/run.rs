@@ -52,12 +52,27 @@ pub struct Run {
     /// Captures of interfaces, as `node>peer`.
     #[serde(default)]
     pub captures: Vec<String>,
+    /// Traffic tools that real engines use instead of their own agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Tools>,
     /// The point of the matrix this run is, for tables: axis name to label.
     #[serde(default)]
     pub point: BTreeMap<String, String>,
     /// Anything that presentation needs and engines ignore (axis ranges, names of published rows).
     #[serde(default)]
     pub present: serde_json::Value,
+}
+
+/// Traffic tools by what they make.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tools {
+    /// `iperf3`, `netperf` or `flent`.
+    #[serde(default)]
+    pub flows: Option<String>,
+    /// `irtt`.
+    #[serde(default)]
+    pub probes: Option<String>,
 }
 
 /// What a node does with packets that are not for it.
@@ -157,7 +172,12 @@ impl Qdisc {
 pub struct Class {
     /// Minor number in hexadecimal digits, as in tc's `1:MINOR`.
     pub id: String,
-    /// tc's words after the kind: `rate 50mbit ceil 50mbit`.
+    /// The class that it borrows from (htb), by its id; none means below the root. A class that is named here has
+    /// neither filters nor child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// tc's words after the kind: `rate 50mbit ceil 50mbit`; none for a band of prio.
+    #[serde(default)]
     pub class: String,
     /// Packets that belong here; none means only by `default`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -8,7 +8,7 @@ use crate::event::{Event, EventQueue};
 use crate::flow::FlowState;
 use crate::matching::CompiledMatch;
 use crate::net::{Graph, Hop, Wire};
-use crate::packet::{Ecn, Packet, Proto};
+use crate::packet::{Ecn, Flags, Packet, Proto};
 use crate::probe::ProbeState;
 use crate::qdisc::Queue;
 use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
@@ -334,6 +334,10 @@ impl Sim {
     // What endpoints do is long; kept out of line, the way from wire to wire stays short.
     #[inline(never)]
     fn deliver(&mut self, node: u16, packet: &Packet) {
+        if packet.flags.has(Flags::CORRUPT) {
+            self.lost.add(packet);
+            return;
+        }
         self.delivered.add(packet);
         let f = usize::from(packet.flow);
         if f >= self.flows.len() {
@@ -450,7 +454,7 @@ impl Sim {
             if rule.matches.matches(packet) {
                 packet.dscp = rule.dscp.unwrap_or(packet.dscp);
                 packet.ecn = rule.ecn.unwrap_or(packet.ecn);
-                if rule.clear_syn_ecn && packet.flags.has(crate::packet::Flags::SYN) {
+                if rule.clear_syn_ecn && packet.flags.has(Flags::SYN) {
                     packet.ace = 0;
                 }
             }

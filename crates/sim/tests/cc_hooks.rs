@@ -56,7 +56,12 @@ fn call() -> impl Strategy<Value = Call> {
 const EXTREMES: &[&str] = &[
     "cubic beta 1 fast_convergence 0",
     "cubic beta 1023 tcp_friendliness 0",
+    "cubic-sce origin literal tcp_friendliness 0",
     "cubic@5.4 hystart_low_window 0 hystart_detect 3",
+    "bbr3 ecn_low 1",
+    "dctcp dctcp_shift_g 0 dctcp_alpha_on_init 0",
+    "dctcp dctcp_shift_g 10",
+    "none cwnd 1",
     "prague@2020-08 rtt_scaling rate rtt_target 1s rtt_transition 0 ecn_fallback 1",
     "prague@2020-08 rtt_scaling scalable rtt_transition 0",
     "prague@2020-08 rtt_scaling additive rtt_target 128us rtt_transition 0",
@@ -70,6 +75,7 @@ fn run(text: &str, accecn: bool, hz: u64, calls: &[Call]) {
     let tp = &mut TcpSock::new(1448, hz);
     tp.accecn = accecn;
     tp.ecn_ok = true;
+    tp.sce_pacing = accecn;
     tp.write_queue = true;
     cc.init(tp);
     let least = if text.starts_with("prague") { 2 } else { 1 };
@@ -93,6 +99,7 @@ fn run(text: &str, accecn: bool, hz: u64, calls: &[Call]) {
                     tp.srtt_us = u64::from(rtt) << 3;
                     tp.min_rtt_us = tp.min_rtt_us.min(rtt.into());
                 }
+                tp.esce = marked % 2 == 1;
                 cc.pkts_acked(tp, acked, sample.rtt_us);
                 cc.in_ack_event(tp, sample.ece);
                 if cc.has_cong_control() {

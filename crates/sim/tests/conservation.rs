@@ -13,6 +13,8 @@ const LINES: &[&str] = &[
     "bfifo limit 20000",
     "codel limit 20",
     "codel limit 40 target 100us interval 1ms ecn ce_threshold 300us",
+    "fq",
+    "fq limit 20 flow_limit 5 quantum 256 maxrate 5mbit horizon 1ms",
     "fq_codel",
     "fq_codel flows 4 limit 20 quantum 300 drop_batch 3 target 100us interval 1ms",
     "fq_codel flows 1 memory_limit 20000 target 100us interval 1ms noecn",
@@ -30,6 +32,16 @@ const LINES: &[&str] = &[
     "dualpi2 limit 30 overflow drop_enqueue target 1ms any_ect memlimit 20000",
     "dualpi2@2020 limit 30 target 1ms tupdate 1ms alpha 100 beta 1000",
     "dualpi2@2019 limit 30 target 1ms tupdate 4ms step_thresh 3p",
+    "netem delay 1ms 900us distribution normal loss gemodel 10% 30% 80% 5% duplicate 20% corrupt 10% limit 20",
+    "netem loss state 10% 50% 20% 30% 5% slot distribution pareto 1ms 200us packets 2",
+    "pfifo_fast",
+    "prio bands 4",
+    "sfq limit 20 depth 5",
+    "sfq limit 20 depth 3 headdrop perturb 1",
+    "sfq limit 20 headdrop min 2000 max 6000 probability 0.5 ecn",
+    "fq_pie flows 4 limit 20 target 1ms tupdate 4ms ecn",
+    "tbf rate 20mbit burst 3k limit 20000",
+    "tbf rate 20mbit burst 3k latency 5ms peakrate 40mbit mtu 1514",
     "cake rtt 1ms",
     "cake bandwidth 10mbit rtt 1ms memlimit 20000 wash",
     "cake bandwidth 10mbit precedence ingress rtt 100us conservative memlimit 30000 dual-srchost",
@@ -46,6 +58,7 @@ const LINES: &[&str] = &[
 fn trees() -> Vec<run::Qdisc> {
     let class = |id: &str, words: &str, dscp: Option<u8>, child: &str| run::Class {
         id: id.into(),
+        parent: None,
         class: words.into(),
         filters: dscp
             .map(|dscp| run::Match { dscp: Some(dscp), ..run::Match::default() })
@@ -65,6 +78,22 @@ fn trees() -> Vec<run::Qdisc> {
     ];
     let mut trees: Vec<run::Qdisc> = LINES.iter().map(|line| run::Qdisc::leaf(line)).collect();
     trees.push(htb("htb default 10", delays));
+    let below = |class: run::Class, parent: &str| run::Class { parent: Some(parent.into()), ..class };
+    let borrowing = vec![
+        class("1", "rate 20mbit", None, ""),
+        below(class("2", "rate 10mbit ceil 15mbit", None, ""), "1"),
+        below(class("10", "rate 2mbit ceil 20mbit", Some(0), "codel target 100us interval 1ms"), "2"),
+        below(class("20", "rate 3mbit ceil 20mbit prio 1", Some(1), "netem delay 300us"), "2"),
+        below(class("30", "rate 5mbit ceil 12mbit", None, "pfifo limit 5"), "1"),
+    ];
+    trees.push(htb("htb default 30", borrowing));
+    let bands = vec![class("1", "", Some(0), "netem delay 1ms"), class("2", "", Some(1), "sfq limit 5")];
+    trees.push(htb("prio", bands));
+    trees.push(run::Qdisc {
+        qdisc: "tbf rate 20mbit burst 3k limit 1".into(),
+        classes: Vec::new(),
+        child: Some(Box::new(run::Qdisc::leaf("fq_codel limit 10 target 100us interval 1ms"))),
+    });
     // what no filter takes goes to the direct queue
     trees.push(htb("htb direct_qlen 5", shared.clone()));
     trees.push(run::Qdisc {

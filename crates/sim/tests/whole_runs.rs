@@ -8,13 +8,15 @@ use serde_json::json;
 
 #[test]
 fn a_saturated_htb_passes_exactly_its_rate() {
-    // goodput = rate * 1448 payload / 1514 frame = 47.82 Mbit/s
-    let outcome = Dumbbell { duration_s: 20.0, ..Dumbbell::default() }.run();
-    let ours = goodput_mbit(&outcome, "reno", 10.0, 20.0);
-    let ceiling = 50.0 * 1448.0 / 1514.0;
-    // the 66-byte ACKs go the other way; the probe takes 98 B / 50 ms = 0.016 Mbit/s of the link
-    let probe = 98.0 * 8.0 * 20.0 / 1e6 * 1448.0 / 1514.0;
-    assert!((ours - (ceiling - probe)).abs() < 0.005, "{ours} against {}", ceiling - probe);
+    // goodput = rate * payload / 1514 frame: 47.82 Mbit/s with 1448 bytes; AccECN's option takes 12 of them
+    for (tcp_ecn, payload) in [(1, 1448.0), (3, 1436.0)] {
+        let outcome = Dumbbell { duration_s: 20.0, tcp_ecn, ..Dumbbell::default() }.run();
+        let ours = goodput_mbit(&outcome, "reno", 10.0, 20.0);
+        let ceiling = 50.0 * payload / 1514.0;
+        // the ACKs go the other way; the probe takes 98 B / 50 ms = 0.016 Mbit/s of the link
+        let probe = 98.0 * 8.0 * 20.0 / 1e6 * payload / 1514.0;
+        assert!((ours - (ceiling - probe)).abs() < 0.005, "{ours} against {}", ceiling - probe);
+    }
 }
 
 #[test]
@@ -46,9 +48,10 @@ fn a_byte_limited_flow_delivers_every_byte_and_stops() {
     assert_eq!(outcome.counters["flows"]["short"]["received_bytes"], 1_000_001);
 }
 
+/// Packet or ACK is lost with 1 - (1 - p)^2: 36 % at p = 0.2. From one half on, waits that double have no finite mean.
 #[test]
 fn every_byte_arrives_once_through_heavy_random_loss() {
-    for loss in [0.01, 0.1, 0.3] {
+    for loss in [0.01, 0.1, 0.2] {
         let mut f = flow("short", "reno");
         f["source"] = json!({"kind": "bytes", "bytes": 300_000});
         let mut doc = Dumbbell { flows: vec![f], duration_s: 200.0, ..Dumbbell::default() }.document();

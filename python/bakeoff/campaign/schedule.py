@@ -62,7 +62,8 @@ def run(
 ) -> Report:
     """Do all `runs` and leave their results in `root`/suite/scenario/run.
 
-    `jobs` processes work at a time (default: one per core); with one, the work is done in this process. `on_done` is
+    `jobs` processes work at a time (default: one per core; always one for an engine that shares what it needs); with
+    one, the work is done in this process. `on_done` is
     called here, in this process, as each run ends. On Ctrl-C what is pending is dropped and what other processes have
     under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that. With `resume` a
     run is skipped if its folder is whole, ok, of the same engine and of an equal resolved run; all others are made
@@ -79,6 +80,8 @@ def run(
         raise BakeoffError(f"jobs: {jobs}; expected 1 or more")
     if not runs:
         raise BakeoffError("no runs; expected at least one")
+    if engines.one_at_a_time(module):
+        jobs = 1
     places = _places(runs, root)
     for each in places.values():
         module.check(each)

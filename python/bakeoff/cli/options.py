@@ -1,5 +1,6 @@
 """Arguments and options that several commands take, and what completes them in a shell."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,14 +35,21 @@ def complete_kernel(incomplete: str) -> list[str]:
 
 def with_kernel(engine: str, kernel: str | None) -> str:
     """The engine's whole name: `kernel:NAME` where a kernel was chosen. BakeoffError if it is another engine."""
-    from pathlib import Path
-
     if kernel is None:
         return engine
     if engine != "kernel":
         raise BakeoffError(f"--kernel is for --engine kernel; --engine {engine} has no choice of kernels")
     # A path with a slash, as in registry.get; whole, because the name stands in the results.
     return f"kernel:{Path(kernel).expanduser().absolute() if '/' in kernel else kernel}"
+
+
+def with_inventory(engine: str, inventory: Path | None) -> str:
+    """The engine's whole name: `ssh:FILE` where an inventory was given. BakeoffError if it is another engine."""
+    if inventory is None:
+        return engine
+    if engine != "ssh":
+        raise BakeoffError(f"--inventory is for --engine ssh; --engine {engine} has no machines")
+    return f"ssh:{inventory.expanduser().absolute()}"
 
 
 Engine = Annotated[str, typer.Option(help="What does the runs.", autocompletion=complete_engine)]
@@ -53,6 +61,10 @@ Kernel = Annotated[
         show_default="the newest that was built",
         autocompletion=complete_kernel,
     ),
+]
+Inventory = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The machines of a testbed; goes with --engine ssh.", show_default=False),
 ]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Processes at a time.", show_default="one per core")

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.options import Engine, Jobs, Json, Kernel, Seeds, complete_scenario, with_kernel
+from bakeoff.cli.options import (
+    Engine,
+    Inventory,
+    Jobs,
+    Json,
+    Kernel,
+    Seeds,
+    complete_scenario,
+    with_inventory,
+    with_kernel,
+)
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -29,6 +39,7 @@ def run(
     *,
     engine: Engine = "sim",
     kernel: Kernel = None,
+    inventory: Inventory = None,
     jobs: Jobs = None,
     seeds: Seeds = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
@@ -54,12 +65,13 @@ def run(
       bakeoff run 'l4s-tests/s1*' --dry-run
       bakeoff run 'l4s-tests/s1*' --resume       go on where the latest was interrupted
       bakeoff run 'l4s-tests/s1*fq_codel*' --engine kernel     on real Linux, in virtual time
+      bakeoff run mine.yaml --engine ssh --inventory bed.yaml     on the machines of a testbed
       bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
     """
     from bakeoff import campaign
     from bakeoff.scenario import catalog
 
-    engine = with_kernel(engine, kernel)
+    engine = with_inventory(with_kernel(engine, kernel), inventory)
     runs = catalog.select(patterns, seeds=seeds)
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)

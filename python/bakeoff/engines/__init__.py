@@ -1,7 +1,8 @@
 """The engines: each takes a resolved run and leaves a results folder.
 
 A new engine is one module that has the four functions of `Engine`, and one line in `MODULES`. One that comes in several
-makes has a function `choose` besides: `kernel:NAME` is `choose("NAME")` of `kernel`.
+makes has a function `choose` besides: `kernel:NAME` is `choose("NAME")` of `kernel`. One that can do only one run at a
+time has `ONE_AT_A_TIME = True`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ MODULES: Final = {
     "sim": "bakeoff.engines.sim",
     "kernel": "bakeoff.engines.kernel.virtual",
     "netns": "bakeoff.engines.netns",
+    "ssh": "bakeoff.engines.ssh.testbed",
 }
 
 
@@ -53,6 +55,11 @@ def get(name: str) -> Engine:
     if not hasattr(module, "choose"):
         raise BakeoffError(f"engine {name!r} comes in one make only; expected --engine {name}")
     return cast(Engine, module.choose(make))
+
+
+def one_at_a_time(engine: Engine) -> bool:
+    """Whether runs of this engine share what they need, so that a campaign does one after the other."""
+    return bool(getattr(engine, "ONE_AT_A_TIME", False))
 
 
 def place(run: Run) -> str:

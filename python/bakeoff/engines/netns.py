@@ -18,7 +18,6 @@ from typing import IO, TYPE_CHECKING, Final
 
 from bakeoff.engines import place
 from bakeoff.engines.kernel import programs
-from bakeoff.engines.kernel.check import QDISCS
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 # Whatever is called so is ours: with the lock in hand, what a killed run left behind.
 PREFIX: Final = "bakeoff-"
+ONE_AT_A_TIME: Final = True
 _LOCK: Final = Path("/run/bakeoff-netns.lock")
 _NETNS: Final = Path("/run/netns")
 _PLAN: Final = "plan.json"
@@ -35,13 +35,9 @@ _AGENT_PLAN: Final = "agent-plan.json"
 # What a run takes besides its own time: set-up with the wait for carriers, and the drain.
 _AROUND_S: Final = 7.0
 _PATIENCE_S: Final = 10.0
+_SERVERS_NS: Final = 3_000_000_000
 _NEEDED: Final = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_NET_RAW": 13}
 _PR_SET_PDEATHSIG: Final = 1
-# type of a device -> symbol of the kernel's configuration
-_DEVICES: Final = {
-    "bridge": "BRIDGE", "gre": "NET_IPGRE", "ifb": "IFB", "ipip": "NET_IPIP", "veth": "VETH", "vxlan": "VXLAN",
-    "wireguard": "WIREGUARD",
-}  # fmt: skip
 
 
 def check(run: Run) -> str:
@@ -49,7 +45,7 @@ def check(run: Run) -> str:
     made = plan(run)
     if lacking := missing_capabilities():
         raise BakeoffError(f"engine netns: this process has no {', '.join(lacking)}; run it as root")
-    for name in sorted({command.argv[0] for command in (*made.setup, *made.changes, *made.statistics)}):
+    for name in sorted({c.argv[0] for c in (*made.setup, *made.changes, *made.programs, *made.statistics)}):
         programs.need(name)
     for where, why in _lacking(made):
         raise BakeoffError(f"{place(run)}: {where}: {why}")
@@ -73,11 +69,10 @@ def execute(run: Run, folder: Path) -> list[str]:
 
     made = plan(run, folder)
     write_json(folder / _PLAN, made.to_json())
-    paths = {name: str(programs.need(name)) for name in {c.argv[0] for c in made.changes}}
+    paths = {name: str(programs.need(name)) for name in {c.argv[0] for c in (*made.changes, *made.programs)}}
     made.write_files(folder)
     tsv = folder / agent.OUTPUT
     document = folder / _AGENT_PLAN
-    write_json(document, agent.document(run, made, str(tsv.resolve()), paths))
     with (
         _alone(),
         (folder / layout.SETUP_LOG).open("a", encoding="utf-8") as setup_log,
@@ -85,7 +80,10 @@ def execute(run: Run, folder: Path) -> list[str]:
     ):
         try:
             with _background(made.setup, setup_log):
-                _traffic(agent.find(), document, run.duration_s)
+                # A client finds its server only if that had the time to listen.
+                epoch = {"clock": "realtime", "ns": time.time_ns() + _SERVERS_NS} if made.programs else None
+                write_json(document, agent.document(run, made, str(tsv.resolve()), paths, epoch=epoch))
+                _traffic(agent.find(), document, run.duration_s + agent.drain_s(made))
             for command in made.statistics:
                 _do(command, teardown_log, "teardown")
         finally:
@@ -126,26 +124,14 @@ def missing_capabilities() -> list[str]:
 
 def _lacking(made: Plan) -> Iterator[tuple[str, str]]:
     """(place, reason) of everything that the plan asks for and this host's kernel does not have."""
+    from bakeoff.engines.lab import needs
+
     for role in made.roles:
         if "cc" in role and not _has_cc(role["cc"]):
             module = f"tcp_{role['cc']}"
             yield f"flow '{role['name']}'", f"cc '{role['cc']}' is not in this host's kernel; module {module}"
-    for command in made.setup:
-        words = list(command.argv)
-        if words[:3] in (["tc", "qdisc", "add"], ["tc", "qdisc", "replace"]) and "ingress" not in words:
-            kind = words[words.index("handle") + 2]
-            if not _has_qdisc(kind):
-                yield (
-                    command.line(),
-                    f"this host's kernel has no {kind}: module sch_{kind} (CONFIG_NET_SCH_{kind.upper()})",
-                )
-        for kind, symbol in _DEVICES.items():
-            if words[:3] == ["ip", "link", "add"] and kind in words and not _has_device(kind):
-                yield command.line(), f"this host's kernel has no {kind} devices: module {kind} (CONFIG_{symbol})"
-        for action in ("mirred", "pedit", "csum", "skbedit"):
-            if words[:2] == ["tc", "filter"] and action in words and not _has_action(action):
-                symbol = f"CONFIG_NET_ACT_{action.upper()}"
-                yield command.line(), f"this host's kernel has no action {action}: module act_{action} ({symbol})"
+    for where, what in needs.lacking(made, lambda _, argv: _tried(argv)):
+        yield where, f"this host's kernel {what}"
 
 
 @cache
@@ -160,30 +146,7 @@ def _has_cc(name: str) -> bool:
 
 
 @cache
-def _has_qdisc(kind: str) -> bool:
-    words = QDISCS.get(kind, "").split()
-    said = _tried(["tc", "qdisc", "add", "dev", "lo", "root", "handle", "1:", kind, *words])
-    return "qdisc kind is unknown" not in said and "Unknown qdisc" not in said
-
-
-@cache
-def _has_device(kind: str) -> bool:
-    return "Unknown device type" not in _tried(["ip", "link", "add", "probe0", "type", kind])
-
-
-@cache
-def _has_action(action: str) -> bool:
-    words = {
-        "mirred": ["mirred", "egress", "redirect", "dev", "lo"],
-        "pedit": ["pedit", "munge", "ip", "dsfield", "set", "0"],
-        "csum": ["csum", "ip4h"],
-        "skbedit": ["skbedit", "priority", "1:1"],
-    }[action]
-    said = _tried(["tc", "actions", "add", "action", *words])
-    return "Failed to load TC action module" not in said
-
-
-def _tried(argv: list[str]) -> str:
+def _tried(argv: tuple[str, ...]) -> str:
     """What a command says in a namespace of its own, which goes with it."""
     path = str(programs.need(argv[0]))
     done = subprocess.run(

@@ -24,7 +24,10 @@ def retransmissions(counters: Mapping[str, Any], flow: str) -> int:
     """Segments that a flow sent again over the whole run (`tcpi_total_retrans`), in packets."""
     if flow not in counters.get("flows", {}):
         raise MeasureError(f"counters: flows.{flow} is missing")
-    return int(counters["flows"][flow]["retransmits"])
+    counted = counters["flows"][flow]
+    if "retransmits" not in counted:
+        raise MeasureError(f"counters: flows.{flow}.retransmits is missing")
+    return int(counted["retransmits"])
 
 
 def mark_fraction(
@@ -40,7 +43,7 @@ def mark_fraction(
     counted = counters.get("flows", {}).get(name)
     if counted is None:
         raise MeasureError(f"counters: flows.{name} is missing")
-    if counted["ecn"] == "accecn":
+    if counted.get("ecn") == "accecn":
         if not counted["delivered"]:
             raise MeasureError(f"flow '{name}' delivered nothing")
         return counted["delivered_ce"] / counted["delivered"], "delivered_ce / delivered"

@@ -221,6 +221,15 @@ class ChangeSpec(Model):
     """New properties of the link behind the interface."""
 
 
+class Tools(Model):
+    """Traffic tools that engines on real time use instead of their own agent; what they measure is taken over."""
+
+    flows: Literal["iperf3", "netperf", "flent"] | None = None
+    """What makes the flows."""
+    probes: Literal["irtt"] | None = None
+    """What makes the (UDP) probes."""
+
+
 class SteadyState(Model):
     """The window that steady-state measures are taken in."""
 
@@ -278,6 +287,8 @@ class Document(Model):
     """What changes during the run."""
     captures: list[End] = Field(default_factory=list)
     """Interfaces to capture packets at, as `node>peer`."""
+    tools: Tools | None = None
+    """Traffic tools instead of the engines' own agent: `{flows: iperf3, probes: irtt}`; engines `netns` and `ssh`."""
     measure: Measure = Measure()
     present: Present = Present()
     vary: dict[str, list[Any] | dict[str, Any]] | None = None

@@ -79,8 +79,10 @@ class ClassTree(Model):
 
     id: str = Field(pattern="^[0-9a-f]+$")
     """Minor number in hexadecimal digits, as in tc's `1:MINOR`."""
-    words: str
-    """tc's words after the kind: `rate 50mbit ceil 50mbit`."""
+    parent: str | None = Field(default=None, pattern="^[0-9a-f]+$")
+    """The class that it borrows from (htb); none means below the root."""
+    words: str = ""
+    """tc's words after the kind: `rate 50mbit ceil 50mbit`; none for a band of prio."""
     filters: list["PacketMatch"] = []
     """Packets that belong here; none means only by `default`."""
     child: "QdiscLine | None" = None
@@ -90,6 +92,7 @@ class ClassTree(Model):
         """The same in the resolved run."""
         return run.Class(
             id=self.id,
+            parent=self.parent,
             class_=self.words,
             filters=[match.resolved() for match in self.filters],
             child=self.child.resolved() if self.child else None,

@@ -50,6 +50,7 @@ def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, 
         probes=_probes(doc, hosts, tunnels, {flow.name for flow in flows}),
         changes=resolve_changes(doc, interfaces, known),
         captures=_captures(doc, known),
+        tools=resolved.Tools(flows=doc.tools.flows, probes=doc.tools.probes) if doc.tools is not None else None,
         point=point,
         present=_present(doc),
     )

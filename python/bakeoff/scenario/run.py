@@ -91,7 +91,8 @@ class Class(Sparse):
     """A class of a classful qdisc; `id` is tc's minor number in hexadecimal digits."""
 
     id: str
-    class_: str = Field(validation_alias="class", serialization_alias="class")
+    parent: str | None = None
+    class_: str = Field("", validation_alias="class", serialization_alias="class")
     filters: list[Match] = []
     child: Qdisc | None = None
 
@@ -252,6 +253,13 @@ class Change(Part):
     action: Action
 
 
+class Tools(Sparse):
+    """Traffic tools that real engines use instead of their own agent."""
+
+    flows: Literal["iperf3", "netperf", "flent"] | None = None
+    probes: Literal["irtt"] | None = None
+
+
 class Run(Part):
     """One run."""
 
@@ -272,9 +280,14 @@ class Run(Part):
     probes: list[Probe] = []
     changes: list[Change] = []
     captures: list[str] = []
+    tools: Tools | None = None
     point: dict[str, str] = {}
     present: dict[str, Any] = {}
     _source: str = PrivateAttr("")
+
+    @model_serializer(mode="wrap")
+    def _without_tools(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if key != "tools" or value is not None}
 
     @property
     def source(self) -> str:

@@ -34,7 +34,7 @@ use crate::tcp::sock::{CaState, TcpSock};
 /// Unit of beta: 1.0.
 const BETA_SCALE: u64 = 1024;
 /// Unit of time in the cubic: 2^10 per second.
-const HZ_SHIFT: u32 = 10;
+pub(super) const HZ_SHIFT: u32 = 10;
 /// C = 0.4 packets per cubic second, in 1/1024 (`bic_scale` 41, times 10).
 const RTT_SCALE: u64 = 410;
 /// 1/C, so that the cube root of packets times this is in 1/1024 s.
@@ -49,18 +49,21 @@ pub struct Cubic {
     hystart: HyStart,
     /// ACKed packets per packet of growth.
     cnt: u32,
-    last_max_cwnd: u32,
+    pub(super) last_max_cwnd: u32,
     last_cwnd: u32,
     /// Jiffies of the last full computation.
     last_time: u64,
-    origin_point: u32,
+    pub(super) origin_point: u32,
     /// Time from the epoch's start to the origin, in 1/1024 s.
-    k: u64,
+    pub(super) k: u64,
     /// Least RTT since the last reset, in HyStart's unit; 0 before the first sample.
     delay_min: u64,
     /// Jiffies; none between a reduction and the growth after it.
-    epoch_start: Option<u64>,
-    ack_cnt: u32,
+    pub(super) epoch_start: Option<u64>,
+    /// ACKed since the AIMD flow last grew, in `ack_unit`s of a packet; negative only in [`super::cubic_sce`].
+    pub(super) ack_cnt: i64,
+    /// 1, or the segment's bytes.
+    pub(super) ack_unit: u32,
     /// The window of the AIMD flow (`W_est` of RFC 9438).
     tcp_cwnd: u32,
 }
@@ -83,6 +86,7 @@ impl Cubic {
             delay_min: 0,
             epoch_start: None,
             ack_cnt: 0,
+            ack_unit: 1,
             tcp_cwnd: 0,
         }
     }
@@ -94,7 +98,18 @@ impl Cubic {
             _ => (Kernel::V7_3, "hystart_ack_delta_us"),
         };
         let mut c = Cubic::new(kernel);
-        let known = [
+        c.parameters(words, ack_delta, None)?;
+        Ok(c)
+    }
+
+    /// Sets the parameters that follow; returns the value of `origin` if that is known ([`super::cubic_sce`]).
+    pub(super) fn parameters<'a>(
+        &mut self,
+        words: &mut Words<'a>,
+        ack_delta: &str,
+        origin: Option<&str>,
+    ) -> Result<Option<&'a str>, CcError> {
+        let mut known = vec![
             "hystart",
             "fast_convergence",
             "tcp_friendliness",
@@ -103,18 +118,21 @@ impl Cubic {
             ack_delta,
             "hystart_detect",
         ];
+        known.extend(origin);
+        let mut value = None;
         while let Some(parameter) = words.parameter(&known)? {
             match parameter {
-                "hystart" => c.hystart_on = words.flag()?,
-                "fast_convergence" => c.fast_convergence = words.flag()?,
-                "tcp_friendliness" => c.tcp_friendliness = words.flag()?,
-                "beta" => c.beta = words.number(1..=1023)?.into(),
-                "hystart_low_window" => c.hystart.low_window = words.number(0..=u32::MAX)?,
-                "hystart_detect" => c.hystart.detect = words.number(0..=3)?,
-                _ => c.hystart.ack_delta = words.number(0..=1_000_000)?.into(),
+                "hystart" => self.hystart_on = words.flag()?,
+                "fast_convergence" => self.fast_convergence = words.flag()?,
+                "tcp_friendliness" => self.tcp_friendliness = words.flag()?,
+                "beta" => self.beta = words.number(1..=1023)?.into(),
+                "hystart_low_window" => self.hystart.low_window = words.number(0..=u32::MAX)?,
+                "hystart_detect" => self.hystart.detect = words.number(0..=3)?,
+                "origin" => value = Some(words.one_of(&["continuous", "literal"])?),
+                _ => self.hystart.ack_delta = words.number(0..=1_000_000)?.into(),
             }
         }
-        Ok(c)
+        Ok(value)
     }
 
     /// `bictcp_reset`
@@ -142,6 +160,7 @@ impl Cubic {
     /// `bictcp_update`: [`Cubic::cnt`] for a window of `cwnd` when `acked` more are delivered.
     fn update(&mut self, tp: &TcpSock, acked: u32) {
         let (cwnd, now) = (tp.snd_cwnd, tp.jiffies());
+        let acked = i64::from(acked) * i64::from(self.ack_unit);
         self.ack_cnt = self.ack_cnt.saturating_add(acked);
         if self.last_cwnd == cwnd && now - self.last_time <= tp.hz / 32 {
             return;
@@ -174,9 +193,7 @@ impl Cubic {
 
     /// The cubic at `t` (1/1024 s since the epoch's start), in packets.
     fn target(&self, t: u64) -> u32 {
-        let offset = t.abs_diff(self.k);
-        let cube = RTT_SCALE.saturating_mul(offset).saturating_mul(offset).saturating_mul(offset);
-        let delta = (cube >> (10 + 3 * HZ_SHIFT)) as u32;
+        let delta = cube(t.abs_diff(self.k));
         if t < self.k {
             self.origin_point.saturating_sub(delta)
         } else {
@@ -187,11 +204,12 @@ impl Cubic {
     /// Lets the AIMD flow grow by one packet per `ack_cnt` of 15/8 windows (beta 0.7), and follows it.
     fn follow_aimd(&mut self, cwnd: u32) {
         let scale = 8 * (BETA_SCALE + self.beta) / 3 / (BETA_SCALE - self.beta);
-        let per_packet = ((u64::from(cwnd) * scale) >> 3).clamp(1, u32::MAX.into()) as u32;
+        let per_packet = (u64::from(cwnd) * scale * u64::from(self.ack_unit)) >> 3;
+        let per_packet = per_packet.max(1).cast_signed();
         if self.ack_cnt > per_packet {
             let packets = (self.ack_cnt - 1) / per_packet;
             self.ack_cnt -= packets * per_packet;
-            self.tcp_cwnd = self.tcp_cwnd.saturating_add(packets);
+            self.tcp_cwnd = self.tcp_cwnd.saturating_add(packets.min(u32::MAX.into()) as u32);
         }
         if self.tcp_cwnd > cwnd {
             self.cnt = self.cnt.min(cwnd / (self.tcp_cwnd - cwnd));
@@ -276,6 +294,11 @@ impl CongestionControl for Cubic {
             ("tcp_cwnd", self.tcp_cwnd.into()),
         ]
     }
+}
+
+/// C t^3 in whole packets, `t` in 1/1024 s.
+pub(super) fn cube(t: u64) -> u32 {
+    (RTT_SCALE.saturating_mul(t).saturating_mul(t).saturating_mul(t) >> (10 + 3 * HZ_SHIFT)) as u32
 }
 
 /// The integer cube root, truncated: one binary digit at a time.

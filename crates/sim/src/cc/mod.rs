@@ -1,12 +1,24 @@
 //! Congestion controls behind the kernel's `tcp_congestion_ops`: same hook names, no-op defaults,
 //! one file per algorithm.
 
+mod bandwidth;
+mod bbr;
+mod bbr3;
 mod classic_ecn;
 mod cubic;
+mod cubic_sce;
+mod dctcp;
+mod dctcp_sce;
 mod hystart;
+mod max_filter;
+mod none;
+mod policer;
 mod prague;
+mod prague_2019;
 mod reno;
+mod reno_sce;
 mod rtt_scaling;
+mod sce;
 mod words;
 
 use crate::rng::Stream;
@@ -15,9 +27,17 @@ use crate::units::Time;
 
 use words::Words;
 
+pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use cubic::Cubic;
+pub use cubic_sce::CubicSce;
+pub use dctcp::Dctcp;
+pub use dctcp_sce::DctcpSce;
+pub use none::Fixed;
 pub use prague::Prague;
+pub use prague_2019::Prague2019;
 pub use reno::Reno;
+pub use reno_sce::RenoSce;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,15 +65,34 @@ pub struct RateSample {
     pub losses: u32,
     /// RTT of the newest packet acknowledged, in microseconds; none if it was retransmitted.
     pub rtt_us: Option<u64>,
-    /// Bandwidth sample: packets delivered over `interval_us`; zero interval means no sample.
+    /// Packets delivered since the packet that made the sample was sent; 0 if nothing was delivered now.
     pub delivered: u32,
-    /// See `delivered`.
+    /// Over how long they were; 0 if that is shorter than the path's minimum: no sample of bandwidth.
     pub interval_us: u64,
     /// Delivered count stored in the packet that made the sample.
     pub prior_delivered: u64,
+    /// Of `delivered`, reported with CE.
+    pub interval_ce: u32,
+    /// Packets marked lost since the packet that made the sample was sent.
+    pub interval_lost: u32,
+    /// In flight when that packet was sent, itself included.
+    pub tx_in_flight: u32,
     /// In flight before this ACK.
     pub prior_in_flight: u32,
     /// Whether the sample was taken while the application was the limit.
+    pub is_app_limited: bool,
+    /// Whether the receiver probably held this ACK back.
+    pub is_ack_delayed: bool,
+}
+
+/// A packet that was just marked lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lost {
+    /// In flight when it was sent, itself included.
+    pub tx_in_flight: u32,
+    /// Packets marked lost since then, itself included.
+    pub lost: u32,
+    /// Whether it was sent while the application was the limit.
     pub is_app_limited: bool,
 }
 
@@ -91,6 +130,9 @@ pub trait CongestionControl {
     /// Packets left the retransmit queue; `rtt_us` is the newest one's RTT, if it can be known.
     fn pkts_acked(&mut self, _tp: &mut TcpSock, _acked: u32, _rtt_us: Option<u64>) {}
 
+    /// A packet was marked lost (`skb_marked_lost` of Google's BBR v3).
+    fn marked_lost(&mut self, _tp: &mut TcpSock, _lost: &Lost) {}
+
     /// The window after a reduction proved spurious.
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         tp.snd_cwnd.max(tp.prior_cwnd)
@@ -108,6 +150,11 @@ pub trait CongestionControl {
 
     /// Needs ECN and asks for it whatever `tcp_ecn` says (`TCP_CONG_NEEDS_ECN`).
     fn needs_ecn(&self) -> bool {
+        false
+    }
+
+    /// Its receiving end tells CE by changes of state (RFC 8257, section 3.2), not by RFC 3168's latch.
+    fn tells_state_changes(&self) -> bool {
         false
     }
 
@@ -137,12 +184,28 @@ pub struct CcError(pub String);
 
 /// The known modules. An enum for the same reason as [`crate::qdisc::Kind`].
 pub enum Cc {
+    /// `bbr`
+    Bbr(Bbr),
+    /// `bbr3`
+    Bbr3(Box<Bbr3>),
     /// `cubic`
     Cubic(Cubic),
-    /// `prague`
+    /// `cubic-sce`
+    CubicSce(CubicSce),
+    /// `dctcp`
+    Dctcp(Dctcp),
+    /// `dctcp-sce`
+    DctcpSce(DctcpSce),
+    /// `none`
+    Fixed(Fixed),
+    /// `prague` of 2020 and later
     Prague(Prague),
+    /// `prague` of 2019
+    Prague2019(Prague2019),
     /// `reno`
     Reno(Reno),
+    /// `reno-sce`
+    RenoSce(RenoSce),
     /// Somebody's own.
     User(Box<dyn CongestionControl + Send>),
 }
@@ -151,9 +214,17 @@ pub enum Cc {
 macro_rules! dispatch {
     ($self:expr, $c:ident => $e:expr) => {
         match $self {
+            Cc::Bbr($c) => $e,
+            Cc::Bbr3($c) => $e,
             Cc::Cubic($c) => $e,
+            Cc::CubicSce($c) => $e,
+            Cc::Dctcp($c) => $e,
+            Cc::DctcpSce($c) => $e,
+            Cc::Fixed($c) => $e,
             Cc::Prague($c) => $e,
+            Cc::Prague2019($c) => $e,
             Cc::Reno($c) => $e,
+            Cc::RenoSce($c) => $e,
             Cc::User($c) => $e,
         }
     };
@@ -164,12 +235,23 @@ impl Cc {
     ///
     /// # Errors
     /// Unknown names, versions and parameters, with what is known and what was probably meant.
-    pub fn build(text: &str, _env: CcEnv) -> Result<Cc, CcError> {
+    pub fn build(text: &str, env: CcEnv) -> Result<Cc, CcError> {
         let words = &mut Words::new(text);
         match words.name() {
+            "bbr" => Ok(Cc::Bbr(Bbr::parse(words, env)?)),
+            "bbr3" => Ok(Cc::Bbr3(Box::new(Bbr3::parse(words, env)?))),
             "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
-            "prague" => Ok(Cc::Prague(Prague::parse(words)?)),
+            "cubic-sce" => Ok(Cc::CubicSce(CubicSce::parse(words)?)),
+            "dctcp" => Ok(Cc::Dctcp(Dctcp::parse(words)?)),
+            "dctcp-sce" => Ok(Cc::DctcpSce(DctcpSce::parse(words)?)),
+            "none" => Ok(Cc::Fixed(Fixed::parse(words)?)),
+            "prague" => Ok(match words.version(prague::VERSIONS)? {
+                Some("2019-09") => Cc::Prague2019(Prague2019::parse(words, prague_2019::Version::Sep2019)?),
+                Some("2019-11") => Cc::Prague2019(Prague2019::parse(words, prague_2019::Version::Nov2019)?),
+                _ => Cc::Prague(Prague::parse(words)?),
+            }),
             "reno" => Ok(Cc::Reno(Reno::parse(words)?)),
+            "reno-sce" => Ok(Cc::RenoSce(RenoSce::parse(words)?)),
             _ => Err(words.unknown_name(NAMES)),
         }
     }
@@ -203,6 +285,9 @@ impl CongestionControl for Cc {
     fn pkts_acked(&mut self, tp: &mut TcpSock, acked: u32, rtt_us: Option<u64>) {
         dispatch!(self, c => c.pkts_acked(tp, acked, rtt_us));
     }
+    fn marked_lost(&mut self, tp: &mut TcpSock, lost: &Lost) {
+        dispatch!(self, c => c.marked_lost(tp, lost));
+    }
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         dispatch!(self, c => c.undo_cwnd(tp))
     }
@@ -215,6 +300,9 @@ impl CongestionControl for Cc {
     fn needs_ecn(&self) -> bool {
         dispatch!(self, c => c.needs_ecn())
     }
+    fn tells_state_changes(&self) -> bool {
+        dispatch!(self, c => c.tells_state_changes())
+    }
     fn ect1(&self) -> bool {
         dispatch!(self, c => c.ect1())
     }
@@ -224,4 +312,21 @@ impl CongestionControl for Cc {
 }
 
 /// The names that [`Cc::build`] knows, with their versions; without one it is the newest.
-pub const NAMES: &[&str] = &["cubic", "cubic@5.4", "cubic@7.3", "prague@2020-04", "prague@2020-08", "reno"];
+pub const NAMES: &[&str] = &[
+    "bbr",
+    "bbr3",
+    "cubic",
+    "cubic@5.4",
+    "cubic@7.3",
+    "cubic-sce",
+    "dctcp",
+    "dctcp-sce",
+    "none",
+    "prague@2019-09",
+    "prague@2019-11",
+    "prague@2020-04",
+    "prague@2020-08",
+    "prague@2021-06",
+    "reno",
+    "reno-sce",
+];

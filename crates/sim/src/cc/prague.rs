@@ -1,22 +1,23 @@
 //! `prague`: scalable congestion control for L4S; reduces by half the smoothed fraction of CE marks.
 //!
 //! Source: L4STeam/linux `net/ipv4/tcp_prague.c` at e741f5ac (8 April 2020, `prague@2020-04`) and
-//! b256daed (4 August 2020, `prague@2020-08`); draft-briscoe-iccrg-prague-congestion-control.
-//! Needs AccECN; without it the connection runs as `reno` ("prague-reno"): no pacing, no ECT(1).
+//! b256daed (4 August 2020, `prague@2020-08`), and the module of June 2021 (version 0.6, `prague@2021-06`); draft-briscoe-iccrg-prague-congestion-control.
+//! [`super::prague_2019`] has the versions before. Needs AccECN; without it the connection runs as `reno` ("prague-reno"): no pacing, no ECT(1).
 //!
 //! Every ACK moves the window by at most one packet: growth and reductions are gathered in `cwnd_cnt`
 //! (1 packet is 2^20) and worked off one packet per ACK, which also takes ssthresh down. The window grows during
 //! a reduction too: only the marked packets themselves do not count. PRR is not used.
 //!
 //! The versions differ in the answer to loss: in April nothing works `cwnd_cnt` off during slow start, so
-//! that loss does not end it; in August growth stops until the state is Open again (`in_loss`).
+//! that loss does not end it; in August growth stops until the state is Open again (`in_loss`). June 2021 is August but for two
+//! defaults, and a flow that its window does not limit does not grow, paced or not.
 //!
 //! | parameter | default | meaning |
 //! |---|---|---|
-//! | `rtt_scaling` | none | `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT ([`super::rtt_scaling`]) |
-//! | `rtt_target` | 15ms | the RTT whose growth `rate` and `additive` imitate, 128 us to 1 s |
-//! | `rtt_transition` | 100 | rounds out of slow start before scaling begins |
-//! | `ecn_fallback` | 1 in 2020-04, 0 in 2020-08 | reduce more behind a classic AQM ([`super::classic_ecn`]) |
+//! | `rtt_scaling` | none; rate in 2021-06 | `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT ([`super::rtt_scaling`]) |
+//! | `rtt_target` | 15ms; 25ms in 2021-06 | the RTT whose growth `rate` and `additive` imitate, 128 us to 1 s |
+//! | `rtt_transition` | 100; 500 in 2021-06 | rounds out of slow start before scaling begins |
+//! | `ecn_fallback` | 1 in 2020-04, else 0 | reduce more behind a classic AQM ([`super::classic_ecn`]) |
 //!
 //! Departures: none known.
 //!
@@ -51,6 +52,8 @@ pub enum Version {
     Apr2020,
     /// b256daed
     Aug2020,
+    /// Version 0.6 of the module.
+    Jun2021,
 }
 
 /// Parameters and state.
@@ -82,15 +85,22 @@ pub struct Prague {
     classic_ecn: ClassicEcn,
 }
 
-const VERSIONS: &[&str] = &["2020-04", "2020-08"];
+/// All versions, those of [`super::prague_2019`] included.
+pub const VERSIONS: &[&str] = &["2019-09", "2019-11", "2020-04", "2020-08", "2021-06"];
 const PARAMETERS: &[&str] = &["rtt_scaling", "rtt_target", "rtt_transition", "ecn_fallback"];
 
 impl Prague {
     /// With the version's defaults.
     pub fn new(version: Version) -> Self {
+        let mut scaling = RttScaling::default();
+        if version == Version::Jun2021 {
+            scaling.mode = Mode::Rate;
+            scaling.target = Time::from_ms(25);
+            scaling.transition = 500;
+        }
         Prague {
             version,
-            scaling: RttScaling::default(),
+            scaling,
             ecn_fallback: version == Version::Apr2020,
             reno: false,
             cwnd_cnt: 0,
@@ -114,6 +124,7 @@ impl Prague {
     pub fn parse(words: &mut Words) -> Result<Self, CcError> {
         let mut c = Prague::new(match words.version(VERSIONS)? {
             Some("2020-04") => Version::Apr2020,
+            Some("2021-06") => Version::Jun2021,
             Some(_) => Version::Aug2020,
             None => return Err(words.needs_version(VERSIONS)),
         });
@@ -137,7 +148,7 @@ impl Prague {
             self.saw_ce = true;
             acked -= i64::from(sample.delivered_ce);
         }
-        if acked > 0 && !self.in_loss && may_grow(tp) {
+        if acked > 0 && !self.in_loss && self.may_grow(tp) {
             let mut acked = acked as u32;
             if tp.in_slow_start() {
                 acked = tp.slow_start(acked);
@@ -148,6 +159,13 @@ impl Prague {
             self.earn(tp, acked);
         }
         self.step(tp);
+    }
+
+    /// Whether the window limits the flow. In 2020 the pacing timer may have stopped it just before the
+    /// window did, so that waiting data count as well.
+    fn may_grow(&self, tp: &TcpSock) -> bool {
+        let paced = tp.pacing == Pacing::Needed && tp.write_queue;
+        tp.cwnd_limited() || (paced && self.version != Version::Jun2021)
     }
 
     /// Additive increase for `acked` unmarked packets.
@@ -236,14 +254,8 @@ impl Prague {
         self.loss_cwnd_cnt = self.cwnd_cnt;
         let half = (i64::from(tp.snd_cwnd) * ONE / 2).saturating_add(self.cwnd_cnt >> 1);
         self.cwnd_cnt = self.cwnd_cnt.saturating_sub(half);
-        self.in_loss = self.version == Version::Aug2020;
+        self.in_loss = self.version != Version::Apr2020;
     }
-}
-
-/// Whether the window limits the flow. The pacing timer may have stopped it just before the window
-/// did, so that waiting data count as well.
-fn may_grow(tp: &TcpSock) -> bool {
-    tp.cwnd_limited() || (tp.pacing == Pacing::Needed && tp.write_queue)
 }
 
 impl CongestionControl for Prague {
@@ -252,7 +264,7 @@ impl CongestionControl for Prague {
         if self.reno {
             return;
         }
-        tp.pacing = Pacing::Needed;
+        tp.request_pacing();
         self.classic_ecn = ClassicEcn::new(tp.srtt_us >> 3);
         self.alpha_stamp = tp.now;
         self.new_round(tp);
@@ -265,7 +277,7 @@ impl CongestionControl for Prague {
         // The reduction itself waits in cwnd_cnt.
         let ssthresh = match self.version {
             Version::Apr2020 => tp.snd_ssthresh.max(tp.snd_cwnd),
-            Version::Aug2020 => tp.snd_ssthresh,
+            Version::Aug2020 | Version::Jun2021 => tp.snd_ssthresh,
         };
         if self.ecn_fallback {
             self.classic_ecn.on_reduction(ssthresh);
@@ -548,6 +560,27 @@ mod tests {
         tp.write_queue = true;
         ack(&mut prague, &mut tp, 5, 0);
         assert_eq!(prague.cwnd_cnt, ONE / 2);
+    }
+
+    #[test]
+    fn june_2021_grows_only_if_its_window_limits_and_imitates_25_ms_after_500_rounds() {
+        let (mut prague, mut tp) = avoiding(Version::Jun2021, 10);
+        tp.is_cwnd_limited = false;
+        tp.write_queue = true;
+        ack(&mut prague, &mut tp, 5, 0);
+        assert_eq!(prague.cwnd_cnt, 0);
+        tp.is_cwnd_limited = true;
+        tp.srtt_us = 10_000 << 3;
+        // that ACK ended the first round
+        for _ in 0..499 {
+            assert_eq!(prague.ai_per_rtt, ONE as u64);
+            tp.now += Time::from_ms(25);
+            tp.snd_una = tp.snd_nxt;
+            tp.snd_nxt += 1448;
+            prague.update_alpha(&tp);
+        }
+        // 78 over 195 units of 128 us, squared
+        assert_eq!(prague.ai_per_rtt, (78 * 78 * ONE as u64 + 195 * 195 / 2) / (195 * 195));
     }
 
     #[test]

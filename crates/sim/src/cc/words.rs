@@ -171,7 +171,7 @@ mod tests {
             ),
             (
                 "prague",
-                "cc 'prague': prague needs a version; known: 2020-04, 2020-08".into(),
+                "cc 'prague': prague needs a version; known: 2019-09, 2019-11, 2020-04, 2020-08, 2021-06".into(),
             ),
             (
                 "prague@2020-08 rtt_scaling rates",
@@ -184,6 +184,10 @@ mod tests {
             (
                 "prague@2020-08 rtt_target 0",
                 "cc 'prague@2020-08 rtt_target 0': rtt_target: '0' is not a time from 128us to 1000000us, such as 15ms".into(),
+            ),
+            (
+                "dctcp dctcp_shift_h 4",
+                "cc 'dctcp dctcp_shift_h 4': unknown parameter 'dctcp_shift_h' of dctcp; did you mean 'dctcp_shift_g'?; known parameters: dctcp_shift_g, dctcp_alpha_on_init".into(),
             ),
             (
                 "cubic beta 1024",

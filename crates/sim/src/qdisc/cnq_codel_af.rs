@@ -125,6 +125,15 @@ impl Qdisc for CnqCodelAf {
         (self.qlen() > 0).then_some(self.clock.next)
     }
 
+    /// Flows keep their packets and their state; what the line does not say stays.
+    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        self.params = config.params();
+        self.config = config;
+        Ok(())
+    }
+
     fn qlen(&self) -> usize {
         self.queues.len()
     }

@@ -82,14 +82,14 @@ impl CodelParams {
     /// `target 5ms interval 100ms`, with `ce_threshold` if set.
     pub fn show(&self) -> String {
         let time = |ticks| show::time(ticks_to_us(ticks));
-        let mut parts =
-            vec![format!("target {}", time(self.target)), format!("interval {}", time(self.interval))];
+        let mut parts = vec![format!("target {}", time(self.target))];
         if let Some(threshold) = self.ce_threshold {
             parts.push(format!("ce_threshold {}", time(threshold)));
         }
         if let (value, mask @ 1..) = self.ce_threshold_selector {
             parts.push(format!("ce_threshold_selector {value:#x}/{mask:#x}"));
         }
+        parts.push(format!("interval {}", time(self.interval)));
         parts.join(" ")
     }
 
@@ -596,7 +596,7 @@ mod tests {
     fn the_configuration_is_shown_in_whole_ticks() {
         assert_eq!(
             queue("codel target 1ms interval 20ms ecn ce_threshold 800us").show(),
-            "codel limit 1000p target 999us interval 20ms ce_threshold 799us ecn"
+            "codel limit 1000p target 999us ce_threshold 799us interval 20ms ecn"
         );
         assert_eq!(queue("codel").show(), "codel limit 1000p target 5ms interval 100ms");
     }

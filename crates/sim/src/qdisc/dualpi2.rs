@@ -70,6 +70,7 @@ pub struct DualPi2 {
     /// Two frames: with less standing nothing is signalled.
     protected: u64,
     psched_mtu: u32,
+    hz: u64,
     rng: Stream,
     stats: Stats,
 }
@@ -94,7 +95,9 @@ impl DualPi2 {
     }
 
     fn parse(words: &mut Words, env: &Env, version: Version) -> Result<Self, TcError> {
-        let (params, tupdate) = Params::parse(words, env, version)?;
+        let mut params = Params::new(env, version);
+        params.take_all(words, env.psched_mtu())?;
+        let tupdate = params.tupdate;
         let mut q = DualPi2 {
             params,
             l: VecDeque::new(),
@@ -112,6 +115,7 @@ impl DualPi2 {
             now: Time::ZERO,
             protected: 2 * u64::from(env.psched_mtu()),
             psched_mtu: env.psched_mtu(),
+            hz: env.hz,
             rng: Stream::new(env.seed, &env.name),
             stats: Stats::default(),
         };
@@ -307,14 +311,14 @@ impl Qdisc for DualPi2 {
         let s = &self.stats;
         let memory = match self.params.version {
             Version::Mainline => format!(
-                "\nmemory used {} (max {}) of memory limit {}",
+                "\nmemory_used {} (max {}) of memory limit {}",
                 self.backlog, s.max_memory, self.params.memory_limit
             ),
             Version::V2020 | Version::V2019 => String::new(),
         };
         format!(
             "prob {:.6} delay_c {} delay_l {}\npkts_in_c {} pkts_in_l {} maxq {}\n\
-             ecn_mark {} step_marks {}\ncredit {} ({}){memory}",
+             ecn_mark {} step_mark {}\ncredit {} ({}-queue){memory}",
             f64::from(self.prob) / f64::from(MAX_PROB),
             show::time(delay_c.as_us()),
             show::time(delay_l.as_us()),
@@ -326,6 +330,23 @@ impl Qdisc for DualPi2 {
             self.credit,
             if self.credit > 0 { 'C' } else { 'L' },
         )
+    }
+
+    /// As in Linux: packets above a lowered limit are dropped, those of C first.
+    fn change(&mut self, words: &mut Words, _now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        let mut params = self.params;
+        params.take_all(words, self.psched_mtu)?;
+        match params.version {
+            Version::V2019 => self.timer.set_period(params.tupdate, self.hz),
+            Version::V2020 | Version::Mainline => self.timer.set_exact_period(params.tupdate),
+        }
+        self.params = params;
+        while self.qlen() > self.params.limit as usize || self.backlog > self.params.memory_limit {
+            let Some(packet) = self.c.pop_front().or_else(|| Some(self.l.pop_front()?.packet)) else { break };
+            self.backlog -= u64::from(packet.len);
+            tally.drop(&packet, Cause::Overlimit);
+        }
+        Ok(())
     }
 }
 
@@ -613,15 +634,15 @@ mod tests {
     fn shows_what_is_in_effect() {
         assert_eq!(
             dualpi2("dualpi2").show(),
-            "dualpi2 limit 10000p target 15ms tupdate 16ms alpha 0.156250 beta 3.195312 l4s_ect coupling_factor 2 drop_on_overload step_thresh 1ms drop_dequeue split_gso classic_protection 10%"
+            "dualpi2 limit 10000p memlimit 30280000B target 15ms tupdate 16ms alpha 0.156250 beta 3.195312 step_thresh 1ms min_qlen_step 0p coupling_factor 2 drop_on_overload drop_dequeue classic_protection 10% l4s_ect split_gso"
         );
         assert_eq!(
             dualpi2("dualpi2@2020 step_thresh 5p overflow any_ect drop_enqueue").show(),
-            "dualpi2@2020 limit 10000p target 15ms tupdate 16ms alpha 0.156250 beta 3.195312 any_ect coupling_factor 2 overflow step_thresh 5p drop_enqueue classic_protection 10%"
+            "dualpi2@2020 limit 10000p target 15ms tupdate 16ms alpha 0.156250 beta 3.195312 step_thresh 5p coupling_factor 2 overflow drop_enqueue classic_protection 10% any_ect"
         );
         assert_eq!(
             dualpi2("dualpi2").show_stats(),
-            "prob 0.000000 delay_c 0us delay_l 0us\npkts_in_c 0 pkts_in_l 0 maxq 0\necn_mark 0 step_marks 0\ncredit -121120 (L)\nmemory used 0 (max 0) of memory limit 30280000"
+            "prob 0.000000 delay_c 0us delay_l 0us\npkts_in_c 0 pkts_in_l 0 maxq 0\necn_mark 0 step_mark 0\ncredit -121120 (L-queue)\nmemory_used 0 (max 0) of memory limit 30280000"
         );
     }
 }

@@ -430,8 +430,8 @@ mod tests {
         );
         assert_eq!(
             queue("fq_codel noecn quantum 100 ce_threshold 1ms ce_threshold_selector 0x1/0x3").show(),
-            "fq_codel limit 10240p flows 1024 quantum 256 target 5ms interval 100ms \
-             ce_threshold 999us ce_threshold_selector 0x1/0x3 memory_limit 32Mb drop_batch 64"
+            "fq_codel limit 10240p flows 1024 quantum 256 target 5ms ce_threshold 999us \
+             ce_threshold_selector 0x1/0x3 interval 100ms memory_limit 32Mb drop_batch 64"
         );
     }
 

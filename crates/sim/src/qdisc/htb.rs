@@ -1,112 +1,57 @@
-//! `htb`: hierarchical token bucket, a shaper with classes, each with its own queue.
+//! `htb`: hierarchical token bucket, a shaper with classes that borrow from each other, each leaf with its own queue.
 //!
 //! Source: Linux 7.3 `net/sched/sch_htb.c`, `net/sched/sch_generic.c` (`psched_ratecfg`); iproute2
 //! `tc/q_htb.c` (derived bursts).
 //!
-//! Parameters of the qdisc: `default MINOR` (hexadecimal; a class that exists), `r2q` (10; a class's
+//! Parameters of the qdisc: `default MINOR` (hexadecimal; a leaf class), `r2q` (10; a class's
 //! quantum is its rate in bytes per second divided by it), `direct_qlen` in packets (txqueuelen) for
 //! what belongs to no class and is not shaped. Of a class: `rate`; `ceil` (rate); `burst` and `cburst`
-//! in bytes (1600, `mtu` if given, plus what the rate moves in 1 ns), kept as a time in ticks of 64 ns
-//! of whole microseconds, as tc sends them; `quantum` in bytes (rate / r2q, 1000 to 200000); `prio` (0 to
-//! 7, low first); `mtu`, `mpu`, `overhead` in bytes; `linklayer ethernet | atm`.
+//! in bytes (1600, `mtu` if given, plus what the rate moves in 1 ns), kept as a time, rounded up
+//! to ticks of 64 ns, as tc 7.2 sends them; `quantum` in bytes (rate / r2q, 1000 to 200000); `prio` (0 to
+//! 7, low first); `mtu`, `mpu`, `overhead` in bytes; `linklayer ethernet | atm`. A class that others name as
+//! `parent` is an inner one: no queue, only rate and ceil, up to eight levels.
 //!
-//! Departures: classes are leaves below the root: nobody to borrow from, so a class sends when both
-//! its buckets allow it. Linux leaves what has no class unshaped even if `default` names a class that
-//! is missing; here that is an error. Not modelled: `offload`.
+//! A class below its rate sends at level 0. One above it, and below its ceil, borrows from the nearest
+//! ancestor that is below its own rate; lower levels go first, then lower `prio`, then turns by quantum.
+//!
+//! Departures: Linux leaves what has no class unshaped even if `default` names a class that
+//! is missing or not a leaf; here that is an error. Filters stand at the root. Modes follow the clock
+//! itself, not the last event of the kernel's wait queues. Not modelled: `offload`.
 //!
 //! Validation: departures of a saturated class (0, 0, 228.48, 470.72, 712.96, 955.20 us at
-//! 50 Mbit/s), DRR shares, priority, change in place (tests below); conservation
-//! (`tests/conservation.rs`).
+//! 50 Mbit/s), DRR shares, priority, borrowing, ceilings, several levels, change in place (tests below);
+//! conservation (`tests/conservation.rs`, `tests/every_qdisc.rs`).
 
+mod class;
 mod params;
+mod turns;
 
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Queue, Tally};
-use crate::matching::CompiledMatch;
+use crate::matching::{CompiledMatch, compile_filters};
 use crate::packet::Packet;
 use crate::run;
 use crate::tc::{TcError, Words, parse_minor};
 use crate::units::Time;
-use params::{PRIORITIES, Params, SendTime};
-
-/// No bucket is deeper in debt than this, in nanoseconds, and no idle time counts for more.
-const MBUFFER: i64 = 60_000_000_000;
+use class::{Class, Turn};
+use params::{MAX_LEVEL, PRIORITIES, Params};
 
 /// The shaper with its classes.
 pub struct Htb {
     /// In ascending order of minor number, which is the order of service.
     classes: Vec<Class>,
+    /// Their places, children before parents.
+    upwards: Vec<usize>,
     filters: Vec<(CompiledMatch, usize)>,
     default: Option<usize>,
-    /// The class to serve next in each priority; none means the first that may send.
-    turns: [Option<usize>; PRIORITIES],
-    /// Bit p: some class has priority p.
-    priorities: u8,
+    /// Whose turn it is among the classes that may send by themselves, by level and priority.
+    turns: Box<[[Turn; PRIORITIES]; MAX_LEVEL + 1]>,
     direct: VecDeque<Packet>,
     direct_backlog: u64,
     direct_packets: u64,
     direct_qlen: u32,
     r2q: u32,
-}
-
-struct Class {
-    minor: u32,
-    /// As the document writes it.
-    id: String,
-    params: Params,
-    /// Bucket of the rate, in nanoseconds of sending.
-    tokens: i64,
-    /// Bucket of the ceiling.
-    ctokens: i64,
-    /// When the buckets were last brought up to date.
-    checkpoint: Time,
-    /// When both buckets are out of debt.
-    wake: Time,
-    deficit: i64,
-    queue: Queue,
-    /// What `queue` last said of itself: asked once after each change, not several times per packet.
-    qlen: usize,
-    /// When it may give a packet; none while it has none.
-    next: Option<Time>,
-}
-
-impl Class {
-    /// Asks the queue again, after anything that may have changed it or the buckets.
-    fn note(&mut self) {
-        self.qlen = self.queue.qlen();
-        self.next = (self.qlen > 0).then(|| self.wake.max(self.queue.next_event().unwrap_or(Time::ZERO)));
-    }
-
-    /// Takes a packet if the child gives one, and pays for it.
-    fn dequeue(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.queue.dequeue(now);
-        if let Some(packet) = &packet {
-            self.charge(packet.len, now);
-        }
-        self.note();
-        packet
-    }
-
-    /// Takes what was sent out of both buckets.
-    fn charge(&mut self, len: u32, now: Time) {
-        let idle = ((now - self.checkpoint).as_ns().cast_signed()).min(MBUFFER);
-        let bytes = self.params.frame.bytes(len);
-        let spend = |tokens: i64, buffer: i64, rate: SendTime| {
-            let tokens = (tokens + idle).min(buffer) - rate.ns(bytes);
-            tokens.max(1 - MBUFFER)
-        };
-        self.tokens = spend(self.tokens, self.params.buffer, self.params.rate);
-        self.ctokens = spend(self.ctokens, self.params.cbuffer, self.params.ceil);
-        self.checkpoint = now;
-        let debt = (-self.tokens).max(-self.ctokens).max(0);
-        self.wake = now + Time(debt.cast_unsigned());
-    }
-
-    /// Whether it has packets and tokens.
-    fn may_send(&self, now: Time) -> bool {
-        self.wake <= now && self.qlen > 0
-    }
 }
 
 impl Htb {
@@ -122,9 +67,13 @@ impl Htb {
                 _ => return Err(words.unknown(word, &["default", "r2q", "direct_qlen"])),
             }
         }
+        let is_parent = |class: &run::Class| {
+            let minor = parse_minor(&class.id);
+            classes.iter().any(|c| c.parent.as_deref().is_some_and(|id| parse_minor(id) == minor))
+        };
         let mut built = Vec::with_capacity(classes.len());
         for class in classes {
-            let class = Class::build(class, r2q, env, words)
+            let class = Class::build(class, !is_parent(class), r2q, env, words)
                 .map_err(|error| error.within(&format!("class {}", class.id)))?;
             built.push(class);
         }
@@ -132,25 +81,37 @@ impl Htb {
         if let Some(twice) = built.windows(2).find(|w| w[0].minor == w[1].minor) {
             return Err(words.refuse(&format!("class {} stands there twice", twice[1].id)));
         }
-        let find = |minor| built.iter().position(|class| class.minor == minor);
-        if default != 0 && find(default).is_none() {
-            return Err(words.refuse(&format!("default: there is no class {default:x}")));
+        let minors: Vec<u32> = built.iter().map(|class| class.minor).collect();
+        let find = |minor| minors.iter().position(|known| *known == minor);
+        for class in classes {
+            let Some(parent) = &class.parent else { continue };
+            let above = parse_minor(parent).and_then(find);
+            let (Some(at), Some(above)) = (parse_minor(&class.id).and_then(find), above) else {
+                return Err(
+                    words.refuse(&format!("class {}: parent: there is no class '{parent}'", class.id))
+                );
+            };
+            built[at].parent = Some(above);
         }
-        let filters = compile_filters(classes, env, &find).map_err(|message| words.refuse(&message))?;
-        let mut htb = Htb {
-            default: find(default),
+        let upwards = set_levels(&mut built).map_err(|message| words.refuse(&message))?;
+        let default_at = find(default);
+        if default != 0 && default_at.is_none_or(|at| built[at].queue.is_none()) {
+            return Err(words.refuse(&format!("default: there is no class {default:x} with a queue")));
+        }
+        let filters =
+            compile_filters(classes, &env.flow_names, &find).map_err(|message| words.refuse(&message))?;
+        Ok(Htb {
+            default: default_at,
             filters,
             classes: built,
-            turns: [None; PRIORITIES],
-            priorities: 0,
+            upwards,
+            turns: Box::new([[None; PRIORITIES]; MAX_LEVEL + 1]),
             direct: VecDeque::new(),
             direct_backlog: 0,
             direct_packets: 0,
             direct_qlen,
             r2q,
-        };
-        htb.note_priorities();
-        Ok(htb)
+        })
     }
 
     /// `tc class change`: all parameters are read anew, defaults included; the tokens, which are
@@ -160,125 +121,51 @@ impl Htb {
             .and_then(|minor| self.classes.iter().position(|class| class.minor == minor))
             .ok_or_else(|| words.refuse(&format!("there is no class '{id}'")))?;
         self.classes[at].params = Params::parse(words, self.r2q)?;
-        self.note_priorities();
         Ok(())
     }
 
     /// The classes as `tc -d class show` words them.
     pub fn show_classes(&self) -> Vec<String> {
-        let line = |class: &Class| {
-            let params = &class.params;
-            format!(
-                "class htb 1:{:x} root prio {} quantum {} rate {} ceil {} burst {} cburst {}",
-                class.minor,
-                params.prio,
-                params.quantum,
-                params.rate.show(),
-                params.ceil.show(),
-                params.rate.show_burst(params.buffer),
-                params.ceil.show_burst(params.cbuffer),
-            )
-        };
-        self.classes.iter().map(line).collect()
-    }
-
-    fn note_priorities(&mut self) {
-        let bits = self.classes.iter().map(|class| 1_u8 << class.params.prio);
-        self.priorities = bits.fold(0, |all, bit| all | bit);
+        self.classes.iter().map(|class| class.show(&self.classes)).collect()
     }
 
     fn classify(&self, packet: &Packet) -> Option<usize> {
         let mut matching = self.filters.iter().filter(|(m, _)| m.matches(packet));
         matching.next().map(|(_, class)| *class).or(self.default)
     }
-
-    /// DRR among the classes of one priority: a class is served until it has used up its quantum.
-    fn serve(&mut self, prio: usize, now: Time) -> Option<Packet> {
-        let n = self.classes.len();
-        let first = self.turns[prio].unwrap_or(0);
-        for at in (first..n).chain(0..first) {
-            let class = &mut self.classes[at];
-            if class.params.prio != prio || !class.may_send(now) {
-                continue;
-            }
-            // A child that delays, or whose AQM drops what it has left, may give nothing.
-            let Some(packet) = class.dequeue(now) else {
-                continue;
-            };
-            class.deficit -= i64::from(packet.len);
-            let used_up = class.deficit < 0;
-            if used_up {
-                class.deficit += class.params.quantum;
-            }
-            self.turns[prio] = if !used_up && class.may_send(now) {
-                Some(at)
-            } else {
-                let mut later = (at + 1)..n;
-                later.find(|i| {
-                    let other = &self.classes[*i];
-                    other.params.prio == prio && other.may_send(now)
-                })
-            };
-            return Some(packet);
-        }
-        None
-    }
 }
 
-impl Class {
-    fn build(spec: &run::Class, r2q: u32, env: &Env, words: &Words) -> Result<Class, TcError> {
-        let minor = parse_minor(&spec.id)
-            .filter(|minor| *minor > 0)
-            .ok_or_else(|| words.refuse("the id is not a hexadecimal number from 1 to ffff"))?;
-        let params = Params::parse(&mut Words::new(&spec.class), r2q)?;
-        let env = env.child(&spec.id);
-        let queue = match &spec.child {
-            Some(child) => Queue::build(child, &env)?,
-            None => Queue::build(&run::Qdisc::leaf("pfifo"), &env)?,
-        };
-        Ok(Class {
-            minor,
-            id: spec.id.clone(),
-            tokens: params.buffer,
-            ctokens: params.cbuffer,
-            params,
-            checkpoint: Time::ZERO,
-            wake: Time::ZERO,
-            deficit: 0,
-            queue,
-            qlen: 0,
-            next: None,
-        })
-    }
-}
-
-/// All filters in the order of the document; the first that matches decides.
-fn compile_filters(
-    classes: &[run::Class],
-    env: &Env,
-    find: &dyn Fn(u32) -> Option<usize>,
-) -> Result<Vec<(CompiledMatch, usize)>, String> {
-    let flow_index = |name: &str| {
-        let at = env.flow_names.iter().position(|known| known == name)?;
-        u16::try_from(at).ok()
-    };
-    let mut filters = Vec::new();
-    for class in classes {
-        let at = parse_minor(&class.id).and_then(find);
-        for (i, spec) in class.filters.iter().enumerate() {
-            let compiled = CompiledMatch::compile(spec, &flow_index)
-                .map_err(|message| format!("class {}: filters[{i}]: {message}", class.id))?;
-            filters.extend(at.map(|at| (compiled, at)));
+/// Sets the level of each class; their places, children before parents.
+fn set_levels(classes: &mut [Class]) -> Result<Vec<usize>, String> {
+    let mut depths = Vec::with_capacity(classes.len());
+    for (i, class) in classes.iter().enumerate() {
+        let (mut depth, mut above) = (0, class.parent);
+        while let Some(at) = above {
+            depth += 1;
+            above = classes[at].parent;
+            if depth > MAX_LEVEL {
+                return Err(format!(
+                    "class {}: more than {MAX_LEVEL} classes above it, or a circle",
+                    class.id
+                ));
+            }
         }
+        depths.push((depth, i));
     }
-    Ok(filters)
+    for (depth, i) in &depths {
+        classes[*i].level = if classes[*i].queue.is_some() { 0 } else { MAX_LEVEL - depth };
+    }
+    depths.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(depths.into_iter().map(|(_, i)| i).collect())
 }
 
 impl Qdisc for Htb {
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
         if let Some(at) = self.classify(&packet) {
             let class = &mut self.classes[at];
-            class.queue.enqueue(packet, now);
+            if let Some(queue) = &mut class.queue {
+                queue.enqueue(packet, now);
+            }
             class.note();
         } else if self.direct.len() < self.direct_qlen as usize {
             self.direct_packets += 1;
@@ -295,25 +182,31 @@ impl Qdisc for Htb {
             return Some(packet);
         }
         if let [class] = &mut self.classes[..] {
-            if !class.may_send(now) {
+            if class.qlen == 0 || class.wake() > now {
                 return None;
             }
-            return class.dequeue(now);
+            let packet = class.dequeue(now)?;
+            class.charge(packet.len, now, false);
+            return Some(packet);
         }
-        let mut waiting = self.priorities;
-        while waiting != 0 {
-            let prio = waiting.trailing_zeros() as usize;
-            waiting &= waiting - 1;
-            if let Some(packet) = self.serve(prio, now) {
-                return Some(packet);
+        for (level, mut waiting) in self.refresh(now).into_iter().enumerate() {
+            while waiting != 0 {
+                let prio = waiting.trailing_zeros() as usize;
+                waiting &= waiting - 1;
+                if let Some(packet) = self.serve(level, prio, now) {
+                    return Some(packet);
+                }
             }
         }
         None
     }
 
-    /// When the first class with packets is out of debt, and its child ready to give one.
+    /// When the first class with packets may send, and its child is ready to give one.
     fn next_event(&self) -> Option<Time> {
-        self.classes.iter().filter_map(|class| class.next).min()
+        if !self.direct.is_empty() {
+            return Some(Time::ZERO);
+        }
+        self.classes.iter().filter_map(|class| class.next(&self.classes)).min()
     }
 
     fn qlen(&self) -> usize {
@@ -322,7 +215,7 @@ impl Qdisc for Htb {
     }
 
     fn backlog(&self) -> u64 {
-        let below: u64 = self.classes.iter().map(|class| class.queue.backlog()).sum();
+        let below: u64 = self.classes.iter().filter_map(|class| Some(class.queue.as_ref()?.backlog())).sum();
         self.direct_backlog + below
     }
 
@@ -336,7 +229,7 @@ impl Qdisc for Htb {
     }
 
     fn is_eager(&self) -> bool {
-        self.classes.iter().any(|class| class.queue.is_eager())
+        self.classes.iter().any(|class| class.queue.as_ref().is_some_and(Queue::is_eager))
     }
 
     fn is_leaf_queue(&self) -> bool {
@@ -345,13 +238,17 @@ impl Qdisc for Htb {
 
     fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&str, &'a Queue)) {
         for class in &self.classes {
-            visit(&class.id, &class.queue);
+            if let Some(queue) = &class.queue {
+                visit(&class.id, queue);
+            }
         }
     }
 
     fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&str, &mut Queue)) {
         for class in &mut self.classes {
-            visit(&class.id, &mut class.queue);
+            if let Some(queue) = &mut class.queue {
+                visit(&class.id, queue);
+            }
             class.note();
         }
     }
@@ -363,27 +260,27 @@ mod tests {
     use crate::packet::Ecn;
     use std::sync::Arc;
 
-    fn class(id: &str, words: &str) -> run::Class {
-        run::Class { id: id.into(), class: words.into(), filters: Vec::new(), child: None }
+    pub(super) fn class(id: &str, words: &str) -> run::Class {
+        run::Class { id: id.into(), parent: None, class: words.into(), filters: Vec::new(), child: None }
     }
 
     /// A class for packets with this codepoint.
-    fn by_dscp(dscp: u8, class: run::Class) -> run::Class {
+    pub(super) fn by_dscp(dscp: u8, class: run::Class) -> run::Class {
         let only = run::Match { dscp: Some(dscp), ..run::Match::default() };
         run::Class { filters: vec![only], ..class }
     }
 
-    fn with_child(line: &str, class: run::Class) -> run::Class {
+    pub(super) fn with_child(line: &str, class: run::Class) -> run::Class {
         run::Class { child: Some(Box::new(run::Qdisc::leaf(line))), ..class }
     }
 
-    fn build(line: &str, classes: Vec<run::Class>) -> Result<Queue, TcError> {
+    pub(super) fn build(line: &str, classes: Vec<run::Class>) -> Result<Queue, TcError> {
         let spec = run::Qdisc { qdisc: line.into(), classes, child: None };
         let env = Env { flow_names: Arc::new(["prague".into(), "cubic".into()]), ..Env::default() };
         Queue::build(&spec, &env)
     }
 
-    fn frame(dscp: u8) -> Packet {
+    pub(super) fn frame(dscp: u8) -> Packet {
         Packet { len: 1514, dscp, ..Packet::default() }
     }
 
@@ -553,7 +450,10 @@ mod tests {
         assert!(q.change_class("1", "ceil 5mbit").is_err());
         assert_eq!(
             q.show_classes(),
-            ["class htb 1:1 root prio 0 quantum 62500 rate 5Mbit ceil 5Mbit burst 1600b cburst 1600b"]
+            [
+                "class htb 1:1 root prio 0 quantum 62500 rate 5Mbit ceil 5Mbit linklayer ethernet burst 1600b/1mpu 0b \
+              cburst 1600b/1mpu 0b level 0"
+            ]
         );
     }
 
@@ -615,7 +515,7 @@ mod tests {
         );
         assert_eq!(
             error("htb default 10", vec![class("1", "rate 5mbit")]),
-            "default: there is no class 10 in 'htb default 10'"
+            "default: there is no class 10 with a queue in 'htb default 10'"
         );
         assert_eq!(
             error("htb", vec![class("1", "rate 5mbit"), class("01", "rate 5mbit")]),

@@ -10,18 +10,25 @@ mod cobalt;
 mod cobalt_fifo;
 mod codel;
 mod dualpi2;
+mod fq;
 mod fq_codel;
+mod fq_pie;
 mod framing;
 mod htb;
 mod lfq_cobalt;
 mod netem;
 mod pfifo;
+mod pfifo_fast;
 mod pie;
+mod prio;
+mod ratecfg;
 mod red;
 pub mod replay;
 mod sce;
+mod sfq;
 mod sojourn;
 mod sparse_bulk;
+mod tbf;
 mod timer;
 mod twin_codel_af;
 
@@ -38,14 +45,20 @@ pub use cnq_codel_af::CnqCodelAf;
 pub use cobalt_fifo::CobaltFifo;
 pub use codel::Codel;
 pub use dualpi2::DualPi2;
+pub use fq::Fq;
 pub use fq_codel::FqCodel;
+pub use fq_pie::FqPie;
 pub use htb::Htb;
 pub use lfq_cobalt::LfqCobalt;
 pub use netem::Netem;
 pub use pfifo::Fifo;
+pub use pfifo_fast::PfifoFast;
 pub use pie::Pie;
+pub use prio::Prio;
 pub use red::Red;
+pub use sfq::Sfq;
 pub use sojourn::{Interval, Sojourn};
+pub use tbf::Tbf;
 pub use twin_codel_af::TwinCodelAf;
 
 /// Why a queue threw a packet away.
@@ -212,6 +225,10 @@ pub struct Env {
     pub tx_queue_len: u32,
     /// The kernel's timer frequency.
     pub hz: u64,
+    /// Whether it stands on a bridge, which does not take a packet's priority from its DSCP.
+    pub bridge: bool,
+    /// Whether the packets of sockets leave here, not only others'.
+    pub host: bool,
     /// Number of flows and probes, for tables by flow.
     pub flows: usize,
     /// Their names, in the order of [`Packet::flow`], for filters.
@@ -240,6 +257,8 @@ impl Default for Env {
             mtu: 1500,
             tx_queue_len: 1000,
             hz: 250,
+            bridge: false,
+            host: false,
             flows: 0,
             flow_names: Arc::new([]),
             endpoints: Arc::new([]),
@@ -254,16 +273,28 @@ pub enum Kind {
     Fifo(Fifo),
     /// codel
     Codel(Codel),
+    /// fq
+    Fq(Fq),
     /// fq_codel
     FqCodel(FqCodel),
+    /// fq_pie
+    FqPie(FqPie),
     /// htb
     Htb(Htb),
     /// netem
     Netem(Netem),
+    /// pfifo_fast
+    PfifoFast(PfifoFast),
     /// pie and pie@5.4
     Pie(Pie),
+    /// prio
+    Prio(Prio),
     /// red
     Red(Red),
+    /// sfq
+    Sfq(Sfq),
+    /// tbf
+    Tbf(Tbf),
     /// dualpi2, dualpi2@2020 and dualpi2@2019
     DualPi2(DualPi2),
     /// cnq_codel_af
@@ -288,11 +319,17 @@ macro_rules! dispatch {
         match $self {
             Kind::Fifo($q) => $e,
             Kind::Codel($q) => $e,
+            Kind::Fq($q) => $e,
             Kind::FqCodel($q) => $e,
+            Kind::FqPie($q) => $e,
             Kind::Htb($q) => $e,
             Kind::Netem($q) => $e,
+            Kind::PfifoFast($q) => $e,
             Kind::Pie($q) => $e,
+            Kind::Prio($q) => $e,
             Kind::Red($q) => $e,
+            Kind::Sfq($q) => $e,
+            Kind::Tbf($q) => $e,
             Kind::DualPi2($q) => $e,
             Kind::CnqCodelAf($q) => $e,
             Kind::Cake($q) => $e,
@@ -325,22 +362,28 @@ impl Queue {
     pub fn build(spec: &run::Qdisc, env: &Env) -> Result<Queue, TcError> {
         let words = &mut Words::new(&spec.qdisc);
         let name = words.kind()?;
-        if !spec.classes.is_empty() && name != "htb" {
+        if !spec.classes.is_empty() && !["htb", "prio"].contains(&name) {
             return Err(words.refuse(&format!("'{name}' has no classes")));
         }
-        if spec.child.is_some() && name != "netem" {
+        if spec.child.is_some() && !["netem", "tbf"].contains(&name) {
             return Err(words.refuse(&format!("'{name}' has no child")));
         }
         let kind = match name {
             "pfifo" => Kind::Fifo(Fifo::pfifo(words, env)?),
             "bfifo" => Kind::Fifo(Fifo::bfifo(words, env)?),
             "codel" => Kind::Codel(Codel::new(words, env)?),
+            "fq_pie" => Kind::FqPie(FqPie::new(words, env)?),
+            "fq" => Kind::Fq(Fq::new(words, env)?),
             "fq_codel" => Kind::FqCodel(FqCodel::new(words, env)?),
             "htb" => Kind::Htb(Htb::new(words, &spec.classes, env)?),
             "netem" => Kind::Netem(Netem::new(words, spec.child.as_deref(), env)?),
+            "pfifo_fast" => Kind::PfifoFast(PfifoFast::new(words, env)?),
             "pie" => Kind::Pie(Pie::mainline(words, env)?),
             "pie@5.4" => Kind::Pie(Pie::v5_4(words, env)?),
+            "prio" => Kind::Prio(Prio::new(words, &spec.classes, env)?),
             "red" => Kind::Red(Red::new(words, env)?),
+            "sfq" => Kind::Sfq(Sfq::new(words, env)?),
+            "tbf" => Kind::Tbf(Tbf::new(words, spec.child.as_deref(), env)?),
             "dualpi2" => Kind::DualPi2(DualPi2::mainline(words, env)?),
             "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(words, env)?),
             "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(words, env)?),
@@ -369,7 +412,9 @@ impl Queue {
 
     /// Offers a packet.
     pub fn enqueue(&mut self, mut packet: Packet, now: Time) {
-        packet.enqueued = now;
+        // In fq a packet waits from when it may leave.
+        let departs = if matches!(self.kind, Kind::Fq(_)) { packet.enqueued } else { now };
+        packet.enqueued = departs.max(now);
         self.tally.enqueued += 1;
         self.tally.enqueued_bytes += u64::from(packet.len);
         let tally = &mut self.tally;
@@ -420,9 +465,22 @@ impl Queue {
         self.next_event().is_none_or(|at| at <= now) || self.eager
     }
 
+    /// Whether a host's TCP leaves its delays to this queue (`SK_PACING_FQ`).
+    pub fn paces(&self) -> bool {
+        matches!(&self.kind, Kind::Fq(fq) if fq.paces())
+    }
+
     /// Whether this is a pfifo or bfifo, which has no state but its packets.
     pub fn is_fifo(&self) -> bool {
         matches!(self.kind, Kind::Fifo(_))
+    }
+
+    /// The packet that a pfifo or bfifo gives next; none in others.
+    pub fn fifo_head(&self) -> Option<&Packet> {
+        match &self.kind {
+            Kind::Fifo(fifo) => fifo.head(),
+            _ => None,
+        }
     }
 
     /// See [`Qdisc::is_eager`].
@@ -458,6 +516,7 @@ impl Queue {
     pub fn show_classes(&self) -> Vec<String> {
         match &self.kind {
             Kind::Htb(htb) => htb.show_classes(),
+            Kind::Prio(prio) => prio.show_classes(),
             _ => Vec::new(),
         }
     }
@@ -574,12 +633,18 @@ pub const KINDS: &[&str] = &[
     "pfifo",
     "bfifo",
     "codel",
+    "fq",
     "fq_codel",
+    "fq_pie",
     "htb",
     "netem",
+    "pfifo_fast",
     "pie",
     "pie@5.4",
+    "prio",
     "red",
+    "sfq",
+    "tbf",
     "dualpi2",
     "dualpi2@2020",
     "dualpi2@2019",

@@ -3,28 +3,35 @@
 //! Source: Linux 7.3 `net/sched/sch_netem.c`; iproute2 `tc/q_netem.c`.
 //!
 //! Parameters: `limit` in packets (1000); `delay TIME [JITTER [CORRELATION]]`, uniform, in
-//! nanoseconds, as tc 7.2 sends them (tc 6.1 still cuts them to ticks of 64 ns); `loss [random] PERCENT [CORRELATION]`, with `ecn` a
-//! mark instead; `duplicate PERCENT [CORRELATION]`; `reorder PERCENT [CORRELATION] [gap N]`; `rate RATE
-//! [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`; `slot MIN [MAX] [packets N] [bytes N]`; `seed N`. A child
+//! nanoseconds, as tc 7.2 sends them (tc 6.1 still cuts them to ticks of 64 ns), with `distribution normal | pareto |
+//! paretonormal` of the jitter ([`distribution`]); `loss [random] PERCENT [CORRELATION]`, `loss state P13 [P31 [P32
+//! [P23 [P14]]]]`, `loss gemodel P [R [1-H [1-K]]]` ([`loss`]), with `ecn` a mark instead; `duplicate PERCENT
+//! [CORRELATION]`; `corrupt PERCENT [CORRELATION]`: a bit is turned over, and the host that gets the packet drops it; `reorder PERCENT [CORRELATION] [gap N]`; `rate RATE
+//! [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`; `slot MIN [MAX] [packets N] [bytes N]` or `slot distribution
+//! NAME MEAN DEVIATION …`; `seed N`. A child
 //! takes what has been delayed and releases it in its own way.
 //!
 //! Departures: the copy of a duplicated packet enters this qdisc again, as in Linux if it is the
-//! root. Not modelled: `distribution` tables (also of slots), `loss state`, `loss gemodel`, `corrupt`.
+//! root. A corrupt packet is one whose checksum fails, wherever the bit lies, and travels on until then. `seed` gives
+//! reproducible draws, but not the kernel's. Not modelled: `distribution experimental` and tables of a user's own.
 //!
 //! Validation: constant delay, order and limit, reordering by jitter and by gap, serialisation at the
-//! rate, slots, correlation, loss and duplication (tests below); conservation (`tests/conservation.rs`).
+//! rate, slots, correlation, loss models, distributions and duplication (tests below); conservation (`tests/conservation.rs`).
 
 mod config;
+mod distribution;
+mod loss;
 
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Queue, Tally};
-use crate::packet::Packet;
+use crate::packet::{Flags, Packet};
 use crate::rng::Stream;
 use crate::run;
 use crate::tc::{TcError, Words};
 use crate::units::Time;
 use config::{Config, SlotConfig};
+use loss::{LossModel, State};
 
 /// The delay line.
 pub struct Netem {
@@ -38,12 +45,25 @@ pub struct Netem {
     counter: u32,
     slot: Option<OpenSlot>,
     random: Random,
+    loss_state: State,
+    stats: Stats,
     child: Option<Box<Queue>>,
 }
 
 struct Delayed {
     time_to_send: Time,
     packet: Packet,
+}
+
+/// What `tc -s` reports.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stats {
+    delayed: u64,
+    dropped: u64,
+    corrupted: u64,
+    duplicated: u64,
+    reordered: u64,
+    ecn_marked: u64,
 }
 
 /// The slot in which packets leave next.
@@ -61,13 +81,16 @@ struct Random {
     loss: u32,
     duplicate: u32,
     reorder: u32,
+    corrupt: u32,
 }
 
 impl Random {
     fn new(seed: u64, name: &str) -> Self {
         let mut stream = Stream::new(seed, name);
         let [delay, loss, duplicate, reorder] = std::array::from_fn(|_| stream.u32());
-        Random { stream, delay, loss, duplicate, reorder }
+        // The draws of those before it stay what they were when there was no corruption.
+        let corrupt = Stream::new(seed, &format!("{name}/corrupt")).u32();
+        Random { stream, delay, loss, duplicate, reorder, corrupt }
     }
 }
 
@@ -85,13 +108,17 @@ fn correlated(stream: &mut Stream, last: &mut u32, rho: u32) -> u32 {
 
 impl SlotConfig {
     /// A slot that begins after a random pause.
-    fn open(self, now: Time, stream: &mut Stream) -> OpenSlot {
+    fn open(&self, now: Time, stream: &mut Stream) -> OpenSlot {
+        if let Some((table, mean, deviation)) = &self.distribution {
+            let pause = table.at(stream.u32(), *mean, *deviation);
+            return self.begin(Time(now.as_ns().saturating_add_signed(pause)));
+        }
         let range = u128::from(self.max - self.min);
         let pause = self.min + ((u128::from(stream.u32()) * range) >> 32) as u64;
         self.begin(now + Time(pause))
     }
 
-    fn begin(self, begin: Time) -> OpenSlot {
+    fn begin(&self, begin: Time) -> OpenSlot {
         let limit = |n: u64| if n == 0 { i64::MAX } else { n.cast_signed() };
         OpenSlot { begin, packets_left: limit(u64::from(self.packets)), bytes_left: limit(self.bytes) }
     }
@@ -108,47 +135,80 @@ impl Netem {
             None => Random::new(env.seed, &env.name),
         };
         Ok(Netem {
-            slot: config.slot.map(|slot| slot.begin(Time::ZERO)),
+            slot: config.slot.as_ref().map(|slot| slot.begin(Time::ZERO)),
             config,
             front: VecDeque::new(),
             delayed: VecDeque::new(),
             backlog: 0,
             counter: 0,
             random,
+            loss_state: State::default(),
+            stats: Stats::default(),
             child: child.map(build).transpose()?,
         })
     }
 
-    fn admit(&mut self, mut packet: Packet, duplicate: u32, now: Time, tally: &mut Tally) {
-        let Netem { config, random, .. } = self;
-        let stream = &mut random.stream;
-        let mut hits =
-            |chance: u32, last: &mut u32, rho| chance > 0 && chance >= correlated(stream, last, rho);
-        let mut copied = hits(duplicate, &mut random.duplicate, config.duplicate_correlation);
-        let lost = hits(config.loss, &mut random.loss, config.loss_correlation);
-        if lost && !(config.ecn && tally.mark(&mut packet)) {
-            // A loss takes one of the two if the packet was duplicated.
-            if !copied {
-                tally.drop(&packet, Cause::Loss);
-                return;
+    /// Whether an event of this chance happens.
+    fn hits(stream: &mut Stream, chance: u32, last: &mut u32, rho: u32) -> bool {
+        chance > 0 && chance >= correlated(stream, last, rho)
+    }
+
+    fn is_lost(&mut self) -> bool {
+        let Random { stream, loss, .. } = &mut self.random;
+        match self.config.loss {
+            LossModel::Random { chance, correlation } => Self::hits(stream, chance, loss, correlation),
+            LossModel::FourStates { p13, p31, p32, p23, p14 } => {
+                self.loss_state.four_states([p13, p31, p32, p23, p14], stream)
             }
-            copied = false;
+            LossModel::GilbertElliott { p, r, h, k1 } => {
+                self.loss_state.gilbert_elliott([p, r, h, k1], stream)
+            }
         }
-        if copied {
-            tally.duplicate(&packet);
-            self.admit(packet, 0, now, tally);
+    }
+
+    fn admit(&mut self, mut packet: Packet, duplicate: u32, now: Time, tally: &mut Tally) {
+        let random = &mut self.random;
+        let rho = self.config.duplicate_correlation;
+        let mut copied = Self::hits(&mut random.stream, duplicate, &mut random.duplicate, rho);
+        self.stats.duplicated += u64::from(copied);
+        if self.is_lost() {
+            if self.config.ecn && tally.mark(&mut packet) {
+                self.stats.ecn_marked += 1;
+            } else {
+                self.stats.dropped += 1;
+                // A loss takes one of the two if the packet was duplicated.
+                if !copied {
+                    tally.drop(&packet, Cause::Loss);
+                    return;
+                }
+                copied = false;
+            }
         }
-        if self.delayed.len() >= self.config.limit as usize {
+        let copy = copied.then_some(packet);
+        let (random, config) = (&mut self.random, &self.config);
+        let rho = config.corrupt_correlation;
+        if Self::hits(&mut random.stream, config.corrupt, &mut random.corrupt, rho) {
+            packet.flags = packet.flags.with(Flags::CORRUPT);
+            self.stats.corrupted += 1;
+        }
+        if self.qlen() >= self.config.limit as usize {
+            // A copy that there was no room for never came into being.
             tally.drop(&packet, Cause::Overlimit);
             return;
+        }
+        if let Some(copy) = copy {
+            tally.duplicate(&copy);
+            self.admit(copy, 0, now, tally);
         }
         self.backlog += u64::from(packet.len);
         if self.goes_in_front() {
             self.counter = 0;
+            self.stats.reordered += 1;
             self.front.push_back(packet);
         } else {
             self.counter += 1;
             let time_to_send = self.time_to_send(packet.len, now);
+            self.stats.delayed += u64::from(time_to_send > now);
             self.insert(Delayed { time_to_send, packet });
         }
     }
@@ -168,8 +228,11 @@ impl Netem {
         if config.jitter > 0 {
             let random = &mut self.random;
             let draw = correlated(&mut random.stream, &mut random.delay, config.delay_correlation);
-            delay += (u64::from(draw) % (2 * config.jitter)).cast_signed();
-            delay -= config.jitter.cast_signed();
+            let jitter = config.jitter.cast_signed().min(i64::from(i32::MAX));
+            delay = match &config.distribution {
+                Some(table) => table.at(draw, delay, jitter),
+                None => i64::from(draw) % (2 * jitter) + delay - jitter,
+            };
         }
         let mut from = now.as_ns().cast_signed();
         if let Some(rate) = config.rate {
@@ -198,7 +261,7 @@ impl Netem {
     /// The first packet whose time has come, and whose slot.
     fn release(&mut self, now: Time) -> Option<Packet> {
         let due = self.delayed.front()?.time_to_send;
-        if let (Some(config), Some(slot)) = (self.config.slot, &mut self.slot) {
+        if let (Some(config), Some(slot)) = (&self.config.slot, &mut self.slot) {
             if slot.begin < due {
                 *slot = config.open(now, &mut self.random.stream);
             }
@@ -211,7 +274,7 @@ impl Netem {
         }
         let packet = self.delayed.pop_front()?.packet;
         self.backlog -= u64::from(packet.len);
-        if let (Some(config), Some(slot)) = (self.config.slot, &mut self.slot) {
+        if let (Some(config), Some(slot)) = (&self.config.slot, &mut self.slot) {
             slot.packets_left -= 1;
             slot.bytes_left -= i64::from(packet.len);
             if slot.packets_left <= 0 || slot.bytes_left <= 0 {
@@ -265,15 +328,27 @@ impl Qdisc for Netem {
         self.config.show()
     }
 
+    fn show_stats(&self) -> String {
+        let s = &self.stats;
+        format!(
+            "  delayed {} dropped {} corrupted {} duplicated {} reordered {} ecn_marked {}",
+            s.delayed, s.dropped, s.corrupted, s.duplicated, s.reordered, s.ecn_marked
+        )
+    }
+
     /// As in Linux and tc: limit, delay, loss, duplicate and gap go back to their defaults if the line
     /// does not have them; everything else stays as it is.
     fn change(&mut self, words: &mut Words, now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         let mut config = self.config.for_change();
         config.take_all(words)?;
-        if let Some(slot) = config.slot {
+        if let Some(slot) = &config.slot {
             self.slot = Some(slot.begin(now));
         }
-        config.slot = config.slot.or(self.config.slot);
+        config.slot = config.slot.or_else(|| self.config.slot.clone());
+        if config.loss != self.config.loss {
+            self.loss_state = State::default();
+        }
+        self.counter = 0;
         if let Some(seed) = config.seed {
             self.random = Random::new(seed, "netem");
         }
@@ -506,6 +581,52 @@ mod tests {
     }
 
     #[test]
+    fn a_normal_jitter_has_its_mean_and_deviation() {
+        let mut q = queue("netem delay 100ms 10ms distribution normal limit 100000");
+        for seq in 0..20_000 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        let delays: Vec<f64> =
+            departures(&mut q, Time::ZERO).iter().map(|(us, _)| *us as f64 / 1e3).collect();
+        let n = delays.len() as f64;
+        let mean = delays.iter().sum::<f64>() / n;
+        let deviation = (delays.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n).sqrt();
+        // standard errors: 10/sqrt(20000) = 0.07 of the mean, 0.05 of the deviation
+        assert!((mean - 100.0).abs() < 0.3 && (deviation - 10.0).abs() < 0.25, "{mean} {deviation}");
+        // not uniform: 5 % lie beyond two deviations
+        let beyond = delays.iter().filter(|d| (**d - mean).abs() > 2.0 * deviation).count();
+        assert!((700..1_150).contains(&beyond), "{beyond}");
+    }
+
+    #[test]
+    fn corrupt_packets_travel_on_and_are_known() {
+        let mut q = queue("netem corrupt 10% limit 100000");
+        for seq in 0..10_000 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        let corrupt =
+            std::iter::from_fn(|| q.dequeue(Time::ZERO)).filter(|p| p.flags.has(Flags::CORRUPT)).count();
+        // 1000 of 10000, standard error 30
+        assert!(corrupt.abs_diff(1_000) < 130, "{corrupt}");
+        assert_eq!((q.tally.sent, q.tally.dropped()), (10_000, 0));
+        assert!(q.show_stats().contains(&format!("corrupted {corrupt} ")));
+    }
+
+    #[test]
+    fn a_slot_may_be_drawn_from_a_distribution() {
+        let mut q = queue("netem slot distribution pareto 5ms 1ms packets 1");
+        for seq in 0..1_000 {
+            q.enqueue(frame(seq), Time::ZERO);
+        }
+        let times: Vec<f64> = departures(&mut q, Time::ZERO).iter().map(|(us, _)| *us as f64 / 1e3).collect();
+        let gaps: Vec<f64> = times.windows(2).map(|w| w[1] - w[0]).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        // the table's mean is -0.03 deviations; the shortest pause is 2/3 of one below the mean
+        assert!((mean - 4.97).abs() < 0.15, "{mean}");
+        assert!(gaps.iter().all(|g| *g > 4.33 && *g < 9.01));
+    }
+
+    #[test]
     fn a_child_queues_behind_the_delay() {
         let spec = run::Qdisc {
             qdisc: "netem delay 10ms".into(),
@@ -557,16 +678,9 @@ mod tests {
         assert!(error("netem dealy 10ms").ends_with("did you mean 'delay'?"));
         assert!(error("netem delay -10ms").starts_with("delay: '-10ms' is not a time"));
         assert!(error("netem loss 101%").starts_with("loss: '101%' is not a percentage"));
-        for word in [
-            "corrupt 1%",
-            "delay 1ms 1ms distribution normal",
-            "loss state 1%",
-            "loss gemodel 1%",
-            "slot distribution pareto 1ms 1ms",
-        ] {
-            let error = error(&format!("netem {word}"));
-            assert!(error.contains("is not modelled by the simulator"), "{error}");
-        }
+        assert!(error("netem delay 1ms 1ms distribution experimental").contains("is not modelled"));
+        assert!(error("netem delay 1ms 1ms distribution uniform").contains("leave it out"));
+        assert!(error("netem delay 1ms distribution normal").starts_with("'distribution' needs"));
         for line in [
             "reorder 25%",
             "delay 1ms gap 5",

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Tally};
 use crate::packet::Packet;
-use crate::tc::{TcError, Words};
+use crate::tc::{TcError, Words, show};
 use crate::units::Time;
 
 /// A plain queue with a limit in packets or in bytes.
@@ -19,6 +19,8 @@ pub struct Fifo {
     queue: VecDeque<Packet>,
     backlog: u64,
     limit: u64,
+    /// What the device gives.
+    default: u64,
     in_bytes: bool,
 }
 
@@ -33,15 +35,14 @@ impl Fifo {
         Self::parse(words, u64::from(env.tx_queue_len) * u64::from(env.psched_mtu()), true)
     }
 
-    fn parse(words: &mut Words, mut limit: u64, in_bytes: bool) -> Result<Self, TcError> {
-        while let Some(word) = words.next_word() {
-            match word {
-                "limit" if in_bytes => limit = words.size()?,
-                "limit" => limit = u64::from(words.u32()?),
-                _ => return Err(words.unknown(word, &["limit"])),
-            }
-        }
-        Ok(Fifo { queue: VecDeque::new(), backlog: 0, limit, in_bytes })
+    fn parse(words: &mut Words, default: u64, in_bytes: bool) -> Result<Self, TcError> {
+        let limit = take_limit(words, default)?;
+        Ok(Fifo { queue: VecDeque::new(), backlog: 0, limit, default, in_bytes })
+    }
+
+    /// The packet that leaves next.
+    pub fn head(&self) -> Option<&Packet> {
+        self.queue.front()
     }
 
     /// Whether there is room for `packet`.
@@ -52,6 +53,18 @@ impl Fifo {
             (self.queue.len() as u64) < self.limit
         }
     }
+}
+
+/// tc reads packets as it reads bytes: `1k` is 1024.
+fn take_limit(words: &mut Words, default: u64) -> Result<u64, TcError> {
+    let mut limit = default;
+    while let Some(word) = words.next_word() {
+        match word {
+            "limit" => limit = words.size()?,
+            _ => return Err(words.unknown(word, &["limit"])),
+        }
+    }
+    Ok(limit)
 }
 
 impl Qdisc for Fifo {
@@ -80,10 +93,16 @@ impl Qdisc for Fifo {
 
     fn show(&self) -> String {
         if self.in_bytes {
-            format!("bfifo limit {}b", self.limit)
+            format!("bfifo limit {}", show::size(self.limit))
         } else {
             format!("pfifo limit {}p", self.limit)
         }
+    }
+
+    /// What stands in it stays, even above a lower limit.
+    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
+        self.limit = take_limit(words, self.default)?;
+        Ok(())
     }
 }
 

@@ -13,6 +13,8 @@
 //! Validation: the probability sequence and the numbers of updates to 1, 5 and 10 %; the mean
 //! spacing of marks 1.85/p; the integer departure rate at 50 and 5 Mbit/s; conservation.
 
+pub(super) mod control;
+
 use std::collections::VecDeque;
 
 use super::timer::Timer;
@@ -21,190 +23,7 @@ use crate::packet::Packet;
 use crate::rng::Stream;
 use crate::tc::{TcError, Words, show};
 use crate::units::Time;
-
-/// The kernel's scheduler tick is 64 ns.
-const TICK_SHIFT: u32 = 6;
-const TICKS_PER_S: u64 = 1_000_000_000 >> TICK_SHIFT;
-const BURST_ALLOWANCE: u64 = ticks(Time::from_ms(150));
-const LONG_DELAY: u64 = ticks(Time::from_ms(250));
-/// Bytes that must stand for a measurement of the departure rate, and that must leave to end it.
-const RATE_THRESHOLD: u64 = 16_384;
-/// Fixed point of the departure rate (bytes per tick).
-const RATE_SHIFT: u32 = 8;
-/// `alpha` and `beta` above this are refused by tc.
-const GAIN_MAX: u32 = 32;
-
-const fn ticks(t: Time) -> u64 {
-    t.as_ns() >> TICK_SHIFT
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
-    Mainline,
-    V5_4,
-}
-
-impl Version {
-    /// The integer that means probability one.
-    const fn max_prob(self) -> u64 {
-        match self {
-            Version::Mainline => u64::MAX >> 8,
-            Version::V5_4 => u64::MAX,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Params {
-    version: Version,
-    limit: u32,
-    /// In scheduler ticks.
-    target: u64,
-    alpha: u32,
-    beta: u32,
-    ecn: bool,
-    bytemode: bool,
-    rate_estimator: bool,
-}
-
-/// The controller's variables; times in scheduler ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Vars {
-    prob: u64,
-    burst: u64,
-    qdelay: u64,
-    qdelay_old: u64,
-    /// Probability summed since the last decision to drop.
-    accu: u128,
-    /// Start of a measurement cycle (rate mode), last dequeue (timestamp mode).
-    dq_stamp: Option<u64>,
-    /// Bytes that left in this measurement cycle.
-    dq_count: Option<u64>,
-    /// Bytes per tick times 256; 0 before the first measurement.
-    avg_dq_rate: u64,
-}
-
-impl Vars {
-    fn new() -> Self {
-        let mut vars = Vars::default();
-        vars.reset();
-        vars
-    }
-
-    /// Ready for the next burst.
-    fn reset(&mut self) {
-        self.burst = BURST_ALLOWANCE;
-        self.accu = 0;
-        self.dq_stamp = None;
-        self.dq_count = None;
-        self.avg_dq_rate = 0;
-    }
-
-    /// One tick of the controller with `backlog` bytes standing.
-    fn update(&mut self, params: &Params, backlog: u64) {
-        let one = params.version.max_prob();
-        let qdelay = match (params.rate_estimator, self.avg_dq_rate) {
-            (false, _) => self.qdelay,
-            (true, 0) => 0,
-            (true, rate) => (backlog << RATE_SHIFT) / rate,
-        };
-        let qdelay_old = if params.rate_estimator {
-            self.qdelay_old = self.qdelay;
-            self.qdelay
-        } else {
-            self.qdelay_old
-        };
-        // A delay of zero with packets standing is a queue too short to measure.
-        let mut decay = qdelay == 0 && qdelay_old == 0 && backlog == 0;
-
-        let mut alpha = (u64::from(params.alpha) * (one / TICKS_PER_S)) >> 4;
-        let mut beta = (u64::from(params.beta) * (one / TICKS_PER_S)) >> 4;
-        if self.prob < one / 10 {
-            alpha >>= 1;
-            beta >>= 1;
-            let mut power = 100;
-            while power <= 1_000_000 && self.prob < one / power {
-                alpha >>= 2;
-                beta >>= 2;
-                power *= 10;
-            }
-        }
-
-        let error = i128::from(qdelay) - i128::from(params.target);
-        let change = i128::from(qdelay) - i128::from(qdelay_old);
-        let mut delta = i128::from(alpha) * error + i128::from(beta) * change;
-        if delta > i128::from(one / 50) && self.prob >= one / 10 {
-            delta = i128::from(one / 100 * 2);
-        }
-        if qdelay > LONG_DELAY {
-            delta += i128::from(one / 50);
-        }
-        let prob = i128::from(self.prob) + delta;
-        if prob > i128::from(one) {
-            decay = false;
-        }
-        self.prob = prob.clamp(0, i128::from(one)) as u64;
-        if decay {
-            self.prob = match params.version {
-                Version::Mainline => self.prob - self.prob / 64,
-                Version::V5_4 => self.prob / 100 * 98,
-            };
-        }
-
-        self.qdelay = qdelay;
-        let low = params.target / 2;
-        if qdelay < low
-            && self.qdelay_old < low
-            && self.prob == 0
-            && (!params.rate_estimator || self.avg_dq_rate > 0)
-        {
-            self.reset();
-        }
-        if !params.rate_estimator {
-            self.qdelay_old = qdelay;
-        }
-    }
-
-    /// A packet of `len` bytes that waited `sojourn` left `backlog` bytes behind.
-    fn departed(&mut self, params: &Params, len: u64, sojourn: u64, backlog: u64, now: u64) {
-        let spent = if params.rate_estimator {
-            self.measure_rate(len, backlog, now)
-        } else {
-            self.qdelay = if backlog == 0 { 0 } else { sojourn };
-            self.dq_stamp.replace(now).map_or(0, |last| now - last)
-        };
-        self.burst = self.burst.saturating_sub(spent);
-    }
-
-    /// Runs the measurement cycles of the departure rate; the length of the cycle that ended.
-    fn measure_rate(&mut self, len: u64, backlog: u64, now: u64) -> u64 {
-        if backlog >= RATE_THRESHOLD && self.dq_count.is_none() {
-            self.dq_stamp = Some(now);
-            self.dq_count = Some(0);
-        }
-        let (Some(count), Some(start)) = (self.dq_count, self.dq_stamp) else {
-            return 0;
-        };
-        let count = count + len;
-        self.dq_count = Some(count);
-        let length = now - start;
-        if count < RATE_THRESHOLD || length == 0 {
-            return 0;
-        }
-        let rate = (count << RATE_SHIFT) / length;
-        self.avg_dq_rate = match self.avg_dq_rate {
-            0 => rate,
-            avg => avg - (avg >> 3) + (rate >> 3),
-        };
-        if backlog < RATE_THRESHOLD {
-            self.dq_count = None;
-        } else {
-            self.dq_count = Some(0);
-            self.dq_stamp = Some(now);
-        }
-        length
-    }
-}
+use control::{Params, RATE_SHIFT, TICK_SHIFT, TICKS_PER_S, Vars, Version, ticks};
 
 /// What `tc -s` reports.
 #[derive(Clone, Copy, Debug, Default)]
@@ -222,6 +41,7 @@ pub struct Pie {
     vars: Vars,
     timer: Timer,
     mtu: u64,
+    hz: u64,
     rng: Stream,
     queue: VecDeque<Packet>,
     backlog: u64,
@@ -241,52 +61,14 @@ impl Pie {
     }
 
     fn parse(words: &mut Words, env: &Env, version: Version) -> Result<Self, TcError> {
-        const KNOWN: &[&str] = &[
-            "limit",
-            "target",
-            "tupdate",
-            "alpha",
-            "beta",
-            "ecn",
-            "noecn",
-            "bytemode",
-            "nobytemode",
-            "dq_rate_estimator",
-            "no_dq_rate_estimator",
-        ];
-        let known = match version {
-            Version::Mainline => KNOWN,
-            Version::V5_4 => &KNOWN[..9],
-        };
-        let mut params = Params {
-            version,
-            limit: 1000,
-            target: ticks(Time::from_ms(15)),
-            alpha: 2,
-            beta: 20,
-            ecn: false,
-            bytemode: false,
-            rate_estimator: version == Version::V5_4,
-        };
-        let mut tupdate = Time::from_ms(15);
-        while let Some(word) = words.next_word() {
-            match word {
-                _ if !known.contains(&word) => return Err(words.unknown(word, known)),
-                "limit" => params.limit = words.u32()?,
-                "target" => params.target = ticks(words.time()?),
-                "tupdate" => tupdate = words.time()?,
-                "alpha" => params.alpha = gain(words, word)?,
-                "beta" => params.beta = gain(words, word)?,
-                "ecn" | "noecn" => params.ecn = word == "ecn",
-                "bytemode" | "nobytemode" => params.bytemode = word == "bytemode",
-                _ => params.rate_estimator = word == "dq_rate_estimator",
-            }
-        }
+        let mut params = Params::new(version, 1000);
+        take_all(&mut params, words)?;
         Ok(Pie {
+            timer: Timer::jiffies(params.tupdate, env.hz),
             params,
             vars: Vars::new(),
-            timer: Timer::jiffies(tupdate, env.hz),
             mtu: u64::from(env.psched_mtu()),
+            hz: env.hz,
             rng: Stream::new(env.seed, &env.name),
             queue: VecDeque::new(),
             backlog: 0,
@@ -303,47 +85,20 @@ impl Pie {
             }
         }
     }
-
-    /// Whether the arriving packet of `len` bytes is chosen.
-    fn drop_early(&mut self, len: u64) -> bool {
-        let (params, vars) = (&self.params, &mut self.vars);
-        let one = params.version.max_prob();
-        if vars.burst > 0
-            || (vars.qdelay < params.target / 2 && vars.prob < one / 5)
-            || self.backlog < 2 * self.mtu
-        {
-            return false;
-        }
-        let prob = if params.bytemode && len <= self.mtu { len * (vars.prob / self.mtu) } else { vars.prob };
-        if prob == 0 {
-            vars.accu = 0;
-        }
-        vars.accu += u128::from(prob);
-        if vars.accu < u128::from(one / 100 * 85) {
-            return false;
-        }
-        let (certain, draw) = match params.version {
-            Version::Mainline => (vars.accu >= u128::from(one / 2) * 17, self.rng.u64() >> 8),
-            // The 64-bit sum and its count of overflows are here one number.
-            Version::V5_4 => (vars.accu >> 64 == 8 && vars.accu as u64 >= one / 2, self.rng.u64()),
-        };
-        if certain {
-            return true;
-        }
-        let chosen = draw < prob;
-        if chosen {
-            vars.accu = 0;
-        }
-        chosen
-    }
 }
 
-fn gain(words: &mut Words, key: &str) -> Result<u32, TcError> {
-    let value = words.u32()?;
-    if value > GAIN_MAX {
-        return Err(words.bad(key, &value.to_string(), "a number from 0 to 32"));
+fn take_all(params: &mut Params, words: &mut Words) -> Result<(), TcError> {
+    // 5.4 has the estimator always, and no word for it.
+    let known = match params.version {
+        Version::Mainline => &Params::WORDS[..],
+        Version::V5_4 => &Params::WORDS[..9],
+    };
+    while let Some(word) = words.next_word() {
+        if !known.contains(&word) || !params.take(word, words)? {
+            return Err(words.unknown(word, known));
+        }
     }
-    Ok(value)
+    Ok(())
 }
 
 impl Qdisc for Pie {
@@ -352,7 +107,13 @@ impl Qdisc for Pie {
         let refused = if self.queue.len() >= self.params.limit as usize {
             self.stats.overlimit += 1;
             Some(Cause::Overlimit)
-        } else if !self.drop_early(u64::from(packet.len)) {
+        } else if !self.vars.drop_early(
+            &self.params,
+            u64::from(packet.len),
+            self.backlog,
+            self.mtu,
+            &mut self.rng,
+        ) {
             None
         } else if !self.params.ecn {
             Some(Cause::Aqm)
@@ -396,31 +157,12 @@ impl Qdisc for Pie {
     }
 
     fn show(&self) -> String {
-        let Params { version, limit, target, alpha, beta, .. } = self.params;
-        let name = match version {
+        let name = match self.params.version {
             Version::Mainline => "pie",
             Version::V5_4 => "pie@5.4",
         };
-        let tupdate = match self.timer.period() {
-            Time::NEVER => Time::ZERO,
-            period => period,
-        };
-        let mut line = format!(
-            "{name} limit {limit}p target {} tupdate {} alpha {alpha} beta {beta}",
-            show::time(Time(target << TICK_SHIFT).as_us()),
-            show::time(tupdate.as_us()),
-        );
-        let estimates = self.params.rate_estimator && version == Version::Mainline;
-        for (on, word) in [
-            (self.params.ecn, " ecn"),
-            (self.params.bytemode, " bytemode"),
-            (estimates, " dq_rate_estimator"),
-        ] {
-            if on {
-                line += word;
-            }
-        }
-        line
+        let Params { limit, .. } = self.params;
+        format!("{name} limit {limit}p {}{}", self.params.show(&self.timer), self.params.show_modes())
     }
 
     fn show_stats(&self) -> String {
@@ -437,11 +179,28 @@ impl Qdisc for Pie {
             show::time(Time(self.vars.qdelay << TICK_SHIFT).as_us()),
         )
     }
+
+    /// Packets above a lowered limit are dropped from the head; a new `tupdate` counts from the next tick on.
+    fn change(&mut self, words: &mut Words, _now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        let mut params = self.params;
+        take_all(&mut params, words)?;
+        self.params = params;
+        self.timer.set_period(params.tupdate, self.hz);
+        while self.queue.len() > self.params.limit as usize {
+            if let Some(packet) = self.queue.pop_front() {
+                self.backlog -= u64::from(packet.len);
+                tally.drop(&packet, Cause::Overlimit);
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::control::BURST_ALLOWANCE;
     use super::*;
+
     use crate::packet::Ecn;
     use crate::units::Rate;
 
@@ -468,6 +227,10 @@ mod tests {
                 vars.prob as f64 / q.params.version.max_prob() as f64
             })
             .collect()
+    }
+
+    fn drop_early(q: &mut Pie, len: u64) -> bool {
+        q.vars.drop_early(&q.params, len, q.backlog, q.mtu, &mut q.rng)
     }
 
     #[test]
@@ -586,18 +349,18 @@ mod tests {
         let mut q = pie("pie");
         q.vars.prob = q.params.version.max_prob();
         q.backlog = 100_000;
-        assert!(!q.drop_early(1514)); // 150 ms of burst to come
+        assert!(!drop_early(&mut q, 1514)); // 150 ms of burst to come
         q.vars.burst = 0;
         q.backlog = 2 * 1514 - 1;
-        assert!(!q.drop_early(1514));
+        assert!(!drop_early(&mut q, 1514));
         q.backlog = 2 * 1514;
-        assert!(q.drop_early(1514));
+        assert!(drop_early(&mut q, 1514));
         // below half the target and below 20 %
         q.vars.prob = q.params.version.max_prob() / 5 - 1;
         q.vars.accu = u128::from(q.params.version.max_prob()) * 9;
-        assert!(!q.drop_early(1514));
+        assert!(!drop_early(&mut q, 1514));
         q.vars.qdelay = q.params.target / 2;
-        assert!(q.drop_early(1514));
+        assert!(drop_early(&mut q, 1514));
     }
 
     #[test]
@@ -609,7 +372,7 @@ mod tests {
         q.vars.prob = q.params.version.max_prob();
         let mut passed = 0;
         while q.vars.accu < u128::from(q.params.version.max_prob() / 100 * 85) {
-            assert!(!q.drop_early(151) || passed >= 8);
+            assert!(!drop_early(&mut q, 151) || passed >= 8);
             passed += 1;
             if q.vars.accu == 0 {
                 break;

@@ -26,7 +26,7 @@ use crate::tc::{TcError, Words, show};
 use crate::units::{Rate, Time};
 
 /// Probability one, 32 binary digits.
-const ONE: f64 = 4_294_967_296.0;
+pub const ONE: f64 = 4_294_967_296.0;
 const ONE_PERCENT: u32 = 42_949_673;
 /// A scheduler tick, the unit in which tc computes the idle table.
 const TICK_NS: f64 = 64.0;
@@ -35,10 +35,7 @@ const TICK_NS: f64 = 64.0;
 #[derive(Clone, Debug)]
 struct Params {
     limit: u64,
-    min: u64,
-    max: u64,
-    /// Weight of the average: 2^-wlog.
-    wlog: u32,
+    curve: Curve,
     scell_log: u32,
     /// Shift of the average by idle time in cells of 2^`scell_log` microseconds.
     stab: [u8; 256],
@@ -50,7 +47,8 @@ struct Params {
 
 /// What is to be done with an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
+pub enum Action {
+    /// Below the lower threshold, or not chosen.
     Pass,
     /// Between the thresholds: congestion is signalled.
     Early,
@@ -58,80 +56,86 @@ enum Action {
     Hard,
 }
 
-/// RED; see the module's documentation.
-pub struct Red {
-    params: Params,
+/// The thresholds of the average in bytes, and its weight: what `red` and `sfq` share.
+#[derive(Clone, Copy, Debug)]
+pub struct Curve {
+    pub min: u64,
+    pub max: u64,
+    /// Weight of the average: 2^-wlog.
+    pub wlog: u32,
     /// Probability at `max`, as a fraction of 2^32; moves when adaptive.
-    max_p: u32,
+    pub max_p: u32,
     /// `max_p` by byte between the thresholds.
-    max_p_delta: u32,
+    pub max_p_delta: u32,
+}
+
+impl Curve {
+    pub fn new(min: u64, max: u64, wlog: u32, max_p: u32) -> Self {
+        let mut curve = Curve { min, max, wlog, max_p, max_p_delta: 1 };
+        curve.max_p_delta = (max_p / curve.range()).max(1);
+        curve
+    }
+
+    /// From what a line says: 0 is not given. The error is what stands against it.
+    pub fn derive(
+        limit: u64,
+        min: u64,
+        max: u64,
+        burst: u64,
+        avpkt: u64,
+        max_p: u32,
+    ) -> Result<Self, String> {
+        let max = match (max, min) {
+            (0, 0) => limit / 4,
+            (0, min) => min * 3,
+            (max, _) => max,
+        };
+        let min = if min == 0 { max / 3 } else { min };
+        let burst = if burst == 0 { (2 * min + max) / (3 * avpkt) } else { burst };
+        if min > max {
+            return Err(format!("min {min} is above max {max}; expected min <= max, in bytes"));
+        }
+        let Some(wlog) = ewma_log(min, burst, avpkt) else {
+            return Err(format!(
+                "burst {burst} gives no weight for the average; expected more packets than min/avpkt"
+            ));
+        };
+        // The kernel keeps a scaled threshold in 32 bits.
+        if max >> (31 - wlog) != 0 {
+            return Err(format!(
+                "max {max} is too large for a burst of {burst} packets; expected max*2^Wlog below 2^31"
+            ));
+        }
+        Ok(Curve::new(min, max, wlog, max_p))
+    }
+
+    fn range(&self) -> u32 {
+        ((self.max - self.min) as u32).max(1)
+    }
+}
+
+/// The average of one queue, and where it stands between two signals.
+#[derive(Clone, Copy, Debug)]
+pub struct Average {
     /// Average queue in bytes, times 2^wlog.
     qavg: u64,
     /// Packets since the last mark between the thresholds; -1 before the first.
     qcount: i64,
     /// What `qcount` times the excess must reach.
     threshold: u64,
-    idle_since: Option<Time>,
-    timer: Timer,
-    rng: Stream,
-    queue: VecDeque<Packet>,
-    backlog: u64,
-    marked: u64,
-    early: u64,
-    pdrop: u64,
 }
 
-impl Red {
-    /// `red limit BYTES avpkt BYTES [min BYTES] [max BYTES] [burst PACKETS] [probability P]
-    /// [bandwidth RATE] [adaptive] [ecn] [harddrop] [nodrop]`
-    pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
-        let (params, max_p) = Params::parse(words)?;
-        let mut red = Red {
-            max_p,
-            max_p_delta: 1,
-            qavg: 0,
-            qcount: -1,
-            threshold: 0,
-            idle_since: Some(Time::ZERO),
-            timer: Timer::jiffies(Time::from_ms(500), env.hz),
-            rng: Stream::new(env.seed, &env.name),
-            queue: VecDeque::new(),
-            backlog: 0,
-            marked: 0,
-            early: 0,
-            pdrop: 0,
-            params,
-        };
-        red.max_p_delta = (max_p / red.params.range()).max(1);
-        Ok(red)
+impl Average {
+    pub const EMPTY: Average = Average { qavg: 0, qcount: -1, threshold: 0 };
+
+    /// Takes in what stands now.
+    pub fn update(&mut self, curve: &Curve, backlog: u64) {
+        self.qavg = self.qavg + backlog - (self.qavg >> curve.wlog);
     }
 
-    fn run_timer(&mut self, now: Time) {
-        if self.params.adaptive {
-            while let Some(at) = self.timer.due(now) {
-                self.adapt(at);
-            }
-        }
-    }
-
-    /// Moves `max_p` so that the average stays within 40 and 60 % of the range.
-    fn adapt(&mut self, now: Time) {
-        let qavg = match self.idle_since {
-            Some(since) => self.params.after_idle(self.qavg, now - since),
-            None => self.qavg,
-        } >> self.params.wlog;
-        let range = self.params.range();
-        let fifth = u64::from(range / 5);
-        if qavg > self.params.min + 3 * fifth && self.max_p <= 50 * ONE_PERCENT {
-            self.max_p += ONE_PERCENT.min(self.max_p / 4);
-        } else if qavg < self.params.min + 2 * fifth && self.max_p >= ONE_PERCENT {
-            self.max_p = self.max_p / 10 * 9;
-        }
-        self.max_p_delta = ((self.max_p + range / 2) / range).max(1);
-    }
-
-    fn action(&mut self) -> Action {
-        let Params { min, max, wlog, .. } = self.params;
+    /// What is to be done with the packet that arrives.
+    pub fn action(&mut self, curve: &Curve, rng: &mut Stream) -> Action {
+        let Curve { min, max, wlog, .. } = *curve;
         if self.qavg < min << wlog {
             self.qcount = -1;
             return Action::Pass;
@@ -147,20 +151,79 @@ impl Red {
                 return Action::Pass;
             }
             self.qcount = 0;
-            self.draw();
+            self.draw(curve, rng);
             return Action::Early;
         }
-        self.draw();
+        self.draw(curve, rng);
         Action::Pass
     }
 
-    fn draw(&mut self) {
-        self.threshold = u64::from(self.rng.u32() / self.max_p_delta);
+    fn draw(&mut self, curve: &Curve, rng: &mut Stream) {
+        self.threshold = u64::from(rng.u32() / curve.max_p_delta);
+    }
+}
+
+/// RED; see the module's documentation.
+pub struct Red {
+    params: Params,
+    average: Average,
+    idle_since: Option<Time>,
+    timer: Timer,
+    rng: Stream,
+    queue: VecDeque<Packet>,
+    backlog: u64,
+    marked: u64,
+    early: u64,
+    pdrop: u64,
+}
+
+impl Red {
+    /// `red limit BYTES avpkt BYTES [min BYTES] [max BYTES] [burst PACKETS] [probability P]
+    /// [bandwidth RATE] [adaptive] [ecn] [harddrop] [nodrop]`
+    pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        Ok(Red {
+            params: Params::parse(words)?,
+            average: Average::EMPTY,
+            idle_since: Some(Time::ZERO),
+            timer: Timer::jiffies(Time::from_ms(500), env.hz),
+            rng: Stream::new(env.seed, &env.name),
+            queue: VecDeque::new(),
+            backlog: 0,
+            marked: 0,
+            early: 0,
+            pdrop: 0,
+        })
+    }
+
+    fn run_timer(&mut self, now: Time) {
+        if self.params.adaptive {
+            while let Some(at) = self.timer.due(now) {
+                self.adapt(at);
+            }
+        }
+    }
+
+    /// Moves `max_p` so that the average stays within 40 and 60 % of the range.
+    fn adapt(&mut self, now: Time) {
+        let qavg = match self.idle_since {
+            Some(since) => self.params.after_idle(self.average.qavg, now - since),
+            None => self.average.qavg,
+        };
+        let curve = &mut self.params.curve;
+        let qavg = qavg >> curve.wlog;
+        let range = curve.range();
+        let fifth = u64::from(range / 5);
+        if qavg > curve.min + 3 * fifth && curve.max_p <= 50 * ONE_PERCENT {
+            curve.max_p += ONE_PERCENT.min(curve.max_p / 4);
+        } else if qavg < curve.min + 2 * fifth && curve.max_p >= ONE_PERCENT {
+            curve.max_p = curve.max_p / 10 * 9;
+        }
+        curve.max_p_delta = ((curve.max_p + range / 2) / range).max(1);
     }
 }
 
 impl Params {
-    fn parse(words: &mut Words) -> Result<(Self, u32), TcError> {
+    fn parse(words: &mut Words) -> Result<Self, TcError> {
         const KNOWN: &[&str] = &[
             "limit",
             "avpkt",
@@ -204,40 +267,14 @@ impl Params {
         if nodrop && !ecn {
             return Err(words.refuse("'nodrop' without 'ecn'; expected 'ecn nodrop'"));
         }
-        if max == 0 {
-            max = if min > 0 { min * 3 } else { limit / 4 };
-        }
-        if min == 0 {
-            min = max / 3;
-        }
-        if burst == 0 {
-            burst = (2 * min + max) / (3 * avpkt);
-        }
-        if min > max {
-            return Err(words.refuse(&format!("min {min} is above max {max}; expected min <= max, in bytes")));
-        }
-        let Some(wlog) = ewma_log(min, burst, avpkt) else {
-            return Err(words.refuse(&format!(
-                "burst {burst} gives no weight for the average; expected more packets than min/avpkt"
-            )));
-        };
-        // The kernel keeps a scaled threshold in 32 bits.
-        if max >> (31 - wlog) != 0 {
-            return Err(words.refuse(&format!(
-                "max {max} is too large for a burst of {burst} packets; expected max*2^Wlog below 2^31"
-            )));
-        }
-        let Some((scell_log, stab)) = idle_table(wlog, avpkt, bandwidth) else {
+        let curve = Curve::derive(limit, min, max, burst, avpkt, (probability * ONE) as u32)
+            .map_err(|message| words.refuse(&message))?;
+        let Some((scell_log, stab)) = idle_table(curve.wlog, avpkt, bandwidth) else {
             return Err(words.refuse(
                 "no idle table for this bandwidth and burst; expected a higher bandwidth or a smaller burst",
             ));
         };
-        let params = Params { limit, min, max, wlog, scell_log, stab, adaptive, ecn, harddrop, nodrop };
-        Ok((params, (probability * ONE) as u32))
-    }
-
-    fn range(&self) -> u32 {
-        ((self.max - self.min) as u32).max(1)
+        Ok(Params { limit, curve, scell_log, stab, adaptive, ecn, harddrop, nodrop })
     }
 
     /// The average after `idle` without packets.
@@ -254,7 +291,8 @@ impl Params {
     }
 }
 
-fn u32_size(words: &mut Words, key: &str) -> Result<u64, TcError> {
+/// A size that fits into 32 bits.
+pub fn u32_size(words: &mut Words, key: &str) -> Result<u64, TcError> {
     let bytes = words.size()?;
     if bytes > u64::from(u32::MAX) {
         return Err(words.bad(key, &bytes.to_string(), "a size below 4 GB"));
@@ -262,7 +300,8 @@ fn u32_size(words: &mut Words, key: &str) -> Result<u64, TcError> {
     Ok(bytes)
 }
 
-fn fraction(words: &mut Words, key: &str) -> Result<f64, TcError> {
+/// A probability between 0 and 1.
+pub fn fraction(words: &mut Words, key: &str) -> Result<f64, TcError> {
     let text = words.value()?;
     match text.parse() {
         Ok(p) if p > 0.0 && p < 1.0 => Ok(p),
@@ -300,11 +339,11 @@ fn idle_table(wlog: u32, avpkt: u64, bandwidth: Rate) -> Option<(u32, [u8; 256])
 impl Qdisc for Red {
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
-        self.qavg = match self.idle_since.take() {
-            Some(since) => self.params.after_idle(self.qavg, now - since),
-            None => self.qavg + self.backlog - (self.qavg >> self.params.wlog),
-        };
-        let action = self.action();
+        match self.idle_since.take() {
+            Some(since) => self.average.qavg = self.params.after_idle(self.average.qavg, now - since),
+            None => self.average.update(&self.params.curve, self.backlog),
+        }
+        let action = self.average.action(&self.params.curve, &mut self.rng);
         if action != Action::Pass {
             let may_mark = self.params.ecn && !(action == Action::Hard && self.params.harddrop);
             if may_mark && tally.mark(&mut packet) {
@@ -344,8 +383,12 @@ impl Qdisc for Red {
 
     fn show(&self) -> String {
         let p = &self.params;
-        let mut line =
-            format!("red limit {} min {} max {} ", show::size(p.limit), show::size(p.min), show::size(p.max));
+        let mut line = format!(
+            "red limit {} min {} max {} ",
+            show::size(p.limit),
+            show::size(p.curve.min),
+            show::size(p.curve.max)
+        );
         for (on, word) in
             [(p.ecn, "ecn "), (p.harddrop, "harddrop "), (p.adaptive, "adaptive "), (p.nodrop, "nodrop ")]
         {
@@ -355,14 +398,27 @@ impl Qdisc for Red {
         }
         line + &format!(
             "ewma {} probability {} Scell_log {}",
-            p.wlog,
-            show::general(f64::from(self.max_p) / ONE, 6),
+            p.curve.wlog,
+            show::general(f64::from(p.curve.max_p) / ONE, 6),
             p.scell_log
         )
     }
 
     fn show_stats(&self) -> String {
         format!("  marked {} early {} pdrop {} other 0", self.marked, self.early, self.pdrop)
+    }
+
+    /// As in Linux: all parameters are read anew, the average begins anew, and so does the queue: what stands in it
+    /// is dropped.
+    fn change(&mut self, words: &mut Words, now: Time, tally: &mut Tally) -> Result<(), TcError> {
+        self.params = Params::parse(words)?;
+        self.average = Average::EMPTY;
+        self.idle_since = Some(now);
+        while let Some(packet) = self.queue.pop_front() {
+            self.backlog -= u64::from(packet.len);
+            tally.drop(&packet, Cause::Overlimit);
+        }
+        Ok(())
     }
 }
 
@@ -377,6 +433,10 @@ mod tests {
         let mut words = Words::new(line);
         words.kind().unwrap();
         Red::new(&mut words, &Env::default())
+    }
+
+    fn act(q: &mut Red) -> Action {
+        q.average.action(&q.params.curve, &mut q.rng)
     }
 
     fn red(line: &str) -> Red {
@@ -394,18 +454,18 @@ mod tests {
             [(400_000, 100_000, 33_333, 55, 5), (150_000, 37_500, 12_500, 20, 4)]
         {
             let p = red(&format!("red limit {limit} avpkt 1000 bandwidth 50mbit")).params;
-            assert_eq!((p.limit, p.max, p.min, p.wlog), (limit, max, min, wlog));
+            assert_eq!((p.limit, p.curve.max, p.curve.min, p.curve.wlog), (limit, max, min, wlog));
             assert_eq!((2 * min + max) / 3000, burst);
             assert_eq!(ewma_log(min, burst, 1000), Some(wlog));
         }
         // max follows a given min, min a given max
         let p = red("red limit 400000 avpkt 1000 min 10000").params;
-        assert_eq!((p.min, p.max), (10_000, 30_000));
+        assert_eq!((p.curve.min, p.curve.max), (10_000, 30_000));
         let p = red("red limit 400000 avpkt 1000 max 60000 burst 40 probability 0.1");
-        assert_eq!((p.params.min, p.params.max), (20_000, 60_000));
-        assert_eq!(p.max_p, 429_496_729);
+        assert_eq!((p.params.curve.min, p.params.curve.max), (20_000, 60_000));
+        assert_eq!(p.params.curve.max_p, 429_496_729);
         // 40 + 1 - 20 = 21 <= (1 - (1 - 1/32)^40) * 32 = 23.0, and not at 16: 14.8
-        assert_eq!(p.params.wlog, 5);
+        assert_eq!(p.params.curve.wlog, 5);
     }
 
     #[test]
@@ -471,12 +531,12 @@ mod tests {
     #[test]
     fn between_below_and_above_the_thresholds() {
         let mut q = red("red limit 400000 avpkt 1000 bandwidth 50mbit ecn");
-        q.qavg = (33_333 << 5) - 1;
-        assert_eq!((q.action(), q.qcount), (Action::Pass, -1));
-        q.qavg = 33_333 << 5;
-        assert_eq!((q.action(), q.qcount), (Action::Pass, 0));
-        q.qavg = 100_000 << 5;
-        assert_eq!((q.action(), q.qcount), (Action::Hard, -1));
+        q.average.qavg = (33_333 << 5) - 1;
+        assert_eq!((act(&mut q), q.average.qcount), (Action::Pass, -1));
+        q.average.qavg = 33_333 << 5;
+        assert_eq!((act(&mut q), q.average.qcount), (Action::Pass, 0));
+        q.average.qavg = 100_000 << 5;
+        assert_eq!((act(&mut q), q.average.qcount), (Action::Hard, -1));
     }
 
     #[test]
@@ -492,7 +552,7 @@ mod tests {
                 let mut q = red(&format!("red limit 400000 avpkt 1000 {words}"));
                 let mut tally = Tally::default();
                 q.idle_since = None;
-                q.qavg = 200_000 << q.params.wlog;
+                q.average.qavg = 200_000 << q.params.curve.wlog;
                 q.enqueue(packet(1000, ecn), Time::ZERO, &mut tally);
                 assert_eq!((tally.marks, tally.dropped()), expected, "{words} {ecn:?}");
             }
@@ -505,27 +565,27 @@ mod tests {
         let mut tally = Tally::default();
         q.idle_since = None;
         // target between 33333 + 2*13333 = 59999 and 33333 + 3*13333 = 73332
-        q.qavg = 73_333 << 5;
+        q.average.qavg = 73_333 << 5;
         q.run_timer(Time(1_499_999_999));
         // two ticks, each + min(1 %, max_p/4): 2 % + 0.5 % + 0.625 %
-        assert!((f64::from(q.max_p) / ONE - 0.031_25).abs() < 1e-8);
+        assert!((f64::from(q.params.curve.max_p) / ONE - 0.031_25).abs() < 1e-8);
         q.run_timer(Time::from_ms(1500));
-        assert!((f64::from(q.max_p) / ONE - 0.039_062_5).abs() < 1e-8);
+        assert!((f64::from(q.params.curve.max_p) / ONE - 0.039_062_5).abs() < 1e-8);
         q.run_timer(Time::from_ms(100_000));
         // stops once it has passed 50 %
-        let top = f64::from(q.max_p) / ONE;
+        let top = f64::from(q.params.curve.max_p) / ONE;
         assert!(top > 0.5 && top <= 0.51, "{top}");
         // an average of zero: times 0.9 until it has passed 1 %
-        q.qavg = 0;
+        q.average.qavg = 0;
         q.dequeue(Time::from_ms(200_000), &mut tally);
-        let bottom = f64::from(q.max_p) / ONE;
+        let bottom = f64::from(q.params.curve.max_p) / ONE;
         assert!((0.009..0.01).contains(&bottom), "{bottom}");
         // in between nothing moves
-        let before = q.max_p;
-        q.qavg = 65_000 << 5;
+        let before = q.params.curve.max_p;
+        q.average.qavg = 65_000 << 5;
         q.idle_since = None;
         q.run_timer(Time::from_ms(300_000));
-        assert_eq!(q.max_p, before);
+        assert_eq!(q.params.curve.max_p, before);
     }
 
     #[test]

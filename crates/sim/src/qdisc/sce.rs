@@ -29,33 +29,39 @@ impl SceConfig {
     pub(super) fn parse(words: &mut Words, sce_thresh: u32, limit: Option<u32>) -> Result<Self, TcError> {
         let rtt = Time::from_ms(100);
         let mut config = SceConfig { bandwidth: None, rtt, framing: Framing::default(), sce_thresh, limit };
+        config.take_all(words)?;
+        Ok(config)
+    }
+
+    /// Takes the line; what it does not say stays.
+    pub(super) fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
         let mut framing = FramingWords::default();
         while let Some(word) = words.next_word() {
             match word {
-                "bandwidth" => config.bandwidth = Some(words.rate()?).filter(|rate| rate.bits_per_s() > 0),
-                "unlimited" => config.bandwidth = None,
-                "rtt" => config.rtt = words.positive_time()?,
-                "sce" => config.sce_thresh = 1,
+                "bandwidth" => self.bandwidth = Some(words.rate()?).filter(|rate| rate.bits_per_s() > 0),
+                "unlimited" => self.bandwidth = None,
+                "rtt" => self.rtt = words.positive_time()?,
+                "sce" => self.sce_thresh = 1,
                 "sce-thresh" => {
                     let n = words.u32()?;
                     if !(1..=1024).contains(&n) {
                         return Err(words.bad(word, &n.to_string(), "a number from 1 to 1024"));
                     }
-                    config.sce_thresh = n;
+                    self.sce_thresh = n;
                 }
-                "no-sce" => config.sce_thresh = 0,
-                "limit" if limit.is_some() => config.limit = Some(words.positive_u32()?),
+                "no-sce" => self.sce_thresh = 0,
+                "limit" if self.limit.is_some() => self.limit = Some(words.positive_u32()?),
                 _ if framing.take(word, words)? => {}
                 _ => {
                     let mut known = vec!["bandwidth", "unlimited", "rtt", "sce", "sce-thresh", "no-sce"];
-                    known.extend(limit.map(|_| "limit"));
+                    known.extend(self.limit.map(|_| "limit"));
                     known.extend(FramingWords::WORDS);
                     return Err(words.unknown(word, &known));
                 }
             }
         }
-        config.framing = framing.change(config.framing);
-        Ok(config)
+        self.framing = framing.change(self.framing);
+        Ok(())
     }
 
     /// COBALT's parameters.

@@ -18,14 +18,25 @@ impl Timer {
         Timer { next: period, period }
     }
 
+    /// First a period after `now`.
+    pub(super) fn after(now: Time, period: Time) -> Self {
+        Timer { next: now + period, period }
+    }
+
     /// A timer of the jiffies wheel at `hz`: period rounded up to whole jiffies (zero: only one
     /// tick), first tick after HZ/2 jiffies.
     pub(super) fn jiffies(period: Time, hz: u64) -> Self {
-        let jiffies = period.as_ns().saturating_mul(hz).div_ceil(NS_PER_S);
-        Timer {
-            next: Time((hz / 2) * NS_PER_S / hz),
-            period: if jiffies == 0 { Time::NEVER } else { Time(jiffies * NS_PER_S / hz) },
-        }
+        Timer { next: Time((hz / 2) * NS_PER_S / hz), period: in_jiffies(period, hz) }
+    }
+
+    /// Another period, from the next tick on.
+    pub(super) fn set_exact_period(&mut self, period: Time) {
+        self.period = period;
+    }
+
+    /// Another period in jiffies, from the next tick on.
+    pub(super) fn set_period(&mut self, period: Time, hz: u64) {
+        self.period = in_jiffies(period, hz);
     }
 
     /// The next tick at or before `now`, which is then taken.
@@ -49,6 +60,14 @@ impl Timer {
     /// Time between ticks.
     pub(super) fn period(&self) -> Time {
         self.period
+    }
+}
+
+/// Rounded up to whole jiffies; zero never ends.
+fn in_jiffies(period: Time, hz: u64) -> Time {
+    match period.as_ns().saturating_mul(hz).div_ceil(NS_PER_S) {
+        0 => Time::NEVER,
+        jiffies => Time(jiffies * NS_PER_S / hz),
     }
 }
 

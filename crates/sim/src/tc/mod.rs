@@ -153,6 +153,21 @@ impl<'a> Words<'a> {
         Ok((fraction * f64::from(u32::MAX)).round_ties_even() as u32)
     }
 
+    /// Like [`Words::time64`], of the next word itself, for a second value behind one key.
+    pub fn time64_of_next(&mut self) -> Result<Time, TcError> {
+        let text = self.value()?;
+        parse_time64(text).ok_or_else(|| self.bad(self.last, text, "a time such as 5ms, 100us or 50ns"))
+    }
+
+    /// A percentage that is the next word itself.
+    pub fn percent_of_next(&mut self) -> Result<u32, TcError> {
+        let key = self.last;
+        let text = self.next_word().unwrap_or_default();
+        self.last = key;
+        let fraction = parse_percent(text).ok_or_else(|| self.bad(key, text, "a percentage such as 10%"))?;
+        Ok((fraction * f64::from(u32::MAX)).round_ties_even() as u32)
+    }
+
     /// `on` or `off`.
     pub fn on_off(&mut self) -> Result<bool, TcError> {
         let (key, text) = self.pair()?;
@@ -225,12 +240,6 @@ pub fn parse_time(text: &str) -> Option<Time> {
     (us <= f64::from(u32::MAX)).then_some(Time::from_us(us as u64))
 }
 
-/// What remains of a time of `us` microseconds, in nanoseconds, when tc hands it on in the packet
-/// scheduler's ticks of 64 ns: 1.5 ms becomes 1499968 ns.
-pub const fn psched_ns(us: u64) -> u64 {
-    us * 125 / 8 * 64
-}
-
 /// tc's time in nanoseconds; no suffix means nanoseconds.
 pub fn parse_time64(text: &str) -> Option<Time> {
     let (number, unit) = split_unit(text)?;
@@ -290,6 +299,9 @@ pub fn parse_rate(text: &str) -> Option<Rate> {
 
 /// tc's size in bytes: k, m, g are powers of 1024; `kbit`, `mbit`, `gbit` are 1024-based bits.
 pub fn parse_size(text: &str) -> Option<u64> {
+    if text.starts_with("0x") {
+        return parse_u32(text).map(u64::from);
+    }
     let (number, unit) = split_unit(text)?;
     let bytes = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1.0,

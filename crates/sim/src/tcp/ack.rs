@@ -10,7 +10,7 @@ use super::scoreboard::{Seg, SegFlags};
 use super::sender::Sender;
 use super::sock::CaState;
 use crate::cc::{CongestionControl, RateSample};
-use crate::packet::{Flags, Packet};
+use crate::packet::{Ecn, Flags, Packet};
 use crate::units::Time;
 
 /// Reordering degrees beyond this are not believed (`tcp_max_reordering`).
@@ -32,6 +32,10 @@ pub(super) struct AckState {
     pub dsack_of_probe: bool,
     pub ece: bool,
     pub lost_retrans: bool,
+    /// The echo of our stamps moved on (FLAG_TS_PROGRESS).
+    ts_progress: bool,
+    /// Payload bytes newly delivered.
+    delivered_bytes: u64,
     pub set_xmit_timer: bool,
     /// Echoed timestamp: when the segment that this ACK answers was sent.
     pub echo: Time,
@@ -44,10 +48,9 @@ pub(super) struct AckState {
     last_sacked_at: Option<Time>,
     /// The most recently sent of the newly delivered segments: its send time and end.
     newest: Option<(Time, u64)>,
-    sample_prior_delivered: Option<u64>,
-    sample_prior_mstamp: Time,
-    sample_snd_us: u64,
-    sample_app_limited: bool,
+    /// The same segment, as it was sent.
+    sampled: Option<Seg>,
+    delayed: bool,
     lowest_reordered: Option<u64>,
 }
 
@@ -56,7 +59,12 @@ impl Sender {
     pub fn on_ack(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         self.tp.now = now;
         self.last_rtt_us = None;
+        let ts_progress = packet.sent.as_ms() > self.last_ack_sent.as_ms();
         self.last_ack_sent = self.last_ack_sent.max(packet.sent);
+        if packet.ecn != self.previous_ecn || packet.ecn == Ecn::Ce {
+            self.previous_ecn = packet.ecn;
+            self.option.demand(2);
+        }
         if packet.ack > self.tp.snd_nxt {
             return;
         }
@@ -67,6 +75,7 @@ impl Sender {
             prior_delivered_ce: self.tp.delivered_ce,
             prior_lost: self.tp.lost,
             echo: packet.echo,
+            ts_progress,
             ..AckState::default()
         };
         let old = packet.ack < self.tp.snd_una;
@@ -91,6 +100,8 @@ impl Sender {
         let rtt_us = self.clean(packet.ack, prior_highest_sacked, &mut ack);
         self.update_reordering_window(&ack);
         self.decode_ecn(packet, &mut ack);
+        self.tp.esce = self.setup.mode == Mode::Rfc3168 && packet.flags.has(Flags::ESCE);
+        self.tp.win_update = ack.win_update;
         self.cc.in_ack_event(&mut self.tp, ack.ece);
         if self.tlp_high_seq.is_some() {
             self.process_tlp_ack(packet.ack, &ack);
@@ -228,6 +239,7 @@ impl Sender {
 
     /// A segment is newly known to be delivered: RACK and the rate sample take note.
     fn delivered_one(&mut self, seg: &Seg, ack: &mut AckState) {
+        ack.delivered_bytes += seg.end - seg.seq;
         let tp = &mut self.tp;
         let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
         let age = tp.now - seg.sent;
@@ -244,13 +256,10 @@ impl Sender {
         let newer = ack.newest.is_none_or(|(sent, end)| sent_after(seg.sent, seg.end, sent, end));
         if newer {
             ack.newest = Some((seg.sent, seg.end));
-            ack.sample_prior_delivered = Some(seg.delivered);
-            ack.sample_prior_mstamp = seg.delivered_mstamp;
-            ack.sample_app_limited = seg.flags.any(SegFlags::APP_LIMITED);
-            ack.sample_snd_us = (seg.sent - seg.first_tx).as_us();
+            ack.sampled = Some(*seg);
             self.rate.first_tx = seg.sent;
         }
-        self.rate.delivered_mstamp = tp.now;
+        tp.delivered_mstamp = tp.now;
     }
 
     /// `tcp_clean_rtx_queue`: what is acknowledged leaves; returns the RTT of the newest segment.
@@ -312,8 +321,15 @@ impl Sender {
             oldest = Some(us);
             newest = Some(us);
         }
+        // A lone runt of a packet: nothing made the receiver answer at once.
+        ack.delayed = acked == 1
+            && self.tp.snd_una - ack.prior_snd_una < u64::from(self.tp.mss)
+            && ack.sampled.is_some_and(|seg| seg.delivered + 1 == self.tp.delivered)
+            && !(ack.data_sacked || ack.ece || ack.dsacking);
         if let Some(sample) = oldest {
-            self.update_min_rtt(newest.unwrap_or(sample));
+            if !(ack.delayed && newest.unwrap_or(sample) > self.tp.min_rtt_us) {
+                self.update_min_rtt(newest.unwrap_or(sample));
+            }
             self.rtt.sample(&mut self.tp, sample);
         }
         self.last_rtt_us = newest;
@@ -364,8 +380,12 @@ impl Sender {
                 }
             }
             Mode::AccEcn => {
-                // The ACK of new data, or of nothing new but with a change that SACK or the window tells.
-                let delta = self.ace.decode(packet.ace, self.tp.delivered_ce, delivered);
+                // A reordered ACK tells nothing.
+                if !(ack.una_advanced || ack.data_acked || ack.data_sacked || ack.ts_progress) {
+                    return;
+                }
+                let (tp, bytes) = (&self.tp, ack.delivered_bytes);
+                let delta = self.ace.decode(packet, tp.delivered_ce, delivered, bytes, tp.mss);
                 if delta > 0 {
                     self.tp.delivered_ce += u64::from(delta);
                     ack.ece = true;
@@ -376,10 +396,10 @@ impl Sender {
 
     /// `tcp_rate_gen`
     fn rate_sample(&mut self, ack: &AckState, rtt_us: Option<u64>) -> RateSample {
-        let tp = &self.tp;
+        let tp = &mut self.tp;
         let acked_sacked = (tp.delivered - ack.prior_delivered) as u32;
-        if self.rate.app_limited > 0 && tp.delivered > self.rate.app_limited {
-            self.rate.app_limited = 0;
+        if tp.app_limited > 0 && tp.delivered > tp.app_limited {
+            tp.app_limited = 0;
         }
         let mut sample = RateSample {
             acked_sacked,
@@ -388,16 +408,21 @@ impl Sender {
             losses: (tp.lost - ack.prior_lost) as u32,
             rtt_us,
             prior_in_flight: ack.prior_in_flight,
-            is_app_limited: ack.sample_app_limited,
+            is_ack_delayed: ack.delayed,
             ..RateSample::default()
         };
-        if let Some(prior) = ack.sample_prior_delivered {
-            let delivered = (tp.delivered - prior) as u32;
-            let interval = ack.sample_snd_us.max((tp.now - ack.sample_prior_mstamp).as_us());
-            sample.prior_delivered = prior;
+        if let Some(seg) = &ack.sampled {
+            let delivered = (tp.delivered - seg.delivered) as u32;
+            // Sending and acknowledging are a pipeline: the slower of the two counts.
+            let interval = (seg.sent - seg.first_tx).max(tp.now - seg.delivered_mstamp).as_us();
+            sample.prior_delivered = seg.delivered;
+            sample.delivered = delivered;
+            sample.interval_ce = (tp.delivered_ce as u32).wrapping_sub(seg.delivered_ce);
+            sample.interval_lost = (tp.lost as u32).wrapping_sub(seg.lost);
+            sample.tx_in_flight = seg.in_flight;
+            sample.is_app_limited = seg.flags.any(SegFlags::APP_LIMITED);
             // Shorter than the path's minimum: the bandwidth would be exaggerated.
             if interval >= tp.min_rtt_us && interval > 0 {
-                sample.delivered = delivered;
                 sample.interval_us = interval;
                 let rate = &mut self.rate;
                 let higher = u64::from(delivered) * rate.interval_us >= u64::from(rate.delivered) * interval;
@@ -438,7 +463,7 @@ pub(super) fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
 impl AckState {
     /// `delivered` stored in the segment that made the rate sample, if any was delivered.
     pub(super) fn prior_delivered_of_sample(&self) -> Option<u64> {
-        self.sample_prior_delivered
+        self.sampled.map(|seg| seg.delivered)
     }
 }
 

@@ -1,12 +1,42 @@
-//! ECN negotiation and the sender's reading of AccECN's counter.
+//! ECN negotiation: what `net.ipv4.tcp_ecn` and its kin let two hosts agree on.
 //!
-//! Source: Linux 7.3 `include/net/tcp_ecn.h`; RFC 3168, RFC 9768 (AccECN).
+//! Source: Linux 7.3 `include/net/tcp_ecn.h`, `net/ipv4/tcp_input.c` (`tcp_ecn_create_request`),
+//! `Documentation/networking/ip-sysctl.rst`; RFC 3168, section 6.1.1; RFC 9768, section 3.1.
+//!
+//! Departures: the checks of RFC 9768, section 3.2.2.4, for middleboxes that rewrite the IP field of SYN and
+//! SYN/ACK are not made; SYN cookies are not modelled.
+//!
+//! Validation: the tests below; `tests/test_ecn.py` holds the table of all pairs against a real kernel.
 
-/// What `net.ipv4.tcp_ecn` allows a host.
+use crate::packet::Ecn;
+
+/// What `net.ipv4.tcp_ecn` allows a host (0 to 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy(pub u8);
 
-/// The feedback in use on a connection.
+/// The sysctls of a host that say how it uses ECN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sysctls {
+    /// `net.ipv4.tcp_ecn`
+    pub ecn: Policy,
+    /// `net.ipv4.tcp_ecn_fallback`: a SYN that is lost is repeated without its ECN bits.
+    pub fallback: bool,
+    /// `net.ipv4.tcp_ecn_option`: 0 never, 1 when it tells something or the beacon is due, 2 and 3 always.
+    pub option: u8,
+    /// `net.ipv4.tcp_ecn_option_beacon`: options per round trip at least, if `option` is 1.
+    pub beacon: u32,
+    /// `net.ipv4.tcp_sce` of the SCE kernels: SCE marks are echoed.
+    pub sce: bool,
+}
+
+impl Default for Sysctls {
+    /// Linux's defaults.
+    fn default() -> Self {
+        Sysctls { ecn: Policy(2), fallback: true, option: 2, beacon: 3, sce: false }
+    }
+}
+
+/// The feedback in use on a connection, or asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// No ECN.
@@ -24,11 +54,6 @@ pub const SYN_ACCECN: u8 = 0b111;
 pub const SYN_RFC3168: u8 = 0b011;
 /// SYN/ACK of a host that accepts RFC 3168: ECE alone.
 pub const SYNACK_RFC3168: u8 = 0b001;
-/// SYN/ACK of a host that accepts AccECN and saw the SYN as Not-ECT.
-pub const SYNACK_ACCECN: u8 = 0b010;
-
-/// Initial value of the ACE counter (RFC 9768, section 3.2.1).
-pub const ACE_INIT: u64 = 5;
 
 impl Policy {
     /// What a client asks for in its SYN; a module that needs ECN asks whatever the sysctl says.
@@ -36,20 +61,25 @@ impl Policy {
         match self.0 {
             3 => Mode::AccEcn,
             1 | 4 => Mode::Rfc3168,
-            5 if needs_ecn => Mode::AccEcn,
             _ if needs_ecn => Mode::Rfc3168,
             _ => Mode::Off,
         }
     }
 
-    /// What a server makes of the request it received.
-    pub fn accept(self, request: Mode) -> Mode {
-        match (self.0, request) {
-            (0, _) | (_, Mode::Off) => Mode::Off,
-            (3..=5, Mode::AccEcn) => Mode::AccEcn,
-            // An AccECN SYN carries the bits of an RFC 3168 one.
-            _ => Mode::Rfc3168,
+    /// What a server makes of a SYN with these bits that arrived with `field`; `needs_ecn` is that of
+    /// the listening socket's module.
+    ///
+    /// RFC 3168 wants SYNs to be Not-ECT: another one is refused unless the module lives with it (DCTCP)
+    /// or the SYN is one of AccECN.
+    pub fn accept(self, bits: u8, field: Ecn, needs_ecn: bool) -> Mode {
+        if !matches!(bits, 0 | SYN_RFC3168) && self.0 >= 3 {
+            return Mode::AccEcn;
         }
+        if bits & SYN_RFC3168 != SYN_RFC3168 {
+            return Mode::Off;
+        }
+        let welcome = field == Ecn::NotEct || bits == SYN_ACCECN;
+        if (welcome && self.0 > 0) || needs_ecn { Mode::Rfc3168 } else { Mode::Off }
     }
 }
 
@@ -62,97 +92,101 @@ pub fn syn_bits(mode: Mode) -> u8 {
     }
 }
 
-/// What the bits of a SYN ask for.
-pub fn mode_of_syn(bits: u8) -> Mode {
-    match bits {
-        SYN_ACCECN => Mode::AccEcn,
-        SYN_RFC3168 => Mode::Rfc3168,
-        _ => Mode::Off,
+/// Whether the ECN bits of a SYN that is sent for the `n`th time (from 0) stay: RFC 3168's go with the first
+/// repetition, AccECN's with the second.
+pub fn syn_keeps_bits(mode: Mode, n: u32, fallback: bool) -> bool {
+    !fallback || n == 0 || (n == 1 && mode == Mode::AccEcn)
+}
+
+/// The ECN bits of the SYN/ACK to a SYN that arrived with `field` (RFC 9768, table 2).
+pub fn synack_bits(mode: Mode, field: Ecn) -> u8 {
+    match (mode, field) {
+        (Mode::Off, _) => 0,
+        (Mode::Rfc3168, _) => SYNACK_RFC3168,
+        (Mode::AccEcn, Ecn::NotEct) => 0b010,
+        (Mode::AccEcn, Ecn::Ect1) => 0b011,
+        (Mode::AccEcn, Ecn::Ect0) => 0b100,
+        (Mode::AccEcn, Ecn::Ce) => 0b110,
     }
 }
 
-/// The ECN bits of a SYN/ACK.
-pub fn synack_bits(mode: Mode) -> u8 {
-    match mode {
-        Mode::Off => 0,
-        Mode::Rfc3168 => SYNACK_RFC3168,
-        Mode::AccEcn => SYNACK_ACCECN,
-    }
-}
-
-/// What the bits of a SYN/ACK answer.
-pub fn mode_of_synack(bits: u8) -> Mode {
-    match bits {
-        0 | 7 => Mode::Off,
-        SYNACK_RFC3168 | 5 => Mode::Rfc3168,
+/// What a client that asked for `requested` makes of the bits of the SYN/ACK.
+pub fn mode_of_synack(requested: Mode, bits: u8) -> Mode {
+    match (requested, bits) {
+        (Mode::Off, _) | (_, 0 | 7) => Mode::Off,
+        (_, SYNACK_RFC3168) | (Mode::Rfc3168, 5) => Mode::Rfc3168,
         _ => Mode::AccEcn,
     }
-}
-
-/// The sender's view of the ACE counter.
-#[derive(Clone, Debug, Default)]
-pub struct AceDecoder {
-    /// Mean packets per ACK, times 64.
-    acked_ewma: u32,
-}
-
-impl AceDecoder {
-    /// How many more packets arrived with CE: `ace` of this ACK, `delivered_ce` known so far,
-    /// `packets` newly delivered by it.
-    ///
-    /// Beyond seven packets per ACK the 3-bit field may have wrapped: then the safer (larger) reading
-    /// is taken, unless ACKs usually cover more than four packets (K73 without the AccECN option).
-    pub fn decode(&mut self, ace: u8, delivered_ce: u64, packets: u32) -> u32 {
-        if packets > 0 {
-            let sample = packets << 6;
-            self.acked_ewma =
-                if self.acked_ewma == 0 { sample } else { (self.acked_ewma * 63 + sample) >> 6 };
-        }
-        let delta = (u64::from(ace).wrapping_sub(ACE_INIT).wrapping_sub(delivered_ce) & 7) as u32;
-        if packets <= 7 || self.acked_ewma > 4 << 6 { delta } else { safe_delta(delta, packets) }
-    }
-}
-
-/// The largest count of CE packets among `packets` that leaves ACE where it is.
-pub fn safe_delta(delta: u32, packets: u32) -> u32 {
-    packets - (packets.wrapping_sub(delta) & 7)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn models_7_7_accecn_decode_vectors() {
-        for (ace, ce, packets, expected) in
-            [(5, 0, 2, 0), (6, 0, 2, 1), (7, 0, 2, 2), (5, 8, 2, 0), (0, 2, 4, 1)]
-        {
-            assert_eq!(AceDecoder::default().decode(ace, ce, packets), expected, "{ace} {ce} {packets}");
-        }
-        assert_eq!(safe_delta(1, 20), 17);
+    /// What the client ends up with, `needs` and `field` as in a connection of one module at both ends.
+    fn negotiate(client: u8, server: u8, needs: bool) -> Mode {
+        let requested = Policy(client).request(needs);
+        let field = if needs { Ecn::Ect0 } else { Ecn::NotEct };
+        let accepted = Policy(server).accept(syn_bits(requested), field, needs);
+        let mode = mode_of_synack(requested, synack_bits(accepted, field));
+        assert_eq!(mode, accepted, "the ends agree: {client} {server}");
+        mode
     }
 
+    /// `tests/test_ecn.py` has this table too; there it is compared with the real kernel.
     #[test]
-    fn a_stretch_ack_among_small_ones_is_read_safely() {
-        let mut d = AceDecoder::default();
-        for _ in 0..100 {
-            d.decode(5, 0, 2);
-        }
-        assert_eq!(d.decode(6, 0, 20), 17);
-    }
-
-    #[test]
-    fn negotiation_follows_tcp_ecn() {
-        let both = |client, server| {
-            let request = Policy(client).request(false);
-            mode_of_synack(synack_bits(Policy(server).accept(mode_of_syn(syn_bits(request)))))
+    fn all_pairs_of_tcp_ecn() {
+        let table = |needs| {
+            let row = |client| {
+                let cell = |server| match negotiate(client, server, needs) {
+                    Mode::Off => '-',
+                    Mode::Rfc3168 => 'r',
+                    Mode::AccEcn => 'A',
+                };
+                (0..6).map(cell).collect::<String>()
+            };
+            (0..6).map(row).collect::<Vec<_>>()
         };
-        assert_eq!(both(3, 3), Mode::AccEcn);
-        assert_eq!(both(3, 2), Mode::Rfc3168);
-        assert_eq!(both(1, 3), Mode::Rfc3168);
-        assert_eq!(both(2, 3), Mode::Off);
-        assert_eq!(both(4, 4), Mode::Rfc3168);
-        assert_eq!(both(1, 0), Mode::Off);
-        assert_eq!(Policy(5).request(true), Mode::AccEcn);
+        // a row per tcp_ecn of the client, a column per tcp_ecn of the server
+        assert_eq!(table(false), ["------", "-rrrrr", "------", "-rrAAA", "-rrrrr", "------"]);
+        assert_eq!(table(true), ["rrrrrr", "rrrrrr", "rrrrrr", "rrrAAA", "rrrrrr", "rrrrrr"]);
+    }
+
+    #[test]
+    fn an_ect_syn_of_rfc_3168_is_refused_by_a_server_whose_module_does_not_need_ecn() {
+        // DCTCP against a listener with CUBIC
+        for server in 0..6 {
+            assert_eq!(Policy(server).accept(SYN_RFC3168, Ecn::Ect0, false), Mode::Off);
+        }
+        assert_eq!(Policy(1).accept(SYN_ACCECN, Ecn::Ect0, false), Mode::Rfc3168);
+        assert_eq!(Policy(3).accept(SYN_ACCECN, Ecn::Ect0, false), Mode::AccEcn);
+    }
+
+    #[test]
+    fn unassigned_bits_of_a_syn_mean_accecn_to_who_knows_it() {
+        for bits in [1, 2, 4, 5, 6, 7] {
+            assert_eq!(Policy(3).accept(bits, Ecn::NotEct, false), Mode::AccEcn, "{bits}");
+        }
+        assert_eq!(Policy(1).accept(1, Ecn::NotEct, false), Mode::Off);
+    }
+
+    #[test]
+    fn rfc_9768_table_2_the_synack_tells_how_the_syn_arrived() {
+        let bits = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].map(|f| synack_bits(Mode::AccEcn, f));
+        assert_eq!(bits, [0b010, 0b011, 0b100, 0b110]);
+        for bits in [2, 3, 4, 5, 6] {
+            assert_eq!(mode_of_synack(Mode::AccEcn, bits), Mode::AccEcn);
+        }
+        assert_eq!(mode_of_synack(Mode::AccEcn, 1), Mode::Rfc3168);
+        assert_eq!(mode_of_synack(Mode::Rfc3168, 5), Mode::Rfc3168);
+        assert_eq!([0, 7].map(|b| mode_of_synack(Mode::AccEcn, b)), [Mode::Off; 2]);
+    }
+
+    #[test]
+    fn a_repeated_syn_drops_its_bits_one_attempt_later_for_accecn() {
+        let keeps = |mode, fallback| [0, 1, 2].map(|n| syn_keeps_bits(mode, n, fallback));
+        assert_eq!(keeps(Mode::Rfc3168, true), [true, false, false]);
+        assert_eq!(keeps(Mode::AccEcn, true), [true, true, false]);
+        assert_eq!(keeps(Mode::Rfc3168, false), [true; 3]);
     }
 }

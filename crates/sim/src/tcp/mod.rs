@@ -1,11 +1,14 @@
 //! Linux TCP: the sender, the receiver and what they share.
 
+pub mod accecn;
 mod ack;
 pub mod ecn;
+pub mod feedback;
 mod output;
 pub mod receiver;
 mod recovery;
 pub mod rtt;
 mod scoreboard;
 pub mod sender;
+mod small_queue;
 pub mod sock;

@@ -3,6 +3,7 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_write_xmit`, `tcp_tso_should_defer`,
 //! `tcp_update_skb_after_send`, `tcp_cwnd_validate`, `tcp_xmit_retransmit_queue`).
 
+use super::accecn::{ACE_INIT, OPTION_LEN};
 use super::ecn::Mode;
 use super::receiver::HEADERS;
 use super::rtt::RTO_MAX_US;
@@ -26,7 +27,7 @@ const UNPACED_SEGS: u64 = 10;
 impl Sender {
     /// Sends what window, pacing and the application allow (`tcp_write_xmit`).
     pub(super) fn send_new(&mut self, out: &mut Vec<Packet>) {
-        let mss = u64::from(self.tp.mss);
+        let mss = self.current_mss();
         let mut sent = 0;
         let mut cwnd_limited = false;
         let max_segs = self.tso_segs();
@@ -59,18 +60,14 @@ impl Sender {
                 .min((window / mss).max(1) as u32)
                 .min(self.skb_left)
                 .min(unsent.div_ceil(mss).min(u64::from(u32::MAX)) as u32);
+            if self.throttled(u64::from(n) * mss, 0) {
+                break;
+            }
             self.skb_left -= n;
             self.transmit_new(n, out);
             sent += n;
         }
         self.tp.write_queue = self.write_seq > self.tp.snd_nxt;
-        if !self.tp.write_queue
-            && self.tp.packets_in_flight() < self.tp.snd_cwnd
-            && self.tp.lost_out <= self.tp.retrans_out
-        {
-            // `tcp_rate_check_app_limited`
-            self.rate.app_limited = (self.tp.delivered + u64::from(self.tp.packets_in_flight())).max(1);
-        }
         if sent > 0 {
             if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
                 self.prr_out += sent;
@@ -89,7 +86,7 @@ impl Sender {
     /// One new segment beyond the window's count, for a tail loss probe.
     pub(super) fn send_probe_segment(&mut self, out: &mut Vec<Packet>) -> bool {
         let room = self.window_end.saturating_sub(self.tp.snd_nxt);
-        if self.write_seq <= self.tp.snd_nxt || room < u64::from(self.tp.mss) || self.paced_out() {
+        if self.write_seq <= self.tp.snd_nxt || room < self.current_mss() || self.paced_out() {
             return false;
         }
         if self.skb_left == 0 {
@@ -101,6 +98,17 @@ impl Sender {
             self.prr_out += 1;
         }
         true
+    }
+
+    /// `tcp_current_mss`: AccECN's option takes its bytes from the payload.
+    fn current_mss(&mut self) -> u64 {
+        let option = if self.option_due() { OPTION_LEN } else { 0 };
+        self.mss_now = self.tp.mss - option;
+        self.mss_now.into()
+    }
+
+    fn option_due(&self) -> bool {
+        self.option.due(self.tp.now, self.tp.srtt_us >> 3)
     }
 
     fn window_is_closed(&self) -> bool {
@@ -133,7 +141,7 @@ impl Sender {
     pub(super) fn send_window_probe(&mut self, out: &mut Vec<Packet>) {
         if self.tp.packets_out == 0 && self.write_seq > self.tp.snd_nxt {
             self.window_probes += 1;
-            self.emit(self.tp.snd_una.wrapping_sub(1), 0, Flags::ACK, Ecn::NotEct, out);
+            self.emit(self.tp.snd_una.wrapping_sub(1), 0, self.tp.now, Flags::ACK, Ecn::NotEct, out);
             self.start_window_probe();
         }
     }
@@ -146,16 +154,28 @@ impl Sender {
         let mut bytes = self.tp.pacing_rate >> PACING_SHIFT;
         let shift = (self.tp.min_rtt_us >> TSO_RTT_LOG).min(63) as u32;
         bytes = bytes.saturating_add(GSO_MAX_SIZE >> shift).min(GSO_MAX_SIZE);
-        ((bytes / u64::from(self.tp.mss)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(MAX_GSO_SEGS)
+        ((bytes / u64::from(self.mss_now)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(MAX_GSO_SEGS)
     }
 
     /// Whether the pacing clock forbids sending now; then its timer is set.
     fn paced_out(&mut self) -> bool {
-        if self.tp.pacing == Pacing::None || self.wstamp <= self.tp.now {
+        if self.tp.pacing != Pacing::Needed || self.tp.wstamp <= self.tp.now {
             return false;
         }
-        self.pacing_timer = Some(self.wstamp);
+        self.pacing_timer = Some(self.tp.wstamp);
         true
+    }
+
+    /// `tcp_small_queue_check`, where packets wait in the host: then it goes on when the first has left.
+    fn throttled(&mut self, bytes: u64, factor: u32) -> bool {
+        if self.tp.pacing != Pacing::Fq {
+            return false;
+        }
+        let at = self.small_queue.full_until(self.tp.now, bytes, self.tp.pacing_rate >> PACING_SHIFT, factor);
+        if at.is_some() {
+            self.pacing_timer = at;
+        }
+        at.is_some()
     }
 
     /// `tcp_tso_should_defer`: wait for more window before a small burst? `Some(true)` if the
@@ -166,7 +186,7 @@ impl Sender {
             return None;
         }
         // Only if the last write was less than a millisecond ago.
-        if tp.now > self.wstamp + Time::from_ms(1) {
+        if tp.now > self.tp.wstamp + Time::from_ms(1) {
             return None;
         }
         let mss = u64::from(tp.mss);
@@ -176,7 +196,7 @@ impl Sender {
             return None;
         }
         let unsent = self.write_seq - tp.snd_nxt;
-        let skb = (u64::from(self.skb_left) * mss).min(unsent);
+        let skb = (u64::from(self.skb_left) * u64::from(self.mss_now)).min(unsent);
         let is_last = skb == unsent;
         if !is_last && limit >= skb {
             return None;
@@ -200,29 +220,33 @@ impl Sender {
         if was_idle {
             self.cc.cwnd_event(&mut self.tp, CaEvent::TxStart);
         }
-        let mss = u64::from(self.tp.mss);
+        let mss = u64::from(self.mss_now);
         let first = self.tp.snd_nxt;
         let bytes = (u64::from(n) * mss).min(self.write_seq - first);
         let sent_at = self.stamp(bytes, n);
         if was_idle {
             self.rate.first_tx = sent_at;
-            self.rate.delivered_mstamp = sent_at;
+            self.tp.delivered_mstamp = sent_at;
         }
         let mut flags = SegFlags::default();
-        if self.rate.app_limited > 0 {
+        if self.tp.app_limited > 0 {
             flags.set(SegFlags::APP_LIMITED);
         }
         let ecn = self.data_ecn();
-        for i in 0..u64::from(n) {
-            let seq = first + i * mss;
+        let in_flight = self.tp.packets_in_flight();
+        for i in 0..n {
+            let seq = first + u64::from(i) * mss;
             let end = (seq + mss).min(first + bytes);
             self.board.push(Seg {
                 seq,
                 end,
                 sent: sent_at,
                 first_tx: self.rate.first_tx,
-                delivered_mstamp: self.rate.delivered_mstamp,
+                delivered_mstamp: self.tp.delivered_mstamp,
                 delivered: self.tp.delivered,
+                delivered_ce: self.tp.delivered_ce as u32,
+                lost: self.tp.lost as u32,
+                in_flight: in_flight + i + 1,
                 flags,
             });
             let mut tcp_flags = Flags::ACK;
@@ -230,7 +254,7 @@ impl Sender {
                 self.queue_cwr = false;
                 tcp_flags = tcp_flags.with(Flags::CWR);
             }
-            self.emit(seq, (end - seq) as u32, tcp_flags, ecn, out);
+            self.emit(seq, (end - seq) as u32, sent_at, tcp_flags, ecn, out);
         }
         self.tp.snd_nxt = first + bytes;
         self.tp.packets_out += n;
@@ -242,21 +266,24 @@ impl Sender {
 
     /// `tcp_update_skb_after_send`: the departure time of an skb, and of the one after it.
     fn stamp(&mut self, bytes: u64, segs: u32) -> Time {
-        let prior = self.wstamp;
-        self.wstamp = self.wstamp.max(self.tp.now);
-        let sent_at = self.wstamp;
+        let prior = self.tp.wstamp;
+        self.tp.wstamp = self.tp.wstamp.max(self.tp.now);
+        let sent_at = self.tp.wstamp;
         let rate = self.tp.pacing_rate;
-        if self.tp.pacing == Pacing::Needed
+        if self.tp.pacing != Pacing::None
             && rate != u64::MAX
             && rate > 0
             && self.data_segs_out >= UNPACED_SEGS
         {
             let gap = bytes * 1_000_000_000 / rate;
             // A late timer is repaid at no more than twice the rate.
-            let credit = (self.wstamp - prior).0;
-            self.wstamp += Time(gap - credit.min(gap / 2));
+            let credit = (self.tp.wstamp - prior).0;
+            self.tp.wstamp += Time(gap - credit.min(gap / 2));
         }
         self.data_segs_out += u64::from(segs);
+        if self.tp.pacing == Pacing::Fq {
+            self.small_queue.push(sent_at, bytes);
+        }
         sent_at
     }
 
@@ -268,14 +295,24 @@ impl Sender {
         }
     }
 
-    fn emit(&mut self, seq: u64, payload: u32, flags: Flags, ecn: Ecn, out: &mut Vec<Packet>) {
+    fn emit(&mut self, seq: u64, payload: u32, departs: Time, flags: Flags, ecn: Ecn, out: &mut Vec<Packet>) {
         let mut packet = self.setup.template;
+        packet.enqueued = departs;
         packet.seq = seq;
         packet.payload = payload;
         packet.len = HEADERS + payload;
+        if self.setup.mode == Mode::AccEcn {
+            packet.ace = ACE_INIT as u8;
+        }
+        if payload + OPTION_LEN <= self.tp.mss && self.option_due() {
+            packet.len += OPTION_LEN;
+            // ACKs have no payload to count.
+            packet.n_accecn = 3;
+            self.option.on_sent(self.tp.now);
+        }
         packet.flags = flags;
         packet.ecn = ecn;
-        packet.sent = self.tp.now;
+        packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
         packet.echo = self.last_ack_sent;
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(packet.len);
@@ -290,6 +327,9 @@ impl Sender {
                 break;
             }
             let Some(index) = self.board.next_lost() else { break };
+            if self.throttled(u64::from(self.tp.mss), 1) {
+                break;
+            }
             self.retransmit(index, out);
             sent += 1;
             if index == 0 && !matches!(self.timer, Some((Timer::Reorder, _))) {
@@ -305,32 +345,34 @@ impl Sender {
     pub(super) fn retransmit(&mut self, index: usize, out: &mut Vec<Packet>) {
         let Some(seg) = self.board.get(index).copied() else { return };
         let sent_at = self.stamp(seg.end - seg.seq, 1);
-        let (first_tx, delivered_mstamp, delivered) =
-            (self.rate.first_tx, self.rate.delivered_mstamp, self.tp.delivered);
-        let app_limited = self.rate.app_limited > 0;
+        let tp = &mut self.tp;
         if let Some(seg) = self.board.get_mut(index) {
             if !seg.flags.any(SegFlags::RETRANS) {
-                self.tp.retrans_out += 1;
+                tp.retrans_out += 1;
             }
             seg.flags.set(SegFlags::RETRANS);
             seg.flags.set(SegFlags::EVER_RETRANS);
             seg.flags.clear(SegFlags::APP_LIMITED);
-            if app_limited {
+            if tp.app_limited > 0 {
                 seg.flags.set(SegFlags::APP_LIMITED);
             }
             seg.sent = sent_at;
-            seg.first_tx = first_tx;
-            seg.delivered_mstamp = delivered_mstamp;
-            seg.delivered = delivered;
+            seg.first_tx = self.rate.first_tx;
+            seg.delivered_mstamp = tp.delivered_mstamp;
+            seg.delivered = tp.delivered;
+            seg.delivered_ce = tp.delivered_ce as u32;
+            seg.lost = tp.lost as u32;
+            seg.in_flight = tp.packets_in_flight();
         }
         self.board.note_retransmitted(index, sent_at);
         self.undo.retrans_stamp.get_or_insert(self.tp.now);
         self.undo.retrans = self.undo.retrans.max(0) + 1;
         self.counters.retransmits += 1;
         self.tp.last_sent = self.tp.now;
-        // RFC 3168 forbids ECT on retransmissions, AccECN does not.
-        let ecn = if self.setup.mode == Mode::AccEcn { self.data_ecn() } else { Ecn::NotEct };
-        self.emit(seg.seq, (seg.end - seg.seq) as u32, Flags::ACK, ecn, out);
+        // RFC 3168 forbids ECT on retransmissions; AccECN and DCTCP do not.
+        let marked = self.setup.mode == Mode::AccEcn || self.cc.needs_ecn();
+        let ecn = if marked { self.data_ecn() } else { Ecn::NotEct };
+        self.emit(seg.seq, (seg.end - seg.seq) as u32, sent_at, Flags::ACK, ecn, out);
     }
 
     /// `tcp_cwnd_validate`

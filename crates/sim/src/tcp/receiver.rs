@@ -1,14 +1,13 @@
 //! The receiving side: reassembly, delayed ACKs, SACK, ECN feedback, the advertised window.
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`,
-//! `tcp_event_data_recv`), `tcp_output.c` (`tcp_send_delayed_ack`), `include/net/tcp_ecn.h`;
-//! RFC 2018, RFC 2883, RFC 3168, RFC 9768.
+//! `tcp_event_data_recv`), `tcp_output.c` (`tcp_send_delayed_ack`); RFC 2018, RFC 2883. ECN is in `feedback.rs`.
 //!
-//! Departures: the application reads at once; the AccECN option is not sent (the ACE field is exact
-//! at two packets per ACK); the window grows by Linux's right-sizing rule without memory accounting.
+//! Departures: the application reads at once; the window grows by Linux's right-sizing rule without memory
+//! accounting.
 
-use super::ecn::{ACE_INIT, Mode};
-use crate::packet::{Ecn, Flags, Packet, Proto, SackBlock};
+use super::feedback::Feedback;
+use crate::packet::{Flags, Packet, Proto, SackBlock};
 use crate::units::Time;
 
 const ATO_MIN: Time = Time::from_ms(40);
@@ -20,6 +19,8 @@ const DUPACKS_AT_ONCE: u32 = 3;
 const COMPRESSED_MAX: u32 = 44;
 /// `tcp_comp_sack_delay_ns`
 const COMPRESS_DELAY: Time = Time::from_ms(1);
+/// `TCP_MSS_DEFAULT`: what a segment is taken to be before one was seen.
+const MSS_DEFAULT: u32 = 536;
 /// The window before right-sizing.
 const INITIAL_WINDOW: u64 = 64 * 1024;
 
@@ -40,9 +41,11 @@ pub struct ReceiverCounters {
 /// A receiver.
 pub struct Receiver {
     template: Packet,
-    mode: Mode,
+    feedback: Feedback,
     hz: u64,
     mss: u32,
+    /// The largest segment seen (`icsk_ack.rcv_mss`).
+    rcv_mss: u32,
     rcv_nxt: u64,
     /// What the last ACK acknowledged.
     rcv_wup: u64,
@@ -60,11 +63,6 @@ pub struct Receiver {
     dup_acks: u32,
     dup_acks_at: u64,
     ack_now: bool,
-    /// RFC 3168: ECE is sent until CWR arrives.
-    demand_cwr: bool,
-    saw_ect: bool,
-    received_ce: u64,
-    previous_ecn: Ecn,
     echo: Time,
     echo_of: u64,
     window: u64,
@@ -80,12 +78,13 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver whose ACKs look like `template` (addresses, DSCP, ECN field, hash).
     /// `max_window` is in bytes.
-    pub fn new(template: Packet, mode: Mode, mss: u32, hz: u64, max_window: u64) -> Self {
+    pub fn new(template: Packet, feedback: Feedback, mss: u32, hz: u64, max_window: u64) -> Self {
         Receiver {
             template,
-            mode,
+            feedback,
             hz,
             mss,
+            rcv_mss: MSS_DEFAULT.min(mss),
             rcv_nxt: 0,
             rcv_wup: 0,
             out_of_order: Vec::new(),
@@ -100,10 +99,6 @@ impl Receiver {
             dup_acks: 0,
             dup_acks_at: 0,
             ack_now: false,
-            demand_cwr: false,
-            saw_ect: false,
-            received_ce: 0,
-            previous_ecn: Ecn::NotEct,
             echo: Time::ZERO,
             echo_of: 0,
             window: INITIAL_WINDOW.min(max_window),
@@ -153,11 +148,7 @@ impl Receiver {
     /// A segment with payload arrived.
     pub fn on_data(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         let (start, end) = (packet.seq, packet.seq + u64::from(packet.payload));
-        self.count_ecn(packet.ecn);
-        if packet.flags.has(Flags::CWR) && self.mode == Mode::Rfc3168 {
-            self.demand_cwr = false;
-            self.ack_now = true;
-        }
+        self.ack_now |= self.feedback.on_packet(packet);
         // RFC 7323: echo the stamp of the segment that spans the last acknowledged byte.
         if start <= self.rcv_wup {
             self.echo = packet.sent;
@@ -176,14 +167,14 @@ impl Receiver {
                 self.dsack = Some((start, self.rcv_nxt));
             }
             let filled = self.advance(end);
-            self.event_data_received(packet, now);
+            self.event_data_received(packet, now, out);
             if filled {
                 // Filling a hole is news for the sender.
                 self.ack_now = true;
             }
             self.ack_if_due(now, out);
         } else {
-            self.event_data_received(packet, now);
+            self.event_data_received(packet, now, out);
             if self.insert(start, end) {
                 self.out_of_order_ack(now, out);
             } else {
@@ -250,8 +241,9 @@ impl Receiver {
         true
     }
 
-    /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, RFC 3168 echo, window.
-    fn event_data_received(&mut self, packet: &Packet, now: Time) {
+    /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, ECN, window.
+    fn event_data_received(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
+        self.rcv_mss = self.rcv_mss.max(packet.payload.min(self.mss));
         match self.last_data {
             None => {
                 self.increase_quickack(MAX_QUICKACKS);
@@ -269,40 +261,21 @@ impl Receiver {
             }
         }
         self.last_data = Some(now);
-        if self.mode == Mode::Rfc3168 {
-            match packet.ecn {
-                Ecn::Ce => {
-                    if !self.demand_cwr {
-                        self.enter_quickack(2);
-                        self.demand_cwr = true;
-                    }
-                    self.saw_ect = true;
-                }
-                // A retransmission among ECN-capable data.
-                Ecn::NotEct if self.saw_ect => self.enter_quickack(2),
-                Ecn::NotEct => {}
-                _ => self.saw_ect = true,
-            }
+        if self.delack.is_some()
+            && let Some(upto) = self.feedback.changes(packet.ecn)
+        {
+            self.emit(upto, now, out);
+        }
+        let reaction = self.feedback.on_data(packet.ecn, self.rcv_nxt);
+        self.ack_now |= reaction.ack_now;
+        if reaction.quick > 0 {
+            self.enter_quickack(reaction.quick);
         }
         self.grow_window(now);
     }
 
-    /// AccECN's counters and its change-triggered ACK (RFC 9768, section 3.2.2.5.1).
-    fn count_ecn(&mut self, ecn: Ecn) {
-        if self.mode != Mode::AccEcn {
-            return;
-        }
-        if ecn == Ecn::Ce {
-            self.received_ce += 1;
-        }
-        if ecn != self.previous_ecn {
-            self.previous_ecn = ecn;
-            self.ack_now = true;
-        }
-    }
-
     fn increase_quickack(&mut self, limit: u32) {
-        let segments = (self.window / (2 * u64::from(self.mss))).max(2) as u32;
+        let segments = (self.window / (2 * u64::from(self.rcv_mss))).max(2) as u32;
         self.quick = self.quick.max(segments.min(limit));
     }
 
@@ -313,7 +286,7 @@ impl Receiver {
 
     /// `__tcp_ack_snd_check` for in-order data.
     fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
-        if self.rcv_nxt - self.rcv_wup > u64::from(self.mss) || self.quick > 0 || self.ack_now {
+        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || self.quick > 0 || self.ack_now {
             self.send_ack(now, out);
         } else if self.out_of_order.is_empty() {
             self.delay_ack(now, out);
@@ -356,45 +329,20 @@ impl Receiver {
         }
     }
 
+    /// An ACK of everything received.
     fn send_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
-        let mut ack = self.template;
-        ack.sent = now;
-        ack.flags = Flags::ACK;
-        ack.proto = Proto::Tcp;
-        self.acknowledge(&mut ack);
-        let mut blocks = 0;
-        if let Some((s, e)) = self.dsack.take() {
-            ack.sack[0] = self.block(s, e);
-            ack.flags = ack.flags.with(Flags::DSACK);
-            blocks = 1;
-        }
-        for &(s, e) in self.sacks.iter().take(3 - blocks) {
-            ack.sack[blocks] = self.block(s, e);
-            blocks += 1;
-        }
-        ack.n_sack = blocks as u8;
-        // 4 bytes of kind, length and padding, 8 per block.
-        ack.len = HEADERS + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
-        out.push(ack);
-        self.counters.acks += 1;
+        self.emit(self.rcv_nxt, now, out);
+        self.all_acknowledged();
     }
 
     /// Writes the acknowledgement into a segment that leaves this host, data of its own sender
     /// included, and notes it as sent (`tcp_event_ack_sent`).
     pub fn acknowledge(&mut self, packet: &mut Packet) {
-        packet.ack = self.rcv_nxt;
-        packet.echo = self.echo;
-        packet.window = self.window();
-        match self.mode {
-            Mode::Off => {}
-            Mode::Rfc3168 => {
-                if self.demand_cwr {
-                    packet.flags = packet.flags.with(Flags::ECE);
-                }
-            }
-            Mode::AccEcn => packet.ace = ((self.received_ce + ACE_INIT) & 7) as u8,
-        }
-        self.rcv_wup = self.rcv_nxt;
+        self.write(self.rcv_nxt, packet);
+        self.all_acknowledged();
+    }
+
+    fn all_acknowledged(&mut self) {
         if self.quick > 0 {
             self.quick -= 1;
             if self.quick == 0 {
@@ -403,18 +351,50 @@ impl Receiver {
         }
         self.ack_now = false;
         self.delack = None;
+    }
+
+    /// The acknowledgement up to `upto`; what waited for SACK compression leaves with it.
+    fn write(&mut self, upto: u64, packet: &mut Packet) {
+        packet.ack = upto;
+        packet.echo = self.echo;
+        packet.window = self.window();
+        self.feedback.tell(packet);
+        self.rcv_wup = self.rcv_nxt;
         self.compress_until = None;
         self.compressed = 0;
     }
 
-    fn block(&self, start: u64, end: u64) -> SackBlock {
-        let offset = |seq: u64| (seq as i64 - self.rcv_nxt as i64) as i32;
-        SackBlock { start: offset(start), end: offset(end) }
+    /// Puts an ACK up to `upto` on the wire.
+    fn emit(&mut self, upto: u64, now: Time, out: &mut Vec<Packet>) {
+        let mut ack = self.template;
+        ack.sent = now;
+        ack.flags = Flags::ACK;
+        ack.proto = Proto::Tcp;
+        self.write(upto, &mut ack);
+        let dsack = self.dsack.take();
+        let wanted = (self.sacks.len() + usize::from(dsack.is_some())).min(3);
+        let srtt_us = self.rtt.map_or(0, Time::as_us);
+        let (allowed, option) = self.feedback.add_option(&mut ack, wanted, now, srtt_us);
+        let mut blocks = 0;
+        if let Some((s, e)) = dsack {
+            ack.sack[0] = block(upto, s, e);
+            ack.flags = ack.flags.with(Flags::DSACK);
+            blocks = 1;
+        }
+        for &(s, e) in self.sacks.iter().take(allowed - blocks) {
+            ack.sack[blocks] = block(upto, s, e);
+            blocks += 1;
+        }
+        ack.n_sack = blocks as u8;
+        // 4 bytes of kind, length and padding, 8 per block.
+        ack.len = HEADERS + option + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
+        out.push(ack);
+        self.counters.acks += 1;
     }
 
     /// `tcp_rcv_rtt_measure_ts`: from the echo of our own ACKs, once per (millisecond) stamp.
     fn measure_rtt(&mut self, packet: &Packet, now: Time) {
-        if packet.echo.as_ms() != self.echo_of && packet.payload >= self.mss {
+        if packet.echo.as_ms() != self.echo_of && packet.payload >= self.rcv_mss {
             self.echo_of = packet.echo.as_ms();
             let sample = now - packet.echo;
             self.rtt = Some(self.rtt.map_or(sample, |rtt| Time(rtt.0 - rtt.0 / 8 + sample.0 / 8)));
@@ -445,14 +425,26 @@ impl Receiver {
     }
 }
 
+/// A SACK block of an ACK up to `upto`.
+fn block(upto: u64, start: u64, end: u64) -> SackBlock {
+    let offset = |seq: u64| (seq as i64 - upto as i64) as i32;
+    SackBlock { start: offset(start), end: offset(end) }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::ecn::{Mode, Sysctls};
     use super::*;
+    use crate::packet::Ecn::{self, Ce, Ect0};
 
     const MSS: u32 = 1448;
 
     fn receiver(mode: Mode) -> Receiver {
-        let mut r = Receiver::new(Packet::default(), mode, MSS, 250, 3 << 20);
+        receiver_of(Feedback::new(mode, &Sysctls::default(), false, true))
+    }
+
+    fn receiver_of(feedback: Feedback) -> Receiver {
+        let mut r = Receiver::new(Packet::default(), feedback, MSS, 250, 3 << 20);
         // Past the quick ACKs of the start.
         let mut out = Vec::new();
         for i in 0..32 {
@@ -483,7 +475,8 @@ mod tests {
     #[test]
     fn the_first_sixteen_acks_are_immediate() {
         // window 65536 / (2 * 1448) = 22, capped at 16
-        let mut r = Receiver::new(Packet::default(), Mode::Off, MSS, 250, 3 << 20);
+        let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
+        let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
         let mut out = Vec::new();
         for i in 0..20 {
             r.on_data(&segment(i, Ecn::NotEct), Time::from_us(i), &mut out);
@@ -574,5 +567,37 @@ mod tests {
         let acks = feed(&mut r, &[(34, Ecn::Ce), (35, Ecn::Ect0), (36, Ecn::Ect0)]);
         assert_eq!(acks.len(), 2, "one ACK per edge");
         assert_eq!(acks[0].ace, (before + 1) & 7);
+    }
+
+    /// What each ACK acknowledges, in segments, and whether it carries ECE.
+    fn told(acks: &[Packet]) -> Vec<(u64, bool)> {
+        acks.iter().map(|a| (a.ack / u64::from(MSS), a.flags.has(Flags::ECE))).collect()
+    }
+
+    #[test]
+    fn dctcp_acknowledges_every_change_of_state_with_the_state_before_and_after() {
+        let mut r = receiver_of(Feedback::new(Mode::Rfc3168, &Sysctls::default(), true, false));
+        // 32 waits for its delayed ACK; 33 flushes it and is acknowledged itself; 34 and 35 share an ACK; 36 is
+        // acknowledged as another change; 37 and 38 share one
+        let fields = [Ect0, Ce, Ce, Ce, Ect0, Ect0, Ect0];
+        let segments: Vec<_> = fields.iter().enumerate().map(|(i, &ecn)| (32 + i as u64, ecn)).collect();
+        let acks = feed(&mut r, &segments);
+        assert_eq!(told(&acks), [(33, false), (34, true), (36, true), (37, false), (39, false)]);
+    }
+
+    #[test]
+    fn dctcp_flushes_a_marked_segment_that_waits_as_marked() {
+        let mut r = receiver_of(Feedback::new(Mode::Rfc3168, &Sysctls::default(), true, false));
+        let acks = feed(&mut r, &[(32, Ce), (33, Ce), (34, Ect0), (35, Ce)]);
+        // 32 is a change by itself; 33 waits; 34 flushes it; 35 is a change
+        assert_eq!(told(&acks), [(33, true), (34, true), (35, false), (36, true)]);
+    }
+
+    #[test]
+    fn the_accecn_option_adds_twelve_bytes_to_an_ack() {
+        let mut r = receiver(Mode::AccEcn);
+        let acks = feed(&mut r, &[(32, Ecn::Ect0), (33, Ecn::Ect0), (35, Ecn::Ect0)]);
+        assert_eq!(acks.iter().map(|a| a.len).collect::<Vec<_>>(), [66 + 12, 66 + 12 + 12]);
+        assert_eq!(acks[0].accecn[2], super::super::accecn::write(34 * MSS));
     }
 }

@@ -252,7 +252,7 @@ impl Sender {
     fn rack_detect(&mut self) -> Option<Time> {
         let window = self.reordering_window();
         let (mstamp, end_seq, rtt) = (self.rack.mstamp, self.rack.end_seq, self.rack.rtt);
-        let tp = &mut self.tp;
+        let (tp, cc) = (&mut self.tp, &mut self.cc);
         self.board.rack_walk(
             |sent, end| sent_after(mstamp, end_seq, sent, end),
             |seg| {
@@ -269,6 +269,7 @@ impl Sender {
                     tp.lost_out += 1;
                 }
                 tp.lost += 1;
+                cc.marked_lost(tp, &seg.as_lost(tp.lost));
                 None
             },
         )
@@ -405,7 +406,7 @@ impl Sender {
     fn enter_loss(&mut self) {
         let new_recovery = self.tp.ca_state < CaState::Recovery;
         let (rtt, now) = (self.rack.rtt, self.tp.now);
-        let tp = &mut self.tp;
+        let (tp, cc) = (&mut self.tp, &mut self.cc);
         for (i, seg) in self.board.iter_mut().enumerate() {
             if seg.flags.any(SegFlags::SACKED) {
                 continue;
@@ -418,11 +419,13 @@ impl Sender {
                 seg.flags.clear(SegFlags::RETRANS);
                 tp.retrans_out -= 1;
                 tp.lost += 1;
+                cc.marked_lost(tp, &seg.as_lost(tp.lost));
             }
             if !seg.flags.any(SegFlags::LOST) {
                 seg.flags.set(SegFlags::LOST);
                 tp.lost_out += 1;
                 tp.lost += 1;
+                cc.marked_lost(tp, &seg.as_lost(tp.lost));
             }
         }
         self.board.reset_hints();

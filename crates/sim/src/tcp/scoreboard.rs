@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use crate::cc::Lost;
 use crate::units::Time;
 
 /// What is known about a segment.
@@ -53,8 +54,25 @@ pub struct Seg {
     pub delivered_mstamp: Time,
     /// `delivered` when it was sent.
     pub delivered: u64,
+    /// The low bits of `delivered_ce` when it was sent.
+    pub delivered_ce: u32,
+    /// The low bits of `lost` when it was sent.
+    pub lost: u32,
+    /// Packets in flight when it was sent, itself included.
+    pub in_flight: u32,
     /// State.
     pub flags: SegFlags,
+}
+
+impl Seg {
+    /// What congestion control is told when it is marked lost; `lost` is [`super::sock::TcpSock::lost`].
+    pub fn as_lost(&self, lost: u64) -> Lost {
+        Lost {
+            tx_in_flight: self.in_flight,
+            lost: (lost as u32).wrapping_sub(self.lost),
+            is_app_limited: self.flags.any(SegFlags::APP_LIMITED),
+        }
+    }
 }
 
 /// The queue, in sequence order.
@@ -226,6 +244,9 @@ mod tests {
                 first_tx: Time::ZERO,
                 delivered_mstamp: Time::ZERO,
                 delivered: 0,
+                delivered_ce: 0,
+                lost: 0,
+                in_flight: 0,
                 flags: SegFlags::default(),
             });
         }

@@ -6,15 +6,17 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`,
 //! `tcp_rate.c`.
 //!
-//! Departures: ACK processing takes no time; no TSQ, no send-buffer limit, no Nagle; the 300 s
+//! Departures: ACK processing takes no time; TSQ only with `fq`; no send-buffer limit, no Nagle; the 300 s
 //! window of the minimum RTT restarts as a whole when it is over.
 
-use super::ecn::{AceDecoder, Mode};
+use super::accecn::{AceDecoder, OptionClock};
+use super::ecn::Mode;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
+use super::small_queue::SmallQueue;
 use super::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
-use crate::packet::Packet;
+use crate::packet::{Ecn, Packet};
 use crate::units::Time;
 
 /// Which event the one retransmission timer stands for (`icsk_pending`).
@@ -84,10 +86,7 @@ pub(super) struct Undo {
 /// State of delivery rate sampling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
-    pub delivered_mstamp: Time,
     pub first_tx: Time,
-    /// `delivered` up to which samples are application limited; 0: none.
-    pub app_limited: u64,
     pub delivered: u32,
     pub interval_us: u64,
 }
@@ -114,6 +113,10 @@ pub struct SenderSetup {
     pub template: Packet,
     /// Feedback negotiated.
     pub mode: Mode,
+    /// When AccECN's option is sent; level 0 unless both ends do.
+    pub option: OptionClock,
+    /// `tcp_sce_pacing` of the SCE kernels.
+    pub sce_pacing: bool,
     /// Payload bytes of a full segment.
     pub mss: u32,
     /// The host's timer frequency.
@@ -124,6 +127,8 @@ pub struct SenderSetup {
     pub ca_ratio: u64,
     /// `SO_MAX_PACING_RATE` in bytes per second.
     pub max_pacing_rate: Option<u64>,
+    /// Whether the host's queue is `fq`.
+    pub fq: bool,
     /// RTT of the handshake.
     pub handshake_rtt: Time,
     /// What else the host says.
@@ -160,6 +165,11 @@ pub struct Sender {
     pub(super) undo: Undo,
     pub(super) rate: Rate,
     pub(super) ace: AceDecoder,
+    pub(super) option: OptionClock,
+    /// ECN field of the last ACK.
+    pub(super) previous_ecn: Ecn,
+    /// Payload bytes of a segment sent now: less than the MSS beside AccECN's option.
+    pub(super) mss_now: u32,
     pub(super) prr_delivered: u32,
     pub(super) prr_out: u32,
     pub(super) min_rtt_at: Time,
@@ -170,8 +180,9 @@ pub struct Sender {
     pub(super) snd_wnd: u64,
     /// Segments left in the skb at the head of the write queue.
     pub(super) skb_left: u32,
-    pub(super) wstamp: Time,
     pub(super) pacing_timer: Option<Time>,
+    /// What waits in the host's queue.
+    pub(super) small_queue: SmallQueue,
     pub(super) timer: Option<(Timer, Time)>,
     pub(super) cwnd_usage_seq: u64,
     pub(super) cwnd_used: u32,
@@ -204,24 +215,28 @@ impl Sender {
         tp.now = now;
         tp.accecn = setup.mode == Mode::AccEcn;
         tp.ecn_ok = setup.mode != Mode::Off;
+        tp.sce_pacing = setup.sce_pacing;
         // The SYN itself was delivered.
         tp.delivered = 1;
+        if setup.fq {
+            tp.pacing = Pacing::Fq;
+        }
         if let Some(rate) = setup.max_pacing_rate {
             tp.max_pacing_rate = rate;
-            tp.pacing = Pacing::Needed;
+            tp.request_pacing();
         }
         let mut rtt = RttEstimator::default();
         let sample = setup.handshake_rtt.as_us();
         rtt.sample(&mut tp, sample);
         tp.min_rtt_us = sample;
         tp.last_sent = now;
-        cc.init(&mut tp);
+        tp.delivered_mstamp = now;
         tp.update_pacing_rate(setup.ss_ratio, setup.ca_ratio);
+        cc.init(&mut tp);
         Sender {
             full_control: cc.has_cong_control(),
             tp,
             cc,
-            setup,
             board: Scoreboard::default(),
             rtt,
             rack: Rack {
@@ -236,8 +251,11 @@ impl Sender {
                 last_delivered: 0,
             },
             undo: Undo::default(),
-            rate: Rate { delivered_mstamp: now, first_tx: now, ..Rate::default() },
+            rate: Rate { first_tx: now, ..Rate::default() },
             ace: AceDecoder::default(),
+            option: setup.option,
+            previous_ecn: Ecn::NotEct,
+            mss_now: setup.mss,
             prr_delivered: 0,
             prr_out: 0,
             min_rtt_at: now,
@@ -245,8 +263,8 @@ impl Sender {
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
-            wstamp: Time::ZERO,
             pacing_timer: None,
+            small_queue: SmallQueue::default(),
             timer: None,
             cwnd_usage_seq: 0,
             cwnd_used: 0,
@@ -263,6 +281,7 @@ impl Sender {
             highest_sacked: 0,
             last_rtt_us: None,
             counters: SenderCounters::default(),
+            setup,
         }
     }
 
@@ -276,6 +295,7 @@ impl Sender {
     pub fn write(&mut self, write_seq: u64, now: Time, out: &mut Vec<Packet>) {
         self.tp.now = now;
         let was_empty = self.write_seq <= self.tp.snd_nxt;
+        self.check_app_limited();
         self.write_seq = self.write_seq.max(write_seq);
         if was_empty {
             self.restart_after_idle();
@@ -315,6 +335,17 @@ impl Sender {
                 Timer::Reorder => self.on_reorder_timeout(out),
                 Timer::WindowProbe => self.send_window_probe(out),
             }
+        }
+    }
+
+    /// `tcp_rate_check_app_limited`: the application writes; was it late?
+    fn check_app_limited(&mut self) {
+        let tp = &mut self.tp;
+        if self.write_seq.saturating_sub(tp.snd_nxt) < u64::from(tp.mss)
+            && tp.packets_in_flight() < tp.snd_cwnd
+            && tp.lost_out <= tp.retrans_out
+        {
+            tp.mark_app_limited();
         }
     }
 
@@ -392,11 +423,14 @@ pub(super) mod tests {
         let setup = SenderSetup {
             template: Packet::default(),
             mode: Mode::Off,
+            option: OptionClock::default(),
+            sce_pacing: false,
             mss: MSS,
             hz: 1000,
             ss_ratio: 200,
             ca_ratio: 120,
             max_pacing_rate: None,
+            fq: false,
             handshake_rtt: Time::from_ms(100),
             sysctl: Sysctl { tso_win_divisor: 0, ..Sysctl::default() },
         };

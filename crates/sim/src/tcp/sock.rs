@@ -31,6 +31,8 @@ pub enum Pacing {
     None,
     /// TCP's internal timer delays.
     Needed,
+    /// The host's queue delays ([`crate::qdisc::Fq`]).
+    Fq,
 }
 
 /// The sender's state, in the kernel's names and units: windows in packets, sequence numbers in
@@ -77,6 +79,10 @@ pub struct TcpSock {
     pub delivered: u64,
     /// Of these, reported with CE.
     pub delivered_ce: u64,
+    /// When a packet was last delivered (`delivered_mstamp`).
+    pub delivered_mstamp: Time,
+    /// `delivered` up to which samples are application limited; 0: none.
+    pub app_limited: u64,
     /// Packets marked lost so far.
     pub lost: u64,
     /// Smoothed RTT, times 8.
@@ -91,12 +97,20 @@ pub struct TcpSock {
     pub pacing_rate: u64,
     /// Who paces.
     pub pacing: Pacing,
+    /// Earliest departure of the next packet (`tcp_wstamp_ns`).
+    pub wstamp: Time,
     /// Cap on the pacing rate in bytes per second (`SO_MAX_PACING_RATE`).
     pub max_pacing_rate: u64,
     /// Whether AccECN feedback is in use.
     pub accecn: bool,
     /// Whether any ECN feedback is in use.
     pub ecn_ok: bool,
+    /// Whether the ACK being handled echoes SCE.
+    pub esce: bool,
+    /// Whether the ACK being handled changes the window.
+    pub win_update: bool,
+    /// Whether SCE's modules are to pace (`tcp_sce_pacing`).
+    pub sce_pacing: bool,
     /// When data was last sent.
     pub last_sent: Time,
 }
@@ -125,6 +139,8 @@ impl TcpSock {
             high_seq: 0,
             delivered: 0,
             delivered_ce: 0,
+            delivered_mstamp: Time::ZERO,
+            app_limited: 0,
             lost: 0,
             srtt_us: 0,
             min_rtt_us: u64::MAX,
@@ -132,9 +148,13 @@ impl TcpSock {
             ca_state: CaState::Open,
             pacing_rate: u64::MAX,
             pacing: Pacing::None,
+            wstamp: Time::ZERO,
             max_pacing_rate: u64::MAX,
             accecn: false,
             ecn_ok: false,
+            esce: false,
+            win_update: false,
+            sce_pacing: false,
             last_sent: Time::ZERO,
         }
     }
@@ -142,6 +162,18 @@ impl TcpSock {
     /// Packets believed to be in the network (`tcp_packets_in_flight`).
     pub fn packets_in_flight(&self) -> u32 {
         (self.packets_out + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
+    }
+
+    /// Asks for pacing, if nobody paces already.
+    pub fn request_pacing(&mut self) {
+        if self.pacing == Pacing::None {
+            self.pacing = Pacing::Needed;
+        }
+    }
+
+    /// What is in flight now was sent for want of more, or is too little to tell the path's rate.
+    pub fn mark_app_limited(&mut self) {
+        self.app_limited = (self.delivered + u64::from(self.packets_in_flight())).max(1);
     }
 
     /// `tcp_in_slow_start`

@@ -24,6 +24,11 @@ PACKAGES: Final = {
     "wg": "wireguard-tools",
     "tcpdump": "tcpdump",
     "insmod": "kmod",
+    "flent": "flent",
+    "iperf3": "iperf3",
+    "irtt": "irtt",
+    "netperf": "netperf (Debian: non-free)",
+    "netserver": "netperf (Debian: non-free)",
 }
 # iproute2 learnt the options of dualpi2 with 6.17.
 TC_DUALPI2: Final = (6, 17)

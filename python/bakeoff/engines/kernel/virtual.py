@@ -77,6 +77,11 @@ class VirtualTime:
 
         from bakeoff.engines.lab import plan
 
+        if run.tools is not None:
+            [(key, tool), *_] = run.tools.model_dump().items() or [("flows", "none")]
+            raise BakeoffError(
+                f"{place(run)}: tools.{key}: '{tool}' is not run in virtual time; expected --engine netns or ssh"
+            )
         try:
             made = plan(run, ethtool=programs.find("ethtool") is not None, captures=_GUEST)
         except BakeoffError as error:

@@ -2,5 +2,6 @@
 
 from bakeoff.engines.lab.plan import Command, Plan, Queue, TimedCommand
 from bakeoff.engines.lab.planner import plan
+from bakeoff.engines.lab.topology import Device, Machines
 
-__all__ = ["Command", "Plan", "Queue", "TimedCommand", "plan"]
+__all__ = ["Command", "Device", "Machines", "Plan", "Queue", "TimedCommand", "plan"]

@@ -15,6 +15,7 @@ from bakeoff.scenario import Run
 NAME: Final = "bakeoff-agent"
 OUTPUT: Final = "agent.tsv"
 DRAIN_S: Final = 2.0
+PROGRAMS_S: Final = 15.0
 _PACKAGE: Final = Path(__file__).resolve().parents[2]
 
 
@@ -48,20 +49,42 @@ def version(path: Path) -> str:
     return done.stdout.strip().removeprefix(NAME).strip() or "unknown"
 
 
-def document(run: Run, plan: Plan, output: str, find_program: dict[str, str]) -> dict[str, Any]:
-    """PLAN.json (docs/agent.md); `find_program` gives the path of each program that changes use."""
-    return {
+def drain_s(plan: Plan) -> float:
+    """How long after the run answers are awaited, and what the programs of others take to end."""
+    return PROGRAMS_S if plan.programs else DRAIN_S
+
+
+def document(
+    run: Run,
+    plan: Plan,
+    output: str,
+    find_program: dict[str, str],
+    *,
+    node: str | None = None,
+    epoch: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """PLAN.json (docs/agent.md); `find_program` gives the path of each program that changes use.
+
+    With a `node`, only what that machine does; `epoch` is t = 0.
+    """
+
+    def ours(where: str) -> bool:
+        return node is None or where == node
+
+    told: dict[str, Any] = {
         "format": 1,
         "sample_interval_s": run.sample_interval_s,
         "duration_s": run.duration_s,
-        "drain_s": DRAIN_S,
-        "epoch": None,
+        "drain_s": drain_s(plan),
+        "epoch": epoch,
         "output": output,
-        "roles": list(plan.roles),
+        "roles": [
+            {key: value for key, value in role.items() if key != "node"} for role in plan.roles if ours(role["node"])
+        ],
         "queues": [
             {"name": queue.name, "netns": queue.netns, "dev": queue.dev, "at": queue.at}
             for queue in plan.queues
-            if queue.sampled
+            if queue.sampled and ours(queue.node)
         ],
         "changes": [
             {
@@ -71,5 +94,18 @@ def document(run: Run, plan: Plan, output: str, find_program: dict[str, str]) ->
                 "argv": [find_program[change.argv[0]], *change.argv[1:]],
             }
             for change in plan.changes
+            if ours(change.node)
         ],
     }
+    programs = [
+        {
+            "name": program.name,
+            "netns": program.netns,
+            "argv": [find_program.get(program.argv[0], program.argv[0]), *program.argv[1:]],
+            "start_s": program.start_s,
+            "output": str(Path(output).with_name(program.file)),
+        }
+        for program in plan.programs
+        if ours(program.node)
+    ]
+    return told | ({"programs": programs} if programs else {})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.engines.lab import pcapng, tc_show, tunnels
+from bakeoff.engines.lab import pcapng, tc_show, tool_output, tunnels
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.scenario import Run
@@ -25,17 +25,25 @@ _SOURCE: Final = {
 }  # fmt: skip
 
 
-def convert(run: Run, plan: Plan, folder: Path, tsv: Path) -> None:
-    """Write series.parquet, counters.json and captures into `folder` from what the agent, tc and tcpdump left there.
+def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> None:
+    """Write series.parquet, counters.json and captures into `folder` from what the agents, tc and tcpdump left there.
 
-    RuntimeError if the agent did not get to its end, a flow never connected, or the set-up was not what was asked for.
+    RuntimeError if an agent did not get to its end, a flow never connected, or the set-up was not what was asked for.
     """
-    summary = last_line(tsv)
+    summaries = [last_line(tsv) for tsv in tsvs]
+    summary = together(summaries)
     check_bursts(plan, (folder / layout.SETUP_LOG).read_text(encoding="utf-8"))
+    told = tool_output.read(run, plan, folder, summaries)
+    for part, counted in told.counters.items():
+        summary[part].update(counted)
     for flow in run.flows:
-        if flow.transport == "tcp" and summary["sources"].get(flow.name, {}).get("connected_s") is None:
+        if (
+            flow.transport == "tcp"
+            and flow.name not in told.counters["sources"]
+            and summary["sources"].get(flow.name, {}).get("connected_s") is None
+        ):
             raise RuntimeError(f"flow '{flow.name}' never connected")
-    frame = series(tsv)
+    frame = tool_output.added(series(*tsvs), told.rows)
     write_series(folder / layout.SERIES, frame)
     log = (folder / layout.TEARDOWN_LOG).read_text(encoding="utf-8")
     write_json(folder / layout.COUNTERS, counters(run, plan, summary, frame, log))
@@ -59,16 +67,19 @@ def last_line(tsv: Path) -> dict[str, Any]:
     return summary
 
 
-def series(tsv: Path) -> pl.DataFrame:
-    """The agent's rows, one series after the other, each in order of time."""
+def together(summaries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the agents of several nodes counted, as if one had."""
+    parts = ("sources", "sinks", "probes", "queues")
+    return {part: {key: value for each in summaries for key, value in each.get(part, {}).items()} for part in parts}
+
+
+def series(*tsvs: Path) -> pl.DataFrame:
+    """The agents' rows, one series after the other, each in order of time."""
     import polars as pl
 
-    frame = pl.read_csv(
-        tsv,
-        separator="\t",
-        comment_prefix="#",
-        quote_char=None,
-        schema={"time": pl.Float64, "kind": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64},
+    schema = {"time": pl.Float64, "kind": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64}
+    frame = pl.concat(
+        pl.read_csv(tsv, separator="\t", comment_prefix="#", quote_char=None, schema=schema) for tsv in tsvs
     )
     return frame.sort(["kind", "name", "metric", "time"], maintain_order=True)
 

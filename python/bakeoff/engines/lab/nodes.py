@@ -1,4 +1,4 @@
-"""Namespaces, cables, bridges, addresses, routes and sysctls as commands."""
+"""Namespaces or machines, cables, bridges, addresses, routes and sysctls as commands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from bakeoff.scenario import Run
 from bakeoff.scenario.run import Node
 
 BRIDGE: Final = "br0"
+# A machine may have a br0 of its own.
+BRIDGE_OF_A_MACHINE: Final = "bakeoff-br"
 # What Linux takes by itself on a machine with 1 GB or more; a small guest would have less, and the window with it.
 _BUFFERS: Final = {
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
@@ -37,26 +39,38 @@ def sysctls(node: Node, place: str) -> dict[str, str]:
 
 
 def namespaces(run: Run, topology: Topology) -> list[Command]:
-    """A namespace for each node, without IPv6, and its sysctls."""
+    """A namespace for each node that is no machine, without IPv6, and its sysctls."""
     commands = []
     for index, node in enumerate(run.nodes):
         netns = topology.namespaces[node.name]
-        commands.append(Command(node.name, ("ip", "netns", "add", netns)))
-        # -e: a kernel without IPv6 has no such key.
-        for which in ("all", "default"):
-            off = f"net.ipv6.conf.{which}.disable_ipv6=1"
+        if netns is not None:
+            commands.append(Command(node.name, ("ip", "netns", "add", netns)))
+        for off in _without_ipv6(topology, node.name):
+            # -e: a kernel without IPv6 has no such key.
             commands.append(Command(node.name, ("sysctl", "-e", "-w", off), netns))
         for key, value in sysctls(node, f"nodes[{index}]").items():
             commands.append(Command(node.name, ("sysctl", "-w", f"{key}={value}"), netns))
-        commands.append(Command(node.name, ("ip", "link", "set", "dev", "lo", "up"), netns))
+        if netns is not None:
+            commands.append(Command(node.name, ("ip", "link", "set", "dev", "lo", "up"), netns))
     return commands
 
 
+def _without_ipv6(topology: Topology, node: str) -> list[str]:
+    if topology.namespaces[node] is not None:
+        return [f"net.ipv6.conf.{which}.disable_ipv6=1" for which in ("all", "default")]
+    # A machine is reached by its other devices. With slashes: a device's name may have a dot.
+    return [f"net/ipv6/conf/{device.dev}/disable_ipv6=1" for device in topology.of(node)]
+
+
 def cables(run: Run, topology: Topology, *, ethtool: bool) -> list[Command]:
-    """veth pairs, their offloads and bridges; devices are still down."""
+    """veth pairs, their offloads and bridges; devices are still down. Between machines there are cables already."""
     commands = []
     for link in run.links:
         one, other = (topology.interfaces[end] for end in (link.ends, link.ends[::-1]))
+        if one.netns is None:
+            for end in (one, other):
+                commands.append(Command(end.node, ("ip", "link", "set", "dev", end.dev, "mtu", str(end.mtu))))
+            continue
         argv = ("ip", "link", "add", *_device(one), "type", "veth", "peer", *_device(other))
         commands.append(Command(one.node, argv))
     for node in run.nodes:
@@ -66,9 +80,10 @@ def cables(run: Run, topology: Topology, *, ethtool: bool) -> list[Command]:
             commands.append(Command(node.name, _offloads_off(device.dev, ethtool=ethtool), netns))
         if node.kind == "bridge":
             words = ("type", "bridge", "stp_state", "0", "mcast_snooping", "0")
-            commands.append(Command(node.name, ("ip", "link", "add", BRIDGE, *words), netns))
+            bridge = _bridge(topology, node.name)
+            commands.append(Command(node.name, ("ip", "link", "add", bridge, *words), netns))
             for device in devices:
-                commands.append(Command(node.name, ("ip", "link", "set", "dev", device.dev, "master", BRIDGE), netns))
+                commands.append(Command(node.name, ("ip", "link", "set", "dev", device.dev, "master", bridge), netns))
     return commands
 
 
@@ -77,7 +92,8 @@ def addresses(run: Run, topology: Topology) -> list[Command]:
     commands = []
     for node in run.nodes:
         netns = topology.namespaces[node.name]
-        up = [device.dev for device in topology.of(node.name)] + [BRIDGE] * (node.kind == "bridge")
+        bridge = [_bridge(topology, node.name)] if node.kind == "bridge" else []
+        up = [device.dev for device in topology.of(node.name)] + bridge
         for device in topology.of(node.name):
             if device.address is not None:
                 argv = ("ip", "addr", "add", f"{device.address}/24", "dev", device.dev)
@@ -96,6 +112,8 @@ def reachable(topology: Topology, device: Interface) -> list[Command]:
         return []
     commands = []
     for other in topology.neighbours(device):
+        if other.mac is None:
+            continue
         words = (str(other.address), "lladdr", str(other.mac), "dev", device.dev, "nud", "permanent")
         commands.append(Command(device.node, ("ip", "neigh", "replace", *words), device.netns))
     for number, out, via in topology.routes(device.node):
@@ -105,9 +123,13 @@ def reachable(topology: Topology, device: Interface) -> list[Command]:
     return commands
 
 
+def _bridge(topology: Topology, node: str) -> str:
+    return BRIDGE if topology.namespaces[node] is not None else BRIDGE_OF_A_MACHINE
+
+
 def _device(end: Interface) -> list[str]:
     mac = ["address", end.mac] if end.mac is not None else []
-    return ["name", end.dev, "netns", end.netns, "mtu", str(end.mtu), *mac]
+    return ["name", end.dev, "netns", str(end.netns), "mtu", str(end.mtu), *mac]
 
 
 def _offloads_off(dev: str, *, ethtool: bool) -> tuple[str, ...]:

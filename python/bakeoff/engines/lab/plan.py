@@ -12,12 +12,15 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True)
 class Command:
-    """A program and its arguments, in a node's network namespace. No shell is involved."""
+    """A program and its arguments, on a node: in its network namespace, or on the machine that it is.
+
+    No shell is involved.
+    """
 
     node: str
     argv: tuple[str, ...]
     netns: str | None = None
-    """Name of the namespace; None for the machine's own."""
+    """Name of the namespace; None for the machine's own, be it this one or the node's."""
     background: bool = False
     """Left running until the end of the run."""
 
@@ -34,13 +37,24 @@ class TimedCommand(Command):
 
 
 @dataclass(frozen=True)
+class Program(Command):
+    """A traffic tool that the agent starts: a server before the run, a client at its time."""
+
+    name: str = ""
+    file: str = ""
+    """Its output, in the results folder."""
+    start_s: float | None = None
+    """Seconds from the start of the run; None for a server."""
+
+
+@dataclass(frozen=True)
 class Queue:
     """A leaf of a qdisc tree."""
 
     name: str
     """As in the results: `mid>srv`, `mid<cli/10`."""
     node: str
-    netns: str
+    netns: str | None
     dev: str
     at: str
     """Where it stands, in tc's words: `root` or `parent 1:1`."""
@@ -62,14 +76,16 @@ class Plan:
     statistics: tuple[Command, ...]
     """After the run: tc's statistics, sysctls, the kernel, TCP metrics."""
     teardown: tuple[Command, ...]
-    """Takes away what `setup` made."""
+    """Takes away what `setup` made. None for machines: there each command's inverse depends on what was before."""
     roles: tuple[dict[str, Any], ...]
-    """The agent's, as in docs/agent.md."""
+    """The agent's, as in docs/agent.md, and `node`: where each is played."""
     queues: tuple[Queue, ...]
     captures: tuple[tuple[str, str], ...] = ()
     """Name of the interface in the results and the file that tcpdump writes, in the results folder."""
     files: tuple[tuple[str, str], ...] = ()
     """Name and text of what a program of the set-up reads, in the results folder while the run lasts."""
+    programs: tuple[Program, ...] = ()
+    """Traffic tools that a scenario names instead of the agent's roles."""
 
     def write_files(self, folder: Path) -> None:
         """Put `files` into the results folder."""
@@ -92,13 +108,18 @@ class Plan:
         if self.changes:
             parts += ["# changes", *(f"{command.at_s:g} s  {command.line()}" for command in self.changes)]
         parts += ["# traffic", *(_told(role) for role in self.roles)]
+        parts += [
+            f"{program.line()}" + (" &" if program.start_s is None else f"  at {program.start_s:g} s")
+            for program in self.programs
+        ]
         parts += ["# statistics", *(command.line() for command in self.statistics)]
         parts += ["# teardown", *(command.line() for command in self.teardown)]
         return "\n".join(parts) + "\n"
 
 
 def _told(role: dict[str, Any]) -> str:
-    words = {key: value for key, value in role.items() if key not in ("role", "netns", "source") and value is not None}
+    hidden = ("role", "node", "netns", "source")
+    words = {key: value for key, value in role.items() if key not in hidden and value is not None}
     source = " ".join(str(value) for value in role.get("source", {}).values())
     told = " ".join(f"{key}={value}" for key, value in words.items())
-    return f"{role['netns']}: {role['role']} {told} {source}".rstrip()
+    return f"{role['node']}: {role['role']} {told} {source}".rstrip()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from bakeoff.engines.lab import changes, ingress, nodes, tunnels, versions
+from bakeoff.engines.lab import changes, ingress, nodes, tools, tunnels, versions
 from bakeoff.engines.lab.plan import Command, Plan, Queue
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import packets, roles
-from bakeoff.engines.lab.topology import End, Topology, topology
+from bakeoff.engines.lab.topology import End, Machines, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
 from bakeoff.results import layout
 from bakeoff.scenario import Run, units
@@ -17,21 +17,27 @@ from bakeoff.scenario.run import Interface, Qdisc
 # Enough for a link's delay: a cable drops nothing for want of room.
 _WIRE_LIMIT: Final = 1_000_000
 _SNAP: Final = "128"
+# All of the lab's addresses.
+NETWORK: Final = "10.9.0.0/16"
 
 Trees = dict[tuple[str, str, str], Tree]
 """(node, peer, `egress` or `ingress`) -> what stands there."""
 
 
-def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = "") -> Plan:
+def plan(
+    run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = "", machines: Machines | None = None
+) -> Plan:
     """The plan of a run.
 
-    Namespaces are called `prefix` and the node's name. Without `ethtool` the offloads are only kept from building
-    large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to, and where the plan's files lie.
-    RefusedError names the place in the run that real Linux, or this lab, cannot do.
+    Nodes are namespaces called `prefix` and the node's name, or the `machines`. Without `ethtool` the offloads are only
+    kept from building large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to, and where the
+    plan's files lie. RefusedError names the place in the run that real Linux, or this lab, cannot do.
     """
-    notes = [*versions.notes(run), *_notes(run, ethtool=ethtool), *tunnels.notes(run)]
+    notes = [*versions.notes(run), *_notes(run, ethtool=ethtool), *tunnels.notes(run), *tools.notes(run)]
     run = versions.plain(run)
-    net = topology(run, prefix)
+    net = topology(run, prefix, machines)
+    if run.tunnels and machines is not None:
+        raise RefusedError(f"tunnels[0]: '{run.tunnels[0].name}': the lab sets up no tunnels between machines")
     tunnels.check(run, net)
     flows = packets(run, net)
     interfaces = _wires(run)
@@ -40,19 +46,27 @@ def plan(run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = ""
     leaves = tuple(_leaves(interfaces, net, trees))
     setup = [*nodes.namespaces(run, net), *nodes.cables(run, net, ethtool=ethtool), *queues]
     setup += [*nodes.addresses(run, net), *tunnels.setup(run, net, captures), *_shown(run, net, trees, "-d")]
+    # What a machine remembers of the run before would begin this one.
+    forget = [node for node in _hosts(run) if net.namespaces[node] is None]
+    setup += [Command(node, ("ip", "tcp_metrics", "flush", NETWORK)) for node in forget]
     setup += [Command(node, ("ip", "tcp_metrics", "show"), net.namespaces[node]) for node in _hosts(run)]
     dumps, files = _captures(run, net, captures)
     return Plan(
         notes=tuple(notes),
-        namespaces=tuple(net.namespaces.values()),
+        namespaces=tuple(name for name in net.namespaces.values() if name is not None),
         setup=(*setup, *dumps),
         changes=tuple(changes.timed(run, net, trees)),
         statistics=tuple(_statistics(run, net, trees)),
-        teardown=tuple(Command(node, ("ip", "netns", "del", name)) for node, name in reversed(net.namespaces.items())),
+        teardown=tuple(
+            Command(node, ("ip", "netns", "del", name))
+            for node, name in reversed(net.namespaces.items())
+            if name is not None
+        ),
         roles=tuple(roles(run, net)),
         queues=leaves,
         captures=files,
         files=tuple(tunnels.files(run, net)),
+        programs=tuple(tools.programs(run, net, captures)),
     )
 
 
@@ -163,7 +177,8 @@ def _shown(run: Run, net: Topology, trees: Trees, *options: str) -> list[Command
 
 
 def _statistics(run: Run, net: Topology, trees: Trees) -> list[Command]:
-    commands = [Command(run.nodes[0].name, ("uname", "-a"))]
+    kernels = run.nodes if net.namespaces[run.nodes[0].name] is None else run.nodes[:1]
+    commands = [Command(node.name, ("uname", "-a")) for node in kernels]
     commands += _shown(run, net, trees, "-s", "-d")
     for index, node in enumerate(run.nodes):
         netns = net.namespaces[node.name]

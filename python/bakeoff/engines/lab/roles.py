@@ -10,11 +10,11 @@ from bakeoff.engines.lab.match import PROTOCOLS
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Topology
 from bakeoff.scenario import Run
-from bakeoff.scenario.run import Flow, Probe
+from bakeoff.scenario.run import Flow, Probe, Tools
 
-_TCP_PORT: Final = 5201
-_UDP_PORT: Final = 15201
-_PROBE_PORT: Final = 25201
+TCP_PORT: Final = 5201
+UDP_PORT: Final = 15201
+PROBE_PORT: Final = 25201
 # Linux's own range (net.ipv4.ip_local_port_range).
 _LOCAL_PORTS: Final = range(32768, 61000)
 
@@ -22,7 +22,8 @@ _LOCAL_PORTS: Final = range(32768, 61000)
 def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
     """Receivers first, then senders, then probes. Refused names what the agent does not do."""
     receivers, senders = [], []
-    for index, flow in enumerate(run.flows):
+    tools = run.tools or Tools()
+    for index, flow in enumerate(run.flows if tools.flows is None else ()):
         place = f"flows[{index}]"
         kind = flow.source.kind
         if kind in ("short", "video"):
@@ -32,7 +33,7 @@ def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
         receiver, sender = _flow(run, topology, index, flow)
         receivers.append(receiver)
         senders.append(sender)
-    for index, probe in enumerate(run.probes):
+    for index, probe in enumerate(run.probes if tools.probes is None else ()):
         receivers += [_reflector(topology, index, probe)] if probe.proto == "udp" else []
         senders.append(_probe(run, topology, index, probe))
     return receivers + senders
@@ -46,12 +47,12 @@ def packets(run: Run, topology: Topology) -> dict[str, list[str]]:
     found = {}
     for index, flow in enumerate(run.flows):
         _ends(topology, flow, f"flows[{index}]")
-        port = (_TCP_PORT if flow.transport == "tcp" else _UDP_PORT) + index
+        port = (TCP_PORT if flow.transport == "tcp" else UDP_PORT) + index
         if flow.tunnel is None:
             found[flow.name] = _towards(topology, flow, flow.transport, port)
     for index, probe in enumerate(run.probes):
         _ends(topology, probe, f"probes[{index}]")
-        port_of_probe = _PROBE_PORT + index if probe.proto == "udp" else None
+        port_of_probe = PROBE_PORT + index if probe.proto == "udp" else None
         if probe.tunnel is None:
             found[probe.name] = _towards(topology, probe, probe.proto, port_of_probe)
     return found
@@ -75,27 +76,31 @@ def _ends(topology: Topology, ends: Flow | Probe, place: str) -> None:
 
 def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[dict[str, Any], dict[str, Any]]:
     tcp = flow.transport == "tcp"
-    port = (_TCP_PORT if tcp else _UDP_PORT) + index
+    port = (TCP_PORT if tcp else UDP_PORT) + index
     cc: dict[str, Any] = {"cc": flow.cc} if tcp else {}
     receiver: dict[str, Any] = {"role": "tcp-sink" if tcp else "udp-sink", "name": flow.name}
-    receiver |= {"netns": topology.namespaces[flow.to], "port": port} | ({"dscp": flow.dscp} if tcp else {}) | cc
+    receiver |= {**_at(topology, flow.to), "port": port} | ({"dscp": flow.dscp} if tcp else {}) | cc
     sender: dict[str, Any] = {"role": "tcp-source" if tcp else "udp-source", "name": flow.name}
-    sender |= {"netns": topology.namespaces[flow.from_], "to": f"{tunnels.address(run, topology, flow)}:{port}"} | cc
+    sender |= {**_at(topology, flow.from_), "to": f"{tunnels.address(run, topology, flow)}:{port}"} | cc
     sender |= {"dscp": flow.dscp, "start_s": flow.start_s, "stop_s": min(flow.stop_s, run.duration_s)}
-    sender |= {"source": flow.source.model_dump(), "local_port": _local_port(run.seed, flow.name)}
+    sender |= {"source": flow.source.model_dump(), "local_port": local_port(run.seed, flow.name)}
     if tcp and flow.max_pacing_rate_bps is not None:
         sender["max_pacing_rate_bps"] = flow.max_pacing_rate_bps
     return receiver, sender
 
 
-def _local_port(seed: int, name: str) -> int:
+def _at(topology: Topology, node: str) -> dict[str, Any]:
+    return {"node": node, "netns": topology.namespaces[node]}
+
+
+def local_port(seed: int, name: str) -> int:
     """Which queue of a hashed qdisc a flow falls into varies with the seed, and is the same on every machine."""
     digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
     return _LOCAL_PORTS[int.from_bytes(digest[:8], "big") % len(_LOCAL_PORTS)]
 
 
 def _reflector(topology: Topology, index: int, probe: Probe) -> dict[str, Any]:
-    return {"role": "udp-reflector", "netns": topology.namespaces[probe.to], "port": _PROBE_PORT + index}
+    return {"role": "udp-reflector", **_at(topology, probe.to), "port": PROBE_PORT + index}
 
 
 def _probe(run: Run, topology: Topology, index: int, probe: Probe) -> dict[str, Any]:
@@ -104,8 +109,8 @@ def _probe(run: Run, topology: Topology, index: int, probe: Probe) -> dict[str, 
     return {
         "role": "udp-probe" if udp else "icmp-probe",
         "name": probe.name,
-        "netns": topology.namespaces[probe.from_],
-        "to": f"{address}:{_PROBE_PORT + index}" if udp else address,
+        **_at(topology, probe.from_),
+        "to": f"{address}:{PROBE_PORT + index}" if udp else address,
         "every_s": probe.every_s,
         "size": probe.size,
         "dscp": probe.dscp,

@@ -1,6 +1,7 @@
 """Names, addresses and routes: what a run's graph is on real Linux.
 
-Every node is a network namespace, every link a veth pair. Bridges join links to one IPv4 segment,
+Every node is a network namespace and every link a veth pair; or every node is a machine and every link a cable between
+two of their devices. Bridges join links to one IPv4 segment,
 10.9.N.0/24; hosts and routers have an address on each segment that they touch. Addresses follow from the order of the
 document alone.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,9 +33,10 @@ class Interface:
 
     node: str
     peer: str
-    netns: str
+    netns: str | None
+    """None: the node is a machine."""
     dev: str
-    """At most 15 characters: `mid.srv`, or `eN` where that would be longer."""
+    """At most 15 characters: `mid.srv`, or `eN` where that would be longer; a machine's own name for it."""
     ifb: str
     """The device for its ingress queue: `ifb.srv`, or `ifbN`."""
     mtu: int
@@ -44,13 +46,25 @@ class Interface:
 
 
 @dataclass(frozen=True)
+class Device:
+    """A network device of a machine: its name there, and its MAC address (None if not known)."""
+
+    name: str
+    mac: str | None = None
+
+
+Machines = Mapping[str, Mapping[str, Device]]
+"""node -> peer -> the device that leads there."""
+
+
+@dataclass(frozen=True)
 class Topology:
     """The network of one run."""
 
     kinds: dict[str, str]
     """node -> `host`, `bridge` or `router`."""
-    namespaces: dict[str, str]
-    """node -> namespace."""
+    namespaces: dict[str, str | None]
+    """node -> namespace; None: the node is a machine."""
     interfaces: dict[End, Interface]
     segments: tuple[tuple[End, ...], ...]
     """The ends with an address in each segment."""
@@ -105,8 +119,11 @@ class Topology:
         return ends[node], str(ends[router].address)
 
 
-def topology(run: Run, prefix: str = "") -> Topology:
-    """The network of a run; namespaces are called `prefix` and the node's name. Refused names what cannot be."""
+def topology(run: Run, prefix: str = "", machines: Machines | None = None) -> Topology:
+    """The network of a run. Refused names what cannot be.
+
+    Nodes are namespaces called `prefix` and the node's name, or the `machines`.
+    """
     kinds: dict[str, str] = {}
     for index, node in enumerate(run.nodes):
         if not _NODE.fullmatch(node.name) or len(node.name) > _LONGEST_NODE:
@@ -122,17 +139,29 @@ def topology(run: Run, prefix: str = "") -> Topology:
         for here, peer in (link.ends, link.ends[::-1]):
             number = len(interfaces)
             place = addresses.get((here, peer))
+            device = _device(machines, here, peer) if machines is not None else None
+            mac = f"02:00:0a:09:{place[0]:02x}:{place[1]:02x}" if place else None
             interfaces[here, peer] = Interface(
                 node=here,
                 peer=peer,
-                netns=prefix + here,
-                dev=_short(f"{here}.{peer}", f"e{number}"),
+                netns=prefix + here if device is None else None,
+                dev=_short(f"{here}.{peer}", f"e{number}") if device is None else device.name,
                 ifb=_short(f"ifb.{peer}", f"ifb{number}"),
                 mtu=link.mtu,
                 address=f"10.9.{place[0]}.{place[1]}" if place else None,
-                mac=f"02:00:0a:09:{place[0]:02x}:{place[1]:02x}" if place else None,
+                mac=mac if device is None else device.mac,
             )
-    return Topology(kinds, {name: prefix + name for name in kinds}, interfaces, segments)
+    namespaces = {name: prefix + name if machines is None else None for name in kinds}
+    return Topology(kinds, namespaces, interfaces, segments)
+
+
+def _device(machines: Machines, node: str, peer: str) -> Device:
+    if node not in machines:
+        raise RefusedError(f"node '{node}' is not in the inventory; there is: {', '.join(machines)}")
+    if peer not in machines[node]:
+        known = ", ".join(machines[node]) or "nothing"
+        raise RefusedError(f"node '{node}': the inventory names no interface to '{peer}'; it has those to: {known}")
+    return machines[node][peer]
 
 
 def _short(name: str, numbered: str) -> str:

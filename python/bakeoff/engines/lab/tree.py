@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from bakeoff.engines.lab import match
 from bakeoff.engines.lab.refused import RefusedError
-from bakeoff.scenario.run import Qdisc
+from bakeoff.scenario.run import Class, Qdisc
 
 # An ingress tree's handles begin here: a priority that was set for one of its classes means nothing to an egress tree.
 INGRESS_HANDLE = 0x100
@@ -38,7 +38,8 @@ class Tree:
     where: dict[str, tuple[list[str], int]] = field(default_factory=dict)
     """path -> where the qdisc hangs, in tc's words, and its handle."""
     leaves: list[Leaf] = field(default_factory=list)
-    classes: list[str] = field(default_factory=list)
+    classes: dict[str, str] = field(default_factory=dict)
+    """Class id -> the one that it borrows from; `""` is the root."""
     taken: int = 0
 
     def install(self, tree: Qdisc, place: str) -> list[list[str]]:
@@ -84,7 +85,9 @@ class Tree:
                 f"{place}.id: there is no class '{number}'; there is: {', '.join(self.classes) or 'none'}"
             )
         root = f"{self.handle:x}:"
-        named = ["dev", self.dev, "parent", root, "classid", f"{root}{number}", self.root]
+        if self.root == "prio":
+            raise RefusedError(f"{place}.id: a band of prio has nothing to change")
+        named = ["dev", self.dev, "parent", f"{root}{self.classes[number]}", "classid", f"{root}{number}", self.root]
         return [["tc", "class", "change", *named, *words.split()]]
 
     def _find(self, path: str, place: str) -> tuple[list[str], int]:
@@ -121,11 +124,22 @@ class Tree:
         commands: list[list[str]] = []
         filters: list[list[str]] = []
         on = ["dev", self.dev, "parent", f"{handle:x}:"]
-        for index, cls in enumerate(tree.classes):
+        inner = {cls.parent for cls in tree.classes if cls.parent}
+        if unknown := inner - {cls.id for cls in tree.classes}:
+            raise RefusedError(f"{place}.classes: there is no class '{min(unknown)}' to be a parent")
+        # A class is added below one that is there, whatever the order of the document.
+        ordered = sorted(enumerate(tree.classes), key=lambda entry: _depth(tree, entry[1], place))
+        for index, cls in ordered:
             here = f"{place}.classes[{index}]"
             name = f"{handle:x}:{cls.id}"
-            self.classes.append(cls.id)
-            commands.append(["tc", "class", "add", *on, "classid", name, kind, *cls.class_.split()])
+            self.classes[cls.id] = cls.parent or ""
+            if kind != "prio":
+                above = ["dev", self.dev, "parent", f"{handle:x}:{cls.parent or ''}"]
+                commands.append(["tc", "class", "add", *above, "classid", name, kind, *cls.class_.split()])
+            if cls.id in inner:
+                if cls.child is not None or cls.filters:
+                    raise RefusedError(f"{here}: other classes borrow from it: it has neither filters nor child")
+                continue
             # What htb would make by itself is not shown by tc, and so cannot be sampled.
             child = cls.child or Qdisc(qdisc=f"pfifo limit {self.tx_queue_len}")
             commands += self._add(child, ["parent", name], cls.id, f"{here}.child")
@@ -134,3 +148,15 @@ class Tree:
                 order = ["protocol", "ip", "prio", str(len(filters) + 1)]
                 filters.append(["tc", "filter", "add", *on, *order, "u32", *what, "flowid", name])
         return commands + filters
+
+
+def _depth(tree: Qdisc, cls: Class, place: str) -> int:
+    """How many classes stand above `cls`."""
+    parents = {other.id: other.parent for other in tree.classes}
+    depth, above = 0, cls.parent
+    while above is not None:
+        depth += 1
+        if depth > len(parents):
+            raise RefusedError(f"{place}.classes: class '{cls.id}' stands above itself")
+        above = parents.get(above)
+    return depth

@@ -51,6 +51,7 @@ pub(super) struct Params {
     pub version: Version,
     pub limit: u32,
     pub target: Time,
+    pub tupdate: Time,
     /// Internal gains: 44 and 879 by default.
     pub alpha: u32,
     pub beta: u32,
@@ -69,7 +70,41 @@ pub(super) struct Params {
 }
 
 impl Params {
-    pub(super) fn parse(words: &mut Words, env: &Env, version: Version) -> Result<(Self, Time), TcError> {
+    /// The version's defaults.
+    pub(super) fn new(env: &Env, version: Version) -> Self {
+        let mut p = Params {
+            version,
+            limit: 10_000,
+            target: Time::from_ms(15),
+            tupdate: Time::from_ms(16),
+            alpha: gain(41),
+            beta: gain(819),
+            coupling_factor: 2,
+            step: Step::Time(Time::from_ms(1)),
+            min_qlen_step: match version {
+                Version::Mainline => 0,
+                Version::V2019 | Version::V2020 => 2,
+            },
+            drop_overload: true,
+            drop_early: false,
+            ecn_mask: 0b01,
+            classic: 10,
+            split_gso: true,
+            memory_limit: 0,
+        };
+        p.derive_memory_limit(env.psched_mtu());
+        p
+    }
+
+    fn derive_memory_limit(&mut self, frame: u32) {
+        self.memory_limit = match self.version {
+            Version::Mainline => (u64::from(self.limit) * 2 * u64::from(frame)).min(u64::from(u32::MAX)),
+            Version::V2019 | Version::V2020 => u64::MAX,
+        };
+    }
+
+    /// Takes the line; what it does not say stays, but a limit brings its memory limit. `frame` is the device's.
+    pub(super) fn take_all(&mut self, words: &mut Words, frame: u32) -> Result<(), TcError> {
         const KNOWN: &[&str] = &[
             "limit",
             "target",
@@ -92,37 +127,22 @@ impl Params {
             "no_split_gso",
             "memlimit",
         ];
-        let known = match version {
+        let known = match self.version {
             Version::Mainline => KNOWN,
             Version::V2019 | Version::V2020 => &KNOWN[..16],
         };
-        let mut p = Params {
-            version,
-            limit: 10_000,
-            target: Time::from_ms(15),
-            alpha: gain(41),
-            beta: gain(819),
-            coupling_factor: 2,
-            step: Step::Time(Time::from_ms(1)),
-            min_qlen_step: match version {
-                Version::Mainline => 0,
-                Version::V2019 | Version::V2020 => 2,
-            },
-            drop_overload: true,
-            drop_early: false,
-            ecn_mask: 0b01,
-            classic: 10,
-            split_gso: true,
-            memory_limit: 0,
-        };
-        let mut tupdate = Time::from_ms(16);
-        let (mut max_rtt, mut typical_rtt, mut memory_limit) = (None, None, None);
+        let (mut max_rtt, mut typical_rtt) = (None, None);
+        let mut memory_limit = None;
+        let p = self;
         while let Some(word) = words.next_word() {
             match word {
                 _ if !known.contains(&word) => return Err(words.unknown(word, known)),
-                "limit" => p.limit = words.u32()?,
+                "limit" => {
+                    p.limit = words.u32()?;
+                    p.derive_memory_limit(frame);
+                }
                 "target" => p.target = words.time()?,
-                "tupdate" => tupdate = positive_time(words, word)?,
+                "tupdate" => p.tupdate = positive_time(words, word)?,
                 "alpha" => p.alpha = gain(hertz(words, word)?),
                 "beta" => p.beta = gain(hertz(words, word)?),
                 "max_rtt" => max_rtt = Some(positive_time(words, word)?),
@@ -139,21 +159,17 @@ impl Params {
             }
         }
         if max_rtt.is_some() || typical_rtt.is_some() {
-            tupdate = p.derive(max_rtt, typical_rtt);
+            p.derive(max_rtt, typical_rtt);
         }
-        let frame = u64::from(env.psched_mtu());
-        p.memory_limit = match version {
-            Version::Mainline => {
-                memory_limit.unwrap_or(u64::from(p.limit) * 2 * frame).min(u64::from(u32::MAX))
-            }
-            Version::V2019 | Version::V2020 => u64::MAX,
-        };
-        Ok((p, tupdate))
+        if let Some(limit) = memory_limit {
+            p.memory_limit = limit.min(u64::from(u32::MAX));
+        }
+        Ok(())
     }
 
     /// Target and gains from round-trip times as in RFC 9332, appendix A.1; these win over values
-    /// given by themselves, as in tc. Returns `tupdate`.
-    fn derive(&mut self, max_rtt: Option<Time>, typical_rtt: Option<Time>) -> Time {
+    /// given by themselves, as in tc.
+    fn derive(&mut self, max_rtt: Option<Time>, typical_rtt: Option<Time>) {
         let typical = typical_rtt.or(max_rtt.map(|max| Time(max.as_ns() / 6))).unwrap_or_default();
         let max = max_rtt.unwrap_or(Time(typical.as_ns().saturating_mul(6)));
         let tupdate = Time(typical.as_ns().min(max.as_ns() / 3).max(1000));
@@ -162,7 +178,7 @@ impl Params {
         self.target = typical;
         self.alpha = steps(0.1 * tupdate.as_secs_f64() / (max_s * max_s));
         self.beta = steps(0.3 / max_s);
-        tupdate
+        self.tupdate = tupdate;
     }
 
     /// The configuration in effect; the timer's period is its own.
@@ -173,26 +189,24 @@ impl Params {
             Step::Time(t) => show::time(t.as_us()),
             Step::Packets(n) => format!("{n}p"),
         };
-        let min_qlen_step = if mainline && self.min_qlen_step > 0 {
-            format!(" min_qlen_step {}p", self.min_qlen_step)
-        } else {
-            String::new()
-        };
-        let gso = if mainline { choose(self.split_gso, " split_gso", " no_split_gso") } else { "" };
+        let only_mainline = |text: String| if mainline { text } else { String::new() };
         format!(
-            "{} limit {}p target {} tupdate {} alpha {:.6} beta {:.6} {} coupling_factor {} {} \
-             step_thresh {step}{min_qlen_step} {}{gso} classic_protection {}%",
+            "{} limit {}p{} target {} tupdate {} alpha {:.6} beta {:.6} step_thresh {step}{} coupling_factor {} {} {} \
+             classic_protection {}% {}{}",
             self.version.name(),
             self.limit,
+            only_mainline(format!(" memlimit {}B", self.memory_limit)),
             show::time(self.target.as_us()),
             show::time(tupdate.as_us()),
             gain_hz(self.alpha),
             gain_hz(self.beta),
-            choose(self.ecn_mask == 0b01, "l4s_ect", "any_ect"),
+            only_mainline(format!(" min_qlen_step {}p", self.min_qlen_step)),
             self.coupling_factor,
             choose(self.drop_overload, "drop_on_overload", "overflow"),
             choose(self.drop_early, "drop_enqueue", "drop_dequeue"),
             self.classic,
+            choose(self.ecn_mask == 0b01, "l4s_ect", "any_ect"),
+            only_mainline(choose(self.split_gso, " split_gso", " no_split_gso").into()),
         )
     }
 }
@@ -270,7 +284,9 @@ mod tests {
     fn parse(line: &str, version: Version) -> Result<(Params, Time), TcError> {
         let mut words = Words::new(line);
         words.kind().unwrap();
-        Params::parse(&mut words, &Env::default(), version)
+        let mut params = Params::new(&Env::default(), version);
+        params.take_all(&mut words, Env::default().psched_mtu())?;
+        Ok((params, params.tupdate))
     }
 
     fn mainline(line: &str) -> (Params, Time) {

@@ -1,20 +1,28 @@
 //! The words of a `netem` line.
 
+use std::sync::Arc;
+
 use crate::tc::{TcError, Words, show};
 use crate::units::Rate;
 
+use super::distribution::Distribution;
+use super::loss::LossModel;
+
 /// Everything that the line says; times in nanoseconds, 0 is off.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Config {
     pub limit: u32,
     pub latency: u64,
     pub jitter: u64,
     pub delay_correlation: u32,
+    /// Of the jitter; none is uniform.
+    pub distribution: Option<Arc<Distribution>>,
     /// Probabilities and correlations: 100 % is `u32::MAX`.
-    pub loss: u32,
-    pub loss_correlation: u32,
+    pub loss: LossModel,
     pub duplicate: u32,
     pub duplicate_correlation: u32,
+    pub corrupt: u32,
+    pub corrupt_correlation: u32,
     pub reorder: u32,
     pub reorder_correlation: u32,
     pub gap: u32,
@@ -47,22 +55,54 @@ impl LinkRate {
 }
 
 /// `slot`: the pause before a slot, and what a slot lets through.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SlotConfig {
     pub min: u64,
     pub max: u64,
+    /// A distribution with mean and deviation, in the place of `min` and `max`.
+    pub distribution: Option<(Arc<Distribution>, i64, i64)>,
     /// 0 is no limit.
     pub packets: u32,
     pub bytes: u64,
 }
 
 impl Config {
-    const WORDS: [&str; 10] =
-        ["limit", "delay", "loss", "duplicate", "reorder", "gap", "rate", "slot", "ecn", "seed"];
+    const WORDS: [&str; 12] = [
+        "limit",
+        "delay",
+        "distribution",
+        "loss",
+        "duplicate",
+        "corrupt",
+        "reorder",
+        "gap",
+        "rate",
+        "slot",
+        "ecn",
+        "seed",
+    ];
 
     /// tc's defaults.
     pub fn new() -> Self {
-        Config { limit: 1000, ..Config::default() }
+        Config {
+            limit: 1000,
+            latency: 0,
+            jitter: 0,
+            delay_correlation: 0,
+            distribution: None,
+            loss: LossModel::NONE,
+            duplicate: 0,
+            duplicate_correlation: 0,
+            corrupt: 0,
+            corrupt_correlation: 0,
+            reorder: 0,
+            reorder_correlation: 0,
+            gap: 0,
+            ecn: false,
+            rate: None,
+            slot: None,
+            seed: None,
+        }
     }
 
     /// Where a change begins: tc always sends limit, delay, loss, duplicate and gap, with their defaults if
@@ -73,7 +113,7 @@ impl Config {
             limit: 1000,
             latency: 0,
             jitter: 0,
-            loss: 0,
+            loss: LossModel::NONE,
             duplicate: 0,
             reorder: 0,
             gap: 0,
@@ -90,16 +130,14 @@ impl Config {
             match word {
                 "limit" => self.limit = words.size()? as u32,
                 "delay" | "latency" => self.take_delay(words)?,
-                "loss" | "drop" => {
-                    match words.peek() {
-                        Some("random") => _ = words.value()?,
-                        Some(model @ ("state" | "gemodel")) => {
-                            return Err(words.not_modelled(&format!("loss {model}")));
-                        }
-                        _ => {}
+                "loss" | "drop" => self.loss = LossModel::take(words)?,
+                "distribution" => {
+                    if self.jitter == 0 {
+                        return Err(words.refuse("'distribution' needs 'delay TIME JITTER'"));
                     }
-                    (self.loss, self.loss_correlation) = chance(words)?;
+                    self.distribution = Some(distribution(words)?);
                 }
+                "corrupt" => (self.corrupt, self.corrupt_correlation) = chance(words)?,
                 "duplicate" => (self.duplicate, self.duplicate_correlation) = chance(words)?,
                 "reorder" => (self.reorder, self.reorder_correlation) = chance(words)?,
                 "gap" => self.gap = words.u32()?,
@@ -111,7 +149,6 @@ impl Config {
                     let seed = text.parse();
                     self.seed = Some(seed.map_err(|_| words.bad(word, text, "a whole number"))?);
                 }
-                "distribution" | "corrupt" => return Err(words.not_modelled(word)),
                 _ => return Err(words.unknown(word, &Self::WORDS)),
             }
         }
@@ -124,8 +161,8 @@ impl Config {
         if self.reorder > 0 {
             self.gap = self.gap.max(1);
         }
-        if asks_ecn && self.loss == 0 {
-            return Err(words.refuse("'ecn' needs 'loss PERCENT'"));
+        if asks_ecn && !self.loss.is_on() {
+            return Err(words.refuse("'ecn' needs 'loss'"));
         }
         self.ecn |= asks_ecn;
         Ok(())
@@ -159,15 +196,21 @@ impl Config {
     }
 
     fn take_slot(&mut self, words: &mut Words) -> Result<(), TcError> {
+        let mut slot = SlotConfig { min: 0, max: 0, distribution: None, packets: 0, bytes: 0 };
         if words.peek() == Some("distribution") {
-            return Err(words.not_modelled("slot distribution"));
-        }
-        let min = words.time64()?.as_ns();
-        let mut slot = SlotConfig { min, max: min, packets: 0, bytes: 0 };
-        if words.next_is_number() {
-            slot.max = words.time64()?.as_ns();
-            if slot.max < min {
-                return Err(words.refuse("slot: the longest delay is below the shortest"));
+            _ = words.value()?;
+            let table = distribution(words)?;
+            let mean = words.time64()?.as_ns().cast_signed();
+            let deviation = words.time64_of_next()?.as_ns().cast_signed().min(i64::from(i32::MAX));
+            slot.distribution = Some((table, mean, deviation));
+        } else {
+            slot.min = words.time64()?.as_ns();
+            slot.max = slot.min;
+            if words.next_is_number() {
+                slot.max = words.time64()?.as_ns();
+                if slot.max < slot.min {
+                    return Err(words.refuse("slot: the longest delay is below the shortest"));
+                }
             }
         }
         if words.peek() == Some("packets") {
@@ -178,7 +221,9 @@ impl Config {
             words.next_word();
             slot.bytes = words.size()?;
         }
-        self.slot = (slot.max > 0).then_some(slot);
+        let is_on =
+            slot.max > 0 || slot.distribution.as_ref().is_some_and(|(_, _, deviation)| *deviation > 0);
+        self.slot = is_on.then_some(slot);
         Ok(())
     }
 
@@ -195,10 +240,11 @@ impl Config {
                 }
             }
         }
+        parts.extend(self.loss.show());
         for (name, chance, correlation) in [
-            ("loss", self.loss, self.loss_correlation),
             ("duplicate", self.duplicate, self.duplicate_correlation),
             ("reorder", self.reorder, self.reorder_correlation),
+            ("corrupt", self.corrupt, self.corrupt_correlation),
         ] {
             if chance > 0 {
                 parts.push(format!("{name} {}", show::percent(chance)));
@@ -219,9 +265,15 @@ impl Config {
                 parts.push(format!("celloverhead {}", rate.cell_overhead));
             }
         }
-        if let Some(slot) = self.slot {
-            let (min, max) = (show::time64(slot.min), show::time64(slot.max));
-            parts.push(format!("slot {min} {max}"));
+        if let Some(slot) = &self.slot {
+            parts.push(match &slot.distribution {
+                Some((_, mean, deviation)) => format!(
+                    "slot distribution {} {}",
+                    show::time64(mean.cast_unsigned()),
+                    show::time64(deviation.cast_unsigned())
+                ),
+                None => format!("slot {} {}", show::time64(slot.min), show::time64(slot.max)),
+            });
             if slot.packets > 0 {
                 parts.push(format!("packets {}", slot.packets));
             }
@@ -229,21 +281,35 @@ impl Config {
                 parts.push(format!("bytes {}", slot.bytes));
             }
         }
+        if let Some(seed) = self.seed {
+            parts.push(format!("seed {seed}"));
+        }
         if self.ecn {
             parts.push("ecn".into());
         }
         if self.gap > 0 {
             parts.push(format!("gap {}", self.gap));
         }
-        if let Some(seed) = self.seed {
-            parts.push(format!("seed {seed}"));
-        }
         parts.join(" ")
     }
 }
 
+/// The table that the next word names.
+fn distribution(words: &mut Words) -> Result<Arc<Distribution>, TcError> {
+    let name = words.value()?;
+    match name {
+        "uniform" => {
+            Err(words.refuse("distribution: tc has no table 'uniform'; leave it out: jitter is uniform"))
+        }
+        "experimental" => Err(words.not_modelled("distribution experimental")),
+        _ => Distribution::named(name)
+            .map(Arc::new)
+            .ok_or_else(|| words.bad("distribution", name, &Distribution::NAMES.join(", "))),
+    }
+}
+
 /// `PERCENT [CORRELATION]`
-fn chance(words: &mut Words) -> Result<(u32, u32), TcError> {
+pub fn chance(words: &mut Words) -> Result<(u32, u32), TcError> {
     let probability = words.percent_u32()?;
     let correlation = if words.next_is_number() { words.percent_u32()? } else { 0 };
     Ok((probability, correlation))

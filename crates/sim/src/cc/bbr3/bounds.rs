@@ -1,0 +1,430 @@
+//! What loss and ECN say about how much may be in flight. Part of [`super::Bbr3`].
+//!
+//! Source: see [`super`].
+//!
+//! Departures, validation: see [`super`]; the tests below.
+
+use super::{Bbr3, MIN_CWND, Mode, NONE};
+use crate::cc::bandwidth::UNIT;
+use crate::cc::{Lost, RateSample};
+use crate::tcp::sock::{CaState, TcpSock};
+
+/// Loss above this is too much: 2 %.
+const LOSS_THRESHOLD: u64 = UNIT * 2 / 100;
+/// What a lossy round leaves of the short-term bounds, and a probe that went too far of the BDP: 70 %.
+const LOSS_CUT: u64 = UNIT - UNIT * 30 / 100;
+/// Of `inflight_hi`, what stays free for others: 15 %.
+const HEADROOM: u64 = UNIT * 15 / 100;
+/// ACKs with losses in a round of Recovery that end STARTUP if loss is too high.
+const STARTUP_LOSS_EVENTS: u32 = 6;
+/// Gain of alpha.
+const ECN_GAIN: u64 = UNIT / 16;
+/// Part of alpha by which a marked round lowers `inflight_lo`.
+const ECN_FACTOR: u64 = UNIT / 3;
+/// Marks above this are too many: 50 %.
+const ECN_THRESHOLD: u64 = UNIT / 2;
+/// Marks count up to this RTT.
+const ECN_MAX_RTT_US: u64 = 5_000;
+/// Rounds with too many marks that end STARTUP.
+const ECN_STARTUP_ROUNDS: u32 = 2;
+
+/// The bounds and what they are made from.
+pub struct Bounds {
+    /// Of the last probe and the one at hand.
+    bw_hi: [u64; 2],
+    /// Short-term bound of the bandwidth.
+    pub bw_lo: u64,
+    /// Short-term bound of what is in flight.
+    pub inflight_lo: u32,
+    /// Long-term bound of what is in flight.
+    pub inflight_hi: u32,
+    saved: (u64, u32, u32),
+    bw_latest: u64,
+    pub inflight_latest: u32,
+    round_delivered: u64,
+    pub round_start: bool,
+    loss_in_round: bool,
+    ecn_in_round: bool,
+    pub loss_in_cycle: bool,
+    pub ecn_in_cycle: bool,
+    loss_events: u32,
+    pub ecn_eligible: bool,
+    alpha: u64,
+    alpha_delivered: u64,
+    alpha_delivered_ce: u64,
+    startup_ecn_rounds: u32,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            bw_hi: [0; 2],
+            bw_lo: u64::MAX,
+            inflight_lo: NONE,
+            inflight_hi: NONE,
+            saved: (0, 0, 0),
+            bw_latest: 0,
+            inflight_latest: 0,
+            round_delivered: 0,
+            round_start: false,
+            loss_in_round: false,
+            ecn_in_round: false,
+            loss_in_cycle: false,
+            ecn_in_cycle: false,
+            loss_events: 0,
+            ecn_eligible: false,
+            alpha: UNIT,
+            alpha_delivered: 0,
+            alpha_delivered_ce: 0,
+            startup_ecn_rounds: 0,
+        }
+    }
+}
+
+impl Bounds {
+    /// Nothing known.
+    pub fn new(tp: &TcpSock) -> Self {
+        Bounds {
+            round_delivered: tp.delivered + 1,
+            alpha_delivered: tp.delivered,
+            alpha_delivered_ce: tp.delivered_ce,
+            ..Bounds::default()
+        }
+    }
+
+    pub fn max_bw(&self) -> u64 {
+        self.bw_hi[0].max(self.bw_hi[1])
+    }
+
+    /// The last probe but one is forgotten.
+    pub fn advance_max_bw(&mut self) {
+        if self.bw_hi[1] > 0 {
+            self.bw_hi = [self.bw_hi[1], 0];
+        }
+    }
+
+    pub fn reset_lower(&mut self) {
+        self.bw_lo = u64::MAX;
+        self.inflight_lo = NONE;
+    }
+
+    pub fn reset_signals(&mut self) {
+        self.loss_in_round = false;
+        self.ecn_in_round = false;
+        self.loss_in_cycle = false;
+        self.ecn_in_cycle = false;
+        self.bw_latest = 0;
+        self.inflight_latest = 0;
+    }
+
+    pub fn save(&mut self) {
+        self.saved = (self.bw_lo, self.inflight_lo, self.inflight_hi);
+    }
+
+    pub fn restore(&mut self) {
+        self.loss_in_round = false;
+        self.bw_lo = self.bw_lo.max(self.saved.0);
+        self.inflight_lo = self.inflight_lo.max(self.saved.1);
+        self.inflight_hi = self.inflight_hi.max(self.saved.2);
+    }
+
+    /// `inflight_hi` less the headroom.
+    pub fn with_headroom(&self) -> u32 {
+        if self.inflight_hi == NONE {
+            return NONE;
+        }
+        let headroom = ((u64::from(self.inflight_hi) * HEADROOM) >> 8).max(1) as u32;
+        self.inflight_hi.saturating_sub(headroom).max(MIN_CWND)
+    }
+
+    pub fn note_ece(&mut self, ece: bool) {
+        self.ecn_in_round |= self.ecn_eligible && ece;
+    }
+
+    /// What the path delivered in the last round of loss detection.
+    pub fn note_delivery(&mut self, tp: &TcpSock, sample: &RateSample, bw: u64) {
+        self.round_start = false;
+        if sample.interval_us == 0 || sample.acked_sacked == 0 {
+            return;
+        }
+        self.bw_latest = self.bw_latest.max(bw);
+        self.inflight_latest = self.inflight_latest.max(sample.delivered);
+        if sample.prior_delivered >= self.round_delivered {
+            self.round_delivered = tp.delivered;
+            self.round_start = true;
+        }
+    }
+
+    pub fn end_of_ack(&mut self, sample: &RateSample, bw: u64) {
+        if self.round_start {
+            self.bw_latest = bw;
+            self.inflight_latest = sample.delivered;
+        }
+        self.loss_in_cycle |= sample.interval_lost > 0;
+        self.ecn_in_cycle |= sample.interval_ce > 0;
+    }
+
+    /// `bbr_is_inflight_too_high`
+    pub fn is_too_high(&self, tx_in_flight: u32, lost: u32, delivered: u32, marked: u32) -> bool {
+        let above = |n: u32, of: u32, threshold: u64| u64::from(n) > (u64::from(of) * threshold) >> 8;
+        (lost > 0 && tx_in_flight > 0 && above(lost, tx_in_flight, LOSS_THRESHOLD))
+            || (self.ecn_eligible && marked > 0 && delivered > 0 && above(marked, delivered, ECN_THRESHOLD))
+    }
+
+    fn is_sample_too_high(&self, sample: &RateSample) -> bool {
+        self.is_too_high(sample.tx_in_flight, sample.interval_lost, sample.delivered, sample.interval_ce)
+    }
+
+    /// The short-term bounds after a round.
+    fn lower(&mut self, cwnd: u32) {
+        let mut by_ecn = NONE;
+        if self.ecn_in_round {
+            if self.inflight_lo == NONE {
+                self.inflight_lo = cwnd;
+            }
+            let cut = UNIT - ((self.alpha * ECN_FACTOR) >> 8);
+            by_ecn = ((u64::from(self.inflight_lo) * cut) >> 8) as u32;
+        }
+        if self.loss_in_round {
+            if self.bw_lo == u64::MAX {
+                self.bw_lo = self.max_bw();
+            }
+            if self.inflight_lo == NONE {
+                self.inflight_lo = cwnd;
+            }
+            self.bw_lo = self.bw_latest.max((self.bw_lo * LOSS_CUT) >> 8);
+            let by_loss = (u64::from(self.inflight_lo) * LOSS_CUT) >> 8;
+            self.inflight_lo = self.inflight_latest.max(by_loss as u32);
+        }
+        self.inflight_lo = self.inflight_lo.min(by_ecn);
+        self.bw_lo = self.bw_lo.max(1);
+    }
+}
+
+/// How much was in flight where loss crossed the threshold: up to the lost packet, of `tx_in_flight` with it
+/// and of which `lost` were lost, it included.
+fn inflight_at_threshold(tx_in_flight: u32, lost: u32) -> u32 {
+    let (Some(before), Some(lost_before)) = (tx_in_flight.checked_sub(1), lost.checked_sub(1)) else {
+        return NONE;
+    };
+    let budget = (u64::from(before) * LOSS_THRESHOLD).div_ceil(UNIT);
+    let prefix = budget.saturating_sub(lost_before.into()) * UNIT / (UNIT - LOSS_THRESHOLD);
+    before + prefix as u32
+}
+
+impl Bbr3 {
+    pub(super) fn update_ecn_alpha(&mut self, tp: &TcpSock) {
+        let b = &mut self.bounds;
+        b.ecn_eligible |= self.ecn_low && tp.accecn && self.min_rtt_us <= ECN_MAX_RTT_US;
+        let delivered = tp.delivered - b.alpha_delivered;
+        if !b.ecn_eligible || delivered == 0 {
+            return;
+        }
+        let ratio = ((tp.delivered_ce - b.alpha_delivered_ce) << 8) / delivered;
+        b.alpha = ((((UNIT - ECN_GAIN) * b.alpha) >> 8) + ((ECN_GAIN * ratio) >> 8)).min(UNIT);
+        b.alpha_delivered = tp.delivered;
+        b.alpha_delivered_ce = tp.delivered_ce;
+        if self.full_bw_reached {
+            return;
+        }
+        b.startup_ecn_rounds = if ratio >= ECN_THRESHOLD { b.startup_ecn_rounds + 1 } else { 0 };
+        if b.startup_ecn_rounds >= ECN_STARTUP_ROUNDS {
+            self.end_startup(tp);
+        }
+    }
+
+    /// `bbr_update_congestion_signals`
+    pub(super) fn update_signals(&mut self, tp: &TcpSock, sample: &RateSample) {
+        if sample.interval_us == 0 || sample.acked_sacked == 0 {
+            return;
+        }
+        let probing = self.is_probing_bandwidth();
+        let b = &mut self.bounds;
+        if !sample.is_app_limited || self.sample_bw >= b.max_bw() {
+            b.bw_hi[1] = b.bw_hi[1].max(self.sample_bw);
+        }
+        b.loss_in_round |= sample.losses > 0;
+        if !b.round_start {
+            return;
+        }
+        if !probing {
+            b.lower(tp.snd_cwnd);
+        }
+        b.loss_in_round = false;
+        b.ecn_in_round = false;
+    }
+
+    /// STARTUP ends, too, when a round of Recovery lost too much.
+    pub(super) fn check_startup_loss(&mut self, tp: &TcpSock, sample: &RateSample) {
+        if self.full_bw_reached {
+            return;
+        }
+        let b = &mut self.bounds;
+        if sample.losses > 0 {
+            b.loss_events = (b.loss_events + 1).min(0xf);
+        }
+        if !b.round_start {
+            return;
+        }
+        let events = std::mem::take(&mut b.loss_events);
+        if tp.ca_state == CaState::Recovery && events >= STARTUP_LOSS_EVENTS && b.is_sample_too_high(sample) {
+            self.end_startup(tp);
+        }
+    }
+
+    fn end_startup(&mut self, tp: &TcpSock) {
+        self.full_bw_reached = true;
+        let bdp = self.inflight(tp, self.bounds.max_bw(), UNIT);
+        self.bounds.inflight_hi = bdp.max(self.bounds.inflight_latest);
+    }
+
+    /// A packet was marked lost: from a probe it tells where the probe went too far.
+    pub(super) fn on_lost(&mut self, tp: &TcpSock, lost: &Lost) {
+        let b = &mut self.bounds;
+        if !b.loss_in_round {
+            // A whole round from here, to see what the path carries.
+            b.round_delivered = tp.delivered;
+        }
+        b.loss_in_round = true;
+        b.loss_in_cycle = true;
+        if self.cycle.probe_samples && b.is_too_high(lost.tx_in_flight, lost.lost, 0, 0) {
+            let in_flight = inflight_at_threshold(lost.tx_in_flight, lost.lost);
+            self.inflight_is_too_high(tp, in_flight, lost.is_app_limited);
+        }
+    }
+
+    fn inflight_is_too_high(&mut self, tp: &TcpSock, tx_in_flight: u32, app_limited: bool) {
+        self.cycle.prev_probe_too_high = true;
+        // Once per probe.
+        self.cycle.probe_samples = false;
+        if !app_limited {
+            let target = (u64::from(self.target_inflight(tp)) * LOSS_CUT) >> 8;
+            self.bounds.inflight_hi = tx_in_flight.max(target as u32);
+        }
+        if self.is_probing_up() {
+            self.start_down(tp);
+        }
+    }
+
+    /// The long-term bound after an ACK: lower if a probe lost too much, higher where more proved safe.
+    pub(super) fn adapt_upper(&mut self, tp: &TcpSock, sample: &RateSample) {
+        if self.bounds.is_sample_too_high(sample) {
+            if self.cycle.probe_samples {
+                self.inflight_is_too_high(tp, sample.tx_in_flight, sample.is_app_limited);
+            }
+            return;
+        }
+        if self.bounds.inflight_hi == NONE {
+            return;
+        }
+        self.bounds.inflight_hi = self.bounds.inflight_hi.max(sample.tx_in_flight);
+        if self.is_probing_up() {
+            self.raise_inflight_hi(tp, sample.acked_sacked);
+        }
+    }
+
+    /// Whether the flow looks for more, so that loss says nothing about what it had.
+    pub(super) fn is_probing_bandwidth(&self) -> bool {
+        self.mode == Mode::Startup || self.cycle_probes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Path;
+    use super::*;
+
+    #[test]
+    fn a_lossy_round_while_cruising_lowers_the_short_term_bounds_to_70_percent() {
+        assert_eq!((LOSS_THRESHOLD, LOSS_CUT, HEADROOM), (5, 180, 38));
+        let mut path = Path::cruising();
+        let (cwnd, bw) = (path.tp.snd_cwnd, path.bbr.bounds.max_bw());
+        let mut sample = path.sample(2, 1, false);
+        sample.losses = 1;
+        path.take(1_000, &sample);
+        assert_eq!(path.bbr.bounds.inflight_lo, NONE, "the round is not over");
+        // two rounds with a tenth of the bandwidth: the latest signals no longer hold the bounds up
+        path.bbr.bounds.loss_in_round = false;
+        path.bbr.bounds.bw_latest = 0;
+        path.bbr.bounds.inflight_latest = 0;
+        let mut sample = path.sample(2, 1, true);
+        sample.losses = 1;
+        path.take(1_000, &sample);
+        // 180/256
+        assert_eq!(path.bbr.bounds.bw_lo, (bw * 180) >> 8);
+        assert_eq!(path.bbr.bounds.inflight_lo, cwnd * 180 / 256);
+        assert!(path.tp.snd_cwnd <= path.bbr.bounds.inflight_lo);
+    }
+
+    #[test]
+    fn cruising_leaves_15_percent_of_inflight_hi() {
+        let mut path = Path::cruising();
+        path.bbr.bounds.inflight_hi = 300;
+        // 300 - (300 * 38 >> 8 = 44)
+        assert_eq!(path.bbr.bounds.with_headroom(), 256);
+        path.ack(1_000, 2, 10, false);
+        assert!(path.tp.snd_cwnd <= 256);
+    }
+
+    #[test]
+    fn two_percent_of_loss_in_a_probe_end_it_and_set_the_bound() {
+        let mut path = Path::probing_up();
+        // 5/256 of 256 packets are 5
+        for (lost, too_high) in [(5, false), (6, true)] {
+            assert_eq!(path.bbr.bounds.is_too_high(256, lost, 0, 0), too_high);
+        }
+        assert!(path.bbr.cycle.probe_samples);
+        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 256, lost: 5, is_app_limited: false });
+        assert!(path.bbr.is_probing_up());
+        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 257, lost: 6, is_app_limited: false });
+        assert!(!path.bbr.is_probing_up());
+        // the 256 before it allow for 5, which were lost already: no part of this packet
+        assert_eq!(path.bbr.bounds.inflight_hi, 256);
+        // and only once
+        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 100, lost: 50, is_app_limited: false });
+        assert_eq!(path.bbr.bounds.inflight_hi, 256);
+    }
+
+    #[test]
+    fn a_probe_never_lowers_the_bound_below_70_percent_of_the_target() {
+        let mut path = Path::probing_up();
+        let target = path.bbr.target_inflight(&path.tp);
+        path.bbr.on_lost(&path.tp, &Lost { tx_in_flight: 20, lost: 10, is_app_limited: false });
+        assert_eq!(path.bbr.bounds.inflight_hi, target * 180 / 256);
+    }
+
+    #[test]
+    fn six_lossy_acks_in_a_round_of_recovery_end_startup() {
+        for (events, ends) in [(5, false), (6, true)] {
+            let mut path = Path::new();
+            path.ack(20_000, 10, 10, true);
+            path.tp.ca_state = CaState::Recovery;
+            for i in 0..events {
+                let mut sample = path.sample(1, 13 + i, false);
+                sample.losses = 2;
+                sample.interval_lost = 20;
+                path.take(100, &sample);
+            }
+            let mut sample = path.sample(1, 30, true);
+            sample.interval_lost = 20;
+            path.take(100, &sample);
+            assert_eq!(path.bbr.full_bw_reached, ends, "{events}");
+        }
+    }
+
+    #[test]
+    fn marks_count_only_where_the_route_promises_them_and_up_to_5_ms() {
+        for (ecn_low, rtt_us, eligible) in [(false, 1_000, false), (true, 5_001, false), (true, 5_000, true)]
+        {
+            let mut path = Path::cruising();
+            path.bbr.ecn_low = ecn_low;
+            path.bbr.min_rtt_us = rtt_us;
+            path.tp.accecn = true;
+            path.tp.delivered += 100;
+            path.bbr.update_ecn_alpha(&path.tp);
+            assert_eq!(path.bbr.bounds.ecn_eligible, eligible, "{ecn_low} {rtt_us}");
+            // no marks among the 100: 15/16 of 1
+            assert_eq!(path.bbr.bounds.alpha, if eligible { 240 } else { 256 });
+        }
+    }
+}

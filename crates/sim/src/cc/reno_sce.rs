@@ -1,0 +1,168 @@
+//! `reno-sce`: Reno that gives way to SCE marks by the square root of its window.
+//!
+//! Source: chromi/sce `net/ipv4/tcp_reno_sce.c`, its later form; models.md 2.9.2. Needs RFC 3168's ECN and
+//! `net.ipv4.tcp_sce` at the receiver for marks to be echoed; `net.ipv4.tcp_sce_pacing` at the sender paces it, at
+//! `tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio` (100 and 40 in the published SCE runs).
+//!
+//! Per round trip with a fraction f of bytes marked the window W changes by (1 - f) - f sqrt(W). CE and loss: PRR to ssthresh, then a
+//! quarter less, or an eighth if SCE was recent. As in the module an ESCE does not end slow start, and ssthresh does not
+//! fall before the first CE or loss.
+//!
+//! Parameters: none.
+//!
+//! Departures: those of [`super::sce`].
+//!
+//! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks).
+
+use super::sce::{SceWindow, root};
+use super::words::Words;
+use super::{CaEvent, CcError, CongestionControl};
+use crate::tcp::sock::TcpSock;
+
+/// The module.
+#[derive(Default)]
+pub struct RenoSce {
+    window: SceWindow,
+}
+
+impl RenoSce {
+    /// From the words after the name: there are none.
+    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
+        words.version(&[])?;
+        words.parameter(&[])?;
+        Ok(RenoSce::default())
+    }
+}
+
+impl CongestionControl for RenoSce {
+    fn init(&mut self, tp: &mut TcpSock) {
+        self.window.start(tp);
+    }
+
+    fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
+        self.window.ssthresh(tp)
+    }
+
+    fn cong_avoid(&mut self, tp: &mut TcpSock, acked: u32) {
+        self.window.slow_start(tp, acked, 1);
+    }
+
+    fn in_ack_event(&mut self, tp: &mut TcpSock, ece: bool) {
+        self.window.on_ack(tp, ece, |acked, cwnd| acked * i64::from(root(cwnd)));
+    }
+
+    fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
+        self.window.on_event(tp, event);
+    }
+
+    fn trace(&self) -> Vec<(&'static str, f64)> {
+        self.window.trace()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1448;
+
+    fn avoiding(cwnd: u32) -> (RenoSce, TcpSock) {
+        let mut tp = TcpSock::new(MSS as u32, 250);
+        tp.snd_cwnd = cwnd;
+        tp.snd_ssthresh = 2;
+        tp.is_cwnd_limited = true;
+        let mut reno = RenoSce::default();
+        reno.init(&mut tp);
+        (reno, tp)
+    }
+
+    fn ack(reno: &mut RenoSce, tp: &mut TcpSock, packets: u64, esce: bool) {
+        tp.snd_una += packets * MSS;
+        tp.esce = esce;
+        reno.in_ack_event(tp, false);
+    }
+
+    #[test]
+    fn an_unmarked_window_adds_a_packet() {
+        let (mut reno, mut tp) = avoiding(100);
+        for _ in 0..50 {
+            ack(&mut reno, &mut tp, 2, false);
+        }
+        assert_eq!(tp.snd_cwnd, 101);
+    }
+
+    #[test]
+    fn a_marked_packet_takes_the_root_of_the_window_over_the_window() {
+        // 10 marked packets of a window of 100: 10 * sqrt(100) = 100 packets' worth, which is one
+        let (mut reno, mut tp) = avoiding(100);
+        for n in 1..=10 {
+            ack(&mut reno, &mut tp, 1, true);
+            assert_eq!(tp.snd_cwnd, if n < 10 { 100 } else { 99 });
+        }
+    }
+
+    #[test]
+    fn a_fraction_of_marks_settles_where_it_balances_growth() {
+        // one packet in 9 marked: 8/9 = sqrt(W) / 9 at W = 64; the integer root is 8 from 64 to 80
+        let (mut reno, mut tp) = avoiding(40);
+        for n in 0..100_000_u32 {
+            ack(&mut reno, &mut tp, 1, n % 9 == 0);
+        }
+        assert!((63..=65).contains(&tp.snd_cwnd), "{}", tp.snd_cwnd);
+    }
+
+    #[test]
+    fn a_ce_cut_is_a_quarter_or_an_eighth_if_sce_was_recent() {
+        let (mut reno, mut tp) = avoiding(100);
+        reno.cwnd_event(&mut tp, CaEvent::CompleteCwr);
+        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (75, 50));
+        let (mut reno, mut tp) = avoiding(100);
+        ack(&mut reno, &mut tp, 1, true);
+        reno.cwnd_event(&mut tp, CaEvent::CompleteCwr);
+        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (88, 50));
+        // recent means: within a window of ACKs
+        let (mut reno, mut tp) = avoiding(100);
+        ack(&mut reno, &mut tp, 1, true);
+        for _ in 0..100 {
+            ack(&mut reno, &mut tp, 1, false);
+        }
+        let cwnd = tp.snd_cwnd;
+        reno.cwnd_event(&mut tp, CaEvent::CompleteCwr);
+        assert_eq!(tp.snd_cwnd, cwnd - cwnd / 4);
+    }
+
+    #[test]
+    fn sce_does_not_end_slow_start_but_the_first_ce_does() {
+        let mut tp = TcpSock::new(MSS as u32, 250);
+        tp.is_cwnd_limited = true;
+        let mut reno = RenoSce::default();
+        reno.init(&mut tp);
+        ack(&mut reno, &mut tp, 1, true);
+        assert!(tp.in_slow_start());
+        reno.cong_avoid(&mut tp, 10);
+        assert_eq!(tp.snd_cwnd, 20);
+        tp.snd_ssthresh = reno.ssthresh(&mut tp);
+        assert!(tp.in_slow_start(), "ssthresh is still infinite");
+        reno.cwnd_event(&mut tp, CaEvent::CompleteCwr);
+        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (18, 10));
+    }
+
+    #[test]
+    fn the_window_stays_at_two_however_many_marks_come() {
+        let (mut reno, mut tp) = avoiding(3);
+        for _ in 0..100 {
+            ack(&mut reno, &mut tp, 2, true);
+        }
+        assert_eq!(tp.snd_cwnd, 2);
+    }
+
+    #[test]
+    fn pacing_is_asked_for_by_the_sysctl() {
+        use crate::tcp::sock::Pacing;
+        let (mut reno, mut tp) = avoiding(10);
+        assert_eq!(tp.pacing, Pacing::None);
+        tp.sce_pacing = true;
+        reno.init(&mut tp);
+        assert_eq!(tp.pacing, Pacing::Needed);
+    }
+}

@@ -1,0 +1,133 @@
+//! What `reno-sce` and `dctcp-sce` share: a window that bytes are earned for and taken from.
+//!
+//! Source: chromi/sce `net/ipv4/tcp_reno_sce.c` (its later form), `tcp_dctcp_sce.c` (09cf5620); models.md 2.9.
+//!
+//! Departures: the square root of the window is its integer part at any time (the modules follow the window step by
+//! step); `in_ack_event` runs after the retransmit queue was cleaned, not before.
+//!
+//! Validation: the tests of [`super::reno_sce`] and [`super::dctcp_sce`].
+
+use super::CaEvent;
+use crate::tcp::sock::{Pacing, TcpSock};
+
+/// Least window in packets.
+pub const MIN_CWND: u32 = 2;
+
+/// Bytes that an ACK acknowledges, as these modules count them.
+#[derive(Clone, Debug, Default)]
+pub struct AckedBytes {
+    prior_una: u64,
+}
+
+impl AckedBytes {
+    /// A connection begins.
+    pub fn start(&mut self, tp: &TcpSock) {
+        self.prior_una = tp.snd_una;
+    }
+
+    /// Of the ACK being handled: a duplicate that is no window update counts as a segment.
+    pub fn take(&mut self, tp: &TcpSock) -> i64 {
+        let bytes = tp.snd_una - self.prior_una;
+        self.prior_una = tp.snd_una;
+        if bytes == 0 && !tp.win_update { tp.mss.into() } else { bytes.cast_signed() }
+    }
+}
+
+/// The window's integer square root.
+pub fn root(cwnd: u32) -> u32 {
+    cwnd.isqrt()
+}
+
+/// State of the window.
+#[derive(Clone, Debug, Default)]
+pub struct SceWindow {
+    acked: AckedBytes,
+    /// Bytes earned towards the next packet, or owed if negative.
+    cnt: i64,
+    /// The window before reductions.
+    loss_cwnd: u32,
+    /// ACKs for which an SCE mark counts as recent.
+    recent_sce: u32,
+}
+
+impl SceWindow {
+    /// A connection begins; `tcp_sce_pacing` asks for pacing.
+    pub fn start(&mut self, tp: &mut TcpSock) {
+        *self = SceWindow::default();
+        self.acked.start(tp);
+        if tp.sce_pacing {
+            tp.pacing = Pacing::Needed;
+        }
+    }
+
+    /// An ACK; `cut` gives the bytes that one with ESCE takes from the window per `acked` ones.
+    pub fn on_ack(&mut self, tp: &mut TcpSock, ece: bool, cut: impl Fn(i64, u32) -> i64) {
+        let acked = self.acked.take(tp);
+        if acked > 0 {
+            if tp.esce && !ece {
+                self.cnt -= cut(acked, tp.snd_cwnd);
+                self.loss_cwnd = tp.snd_cwnd;
+                tp.snd_ssthresh = self.ssthresh(tp);
+                self.recent_sce = tp.snd_cwnd + 1;
+            } else if !tp.in_slow_start() && tp.cwnd_limited() {
+                self.cnt += acked;
+                self.loss_cwnd = self.loss_cwnd.max(tp.snd_cwnd);
+            }
+            self.step(tp);
+        }
+        self.recent_sce = self.recent_sce.saturating_sub(1);
+    }
+
+    /// Slow start; a `share`-th of what is left over counts as earned.
+    pub fn slow_start(&mut self, tp: &mut TcpSock, acked: u32, share: i64) {
+        if tp.in_slow_start() && tp.cwnd_limited() {
+            let left = tp.slow_start(acked);
+            self.cnt += i64::from(left) * i64::from(tp.mss) / share;
+        }
+    }
+
+    /// Never lower than it is, nor than half of the window before reductions.
+    pub fn ssthresh(&self, tp: &TcpSock) -> u32 {
+        tp.snd_ssthresh.max(self.loss_cwnd / 2).max(MIN_CWND)
+    }
+
+    /// The end of a reduction takes a quarter, or an eighth while SCE was recent; an RTO sets half.
+    pub fn on_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
+        let cwnd = tp.snd_cwnd;
+        match event {
+            CaEvent::CompleteCwr => {
+                let part = if self.recent_sce > 0 { cwnd / 8 } else { cwnd / 4 };
+                tp.snd_cwnd = (cwnd - part.max(1).min(cwnd)).max(MIN_CWND.min(cwnd));
+            }
+            CaEvent::Loss => {}
+            CaEvent::TxStart | CaEvent::CwndRestart => return,
+        }
+        self.loss_cwnd = cwnd;
+        tp.snd_ssthresh = (cwnd / 2).max(MIN_CWND);
+        self.cnt = 0;
+    }
+
+    fn step(&mut self, tp: &mut TcpSock) {
+        let mss = i64::from(tp.mss);
+        let packet = |cwnd: u32| mss * i64::from(cwnd);
+        while self.cnt <= -packet(tp.snd_cwnd) {
+            self.cnt += packet(tp.snd_cwnd);
+            if tp.snd_cwnd > MIN_CWND {
+                tp.snd_cwnd -= 1;
+            }
+        }
+        while self.cnt >= packet(tp.snd_cwnd) {
+            self.cnt -= packet(tp.snd_cwnd);
+            tp.snd_cwnd = tp.snd_cwnd.saturating_add(1).min(tp.snd_cwnd_clamp);
+        }
+    }
+
+    /// For traces.
+    pub fn trace(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("cnt", self.cnt as f64),
+            ("loss_cwnd", self.loss_cwnd.into()),
+            ("recent_sce", self.recent_sce.into()),
+        ]
+    }
+}

@@ -1,0 +1,127 @@
+//! `pfifo_fast`: three bands by the packet's priority, each first in, first out, the lower band first.
+//!
+//! Source: Linux 7.3 `net/sched/sch_generic.c`, `net/ipv4/route.c` (`ip_tos2prio`).
+//!
+//! Parameters: none; each band holds the device's txqueuelen packets.
+//!
+//! Departures: the priority comes from the DSCP alone ([`priority`]); a socket's own `SO_PRIORITY` does not exist here.
+//!
+//! Validation: order and limit by band (tests below); conservation (`tests/every_qdisc.rs`).
+
+use std::collections::VecDeque;
+
+use super::{Cause, Env, Qdisc, Tally};
+use crate::packet::Packet;
+use crate::tc::{TcError, Words};
+use crate::units::Time;
+
+/// The band of each priority.
+pub const PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+
+/// `skb->priority` of an IPv4 packet: what hosts and routers take from the four TOS bits of RFC 1349, of which the
+/// upper two count: best effort 0, bulk 2, interactive 6, interactive bulk 4. A bridge does not look into the
+/// packet: there it is 0.
+pub fn priority(packet: &Packet, env_is_bridge: bool) -> usize {
+    if env_is_bridge { 0 } else { [0, 2, 6, 4][usize::from(packet.dscp >> 1 & 3)] }
+}
+
+/// `bands 3 priomap 1 2 …`
+pub fn show_bands(bands: usize, priomap: &[u8; 16]) -> String {
+    let map: Vec<String> = priomap.iter().map(u8::to_string).collect();
+    format!("bands {bands} priomap {}", map.join(" "))
+}
+
+/// Three strict bands.
+pub struct PfifoFast {
+    bands: [VecDeque<Packet>; 3],
+    limit: usize,
+    backlog: u64,
+    bridge: bool,
+}
+
+impl PfifoFast {
+    /// `pfifo_fast`
+    pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        if let Some(word) = words.next_word() {
+            return Err(words.refuse(&format!("unknown word '{word}': pfifo_fast has no parameters")));
+        }
+        let bands = std::array::from_fn(|_| VecDeque::new());
+        Ok(PfifoFast { bands, limit: env.tx_queue_len as usize, backlog: 0, bridge: env.bridge })
+    }
+}
+
+impl Qdisc for PfifoFast {
+    fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
+        let band = &mut self.bands[usize::from(PRIOMAP[priority(&packet, self.bridge)])];
+        if band.len() >= self.limit {
+            tally.drop(&packet, Cause::Overlimit);
+            return;
+        }
+        self.backlog += u64::from(packet.len);
+        band.push_back(packet);
+    }
+
+    fn dequeue(&mut self, _now: Time, _tally: &mut Tally) -> Option<Packet> {
+        let packet = self.bands.iter_mut().find_map(VecDeque::pop_front)?;
+        self.backlog -= u64::from(packet.len);
+        Some(packet)
+    }
+
+    fn qlen(&self) -> usize {
+        self.bands.iter().map(VecDeque::len).sum()
+    }
+
+    fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    fn show(&self) -> String {
+        format!("pfifo_fast {}", show_bands(3, &PRIOMAP))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::Queue;
+    use crate::run;
+
+    /// Codepoints whose TOS bits mean interactive (0x10), best effort (0x00), bulk (0x08).
+    const BANDS: [u8; 3] = [0x10 >> 2, 0, 0x08 >> 2];
+
+    fn queue(bridge: bool) -> Queue {
+        let env = Env { tx_queue_len: 2, bridge, ..Env::default() };
+        Queue::build(&run::Qdisc::leaf("pfifo_fast"), &env).unwrap()
+    }
+
+    fn order(q: &mut Queue) -> Vec<u8> {
+        for dscp in [BANDS[2], BANDS[1], BANDS[0]].repeat(3) {
+            q.enqueue(Packet { dscp, len: 100, ..Packet::default() }, Time::ZERO);
+        }
+        std::iter::from_fn(|| q.dequeue(Time::ZERO)).map(|p| p.dscp).collect()
+    }
+
+    #[test]
+    fn lower_bands_go_first_and_each_has_its_own_limit() {
+        let mut q = queue(false);
+        let [high, middle, low] = BANDS;
+        assert_eq!(order(&mut q), [high, high, middle, middle, low, low]);
+        assert_eq!(q.tally.dropped(), 3);
+    }
+
+    #[test]
+    fn a_bridge_has_one_band() {
+        let mut q = queue(true);
+        assert_eq!(order(&mut q), [BANDS[2], BANDS[1]]);
+        assert_eq!(q.tally.dropped(), 7);
+    }
+
+    #[test]
+    fn priorities_are_those_of_the_kernel_s_table() {
+        // ip_tos2prio by (TOS & 0x1e) >> 1, in fours: best effort, bulk, interactive, interactive bulk
+        let of = |tos: u8| priority(&Packet { dscp: tos >> 2, ..Packet::default() }, false);
+        assert_eq!([0x00, 0x04, 0x08, 0x0c, 0x10, 0x14, 0x18, 0x1c].map(of), [0, 0, 2, 2, 6, 6, 4, 4]);
+        // EF is 0xb8: its lower bits read as interactive bulk
+        assert_eq!(of(0xb8), 4);
+    }
+}

@@ -1,0 +1,49 @@
+"""What a plan asks of a kernel besides congestion controls, found out by trying in a namespace of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from bakeoff.engines.kernel.check import QDISCS
+
+if TYPE_CHECKING:
+    from bakeoff.engines.lab.plan import Plan
+
+Tried = Callable[[str, tuple[str, ...]], str]
+"""(node, command) -> what the command says in a new network namespace there."""
+
+# type of a device -> symbol of the kernel's configuration
+_DEVICES: Final = {
+    "bridge": "BRIDGE", "gre": "NET_IPGRE", "ifb": "IFB", "ipip": "NET_IPIP", "veth": "VETH", "vxlan": "VXLAN",
+    "wireguard": "WIREGUARD",
+}  # fmt: skip
+_ACTIONS: Final = {
+    "mirred": ("mirred", "egress", "redirect", "dev", "lo"),
+    "pedit": ("pedit", "munge", "ip", "dsfield", "set", "0"),
+    "csum": ("csum", "ip4h"),
+    "skbedit": ("skbedit", "priority", "1:1"),
+}
+
+
+def lacking(plan: Plan, tried: Tried) -> Iterator[tuple[str, str]]:
+    """(place, what and which module) of each qdisc, device and action that the plan asks for and a kernel has not."""
+    for command in plan.setup:
+        words = command.argv
+        if words[:3] in (("tc", "qdisc", "add"), ("tc", "qdisc", "replace")) and "ingress" not in words:
+            kind = words[words.index("handle") + 2]
+            options = QDISCS.get(kind, "").split()
+            said = tried(command.node, ("tc", "qdisc", "add", "dev", "lo", "root", "handle", "1:", kind, *options))
+            if "qdisc kind is unknown" in said or "Unknown qdisc" in said:
+                yield command.line(), f"has no {kind}: module sch_{kind} (CONFIG_NET_SCH_{kind.upper()})"
+        for kind, symbol in _DEVICES.items():
+            if words[:3] == ("ip", "link", "add") and kind in words:
+                said = tried(command.node, ("ip", "link", "add", "probe0", "type", kind))
+                if "Unknown device type" in said:
+                    yield command.line(), f"has no {kind} devices: module {kind} (CONFIG_{symbol})"
+        for action, options_of in _ACTIONS.items():
+            if words[:2] == ("tc", "filter") and action in words:
+                said = tried(command.node, ("tc", "actions", "add", "action", *options_of))
+                if "Failed to load TC action module" in said:
+                    symbol = f"CONFIG_NET_ACT_{action.upper()}"
+                    yield command.line(), f"has no action {action}: module act_{action} ({symbol})"

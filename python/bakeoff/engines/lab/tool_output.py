@@ -1,0 +1,180 @@
+"""What traffic tools wrote, as series and counters of a results folder. Their files stay.
+
+Times are seconds from the start of the run. iperf3 counts from the start of its data: when that was is known as well as
+its process took to start and to shake hands, some round trips.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.engines.lab.plan import Plan, Program
+from bakeoff.scenario import Run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Row = tuple[float, str, str, str, float]
+"""time, kind, name, metric, value."""
+
+_INTERIM: Final = re.compile(
+    r"^NETPERF_INTERIM_RESULT\[\d+\]=([0-9.]+)\n.*\nNETPERF_INTERVAL\[\d+\]=([0-9.]+)\nNETPERF_ENDING\[\d+\]=([0-9.]+)$",
+    re.MULTILINE,
+)
+_KEY: Final = re.compile(r"^([A-Z_]+)=(-?[0-9.]+)$", re.MULTILINE)
+
+
+@dataclass
+class Told:
+    """What the tools of a run measured."""
+
+    rows: list[Row] = field(default_factory=list)
+    counters: dict[str, dict[str, dict[str, Any]]] = field(
+        default_factory=lambda: {"sources": {}, "sinks": {}, "probes": {}}
+    )
+    """As in the agent's last line."""
+
+
+def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]) -> Told:
+    """Everything that the plan's programs left in `folder`; RuntimeError names the file that cannot be read."""
+    told = Told()
+    started = {
+        line["name"]: (line["started_s"], summary["epoch_realtime_ns"])
+        for summary in summaries
+        for line in summary.get("programs", ())
+    }
+    for program in plan.programs:
+        if program.start_s is None:
+            continue
+        started_s, epoch_ns = started[program.name]
+        try:
+            _read(run, program, folder, (started_s, epoch_ns), told)
+        except (KeyError, ValueError, TypeError, OSError) as error:
+            raise RuntimeError(f"{program.file}: not what {program.argv[0]} writes: {error!r}") from error
+    told.rows = [row for row in told.rows if 0 <= row[0] <= run.duration_s]
+    return told
+
+
+def added(frame: pl.DataFrame, rows: Sequence[Row]) -> pl.DataFrame:
+    """The frame and the rows, one series after the other, each in order of time."""
+    import polars as pl
+
+    if not rows:
+        return frame
+    more = pl.DataFrame(rows, schema=frame.schema, orient="row")
+    return pl.concat([frame, more]).sort(["kind", "name", "metric", "time"], maintain_order=True)
+
+
+def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], told: Told) -> None:
+    """`when`: its start in seconds of the run, and t = 0 in ns of its node's CLOCK_REALTIME."""
+    started_s, epoch_ns = when
+    path = folder / program.file
+    if program.argv[0] == "flent":
+        [data] = folder.glob("*.flent.gz")
+        flent(json.loads(gzip.decompress(data.read_bytes())), run, epoch_ns / 1e9, told)
+        return
+    text = path.read_text(encoding="utf-8")
+    if program.argv[0] == "iperf3":
+        iperf3(json.loads(text), program.name, started_s, told)
+    elif program.argv[0] == "netperf":
+        cc = next(flow.cc for flow in run.flows if flow.name == program.name)
+        netperf(text, program.name, cc, epoch_ns / 1e9, told)
+    elif program.argv[0] == "irtt":
+        # A line for people may stand ahead of the document.
+        irtt(json.loads(text[text.index("{") :]), program.name, epoch_ns, told)
+
+
+def iperf3(document: dict[str, Any], name: str, started_s: float, told: Told) -> None:
+    """`iperf3 -J --get-server-output`: goodput and received from the server's intervals, the rest from the client's."""
+    server = document["server_output_json"]
+    received = 0
+    for interval in server["intervals"]:
+        total = interval["sum"]
+        received += total["bytes"]
+        time = started_s + total["end"]
+        told.rows.append((time, "flow", name, "goodput", float(total["bits_per_second"])))
+        told.rows.append((time, "flow", name, "received", float(received)))
+    mss = document["start"].get("tcp_mss_default", 0)
+    retransmits = 0
+    for interval in document["intervals"]:
+        for stream in interval["streams"]:
+            time = started_s + stream["end"]
+            if "snd_cwnd" in stream and mss:
+                told.rows.append((time, "flow", name, "cwnd", stream["snd_cwnd"] / mss))
+                told.rows.append((time, "flow", name, "srtt", stream["rtt"] / 1e6))
+            if "retransmits" in stream:
+                retransmits += stream["retransmits"]
+                told.rows.append((time, "flow", name, "retrans", float(retransmits)))
+    end = document["end"]
+    counted: dict[str, Any] = {"cc": end.get("sender_tcp_congestion", "none")}
+    told.counters["sources"][name] = counted | ({"mss": mss, "retransmits": retransmits} if mss else {})
+    told.counters["sinks"][name] = {"received_bytes": int(server["end"]["sum_received"]["bytes"])}
+
+
+def netperf(text: str, name: str, cc: str, epoch_s: float, told: Told) -> None:
+    """`netperf -D -f m` with `-k`: goodput here is what the sender handed to its kernel."""
+    handed = 0.0
+    found = _INTERIM.findall(text)
+    if not found:
+        raise ValueError("no interim results")
+    for rate, over, at in found:
+        handed += float(rate) * 1e6 * float(over) / 8
+        time = float(at) - epoch_s
+        told.rows.append((time, "flow", name, "goodput", float(rate) * 1e6))
+        told.rows.append((time, "flow", name, "received", round(handed)))
+    end = dict(_KEY.findall(text))
+    retransmits = int(float(end.get("LOCAL_TRANSPORT_RETRANS", -1)))
+    told.counters["sources"][name] = {"cc": cc} | ({"retransmits": retransmits} if retransmits >= 0 else {})
+    told.counters["sinks"][name] = {"received_bytes": int(float(end["REMOTE_BYTES_RECVD"]))}
+
+
+def flent(document: dict[str, Any], run: Run, epoch_s: float, told: Told) -> None:
+    """A flent data file of tcp_nup: stream n is flow n. Rates are those of netperf, socket statistics those of `ss`."""
+    for number, flow in enumerate(run.flows, start=1):
+        series = f"TCP upload::{number}"
+        points = document["raw_values"][series]
+        rates = [point for point in points if "val" in point]
+        if not rates:
+            raise ValueError(f"no values in '{series}'")
+        handed = 0.0
+        for point in rates:
+            time = point["t"] - epoch_s
+            handed += point["val"] * 1e6 * point.get("dur", 0.0) / 8
+            told.rows.append((time, "flow", flow.name, "goodput", point["val"] * 1e6))
+            told.rows.append((time, "flow", flow.name, "received", round(handed)))
+        told.rows += _socket_statistics(points, flow.name, epoch_s)
+        meta = document["metadata"].get("SERIES_META", {}).get(series, {})
+        told.counters["sources"][flow.name] = {"cc": meta.get("CONG_CONTROL", flow.cc)}
+        told.counters["sinks"][flow.name] = {"received_bytes": int(float(meta.get("BYTES_RECVD", round(handed))))}
+
+
+def _socket_statistics(points: Sequence[dict[str, Any]], name: str, epoch_s: float) -> Iterator[Row]:
+    units = {
+        "tcp_cwnd": ("cwnd", 1.0),
+        "tcp_rtt": ("srtt", 1e-3),
+        "tcp_delivery_rate": ("delivery_rate", 1e6),
+        "tcp_pacing_rate": ("pacing_rate", 1e6),
+    }
+    for point in points:
+        for key, (metric, unit) in units.items():
+            if point.get(key) is not None:
+                yield point["t"] - epoch_s, "flow", name, metric, point[key] * unit
+
+
+def irtt(document: dict[str, Any], name: str, epoch_ns: int, told: Told) -> None:
+    """`irtt client -o`: a round trip or a loss per request, at the time it was sent."""
+    answered = 0
+    for trip in document["round_trips"]:
+        time = (trip["timestamps"]["client"]["send"]["wall"] - epoch_ns) / 1e9
+        if trip["lost"] == "false":
+            answered += 1
+            told.rows.append((time, "probe", name, "rtt", trip["delay"]["rtt"] / 1e9))
+        else:
+            told.rows.append((time, "probe", name, "lost", 1.0))
+    told.counters["probes"][name] = {"sent": len(document["round_trips"]), "received": answered}

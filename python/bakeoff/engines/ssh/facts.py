@@ -1,0 +1,98 @@
+"""What a machine is like: checked before the first run, each fault named with the node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from bakeoff.engines.kernel.programs import PACKAGES
+from bakeoff.engines.lab.topology import Device
+from bakeoff.engines.ssh.connection import Connection, LostError
+from bakeoff.errors import BakeoffError
+
+_NEEDED: Final = ("ip", "tc", "sysctl", "ethtool", "sha256sum")
+_LACKING: Final = 'for p; do command -v "$p" >/dev/null || echo "$p"; done'
+_CONGESTION_CONTROLS: Final = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One machine."""
+
+    kernel: str
+    iproute2: str
+    devices: dict[str, Device]
+    """peer -> device."""
+
+
+def gather(machine: Connection) -> Facts:
+    """Look at a machine; BakeoffError names the first thing that is not as it has to be. Changes nothing."""
+    try:
+        return _gather(machine)
+    except LostError as error:
+        raise BakeoffError(str(error)) from None
+
+
+def _gather(machine: Connection) -> Facts:
+    user = machine.run(["id", "-u"])
+    if user.code != 0 or user.out.strip() != b"0":
+        how = f"become: '{machine.machine.become}'" if machine.machine.become else "no 'become' in the inventory"
+        said = f": {user.said.strip()}" if user.code != 0 else f": user id {user.said.strip()}"
+        raise BakeoffError(f"{machine.place}: not root ({how}){said}; expected a command such as 'sudo -n'")
+    need_programs(machine, _NEEDED)
+    kernel = machine.ask("uname", "-r").strip()
+    devices = {peer: _device(machine, peer) for peer in machine.machine.interfaces}
+    return Facts(kernel, machine.ask("tc", "-V").strip(), devices)
+
+
+def need_programs(machine: Connection, names: Sequence[str]) -> None:
+    """BakeoffError names the programs that the machine has not, with their packages."""
+    lacking = machine.ask("sh", "-c", _LACKING, "lacking", *names).split()
+    if lacking:
+        packages = " ".join(sorted({PACKAGES.get(name, name) for name in lacking}))
+        raise BakeoffError(f"{machine.place}: {', '.join(lacking)} not installed there; install: {packages}")
+
+
+def _device(machine: Connection, peer: str) -> Device:
+    interface = machine.machine.interfaces[peer]
+    name = interface.device
+    place = f"{machine.place}: interface '{name}' to '{peer}'"
+    shown = machine.run(["ip", "-json", "addr", "show", "dev", name])
+    if shown.code != 0:
+        there = ", ".join(each["ifname"] for each in json.loads(machine.ask("ip", "-json", "link", "show")))
+        raise BakeoffError(f"{place}: does not exist; there is: {there}")
+    [told] = json.loads(shown.out)
+    addresses = [each["local"] for each in told.get("addr_info", []) if each.get("scope") == "global"]
+    ours = machine.ask("sh", "-c", 'echo "$SSH_CONNECTION"', root=False).split()
+    if ours and ours[2] in addresses:
+        raise BakeoffError(f"{place}: carries the ssh connection ({ours[2]}); expected a device of its own")
+    if interface.in_use == "refused":
+        if addresses:
+            raise BakeoffError(
+                f"{place}: is in use, it has {', '.join(addresses)}; "
+                "expected one without addresses, or 'in_use: allowed'"
+            )
+        if "master" in told:
+            raise BakeoffError(
+                f"{place}: is in use, it belongs to '{told['master']}'; expected one by itself, or 'in_use: allowed'"
+            )
+    for qdisc in json.loads(machine.ask("tc", "-json", "qdisc", "show", "dev", name) or "[]"):
+        # The kernel's own have no handle, and come back by themselves.
+        if (qdisc.get("root") and qdisc["handle"] != "0:") or qdisc["kind"] in ("ingress", "clsact"):
+            raise BakeoffError(
+                f"{place}: has a qdisc that somebody configured: {qdisc['kind']} {qdisc['handle']}; "
+                "expected the kernel's own"
+            )
+    return Device(name, told.get("address"))
+
+
+def lacking_ccs(machine: Connection, names: Sequence[str]) -> Iterator[str]:
+    """The congestion controls that the machine's kernel has not, neither built in nor as a module."""
+    for name in sorted(set(names)):
+        available = machine.ask("cat", _CONGESTION_CONTROLS).split()
+        if name not in available:
+            machine.run(["modprobe", "-q", f"tcp_{name}"])
+            if name not in machine.ask("cat", _CONGESTION_CONTROLS).split():
+                yield name

@@ -1,0 +1,97 @@
+"""The inventory: which machine is which node of a scenario, and which of its devices leads to which other node."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario.scenario import explain
+from bakeoff.scenario.yaml_file import read_yaml
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Interface(_Part):
+    """A device of a machine. Short form: its name alone."""
+
+    device: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$")
+    """Its name on the machine: `enp1s0`."""
+    in_use: Literal["refused", "allowed"] = "refused"
+    """Whether it may have addresses or belong to a bridge already; addresses stay as they are."""
+
+
+def _short(value: object) -> object:
+    return {"device": value} if isinstance(value, str) else value
+
+
+class Machine(_Part):
+    """A machine."""
+
+    host: str
+    """What `ssh` takes: a name of ~/.ssh/config, a host name or an address."""
+    user: str | None = None
+    """Login; what OpenSSH's configuration says if absent."""
+    become: str = ""
+    """What makes a command root's: `sudo -n`; empty if the login is root's."""
+    interfaces: dict[str, Annotated[Interface, BeforeValidator(_short)]]
+    """node at the other end of the cable -> device."""
+
+    @field_validator("host", "user")
+    @classmethod
+    def _no_option(cls, value: str | None) -> str | None:
+        if value is not None and (not value or value.startswith("-") or any(c.isspace() for c in value)):
+            raise ValueError(f"'{value}' is no destination for ssh; expected for example 'mid.lab' or '192.0.2.7'")
+        return value
+
+    @field_validator("become")
+    @classmethod
+    def _words(cls, value: str) -> str:
+        try:
+            shlex.split(value)
+        except ValueError as error:
+            raise ValueError(f"'{value}': {error}; expected a command such as 'sudo -n'") from None
+        return value
+
+
+class Inventory(_Part):
+    """A testbed."""
+
+    nodes: dict[str, Machine] = Field(min_length=1)
+    """node of the scenarios -> machine."""
+    config: str | None = None
+    """Another configuration file of OpenSSH than ~/.ssh/config (`ssh -F`), from the inventory's folder."""
+
+
+def read(path: Path) -> Inventory:
+    """The inventory in a YAML file; BakeoffError names file, place, value and the expected form."""
+    data = read_yaml(path)
+    try:
+        inventory = Inventory.model_validate(data)
+    except ValidationError as error:
+        raise BakeoffError(f"{path}: {explain(error)}") from None
+    seen: dict[tuple[str, str | None], str] = {}
+    for node, machine in inventory.nodes.items():
+        other = seen.setdefault((machine.host, machine.user), node)
+        if other != node:
+            raise BakeoffError(
+                f"{path}: nodes.{node}.host: '{machine.host}' is node '{other}' already; expected a machine per node"
+            )
+        devices = [interface.device for interface in machine.interfaces.values()]
+        for peer, interface in machine.interfaces.items():
+            if devices.count(interface.device) > 1:
+                raise BakeoffError(
+                    f"{path}: nodes.{node}.interfaces.{peer}: '{interface.device}' leads to two nodes; "
+                    "expected a device per cable"
+                )
+    if inventory.config is None:
+        return inventory
+    config = path.parent / inventory.config
+    if not config.is_file():
+        raise BakeoffError(f"{path}: config: '{config}' is no file; expected one such as ~/.ssh/config")
+    return inventory.model_copy(update={"config": str(config.resolve())})

@@ -1,0 +1,225 @@
+"""The engine `ssh`: every node of a run is a machine of a testbed, in real time. See docs/lab.md.
+
+`ssh:FILE` is the testbed of one inventory.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bakeoff.engines import place
+from bakeoff.engines.ssh import connection, inventory
+from bakeoff.engines.ssh.connection import Connection, LostError, Offset
+from bakeoff.engines.ssh.inventory import Inventory
+from bakeoff.errors import BakeoffError
+from bakeoff.results import write_json
+
+if TYPE_CHECKING:
+    from bakeoff.engines.lab import Plan
+    from bakeoff.engines.ssh.facts import Facts
+    from bakeoff.scenario import Run
+
+_PLAN: Final = "plan.json"
+# What a run takes besides its own time: a hundred commands over ssh, the wait for carriers, the start of agents.
+_AROUND_S: Final = 20.0
+_NONE: Final = "engine ssh: no testbed; expected --engine ssh --inventory FILE"
+
+
+@dataclass
+class Testbed:
+    """The machines of one inventory. What they are like is asked once."""
+
+    named: str
+    ONE_AT_A_TIME: bool = True
+    _facts: dict[str, Facts] = field(default_factory=dict)
+
+    @cached_property
+    def inventory(self) -> Inventory:
+        """BakeoffError names what is wrong in the file."""
+        return inventory.read(Path(self.named))
+
+    @cached_property
+    def connections(self) -> dict[str, Connection]:
+        """node -> connection, not open yet; they are closed when Python ends."""
+        folder = connection.private_folder()
+        made = {
+            node: Connection(node, machine, self.inventory.config, folder)
+            for node, machine in self.inventory.nodes.items()
+        }
+
+        def close() -> None:
+            for machine in made.values():
+                machine.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+        atexit.register(close)
+        return made
+
+    def check(self, run: Run) -> str:
+        """See `Engine.check`. Connects to every node of the run, and looks at it."""
+        from bakeoff.engines.lab import needs
+
+        made = self.plan(run)
+        for machine in self._machines(run):
+            self._check_node(run, made, machine)
+        cached = cache(self._tried)
+        for where, what in needs.lacking(made, cached):
+            raise BakeoffError(f"{place(run)}: {where}: the kernel there {what}")
+        notes = "".join(f"# {note}\n" for note in self._clock_notes(run, self._clocks(run)))
+        return notes + made.text() + "# each set-up command is taken back, to what was there before\n"
+
+    def plan(self, run: Run, captures: str = ".") -> Plan:
+        """The run's plan, with the machines' devices; captures go to that folder of each."""
+        from bakeoff.engines.lab import Device, plan
+
+        # The plan of a run that cannot be is refused before any machine is asked.
+        known = {
+            node: {peer: Device(interface.device) for peer, interface in machine.interfaces.items()}
+            for node, machine in self.inventory.nodes.items()
+        }
+        try:
+            plan(run, machines=known)
+            devices = {node.name: dict(self.facts(node.name).devices) for node in run.nodes}
+            return plan(run, captures=captures, machines=devices)
+        except BakeoffError as error:
+            raise BakeoffError(f"{place(run)}: {error}") from error
+
+    def facts(self, node: str) -> Facts:
+        """What the node's machine is like; BakeoffError if it cannot be one."""
+        from bakeoff.engines.ssh import facts
+
+        if node not in self._facts:
+            machine = self.connections[node]
+            try:
+                machine.open()
+            except LostError as error:
+                raise BakeoffError(str(error)) from None
+            self._facts[node] = facts.gather(machine)
+        return self._facts[node]
+
+    def execute(self, run: Run, folder: Path) -> list[str]:
+        """See `Engine.execute`. RuntimeError names the node if one fails, is lost, or cannot be put back."""
+        from bakeoff.engines.lab import convert
+        from bakeoff.engines.ssh.session import Session
+
+        with self._alone():
+            made = self.plan(run, captures="{folder}")
+            write_json(folder / _PLAN, made.to_json())
+            clocks = self._clocks(run)
+            session = Session(run, made, {m.node: m for m in self._machines(run)}, clocks, folder)
+            tsvs = session.conduct()
+            after = self._clocks(run)
+        convert.convert(run, made, folder, *tsvs)
+        for tsv in tsvs:
+            tsv.unlink()
+        moved = [
+            f"node '{node}': its clock went {(after[node].ns - clocks[node].ns) / 1e6:+.3f} ms during the run"
+            for node in clocks
+        ]
+        return [*made.notes, *self._clock_notes(run, clocks), *moved]
+
+    def versions(self) -> dict[str, str]:
+        """Kernel and iproute2 of each node, agent and bakeoff."""
+        import bakeoff
+        from bakeoff.engines.lab import agent
+
+        told = {"bakeoff": bakeoff.__version__, "agent": agent.version(agent.find())}
+        for node, facts in self._facts.items():
+            told[f"kernel {node}"] = facts.kernel
+            told[f"tc {node}"] = facts.iproute2
+        return told
+
+    def estimate_s(self, run: Run) -> float:
+        """Real time: a run's length and what surrounds it."""
+        duration_s: float = run.duration_s
+        return duration_s + _AROUND_S
+
+    def _machines(self, run: Run) -> list[Connection]:
+        return [self.connections[node.name] for node in run.nodes]
+
+    def _check_node(self, run: Run, made: Plan, machine: Connection) -> None:
+        from bakeoff.engines.lab import agent
+        from bakeoff.engines.ssh import facts, session
+
+        agent.find()
+        commands = (*made.setup, *made.changes, *made.programs, *made.statistics)
+        facts.need_programs(machine, sorted({c.argv[0] for c in commands if c.node == machine.node}))
+        ccs = [role["cc"] for role in made.roles if role["node"] == machine.node and "cc" in role]
+        for name in facts.lacking_ccs(machine, ccs):
+            raise BakeoffError(f"{place(run)}: {machine.place}: cc '{name}' is not in its kernel; module tcp_{name}")
+        session.need_free(machine)
+
+    def _tried(self, node: str, argv: tuple[str, ...]) -> str:
+        try:
+            return self.connections[node].run(["unshare", "--net", *argv]).said
+        except LostError as error:
+            raise BakeoffError(str(error)) from None
+
+    def _clocks(self, run: Run) -> dict[str, Offset]:
+        """node -> its clock; BakeoffError if it cannot be known as well as samples are apart."""
+        clocks = {}
+        for machine in self._machines(run):
+            offset = machine.offset()
+            if offset.uncertainty_ns > run.sample_interval_s * 1e9:
+                raise BakeoffError(
+                    f"{machine.place}: its clock is known to ± {offset.uncertainty_ns / 1e6:.1f} ms only (half of the "
+                    f"shortest round trip); expected at most the sample interval, {run.sample_interval_s * 1e3:g} ms"
+                )
+            clocks[machine.node] = offset
+        return clocks
+
+    def _clock_notes(self, run: Run, clocks: dict[str, Offset]) -> list[str]:
+        notes = [
+            f"node '{node}': its clock is {offset.ns / 1e6:+.3f} ms from the controller's, "
+            f"± {offset.uncertainty_ns / 1e6:.3f} ms; the run's times are corrected by it"
+            for node, offset in clocks.items()
+        ]
+        if any(probe.proto == "udp" for probe in run.probes):
+            notes.append("probes: one-way delays are told between roles on one kernel only")
+        return notes
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other run of this user's uses the testbed."""
+        name = hashlib.sha256(str(Path(self.named).resolve()).encode()).hexdigest()[:16]
+        with (Path(tempfile.gettempdir()) / f"bakeoff-ssh-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+@cache
+def choose(named: str) -> Testbed:
+    """The testbed of this inventory file."""
+    if not named:
+        raise BakeoffError(_NONE)
+    return Testbed(named)
+
+
+def check(run: Run) -> str:
+    """Refused: there is no testbed without an inventory."""
+    raise BakeoffError(_NONE)
+
+
+def execute(run: Run, folder: Path) -> list[str]:
+    """Refused: there is no testbed without an inventory."""
+    raise BakeoffError(_NONE)
+
+
+def versions() -> dict[str, str]:
+    """Refused: there is no testbed without an inventory."""
+    raise BakeoffError(_NONE)
+
+
+def estimate_s(run: Run) -> float:
+    """Refused: there is no testbed without an inventory."""
+    raise BakeoffError(_NONE)
