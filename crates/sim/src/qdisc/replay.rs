@@ -201,6 +201,7 @@ mod tests {
         let arrival = |at: &u64| Arrival { at: *at, bytes: 1250, flow: 0, hash: 0, ecn: 2 };
         let class = run::Class {
             id: "1".into(),
+            parent: None,
             class: "rate 10mbit burst 1250b cburst 1250b".into(),
             filters: Vec::new(),
             child: Some(Box::new(run::Qdisc::leaf(qdisc))),
