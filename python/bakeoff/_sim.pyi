@@ -44,6 +44,14 @@ def check_qdisc(line: str) -> str:
 def qdiscs() -> list[str]:
     """The qdiscs that the simulator models."""
 
+def qdisc_replay(document: str) -> str:
+    """Drive a queue alone with recorded arrivals. JSON in: `qdisc` (a tree as in a resolved run), `seed`, `hz`,
+    `arrivals` ({at, bytes, flow, hash, ecn}; ns) and `ticks` (ns: when a real kernel's watchdog expired). JSON out:
+    `departures` ({packet, at, ecn}), `left`, `late` (ns) and `show`.
+
+    Raises ValueError with one clear message if the document is refused. Releases the GIL.
+    """
+
 def congestion_controls() -> list[str]:
     """The congestion controls that the simulator models, with versions."""
 

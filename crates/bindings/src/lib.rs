@@ -3,7 +3,7 @@
 mod cc;
 mod sock;
 
-use bakeoff_sim::qdisc::{Env, KINDS, Queue};
+use bakeoff_sim::qdisc::{Env, KINDS, Queue, replay};
 use bakeoff_sim::record::Series;
 use bakeoff_sim::{SimError, run};
 use cc::Failure;
@@ -109,6 +109,15 @@ fn qdiscs() -> Vec<&'static str> {
     KINDS.to_vec()
 }
 
+/// Replays arrivals through a queue; both documents are JSON ([`replay::Replay`], [`replay::Replayed`]).
+#[pyfunction]
+fn qdisc_replay(py: Python<'_>, document: &str) -> PyResult<String> {
+    let input: replay::Replay =
+        serde_json::from_str(document).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let replayed = py.detach(|| replay::replay(&input)).map_err(PyValueError::new_err)?;
+    serde_json::to_string(&replayed).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
 /// The congestion controls that the simulator models.
 #[pyfunction]
 fn congestion_controls() -> Vec<&'static str> {
@@ -132,6 +141,7 @@ fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(show_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(qdiscs, module)?)?;
+    module.add_function(wrap_pyfunction!(qdisc_replay, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
     module.add_function(wrap_pyfunction!(packetdrill, module)?)?;
     Ok(())
