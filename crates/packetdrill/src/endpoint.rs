@@ -11,13 +11,14 @@ use std::collections::VecDeque;
 use bakeoff_sim::cc::{Cc, CcEnv, CongestionControl};
 use bakeoff_sim::packet::{Ecn, Flags as SimFlags, Packet, SackBlock};
 use bakeoff_sim::rng::Stream;
-use bakeoff_sim::tcp::accecn::OptionClock;
+use bakeoff_sim::tcp::accecn::{ACE_INIT, OptionClock};
 use bakeoff_sim::tcp::ecn::{self, Mode, Policy, Sysctls};
 use bakeoff_sim::tcp::feedback::Feedback;
 use bakeoff_sim::tcp::receiver::Receiver;
 use bakeoff_sim::tcp::sender::{Sender, SenderSetup};
 use bakeoff_sim::units::Time;
 
+use crate::accecn;
 use crate::segment::{Flags, Opt, Segment};
 use crate::sysctl::{RMEM_MAX, Settings};
 
@@ -70,14 +71,17 @@ struct Handshake {
     sent: Time,
     due: Time,
     timeout: Time,
+    /// Timeouts so far.
     repeats: u32,
+    /// SYN/ACKs sent again, for our timeouts and the peer's.
+    resent: u32,
     /// ECN field with which the peer's SYN arrived.
     field: Ecn,
 }
 
 impl Handshake {
     fn starting(now: Time, field: Ecn) -> Self {
-        Handshake { sent: now, due: now + SYN_TIMEOUT, timeout: SYN_TIMEOUT, repeats: 0, field }
+        Handshake { sent: now, due: now + SYN_TIMEOUT, timeout: SYN_TIMEOUT, repeats: 0, resent: 0, field }
     }
 }
 
@@ -89,6 +93,9 @@ pub struct Endpoint {
     receiver: Option<Receiver>,
     peer: Peer,
     mode: Mode,
+    accecn: accecn::State,
+    /// ECN field with which the peer's SYN arrived, at a server.
+    syn_field: Ecn,
     /// ECN field of pure ACKs.
     ect: Ecn,
     handshake: Option<Handshake>,
@@ -98,6 +105,10 @@ pub struct Endpoint {
     fin: Option<u64>,
     peer_fin: Option<u64>,
     read: u64,
+    /// Largest window that the peer offered, in bytes.
+    max_window: u64,
+    /// When the last challenge ACK was sent.
+    challenged: Option<Time>,
     /// What was sent and not yet looked at.
     pub sent: VecDeque<Sent>,
 }
@@ -112,6 +123,8 @@ impl Endpoint {
             receiver: None,
             peer: Peer::default(),
             mode: Mode::Off,
+            accecn: accecn::State::default(),
+            syn_field: Ecn::NotEct,
             ect: Ecn::NotEct,
             handshake: None,
             ts_recent: 0,
@@ -119,6 +132,8 @@ impl Endpoint {
             fin: None,
             peer_fin: None,
             read: 0,
+            max_window: 0,
+            challenged: None,
             sent: VecDeque::new(),
         }
     }
@@ -131,6 +146,42 @@ impl Endpoint {
     /// The sending half, once the connection is open.
     pub fn sender(&self) -> Option<&Sender> {
         self.sender.as_ref()
+    }
+
+    /// Failures of AccECN and whether its option was seen.
+    pub fn accecn(&self) -> accecn::State {
+        self.accecn
+    }
+
+    /// Packets that arrived with CE, and bytes of payload that arrived as ECT(1), CE and ECT(0).
+    pub fn received(&self) -> Option<(u64, [u32; 3])> {
+        Some(self.receiver.as_ref()?.feedback().received())
+    }
+
+    /// `tcp_ecn_option` changes.
+    pub fn set_ecn_option(&mut self, level: u8) {
+        self.settings.ecn_option = level;
+        self.update_option();
+    }
+
+    /// The option is sent once the peer has sent one, until it seems to do harm.
+    fn update_option(&mut self) {
+        let level = self.option_level();
+        let (Some(sender), Some(receiver)) = (&mut self.sender, &mut self.receiver) else { return };
+        sender.option_mut().set_level(level);
+        receiver.feedback_mut().option_mut().set_level(level);
+        if receiver.feedback().option_failed() {
+            sender.option_mut().fail();
+            self.accecn.failures |= accecn::OPT_FAIL_SEND;
+        }
+        if self.accecn.failures & accecn::OPT_FAIL_RECV != 0 {
+            sender.ace_mut().distrust_option();
+        }
+    }
+
+    fn option_level(&self) -> u8 {
+        let seen = self.mode == Mode::AccEcn && self.accecn.seen != accecn::Seen::Nothing;
+        if seen { self.settings.ecn_option } else { 0 }
     }
 
     /// Segment size in use.
@@ -219,7 +270,8 @@ impl Endpoint {
             let longest = Time::from_ms(self.settings.rto_max_ms);
             let linear = self.state == State::SynSent && h.repeats < LINEAR_SYNS;
             let timeout = if linear { h.timeout } else { (h.timeout + h.timeout).min(longest) };
-            self.handshake = Some(Handshake { due: now + timeout, timeout, ..h });
+            let (repeats, resent) = (h.repeats + 1, h.resent + 1);
+            self.handshake = Some(Handshake { due: now + timeout, timeout, repeats, resent, ..h });
             self.send_syn(now, true);
         }
         let mut out = Vec::new();
@@ -251,20 +303,31 @@ impl Endpoint {
                     Mode::AccEcn if self.mode == Mode::Rfc3168 => Mode::Off,
                     mode => mode,
                 };
-                self.establish(segment.window.unwrap_or(0), now)?;
+                let mut marked = false;
+                if self.mode == Mode::AccEcn {
+                    self.accecn.note_option(segment);
+                    marked = self.accecn.synack_counts(segment, self.settings.ecn_fallback);
+                }
+                self.establish(segment.window.unwrap_or(0), marked, now)?;
                 self.send_handshake_ack(segment.ecn.unwrap_or_default(), now);
                 self.push(now);
             }
-            State::SynReceived if segment.flags.syn => self.send_syn(now, true),
+            State::SynReceived if segment.flags.syn => self.on_syn_again(segment, now),
             State::SynReceived if segment.flags.ack => {
                 let scale = self.peer.scale.unwrap_or(0);
-                self.establish(segment.window.unwrap_or(0) << scale, now)?;
                 let mut segment = segment.clone();
-                if self.mode == Mode::AccEcn && segment.payload == 0 {
-                    // The field tells how the SYN/ACK arrived; the counter that it will be starts at 5.
-                    segment.ace = if segment.ace == handshake_ace(Ecn::Ce) { 6 } else { 5 };
+                let mut marked = false;
+                if self.mode == Mode::AccEcn {
+                    self.accecn.note_option(&segment);
+                    marked = self.accecn.third_ack(&segment, self.settings.ecn_fallback);
+                    // What acknowledges the SYN/ACK is not read as a counter yet, which starts at 5.
+                    segment.ace = ACE_INIT as u8;
                 }
+                self.establish(segment.window.unwrap_or(0) << scale, false, now)?;
                 self.receive(&segment, now);
+                if let Some(sender) = self.sender.as_mut().filter(|_| marked) {
+                    sender.synack_was_marked();
+                }
             }
             State::Established => self.receive(segment, now),
             _ => {}
@@ -278,8 +341,25 @@ impl Endpoint {
         self.mode = Policy(self.settings.ecn).accept(segment.ace, field, needs_ecn);
         self.state = State::SynReceived;
         self.handshake = Some(Handshake::starting(now, field));
+        self.syn_field = field;
         self.send_syn(now, false);
         Ok(())
+    }
+
+    /// The peer's SYN again: it has not got our SYN/ACK.
+    fn on_syn_again(&mut self, segment: &Segment, now: Time) {
+        if let Some(handshake) = self.handshake.as_mut().filter(|_| self.mode == Mode::AccEcn) {
+            handshake.field = segment.ecn.unwrap_or_default();
+            handshake.resent += 1;
+            self.syn_field = handshake.field;
+            if segment.ace == 0 {
+                self.accecn.failures |= accecn::ACE_FAIL_RECV;
+            }
+            if handshake.resent > 1 {
+                self.accecn.failures |= accecn::ACE_FAIL_SEND;
+            }
+        }
+        self.send_syn(now, true);
     }
 
     fn abort(&mut self) {
@@ -311,20 +391,31 @@ impl Endpoint {
         let answer = self.state == State::SynReceived;
         let timestamps = if answer { self.peer.timestamps } else { self.settings.timestamps };
         let mut options = vec![Opt::Mss(LOCAL_MSS)];
-        if !answer || self.peer.sack {
+        let sack = !answer || self.peer.sack;
+        if sack && timestamps {
             options.push(Opt::SackOk);
         }
         if timestamps {
             options.push(Opt::Timestamp(now.as_ms() as u32, self.ts_recent));
         }
+        if answer && self.mode == Mode::AccEcn && self.settings.ecn_option > 0 && !again {
+            options.push(accecn::initial_option());
+        }
+        // Without timestamps it takes the place of the padding of what follows.
+        if sack && !timestamps {
+            options.push(Opt::SackOk);
+        }
         if !answer || self.peer.scale.is_some() {
             options.push(Opt::WindowScale(local_scale()));
         }
         let handshake = self.handshake.get_or_insert(Handshake::starting(now, Ecn::NotEct));
-        handshake.repeats += u32::from(again);
-        // A middlebox may drop what it does not know: RFC 3168's bits go with the first repetition,
-        // AccECN's with the second.
-        let keeps = ecn::syn_keeps_bits(self.mode, handshake.repeats, self.settings.ecn_fallback);
+        // A middlebox may drop what it does not know: the bits of a SYN/ACK go with the second timeout, of a SYN
+        // those of RFC 3168 with the first, AccECN's with the second.
+        let keeps = if answer {
+            handshake.repeats < 2
+        } else {
+            ecn::syn_keeps_bits(self.mode, handshake.repeats, self.settings.ecn_fallback)
+        };
         let ace = match (answer, self.mode) {
             _ if !keeps => 0,
             (true, mode) => ecn::synack_bits(mode, handshake.field),
@@ -342,8 +433,8 @@ impl Endpoint {
         self.sent.push_back(Sent { at: now, segment });
     }
 
-    /// The handshake is done; `window` in bytes.
-    fn establish(&mut self, window: u32, now: Time) -> Result<(), String> {
+    /// The handshake is done; `window` in bytes; `marked`: we are a client to which CE on the SYN/ACK counts.
+    fn establish(&mut self, window: u32, marked: bool, now: Time) -> Result<(), String> {
         self.state = State::Established;
         let cc = self.congestion_control()?;
         let rtt = self.handshake.take().map_or(Time::ZERO, |h| now - h.sent);
@@ -356,7 +447,7 @@ impl Endpoint {
         let setup = SenderSetup {
             template: Packet::default(),
             mode: self.mode,
-            option: OptionClock::default(),
+            option: OptionClock::new(self.option_level(), self.settings.ecn_option_beacon),
             sce_pacing: false,
             mss: self.mss(),
             hz: HZ,
@@ -369,33 +460,79 @@ impl Endpoint {
             handshake_rtt: rtt.max(Time::from_us(1)),
             sysctl: self.settings.sender,
         };
-        let feedback = Feedback::new(self.mode, &Sysctls::default(), cc.tells_state_changes(), false);
+        let sysctls = Sysctls {
+            option: self.settings.ecn_option,
+            beacon: self.settings.ecn_option_beacon,
+            ..Sysctls::default()
+        };
+        let option = self.option_level() > 0;
+        let mut feedback = Feedback::new(self.mode, &sysctls, cc.tells_state_changes(), option);
+        if !self.peer.timestamps {
+            feedback = feedback.without_timestamps();
+        }
+        feedback.after_handshake(self.syn_field, marked);
         let mut sender = Sender::new(setup, cc, now);
         sender.set_window(u64::from(window));
         self.sender = Some(sender);
         let template = Packet { ecn: ect, ..Packet::default() };
         self.receiver = Some(Receiver::new(template, feedback, self.mss(), HZ, RMEM_MAX / 2));
+        self.max_window = window.into();
+        self.update_option();
         Ok(())
     }
 
     /// The ACK that ends a client's handshake tells with which ECN field the SYN/ACK arrived.
     fn send_handshake_ack(&mut self, field: Ecn, now: Time) {
+        let ace = (self.mode == Mode::AccEcn).then(|| accecn::ace_of(field));
+        self.send_bare_ack(ace, now);
+    }
+
+    /// An ACK beyond the receiver's own, with `ace` instead of the counter.
+    fn send_bare_ack(&mut self, ace: Option<u8>, now: Time) {
         let mut packet = Packet { flags: SimFlags::ACK, ecn: self.ect, ..Packet::default() };
+        if self.option_level() > 0 {
+            packet.n_accecn = 3;
+        }
         if let Some(receiver) = &mut self.receiver {
-            receiver.acknowledge(&mut packet);
+            receiver.acknowledge(&mut packet, now);
         }
-        if self.mode == Mode::AccEcn {
-            packet.ace = handshake_ace(field);
-        }
+        packet.ace = ace.unwrap_or(packet.ace);
         self.send_acks(&[packet], now);
+    }
+
+    /// `tcp_send_challenge_ack` (RFC 5961), at most one per `tcp_invalid_ratelimit`.
+    fn challenge(&mut self, now: Time) {
+        let pause = Time::from_ms(self.settings.invalid_ratelimit_ms);
+        if self.challenged.is_none_or(|at| now - at >= pause) {
+            self.challenged = Some(now);
+            self.send_bare_ack(None, now);
+        }
+    }
+
+    /// RFC 5961, section 5.2: an acknowledgement of what was not sent, or of what is older than a window.
+    fn is_out_of_window(&self, segment: &Segment) -> bool {
+        let Some(tp) = self.sender.as_ref().map(Sender::sock) else { return false };
+        let offset = i64::from(segment.ack.wrapping_sub(1).wrapping_sub(tp.snd_una as u32) as i32);
+        let (ahead, behind) = (tp.snd_nxt - tp.snd_una, self.max_window.min(tp.snd_una));
+        offset > ahead as i64 || offset < -(behind as i64)
     }
 
     /// A segment of an open connection: the acknowledgement first, then the data, as the kernel does.
     fn receive(&mut self, segment: &Segment, now: Time) {
         if segment.flags.syn {
             // The SYN/ACK again: our ACK was lost.
+            self.accecn.note_option(segment);
+            self.update_option();
             self.send_handshake_ack(segment.ecn.unwrap_or_default(), now);
             return;
+        }
+        if self.is_out_of_window(segment) {
+            self.challenge(now);
+            return;
+        }
+        if self.mode == Mode::AccEcn {
+            self.accecn.note_option(segment);
+            self.update_option();
         }
         let (Some(sender), Some(receiver)) = (&mut self.sender, &mut self.receiver) else { return };
         let near = |base: u64, value: u32| {
@@ -409,9 +546,13 @@ impl Endpoint {
         packet.ecn = segment.ecn.unwrap_or_default();
         packet.window = segment.window.unwrap_or(0) << self.peer.scale.unwrap_or(0);
         packet.flags = SimFlags::ACK;
+        self.max_window = self.max_window.max(packet.window.into());
         match self.mode {
             Mode::Off => {}
-            Mode::AccEcn => packet.ace = segment.ace,
+            Mode::AccEcn => {
+                packet.ace = segment.ace;
+                accecn::read_option(segment, sender.ace().bytes(), &mut packet);
+            }
             Mode::Rfc3168 => {
                 for (bit, flag) in [(1, SimFlags::ECE), (2, SimFlags::CWR)] {
                     if segment.ace & bit != 0 {
@@ -444,12 +585,18 @@ impl Endpoint {
         }
         if segment.flags.fin {
             self.peer_fin = Some(seq + u64::from(packet.payload));
+            if self.fin.is_none() && seq <= receiver.rcv_nxt() {
+                receiver.peer_closes();
+            }
         }
         let (mut data, mut acks) = (Vec::new(), Vec::new());
         sender.on_ack(&packet, now, &mut data);
         if packet.payload > 0 {
             receiver.on_data(&packet, now, &mut acks);
+        } else {
+            receiver.on_pure_ack(&packet);
         }
+        self.update_option();
         self.send_data(&data, now);
         self.send_acks(&acks, now);
     }
@@ -459,7 +606,7 @@ impl Endpoint {
         for packet in packets {
             let mut packet = *packet;
             if let Some(receiver) = &mut self.receiver {
-                receiver.acknowledge(&mut packet);
+                receiver.acknowledge(&mut packet, now);
             }
             let mut segment = self.header(&packet, now);
             segment.seq = (packet.seq as u32).wrapping_add(1);
@@ -510,9 +657,13 @@ impl Endpoint {
         if self.peer.timestamps {
             options.push(Opt::Timestamp(now.as_ms() as u32, self.ts_recent));
         }
+        if packet.n_accecn > 0 {
+            options.push(accecn::option(packet));
+        }
         let scale = if self.peer.scale.is_some() { local_scale() } else { 0 };
+        let capable = self.mode != Mode::AccEcn || self.accecn.capable();
         Segment {
-            ecn: Some(packet.ecn),
+            ecn: Some(if capable { packet.ecn } else { Ecn::NotEct }),
             flags: Flags { ack: true, ..Flags::default() },
             ace,
             ack: (packet.ack as u32).wrapping_add(1),
@@ -521,11 +672,6 @@ impl Endpoint {
             ..Segment::default()
         }
     }
-}
-
-/// The ACE field of the ACK of a SYN/ACK that arrived with `field`: as in the SYN/ACK (RFC 9768, tables 2 and 3).
-fn handshake_ace(field: Ecn) -> u8 {
-    ecn::synack_bits(Mode::AccEcn, field)
 }
 
 /// The shift that makes the largest receive buffer fit the window field.
