@@ -6,7 +6,9 @@
 
 pub mod accecn;
 pub mod endpoint;
+mod handshake;
 pub mod python;
+mod reset;
 pub mod run;
 pub mod scope;
 pub mod script;

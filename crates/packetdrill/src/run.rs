@@ -348,7 +348,8 @@ impl Runner {
                 }
                 self.endpoint.write(bytes, now);
             }
-            "close" | "shutdown" if self.connection.as_deref() == Some(&fd) => self.endpoint.shutdown(now),
+            "close" if self.connection.as_deref() == Some(&fd) => self.endpoint.close(now),
+            "shutdown" if self.connection.as_deref() == Some(&fd) => self.endpoint.shutdown(now),
             "close" if self.listener.as_deref() == Some(&fd) => self.listener = None,
             // Options that change nothing that the simulator models.
             _ => {}

@@ -31,7 +31,6 @@ const OUTSIDE: &[(&str, Needs)] = &[
         "errors of system calls",
         |e| matches!(&e.kind, Kind::Call(c) if c.result.starts_with("-1") && !c.result.contains("EINPROGRESS") && !c.result.contains("EAGAIN")),
     ),
-    ("resets that the endpoint sends", |e| matches!(&e.kind, Kind::Expect(s) if s.flags.rst)),
     ("segments without the ACK flag", |e| {
         segment(e).is_some_and(|s| !s.flags.ack && !s.flags.syn && !s.flags.rst)
     }),
@@ -124,10 +123,7 @@ mod tests {
     fn a_script_outside_the_scope_says_why_and_where() {
         let reason = |text| outside(&Script::parse(text).unwrap());
         assert_eq!(reason("0 < S 0:0(0) win 1 <mss 1000,FO 3021b9d8>"), Some(("TCP Fast Open", 1)));
-        assert_eq!(
-            reason("0 close(3) = 0\n0 > R. 1:1(0) ack 1"),
-            Some(("resets that the endpoint sends", 2))
-        );
+        assert_eq!(reason("0 close(3) = 0\n0 < U. 1:1(0) ack 1"), Some(("urgent data", 2)));
         assert_eq!(reason("--ip_version=ipv6\n"), Some(("IPv6", 1)));
         assert_eq!(reason("0 > . 1:1(0) ack 1\n%{ assert tcpi_snd_cwnd == 10 }%"), None);
         assert_eq!(

@@ -59,6 +59,8 @@ pub struct Receiver {
     quick: u32,
     /// The application is about to send: ACKs wait for its data (`inet_csk_in_pingpong_mode`).
     pingpong: bool,
+    /// The next segment has no data but the peer's FIN.
+    bare_fin: bool,
     ato: Time,
     last_data: Option<Time>,
     delack: Option<Time>,
@@ -97,6 +99,7 @@ impl Receiver {
             dsacked_from: None,
             quick: 0,
             pingpong: false,
+            bare_fin: false,
             ato: Time::ZERO,
             last_data: None,
             delack: None,
@@ -142,9 +145,10 @@ impl Receiver {
     }
 
     /// The segment that is next closes the peer's direction while ours is open: its ACK may wait for our data
-    /// (`tcp_fin`).
-    pub fn peer_closes(&mut self) {
+    /// (`tcp_fin`). `bare`: it has no other data.
+    pub fn peer_closes(&mut self, bare: bool) {
         self.pingpong = true;
+        self.bare_fin = bare;
     }
 
     /// A segment without payload arrived: AccECN counts it, and an ACK that it asks for comes with the next data.
@@ -197,7 +201,9 @@ impl Receiver {
                 self.dsack = Some((start, self.rcv_nxt));
             }
             let filled = self.advance(end);
-            self.event_data_received(packet, now, out);
+            if !std::mem::take(&mut self.bare_fin) {
+                self.event_data_received(packet, now, out);
+            }
             if filled {
                 // Filling a hole is news for the sender.
                 self.ack_now = true;
@@ -523,11 +529,22 @@ mod tests {
         let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
         let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
         let mut out = Vec::new();
-        r.peer_closes();
+        r.on_data(&segment(0, Ecn::NotEct), Time::ZERO, &mut out);
+        r.peer_closes(true);
         // Quick ACKs are left, but 40 ms pass.
-        r.on_data(&Packet { payload: 1, ..Packet::default() }, Time::ZERO, &mut out);
-        assert!(out.is_empty());
+        r.on_data(&Packet { seq: MSS.into(), payload: 1, ..Packet::default() }, Time::ZERO, &mut out);
+        assert_eq!(out.len(), 1);
         assert_eq!(r.deadline(), Some(Time::from_ms(40)));
+    }
+
+    #[test]
+    fn a_fin_that_comes_before_any_data_is_acknowledged_at_once() {
+        let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
+        let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
+        r.peer_closes(true);
+        r.on_data(&Packet { payload: 1, ..Packet::default() }, Time::ZERO, &mut Vec::new());
+        // No data has set a timeout.
+        assert_eq!(r.deadline(), Some(Time::ZERO));
     }
 
     #[test]
