@@ -117,6 +117,12 @@ def test_acknowledgements_and_resets_outside_the_window_are_challenged_once_per_
     assert report(body + "+0 > . 1:1(0) ack 1\n+0 > . 1:1(0) ack 1\n")["got"] == "nothing"
 
 
+def test_a_segment_without_the_ack_flag_is_dropped():
+    body = "+0 < - 1:1001(1000) win 257\n+0 ioctl(4, SIOCINQ, [0]) = 0\n+0 < . 1:1001(1000) ack 1 win 257\n"
+    assert report(body + "+0 ioctl(4, SIOCINQ, [1000]) = 0\n")["verdict"] == "passed"
+    assert report(body + "+0 ioctl(4, SIOCINQ, [2000]) = 0\n")["got"] == "[1000]"
+
+
 def test_what_the_simulator_does_not_have_is_not_applicable():
     got = report("+0 setsockopt(4, SOL_TCP, TCP_CORK, [1], 4) = 0\n")
     assert (got["verdict"], got["line"]) == ("not_applicable", 8)

@@ -294,6 +294,8 @@ impl Endpoint {
                     sender.synack_was_marked();
                 }
             }
+            // RFC 9293, section 3.10.7.4, step 5.
+            State::Established if !(segment.flags.ack || segment.flags.syn) => {}
             State::Established => {
                 self.receive(segment, now);
                 self.finish_last_ack();

@@ -351,6 +351,12 @@ impl Runner {
             "close" if self.connection.as_deref() == Some(&fd) => self.endpoint.close(now),
             "shutdown" if self.connection.as_deref() == Some(&fd) => self.endpoint.shutdown(now),
             "close" if self.listener.as_deref() == Some(&fd) => self.listener = None,
+            "ioctl" if call.args.get(1).is_some_and(|request| request == "SIOCINQ") => {
+                let got = format!("[{}]", self.endpoint.readable());
+                if call.args.get(2) != Some(&got) {
+                    return differ(format!("SIOCINQ {}", call.args[2..].join(", ")), got);
+                }
+            }
             // Options that change nothing that the simulator models.
             _ => {}
         }

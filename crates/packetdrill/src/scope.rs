@@ -31,9 +31,6 @@ const OUTSIDE: &[(&str, Needs)] = &[
         "errors of system calls",
         |e| matches!(&e.kind, Kind::Call(c) if c.result.starts_with("-1") && !c.result.contains("EINPROGRESS") && !c.result.contains("EAGAIN")),
     ),
-    ("segments without the ACK flag", |e| {
-        segment(e).is_some_and(|s| !s.flags.ack && !s.flags.syn && !s.flags.rst)
-    }),
     ("receive buffer accounting", |e| {
         arg(e, "SO_RCVBUF")
             || sysctl(e, "tcp_rmem")
