@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.language import Document
 from bakeoff.scenario.matrix import Point, ScenarioError, did_you_mean, interpolate, label_of, points, substitute
+from bakeoff.scenario.python_cc import placed
 from bakeoff.scenario.resolve import resolve
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.yaml_file import read_yaml
@@ -50,7 +51,7 @@ class Scenario:
             document = _validated({**substitute(data, point), "title": title})
             labels = {axis: label_of(point, axis) for axis in point}
             run = resolve(document, suite=self.suite, run=self.run_name(point), seed=seed, point=labels)
-            return run.from_file(self.path)
+            return placed(run, Path(self.path).parent).from_file(self.path)
 
 
 class _at:  # noqa: N801 (reads as a word)
