@@ -4,8 +4,11 @@
 //! A script plays the peer and the application of one socket; the socket is a simulated sender and receiver
 //! ([`endpoint::Endpoint`]) on a virtual clock. docs/packetdrill.md says what is compared, and what is outside.
 
+pub mod accecn;
 pub mod endpoint;
+mod handshake;
 pub mod python;
+mod reset;
 pub mod run;
 pub mod scope;
 pub mod script;

@@ -35,10 +35,15 @@ pub const INFO_NAMES: &[&str] = &[
     "tcpi_min_rtt",
     "tcpi_delivered",
     "tcpi_delivered_ce",
-    // Of AccECN: in scope, though only its option tells them.
     "tcpi_delivered_ce_bytes",
     "tcpi_delivered_e0_bytes",
     "tcpi_delivered_e1_bytes",
+    "tcpi_received_ce",
+    "tcpi_received_ce_bytes",
+    "tcpi_received_e0_bytes",
+    "tcpi_received_e1_bytes",
+    "tcpi_accecn_fail_mode",
+    "tcpi_accecn_opt_seen",
 ];
 
 /// Where a script and the endpoint differ first.
@@ -141,6 +146,8 @@ impl Runner {
                 self.settings.run(commands).or_else(|e| differ("a setting", e))?;
                 if self.endpoint.state() == State::Closed {
                     self.endpoint = Endpoint::new(self.settings.clone());
+                } else {
+                    self.endpoint.set_ecn_option(self.settings.ecn_option);
                 }
                 Ok(())
             }
@@ -282,6 +289,9 @@ impl Runner {
         }
         let sender = self.endpoint.sender()?;
         let tp = sender.sock();
+        let delivered = sender.ace().bytes();
+        let (received_ce, received) = self.endpoint.received()?;
+        let accecn = self.endpoint.accecn();
         Some(match name {
             "tcpi_ca_state" => tp.ca_state as i64,
             "tcpi_snd_cwnd" => tp.snd_cwnd.into(),
@@ -297,6 +307,15 @@ impl Runner {
             "tcpi_min_rtt" => tp.min_rtt_us as i64,
             "tcpi_delivered" => tp.delivered as i64,
             "tcpi_delivered_ce" => tp.delivered_ce as i64,
+            "tcpi_delivered_e1_bytes" => delivered[0].into(),
+            "tcpi_delivered_ce_bytes" => delivered[1].into(),
+            "tcpi_delivered_e0_bytes" => delivered[2].into(),
+            "tcpi_received_ce" => received_ce as i64,
+            "tcpi_received_e1_bytes" => received[0].into(),
+            "tcpi_received_ce_bytes" => received[1].into(),
+            "tcpi_received_e0_bytes" => received[2].into(),
+            "tcpi_accecn_fail_mode" => accecn.failures.into(),
+            "tcpi_accecn_opt_seen" => accecn.seen as i64,
             _ => return None,
         })
     }
@@ -329,8 +348,15 @@ impl Runner {
                 }
                 self.endpoint.write(bytes, now);
             }
-            "close" | "shutdown" if self.connection.as_deref() == Some(&fd) => self.endpoint.shutdown(now),
+            "close" if self.connection.as_deref() == Some(&fd) => self.endpoint.close(now),
+            "shutdown" if self.connection.as_deref() == Some(&fd) => self.endpoint.shutdown(now),
             "close" if self.listener.as_deref() == Some(&fd) => self.listener = None,
+            "ioctl" if call.args.get(1).is_some_and(|request| request == "SIOCINQ") => {
+                let got = format!("[{}]", self.endpoint.readable());
+                if call.args.get(2) != Some(&got) {
+                    return differ(format!("SIOCINQ {}", call.args[2..].join(", ")), got);
+                }
+            }
             // Options that change nothing that the simulator models.
             _ => {}
         }

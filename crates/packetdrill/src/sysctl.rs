@@ -11,6 +11,12 @@ pub struct Settings {
     pub ecn: u8,
     /// `tcp_ecn_fallback`
     pub ecn_fallback: bool,
+    /// `tcp_ecn_option`
+    pub ecn_option: u8,
+    /// `tcp_ecn_option_beacon`
+    pub ecn_option_beacon: u32,
+    /// `tcp_invalid_ratelimit` in milliseconds
+    pub invalid_ratelimit_ms: u64,
     /// `tcp_timestamps`
     pub timestamps: bool,
     /// `tcp_rto_max_ms`
@@ -32,6 +38,9 @@ impl Default for Settings {
             congestion_control: "cubic".into(),
             ecn: 0,
             ecn_fallback: true,
+            ecn_option: 2,
+            ecn_option_beacon: 3,
+            invalid_ratelimit_ms: 500,
             timestamps: true,
             rto_max_ms: 120_000,
             sender: Sysctl { slow_start_after_idle: false, ..Sysctl::default() },
@@ -66,6 +75,9 @@ impl Settings {
                 "tcp_congestion_control" => self.congestion_control.clone_from(&value),
                 "tcp_ecn" => self.ecn = number()? as u8,
                 "tcp_ecn_fallback" => self.ecn_fallback = number()? != 0,
+                "tcp_ecn_option" => self.ecn_option = number()? as u8,
+                "tcp_ecn_option_beacon" => self.ecn_option_beacon = number()? as u32,
+                "tcp_invalid_ratelimit" => self.invalid_ratelimit_ms = number()?,
                 "tcp_timestamps" => self.timestamps = number()? != 0,
                 "tcp_rto_max_ms" => self.rto_max_ms = number()?,
                 "tcp_tso_win_divisor" => self.sender.tso_win_divisor = number()?,

@@ -9,7 +9,9 @@
 //! middlebox that zeroes them would be seen; [`Packet::accecn`] holds them without that offset, since no such
 //! middlebox is modelled.
 //!
-//! Departures: no failure modes (options or fields that the path strips); the SYN/ACK's option has its size only.
+//! Departures: of the failure modes only two: the option stops where ACKs that carry it do not seem to arrive
+//! ([`OptionClock::fail`]), and is not read where it is told to be wrong ([`AceDecoder::distrust_option`]), which
+//! paths here never make it. The SYN/ACK's option has its size only.
 //!
 //! Validation: the tests below; one CUBIC flow against the real kernel with `tcp_ecn_option` 0, 1 and 2.
 
@@ -41,10 +43,11 @@ pub fn field(ecn: Ecn) -> Option<usize> {
     }
 }
 
-/// How many SACK blocks and option fields fit beside timestamps when `blocks` (up to 3) are wanted and
-/// the first `required` fields have news; and the bytes of the option.
-pub fn fit(blocks: usize, required: usize) -> (usize, u8, u32) {
+/// How many SACK blocks and option fields fit, beside `timestamps` if there are any, when `blocks` (up to 3) are
+/// wanted and the first `required` fields have news; and the bytes of the option.
+pub fn fit(blocks: usize, required: usize, timestamps: bool) -> (usize, u8, u32) {
     match (blocks, required) {
+        _ if !timestamps => (blocks, 3, OPTION_LEN),
         (0 | 1, _) => (blocks, 3, OPTION_LEN),
         // 8 bytes are left; a block is given up only for news that then fit.
         (2, 0..=2) | (3, 1 | 2) => (2, 2, 8),
@@ -61,13 +64,30 @@ pub struct OptionClock {
     /// Segments that must carry it.
     demand: u8,
     sent: Time,
+    /// ACKs with it seem to get lost (`TCP_ACCECN_OPT_FAIL_SEND`).
+    failed: bool,
 }
 
 impl OptionClock {
     /// From the sysctls.
     pub fn new(level: u8, beacon: u32) -> Self {
         // The SYN/ACK's option is answered by two.
-        OptionClock { level, beacon, demand: 2, sent: Time::ZERO }
+        OptionClock { level, beacon, demand: 2, sent: Time::ZERO, failed: false }
+    }
+
+    /// Another `tcp_ecn_option`, or the peer's first option.
+    pub fn set_level(&mut self, level: u8) {
+        self.level = level;
+    }
+
+    /// The path seems to drop what carries the option: it is sent no more, unless `tcp_ecn_option` is 3.
+    pub fn fail(&mut self) {
+        self.failed = true;
+    }
+
+    /// Whether [`OptionClock::fail`] was called.
+    pub fn failed(&self) -> bool {
+        self.failed
     }
 
     /// Whether the option is in use at all.
@@ -82,6 +102,9 @@ impl OptionClock {
 
     /// Whether a segment sent now carries it.
     pub fn due(&self, now: Time, srtt_us: u64) -> bool {
+        if self.failed && self.level < 3 {
+            return false;
+        }
         let beacon = || self.beacon > 0 && (now - self.sent).as_us() * u64::from(self.beacon) >= srtt_us;
         self.level >= 2 || (self.level == 1 && (self.demand > 0 || beacon()))
     }
@@ -102,9 +125,21 @@ pub struct AceDecoder {
     bytes: [u32; 3],
     /// The field that an ACK without the option is taken to raise: the only one that the last option raised.
     estimate: Option<usize>,
+    /// `TCP_ACCECN_OPT_FAIL_RECV`
+    distrusted: bool,
 }
 
 impl AceDecoder {
+    /// Payload bytes that arrived as ECT(1), CE and ECT(0) (`delivered_ecn_bytes`).
+    pub fn bytes(&self) -> [u32; 3] {
+        self.bytes
+    }
+
+    /// The option that arrives is wrong: it is read no more.
+    pub fn distrust_option(&mut self) {
+        self.distrusted = true;
+    }
+
     /// How many more packets arrived with CE, by an ACK that newly delivers `packets` of `bytes` when
     /// `delivered_ce` are known so far.
     ///
@@ -143,6 +178,9 @@ impl AceDecoder {
 
     /// Takes the option's counters over; true if they can be relied on.
     fn read_option(&mut self, ack: &Packet, delivered: u64) -> bool {
+        if self.distrusted {
+            return false;
+        }
         if ack.n_accecn == 0 {
             return match self.estimate {
                 Some(field) => {
@@ -306,14 +344,24 @@ mod tests {
         // 40 bytes of options: 12 of timestamps, 4 + 8 n of SACK
         for blocks in 0..=3 {
             for required in 0..=3 {
-                let (left, fields, bytes) = fit(blocks, required);
+                let (left, fields, bytes) = fit(blocks, required, true);
                 let sack = if left > 0 { 4 + 8 * left as u32 } else { 0 };
                 assert!(12 + sack + bytes <= 40, "{blocks} {required}");
                 assert!(fields == 0 || usize::from(fields) >= required);
             }
         }
-        assert_eq!(fit(3, 2), (2, 2, 8));
-        assert_eq!(fit(3, 3), (3, 0, 0));
+        assert_eq!(fit(3, 2, true), (2, 2, 8));
+        assert_eq!(fit(3, 3, true), (3, 0, 0));
+        // 28 of SACK and 12
+        assert_eq!(fit(3, 3, false), (3, 3, 12));
+    }
+
+    #[test]
+    fn a_distrusted_option_is_not_read() {
+        let mut d = settled();
+        d.distrust_option();
+        assert!(!d.read_option(&with_option(5, [0, 0, 3 * MSS]), 1000));
+        assert_eq!(d.bytes(), [0, 0, 2 * MSS]);
     }
 
     #[test]
@@ -328,5 +376,11 @@ mod tests {
         assert!(clock.due(Time::from_ms(11), rtt), "a third of 30 ms after 1 ms");
         assert!(OptionClock::new(2, 0).due(Time::ZERO, rtt));
         assert!(!OptionClock::new(0, 3).due(Time::from_ms(1000), rtt));
+        // Level 3 goes on although the path seems to drop it.
+        for (level, goes_on) in [(2, false), (3, true)] {
+            let mut clock = OptionClock::new(level, 3);
+            clock.fail();
+            assert_eq!(clock.due(Time::ZERO, rtt), goes_on);
+        }
     }
 }

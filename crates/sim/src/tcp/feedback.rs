@@ -51,6 +51,9 @@ pub struct Feedback {
     bytes: [u32; 3],
     /// Fields up to here have changed since the last option.
     changed: usize,
+    timestamps: bool,
+    /// The last segment carried option and D-SACK.
+    option_with_dsack: bool,
 }
 
 impl Feedback {
@@ -73,6 +76,45 @@ impl Feedback {
             option: OptionClock::new(if option { sysctls.option } else { 0 }, sysctls.beacon),
             bytes: [0; 3],
             changed: 0,
+            timestamps: true,
+            option_with_dsack: false,
+        }
+    }
+
+    /// The same for a connection without timestamps, which leaves more room for options.
+    #[must_use]
+    pub fn without_timestamps(self) -> Self {
+        Feedback { timestamps: false, ..self }
+    }
+
+    /// The handshake as this end saw it: the ECN field of the SYN (none at a client, which does not remember the
+    /// SYN/ACK's), and whether the SYN/ACK came with CE, which counts as a packet.
+    pub fn after_handshake(&mut self, syn: Ecn, marked_synack: bool) {
+        self.previous = syn;
+        self.received_ce += u64::from(marked_synack);
+        self.pending += u32::from(marked_synack);
+    }
+
+    /// When the option is sent.
+    pub fn option_mut(&mut self) -> &mut OptionClock {
+        &mut self.option
+    }
+
+    /// Whether the option is sent no more because ACKs with it seem to get lost.
+    pub fn option_failed(&self) -> bool {
+        self.option.failed()
+    }
+
+    /// Packets that arrived with CE, and bytes of payload as ECT(1), CE and ECT(0).
+    pub fn received(&self) -> (u64, [u32; 3]) {
+        (self.received_ce, self.bytes)
+    }
+
+    /// A segment arrived for the third time, its last D-SACK unheard: if that ACK had the option,
+    /// the option is to blame (`tcp_rcv_spurious_retrans`).
+    pub fn dsack_unheard(&mut self) {
+        if self.option_with_dsack {
+            self.option.fail();
         }
     }
 
@@ -178,19 +220,34 @@ impl Feedback {
     }
 
     /// Adds AccECN's option, if it is due, to an ACK that would like to carry `blocks` SACK blocks; returns how many
-    /// it may, and the bytes of the option. `srtt_us` is for the beacon.
-    pub fn add_option(&mut self, ack: &mut Packet, blocks: usize, now: Time, srtt_us: u64) -> (usize, u32) {
+    /// it may, and the bytes of the option. `dsack`: one of them is a D-SACK; `srtt_us` is for the beacon.
+    pub fn add_option(
+        &mut self,
+        ack: &mut Packet,
+        blocks: usize,
+        dsack: bool,
+        now: Time,
+        srtt_us: u64,
+    ) -> (usize, u32) {
+        self.option_with_dsack = false;
         if self.mode != Mode::AccEcn || !self.option.due(now, srtt_us) {
             return (blocks, 0);
         }
-        let (blocks, fields, bytes) = fit(blocks, self.changed);
-        if fields > 0 {
-            ack.accecn = self.bytes.map(write);
-            ack.n_accecn = fields;
+        let (blocks, fields, bytes) = fit(blocks, self.changed, self.timestamps);
+        ack.n_accecn = fields;
+        self.fill_option(ack, now);
+        self.option_with_dsack = dsack && fields > 0;
+        (blocks, bytes)
+    }
+
+    /// Writes the counters into a segment that has room for the option.
+    pub fn fill_option(&mut self, segment: &mut Packet, now: Time) {
+        self.option_with_dsack = false;
+        if segment.n_accecn > 0 {
+            segment.accecn = self.bytes.map(write);
             self.changed = 0;
             self.option.on_sent(now);
         }
-        (blocks, bytes)
     }
 }
 
@@ -282,13 +339,23 @@ mod tests {
         f.on_packet(&Packet { ecn: Ce, ..Packet::default() });
         let mut ack = Packet::default();
         f.tell(&mut ack);
-        assert_eq!(f.add_option(&mut ack, 1, Time::ZERO, 0), (1, 12));
+        assert_eq!(f.add_option(&mut ack, 1, false, Time::ZERO, 0), (1, 12));
         assert_eq!(ack.ace, 0, "5 + 3 packets with CE, pure ACKs included, modulo 8");
         assert_eq!(ack.accecn, [1000, 2000, 3000].map(write), "bytes of payload only");
         // nothing has changed since: a third SACK block goes first
-        assert_eq!(f.add_option(&mut ack, 3, Time::ZERO, 0), (3, 0));
+        assert_eq!(f.add_option(&mut ack, 3, false, Time::ZERO, 0), (3, 0));
         f.on_packet(&segment(Ce));
-        assert_eq!(f.add_option(&mut ack, 3, Time::ZERO, 0), (2, 8), "news of the second field");
+        assert_eq!(f.add_option(&mut ack, 3, false, Time::ZERO, 0), (2, 8), "news of the second field");
+    }
+
+    #[test]
+    fn the_handshakes_fields_count_as_the_kernel_counts_them() {
+        let mut f = feedback(Mode::AccEcn, false, false);
+        f.after_handshake(Ect0, true);
+        assert!(!f.on_packet(&Packet { ecn: Ect0, payload: 1000, ..Packet::default() }), "no edge");
+        let mut ack = Packet::default();
+        f.tell(&mut ack);
+        assert_eq!((ack.ace, f.received()), (6, (1, [0, 0, 1000])));
     }
 
     #[test]

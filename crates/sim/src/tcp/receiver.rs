@@ -54,7 +54,13 @@ pub struct Receiver {
     /// Ranges to report, the most recently changed first.
     sacks: Vec<(u64, u64)>,
     dsack: Option<(u64, u64)>,
+    /// Where the last D-SACK that was sent began.
+    dsacked_from: Option<u64>,
     quick: u32,
+    /// The application is about to send: ACKs wait for its data (`inet_csk_in_pingpong_mode`).
+    pingpong: bool,
+    /// The next segment has no data but the peer's FIN.
+    bare_fin: bool,
     ato: Time,
     last_data: Option<Time>,
     delack: Option<Time>,
@@ -90,7 +96,10 @@ impl Receiver {
             out_of_order: Vec::new(),
             sacks: Vec::new(),
             dsack: None,
+            dsacked_from: None,
             quick: 0,
+            pingpong: false,
+            bare_fin: false,
             ato: Time::ZERO,
             last_data: None,
             delack: None,
@@ -125,6 +134,28 @@ impl Receiver {
         self.rcv_wup
     }
 
+    /// What it tells the sender about ECN.
+    pub fn feedback(&self) -> &Feedback {
+        &self.feedback
+    }
+
+    /// See [`Receiver::feedback`].
+    pub fn feedback_mut(&mut self) -> &mut Feedback {
+        &mut self.feedback
+    }
+
+    /// The segment that is next closes the peer's direction while ours is open: its ACK may wait for our data
+    /// (`tcp_fin`). `bare`: it has no other data.
+    pub fn peer_closes(&mut self, bare: bool) {
+        self.pingpong = true;
+        self.bare_fin = bare;
+    }
+
+    /// A segment without payload arrived: AccECN counts it, and an ACK that it asks for comes with the next data.
+    pub fn on_pure_ack(&mut self, packet: &Packet) {
+        self.ack_now |= self.feedback.on_packet(packet);
+    }
+
     /// When a timer expires, if one runs.
     pub fn deadline(&self) -> Option<Time> {
         match (self.delack, self.compress_until) {
@@ -157,6 +188,9 @@ impl Receiver {
 
         if end <= self.rcv_nxt {
             self.counters.duplicates += 1;
+            if self.dsacked_from == Some(start) {
+                self.feedback.dsack_unheard();
+            }
             self.dsack = Some((start, end));
             self.enter_quickack(MAX_QUICKACKS);
             self.send_ack(now, out);
@@ -167,7 +201,9 @@ impl Receiver {
                 self.dsack = Some((start, self.rcv_nxt));
             }
             let filled = self.advance(end);
-            self.event_data_received(packet, now, out);
+            if !std::mem::take(&mut self.bare_fin) {
+                self.event_data_received(packet, now, out);
+            }
             if filled {
                 // Filling a hole is news for the sender.
                 self.ack_now = true;
@@ -281,12 +317,14 @@ impl Receiver {
 
     fn enter_quickack(&mut self, limit: u32) {
         self.increase_quickack(limit);
+        self.pingpong = false;
         self.ato = ATO_MIN;
     }
 
     /// `__tcp_ack_snd_check` for in-order data.
     fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
-        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || self.quick > 0 || self.ack_now {
+        let quick = self.quick > 0 && !self.pingpong;
+        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || quick || self.ack_now {
             self.send_ack(now, out);
         } else if self.out_of_order.is_empty() {
             self.delay_ack(now, out);
@@ -336,9 +374,10 @@ impl Receiver {
     }
 
     /// Writes the acknowledgement into a segment that leaves this host, data of its own sender
-    /// included, and notes it as sent (`tcp_event_ack_sent`).
-    pub fn acknowledge(&mut self, packet: &mut Packet) {
+    /// included, and notes it as sent (`tcp_event_ack_sent`). AccECN's option is filled in if there is room for it.
+    pub fn acknowledge(&mut self, packet: &mut Packet, now: Time) {
         self.write(self.rcv_nxt, packet);
+        self.feedback.fill_option(packet, now);
         self.all_acknowledged();
     }
 
@@ -374,9 +413,10 @@ impl Receiver {
         let dsack = self.dsack.take();
         let wanted = (self.sacks.len() + usize::from(dsack.is_some())).min(3);
         let srtt_us = self.rtt.map_or(0, Time::as_us);
-        let (allowed, option) = self.feedback.add_option(&mut ack, wanted, now, srtt_us);
+        let (allowed, option) = self.feedback.add_option(&mut ack, wanted, dsack.is_some(), now, srtt_us);
         let mut blocks = 0;
         if let Some((s, e)) = dsack {
+            self.dsacked_from = Some(s);
             ack.sack[0] = block(upto, s, e);
             ack.flags = ack.flags.with(Flags::DSACK);
             blocks = 1;
@@ -482,6 +522,38 @@ mod tests {
             r.on_data(&segment(i, Ecn::NotEct), Time::from_us(i), &mut out);
         }
         assert_eq!(out.len(), 16 + 2);
+    }
+
+    #[test]
+    fn who_is_about_to_send_acknowledges_with_its_data() {
+        let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
+        let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
+        let mut out = Vec::new();
+        r.on_data(&segment(0, Ecn::NotEct), Time::ZERO, &mut out);
+        r.peer_closes(true);
+        // Quick ACKs are left, but 40 ms pass.
+        r.on_data(&Packet { seq: MSS.into(), payload: 1, ..Packet::default() }, Time::ZERO, &mut out);
+        assert_eq!(out.len(), 1);
+        assert_eq!(r.deadline(), Some(Time::from_ms(40)));
+    }
+
+    #[test]
+    fn a_fin_that_comes_before_any_data_is_acknowledged_at_once() {
+        let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
+        let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
+        r.peer_closes(true);
+        r.on_data(&Packet { payload: 1, ..Packet::default() }, Time::ZERO, &mut Vec::new());
+        // No data has set a timeout.
+        assert_eq!(r.deadline(), Some(Time::ZERO));
+    }
+
+    #[test]
+    fn an_unheard_dsack_with_the_option_stops_the_option() {
+        let mut r = receiver(Mode::AccEcn);
+        let acks = feed(&mut r, &[(3, Ect0), (4, Ect0), (3, Ect0), (3, Ect0)]);
+        // Segment 4 after 3 is another matter, 3 after 4 too; 3 after 3 is not.
+        assert_eq!(acks.iter().map(|a| a.n_accecn).collect::<Vec<_>>(), [3, 3, 3, 0]);
+        assert!(r.feedback().option_failed());
     }
 
     #[test]

@@ -291,6 +291,26 @@ impl Sender {
         self.window_end = self.tp.snd_una + bytes;
     }
 
+    /// The handshake's last ACK told that our SYN/ACK arrived with CE (`tcp_accecn_third_ack`).
+    pub fn synack_was_marked(&mut self) {
+        self.tp.delivered_ce = self.tp.delivered_ce.max(1);
+    }
+
+    /// When AccECN's option is sent.
+    pub fn option_mut(&mut self) -> &mut OptionClock {
+        &mut self.option
+    }
+
+    /// What AccECN tells of our packets.
+    pub fn ace(&self) -> &AceDecoder {
+        &self.ace
+    }
+
+    /// See [`Sender::ace`].
+    pub fn ace_mut(&mut self) -> &mut AceDecoder {
+        &mut self.ace
+    }
+
     /// The application wrote up to byte `write_seq`; `u64::MAX` is a source without end.
     pub fn write(&mut self, write_seq: u64, now: Time, out: &mut Vec<Packet>) {
         self.tp.now = now;

@@ -1,0 +1,259 @@
+//! The handshake of an [`Endpoint`]: SYN, SYN/ACK, their options and repetitions, and the connection that comes of it.
+
+use bakeoff_sim::cc::{Cc, CcEnv, CongestionControl};
+use bakeoff_sim::packet::{Ecn, Packet};
+use bakeoff_sim::rng::Stream;
+use bakeoff_sim::tcp::accecn::OptionClock;
+use bakeoff_sim::tcp::ecn::{self, Mode, Policy, Sysctls};
+use bakeoff_sim::tcp::feedback::Feedback;
+use bakeoff_sim::tcp::receiver::Receiver;
+use bakeoff_sim::tcp::sender::{Sender, SenderSetup};
+use bakeoff_sim::units::Time;
+
+use crate::accecn;
+use crate::endpoint::{Endpoint, LOCAL_MSS, Sent, State};
+use crate::segment::{Flags, Opt, Segment};
+use crate::sysctl::RMEM_MAX;
+
+/// The frequency of the kernel that the scripts were written for (`config`).
+const HZ: u64 = 1000;
+const SYN_TIMEOUT: Time = Time::from_ms(1000);
+
+/// What the peer's SYN told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Peer {
+    pub(super) mss: u32,
+    pub(super) scale: Option<u32>,
+    pub(super) timestamps: bool,
+    pub(super) sack: bool,
+}
+
+/// The repetition of a SYN or SYN/ACK.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handshake {
+    pub(super) sent: Time,
+    pub(super) due: Time,
+    pub(super) timeout: Time,
+    /// Timeouts so far.
+    pub(super) repeats: u32,
+    /// SYN/ACKs sent again, for our timeouts and the peer's.
+    pub(super) resent: u32,
+    /// ECN field with which the peer's SYN arrived.
+    pub(super) field: Ecn,
+}
+
+impl Handshake {
+    pub(super) fn starting(now: Time, field: Ecn) -> Self {
+        Handshake { sent: now, due: now + SYN_TIMEOUT, timeout: SYN_TIMEOUT, repeats: 0, resent: 0, field }
+    }
+}
+
+impl Endpoint {
+    pub(super) fn congestion_control(&self) -> Result<Cc, String> {
+        let env = CcEnv { rng: Stream::new(1, "cc/packetdrill"), now: Time::ZERO };
+        Cc::build(&self.settings.congestion_control, env).map_err(|e| e.to_string())
+    }
+
+    pub(super) fn on_syn(&mut self, segment: &Segment, now: Time) -> Result<(), String> {
+        self.learn(segment);
+        let (field, needs_ecn) = (segment.ecn.unwrap_or_default(), self.congestion_control()?.needs_ecn());
+        self.mode = Policy(self.settings.ecn).accept(segment.ace, field, needs_ecn);
+        self.state = State::SynReceived;
+        self.handshake = Some(Handshake::starting(now, field));
+        self.syn_field = field;
+        self.send_syn(now, false);
+        Ok(())
+    }
+
+    /// The peer's SYN again: it has not got our SYN/ACK.
+    pub(super) fn on_syn_again(&mut self, segment: &Segment, now: Time) {
+        if let Some(handshake) = self.handshake.as_mut().filter(|_| self.mode == Mode::AccEcn) {
+            handshake.field = segment.ecn.unwrap_or_default();
+            handshake.resent += 1;
+            self.syn_field = handshake.field;
+            if segment.ace == 0 {
+                self.accecn.failures |= accecn::ACE_FAIL_RECV;
+            }
+            if handshake.resent > 1 {
+                self.accecn.failures |= accecn::ACE_FAIL_SEND;
+            }
+        }
+        self.send_syn(now, true);
+    }
+
+    /// Takes the options of the peer's SYN or SYN/ACK.
+    pub(super) fn learn(&mut self, segment: &Segment) {
+        self.peer = Peer { mss: 536, ..Peer::default() };
+        for option in segment.options.iter().flatten() {
+            match option {
+                Opt::Mss(mss) => self.peer.mss = *mss,
+                Opt::WindowScale(scale) => self.peer.scale = Some(*scale),
+                Opt::SackOk => self.peer.sack = true,
+                Opt::Timestamp(val, _) => {
+                    self.peer.timestamps = self.settings.timestamps;
+                    self.ts_recent = *val;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends the SYN, or the SYN/ACK.
+    pub(super) fn send_syn(&mut self, now: Time, again: bool) {
+        let answer = self.state == State::SynReceived;
+        let timestamps = if answer { self.peer.timestamps } else { self.settings.timestamps };
+        let mut options = vec![Opt::Mss(LOCAL_MSS)];
+        let sack = !answer || self.peer.sack;
+        if sack && timestamps {
+            options.push(Opt::SackOk);
+        }
+        if timestamps {
+            options.push(Opt::Timestamp(now.as_ms() as u32, self.ts_recent));
+        }
+        if answer && self.mode == Mode::AccEcn && self.settings.ecn_option > 0 && !again {
+            options.push(accecn::initial_option());
+        }
+        // Without timestamps it takes the place of the padding of what follows.
+        if sack && !timestamps {
+            options.push(Opt::SackOk);
+        }
+        if !answer || self.peer.scale.is_some() {
+            options.push(Opt::WindowScale(local_scale()));
+        }
+        let handshake = self.handshake.get_or_insert(Handshake::starting(now, Ecn::NotEct));
+        // A middlebox may drop what it does not know: the bits of a SYN/ACK go with the second timeout, of a SYN
+        // those of RFC 3168 with the first, AccECN's with the second.
+        let keeps = if answer {
+            handshake.repeats < 2
+        } else {
+            ecn::syn_keeps_bits(self.mode, handshake.repeats, self.settings.ecn_fallback)
+        };
+        let ace = match (answer, self.mode) {
+            _ if !keeps => 0,
+            (true, mode) => ecn::synack_bits(mode, handshake.field),
+            (false, mode) => ecn::syn_bits(mode),
+        };
+        let segment = Segment {
+            ecn: Some(Ecn::NotEct),
+            flags: Flags { syn: true, ack: answer, ..Flags::default() },
+            ace,
+            ack: u32::from(answer),
+            window: Some(65535),
+            options: Some(options),
+            ..Segment::default()
+        };
+        self.sent.push_back(Sent { at: now, segment });
+    }
+
+    /// The handshake is done; `window` in bytes; `marked`: we are a client to which CE on the SYN/ACK counts.
+    pub(super) fn establish(&mut self, window: u32, marked: bool, now: Time) -> Result<(), String> {
+        self.state = State::Established;
+        let cc = self.congestion_control()?;
+        let rtt = self.handshake.take().map_or(Time::ZERO, |h| now - h.sent);
+        let ect = match self.mode {
+            Mode::AccEcn if cc.ect1() => Ecn::Ect1,
+            Mode::AccEcn => Ecn::Ect0,
+            _ => Ecn::NotEct,
+        };
+        self.ect = ect;
+        let setup = SenderSetup {
+            template: Packet::default(),
+            mode: self.mode,
+            option: OptionClock::new(self.option_level(), self.settings.ecn_option_beacon),
+            sce_pacing: false,
+            mss: self.mss(),
+            hz: HZ,
+            ss_ratio: self.settings.pacing_ratios.0,
+            ca_ratio: self.settings.pacing_ratios.1,
+            // Pacing by fq has no rate limit of its own.
+            max_pacing_rate: self.settings.fq.then_some(u64::MAX),
+            fq: false,
+            // The virtual clock may stand still over a handshake; a real one does not.
+            handshake_rtt: rtt.max(Time::from_us(1)),
+            sysctl: self.settings.sender,
+        };
+        let sysctls = Sysctls {
+            option: self.settings.ecn_option,
+            beacon: self.settings.ecn_option_beacon,
+            ..Sysctls::default()
+        };
+        let option = self.option_level() > 0;
+        let mut feedback = Feedback::new(self.mode, &sysctls, cc.tells_state_changes(), option);
+        if !self.peer.timestamps {
+            feedback = feedback.without_timestamps();
+        }
+        feedback.after_handshake(self.syn_field, marked);
+        let mut sender = Sender::new(setup, cc, now);
+        sender.set_window(u64::from(window));
+        self.sender = Some(sender);
+        let template = Packet { ecn: ect, ..Packet::default() };
+        self.receiver = Some(Receiver::new(template, feedback, self.mss(), HZ, RMEM_MAX / 2));
+        self.max_window = window.into();
+        self.update_option();
+        Ok(())
+    }
+
+    /// The ACK that ends a client's handshake tells with which ECN field the SYN/ACK arrived.
+    pub(super) fn send_handshake_ack(&mut self, field: Ecn, now: Time) {
+        let ace = (self.mode == Mode::AccEcn).then(|| accecn::ace_of(field));
+        self.send_bare_ack(ace, now);
+    }
+}
+
+/// The shift that makes the largest receive buffer fit the window field.
+pub(super) fn local_scale() -> u32 {
+    RMEM_MAX.ilog2() - 15
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sysctl::Settings;
+
+    #[test]
+    fn a_syn_ack_is_repeated_after_1_and_3_seconds() {
+        let mut e = Endpoint::new(Settings::default());
+        e.listen();
+        e.on_segment(&Segment::parse("S 0:0(0) win 1000 <mss 1000>").unwrap(), Time::ZERO).unwrap();
+        for _ in 0..2 {
+            let at = e.deadline().unwrap();
+            e.on_timer(at);
+        }
+        let times: Vec<_> = e.sent.iter().map(|s| s.at.as_ms()).collect();
+        assert_eq!(times, [0, 1000, 3000]);
+    }
+
+    #[test]
+    fn a_syn_is_repeated_every_second_before_its_timeout_doubles() {
+        let mut e = Endpoint::new(Settings::default());
+        e.connect(Time::ZERO).unwrap();
+        for _ in 0..6 {
+            let at = e.deadline().unwrap();
+            e.on_timer(at);
+        }
+        let times: Vec<_> = e.sent.iter().map(|s| s.at.as_ms() / 1000).collect();
+        assert_eq!(times, [0, 1, 2, 3, 4, 5, 7]);
+    }
+
+    #[test]
+    fn an_accecn_syn_loses_its_bits_with_its_second_repetition() {
+        let mut e = Endpoint::new(Settings { ecn: 3, ..Settings::default() });
+        e.connect(Time::ZERO).unwrap();
+        for _ in 0..2 {
+            let at = e.deadline().unwrap();
+            e.on_timer(at);
+        }
+        assert_eq!(e.sent.iter().map(|s| s.segment.ace).collect::<Vec<_>>(), [7, 7, 0]);
+    }
+
+    #[test]
+    fn the_handshake_tells_how_its_packets_arrived() {
+        let mut e = Endpoint::new(Settings { ecn: 3, ..Settings::default() });
+        e.listen();
+        let syn = Segment::parse("[ce] SEWA 0:0(0) win 32792 <mss 1000,sackOK>").unwrap();
+        e.on_segment(&syn, Time::ZERO).unwrap();
+        assert_eq!(e.sent[0].segment.ace, 0b110);
+        e.on_segment(&Segment::parse("[ect0] W. 1:1(0) ack 1 win 264").unwrap(), Time::from_ms(50)).unwrap();
+        assert_eq!(e.sender().unwrap().sock().delivered_ce, 0);
+    }
+}
