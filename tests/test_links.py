@@ -1,6 +1,8 @@
 """Links and timed changes, from YAML through the simulator: each figure is worked out beside its test."""
 
 import json
+import re
+from pathlib import Path
 from textwrap import dedent
 
 import numpy as np
@@ -339,3 +341,12 @@ def test_the_schema_takes_schedules():
     definitions = json_schema()["$defs"]
     for model, key in (("LinkSpec", "rate"), ("LinkSpec", "loss"), ("Bottleneck", "rate"), ("Network", "rtt")):
         assert "prefixItems" in json.dumps(definitions[model]["properties"][key])
+
+
+def test_the_example_of_the_page_runs(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "links.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    made = resolved(tmp_path, example)
+    assert [sorted(link.features) for link in made.links] == [["half_duplex", "wifi"], ["docsis"], ["police"]]
+    result = Result(made.to_json())
+    assert 10e6 < result.rate("a", 40, 60) < 50e6
