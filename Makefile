@@ -42,8 +42,9 @@ test: setup agent lint test-rust test-python ## lint, then all tests
 lint: setup ## formatting, clippy, ruff, mypy; warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
-	$(BIN)/ruff format --check --quiet python tests
-	$(BIN)/ruff check --quiet python tests
+	$(CARGO) fmt --check --manifest-path examples/rust-cc/Cargo.toml
+	$(BIN)/ruff format --check --quiet python tests examples
+	$(BIN)/ruff check --quiet python tests examples
 	$(BIN)/mypy --no-error-summary
 
 test-rust: ## the simulator's tests

@@ -5,26 +5,34 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
-class Outcome(TypedDict):
-    """What a run gave; docs/results-folder.md has the meaning of every field."""
+class Samples(TypedDict):
+    """Series i of `names` (kind, name, metric) has the rows where `series == i`."""
 
     time: npt.NDArray[np.float64]
     series: npt.NDArray[np.uint32]
     value: npt.NDArray[np.float64]
     names: list[tuple[str, str, str]]
+
+class Outcome(Samples):
+    """What a run gave; docs/results-folder.md has the meaning of every field."""
+
     counters: str
     setup: str
     teardown: str
     captures: dict[str, bytes]
+    trace: Samples | None
 
-def simulate(run: str) -> Outcome:
-    """Run a resolved run (JSON). Series i of `names` (kind, name, metric) has the rows where `series == i`.
+class HookError(Exception):
+    """A congestion control in Python raised: the place; `__cause__` is what was raised."""
+
+def simulate(run: str, modules: dict[str, type] | None = None) -> Outcome:
+    """Run a resolved run (JSON). `modules`: congestion controls in Python, by what stands in a flow's `cc`.
 
     Raises ValueError with one clear message if the document is refused, RuntimeError if the run broke an invariant
-    (bytes not conserved). Releases the GIL.
+    (bytes not conserved), HookError if a module raised. Releases the GIL.
     """
 
-def check(run: str) -> str:
+def check(run: str, modules: dict[str, type] | None = None) -> str:
     """Build everything that `run` (JSON) names, without running; returns the effective configuration as text.
 
     Raises ValueError with one clear message, starting with the place (`flows[1].cc: …`).
@@ -35,6 +43,14 @@ def check_qdisc(line: str) -> str:
 
 def qdiscs() -> list[str]:
     """The qdiscs that the simulator models."""
+
+def qdisc_replay(document: str) -> str:
+    """Drive a queue alone with recorded arrivals. JSON in: `qdisc` (a tree as in a resolved run), `seed`, `hz`,
+    `arrivals` ({at, bytes, flow, hash, ecn}; ns) and `ticks` (ns: when a real kernel's watchdog expired). JSON out:
+    `departures` ({packet, at, ecn}), `left`, `late` (ns) and `show`.
+
+    Raises ValueError with one clear message if the document is refused. Releases the GIL.
+    """
 
 def congestion_controls() -> list[str]:
     """The congestion controls that the simulator models, with versions."""

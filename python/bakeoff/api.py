@@ -8,6 +8,7 @@ import io
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -89,8 +90,8 @@ class Results(Sequence[Result]):
 
 
 def duel(
-    cc1: str,
-    cc2: str,
+    cc1: str | type,
+    cc2: str | type,
     *,
     qdisc: str = "fq_codel",
     rate: str = "50mbit",
@@ -100,19 +101,27 @@ def duel(
     seed: int = 1,
     engine: str = "sim",
     out: Path | str | None = None,
+    trace: Sequence[str] = (),
+    capture: Sequence[str] = (),
 ) -> Result:
     """Let two bulk flows compete at one bottleneck and return what came out.
 
     `qdisc` is in tc's words; `rate`, the round-trip times and `duration` have units. `rtt2` gives the second flow a
-    round-trip time of its own. Without `out` the results folder is a temporary one that goes when Python ends: the
-    same duel gives the same result again. BakeoffError for what cannot be read or is not modelled, RuntimeError if
-    the run failed.
+    round-trip time of its own. A congestion control is a name with version and parameters, a class in a file
+    (`./mycc.py:MyCC`) or a class object. `trace=["cc"]` keeps its internals (`Result.trace`), `capture=["mid>srv"]` or
+    `["all"]` the packets at interfaces. Without `out` the results folder is a temporary one that goes when Python
+    ends: the same duel gives the same result again. BakeoffError for what cannot be read or is not modelled,
+    RuntimeError if the run failed.
     """
     from bakeoff import scenario
 
-    run = scenario.duel(cc1, cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration, seed=seed)
-    root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)
-    [done] = campaign.run([run], root, engine=engine, jobs=1).runs
+    with ExitStack() as classes:
+        names = [cc if isinstance(cc, str) else classes.enter_context(_named(cc)) for cc in (cc1, cc2)]
+        run = scenario.duel(*names, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration, seed=seed)
+        run = _with_sources(run, names, (cc1, cc2))
+        [run] = _observed([run], trace, capture)
+        root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)
+        [done] = campaign.run([run], root, engine=engine, jobs=1).runs
     if done.error is not None:
         raise RuntimeError(f"{done.key}: {done.error}")
     return Result.read(done.path)
@@ -126,17 +135,19 @@ def run(
     engine: str = "sim",
     out: Path | str | None = None,
     resume: bool = False,
+    trace: Sequence[str] = (),
+    capture: Sequence[str] = (),
 ) -> Results:
     """Do all runs that `patterns` name, as `bakeoff run` does, and return what came out, in the same order.
 
     `seeds` repetitions of each, `jobs` processes (default: one per core; a script needs `if __name__ == "__main__":`
     then). Without `out` the results lie in results/ and the time of day, as those of the command line do. With
     `resume` runs that are in `out` already are not done again. Failed runs are in the collection too: see
-    `Results.failed`. BakeoffError as for `campaign.run`.
+    `Results.failed`. `trace` and `capture` as for `duel`. BakeoffError as for `campaign.run`.
     """
     from bakeoff.scenario import catalog
 
-    runs: list[Run] = catalog.select(patterns, seeds=seeds)
+    runs = _observed(catalog.select(patterns, seeds=seeds), trace, capture)
     root = campaign.new_folder() if out is None else Path(out)
     report = campaign.run(runs, root, engine=engine, jobs=jobs, resume=resume)
     campaign.point_latest(root)
@@ -146,6 +157,34 @@ def run(
 def load(path: Path | str) -> Results:
     """The whole runs in a folder, of a campaign or one run, in order of path. BakeoffError if the folder is missing."""
     return Results([Result.read(found) for found in results.scan(path)])
+
+
+def _named(cls: type) -> AbstractContextManager[str]:
+    from bakeoff.engines import python_cc
+
+    return python_cc.given(cls)
+
+
+def _with_sources(run: Run, names: Sequence[str], ccs: Sequence[str | type]) -> Run:
+    """The run with the SHA-256 of the source text of class objects."""
+    classes = {name: cc for name, cc in zip(names, ccs, strict=True) if not isinstance(cc, str)}
+    if not classes:
+        return run
+    from bakeoff.engines.python_cc import sha256
+
+    flows = [
+        flow.model_copy(update={"cc_sha256": sha256(classes[flow.cc])}) if flow.cc in classes else flow
+        for flow in run.flows
+    ]
+    return run.model_copy(update={"flows": flows})
+
+
+def _observed(runs: list[Run], trace: Sequence[str], capture: Sequence[str]) -> list[Run]:
+    if not trace and not capture:
+        return runs
+    from bakeoff.scenario.observe import observe
+
+    return [observe(run, trace=trace, capture=capture) for run in runs]
 
 
 @cache

@@ -19,7 +19,11 @@ class PanicException(BaseException):
     pass
 
 
-def simulate(run: str) -> dict:
+class HookError(Exception):
+    pass
+
+
+def simulate(run: str, modules: dict[str, type]) -> dict:
     document = json.loads(run)
     point = document["point"]
     does = point.get("does")
@@ -44,13 +48,14 @@ def simulate(run: str) -> dict:
         "value": 100.0 * series + step + document["seed"],
         "names": NAMES,
         "counters": json.dumps(counters),
-        "setup": check(run) + "\n",
-        "teardown": "qdisc pie 8001: sent 10 pkt\n",
+        "setup": check(run, modules) + "\n",
         "captures": {},
+        "trace": None,
+        "teardown": "qdisc pie 8001: sent 10 pkt\n",
     }
 
 
-def check(run: str) -> str:
+def check(run: str, modules: dict[str, type]) -> str:
     document = json.loads(run)
     if document["point"].get("does") == "refused":
         raise ValueError("flows[0].cc: unknown congestion control 'pragu'; did you mean 'prague'?")

@@ -1,24 +1,40 @@
 //! The thin PyO3 layer: no logic.
 
-use bakeoff_sim::qdisc::{Env, KINDS, Queue};
+mod cc;
+mod sock;
+
+use bakeoff_sim::qdisc::{Env, KINDS, Queue, replay};
+use bakeoff_sim::record::Series;
 use bakeoff_sim::{SimError, run};
+use cc::Failure;
 use numpy::IntoPyArray;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+create_exception!(
+    _sim,
+    HookError,
+    PyException,
+    "A congestion control in Python raised: the place; `__cause__` is what was raised."
+);
+
 /// Runs a resolved run (JSON).
 #[pyfunction]
-fn simulate<'py>(py: Python<'py>, run: &str) -> PyResult<Bound<'py, PyDict>> {
-    let outcome = py.detach(|| bakeoff_sim::simulate(run)).map_err(|e| match e {
-        SimError::Refused(e) => PyValueError::new_err(e.to_string()),
-        SimError::Broken(e) => PyRuntimeError::new_err(e),
-    })?;
+#[pyo3(signature = (run, modules=None))]
+fn simulate<'py>(
+    py: Python<'py>,
+    run: &str,
+    modules: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let failure = Failure::default();
+    let registry = cc::registry(modules, &failure)?;
+    let outcome = py
+        .detach(|| bakeoff_sim::simulate_with(run, &registry))
+        .map_err(|e| hook_error(py, &failure).unwrap_or_else(|| error(e)))?;
     let dict = PyDict::new(py);
-    dict.set_item("time", outcome.series.time.into_pyarray(py))?;
-    dict.set_item("series", outcome.series.series.into_pyarray(py))?;
-    dict.set_item("value", outcome.series.value.into_pyarray(py))?;
-    dict.set_item("names", outcome.series.names)?;
+    set_series(&dict, outcome.series)?;
     dict.set_item("counters", outcome.counters.to_string())?;
     dict.set_item("setup", outcome.setup)?;
     dict.set_item("teardown", outcome.teardown)?;
@@ -27,13 +43,46 @@ fn simulate<'py>(py: Python<'py>, run: &str) -> PyResult<Bound<'py, PyDict>> {
         captures.set_item(name, PyBytes::new(py, &file))?;
     }
     dict.set_item("captures", captures)?;
+    let trace = outcome.trace.map(|series| set_series(&PyDict::new(py), series)).transpose()?;
+    dict.set_item("trace", trace)?;
     Ok(dict)
+}
+
+fn set_series<'py>(dict: &Bound<'py, PyDict>, series: Series) -> PyResult<Bound<'py, PyDict>> {
+    let py = dict.py();
+    dict.set_item("time", series.time.into_pyarray(py))?;
+    dict.set_item("series", series.series.into_pyarray(py))?;
+    dict.set_item("value", series.value.into_pyarray(py))?;
+    dict.set_item("names", series.names)?;
+    Ok(dict.clone())
+}
+
+fn error(error: SimError) -> PyErr {
+    match error {
+        SimError::Refused(e) => PyValueError::new_err(e.to_string()),
+        SimError::Failed(e) | SimError::Broken(e) => PyRuntimeError::new_err(e),
+    }
+}
+
+/// What a module raised, if one did; Ctrl-C, which Python raises inside the hook, as it is.
+fn hook_error(py: Python<'_>, failure: &Failure) -> Option<PyErr> {
+    let (place, cause) = cc::lock(failure).take()?;
+    if cause.is_instance_of::<PyKeyboardInterrupt>(py) {
+        return Some(cause);
+    }
+    let error = HookError::new_err(place);
+    error.set_cause(py, Some(cause));
+    Some(error)
 }
 
 /// Builds everything that a resolved run names, without running.
 #[pyfunction]
-fn check(run: &str) -> PyResult<String> {
-    bakeoff_sim::check(run).map_err(|e| PyValueError::new_err(e.to_string()))
+#[pyo3(signature = (run, modules=None))]
+fn check(py: Python<'_>, run: &str, modules: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
+    let failure = Failure::default();
+    let registry = cc::registry(modules, &failure)?;
+    bakeoff_sim::check_with(run, &registry)
+        .map_err(|e| hook_error(py, &failure).unwrap_or_else(|| PyValueError::new_err(e.to_string())))
 }
 
 /// Parses a qdisc line; the configuration in effect.
@@ -60,6 +109,15 @@ fn qdiscs() -> Vec<&'static str> {
     KINDS.to_vec()
 }
 
+/// Replays arrivals through a queue; both documents are JSON ([`replay::Replay`], [`replay::Replayed`]).
+#[pyfunction]
+fn qdisc_replay(py: Python<'_>, document: &str) -> PyResult<String> {
+    let input: replay::Replay =
+        serde_json::from_str(document).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let replayed = py.detach(|| replay::replay(&input)).map_err(PyValueError::new_err)?;
+    serde_json::to_string(&replayed).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
 /// The congestion controls that the simulator models.
 #[pyfunction]
 fn congestion_controls() -> Vec<&'static str> {
@@ -77,11 +135,13 @@ fn packetdrill(py: Python<'_>, script: &str) -> PyResult<String> {
 /// `bakeoff._sim`
 #[pymodule]
 fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("HookError", module.py().get_type::<HookError>())?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(show_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(qdiscs, module)?)?;
+    module.add_function(wrap_pyfunction!(qdisc_replay, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
     module.add_function(wrap_pyfunction!(packetdrill, module)?)?;
     Ok(())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::capture::{Capture, Ends};
+use crate::cc::Registry;
 use crate::flow::{FlowState, Host};
 use crate::link;
 use crate::matching::{CompiledMatch, parse_ecn};
@@ -13,6 +14,7 @@ use crate::rng::Stream;
 use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::sim::{Interface, Rule, Sim};
 use crate::tcp::ecn::{Policy, Sysctls};
+use crate::trace::TRACES;
 use crate::tunnel::Tunnels;
 use crate::units::{Rate, Time};
 
@@ -39,11 +41,11 @@ pub fn parse(json: &str) -> Result<Run, Refused> {
     Ok(run)
 }
 
-/// Builds the simulation of `run`.
+/// Builds the simulation of `run`; `modules` are congestion controls from outside.
 ///
 /// # Errors
 /// The first thing that does not exist, is malformed or not modelled, with its place.
-pub fn build(run: Run) -> Result<Sim, Refused> {
+pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
     check_times(&run)?;
     let graph = Graph::build(&run)?;
     let traffic: Arc<[String]> =
@@ -67,7 +69,7 @@ pub fn build(run: Run) -> Result<Sim, Refused> {
         }
         let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
-        let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed)?;
+        let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed, modules)?;
         flow.tunnel = tunnels.number(i);
         flow.fq = graph
             .route(from, to)
@@ -112,6 +114,11 @@ fn check_times(run: &Run) -> Result<(), Refused> {
 }
 
 fn refuse_features(run: &Run) -> Result<(), Refused> {
+    for (i, what) in run.trace.iter().enumerate() {
+        if !TRACES.contains(&what.as_str()) {
+            return Err(Refused(format!("trace[{i}]: unknown trace '{what}'; known: {}", TRACES.join(", "))));
+        }
+    }
     let refused =
         |place: String, what: &str| Err(Refused(format!("{place}: {what} not modelled by the simulator")));
     for (i, node) in run.nodes.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! A flow: an application, a TCP connection with its handshake, or a train of datagrams.
 
-use crate::cc::{Cc, CcEnv, CongestionControl};
+use crate::cc::{Cc, CcEnv, CongestionControl, Registry};
 use crate::histogram::Times;
 use crate::packet::{Ecn, Flags, Packet, Proto};
 use crate::rng::Stream;
@@ -90,6 +90,7 @@ impl FlowState {
         hosts: [Host; 2],
         mtu: u32,
         seed: u64,
+        modules: &Registry,
     ) -> Result<Self, String> {
         let place = format!("flows[{id}]");
         match &spec.source {
@@ -116,7 +117,7 @@ impl FlowState {
         let mut rng = Stream::new(seed, &format!("flow/{}", spec.name));
         let hashes = [rng.u32(), rng.u32()];
         let cc = match spec.transport.as_str() {
-            "tcp" => Some(build_cc(spec, seed).map_err(|e| format!("{place}.cc: {e}"))?),
+            "tcp" => Some(build_cc(spec, seed, modules).map_err(|e| format!("{place}.cc: {e}"))?),
             "udp" => None,
             other => return Err(format!("{place}.transport: unknown transport '{other}'; known: tcp, udp")),
         };
@@ -398,7 +399,7 @@ impl FlowState {
     }
 }
 
-fn build_cc(spec: &Flow, seed: u64) -> Result<Cc, String> {
+fn build_cc(spec: &Flow, seed: u64, modules: &Registry) -> Result<Cc, String> {
     let env = CcEnv { rng: Stream::new(seed, &format!("cc/{}", spec.name)), now: Time::ZERO };
-    Cc::build(&spec.cc, env).map_err(|e| e.to_string())
+    Cc::build_with(&spec.cc, env, modules).map_err(|e| e.to_string())
 }

@@ -22,7 +22,9 @@ pub mod run;
 pub mod sim;
 pub mod tc;
 pub mod tcp;
+pub mod trace;
 pub mod tunnel;
 pub mod units;
 
-pub use outcome::{Outcome, SimError, check, simulate};
+pub use cc::Registry;
+pub use outcome::{Outcome, SimError, check, check_with, simulate, simulate_with};

@@ -5,11 +5,13 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::build::{Refused, build, parse};
+use crate::cc::Registry;
 use crate::flow::FlowState;
 use crate::histogram::summary;
 use crate::qdisc::{Cause, Queue};
 use crate::record::Series;
 use crate::sim::Sim;
+use crate::trace::Trace;
 
 /// The results of one run; docs/results-folder.md says what each holds.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub struct Outcome {
     pub teardown: String,
     /// Captures as pcapng, by the name that the run gives them.
     pub captures: Vec<(String, Vec<u8>)>,
+    /// Internals of congestion controls, if the run asks for them.
+    pub trace: Option<Series>,
 }
 
 /// Why there is no outcome.
@@ -32,6 +36,9 @@ pub enum SimError {
     /// The document is refused.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// A congestion control from outside failed.
+    #[error("{0}")]
+    Failed(String),
     /// An invariant broke: the result cannot be trusted.
     #[error("{0}")]
     Broken(String),
@@ -42,9 +49,20 @@ pub enum SimError {
 /// # Errors
 /// [`SimError`]
 pub fn simulate(json: &str) -> Result<Outcome, SimError> {
-    let mut sim = build(parse(json)?)?;
+    simulate_with(json, &Registry::default())
+}
+
+/// The same, with congestion controls from outside: their names may stand in a flow's `cc`.
+///
+/// # Errors
+/// [`SimError`]
+pub fn simulate_with(json: &str, modules: &Registry) -> Result<Outcome, SimError> {
+    let mut sim = build(parse(json)?, modules)?;
     let setup = setup(&sim);
     sim.execute()?;
+    if let Some(failure) = sim.failure() {
+        return Err(SimError::Failed(failure));
+    }
     let c = sim.conservation();
     let out = [c.delivered, c.dropped, c.queued];
     let packets: u64 = out.iter().map(|c| c.packets).sum();
@@ -55,7 +73,8 @@ pub fn simulate(json: &str) -> Result<Outcome, SimError> {
     let counters = counters(&sim);
     let teardown = teardown(&sim);
     let captures = captures(&mut sim);
-    Ok(Outcome { series: sim.take_series(), counters, setup, teardown, captures })
+    let trace = sim.trace.take().map(Trace::finish);
+    Ok(Outcome { series: sim.take_series(), counters, setup, teardown, captures, trace })
 }
 
 /// Builds everything that a resolved run names, without running; the configuration in effect.
@@ -63,7 +82,15 @@ pub fn simulate(json: &str) -> Result<Outcome, SimError> {
 /// # Errors
 /// What is refused.
 pub fn check(json: &str) -> Result<String, Refused> {
-    Ok(setup(&build(parse(json)?)?))
+    check_with(json, &Registry::default())
+}
+
+/// The same, with congestion controls from outside.
+///
+/// # Errors
+/// What is refused.
+pub fn check_with(json: &str, modules: &Registry) -> Result<String, Refused> {
+    Ok(setup(&build(parse(json)?, modules)?))
 }
 
 /// Every queue of the network with its name.

@@ -55,6 +55,9 @@ pub struct Run {
     /// Traffic tools that real engines use instead of their own agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Tools>,
+    /// Internals to record: `cc`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trace: Vec<String>,
     /// The point of the matrix this run is, for tables: axis name to label.
     #[serde(default)]
     pub point: BTreeMap<String, String>,
@@ -258,6 +261,9 @@ pub struct Flow {
     pub to: String,
     /// Congestion control with its version and parameters: `prague@2020-08`, `prague rtt_target 25ms`.
     pub cc: String,
+    /// SHA-256 of the file that `cc` names, in hexadecimal, if it is written in Python.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cc_sha256: Option<String>,
     /// `tcp` or `udp`.
     pub transport: String,
     /// DSCP of data and ACKs, 0 to 63.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::build::Refused;
 use crate::capture::Capture;
+use crate::cc::CongestionControl;
 use crate::event::{Event, EventQueue};
 use crate::flow::FlowState;
 use crate::matching::CompiledMatch;
@@ -14,6 +15,8 @@ use crate::qdisc::Queue;
 use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
 use crate::run::Run;
 use crate::tcp::receiver::Receiver;
+use crate::tcp::sender::Sender;
+use crate::trace::Trace;
 use crate::tunnel::Tunnels;
 use crate::units::Time;
 
@@ -117,6 +120,8 @@ pub struct Sim {
     pub probes: Vec<ProbeState>,
     /// Tunnels.
     pub tunnels: Tunnels,
+    /// Internals of congestion controls, if the run asks for them.
+    pub trace: Option<Trace>,
     now: Time,
     end: Time,
     window: [Time; 2],
@@ -147,7 +152,9 @@ impl Sim {
         let window = run.window_s.map(Time::from_secs_f64);
         let end = Time::from_secs_f64(run.duration_s);
         let n = flows.len();
+        let names: Vec<String> = flows.iter().map(|f| f.spec.name.clone()).collect();
         Sim {
+            trace: (!run.trace.is_empty()).then(|| Trace::new(&names)),
             run,
             graph,
             interfaces,
@@ -256,6 +263,9 @@ impl Sim {
             }
             Event::Sample => {
                 self.sample();
+                if self.failure().is_some() {
+                    self.end = self.now;
+                }
                 self.events.push(self.now + Time::from_secs_f64(self.run.sample_interval_s), Event::Sample);
             }
             Event::Change(i) => self.change(usize::from(i))?,
@@ -288,6 +298,9 @@ impl Sim {
         // Armed for an earlier deadline that has moved since: the pending event only checks.
         if flow.sender_deadline().is_some_and(|d| d <= self.now) {
             flow.on_sender_timer(self.now, &mut self.out);
+            if let (Some(trace), Some(sender)) = (&mut self.trace, &flow.sender) {
+                trace.timer_ran(i, &flow.spec.name, sender, self.now);
+            }
             let node = flow.nodes[0];
             self.emit_all(node);
         }
@@ -367,6 +380,9 @@ impl Sim {
             && self.now <= self.window[1]
         {
             flow.rtts.record(Time::from_us(rtt_us));
+        }
+        if let (Some(trace), true, Some(sender)) = (&mut self.trace, to_sender, &flow.sender) {
+            trace.acked(f, &flow.spec.name, sender, self.now);
         }
         self.emit_all(node);
         if opened {
@@ -726,6 +742,15 @@ impl Sim {
     /// The time reached.
     pub(crate) fn now(&self) -> Time {
         self.now
+    }
+
+    /// What went wrong inside a congestion control, if anything did.
+    pub fn failure(&self) -> Option<String> {
+        self.flows
+            .iter()
+            .filter_map(|f| f.sender.as_ref())
+            .map(Sender::cc)
+            .find_map(CongestionControl::failure)
     }
 
     /// Events handled.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bakeoff import engines, results
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, UserCodeError
 from bakeoff.results import layout
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def execute(run: Run, folder: Path, engine: str) -> Done:
             wall_s = wall_s or time.perf_counter() - started
             error = _message(problem)
             with (partial / layout.TEARDOWN_LOG).open("a", encoding="utf-8") as log:
-                log.write("".join(traceback.format_exception(problem)))
+                log.write(_log(problem))
             results.seal(partial, resolved=resolved, engine=engine, versions=versions, wall_s=wall_s, error=error)
     return Done(run.key, folder, "ok" if error is None else "failed", wall_s, error)
 
@@ -75,6 +75,13 @@ def _message(problem: Exception) -> str:
     if isinstance(problem, BakeoffError | RuntimeError):
         return str(problem)
     return f"{type(problem).__name__}: {problem}"
+
+
+def _log(problem: Exception) -> str:
+    """What the log keeps: the whole traceback, unless the message has the lines that matter."""
+    if isinstance(problem, UserCodeError):
+        return f"{problem}\n"
+    return "".join(traceback.format_exception(problem))
 
 
 def prepare_process() -> None:

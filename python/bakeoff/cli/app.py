@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import catalog, doctor, duel, kernel, packetdrill, present, run
+from bakeoff.cli import catalog, doctor, duel, kernel, packetdrill, present, qdisc_replay, run
 
 # Without rich's markup: twice as fast to show, and examples stay as they were typed.
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.command()(present.table)
 app.command()(present.plot)
 app.command()(duel.duel)
 app.command()(packetdrill.packetdrill)
+app.command("qdisc-replay")(qdisc_replay.qdisc_replay)
 app.command()(catalog.schema)
 app.command()(doctor.doctor)
 app.add_typer(kernel.app, name="kernel")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli.options import Engine, Jobs, Json, Seeds
+from bakeoff.cli.options import Capture, Engine, Jobs, Json, Seeds, Trace
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -39,6 +39,8 @@ def duel(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="results/duel- and the time of day")
     ] = None,
+    trace: Trace = None,
+    capture: Capture = None,
     as_json: Json = False,
 ) -> None:
     """Let two flows compete, and show who got what, at what delay.
@@ -48,6 +50,7 @@ def duel(
       bakeoff duel prague cubic --qdisc "fq_codel flows 1" --rate 50mbit --rtt 20ms
       bakeoff duel cubic reno --qdisc "pie ecn" --rtt 10ms --rtt2 160ms --seeds 5
       bakeoff duel prague cubic --qdisc dualpi2 --json | jq .summary
+      bakeoff duel ./mycc.py:MyCC cubic --trace cc --capture 'mid>srv'     a class of your own; see docs
     """
     from bakeoff import campaign, results, scenario
     from bakeoff.cli.run import execute
@@ -56,6 +59,10 @@ def duel(
         scenario.duel(cc1, cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration, seed=seed)
         for seed in range(1, seeds + 1)
     ]
+    if trace or capture:
+        from bakeoff.scenario.observe import observe
+
+        runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
     root = out or campaign.new_folder("duel-")
     report = execute(runs, root, engine=engine, jobs=jobs)
     if report.failed:

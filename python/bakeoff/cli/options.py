@@ -73,3 +73,12 @@ Seeds = Annotated[
     int, typer.Option(min=1, help="Repetitions of every run, with seeds 1 to N, the same in all variants.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Trace = Annotated[
+    list[str] | None, typer.Option(metavar="cc", help="Keep the congestion controls' internals after every ACK.")
+]
+Capture = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NODE>PEER", help="Keep the packets that leave there as pcapng; 'all' for every interface; repeatable."
+    ),
+]

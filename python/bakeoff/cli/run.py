@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bakeoff.cli.options import (
+    Capture,
     Engine,
     Inventory,
     Jobs,
     Json,
     Kernel,
     Seeds,
+    Trace,
     complete_scenario,
     with_inventory,
     with_kernel,
@@ -51,6 +53,8 @@ def run(
         Path | None, typer.Option(help="Folder for the results.", show_default="results/ and the time of day")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Short for --out results/NAME.")] = None,
+    trace: Trace = None,
+    capture: Capture = None,
     as_json: Json = False,
 ) -> None:
     """Run all that the patterns name.
@@ -67,18 +71,25 @@ def run(
       bakeoff run 'l4s-tests/s1*fq_codel*' --engine kernel     on real Linux, in virtual time
       bakeoff run mine.yaml --engine ssh --inventory bed.yaml     on the machines of a testbed
       bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
+      bakeoff run '*/s1*/*pie*' --trace cc --capture all     with internals per ACK, and packets
     """
     from bakeoff import campaign
     from bakeoff.scenario import catalog
 
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     runs = catalog.select(patterns, seeds=seeds)
+    if trace or capture:
+        from bakeoff.scenario.observe import observe
+
+        runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
         return
     root = _root(out, name, resume)
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]
     again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds > 1)
+    again += [word for what in trace or () for word in ("--trace", what)]
+    again += [word for where in capture or () for word in ("--capture", where)]
     report = execute(runs, root, engine=engine, jobs=jobs, resume=resume, again=shlex.join(again))
     if as_json:
         typer.echo(json.dumps(_as_json(report), indent=2))

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.engines import place
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, UserCodeError
 from bakeoff.results import layout, write_json, write_series
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from bakeoff._sim import Outcome
+    from bakeoff._sim import Samples
     from bakeoff.scenario import Run
 
 # For the estimate of --dry-run only. The simulator is held to 2 million data packets per core and second, and a run
@@ -31,8 +31,11 @@ def check(run: Run) -> str:
     """Build what the run names and return the configuration in effect; BakeoffError names the place in the run."""
     from bakeoff import _sim
 
+    modules = _modules(run)
     try:
-        return _sim.check(run.to_json())
+        return _sim.check(run.to_json(), modules)
+    except _sim.HookError as error:
+        raise _failed(run, error, modules) from None
     except ValueError as error:
         raise BakeoffError(f"{place(run)}: {error}") from error
 
@@ -41,8 +44,12 @@ def execute(run: Run, folder: Path) -> None:
     """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
     from bakeoff import _sim
 
+    modules = _modules(run)
     try:
-        outcome = _sim.simulate(run.to_json())
+        outcome = _sim.simulate(run.to_json(), modules)
+    except _sim.HookError as error:
+        (folder / layout.SETUP_LOG).write_text(check(run), encoding="utf-8")
+        raise _failed(run, error, modules) from None
     except ValueError as error:
         raise BakeoffError(f"{place(run)}: {error}") from error
     except BaseException as error:
@@ -56,6 +63,8 @@ def execute(run: Run, folder: Path) -> None:
     write_json(folder / layout.COUNTERS, json.loads(outcome["counters"]))
     (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
     (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
+    if outcome["trace"] is not None:
+        write_series(folder / layout.TRACE, _frame(outcome["trace"]))
     for name, packets in outcome["captures"].items():
         (folder / layout.capture(name)).write_bytes(packets)
 
@@ -75,7 +84,27 @@ def estimate_s(run: Run) -> float:
     return _OVERHEAD_S + duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
 
 
-def _frame(outcome: Outcome) -> pl.DataFrame:
+def _modules(run: Run) -> dict[str, type]:
+    """The congestion controls in Python that the run names."""
+    # No other name has a colon: what loads such files is imported for them only.
+    if not any(":" in flow.cc for flow in run.flows):
+        return {}
+    from bakeoff.engines.python_cc import modules
+
+    try:
+        return modules(run)
+    except BakeoffError as error:
+        raise BakeoffError(f"{place(run)}: {error}") from None
+
+
+def _failed(run: Run, error: Exception, modules: dict[str, type]) -> UserCodeError:
+    """What a congestion control in Python raised, for its author: the lines of its file, none of ours."""
+    from bakeoff.engines.python_cc import explain
+
+    return UserCodeError(f"{place(run)}: {error} failed\n{explain(error.__cause__ or error, modules)}")
+
+
+def _frame(outcome: Samples) -> pl.DataFrame:
     """The samples as rows, one series after the other: the order in which they compress and are read best."""
     import numpy as np
     import polars as pl

@@ -6,6 +6,7 @@ from typing import Final
 FORMAT: Final = 1
 RUN: Final = "run.json"
 SERIES: Final = "series.parquet"
+TRACE: Final = "trace.parquet"
 COUNTERS: Final = "counters.json"
 SUMMARY: Final = "summary.json"
 SETUP_LOG: Final = "setup.log"

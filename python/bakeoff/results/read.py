@@ -66,6 +66,18 @@ class Result:
             raise BakeoffError(f"{self.path}: the run failed and has no series: {self.meta['error']}")
         return read_series(self.path / layout.SERIES)
 
+    @cached_property
+    def trace(self) -> pl.DataFrame:
+        """Internals of the congestion controls after every ACK, in the columns of `series`; read when first asked for.
+
+        BakeoffError if the run did not record any.
+        """
+        from bakeoff.results.series import read_series
+
+        if not (self.path / layout.TRACE).exists():
+            raise BakeoffError(f"{self.path}: has no trace; make the run with --trace cc (in Python: trace=['cc'])")
+        return read_series(self.path / layout.TRACE)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.key} {self.meta['status']} at {self.path}>"
 

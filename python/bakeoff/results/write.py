@@ -64,7 +64,7 @@ def seal(
     With an `error` the run is `failed`: samples, counters and measures go, the logs stay.
     """
     if error is not None:
-        for name in (layout.SERIES, layout.COUNTERS, layout.SUMMARY):
+        for name in (layout.SERIES, layout.TRACE, layout.COUNTERS, layout.SUMMARY):
             (partial / name).unlink(missing_ok=True)
     write_json(
         partial / layout.RUN,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario.python_cc import short
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.scenario import from_document
 
@@ -30,7 +31,7 @@ def duel(
     ]
     words = [f"{names[0]}-vs-{names[1]}", "_".join(qdisc.split()), rate, rtt, *([rtt2] if rtt2 else [])]
     document = {
-        "title": f"{cc1} against {cc2}, {qdisc}, {rate}, {rtt}" + (f" and {rtt2}" if rtt2 else ""),
+        "title": f"{short(cc1)} against {short(cc2)}, {qdisc}, {rate}, {rtt}" + (f" and {rtt2}" if rtt2 else ""),
         "duration": duration,
         "sample_interval": "50ms",
         "network": {"path": ["cli", "mid", "srv"], "rtt": rtt, "bottleneck": {"rate": rate, "qdisc": qdisc}},
@@ -48,9 +49,9 @@ def duel(
 
 def flow_names(cc1: str, cc2: str) -> tuple[str, str]:
     """`prague`, `cubic`; with versions where they tell the two apart; numbered if they are the same."""
-    full = [(cc.split() or [cc])[0] for cc in (cc1, cc2)]
-    short = [name.partition("@")[0] for name in full]
-    first, second = short if short[0] != short[1] else full
+    full = [(short(cc).split() or [cc])[0] for cc in (cc1, cc2)]
+    plain = [name.partition("@")[0] for name in full]
+    first, second = plain if plain[0] != plain[1] else full
     return (first, second) if first != second else (f"{first}-1", f"{second}-2")
 
 

@@ -3,7 +3,7 @@
 The same contract as `crates/sim/src/run.rs`, field by field and name by name; `docs/resolved-run.md` explains it.
 """
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -37,6 +37,16 @@ class Sparse(Part):
     @model_serializer(mode="wrap")
     def _drop_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {key: value for key, value in handler(self).items() if value not in (None, [])}
+
+
+class Grown(Part):
+    """A part with fields that older documents do not have: they are written only where they say something."""
+
+    _later: ClassVar[tuple[str, ...]] = ()
+
+    @model_serializer(mode="wrap")
+    def _drop_unused(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value or key not in self._later}
 
 
 class Node(Part):
@@ -172,13 +182,17 @@ class Video(Part):
 Source = Annotated[Bulk | Bytes | ConstantRate | Periodic | Short | Video, Field(discriminator="kind")]
 
 
-class Flow(Part):
+class Flow(Grown):
     """Traffic from one host to another."""
+
+    _later: ClassVar = ("cc_sha256",)
 
     name: str
     from_: str = Field(validation_alias="from", serialization_alias="from")
     to: str
     cc: str
+    cc_sha256: str | None = None
+    """Of the file that `cc` names (hexadecimal), or of a class's source text, if it is written in Python."""
     transport: Literal["tcp", "udp"] = "tcp"
     dscp: int = 0
     start_s: float
@@ -260,8 +274,10 @@ class Tools(Sparse):
     probes: Literal["irtt"] | None = None
 
 
-class Run(Part):
+class Run(Grown):
     """One run."""
+
+    _later: ClassVar = ("tools", "trace")
 
     format: Literal[1] = FORMAT
     suite: str
@@ -281,13 +297,10 @@ class Run(Part):
     changes: list[Change] = []
     captures: list[str] = []
     tools: Tools | None = None
+    trace: list[Literal["cc"]] = []
     point: dict[str, str] = {}
     present: dict[str, Any] = {}
     _source: str = PrivateAttr("")
-
-    @model_serializer(mode="wrap")
-    def _without_tools(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if key != "tools" or value is not None}
 
     @property
     def source(self) -> str:

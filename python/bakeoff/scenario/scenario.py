@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.language import Document
 from bakeoff.scenario.matrix import Point, ScenarioError, did_you_mean, interpolate, label_of, points, substitute
+from bakeoff.scenario.python_cc import placed
 from bakeoff.scenario.resolve import resolve
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.schedules import spread
@@ -53,7 +54,7 @@ class Scenario:
             folder = Path(self.path).parent
             name = self.run_name(point)
             run = resolve(document, suite=self.suite, run=name, seed=seed, point=labels, folder=folder)
-            return run.from_file(self.path)
+            return placed(run, folder).from_file(self.path)
 
 
 class _at:  # noqa: N801 (reads as a word)

@@ -15,6 +15,7 @@ mod none;
 mod policer;
 mod prague;
 mod prague_2019;
+mod registry;
 mod reno;
 mod reno_sce;
 mod rtt_scaling;
@@ -25,8 +26,6 @@ use crate::rng::Stream;
 use crate::tcp::sock::{CaState, TcpSock};
 use crate::units::Time;
 
-use words::Words;
-
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
@@ -36,8 +35,10 @@ pub use dctcp_sce::DctcpSce;
 pub use none::Fixed;
 pub use prague::Prague;
 pub use prague_2019::Prague2019;
+pub use registry::Registry;
 pub use reno::Reno;
 pub use reno_sce::RenoSce;
+pub use words::Words;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +168,11 @@ pub trait CongestionControl {
     fn trace(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
+
+    /// What went wrong inside the module, if anything did: the run ends with it.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What a module may need to know when it is made.
@@ -236,6 +242,21 @@ impl Cc {
     /// # Errors
     /// Unknown names, versions and parameters, with what is known and what was probably meant.
     pub fn build(text: &str, env: CcEnv) -> Result<Cc, CcError> {
+        Cc::build_with(text, env, &Registry::default())
+    }
+
+    /// The same, with names from `outside` before the known ones.
+    ///
+    /// # Errors
+    /// As [`Cc::build`], and what `outside` refuses.
+    pub fn build_with(text: &str, env: CcEnv, outside: &Registry) -> Result<Cc, CcError> {
+        match outside.make(text, env) {
+            Ok(made) => made.map(Cc::User),
+            Err(env) => Cc::build_known(text, env),
+        }
+    }
+
+    fn build_known(text: &str, env: CcEnv) -> Result<Cc, CcError> {
         let words = &mut Words::new(text);
         match words.name() {
             "bbr" => Ok(Cc::Bbr(Bbr::parse(words, env)?)),
@@ -308,6 +329,9 @@ impl CongestionControl for Cc {
     }
     fn trace(&self) -> Vec<(&'static str, f64)> {
         dispatch!(self, c => c.trace())
+    }
+    fn failure(&self) -> Option<String> {
+        dispatch!(self, c => c.failure())
     }
 }
 

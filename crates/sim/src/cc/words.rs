@@ -23,6 +23,12 @@ impl<'a> Words<'a> {
         Words { text, first: rest.next().unwrap_or_default(), rest, parameter: "" }
     }
 
+    /// The words after `name`, with which `text` begins.
+    pub(super) fn after(text: &'a str, name: &str) -> Self {
+        let (first, rest) = text.split_at(name.len());
+        Words { text, first, rest: rest.split_whitespace(), parameter: "" }
+    }
+
     /// `NAME`
     pub fn name(&self) -> &'a str {
         self.first.split('@').next().unwrap_or_default()

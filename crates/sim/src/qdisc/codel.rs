@@ -176,6 +176,10 @@ impl CodelVars {
                     self.drop_next = self.control_law(self.drop_next, params);
                 }
             }
+            if drops == MAX_DROPS && self.dropping && now >= self.drop_next {
+                // Too far behind: the schedule starts anew.
+                self.drop_next = self.control_law(now, params);
+            }
         } else if above {
             if signal(&mut packet, params, tally) {
                 stats.ecn_mark += 1;
@@ -539,6 +543,25 @@ mod tests {
         run(&mut q, Time::from_ms(1), Time::from_ms(1700));
         run(&mut q, Time::from_ms(20), Time::from_ms(101));
         assert_eq!((vars(&q).dropping, vars(&q).count), (true, 1));
+    }
+
+    #[test]
+    fn a_dequeue_drops_256_packets_at_most_and_then_starts_the_schedule_anew() {
+        let mut q = queue("codel");
+        for _ in 0..600 {
+            q.enqueue(frame(Ecn::NotEct), Time::from_ms(500));
+        }
+        let super::super::Kind::Codel(codel) = &mut q.kind else { unreachable!("built as codel") };
+        // One tick from drop to drop, and a million of them behind.
+        let behind =
+            CodelVars { dropping: true, first_above_time: 1, count: 1, rec_inv_sqrt: 0, ..codel.vars };
+        codel.vars = behind;
+        let now = Time::from_ms(1000);
+        assert!(q.dequeue(now).is_some());
+        assert_eq!(q.tally.dropped(), 256);
+        // The next is due a tick from now, not at once.
+        assert!(q.dequeue(now).is_some());
+        assert_eq!(q.tally.dropped(), 256);
     }
 
     #[test]

@@ -300,7 +300,7 @@ impl Qdisc for DualPi2 {
     }
 
     fn show(&self) -> String {
-        self.params.show(self.timer.period())
+        self.params.show(self.timer.asked())
     }
 
     fn show_stats(&self) -> String {
@@ -446,14 +446,14 @@ mod tests {
     }
 
     #[test]
-    fn version_2019_ticks_in_jiffies_from_500_ms_on() {
+    fn version_2019_ticks_in_jiffies_from_512_ms_on() {
         let mut q = dualpi2("dualpi2@2019");
         let mut tally = Tally::default();
-        let at = Time::from_ms(485);
+        let at = Time::from_ms(497);
         q.enqueue(frame(Ecn::Ect0, at), at, &mut tally);
-        q.run_timer(Time(499_999_999));
+        q.run_timer(Time(511_999_999));
         assert_eq!(q.prob, 0);
-        q.run_timer(Time::from_ms(500));
+        q.run_timer(Time::from_ms(512));
         assert_eq!(i64::from(q.prob), 15_000_000 * 879 / 127);
     }
 

@@ -378,15 +378,17 @@ impl Qdisc for Fq {
             tally.drop(&packet, Cause::Overlimit);
             return;
         }
-        flow.band = band;
         if let Place::Detached(since) = flow.place {
             flow.place = Place::Listed;
-            self.bands[band].new.push_back(index);
+            // On the list of the band that it had before: a flow's first packet goes by the first band.
+            self.bands[flow.band].new.push_back(index);
             let refill = (self.config.refill_delay.as_us() * self.hz).div_ceil(1_000_000);
-            if now.jiffies(self.hz) > since + refill {
+            // Linux compares without signs: a debt is kept.
+            if now.jiffies(self.hz) > since + refill && flow.credit >= 0 {
                 flow.credit = flow.credit.max(self.config.quantum.into());
             }
         }
+        flow.band = band;
         if flow.packets.is_empty() && flow.place == Place::Listed {
             self.ready += 1;
         }

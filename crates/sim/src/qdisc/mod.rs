@@ -23,6 +23,7 @@ mod pie;
 mod prio;
 mod ratecfg;
 mod red;
+pub mod replay;
 mod sce;
 mod sfq;
 mod sojourn;

@@ -259,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn vector_7_3_ticks_come_every_16_ms_from_500_ms_on() {
-        // one update before 516 ms, two from then on
+    fn vector_7_3_ticks_come_every_20_ms_from_512_ms_on() {
+        // one update before 532 ms, two from then on
         let after = |now| {
             let mut q = pie("pie");
             q.vars.qdelay = ticks(Time::from_ms(25));
@@ -268,10 +268,10 @@ mod tests {
             q.vars.prob as f64 / q.params.version.max_prob() as f64
         };
         let vector = probabilities("pie", Time::from_ms(25), 2);
-        assert!(after(Time(499_999_999)) == 0.0);
-        assert!((after(Time(500_000_000)) - vector[0]).abs() < 1e-12);
-        assert!((after(Time(515_999_999)) - vector[0]).abs() < 1e-12);
-        assert!((after(Time(516_000_000)) - vector[1]).abs() < 1e-12);
+        assert!(after(Time(511_999_999)) == 0.0);
+        assert!((after(Time(512_000_000)) - vector[0]).abs() < 1e-12);
+        assert!((after(Time(531_999_999)) - vector[0]).abs() < 1e-12);
+        assert!((after(Time(532_000_000)) - vector[1]).abs() < 1e-12);
     }
 
     /// A queue with a standing delay of 20 ms and the given probability.

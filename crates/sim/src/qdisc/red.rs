@@ -560,16 +560,16 @@ mod tests {
     }
 
     #[test]
-    fn adaptive_moves_max_p_every_500_ms_within_its_bounds() {
+    fn adaptive_moves_max_p_every_512_ms_within_its_bounds() {
         let mut q = red(LARGE);
         let mut tally = Tally::default();
         q.idle_since = None;
         // target between 33333 + 2*13333 = 59999 and 33333 + 3*13333 = 73332
         q.average.qavg = 73_333 << 5;
-        q.run_timer(Time(1_499_999_999));
+        q.run_timer(Time(1_535_999_999));
         // two ticks, each + min(1 %, max_p/4): 2 % + 0.5 % + 0.625 %
         assert!((f64::from(q.params.curve.max_p) / ONE - 0.031_25).abs() < 1e-8);
-        q.run_timer(Time::from_ms(1500));
+        q.run_timer(Time::from_ms(1536));
         assert!((f64::from(q.params.curve.max_p) / ONE - 0.039_062_5).abs() < 1e-8);
         q.run_timer(Time::from_ms(100_000));
         // stops once it has passed 50 %

@@ -10,33 +10,36 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub(super) struct Timer {
     next: Time,
     period: Time,
+    /// What was asked for, in whole jiffies if it is counted in them.
+    asked: Time,
 }
 
 impl Timer {
     /// The kernel's high-resolution timer: first after one period.
     pub(super) fn hrtimer(period: Time) -> Self {
-        Timer { next: period, period }
+        Timer { next: period, period, asked: period }
     }
 
     /// First a period after `now`.
     pub(super) fn after(now: Time, period: Time) -> Self {
-        Timer { next: now + period, period }
+        Timer { next: now + period, period, asked: period }
     }
 
     /// A timer of the jiffies wheel at `hz`: period rounded up to whole jiffies (zero: only one
-    /// tick), first tick after HZ/2 jiffies.
+    /// tick) and to the wheel's next slot, first tick HZ/2 jiffies later likewise.
     pub(super) fn jiffies(period: Time, hz: u64) -> Self {
-        Timer { next: Time((hz / 2) * NS_PER_S / hz), period: in_jiffies(period, hz) }
+        let (asked, period) = in_jiffies(period, hz);
+        Timer { next: Time(in_wheel(hz / 2) * NS_PER_S / hz), period, asked }
     }
 
     /// Another period, from the next tick on.
     pub(super) fn set_exact_period(&mut self, period: Time) {
-        self.period = period;
+        (self.asked, self.period) = (period, period);
     }
 
     /// Another period in jiffies, from the next tick on.
     pub(super) fn set_period(&mut self, period: Time, hz: u64) {
-        self.period = in_jiffies(period, hz);
+        (self.asked, self.period) = in_jiffies(period, hz);
     }
 
     /// The next tick at or before `now`, which is then taken.
@@ -57,18 +60,30 @@ impl Timer {
         }
     }
 
-    /// Time between ticks.
-    pub(super) fn period(&self) -> Time {
-        self.period
+    /// The period as it was asked for, in whole jiffies if it is counted in them: what tc shows.
+    pub(super) fn asked(&self) -> Time {
+        self.asked
     }
 }
 
-/// Rounded up to whole jiffies; zero never ends.
-fn in_jiffies(period: Time, hz: u64) -> Time {
+/// A period in whole jiffies, and what it comes to; zero never ends.
+fn in_jiffies(period: Time, hz: u64) -> (Time, Time) {
+    let time = |jiffies: u64| Time(jiffies * NS_PER_S / hz);
     match period.as_ns().saturating_mul(hz).div_ceil(NS_PER_S) {
-        0 => Time::NEVER,
-        jiffies => Time(jiffies * NS_PER_S / hz),
+        0 => (Time::NEVER, Time::NEVER),
+        jiffies => (time(jiffies), time(in_wheel(jiffies))),
     }
+}
+
+/// From one expiry to the next of a timer that is set anew for so many jiffies later whenever it
+/// expires: Linux's wheel (`kernel/time/timer.c`, `calc_index`) rounds up to the slot behind, one jiffy
+/// wide up to 63 jiffies, 8 up to 504, 64 up to 4032 and so on, so that no timer is early.
+fn in_wheel(jiffies: u64) -> u64 {
+    let mut shift = 0;
+    while jiffies > 63 << shift {
+        shift += 3;
+    }
+    ((jiffies >> shift) + 1) << shift
 }
 
 #[cfg(test)]
@@ -76,10 +91,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fifteen_milliseconds_are_four_jiffies_at_hz_250_and_start_after_half_a_second() {
+    fn the_wheel_takes_the_slot_behind() {
+        // Slots of 1, 8 and 64 jiffies.
+        assert_eq!([1, 15, 63, 64, 500, 504, 505].map(in_wheel), [2, 16, 64, 72, 504, 512, 512]);
+    }
+
+    #[test]
+    fn fifteen_milliseconds_are_five_jiffies_at_hz_250_and_start_after_128() {
+        // 15 ms are asked for as 4 jiffies and expire in the slot behind; half a second, 125 jiffies,
+        // in one of 8 jiffies: 128 of 4 ms.
         let mut timer = Timer::jiffies(Time::from_ms(15), 250);
-        let ticks: Vec<Time> = std::iter::from_fn(|| timer.due(Time::from_ms(535))).collect();
-        assert_eq!(ticks, [500, 516, 532].map(Time::from_ms));
+        let ticks: Vec<Time> = std::iter::from_fn(|| timer.due(Time::from_ms(555))).collect();
+        assert_eq!(ticks, [512, 532, 552].map(Time::from_ms));
     }
 
     #[test]

@@ -11,7 +11,7 @@ from bakeoff.engines.lab.roles import packets, roles
 from bakeoff.engines.lab.topology import End, Machines, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
 from bakeoff.results import layout
-from bakeoff.scenario import Run, units
+from bakeoff.scenario import Run, python_cc, units
 from bakeoff.scenario.run import Interface, Qdisc
 
 # Enough for a link's delay: a cable drops nothing for want of room.
@@ -33,6 +33,7 @@ def plan(
     kept from building large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to, and where the
     plan's files lie. RefusedError names the place in the run that real Linux, or this lab, cannot do.
     """
+    _refuse(run)
     notes = [*versions.notes(run), *_notes(run, ethtool=ethtool), *tunnels.notes(run), *tools.notes(run)]
     run = versions.plain(run)
     net = topology(run, prefix, machines)
@@ -68,6 +69,15 @@ def plan(
         files=tuple(tunnels.files(run, net)),
         programs=tuple(tools.programs(run, net, captures)),
     )
+
+
+def _refuse(run: Run) -> None:
+    """What only the simulator has."""
+    if run.trace:
+        raise RefusedError(f"trace[0]: '{run.trace[0]}': a kernel does not tell it per ACK; only the engine sim does")
+    for index, flow in enumerate(run.flows):
+        if python_cc.is_python(flow.cc):
+            raise RefusedError(f"flows[{index}].cc: '{flow.cc}' is written in Python; only the engine sim runs it")
 
 
 def _notes(run: Run, *, ethtool: bool) -> list[str]:

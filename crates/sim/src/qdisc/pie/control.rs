@@ -276,7 +276,7 @@ impl Params {
 
     /// `target 15ms tupdate 16ms alpha 2 beta 20`
     pub fn show(&self, timer: &Timer) -> String {
-        let tupdate = match timer.period() {
+        let tupdate = match timer.asked() {
             Time::NEVER => Time::ZERO,
             period => period,
         };

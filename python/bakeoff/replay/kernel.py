@@ -1,0 +1,99 @@
+"""The kernel's side: the real qdisc in virtual time, many replays in one boot."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bakeoff.engines.kernel import programs, virtual
+from bakeoff.engines.kernel.boot import boot
+from bakeoff.replay.arrivals import Arrivals
+from bakeoff.replay.port import START_NS, Port, commands, priority
+from bakeoff.replay.sim import Replayed
+
+# The draining of a long queue, besides what the arrivals take.
+_AROUND_S: Final = 20.0
+_MEMORY: Final = "768M"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a kernel did."""
+
+    kernel: str
+    """Its release."""
+    hz: int
+    replays: tuple[Replayed | str, ...]
+    """One for each that was asked for, in order; a text says why there is none (tc or the kernel refused)."""
+
+
+def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, seed: int = 1) -> Recorded:
+    """Replay through the real qdisc; each replay has devices and a qdisc of its own. `kernel`: name or path; None: the
+    newest that was built. The kernel's random numbers follow from `seed`, and go on from one replay to the next.
+
+    BakeoffError if there is no kernel or no `ip` and `tc`; RuntimeError if the kernel did not come to its end.
+    """
+    built = virtual.choose(kernel).kernel
+    for program in ("ip", "tc"):
+        programs.need(program)
+    with tempfile.TemporaryDirectory(prefix="bakeoff-replay-") as name:
+        folder = Path(name)
+        results = folder / "results"
+        results.mkdir()
+        script = folder / "script.json"
+        frames, replays = _jobs(jobs)
+        script.write_text(
+            json.dumps(
+                {
+                    "results": str(results),
+                    "path": programs.search_path(),
+                    "modules": [str(path) for path in built.modules],
+                    "start_ns": START_NS,
+                    "arrivals": frames,
+                    "replays": replays,
+                }
+            )
+        )
+        init = folder / "init"
+        init.write_text(f"#!{sys.executable} -IS\n{Path(virtual.__file__).with_name('frames.py').read_text()}")
+        init.chmod(0o755)
+        simulated_s = sum(arrivals.packets[-1].ns / 1e9 + _AROUND_S for _, arrivals in jobs)
+        outcome = boot(built, script, results=results, init=init, simulated_s=simulated_s, memory=_MEMORY, seed=seed)
+        if outcome.status != "ok":
+            raise RuntimeError(f"kernel: {outcome.status}: {outcome.reason}")
+        answers = tuple(_answer(results / f"{number}.json") for number in range(len(jobs)))
+    return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
+
+
+def _jobs(jobs: Sequence[tuple[Port, Arrivals]]) -> tuple[dict[str, list[list[int]]], list[dict[str, object]]]:
+    """The sequences as frames.py reads them, each once, and the replays that name them."""
+    frames: dict[str, list[list[int]]] = {}
+    names: dict[tuple[int, tuple[int, ...]], str] = {}
+    replays: list[dict[str, object]] = []
+    for port, arrivals in jobs:
+        flows = max(packet.flow for packet in arrivals.packets) + 1
+        priorities = tuple(priority(port, flow) for flow in range(flows))
+        name = names.setdefault((id(arrivals), priorities), f"{arrivals.name}-{len(names)}")
+        if name not in frames:
+            frames[name] = [[p.ns, p.bytes, p.flow, priorities[p.flow], p.ecn] for p in arrivals.packets]
+        replays.append(
+            {
+                "arrivals": name,
+                "commands": commands(port, flows),
+                "show": [["tc", "-s", "-d", "qdisc", "show", "dev", "veth0"]],
+            }
+        )
+    return frames, replays
+
+
+def _answer(path: Path) -> Replayed | str:
+    answer = json.loads(path.read_text())
+    if "error" in answer:
+        return str(answer["error"])
+    departures = tuple((number, at, ecn) for number, at, ecn in answer["departures"])
+    return Replayed(tuple(answer["arrivals"]), departures, answer["show"])

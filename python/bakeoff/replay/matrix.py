@@ -1,0 +1,159 @@
+"""The whole matrix as a table: `python -m bakeoff.replay.matrix [--kernel NAME] [--seeds 30] [--only WORD]`.
+
+Every queue with every pattern. One that draws no random numbers is compared packet by packet; one that does, over
+seeds: a two-sample Kolmogorov-Smirnov test by permutation on the counts of drops and of marks
+(`compare.permutation_test`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from bakeoff import replay
+from bakeoff.errors import BakeoffError
+from bakeoff.replay import Arrivals, Port, Replayed
+
+_TWO_CLASSES: Final = json.dumps(
+    {
+        "qdisc": "htb default 2",
+        "classes": [
+            {"id": "1", "class": "rate 4mbit", "filters": [{"flow": "0"}], "child": {"qdisc": "pfifo limit 30"}},
+            {"id": "2", "class": "rate 5mbit", "child": {"qdisc": "fq_codel"}},
+        ],
+    }
+)
+DETERMINISTIC: Final = (
+    "pfifo limit 50",
+    "bfifo limit 60000",
+    "pfifo_fast",
+    "prio",
+    "sfq limit 100",
+    "tbf rate 10mbit burst 5kb limit 60000",
+    "tbf rate 10mbit burst 2000b peakrate 12mbit mtu 1514 limit 60000",
+    "codel",
+    "codel limit 100 target 2ms interval 20ms ecn",
+    "fq_codel",
+    "fq_codel flows 1 limit 100",
+    "fq_codel limit 100 drop_batch 8 ce_threshold 2ms",
+    "fq limit 200",
+    "netem delay 10ms limit 10000",
+    "netem rate 10mbit limit 50",
+    "cake bandwidth 10mbit besteffort flowblind",
+    _TWO_CLASSES,
+)
+"""No random draws, or (cake) none but BLUE's, which needs a full buffer."""
+RANDOM: Final = (
+    "red limit 60000 min 10000 max 30000 avpkt 1000 burst 20 ecn",
+    "red limit 200000 avpkt 1000 adaptive bandwidth 10mbit",
+    "pie",
+    "pie ecn target 5ms tupdate 5ms",
+    "fq_pie",
+    "dualpi2",
+    "cake bandwidth 10mbit",
+    "cake bandwidth 10mbit besteffort flowblind memlimit 100000",
+)
+RATE_BPS: Final = 10_000_000
+# Codel's times have 32 bits of 1024 ns: after 36 minutes the instant zero seems to lie ahead (docs/qdisc-replay.md).
+_IN_ONE_BOOT: Final = 200
+
+
+def known(qdisc: str) -> bool:
+    """Whether the simulator models it."""
+    try:
+        replay.simulate(replay.port(qdisc), _FIRST)
+    except BakeoffError:
+        return False
+    return True
+
+
+_FIRST: Final = replay.pattern("idle", rate_bps=RATE_BPS)
+
+
+def record(jobs: list[tuple[Port, Arrivals]], kernel: str | None, seed: int) -> Iterator[tuple[int, Replayed | str]]:
+    """(HZ, replay) of each job, in as many boots as it takes."""
+    for start in range(0, len(jobs), _IN_ONE_BOOT):
+        recorded = replay.record(jobs[start : start + _IN_ONE_BOOT], kernel=kernel, seed=seed + start)
+        for answer in recorded.replays:
+            yield recorded.hz, answer
+
+
+def exact(qdiscs: list[str], patterns: dict[str, Arrivals], kernel: str | None) -> Iterator[list[str]]:
+    """Rows: the qdisc, then for each pattern `identical` with drops and marks, or how many packets differ."""
+    jobs = [(replay.port(qdisc), arrivals) for qdisc in qdiscs for arrivals in patterns.values()]
+    cells = []
+    for (port, arrivals), (hz, theirs) in zip(jobs, record(jobs, kernel, 1), strict=True):
+        if isinstance(theirs, str):
+            cells.append(f"kernel: {theirs}")
+            continue
+        found = replay.compare(arrivals, replay.simulate(port, arrivals, hz=hz, like=theirs), theirs)
+        numbers = found.theirs
+        cells.append(
+            f"= {numbers.drops} {numbers.marks}"
+            if found.identical
+            else f"**{found.differing} differ** {found.ours.drops}/{numbers.drops} {found.ours.marks}/{numbers.marks}"
+        )
+        if found.first:
+            sys.stderr.write(f"{port.qdisc}, {arrivals.name}: {found.first.text()}\n")
+    for number, qdisc in enumerate(qdiscs):
+        yield [qdisc, *cells[number * len(patterns) : (number + 1) * len(patterns)]]
+
+
+def distributions(
+    qdiscs: list[str], patterns: dict[str, Arrivals], kernel: str | None, seeds: int
+) -> Iterator[list[str]]:
+    """Rows: the qdisc, then for each pattern the mean drops and marks of both and the p-values."""
+    for qdisc in qdiscs:
+        port = replay.port(qdisc)
+        jobs = [(port, arrivals) for arrivals in patterns.values() for _ in range(seeds)]
+        answers = list(record(jobs, kernel, 1))
+        row = [qdisc]
+        for number, arrivals in enumerate(patterns.values()):
+            found = []
+            for seed, (hz, theirs) in enumerate(answers[number * seeds : (number + 1) * seeds], 1):
+                if isinstance(theirs, str):
+                    raise BakeoffError(f"{qdisc}: {theirs}")
+                ours = replay.simulate(port, arrivals, seed=seed, hz=hz, like=theirs)
+                found.append(replay.compare(arrivals, ours, theirs))
+            if all(one.identical for one in found):
+                row.append(f"= {found[0].ours.drops} {found[0].ours.marks}")
+                continue
+            parts = []
+            for what in ("drops", "marks"):
+                ours_counts, theirs_counts = ([getattr(getattr(c, s), what) for c in found] for s in ("ours", "theirs"))
+                _, p = replay.permutation_test(ours_counts, theirs_counts)
+                mean = "/".join(f"{sum(counts) / seeds:.1f}" for counts in (ours_counts, theirs_counts))
+                parts.append(f"{mean} p {p:.3f}")
+            row.append(f"{parts[0]}; {parts[1]}")
+        sys.stderr.write(f"{row}\n")
+        yield row
+
+
+def main() -> None:
+    """Print both tables in Markdown."""
+    parser = argparse.ArgumentParser(prog="python -m bakeoff.replay.matrix", description=__doc__)
+    parser.add_argument("--kernel", help="a kernel's name or path; the newest that was built")
+    parser.add_argument("--seeds", type=int, default=30, help="replays of a random queue with each pattern")
+    parser.add_argument("--only", default="", help="only queues whose words begin so")
+    given = parser.parse_args()
+    patterns = {name: replay.pattern(name, rate_bps=RATE_BPS) for name in replay.names()}
+    head = ["qdisc", *patterns]
+    for rows in (
+        exact(_chosen(DETERMINISTIC, given.only), patterns, given.kernel),
+        distributions(_chosen(RANDOM, given.only), patterns, given.kernel, given.seeds),
+    ):
+        sys.stdout.write(f"| {' | '.join(head)} |\n|{'---|' * len(head)}\n")
+        for qdisc, *cells in rows:
+            sys.stdout.write(f"| `{qdisc}` | {' | '.join(cells)} |\n")
+        sys.stdout.write("\n")
+
+
+def _chosen(qdiscs: tuple[str, ...], only: str) -> list[str]:
+    return [qdisc for qdisc in qdiscs if qdisc.startswith(only) and known(qdisc)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The port that is replayed through: a tree of qdiscs, and what both sides must agree on besides it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from bakeoff.errors import BakeoffError
+from bakeoff.replay.arrivals import MAX_FLOWS
+from bakeoff.scenario.run import Class, Qdisc
+from bakeoff.scenario.units import parse_rate
+
+START_NS: Final = 1 << 30
+"""The first arrival, after the qdisc was made."""
+DEFAULT_RATE: Final = "10mbit"
+# Words by which a qdisc limits its own rate.
+_SHAPERS: Final = {"tbf": "rate", "cake": "bandwidth", "netem": "", "htb": ""}
+_HANDLES: Final = (1, 2)
+
+
+@dataclass(frozen=True)
+class Port:
+    """What stands between the source and the wire."""
+
+    qdisc: str
+    """As it was asked for."""
+    tree: Qdisc
+    rate_bps: int
+    """For the loads of patterns."""
+    shaped: bool
+    """Whether htb was put above."""
+
+
+def port(qdisc: str, rate: str | None = None) -> Port:
+    """The qdisc below an htb class of this rate; at the root if it limits the rate itself (tbf, netem, htb, cake with a
+    bandwidth), or if it is a tree in JSON, as in a resolved run. BakeoffError if one of them cannot be read."""
+    try:
+        rate_bps = parse_rate(rate or DEFAULT_RATE)
+    except ValueError as error:
+        raise BakeoffError(f"--rate: {error}") from error
+    if qdisc.lstrip().startswith("{"):
+        from pydantic import ValidationError
+
+        try:
+            return Port(qdisc, Qdisc.model_validate_json(qdisc), rate_bps, shaped=False)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise BakeoffError(f"qdisc: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if is_shaper(qdisc):
+        return Port(qdisc, Qdisc(qdisc=qdisc), rate_bps, shaped=False)
+    shaped = Class.model_validate({"id": "1", "class": f"rate {rate_bps}bit ceil {rate_bps}bit"})
+    shaped = shaped.model_copy(update={"child": Qdisc(qdisc=qdisc)})
+    return Port(qdisc, Qdisc(qdisc="htb default 1", classes=[shaped]), rate_bps, shaped=True)
+
+
+def is_shaper(qdisc: str) -> bool:
+    """Whether these words limit the rate themselves."""
+    kind, *words = qdisc.split() or [""]
+    needed = _SHAPERS.get(kind.split("@")[0])
+    return needed is not None and (needed == "" or needed in words)
+
+
+def flow_hash(flow: int) -> int:
+    """A flow's hash on our side: its bits in reverse from the top, and as they are from the bottom, so that the buckets
+    of flows 0 to N-1 differ wherever there are N or more, a power of two: of fq_codel, which scales, and of cake, which
+    takes the remainder."""
+    return int(f"{flow:032b}"[::-1], 2) | flow
+
+
+def priority(port: Port, flow: int) -> int:
+    """The same bucket on the kernel's side: `skb->priority`, which fq_codel, fq_pie and sfq take for a choice of bucket
+    if its upper half is their handle; for others 0, since some take it for something else."""
+    handle = _HANDLES[1] if port.shaped else _HANDLES[0]
+    words = port.qdisc.split()
+    kind = words[0] if words else ""
+    if kind not in ("fq_codel", "fq_pie", "sfq"):
+        return 0
+    word = "divisor" if kind == "sfq" else "flows"
+    given = words[words.index(word) + 1] if word in words[:-1] else ""
+    buckets = int(given) if given.isdecimal() else MAX_FLOWS
+    return handle << 16 | ((flow_hash(flow) * buckets) >> 32) + 1
+
+
+def commands(port: Port, flows: int) -> list[list[str]]:
+    """What makes the tree on `veth0`, as `tc` commands."""
+    from bakeoff.engines.lab.refused import RefusedError
+    from bakeoff.engines.lab.tree import Tree
+
+    ports = {str(flow): ["match", "ip", "sport", str(1024 + flow), "0xffff"] for flow in range(flows)}
+    try:
+        return Tree("veth0", _HANDLES[0], ports, 1000).install(port.tree, "qdisc")
+    except RefusedError as error:
+        raise BakeoffError(str(error)) from error
+
+
+def document(port: Port) -> object:
+    """The tree as the simulator reads it."""
+    return json.loads(port.tree.model_dump_json(by_alias=True))

@@ -1,0 +1,57 @@
+"""Our side: the simulator's queue alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from bakeoff.errors import BakeoffError
+from bakeoff.replay.arrivals import Arrivals
+from bakeoff.replay.port import START_NS, Port, document, flow_hash
+
+Departure = tuple[int, int, int]
+"""Number of the packet, from 0; when it left, ns; its ECN field then."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What one side did."""
+
+    arrivals_ns: tuple[int, ...]
+    """When each packet arrived. Of a kernel: since its boot; of the simulator alone: since the qdisc was made."""
+    departures: tuple[Departure, ...]
+    """In order; a packet that is not there was dropped."""
+    show: str
+    """Configuration in effect and statistics, in tc's words."""
+    late_ns: int = 0
+    """How late the kernel's timer was taken to be, at most."""
+
+
+def simulate(
+    port: Port, arrivals: Arrivals, *, seed: int = 1, hz: int = 1000, like: Replayed | None = None
+) -> Replayed:
+    """Replay through our queue; with the times of arrival, and the lateness of the timer, of a kernel's replay `like`.
+
+    BakeoffError if the simulator does not know the qdisc or a word of it.
+    """
+    from bakeoff import _sim
+
+    times = like.arrivals_ns if like else tuple(START_NS + packet.ns for packet in arrivals.packets)
+    wanted = {
+        "qdisc": document(port),
+        "seed": seed,
+        "hz": hz,
+        "arrivals": [
+            {"at": at, "bytes": p.bytes, "flow": p.flow, "hash": flow_hash(p.flow), "ecn": p.ecn}
+            for at, p in zip(times, arrivals.packets, strict=True)
+        ],
+        "ticks": sorted({at for _, at, _ in like.departures}) if like else [],
+    }
+    try:
+        answer = json.loads(_sim.qdisc_replay(json.dumps(wanted)))
+    except ValueError as error:
+        raise BakeoffError(f"qdisc: {error}") from error
+    if answer["left"]:
+        raise BakeoffError(f"{port.qdisc}: {answer['left']} packets stay in our queue for ever")
+    departures = tuple((d["packet"], d["at"], d["ecn"]) for d in answer["departures"])
+    return Replayed(times, departures, answer["show"], answer["late"])

@@ -1,0 +1,125 @@
+"""--trace and --capture: what is kept besides samples, and what is refused."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import bakeoff
+from bakeoff import engines
+from bakeoff.cli import main
+from bakeoff.engines.lab.planner import plan
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import Run, duel
+from bakeoff.scenario.observe import observe
+
+ENDS = "cli>mid, mid>cli, mid>srv, srv>mid"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Call the command line: the exit code and standard error."""
+
+    def call(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["bakeoff", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), capsys.readouterr().err
+
+    return call
+
+
+def test_a_trace_has_a_row_per_ack_and_changes_nothing_else():
+    plain = bakeoff.duel("cubic", "prague", duration="3s", rate="10mbit", qdisc="pie ecn")
+    traced = bakeoff.duel("cubic", "prague", duration="3s", rate="10mbit", qdisc="pie ecn", trace=["cc"])
+    assert traced.meta["digest"] == plain.meta["digest"]
+    assert "trace" not in plain.resolved
+    assert traced.resolved["trace"] == ["cc"]
+    for name, own in (("cubic", "cc.last_max_cwnd"), ("prague", "cc.alpha")):
+        rows = traced.trace.filter(name=name)
+        # One row for the SYN-ACK, one per ACK, one per timeout; the receiver counts also the ACKs under way at the end.
+        counted = traced.counters["flows"][name]
+        most = 1 + counted["acks"] + counted["rtos"]
+        for metric in ("cc.cwnd", "cc.srtt", "cc.state", own):
+            assert 0 <= most - len(rows.filter(metric=metric)) < 40, metric
+    # The last value before a sample is what the sample says.
+    for metric in ("cwnd", "srtt", "ssthresh", "pacing_rate"):
+        sampled = traced.series.filter(name="cubic", metric=metric).drop("metric")
+        internal = traced.trace.filter(name="cubic", metric=f"cc.{metric}").select("time", then="value")
+        both = sampled.join_asof(internal, on="time").drop_nulls()
+        assert len(both) > 40
+        assert both["value"].to_list() == both["then"].to_list()
+    alpha = traced.trace.filter(name="prague", metric="cc.alpha")["value"]
+    assert 0 <= alpha.min() < alpha.max() <= 1
+
+
+def test_a_timeout_is_in_the_trace():
+    result = bakeoff.duel("reno", "cubic", duration="10s", rate="1mbit", qdisc="pfifo limit 2", trace=["cc"])
+    assert result.counters["flows"]["reno"]["rtos"] > 0
+    lost = result.trace.filter(name="reno", metric="cc.state", value=4.0)["time"]
+    cwnd = result.trace.filter(name="reno", metric="cc.cwnd").filter(time=lost[0])["value"]
+    # tcp_enter_loss: what is in flight and one more; nothing is left in flight by a timeout.
+    assert cwnd[0] == 1.0
+
+
+def test_without_a_trace_there_is_none():
+    result = bakeoff.duel("reno", "cubic", duration="1s")
+    assert not (result.path / "trace.parquet").exists()
+    with pytest.raises(BakeoffError, match=r"has no trace; make the run with --trace cc"):
+        result.trace  # noqa: B018
+
+
+def test_load_gives_it_as_a_frame(command):
+    code, _ = command("duel", "reno", "cubic", "--duration", "1s", "--trace", "cc", "--capture", "all", "--out", "x")
+    assert code == 0
+    [result] = bakeoff.load("x")
+    assert result.trace.columns == ["time", "kind", "name", "metric", "value"]
+    assert sorted(path.name for path in result.path.glob("*.pcapng")) == sorted(
+        f"{name.replace('>', '-to-')}.pcapng" for name in ENDS.split(", ")
+    )
+
+
+def test_run_takes_both(command, folder):
+    run = "l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-pie-50Mbit-20ms"
+    code, err = command("run", run, "--trace", "cc", "--capture", "mid>srv", "--capture", "mid<cli", "--out", "x")
+    assert code == 0, err
+    [result] = bakeoff.load("x")
+    assert result.resolved["captures"] == ["mid>srv", "mid<cli"]
+    assert sorted(path.name for path in result.path.glob("*.pcapng")) == ["mid-from-cli.pcapng", "mid-to-srv.pcapng"]
+    assert result.trace.filter(metric="cc.alpha")["name"].unique().to_list() == ["prague"]
+
+
+@pytest.mark.parametrize(
+    "what", [("duel", "reno", "cubic"), ("run", "l4s-tests/s6-rfc3168/*cubic-ecn-pie-50Mbit-20ms")]
+)
+def test_a_wrong_name_is_refused_with_the_right_ones(command, what):
+    code, err = command(*what, "--capture", "mid>nix", "--out", "x")
+    assert code == 2
+    assert "capture: 'mid>nix' is no interface of" in err
+    assert ENDS in err
+    code, err = command(*what, "--trace", "nix", "--out", "x")
+    assert code == 2
+    assert "trace: 'nix'; expected cc" in err
+    assert not Path("x").exists()
+
+
+def test_a_real_kernel_captures_and_does_not_trace():
+    run = duel("reno", "cubic")
+    assert dict(plan(observe(run, capture=["all"])).captures).keys() == set(ENDS.split(", "))
+    with pytest.raises(BakeoffError, match=r"trace\[0\]: 'cc': a kernel does not tell it per ACK"):
+        plan(observe(run, trace=["cc"]))
+
+
+def test_the_simulator_names_an_unknown_trace():
+    document = json.loads(observe(duel("reno", "cubic"), trace=["cc"]).to_json())
+    assert Run.from_json(json.dumps(document)).trace == ["cc"]
+    with pytest.raises(BakeoffError, match=r"trace"):
+        Run.from_json(json.dumps(document | {"trace": ["nix"]}))
+    assert engines.get("sim").check(Run.from_json(json.dumps(document)))
