@@ -515,7 +515,7 @@ def test_the_graph_form(tmp_path):
           links:
             - {ends: [leaf1, fork], delay: 5ms, rate: 1gbit, loss: 1%}
             - {ends: [leaf2, fork]}
-            - {ends: [fork, trunk], mtu: 9000, features: {medium: wifi}}
+            - {ends: [fork, trunk], mtu: 9000, rate: 1gbit, wifi: {access: 1ms}}
           interfaces:
             - node: fork
               peer: trunk
@@ -537,7 +537,10 @@ def test_the_graph_form(tmp_path):
         ("trunk", {"net.ipv4.tcp_ecn": "1"}, 250, True),
     ]
     assert (run.links[0].delay_s, run.links[0].rate_bps, run.links[0].loss) == (0.005, 10**9, 0.01)
-    assert (run.links[2].mtu, run.links[2].features) == (9000, {"medium": "wifi"})
+    assert (run.links[2].mtu, run.links[2].features) == (
+        9000,
+        {"wifi": {"access_s": [0.001, 0.001], "packets": 64, "bytes": 65535}},
+    )
     assert interface(run, "fork", "trunk").egress.classes[0].child.qdisc == "deltic_polya"
     assert interface(run, "fork", "trunk").tx_queue_len == 100
     assert run.tunnels[0].model_dump() == {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::capture::{Capture, Ends};
 use crate::cc::Registry;
 use crate::flow::{FlowState, Host};
+use crate::link;
 use crate::matching::{CompiledMatch, parse_ecn};
 use crate::net::{Graph, loss_threshold};
 use crate::probe::ProbeState;
@@ -90,7 +91,7 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         probes.push(probe);
     }
     for (i, change) in run.changes.iter().enumerate() {
-        check_change(&graph, i, change)?;
+        check_change(&run, &graph, i, change)?;
     }
     captures(&run, &graph, &mut interfaces, &flows, &probes)?;
     let mut sim = Sim::new(run, graph, interfaces, flows, probes);
@@ -126,9 +127,6 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
         }
     }
     for (i, link) in run.links.iter().enumerate() {
-        if let Some(name) = link.features.keys().next() {
-            return refused(format!("links[{i}].features.{name}"), &format!("'{name}' is"));
-        }
         if !(64..=65_535).contains(&link.mtu) {
             return Err(Refused(format!("links[{i}].mtu: {} is not between 64 and 65535", link.mtu)));
         }
@@ -222,6 +220,13 @@ fn queue(run: &Run, spec: &run::Qdisc, env: &Env, place: &str) -> Result<Queue, 
 
 fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<Interface>, Refused> {
     let mut built: Vec<Interface> = graph.wires(run).into_iter().map(Interface::new).collect();
+    for l in 0..run.links.len() {
+        for (e, medium) in link::build(run, l)?.into_iter().enumerate() {
+            let wire = &mut built[2 * l + e].wire;
+            wire.busy_until = if medium.is_some() { link::HELD } else { wire.busy_until };
+            wire.medium = medium;
+        }
+    }
     let mut seen = vec![false; built.len()];
     for (n, spec) in run.interfaces.iter().enumerate() {
         let place = format!("interfaces[{n}]");
@@ -247,7 +252,7 @@ fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<I
     }
     // A device that takes time to send has a queue; Linux gives it txqueuelen packets.
     for (i, interface) in built.iter_mut().enumerate() {
-        if interface.egress.is_none() && interface.wire.rate.is_some() {
+        if interface.egress.is_none() && (interface.wire.rate.is_some() || interface.wire.medium.is_some()) {
             let node = &run.nodes[usize::from(graph.node_of[i])];
             let env =
                 env(run, graph.egress_name(i), node, interface.tx_queue_len, run.links[i / 2].mtu, traffic);
@@ -296,14 +301,23 @@ fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, 
     Ok(Rule { matches, dscp: rule.set_dscp, ecn, clear_syn_ecn: rule.clear_syn_ecn })
 }
 
-fn check_change(graph: &Graph, index: usize, change: &run::Change) -> Result<(), Refused> {
+fn check_change(run: &Run, graph: &Graph, index: usize, change: &run::Change) -> Result<(), Refused> {
     let place = format!("changes[{index}]");
-    graph.interface(&change.node, &change.peer, &place)?;
+    let i = graph.interface(&change.node, &change.peer, &place)?;
     let side = match &change.action {
         Action::ClassChange { side, .. }
         | Action::QdiscChange { side, .. }
         | Action::QdiscReplace { side, .. } => side,
-        Action::Link { .. } => return Ok(()),
+        Action::Link { rate_bps, .. } => {
+            let features = &run.links[i / 2].features;
+            let gives = ["multipath", "trace"].into_iter().find(|name| features.contains_key(*name));
+            return match (rate_bps, gives) {
+                (Some(_), Some(name)) => {
+                    Err(Refused(format!("{place}.action.rate_bps: the link's '{name}' gives its rate")))
+                }
+                _ => Ok(()),
+            };
+        }
     };
     if side == "egress" || side == "ingress" {
         return Ok(());

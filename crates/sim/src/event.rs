@@ -15,6 +15,8 @@ pub enum Event {
     Egress(u16),
     /// The oldest packet on a link arrives.
     Arrival(u16),
+    /// A link's medium may take more; see [`crate::link`].
+    Link(u16),
     /// A sender's earliest timer.
     Sender(u16),
     /// A receiver's earliest timer.

@@ -9,6 +9,7 @@ pub mod cc;
 pub mod event;
 pub mod flow;
 pub mod histogram;
+pub mod link;
 pub mod matching;
 pub mod net;
 pub mod outcome;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::link::Medium;
 use crate::packet::Packet;
 use crate::rng::Stream;
 use crate::run::{Link, Node, NodeKind, Run};
@@ -29,6 +30,9 @@ pub struct Wire {
     pub watched: bool,
     /// For losses.
     pub rng: Stream,
+    /// What decides when packets leave, if it is not rate and delay alone; then `busy_until` is
+    /// [`crate::link::HELD`] for ever.
+    pub medium: Option<Box<Medium>>,
 }
 
 impl Wire {
@@ -44,6 +48,7 @@ impl Wire {
             in_flight: VecDeque::new(),
             watched: false,
             rng: Stream::new(seed, &format!("link/{name}")),
+            medium: None,
         }
     }
 

@@ -122,7 +122,7 @@ pub struct Link {
     /// Random loss probability per packet, 0 to 1.
     #[serde(default)]
     pub loss: f64,
-    /// Further properties that an engine must know or refuse: `trace`, `outages`, `medium`, `split`.
+    /// Further properties that an engine must know or refuse; see [`crate::link`].
     #[serde(default)]
     pub features: BTreeMap<String, serde_json::Value>,
 }

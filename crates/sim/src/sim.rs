@@ -79,7 +79,8 @@ pub struct Count {
 }
 
 impl Count {
-    fn add(&mut self, packet: &Packet) {
+    /// Counts one more.
+    pub fn add(&mut self, packet: &Packet) {
         self.packets += 1;
         self.bytes += u64::from(packet.len);
     }
@@ -100,9 +101,9 @@ pub struct Conservation {
 
 /// A packet is on the way to the far end of a wire, to be there at a time.
 #[derive(Clone, Copy)]
-struct Onward {
-    wire: u16,
-    at: Time,
+pub(crate) struct Onward {
+    pub(crate) wire: u16,
+    pub(crate) at: Time,
 }
 
 /// A simulation.
@@ -124,7 +125,7 @@ pub struct Sim {
     now: Time,
     end: Time,
     window: [Time; 2],
-    events: EventQueue,
+    pub(crate) events: EventQueue,
     sender_armed: Vec<Time>,
     receiver_armed: Vec<Time>,
     /// Arrivals without delay, to be handled at the same instant: (interface, packet).
@@ -136,7 +137,7 @@ pub struct Sim {
     handled: u64,
     sent: Count,
     delivered: Count,
-    lost: Count,
+    pub(crate) lost: Count,
 }
 
 impl Sim {
@@ -247,6 +248,7 @@ impl Sim {
                 }
             }
             Event::Arrival(i) => self.serve_wire(i),
+            Event::Link(i) => self.on_link_event(i),
             Event::Sender(f) => self.on_sender_event(f),
             Event::Receiver(f) => self.on_receiver_event(f),
             Event::Source(f) => self.on_source_event(f),
@@ -517,6 +519,9 @@ impl Sim {
         loop {
             let interface = &mut self.interfaces[usize::from(i)];
             if interface.wire.busy_until > self.now {
+                if interface.wire.medium.is_some() {
+                    return self.serve_medium(i);
+                }
                 let at = interface.wire.busy_until;
                 // A plain fifo need not be asked when it is empty; others note that nobody waits.
                 let waits = || interface.egress.as_ref().is_some_and(|q| !q.is_fifo() || q.qlen() > 0);
@@ -572,7 +577,7 @@ impl Sim {
     /// Keeps a packet until it arrives.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    fn travel(&mut self, onward: Option<Onward>, packet: &Packet) {
+    pub(crate) fn travel(&mut self, onward: Option<Onward>, packet: &Packet) {
         let Some(Onward { wire: i, at }) = onward else { return };
         let wire = &mut self.interfaces[usize::from(i)].wire;
         if at == self.now && wire.in_flight.is_empty() {
@@ -710,6 +715,11 @@ impl Sim {
                     c.sent.packets += q.tally.duplicated;
                     c.sent.bytes += q.tally.duplicated_bytes;
                 });
+            }
+            if let Some(medium) = &interface.wire.medium {
+                let held = medium.held();
+                c.queued.packets += held.packets;
+                c.queued.bytes += held.bytes;
             }
             for (_, packet) in &interface.wire.in_flight {
                 c.queued.add(packet);

@@ -1,6 +1,6 @@
 """The models of the network part of a scenario file, and the quantities that all of the file is written in."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -20,6 +20,19 @@ Percentage = Annotated[float, BeforeValidator(units.parse_percentage), _schema(u
 PositiveRate = Annotated[Rate, Field(gt=0)]
 PositiveTime = Annotated[Time, Field(gt=0)]
 PositiveSize = Annotated[Size, Field(gt=0)]
+
+
+def _scheduled(pattern: str, example: str) -> WithJsonSchema:
+    value = {"type": "string", "pattern": pattern, "examples": [example]}
+    time = {"type": "string", "pattern": units.TIME_PATTERN, "examples": ["0s"]}
+    step = {"type": "array", "prefixItems": [time, value], "minItems": 2, "maxItems": 2}
+    return WithJsonSchema({"anyOf": [value, {"type": "array", "items": step, "minItems": 1}]})
+
+
+# Values, or schedules of them, which `schedules` has turned into values and changes before they come here.
+ScheduledRate = Annotated[PositiveRate, _scheduled(units.RATE_PATTERN, "50mbit")]
+ScheduledTime = Annotated[Time, _scheduled(units.TIME_PATTERN, "20ms")]
+ScheduledPercentage = Annotated[Percentage, _scheduled(units.PERCENTAGE_PATTERN, "1%")]
 Dscp = Annotated[
     int,
     BeforeValidator(units.parse_dscp),
@@ -37,6 +50,10 @@ Name = Annotated[str, Field(min_length=1, pattern=r"^[^\s/<>]+$")]
 End = Annotated[str, Field(pattern=r"^[^\s<>]+>[^\s<>]+$")]
 Direction = Literal["both", "up", "down"]
 Side = Literal["egress", "ingress"]
+
+
+_AMPDU: Final = 65535
+"""Bytes: the longest aggregate of 802.11n."""
 
 
 class Model(BaseModel):
@@ -177,21 +194,100 @@ def _kind(value: object) -> object:
     return {"kind": value} if isinstance(value, str) else value
 
 
+class Wifi(Model):
+    """Wi-Fi-like aggregation: the medium is waited for, then many packets leave and arrive together."""
+
+    access: PositiveTime | Annotated[list[Time], Field(min_length=2, max_length=2)]
+    """How long the medium is waited for, or `[least, most]`, drawn uniformly."""
+    packets: int = Field(default=64, gt=0)
+    """At most so many per aggregate."""
+    bytes: PositiveSize = _AMPDU
+    """At most so many per aggregate, but always a packet."""
+
+
+class Docsis(Model):
+    """DOCSIS-like upstream: a modem asks for room and sends when it is granted."""
+
+    modem: str
+    """The end that asks; the other direction is a plain wire."""
+    interval: PositiveTime = 0.002
+    """From request to request, and from grant to grant (MAP)."""
+    pending: int = Field(default=2, gt=0)
+    """Intervals from a request to its grant."""
+
+
+class Police(Model):
+    """A token-bucket policer: nothing waits."""
+
+    rate: PositiveRate
+    """What passes in the long run."""
+    burst: PositiveSize
+    """What passes at once."""
+    exceed: Literal["drop"] | Dscp = "drop"
+    """What becomes of the rest: `drop`, or the DSCP it gets."""
+    from_: str | None = Field(default=None, alias="from")
+    """The end whose packets are policed; both if absent."""
+
+
+class ParallelPath(Model):
+    """One of several parallel paths, a drop-tail FIFO before it."""
+
+    weight: int = Field(default=1, ge=1, le=1000)
+    """Its share of packets, or of flows."""
+    rate: PositiveRate | None = None
+    """Serialisation rate; none is instantaneous."""
+    delay: Time = 0.0
+    """Added to the link's."""
+    loss: Percentage = 0.0
+    """Random loss per packet."""
+    limit: int = Field(default=1000, gt=0)
+    """Packets that may stand before it."""
+
+
+class Multipath(Model):
+    """Parallel paths between two nodes."""
+
+    by: Literal["packet", "flow"]
+    """What is dealt out: packets by weighted round robin, or flows by hash."""
+    paths: list[ParallelPath] = Field(min_length=1)
+
+
+class HalfDuplex(Model):
+    """One transmitter for both directions: who sent last lets the other go first."""
+
+    turnaround: Time = 0.0
+    """How long the medium rests after each transmission."""
+
+
+def _turnaround(value: object) -> object:
+    return {} if value is True else value
+
+
 class LinkSpec(Model):
-    """A cable."""
+    """A cable, or one of the path's with properties of its own."""
 
     ends: list[str] = Field(min_length=2, max_length=2)
     """The two nodes."""
-    rate: PositiveRate | None = None
-    """Serialisation rate; none is instantaneous (veth)."""
-    delay: Time = 0.0
-    """Propagation delay, one way."""
-    loss: Percentage = 0.0
-    """Random loss per packet."""
+    rate: ScheduledRate | None = None
+    """Serialisation rate, or `[[0s, 10mbit], [10s, 50mbit]]`; none is instantaneous (veth)."""
+    delay: ScheduledTime = 0.0
+    """Propagation delay, one way; or a schedule."""
+    loss: ScheduledPercentage = 0.0
+    """Random loss per packet; or a schedule."""
     mtu: int = Field(default=1500, gt=0)
     """In bytes."""
-    features: dict[str, Any] = {}
-    """Further properties that an engine must know or refuse: `trace`, `outages`, `medium`, `split`."""
+    down: list[Annotated[list[Time], Field(min_length=2, max_length=2)]] = []
+    """Outages of both directions: `[[5s, 6s]]`."""
+    trace: str | dict[str, str] | None = None
+    """Capacity trace in mahimahi's format: a file, from where the scenario is; or one for each sending end."""
+    wifi: Wifi | None = None
+    docsis: Docsis | None = None
+    police: Police | None = None
+    half_duplex: Annotated[
+        HalfDuplex | None, BeforeValidator(_turnaround, json_schema_input_type=Literal[True] | HalfDuplex | None)
+    ] = None
+    """`true`, or `{turnaround: 10us}`."""
+    multipath: Multipath | None = None
 
 
 class InterfaceSpec(Model):
@@ -241,7 +337,7 @@ class Lane(Model):
 
     shape: str | None = None
     """`htb rate 50mbit`; see `Bottleneck`."""
-    rate: PositiveRate | None = None
+    rate: ScheduledRate | None = None
     """See `Bottleneck`."""
     qdisc: str | None = None
     """See `Bottleneck`."""
@@ -251,7 +347,8 @@ class Bottleneck(Lane):
     """A shaper with a queue, at the egress of a node of the path.
 
     `rate` is short for a shaper: `htb` with one class, or the `bandwidth` of a qdisc that shapes by itself (cake, …).
-    With neither `rate` nor `shape` the qdisc is the root as it stands.
+    With neither `rate` nor `shape` the qdisc is the root as it stands. A rate may be a schedule: `[[0s, 10mbit],
+    [10s, 50mbit]]`.
     """
 
     at: str | None = None
@@ -292,8 +389,8 @@ class Network(Model):
 
     path: list[Name] | None = Field(default=None, min_length=2)
     """Nodes in a row: a host at each end, bridges between (`nodes` may say otherwise)."""
-    rtt: Time | None = None
-    """Base round-trip time of the path; a flow may have its own."""
+    rtt: ScheduledTime | None = None
+    """Base round-trip time of the path, or `[[0s, 20ms], [30s, 80ms]]`; a flow may have its own."""
     delay: Delay = Delay()
     """How the round-trip time is made."""
     bottleneck: Annotated[

@@ -4,6 +4,7 @@ import hashlib
 import math
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, Literal
 
 from bakeoff.scenario import run as resolved
@@ -13,6 +14,7 @@ from bakeoff.scenario.dumbbell import Ends, put_bottlenecks, put_delay, put_mang
 from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.matrix import COPY, ScenarioError, did_you_mean
+from bakeoff.scenario.media import features, outages
 
 # In packets: what IPsec's key exchange daemons ask for, and what WireGuard has had since May 2020.
 _REPLAY_WINDOW: Final = {"ipsec": 32, "wireguard": 8128}
@@ -20,10 +22,11 @@ _REPLAY_WINDOW: Final = {"ipsec": 32, "wireguard": 8128}
 _HASHED_INSIDE: Final = ("fou", "gre", "vxlan")
 
 
-def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, str]) -> resolved.Run:
-    """The resolved run of `doc`; ScenarioError names the place of what does not fit together."""
+def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, str], folder: Path) -> resolved.Run:
+    """The resolved run of `doc`, whose files are named from `folder`; ScenarioError names the place of what does not
+    fit together."""
     flows = _copies(doc.flows)
-    nodes, links = _graph(doc)
+    nodes, links = _graph(doc, folder)
     ends = Ends()
     put_delay(doc, flows, ends)
     put_bottlenecks(doc, ends)
@@ -48,7 +51,7 @@ def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, 
         tunnels=tunnels,
         flows=_flows(doc, flows, hosts, tunnels, seed),
         probes=_probes(doc, hosts, tunnels, {flow.name for flow in flows}),
-        changes=resolve_changes(doc, interfaces, known),
+        changes=sorted([*resolve_changes(doc, interfaces, known), *outages(doc)], key=lambda change: change.at_s),
         captures=_captures(doc, known),
         tools=resolved.Tools(flows=doc.tools.flows, probes=doc.tools.probes) if doc.tools is not None else None,
         point=point,
@@ -113,7 +116,7 @@ def _copies(specs: list[FlowSpec]) -> list[FlowSpec]:
     return flows
 
 
-def _graph(doc: Document) -> tuple[list[resolved.Node], list[resolved.Link]]:
+def _graph(doc: Document, folder: Path) -> tuple[list[resolved.Node], list[resolved.Link]]:
     net = doc.network
     path = net.path or []
     for name in path:
@@ -139,26 +142,31 @@ def _graph(doc: Document) -> tuple[list[resolved.Node], list[resolved.Link]]:
             )
         )
     links = [resolved.Link(ends=(left, right)) for left, right in pairwise(path)]
+    plain = [set(link.ends) for link in links]
     for index, link in enumerate(net.links):
         left, right = link.ends
         place = f"network.links[{index}].ends"
         for name in (left, right):
             if name not in kinds:
                 raise ScenarioError(place, f"'{name}' is no node{did_you_mean(name, list(kinds))}")
-        if left == right or any({left, right} == set(other.ends) for other in links):
+        of_path = {left, right} in plain
+        if left == right or (not of_path and any({left, right} == set(other.ends) for other in links)):
             raise ScenarioError(
                 place, f"{left} and {right} are joined already" if left != right else f"joins '{left}' to itself"
             )
-        links.append(
-            resolved.Link(
-                ends=(left, right),
-                rate_bps=link.rate,
-                delay_s=link.delay,
-                mtu=link.mtu,
-                loss=link.loss,
-                features=link.features,
-            )
+        made = resolved.Link(
+            ends=(left, right),
+            rate_bps=link.rate,
+            delay_s=link.delay,
+            mtu=link.mtu,
+            loss=link.loss,
+            features=features(link, folder, f"network.links[{index}]"),
         )
+        if of_path:
+            links[[set(other.ends) for other in links].index({left, right})] = made
+            plain.remove({left, right})
+        else:
+            links.append(made)
     _check_connected(list(kinds), links)
     return nodes, links
 

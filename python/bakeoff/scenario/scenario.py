@@ -14,6 +14,7 @@ from bakeoff.scenario.matrix import Point, ScenarioError, did_you_mean, interpol
 from bakeoff.scenario.python_cc import placed
 from bakeoff.scenario.resolve import resolve
 from bakeoff.scenario.run import Run
+from bakeoff.scenario.schedules import spread
 from bakeoff.scenario.yaml_file import read_yaml
 
 _MATRIX = ("vary", "exclude", "run", "profile")
@@ -48,10 +49,12 @@ class Scenario:
         with _at(self.path):
             data = {key: value for key, value in self.document.items() if key not in _MATRIX}
             title = interpolate(str(data.pop("title", "")), point, "title", labels=True)
-            document = _validated({**substitute(data, point), "title": title})
+            document = _validated(spread({**substitute(data, point), "title": title}))
             labels = {axis: label_of(point, axis) for axis in point}
-            run = resolve(document, suite=self.suite, run=self.run_name(point), seed=seed, point=labels)
-            return placed(run, Path(self.path).parent).from_file(self.path)
+            folder = Path(self.path).parent
+            name = self.run_name(point)
+            run = resolve(document, suite=self.suite, run=name, seed=seed, point=labels, folder=folder)
+            return placed(run, folder).from_file(self.path)
 
 
 class _at:  # noqa: N801 (reads as a word)
