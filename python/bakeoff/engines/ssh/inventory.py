@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario.scenario import explain
 from bakeoff.scenario.yaml_file import read_yaml
 
 
@@ -74,6 +73,8 @@ def read(path: Path) -> Inventory:
     try:
         inventory = Inventory.model_validate(data)
     except ValidationError as error:
+        from bakeoff.scenario.scenario import explain
+
         raise BakeoffError(f"{path}: {explain(error)}") from None
     seen: dict[tuple[str, str | None], str] = {}
     for node, machine in inventory.nodes.items():
