@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::build::{Refused, build, parse};
 use crate::flow::FlowState;
 use crate::histogram::summary;
-use crate::qdisc::{Cause, Queue};
+use crate::qdisc::{Cause, Queue, Sojourn};
 use crate::record::Series;
 use crate::sim::Sim;
 
@@ -181,7 +181,7 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
             "loss": t.drops[Cause::Loss as usize],
         },
         "flows": flows,
-        "sojourn": summary(queue.sojourn.as_ref().and_then(|s| s.histogram())),
+        "sojourn": summary(queue.sojourn.as_ref().and_then(Sojourn::histogram).as_ref()),
     })
 }
 

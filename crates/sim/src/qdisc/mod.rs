@@ -313,6 +313,17 @@ pub enum Kind {
     User(Box<dyn Qdisc + Send>),
 }
 
+impl Kind {
+    /// Whether this is known to give a packet whenever it has one: then it has no [`Qdisc::next_event`].
+    fn is_work_conserving(&self) -> bool {
+        use Kind::{Codel, DualPi2, Fifo, FqCodel, FqPie, PfifoFast, Pie, Red, Sfq};
+        matches!(
+            self,
+            Fifo(_) | Codel(_) | DualPi2(_) | FqCodel(_) | FqPie(_) | PfifoFast(_) | Pie(_) | Red(_) | Sfq(_)
+        )
+    }
+}
+
 macro_rules! dispatch {
     ($self:expr, $q:ident => $e:expr) => {
         match $self {
@@ -454,12 +465,18 @@ impl Queue {
     }
 
     /// See [`Qdisc::next_event`].
+    #[inline]
     pub fn next_event(&self) -> Option<Time> {
+        if self.kind.is_work_conserving() { None } else { self.next_event_of_kind() }
+    }
+
+    fn next_event_of_kind(&self) -> Option<Time> {
         dispatch!(&self.kind, q => q.next_event())
     }
 
     /// Whether a dequeue at `now` may give a packet or change something. Asking is cheaper than a
     /// dequeue in vain, and most packets find a shaper or a delay closed.
+    #[inline]
     pub fn is_open(&self, now: Time) -> bool {
         self.next_event().is_none_or(|at| at <= now) || self.eager
     }
