@@ -551,13 +551,14 @@ impl Sim {
             }
             let Some(queue) = &mut interface.egress else { return };
             if queue.is_open(self.now)
-                && let Some(packet) = queue.dequeue(self.now)
+                && let Some(packet) = &queue.take(self.now)
             {
-                let onward = interface.transmit(i, &packet, self.now);
+                queue.left(packet, self.now);
+                let onward = interface.transmit(i, packet, self.now);
                 if onward.is_none() {
-                    self.lost.add(&packet);
+                    self.lost.add(packet);
                 }
-                self.travel(onward, &packet);
+                self.travel(onward, packet);
                 continue;
             }
             if let Some(at) = queue.next_event()

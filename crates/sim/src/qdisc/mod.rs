@@ -450,18 +450,29 @@ impl Queue {
 
     /// Takes the next packet that may leave at `now`.
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
-        let tally = &mut self.tally;
-        let packet = dispatch!(&mut self.kind, q => q.dequeue(now, tally));
+        let packet = self.take(now);
         // Looked at where it lies: taking it out of the option would move it twice.
         if let Some(packet) = &packet {
-            self.tally.sent += 1;
-            self.tally.sent_bytes += u64::from(packet.len);
-            self.tally.flow(packet).packets += 1;
-            if let Some(sojourn) = &mut self.sojourn {
-                sojourn.record(now - packet.enqueued, now);
-            }
+            self.left(packet, now);
         }
         packet
+    }
+
+    /// Half of [`Queue::dequeue`], whose result need not be moved: the caller owes [`Queue::left`].
+    pub fn take(&mut self, now: Time) -> Option<Packet> {
+        let tally = &mut self.tally;
+        dispatch!(&mut self.kind, q => q.dequeue(now, tally))
+    }
+
+    /// Counts a packet that [`Queue::take`] gave.
+    #[inline]
+    pub fn left(&mut self, packet: &Packet, now: Time) {
+        self.tally.sent += 1;
+        self.tally.sent_bytes += u64::from(packet.len);
+        self.tally.flow(packet).packets += 1;
+        if let Some(sojourn) = &mut self.sojourn {
+            sojourn.record(now - packet.enqueued, now);
+        }
     }
 
     /// See [`Qdisc::next_event`].

@@ -240,7 +240,7 @@ impl Sender {
         let mut last_acked_at = None;
         let mut reordered = u64::MAX;
         let mut acked = 0;
-        while let Some(seg) = self.board.pop_acked(upto) {
+        while let Some(seg) = self.board.front_acked(upto) {
             acked += 1;
             let tp = &mut self.tp;
             tp.packets_out -= 1;
@@ -264,8 +264,9 @@ impl Sender {
                 tp.sacked_out -= 1;
             } else {
                 tp.delivered += 1;
-                ack.delivered_one(&seg, tp, &mut self.rack, &mut self.rate);
+                ack.delivered_one(seg, tp, &mut self.rack, &mut self.rate);
             }
+            self.board.remove_front();
         }
         let tp = &mut self.tp;
         if upto > tp.snd_una {
@@ -296,7 +297,7 @@ impl Sender {
         // A lone runt of a packet: nothing made the receiver answer at once.
         ack.delayed = acked == 1
             && self.tp.snd_una - ack.prior_snd_una < u64::from(self.tp.mss)
-            && ack.sampled.is_some_and(|seg| seg.delivered + 1 == self.tp.delivered)
+            && ack.sampled.as_ref().is_some_and(|seg| seg.delivered + 1 == self.tp.delivered)
             && !(ack.data_sacked || ack.ece || ack.dsacking);
         if let Some(sample) = oldest {
             if !(ack.delayed && newest.unwrap_or(sample) > self.tp.min_rtt_us) {
@@ -447,7 +448,8 @@ impl AckState {
                 rack.end_seq = seg.end;
             }
         }
-        let newer = self.sampled.is_none_or(|newest| sent_after(seg.sent, seg.end, newest.sent, newest.end));
+        let newer =
+            self.sampled.as_ref().is_none_or(|newest| sent_after(seg.sent, seg.end, newest.sent, newest.end));
         if newer {
             self.sampled = Some(*seg);
             rate.first_tx = seg.sent;
@@ -457,7 +459,7 @@ impl AckState {
 
     /// `delivered` stored in the segment that made the rate sample, if any was delivered.
     pub(super) fn prior_delivered_of_sample(&self) -> Option<u64> {
-        self.sampled.map(|seg| seg.delivered)
+        self.sampled.as_ref().map(|seg| seg.delivered)
     }
 }
 
