@@ -542,7 +542,7 @@ impl Sim {
             if interface.wire.busy_until > self.now {
                 let at = interface.wire.busy_until;
                 // A plain fifo need not be asked when it is empty; others note that nobody waits.
-                let waits = || interface.egress.as_ref().is_some_and(|q| !q.is_fifo() || q.qlen() > 0);
+                let waits = || interface.egress.as_ref().is_some_and(|q| !q.is_empty_fifo());
                 if at < interface.egress_armed && waits() {
                     interface.egress_armed = at;
                     self.events.push(at, Event::Egress(i));

@@ -502,6 +502,12 @@ impl Queue {
         matches!(self.kind, Kind::Fifo(_))
     }
 
+    /// Whether this is one without packets.
+    #[inline]
+    pub fn is_empty_fifo(&self) -> bool {
+        matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0)
+    }
+
     /// The packet that a pfifo or bfifo gives next; none in others.
     pub fn fifo_head(&self) -> Option<&Packet> {
         match &self.kind {
