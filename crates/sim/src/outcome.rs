@@ -8,7 +8,7 @@ use crate::build::{Refused, build, parse};
 use crate::cc::Registry;
 use crate::flow::FlowState;
 use crate::histogram::summary;
-use crate::qdisc::{Cause, Queue};
+use crate::qdisc::{Cause, Queue, Sojourn};
 use crate::record::Series;
 use crate::sim::Sim;
 use crate::trace::Trace;
@@ -208,7 +208,7 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
             "loss": t.drops[Cause::Loss as usize],
         },
         "flows": flows,
-        "sojourn": summary(queue.sojourn.as_ref().and_then(|s| s.histogram())),
+        "sojourn": summary(queue.sojourn.as_ref().and_then(Sojourn::histogram).as_ref()),
     })
 }
 

@@ -149,6 +149,14 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Appends a copy of this template to `out`, to be filled in where it lies.
+    #[inline]
+    pub fn append_to<'a>(&self, out: &'a mut Vec<Packet>) -> &'a mut Packet {
+        let at = out.len();
+        out.push(*self);
+        &mut out[at]
+    }
+
     /// Sets CE as an AQM does; false if the packet is not ECN-capable.
     pub fn set_ce(&mut self) -> bool {
         if self.ecn.is_capable() {

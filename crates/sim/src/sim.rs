@@ -67,6 +67,41 @@ impl Interface {
             leaves: Vec::new(),
         }
     }
+
+    /// Rewrites what arrives.
+    fn rewrite(&self, packet: &mut Packet) {
+        for rule in &self.rules {
+            if rule.matches.matches(packet) {
+                packet.dscp = rule.dscp.unwrap_or(packet.dscp);
+                packet.ecn = rule.ecn.unwrap_or(packet.ecn);
+                if rule.clear_syn_ecn && packet.flags.has(Flags::SYN) {
+                    packet.ace = 0;
+                }
+            }
+        }
+    }
+
+    /// Puts a packet on the wire of this interface, which is number `i`; none if it is lost there.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn transmit(&mut self, i: u16, packet: &Packet, now: Time) -> Option<Onward> {
+        if let Some(capture) = &mut self.captures[0] {
+            capture.see(packet, now);
+        }
+        let wire = &mut self.wire;
+        let mut at = now;
+        if let Some(rate) = wire.rate {
+            at += wire.serialisation.of(packet.len, rate);
+            wire.busy_until = at;
+        }
+        if wire.loses() {
+            return None;
+        }
+        // A delay that was shortened meanwhile does not reorder.
+        at = (at + wire.delay).max(wire.last_arrival);
+        wire.last_arrival = at;
+        Some(Onward { wire: i, at, follows: wire.watched })
+    }
 }
 
 /// Packets and frame bytes.
@@ -104,6 +139,8 @@ pub struct Conservation {
 pub(crate) struct Onward {
     pub(crate) wire: u16,
     pub(crate) at: Time,
+    /// Whether others are under way on that wire.
+    pub(crate) follows: bool,
 }
 
 /// A simulation.
@@ -432,14 +469,13 @@ impl Sim {
         if let Some(capture) = &mut interface.captures[1] {
             capture.see(packet, self.now);
         }
-        match &mut interface.ingress {
-            Some(queue) => {
-                queue.enqueue(*packet, self.now);
-                self.serve_ingress(i);
-                None
-            }
-            None => self.accept(i, packet),
+        if let Some(queue) = &mut interface.ingress {
+            queue.enqueue(*packet, self.now);
+            self.serve_ingress(i);
+            return None;
         }
+        interface.rewrite(packet);
+        self.forward(i, packet)
     }
 
     fn serve_ingress(&mut self, i: u16) {
@@ -449,7 +485,8 @@ impl Sim {
             if queue.is_open(self.now)
                 && let Some(mut packet) = queue.dequeue(self.now)
             {
-                let onward = self.accept(i, &mut packet);
+                interface.rewrite(&mut packet);
+                let onward = self.forward(i, &mut packet);
                 self.travel(onward, &packet);
                 continue;
             }
@@ -464,19 +501,10 @@ impl Sim {
         }
     }
 
-    /// Past the ingress queue: rewriting, then this node or onward.
+    /// Past ingress queue and rewriting: this node or onward.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    fn accept(&mut self, i: u16, packet: &mut Packet) -> Option<Onward> {
-        for rule in &self.interfaces[usize::from(i)].rules {
-            if rule.matches.matches(packet) {
-                packet.dscp = rule.dscp.unwrap_or(packet.dscp);
-                packet.ecn = rule.ecn.unwrap_or(packet.ecn);
-                if rule.clear_syn_ecn && packet.flags.has(Flags::SYN) {
-                    packet.ace = 0;
-                }
-            }
-        }
+    fn forward(&mut self, i: u16, packet: &mut Packet) -> Option<Onward> {
         match self.graph.hop(i, packet.dst) {
             Hop::Here => {
                 let node = self.graph.node_of[usize::from(i)];
@@ -497,22 +525,33 @@ impl Sim {
     #[inline(always)]
     fn send(&mut self, i: u16, packet: &Packet) -> Option<Onward> {
         let interface = &mut self.interfaces[usize::from(i)];
-        let busy_until = interface.wire.busy_until;
         let goes = match &mut interface.egress {
-            Some(queue) => busy_until <= self.now && queue.passes(packet, self.now),
+            Some(queue) => interface.wire.busy_until <= self.now && queue.passes(packet, self.now),
             None => true,
         };
-        if goes {
-            return self.transmit(i, packet);
+        if !goes {
+            self.wait(i, packet);
+            return None;
         }
+        let onward = interface.transmit(i, packet, self.now);
+        if onward.is_none() {
+            self.lost.add(packet);
+        }
+        onward
+    }
+
+    /// Into the egress queue of interface `i`.
+    #[inline(never)]
+    fn wait(&mut self, i: u16, packet: &Packet) {
+        let interface = &mut self.interfaces[usize::from(i)];
         if let Some(queue) = &mut interface.egress {
             queue.enqueue(*packet, self.now);
         }
         // Most that is queued finds the wire busy and the end of that awaited.
+        let busy_until = interface.wire.busy_until;
         if busy_until <= self.now || busy_until < interface.egress_armed {
             self.serve_egress(i);
         }
-        None
     }
 
     fn serve_egress(&mut self, i: u16) {
@@ -524,7 +563,7 @@ impl Sim {
                 }
                 let at = interface.wire.busy_until;
                 // A plain fifo need not be asked when it is empty; others note that nobody waits.
-                let waits = || interface.egress.as_ref().is_some_and(|q| !q.is_fifo() || q.qlen() > 0);
+                let waits = || interface.egress.as_ref().is_some_and(|q| !q.is_empty_fifo());
                 if at < interface.egress_armed && waits() {
                     interface.egress_armed = at;
                     self.events.push(at, Event::Egress(i));
@@ -533,10 +572,14 @@ impl Sim {
             }
             let Some(queue) = &mut interface.egress else { return };
             if queue.is_open(self.now)
-                && let Some(packet) = queue.dequeue(self.now)
+                && let Some(packet) = &queue.take(self.now)
             {
-                let onward = self.transmit(i, &packet);
-                self.travel(onward, &packet);
+                queue.left(packet, self.now);
+                let onward = interface.transmit(i, packet, self.now);
+                if onward.is_none() {
+                    self.lost.add(packet);
+                }
+                self.travel(onward, packet);
                 continue;
             }
             if let Some(at) = queue.next_event()
@@ -550,35 +593,11 @@ impl Sim {
         }
     }
 
-    /// Puts a packet on the wire of interface `i`, unless it is lost there.
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
-    fn transmit(&mut self, i: u16, packet: &Packet) -> Option<Onward> {
-        let interface = &mut self.interfaces[usize::from(i)];
-        if let Some(capture) = &mut interface.captures[0] {
-            capture.see(packet, self.now);
-        }
-        let wire = &mut interface.wire;
-        let mut at = self.now;
-        if let Some(rate) = wire.rate {
-            at += wire.serialisation.of(packet.len, rate);
-            wire.busy_until = at;
-        }
-        if wire.loses() {
-            self.lost.add(packet);
-            return None;
-        }
-        // A delay that was shortened meanwhile does not reorder.
-        at = (at + wire.delay).max(wire.last_arrival);
-        wire.last_arrival = at;
-        Some(Onward { wire: i, at })
-    }
-
     /// Keeps a packet until it arrives.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub(crate) fn travel(&mut self, onward: Option<Onward>, packet: &Packet) {
-        let Some(Onward { wire: i, at }) = onward else { return };
+        let Some(Onward { wire: i, at, .. }) = onward else { return };
         let wire = &mut self.interfaces[usize::from(i)].wire;
         if at == self.now && wire.in_flight.is_empty() {
             self.arrivals.push_back((i ^ 1, *packet));
@@ -605,13 +624,15 @@ impl Sim {
             // Copied where it lies, then removed: what pop_front gives would be copied twice.
             let mut packet = *packet;
             wire.in_flight.pop_front();
+            let mut behind = wire.in_flight.front().map(|first| first.0);
             let mut onward = self.arrive(i ^ 1, &mut packet);
             while let Some(next) = onward
-                && self.is_next(i, next)
+                && self.is_next(behind, next)
             {
-                self.leave(i);
+                self.leave(i, behind);
                 i = next.wire;
                 self.interfaces[usize::from(i)].wire.watched = true;
+                behind = None;
                 self.handled += u64::from(next.at > self.now);
                 self.now = next.at;
                 onward = self.arrive(i ^ 1, &mut packet);
@@ -620,24 +641,21 @@ impl Sim {
         }
     }
 
-    /// Whether nothing else happens before this arrival, not even on wire `i`, which is being served:
-    /// then the packet need not be put aside, nor an event for it into the queue.
-    fn is_next(&self, i: u16, Onward { wire, at }: Onward) -> bool {
-        let behind = self.interfaces[usize::from(i)].wire.in_flight.front();
-        let behind = behind.map_or(Time::NEVER, |first| first.0);
-        !self.interfaces[usize::from(wire)].wire.watched
+    /// Whether nothing else happens before this arrival, not even on the wire that is being served,
+    /// where the next is due at `behind`: then the packet need not be put aside, nor an event for it
+    /// into the queue.
+    fn is_next(&self, behind: Option<Time>, Onward { at, follows, .. }: Onward) -> bool {
+        !follows
             && self.arrivals.is_empty()
-            && behind > self.now
-            && behind >= at
+            && behind.is_none_or(|behind| behind > self.now && behind >= at)
             && (at == self.now || (at < self.events.earliest() && at <= self.end))
     }
 
-    /// Waits for the next packet on wire `i`.
-    fn leave(&mut self, i: u16) {
-        let wire = &mut self.interfaces[usize::from(i)].wire;
-        match wire.in_flight.front() {
-            Some((at, _)) => self.events.push(*at, Event::Arrival(i)),
-            None => wire.watched = false,
+    /// Waits for the next packet on wire `i`, due at `behind`.
+    fn leave(&mut self, i: u16, behind: Option<Time>) {
+        match behind {
+            Some(at) => self.events.push(at, Event::Arrival(i)),
+            None => self.interfaces[usize::from(i)].wire.watched = false,
         }
     }
 

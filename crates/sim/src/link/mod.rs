@@ -298,7 +298,7 @@ impl Sim {
         }
         let at = (sent + wire.delay).max(wire.last_arrival);
         wire.last_arrival = at;
-        self.travel(Some(Onward { wire: i, at }), &packet);
+        self.travel(Some(Onward { wire: i, at, follows: true }), &packet);
     }
 }
 

@@ -314,6 +314,17 @@ pub enum Kind {
     User(Box<dyn Qdisc + Send>),
 }
 
+impl Kind {
+    /// Whether this is known to give a packet whenever it has one: then it has no [`Qdisc::next_event`].
+    fn is_work_conserving(&self) -> bool {
+        use Kind::{Codel, DualPi2, Fifo, FqCodel, FqPie, PfifoFast, Pie, Red, Sfq};
+        matches!(
+            self,
+            Fifo(_) | Codel(_) | DualPi2(_) | FqCodel(_) | FqPie(_) | PfifoFast(_) | Pie(_) | Red(_) | Sfq(_)
+        )
+    }
+}
+
 macro_rules! dispatch {
     ($self:expr, $q:ident => $e:expr) => {
         match $self {
@@ -440,27 +451,44 @@ impl Queue {
 
     /// Takes the next packet that may leave at `now`.
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
-        let tally = &mut self.tally;
-        let packet = dispatch!(&mut self.kind, q => q.dequeue(now, tally));
+        let packet = self.take(now);
         // Looked at where it lies: taking it out of the option would move it twice.
         if let Some(packet) = &packet {
-            self.tally.sent += 1;
-            self.tally.sent_bytes += u64::from(packet.len);
-            self.tally.flow(packet).packets += 1;
-            if let Some(sojourn) = &mut self.sojourn {
-                sojourn.record(now - packet.enqueued, now);
-            }
+            self.left(packet, now);
         }
         packet
     }
 
+    /// Half of [`Queue::dequeue`], whose result need not be moved: the caller owes [`Queue::left`].
+    pub fn take(&mut self, now: Time) -> Option<Packet> {
+        let tally = &mut self.tally;
+        dispatch!(&mut self.kind, q => q.dequeue(now, tally))
+    }
+
+    /// Counts a packet that [`Queue::take`] gave.
+    #[inline]
+    pub fn left(&mut self, packet: &Packet, now: Time) {
+        self.tally.sent += 1;
+        self.tally.sent_bytes += u64::from(packet.len);
+        self.tally.flow(packet).packets += 1;
+        if let Some(sojourn) = &mut self.sojourn {
+            sojourn.record(now - packet.enqueued, now);
+        }
+    }
+
     /// See [`Qdisc::next_event`].
+    #[inline]
     pub fn next_event(&self) -> Option<Time> {
+        if self.kind.is_work_conserving() { None } else { self.next_event_of_kind() }
+    }
+
+    fn next_event_of_kind(&self) -> Option<Time> {
         dispatch!(&self.kind, q => q.next_event())
     }
 
     /// Whether a dequeue at `now` may give a packet or change something. Asking is cheaper than a
     /// dequeue in vain, and most packets find a shaper or a delay closed.
+    #[inline]
     pub fn is_open(&self, now: Time) -> bool {
         self.next_event().is_none_or(|at| at <= now) || self.eager
     }
@@ -473,6 +501,12 @@ impl Queue {
     /// Whether this is a pfifo or bfifo, which has no state but its packets.
     pub fn is_fifo(&self) -> bool {
         matches!(self.kind, Kind::Fifo(_))
+    }
+
+    /// Whether this is one without packets.
+    #[inline]
+    pub fn is_empty_fifo(&self) -> bool {
+        matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0)
     }
 
     /// The packet that a pfifo or bfifo gives next; none in others.

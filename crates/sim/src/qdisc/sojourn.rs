@@ -37,14 +37,16 @@ struct Window {
     from: Time,
     to: Time,
     histogram: Histogram<u64>,
+    /// Packets that did not wait, not yet in the histogram: most, in the many queues that never fill.
+    prompt: u64,
 }
 
 impl Sojourn {
     /// Feeds a new histogram with what leaves from `from` to `to`, both included.
     pub fn record_window(&mut self, from: Time, to: Time) {
         // The bounds are constants that satisfy the constructor.
-        self.window =
-            Histogram::new_with_bounds(1, MAX_NS, 2).ok().map(|histogram| Window { from, to, histogram });
+        let histogram = Histogram::new_with_bounds(1, MAX_NS, 2).ok();
+        self.window = histogram.map(|histogram| Window { from, to, histogram, prompt: 0 });
     }
 
     /// Counts a packet that leaves at `now` after `sojourn`.
@@ -56,7 +58,11 @@ impl Sojourn {
         if let Some(window) = &mut self.window
             && (window.from..=window.to).contains(&now)
         {
-            window.histogram.saturating_record(ns);
+            if ns == 0 {
+                window.prompt += 1;
+            } else {
+                window.histogram.saturating_record(ns);
+            }
         }
     }
 
@@ -66,8 +72,12 @@ impl Sojourn {
     }
 
     /// Nanoseconds, two significant digits; none before [`Sojourn::record_window`].
-    pub fn histogram(&self) -> Option<&Histogram<u64>> {
-        self.window.as_ref().map(|window| &window.histogram)
+    pub fn histogram(&self) -> Option<Histogram<u64>> {
+        self.window.as_ref().map(|window| {
+            let mut histogram = window.histogram.clone();
+            histogram.saturating_record_n(0, window.prompt);
+            histogram
+        })
     }
 }
 

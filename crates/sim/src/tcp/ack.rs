@@ -7,8 +7,8 @@
 use super::ecn::Mode;
 use super::recovery::Rexmit;
 use super::scoreboard::{Seg, SegFlags};
-use super::sender::Sender;
-use super::sock::CaState;
+use super::sender::{Rack, Rate, Sender};
+use super::sock::{CaState, TcpSock};
 use crate::cc::{CongestionControl, RateSample};
 use crate::packet::{Ecn, Flags, Packet};
 use crate::units::Time;
@@ -46,9 +46,7 @@ pub(super) struct AckState {
     prior_lost: u64,
     first_sacked_at: Option<Time>,
     last_sacked_at: Option<Time>,
-    /// The most recently sent of the newly delivered segments: its send time and end.
-    newest: Option<(Time, u64)>,
-    /// The same segment, as it was sent.
+    /// The most recently sent of the newly delivered segments, as it was sent.
     sampled: Option<Seg>,
     delayed: bool,
     lowest_reordered: Option<u64>,
@@ -231,35 +229,9 @@ impl Sender {
             self.tp.sacked_out += 1;
             self.tp.delivered += 1;
             ack.data_sacked = true;
-            let seg = *seg;
             self.highest_sacked = self.highest_sacked.max(seg.end);
-            self.delivered_one(&seg, ack);
+            ack.delivered_one(seg, &mut self.tp, &mut self.rack, &mut self.rate);
         }
-    }
-
-    /// A segment is newly known to be delivered: RACK and the rate sample take note.
-    fn delivered_one(&mut self, seg: &Seg, ack: &mut AckState) {
-        ack.delivered_bytes += seg.end - seg.seq;
-        let tp = &mut self.tp;
-        let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
-        let age = tp.now - seg.sent;
-        // The ACK of an original must not pass for that of its retransmission.
-        if !(retransmitted && age.as_us() < tp.min_rtt_us) {
-            let rack = &mut self.rack;
-            rack.advanced = true;
-            rack.rtt = age;
-            if sent_after(seg.sent, seg.end, rack.mstamp, rack.end_seq) {
-                rack.mstamp = seg.sent;
-                rack.end_seq = seg.end;
-            }
-        }
-        let newer = ack.newest.is_none_or(|(sent, end)| sent_after(seg.sent, seg.end, sent, end));
-        if newer {
-            ack.newest = Some((seg.sent, seg.end));
-            ack.sampled = Some(*seg);
-            self.rate.first_tx = seg.sent;
-        }
-        tp.delivered_mstamp = tp.now;
     }
 
     /// `tcp_clean_rtx_queue`: what is acknowledged leaves; returns the RTT of the newest segment.
@@ -268,7 +240,7 @@ impl Sender {
         let mut last_acked_at = None;
         let mut reordered = u64::MAX;
         let mut acked = 0;
-        while let Some(seg) = self.board.pop_acked(upto) {
+        while let Some(seg) = self.board.front_acked(upto) {
             acked += 1;
             let tp = &mut self.tp;
             tp.packets_out -= 1;
@@ -292,8 +264,9 @@ impl Sender {
                 tp.sacked_out -= 1;
             } else {
                 tp.delivered += 1;
-                self.delivered_one(&seg, ack);
+                ack.delivered_one(seg, tp, &mut self.rack, &mut self.rate);
             }
+            self.board.remove_front();
         }
         let tp = &mut self.tp;
         if upto > tp.snd_una {
@@ -324,7 +297,7 @@ impl Sender {
         // A lone runt of a packet: nothing made the receiver answer at once.
         ack.delayed = acked == 1
             && self.tp.snd_una - ack.prior_snd_una < u64::from(self.tp.mss)
-            && ack.sampled.is_some_and(|seg| seg.delivered + 1 == self.tp.delivered)
+            && ack.sampled.as_ref().is_some_and(|seg| seg.delivered + 1 == self.tp.delivered)
             && !(ack.data_sacked || ack.ece || ack.dsacking);
         if let Some(sample) = oldest {
             if !(ack.delayed && newest.unwrap_or(sample) > self.tp.min_rtt_us) {
@@ -461,9 +434,32 @@ pub(super) fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
 }
 
 impl AckState {
+    /// A segment is newly known to be delivered: RACK and the rate sample take note.
+    fn delivered_one(&mut self, seg: &Seg, tp: &mut TcpSock, rack: &mut Rack, rate: &mut Rate) {
+        self.delivered_bytes += seg.end - seg.seq;
+        let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
+        let age = tp.now - seg.sent;
+        // The ACK of an original must not pass for that of its retransmission.
+        if !(retransmitted && age.as_us() < tp.min_rtt_us) {
+            rack.advanced = true;
+            rack.rtt = age;
+            if sent_after(seg.sent, seg.end, rack.mstamp, rack.end_seq) {
+                rack.mstamp = seg.sent;
+                rack.end_seq = seg.end;
+            }
+        }
+        let newer =
+            self.sampled.as_ref().is_none_or(|newest| sent_after(seg.sent, seg.end, newest.sent, newest.end));
+        if newer {
+            self.sampled = Some(*seg);
+            rate.first_tx = seg.sent;
+        }
+        tp.delivered_mstamp = tp.now;
+    }
+
     /// `delivered` stored in the segment that made the rate sample, if any was delivered.
     pub(super) fn prior_delivered_of_sample(&self) -> Option<u64> {
-        self.sampled.map(|seg| seg.delivered)
+        self.sampled.as_ref().map(|seg| seg.delivered)
     }
 }
 

@@ -296,7 +296,7 @@ impl Sender {
     }
 
     fn emit(&mut self, seq: u64, payload: u32, departs: Time, flags: Flags, ecn: Ecn, out: &mut Vec<Packet>) {
-        let mut packet = self.setup.template;
+        let packet = self.setup.template.append_to(out);
         packet.enqueued = departs;
         packet.seq = seq;
         packet.payload = payload;
@@ -316,7 +316,6 @@ impl Sender {
         packet.echo = self.last_ack_sent;
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += u64::from(packet.len);
-        out.push(packet);
     }
 
     /// `tcp_xmit_retransmit_queue`

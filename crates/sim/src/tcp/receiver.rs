@@ -405,15 +405,15 @@ impl Receiver {
 
     /// Puts an ACK up to `upto` on the wire.
     fn emit(&mut self, upto: u64, now: Time, out: &mut Vec<Packet>) {
-        let mut ack = self.template;
+        let ack = self.template.append_to(out);
         ack.sent = now;
         ack.flags = Flags::ACK;
         ack.proto = Proto::Tcp;
-        self.write(upto, &mut ack);
+        self.write(upto, ack);
         let dsack = self.dsack.take();
         let wanted = (self.sacks.len() + usize::from(dsack.is_some())).min(3);
         let srtt_us = self.rtt.map_or(0, Time::as_us);
-        let (allowed, option) = self.feedback.add_option(&mut ack, wanted, dsack.is_some(), now, srtt_us);
+        let (allowed, option) = self.feedback.add_option(ack, wanted, dsack.is_some(), now, srtt_us);
         let mut blocks = 0;
         if let Some((s, e)) = dsack {
             self.dsacked_from = Some(s);
@@ -428,7 +428,6 @@ impl Receiver {
         ack.n_sack = blocks as u8;
         // 4 bytes of kind, length and padding, 8 per block.
         ack.len = HEADERS + option + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
-        out.push(ack);
         self.counters.acks += 1;
     }
 

@@ -98,9 +98,14 @@ impl Scoreboard {
         self.segs.front()
     }
 
-    /// Removes the oldest segment if it ends at or below `ack`.
-    pub fn pop_acked(&mut self, ack: u64) -> Option<Seg> {
-        if self.segs.front()?.end <= ack { self.segs.pop_front() } else { None }
+    /// The oldest segment if it ends at or below `ack`: looked at where it lies, then removed.
+    pub fn front_acked(&self, ack: u64) -> Option<&Seg> {
+        self.segs.front().filter(|seg| seg.end <= ack)
+    }
+
+    /// Removes the oldest segment.
+    pub fn remove_front(&mut self) {
+        self.segs.pop_front();
     }
 
     /// Whether nothing is out.
