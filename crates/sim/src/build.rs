@@ -181,6 +181,7 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             "net.ipv4.tcp_sce_pacing" => host.sce_pacing = up_to(value, 1)? == 1,
             "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = number(value)?.max(1),
             "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = number(value)?.max(1),
+            "net.ipv4.tcp_sack" => host.sender.sack = up_to(value, 1)? == 1,
             "net.ipv4.tcp_slow_start_after_idle" => {
                 host.sender.slow_start_after_idle = up_to(value, 1)? == 1;
             }

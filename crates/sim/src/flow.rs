@@ -20,6 +20,10 @@ const SYN_LEN: u32 = 74;
 /// Bytes that a frame has around a UDP payload: Ethernet 14, IPv4 20, UDP 8.
 const UDP_HEADERS: u32 = 42;
 const SYN_TIMEOUT: Time = Time::from_ms(1000);
+/// `tcp_syn_linear_timeouts`: so many repeated SYNs come at that interval before it doubles.
+const LINEAR_SYNS: u32 = 4;
+/// `TCP_RTO_MAX`
+const SYN_TIMEOUT_MAX: Time = Time::from_ms(120_000);
 /// A source without end.
 const ENDLESS: u64 = 1 << 60;
 
@@ -266,6 +270,11 @@ impl FlowState {
         self.hosts.iter().all(|h| h.ecn.option > 0)
     }
 
+    /// SACK is permitted by both ends or not used.
+    fn sack(&self) -> bool {
+        self.hosts.iter().all(|h| h.sender.sack)
+    }
+
     fn send_syn(&mut self, repeats: u32, now: Time, out: &mut Vec<Packet>) {
         let request = self.request();
         let mut syn = self.template(0);
@@ -324,7 +333,10 @@ impl FlowState {
         };
         let state_changes = self.module().is_some_and(CongestionControl::tells_state_changes);
         let feedback = Feedback::new(mode, &host.ecn, state_changes, self.accecn_option());
-        let receiver = Receiver::new(template, feedback, self.mss, host.hz, host.max_window);
+        let mut receiver = Receiver::new(template, feedback, self.mss, host.hz, host.max_window);
+        if !self.sack() {
+            receiver = receiver.without_sack();
+        }
         let mut reply = self.template(1);
         reply.flags = Flags::SYN.with(Flags::ACK);
         reply.len = SYN_LEN;
@@ -365,6 +377,9 @@ impl FlowState {
             sysctl: host.sender,
         };
         let mut sender = Sender::new(setup, cc, now);
+        if !self.sack() {
+            sender.without_sack();
+        }
         if self.conn > 0 || self.player.is_some() {
             sender.expect_answers();
         }
@@ -382,7 +397,9 @@ impl FlowState {
         match &mut self.phase {
             Phase::SynSent { at, timeout, repeats } if *at + *timeout <= now => {
                 *at = now;
-                *timeout = *timeout + *timeout;
+                if *repeats >= LINEAR_SYNS {
+                    *timeout = (*timeout + *timeout).min(SYN_TIMEOUT_MAX);
+                }
                 *repeats += 1;
                 let repeats = *repeats;
                 self.send_syn(repeats, now, out);

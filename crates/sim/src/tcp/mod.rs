@@ -7,6 +7,7 @@ pub mod feedback;
 mod output;
 pub mod receiver;
 mod recovery;
+mod reno_sack;
 pub mod rtt;
 mod scoreboard;
 pub mod sender;

@@ -53,6 +53,7 @@ pub struct Receiver {
     feedback: Feedback,
     hz: u64,
     mss: u32,
+    sack: bool,
     /// The largest segment seen (`icsk_ack.rcv_mss`).
     rcv_mss: u32,
     rcv_nxt: u64,
@@ -99,6 +100,7 @@ impl Receiver {
             feedback,
             hz,
             mss,
+            sack: true,
             rcv_mss: MSS_DEFAULT.min(mss),
             rcv_nxt: 0,
             rcv_wup: 0,
@@ -126,6 +128,12 @@ impl Receiver {
             space_from: (Time::ZERO, 0),
             counters: ReceiverCounters::default(),
         }
+    }
+
+    /// The peer does not do SACK: no blocks, and every segment out of order is acknowledged at once.
+    pub fn without_sack(mut self) -> Self {
+        self.sack = false;
+        self
     }
 
     /// The window that it would advertise now, in bytes.
@@ -356,6 +364,10 @@ impl Receiver {
     }
 
     fn out_of_order_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
+        if !self.sack {
+            self.send_ack(now, out);
+            return;
+        }
         if self.dup_acks_at != self.rcv_nxt {
             self.dup_acks_at = self.rcv_nxt;
             self.dup_acks = 0;
@@ -417,8 +429,9 @@ impl Receiver {
         ack.flags = Flags::ACK;
         ack.proto = Proto::Tcp;
         self.write(upto, ack);
-        let dsack = self.dsack.take();
-        let wanted = (self.sacks.len() + usize::from(dsack.is_some())).min(3);
+        let dsack = self.dsack.take().filter(|_| self.sack);
+        let sacks = if self.sack { &self.sacks[..] } else { &[] };
+        let wanted = (sacks.len() + usize::from(dsack.is_some())).min(3);
         let srtt_us = self.rtt.map_or(0, Time::as_us);
         let (allowed, option) = self.feedback.add_option(ack, wanted, dsack.is_some(), now, srtt_us);
         let mut blocks = 0;
@@ -428,7 +441,7 @@ impl Receiver {
             ack.flags = ack.flags.with(Flags::DSACK);
             blocks = 1;
         }
-        for &(s, e) in self.sacks.iter().take(allowed - blocks) {
+        for &(s, e) in sacks.iter().take(allowed - blocks) {
             ack.sack[blocks] = block(upto, s, e);
             blocks += 1;
         }

@@ -110,11 +110,13 @@ pub struct Sysctl {
     pub tso_win_divisor: u64,
     /// `tcp_slow_start_after_idle`
     pub slow_start_after_idle: bool,
+    /// `tcp_sack`
+    pub sack: bool,
 }
 
 impl Default for Sysctl {
     fn default() -> Self {
-        Sysctl { tso_win_divisor: 3, slow_start_after_idle: true }
+        Sysctl { tso_win_divisor: 3, slow_start_after_idle: true, sack: true }
     }
 }
 
@@ -189,6 +191,8 @@ pub struct Sender {
     pub(super) write_seq: u64,
     /// The peer's application answers when it has all that was written.
     pub(super) answered: bool,
+    /// The peer does not do SACK (`tcp_is_reno`).
+    pub(super) reno: bool,
     /// Right edge of the receiver's window.
     pub(super) window_end: u64,
     pub(super) snd_wnd: u64,
@@ -275,6 +279,7 @@ impl Sender {
             min_rtt_at: now,
             write_seq: 0,
             answered: false,
+            reno: false,
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
