@@ -135,7 +135,7 @@ fn short_flows_and_a_video() {
         assert!(source["delivered"].as_u64() >= Some(2), "{source}");
     }
     let rates = measured.series("flow", "tv", "segment_rate");
-    assert!(!rates.is_empty() && rates.iter().all(|row| row.1 == 250_000.0), "{rates:?}");
+    assert!(!rates.is_empty() && rates.iter().all(|row| row.1 as u64 == 250_000), "{rates:?}");
     // None sooner than it fits, counted from the first's arrival: two, then one each 0.2 s.
     let buffer = measured.series("flow", "tv", "buffer");
     for (n, row) in rates.iter().enumerate().skip(2) {
