@@ -183,7 +183,7 @@ def _shared(run: _Run, flows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]
         if narrow is None:
             raise MeasureError("the path has no bottleneck")
         parts = [
-            (rate, payload_fraction(resolved, flow, _mss(counters, flow["name"])))
+            (rate, payload_fraction(resolved, flow, _payload(counters, flow)))
             for rate, flow in zip(_all(goodputs, "goodput"), together, strict=True)
         ]
         return utilisation(parts, narrow.rate_bps)
@@ -199,11 +199,19 @@ def _shared(run: _Run, flows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]
     }
 
 
-def _mss(counters: Mapping[str, Any], flow: str) -> int:
-    mss = counters.get("flows", {}).get(flow, {}).get("mss")
+def _payload(counters: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
+    """Payload of a full segment [B]: the MSS less the options that come and go, such as AccECN's (RFC 9768, 3.2.3).
+
+    Linux's `snd_mss` does not know these, so a bulk flow's is the mean of what was delivered.
+    """
+    counted = counters.get("flows", {}).get(flow["name"], {})
+    mss = counted.get("mss")
     if mss is None:
-        raise MeasureError(f"counters: flows.{flow}.mss is missing")
-    return int(mss)
+        raise MeasureError(f"counters: flows.{flow['name']}.mss is missing")
+    delivered, received = counted.get("delivered"), counted.get("received_bytes")
+    if flow["source"]["kind"] == "bulk" and delivered and received:
+        return min(float(mss), float(received) / float(delivered))
+    return float(mss)
 
 
 def _all(rates: list[float | None], what: str) -> list[float]:
