@@ -72,6 +72,8 @@ impl Flags {
     pub const ESCE: Flags = Flags(128);
     /// A bit was turned over on the way: the checksum fails where the packet arrives.
     pub const CORRUPT: Flags = Flags(256);
+    /// The end of what the application answers at once: of a request or an object.
+    pub const PSH: Flags = Flags(512);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
@@ -122,6 +124,8 @@ pub struct Packet {
     pub sack: [SackBlock; 3],
     /// Flow or probe, an index into the run's table of traffic.
     pub flow: u16,
+    /// Which of the flow's connections, of a flow that opens several.
+    pub conn: u16,
     /// Destination node.
     pub dst: u16,
     /// How many of `sack` are valid.

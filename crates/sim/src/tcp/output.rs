@@ -311,6 +311,9 @@ impl Sender {
             self.option.on_sent(self.tp.now);
         }
         packet.flags = flags;
+        if self.answered && seq + u64::from(payload) == self.write_seq {
+            packet.flags = flags.with(Flags::PSH);
+        }
         packet.ecn = ecn;
         packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
         packet.echo = self.last_ack_sent;

@@ -49,6 +49,18 @@ pub struct SenderCounters {
     pub undos: u64,
 }
 
+impl SenderCounters {
+    /// Adds what another sender counted.
+    pub fn add(&mut self, other: &SenderCounters) {
+        self.sent_packets += other.sent_packets;
+        self.sent_bytes += other.sent_bytes;
+        self.retransmits += other.retransmits;
+        self.rtos += other.rtos;
+        self.tlps += other.tlps;
+        self.undos += other.undos;
+    }
+}
+
 /// RACK (RFC 8985).
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
@@ -175,6 +187,8 @@ pub struct Sender {
     pub(super) min_rtt_at: Time,
     /// One past the last byte the application wrote.
     pub(super) write_seq: u64,
+    /// The peer's application answers when it has all that was written.
+    pub(super) answered: bool,
     /// Right edge of the receiver's window.
     pub(super) window_end: u64,
     pub(super) snd_wnd: u64,
@@ -260,6 +274,7 @@ impl Sender {
             prr_out: 0,
             min_rtt_at: now,
             write_seq: 0,
+            answered: false,
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
@@ -321,6 +336,16 @@ impl Sender {
             self.restart_after_idle();
         }
         self.send_new(out);
+    }
+
+    /// From now on the peer's application answers each write at once when it has all of it.
+    pub fn expect_answers(&mut self) {
+        self.answered = true;
+    }
+
+    /// Whether all that was written is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.tp.snd_una >= self.write_seq
     }
 
     /// The application stops: what is not sent yet never will be.
