@@ -432,7 +432,7 @@ impl Sender {
     /// What `TCP_INFO` would tell now.
     pub fn info(&self) -> Info {
         let tp = &self.tp;
-        let bits = f64::from(self.setup.mss) * 8.0;
+        let bits = f64::from(tp.mss) * 8.0;
         Info {
             delivery_rate_bps: (self.rate.interval_us > 0)
                 .then(|| f64::from(self.rate.delivered) * bits * 1e6 / self.rate.interval_us as f64),
