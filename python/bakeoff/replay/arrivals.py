@@ -50,11 +50,6 @@ class Arrivals:
     packets: tuple[Arrival, ...]
 
 
-def flow_count(arrivals: Arrivals) -> int:
-    """Flows are numbered from 0."""
-    return max(packet.flow for packet in arrivals.packets) + 1
-
-
 def names() -> list[str]:
     """The patterns."""
     return list(_PATTERNS)

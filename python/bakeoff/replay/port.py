@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from bakeoff.errors import BakeoffError
-from bakeoff.replay.arrivals import MAX_FLOWS
+from bakeoff.replay.arrivals import MAX_FLOWS, Arrivals
 from bakeoff.scenario.run import Class, Qdisc
 from bakeoff.scenario.units import parse_rate
 
@@ -66,6 +67,12 @@ def flow_hash(flow: int) -> int:
     that the buckets of flows 0 to N-1 differ wherever there are N or more, a power of two: of fq_codel, which scales,
     and of cake and sfq, which take the remainder."""
     return int(f"{flow:032b}"[::-1], 2) | flow
+
+
+def flows(port: Port, arrivals: Arrivals) -> int:
+    """How many flows there are, from 0: those that arrive, and those that a filter names."""
+    named = [int(flow) for flow in re.findall(r'"flow": *"(\d{1,4})"', json.dumps(document(port)))]
+    return max([packet.flow for packet in arrivals.packets] + [flow for flow in named if flow < MAX_FLOWS]) + 1
 
 
 def by_priority(port: Port) -> bool:

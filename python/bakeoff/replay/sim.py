@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 
 from bakeoff.errors import BakeoffError
-from bakeoff.replay.arrivals import Arrivals, flow_count
-from bakeoff.replay.port import START_NS, Port, by_priority, document, flow_hash
+from bakeoff.replay.arrivals import Arrivals
+from bakeoff.replay.port import START_NS, Port, by_priority, document, flow_hash, flows
 
 Departure = tuple[int, int, int]
 """Number of the packet, from 0; when it left, ns; its ECN field then."""
@@ -41,11 +41,13 @@ def simulate(
 
     times = like.arrivals_ns if like else tuple(START_NS + packet.ns for packet in arrivals.packets)
     told = like is not None and not by_priority(port)
-    hashes = like.hashes if like and told else tuple(flow_hash(flow) for flow in range(flow_count(arrivals)))
+    hashes = like.hashes if like and told else tuple(flow_hash(flow) for flow in range(flows(port, arrivals)))
     wanted = {
         "qdisc": document(port),
         "seed": seed,
         "hz": hz,
+        "flows": len(hashes),
+        "told_buckets": by_priority(port),
         "arrivals": [
             {"at": at, "bytes": p.bytes, "flow": p.flow, "hash": hashes[p.flow], "ecn": p.ecn}
             for at, p in zip(times, arrivals.packets, strict=True)
