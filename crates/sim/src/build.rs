@@ -213,6 +213,7 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         flows: traffic.len(),
         flow_names: traffic.clone(),
         endpoints: flows.chain(probes).collect(),
+        told_buckets: false,
     }
 }
 
