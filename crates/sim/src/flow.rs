@@ -1,6 +1,7 @@
 //! A flow: an application, a TCP connection with its handshake, or a train of datagrams.
 
 use crate::cc::{Cc, CcEnv, CongestionControl, Registry};
+use crate::charge::Charges;
 use crate::histogram::Times;
 use crate::packet::{Ecn, Flags, Packet, Proto};
 use crate::rng::Stream;
@@ -35,6 +36,8 @@ pub struct Host {
     pub sce_pacing: bool,
     /// Largest receive window in bytes: half of the third value of `net.ipv4.tcp_rmem`.
     pub max_window: u64,
+    /// Sysctls of its senders.
+    pub sender: Sysctl,
 }
 
 /// Where a connection stands.
@@ -55,6 +58,10 @@ pub struct FlowState {
     hosts: [Host; 2],
     /// Whether the sending host's queue holds packets until they are to depart.
     pub fq: bool,
+    /// Whether the sending host hands down several segments in one buffer.
+    pub gso: bool,
+    /// See [`SenderSetup::charges`].
+    pub charges: Option<Charges>,
     mss: u32,
     /// [`Packet::tunnel`]
     pub tunnel: u8,
@@ -127,6 +134,8 @@ impl FlowState {
             nodes,
             hosts,
             fq: false,
+            gso: false,
+            charges: None,
             // IPv4 20, TCP 20, timestamps 12
             mss: mtu - 52,
             tunnel: 0,
@@ -291,8 +300,10 @@ impl FlowState {
             ca_ratio: host.ca_ratio,
             max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
             fq: self.fq,
+            gso: self.gso,
+            charges: self.charges.clone(),
             handshake_rtt: now - packet.echo,
-            sysctl: Sysctl::default(),
+            sysctl: host.sender,
         };
         let mut sender = Sender::new(setup, cc, now);
         sender.set_window(u64::from(packet.window));

@@ -279,7 +279,8 @@ impl Receiver {
 
     /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, ECN, window.
     fn event_data_received(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
-        self.rcv_mss = self.rcv_mss.max(packet.payload.min(self.mss));
+        let segment = if packet.gso_size == 0 { packet.payload } else { packet.gso_size.into() };
+        self.rcv_mss = self.rcv_mss.max(segment.min(self.mss));
         match self.last_data {
             None => {
                 self.increase_quickack(MAX_QUICKACKS);
@@ -509,6 +510,23 @@ mod tests {
         let mut r = receiver(Mode::Off);
         let acks = feed(&mut r, &[32, 33, 34, 35].map(|i| (i, Ecn::NotEct)));
         assert_eq!(acks.iter().map(|a| a.ack / u64::from(MSS)).collect::<Vec<_>>(), [34, 36]);
+    }
+
+    #[test]
+    fn several_segments_in_one_buffer_are_acknowledged_at_once_and_once() {
+        let mut r = receiver(Mode::AccEcn);
+        let before = feed(&mut r, &[(32, Ect0), (33, Ect0)])[0].ace;
+        let whole = Packet { payload: 3 * MSS, gso_size: MSS as u16, len: 3 * 1514, ..segment(34, Ce) };
+        let mut out = Vec::new();
+        r.on_data(&whole, Time::from_ms(11), &mut out);
+        // One mark, three segments.
+        let told: Vec<_> = out.iter().map(|a| (a.ack / u64::from(MSS), a.ace)).collect();
+        assert_eq!(told, [(37, (before + 3) & 7)]);
+        assert_eq!(r.rcv_mss, MSS, "the segment's length, not the buffer's");
+        out.clear();
+        r.on_data(&Packet { seq: 40 * u64::from(MSS), ..whole }, Time::from_ms(12), &mut out);
+        let mss = MSS as i32;
+        assert_eq!((out.len(), out[0].sack[0]), (1, SackBlock { start: 3 * mss, end: 6 * mss }));
     }
 
     #[test]
