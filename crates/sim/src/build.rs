@@ -15,6 +15,7 @@ use crate::rng::Stream;
 use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::sim::{Interface, Rule, Sim};
 use crate::tcp::ecn::{Policy, Sysctls};
+use crate::tcp::receiver::Buffer;
 use crate::tcp::sender::Sysctl;
 use crate::trace::TRACES;
 use crate::tunnel::Tunnels;
@@ -164,7 +165,7 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
         ss_ratio: 200,
         ca_ratio: 120,
         sce_pacing: false,
-        max_window: (6 << 20) / 2,
+        receive: Buffer::default(),
         sender: Sysctl::default(),
     };
     if !(100..=1000).contains(&node.hz) {
@@ -181,6 +182,12 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             n if n <= u64::from(most) => Ok(n as u8),
             n => Err(Refused(format!("{place}: {n} is not between 0 and {most}"))),
         };
+        let three = |text: &str| {
+            let numbers = text.split_whitespace().map(number).collect::<Result<Vec<_>, _>>()?;
+            <[u64; 3]>::try_from(numbers).map_err(|_| {
+                Refused(format!("{place}: '{value}' is not three numbers: least, default, most"))
+            })
+        };
         match name.as_str() {
             "net.ipv4.tcp_ecn" => host.ecn.ecn = Policy(up_to(value, 5)?),
             "net.ipv4.tcp_ecn_fallback" => host.ecn.fallback = up_to(value, 1)? == 1,
@@ -191,14 +198,12 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = number(value)?.max(1),
             "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = number(value)?.max(1),
             "net.ipv4.tcp_limit_output_bytes" => host.sender.limit_output_bytes = number(value)?,
-            "net.ipv4.tcp_rmem" => {
-                let third = value.split_whitespace().nth(2);
-                let third =
-                    third.ok_or_else(|| Refused(format!("{place}: '{value}' is not three numbers")))?;
-                host.max_window = (number(third)? / 2).max(4096);
-            }
-            // The send buffer never limits here, metrics are never kept.
-            "net.ipv4.tcp_wmem" | "net.ipv4.tcp_no_metrics_save" | "net.ipv4.ip_forward" => {}
+            "net.ipv4.tcp_moderate_rcvbuf" => host.receive.moderate = up_to(value, 1)? == 1,
+            "net.ipv4.tcp_rmem" => [_, host.receive.default, host.receive.most] = three(value)?,
+            "net.ipv4.tcp_wmem" => host.sender.wmem = three(value)?,
+            // No flow sets its buffers by itself; runs begin without metrics, whether they would be kept or not.
+            "net.core.rmem_max" | "net.core.wmem_max" | "net.ipv4.tcp_no_metrics_save" => _ = number(value)?,
+            "net.ipv4.ip_forward" => {}
             _ => return Err(Refused(format!("{place}: this sysctl is not modelled by the simulator"))),
         }
     }

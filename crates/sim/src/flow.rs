@@ -9,7 +9,7 @@ use crate::run::{Flow, Source};
 use crate::tcp::accecn::{OPTION_LEN, OptionClock};
 use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack, syn_bits, syn_keeps_bits, synack_bits};
 use crate::tcp::feedback::Feedback;
-use crate::tcp::receiver::Receiver;
+use crate::tcp::receiver::{Buffer, Receiver};
 use crate::tcp::sender::{Sender, SenderSetup, Sysctl};
 use crate::units::Time;
 
@@ -34,8 +34,8 @@ pub struct Host {
     pub ca_ratio: u64,
     /// `net.ipv4.tcp_sce_pacing` of the SCE kernels.
     pub sce_pacing: bool,
-    /// Largest receive window in bytes: half of the third value of `net.ipv4.tcp_rmem`.
-    pub max_window: u64,
+    /// What its receivers may keep.
+    pub receive: Buffer,
     /// Sysctls of its senders.
     pub sender: Sysctl,
 }
@@ -263,7 +263,8 @@ impl FlowState {
         };
         let state_changes = self.module().is_some_and(CongestionControl::tells_state_changes);
         let feedback = Feedback::new(mode, &host.ecn, state_changes, self.accecn_option());
-        let receiver = Receiver::new(template, feedback, self.mss, host.hz, host.max_window);
+        let receiver = Receiver::new(template, feedback, self.mss, host.hz, host.receive.most / 2)
+            .with_buffer(host.receive);
         let mut reply = self.template(1);
         reply.flags = Flags::SYN.with(Flags::ACK);
         reply.len = SYN_LEN;

@@ -46,7 +46,7 @@ impl Sender {
             let quota = (cwnd / 2).max(1).min(cwnd - in_flight).min(max_segs);
             let unsent = self.write_seq - self.tp.snd_nxt;
             let window = self.window_end.saturating_sub(self.tp.snd_nxt);
-            if window < mss.min(unsent) {
+            if window < mss.min(unsent) || !self.has_written(mss.min(unsent)) {
                 break;
             }
             if self.skb_left == 0 {
@@ -69,7 +69,11 @@ impl Sender {
             self.transmit_new(n, out);
             sent += n;
         }
-        self.tp.write_queue = self.write_seq > self.tp.snd_nxt;
+        if self.send_buffer.end == u64::MAX {
+            let buffers = self.board.buffers() as u64;
+            self.send_buffer.settle(self.tp.snd_nxt, self.tp.snd_nxt - self.tp.snd_una, buffers);
+        }
+        self.tp.write_queue = self.write_seq > self.tp.snd_nxt && !self.send_buffer.full;
         if sent > 0 {
             if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
                 self.prr_out += sent;
@@ -88,7 +92,8 @@ impl Sender {
     /// One new segment beyond the window's count, for a tail loss probe.
     pub(super) fn send_probe_segment(&mut self, out: &mut Vec<Packet>) -> bool {
         let room = self.window_end.saturating_sub(self.tp.snd_nxt);
-        if self.write_seq <= self.tp.snd_nxt || room < self.current_mss() || self.paced_out() {
+        let mss = self.current_mss();
+        if self.write_seq <= self.tp.snd_nxt || room < mss || self.paced_out() || !self.has_written(mss) {
             return false;
         }
         if self.skb_left == 0 {
@@ -98,6 +103,30 @@ impl Sender {
         self.transmit_new(1, out);
         if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
             self.prr_out += 1;
+        }
+        true
+    }
+
+    /// Whether the application could write so many bytes more than were sent; it does so now if it waited for room.
+    #[inline]
+    fn has_written(&mut self, bytes: u64) -> bool {
+        self.tp.snd_nxt + bytes <= self.send_buffer.end || self.write_more()
+    }
+
+    /// `tcp_check_space`, and what the application does then.
+    #[inline(never)]
+    fn write_more(&mut self) -> bool {
+        let waited = self.send_buffer.full;
+        let tp = &self.tp;
+        let segs = u64::from(tp.snd_cwnd.max(tp.reordering + 1));
+        let buffers = self.board.buffers() as u64;
+        let (sent, in_flight) = (tp.snd_nxt, tp.snd_nxt - tp.snd_una);
+        let at_once = self.tso_segs();
+        if !self.send_buffer.may_write(sent, in_flight, buffers, segs, at_once) {
+            return false;
+        }
+        if waited {
+            self.check_app_limited();
         }
         true
     }
@@ -461,7 +490,7 @@ impl Sender {
     /// `tcp_cwnd_application_limited` (RFC 2861)
     fn shrink_unused_window(&mut self) {
         let tp = &mut self.tp;
-        if tp.ca_state == CaState::Open {
+        if tp.ca_state == CaState::Open && !self.send_buffer.full {
             let used = self.cwnd_used.max(10);
             if used < tp.snd_cwnd {
                 tp.snd_ssthresh = super::sender::current_ssthresh(tp);

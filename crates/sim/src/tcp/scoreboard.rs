@@ -162,6 +162,11 @@ impl Scoreboard {
         n
     }
 
+    /// Buffers in the queue.
+    pub fn buffers(&self) -> usize {
+        self.segs.iter().filter(|seg| seg.flags.any(SegFlags::HEAD)).count()
+    }
+
     /// Notes a retransmission of the segment at `index` at `now`.
     pub fn note_retransmitted(&mut self, index: usize, now: Time) {
         if let Some(seg) = self.segs.get(index) {

@@ -6,13 +6,14 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`,
 //! `tcp_rate.c`.
 //!
-//! Departures: ACK processing takes no time; no send-buffer limit, no Nagle; the 300 s
+//! Departures: ACK processing takes no time; no Nagle; the 300 s
 //! window of the minimum RTT restarts as a whole when it is over.
 
 use super::accecn::{AceDecoder, OptionClock};
 use super::ecn::Mode;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
+use super::send_buffer::SendBuffer;
 use super::small_queue::SmallQueue;
 use super::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
@@ -101,11 +102,18 @@ pub struct Sysctl {
     pub slow_start_after_idle: bool,
     /// `tcp_limit_output_bytes`
     pub limit_output_bytes: u64,
+    /// `tcp_wmem`
+    pub wmem: [u64; 3],
 }
 
 impl Default for Sysctl {
     fn default() -> Self {
-        Sysctl { tso_win_divisor: 3, slow_start_after_idle: true, limit_output_bytes: 4 << 20 }
+        Sysctl {
+            tso_win_divisor: 3,
+            slow_start_after_idle: true,
+            limit_output_bytes: 4 << 20,
+            wmem: [4096, 16 << 10, 4 << 20],
+        }
     }
 }
 
@@ -182,6 +190,7 @@ pub struct Sender {
     pub(super) min_rtt_at: Time,
     /// One past the last byte the application wrote.
     pub(super) write_seq: u64,
+    pub(super) send_buffer: SendBuffer,
     /// Right edge of the receiver's window.
     pub(super) window_end: u64,
     pub(super) snd_wnd: u64,
@@ -273,6 +282,7 @@ impl Sender {
             prr_out: 0,
             min_rtt_at: now,
             write_seq: 0,
+            send_buffer: SendBuffer::new(setup.sysctl.wmem),
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
@@ -391,9 +401,10 @@ impl Sender {
     }
 
     /// `tcp_rate_check_app_limited`: the application writes; was it late?
-    fn check_app_limited(&mut self) {
+    pub(super) fn check_app_limited(&mut self) {
         let tp = &mut self.tp;
-        if self.write_seq.saturating_sub(tp.snd_nxt) < u64::from(tp.mss)
+        let written = self.write_seq.min(self.send_buffer.end);
+        if written.saturating_sub(tp.snd_nxt) < u64::from(tp.mss)
             && tp.packets_in_flight() < tp.snd_cwnd
             && tp.lost_out <= tp.retrans_out
         {
