@@ -262,10 +262,7 @@ mod tests {
     fn arrivals_out_of_order_or_of_no_flow_are_refused() {
         let refused = |arrivals| replay(&alone(run::Qdisc::leaf("pfifo"), arrivals, &[])).unwrap_err();
         let arrival = |at, flow| Arrival { at, bytes: 60, flow, hash: 0, ecn: 0 };
-        assert_eq!(
-            refused(vec![arrival(1, 0), arrival(0, 0)]),
-            "arrivals[1]: earlier than the one before"
-        );
+        assert_eq!(refused(vec![arrival(1, 0), arrival(0, 0)]), "arrivals[1]: earlier than the one before");
         assert_eq!(refused(vec![arrival(0, 0), arrival(1, 1)]), "arrivals[1].flow: 1; expected less than 1");
     }
 }

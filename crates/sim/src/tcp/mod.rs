@@ -9,6 +9,7 @@ pub mod receiver;
 mod recovery;
 pub mod rtt;
 mod scoreboard;
+mod send_buffer;
 pub mod sender;
 mod small_queue;
 pub mod sock;
