@@ -72,6 +72,8 @@ impl Flags {
     pub const ESCE: Flags = Flags(128);
     /// A bit was turned over on the way: the checksum fails where the packet arrives.
     pub const CORRUPT: Flags = Flags(256);
+    /// Push: the end of a write, or of an skb with several segments.
+    pub const PSH: Flags = Flags(512);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {

@@ -15,7 +15,7 @@ use crate::packet::{Ecn, Flags, Packet};
 use crate::units::Time;
 
 /// Segments of the largest GSO skb: (65536 - headers) / 1448.
-const MAX_GSO_SEGS: u32 = 45;
+pub(super) const MAX_GSO_SEGS: u32 = 45;
 const GSO_MAX_SIZE: u64 = 65_536;
 /// `sk_pacing_shift`: about a millisecond of data per burst.
 const PACING_SHIFT: u32 = 10;
@@ -47,10 +47,9 @@ impl Sender {
             if window < mss.min(unsent) {
                 break;
             }
-            if self.skb_left == 0 {
-                self.skb_left = MAX_GSO_SEGS;
-            }
-            if quota > 1
+            self.fill_skb(quota);
+            // Of an skb with one segment there is nothing to wait for.
+            if u64::from(self.skb_left).min(unsent.div_ceil(mss)) > 1
                 && let Some(by_cwnd) = self.should_defer(max_segs, cwnd - in_flight, window)
             {
                 cwnd_limited |= by_cwnd;
@@ -89,15 +88,27 @@ impl Sender {
         if self.write_seq <= self.tp.snd_nxt || room < self.current_mss() || self.paced_out() {
             return false;
         }
-        if self.skb_left == 0 {
-            self.skb_left = MAX_GSO_SEGS;
-        }
+        self.fill_skb(1);
         self.skb_left -= 1;
         self.transmit_new(1, out);
         if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
             self.prr_out += 1;
         }
         true
+    }
+
+    /// The skb at the head of the write queue, which takes from the one behind it what `quota` segments want
+    /// (`tcp_grow_skb`).
+    fn fill_skb(&mut self, quota: u32) {
+        if self.skb_left == 0 {
+            self.skb_left = std::mem::replace(&mut self.skb_behind, MAX_GSO_SEGS);
+        }
+        let missing = quota.saturating_sub(self.skb_left).min(self.skb_behind);
+        self.skb_left += missing;
+        self.skb_behind -= missing;
+        if self.skb_behind == 0 {
+            self.skb_behind = MAX_GSO_SEGS;
+        }
     }
 
     /// `tcp_current_mss`: AccECN's option takes its bytes from the payload.
@@ -250,6 +261,10 @@ impl Sender {
                 flags,
             });
             let mut tcp_flags = Flags::ACK;
+            // An skb that is cut into several segments has it, for the receiver's sake, whatever was written.
+            if i + 1 == n && (n > 1 || end == self.write_seq) {
+                tcp_flags = tcp_flags.with(Flags::PSH);
+            }
             if self.queue_cwr {
                 self.queue_cwr = false;
                 tcp_flags = tcp_flags.with(Flags::CWR);
