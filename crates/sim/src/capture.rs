@@ -172,7 +172,7 @@ fn tcp(packet: &Packet, from_sender: bool, ip: &Ipv4Header, length: usize) -> Tc
         acknowledgment_number: if ack { other.wrapping_add(packet.ack as u32) } else { 0 },
         syn,
         ack,
-        psh: packet.flags.has(Flags::ANSWERED),
+        psh: packet.flags.has(Flags::PSH),
         ns: packet.ace & 4 != 0 || packet.flags.has(Flags::ESCE),
         cwr: packet.ace & 2 != 0 || packet.flags.has(Flags::CWR),
         ece: packet.ace & 1 != 0 || packet.flags.has(Flags::ECE),

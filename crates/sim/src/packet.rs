@@ -76,6 +76,8 @@ impl Flags {
     pub const ANSWERED: Flags = Flags(1024);
     /// Its memory counts against its socket while it is in its host; see [`crate::charge`].
     pub const CHARGED: Flags = Flags(2048);
+    /// Push: the end of a write, or of an skb with several segments.
+    pub const PSH: Flags = Flags(512);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
@@ -191,7 +193,9 @@ impl Packet {
             seq: self.seq + u64::from(start),
             payload,
             len: self.headers() + payload,
-            flags: if index == 0 { self.flags } else { self.flags.without(Flags::CWR) },
+            flags: self.flags.without(if index == 0 { Flags::default() } else { Flags::CWR }).without(
+                if index + 1 == self.segs() { Flags::default() } else { Flags::PSH.with(Flags::ANSWERED) },
+            ),
             gso_size: 0,
             ..*self
         }

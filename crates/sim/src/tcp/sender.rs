@@ -210,6 +210,8 @@ pub struct Sender {
     pub(super) snd_wnd: u64,
     /// Segments left in the skb at the head of the write queue.
     pub(super) skb_left: u32,
+    /// Segments in the skb behind it.
+    pub(super) skb_behind: u32,
     pub(super) pacing_timer: Option<Time>,
     /// What waits in the host's queue, if it has one.
     pub(super) small_queue: Option<SmallQueue>,
@@ -301,6 +303,7 @@ impl Sender {
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
+            skb_behind: super::output::MAX_GSO_SEGS,
             pacing_timer: None,
             small_queue,
             last_buffer: 0,
