@@ -169,6 +169,8 @@ impl Endpoint {
             // Pacing by fq has no rate limit of its own.
             max_pacing_rate: self.settings.fq.then_some(u64::MAX),
             fq: false,
+            gso: false,
+            charges: None,
             // The virtual clock may stand still over a handshake; a real one does not.
             handshake_rtt: rtt.max(Time::from_us(1)),
             sysctl: self.settings.sender,

@@ -3,6 +3,7 @@
 use bakeoff_workload::{Next, Player};
 
 use crate::cc::{Cc, CcEnv, CongestionControl, Registry};
+use crate::charge::Charges;
 use crate::histogram::Times;
 use crate::packet::{Ecn, Flags, Packet, Proto};
 use crate::rng::Stream;
@@ -11,7 +12,7 @@ use crate::short::Short;
 use crate::tcp::accecn::{OPTION_LEN, OptionClock};
 use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack, syn_bits, syn_keeps_bits, synack_bits};
 use crate::tcp::feedback::Feedback;
-use crate::tcp::receiver::{Receiver, ReceiverCounters};
+use crate::tcp::receiver::{Buffer, Receiver, ReceiverCounters};
 use crate::tcp::sender::{Sender, SenderCounters, SenderSetup, Sysctl};
 use crate::units::Time;
 
@@ -40,9 +41,9 @@ pub struct Host {
     pub ca_ratio: u64,
     /// `net.ipv4.tcp_sce_pacing` of the SCE kernels.
     pub sce_pacing: bool,
-    /// Largest receive window in bytes: half of the third value of `net.ipv4.tcp_rmem`.
-    pub max_window: u64,
-    /// What else its senders are told.
+    /// What its receivers may keep.
+    pub receive: Buffer,
+    /// Sysctls of its senders.
     pub sender: Sysctl,
 }
 
@@ -72,6 +73,19 @@ impl Totals {
     }
 }
 
+/// How a flow's packets leave the sending host.
+#[derive(Clone, Default)]
+pub struct Exit {
+    /// Through a queue that holds them until they are to depart.
+    pub fq: bool,
+    /// Several segments in one buffer.
+    pub gso: bool,
+    /// See [`SenderSetup::charges`].
+    pub charges: Option<Charges>,
+    /// [`Packet::tunnel`]
+    pub tunnel: u8,
+}
+
 /// Where a connection stands.
 enum Phase {
     Idle,
@@ -88,11 +102,8 @@ pub struct FlowState {
     /// Sending and receiving node.
     pub nodes: [u16; 2],
     hosts: [Host; 2],
-    /// Whether the sending host's queue holds packets until they are to depart.
-    fq: bool,
+    exit: Exit,
     mss: u32,
-    /// [`Packet::tunnel`]
-    tunnel: u8,
     /// [`Packet::conn`]
     pub conn: u16,
     /// The connections of a `short` source, which has none of its own.
@@ -181,13 +192,12 @@ impl FlowState {
             id,
             nodes,
             hosts,
-            fq: false,
+            exit: Exit::default(),
             conn: 0,
             short,
             player,
             // IPv4 20, TCP 20, timestamps 12
             mss: mtu - 52,
-            tunnel: 0,
             phase: Phase::Idle,
             cc,
             sender: None,
@@ -208,13 +218,13 @@ impl FlowState {
         self.mss
     }
 
-    /// How its packets leave the sending host: whether through a queue that holds them until they are to depart, and the
-    /// number of their tunnel ([`Packet::tunnel`]).
-    pub fn leaves_by(&mut self, fq: bool, tunnel: u8) {
-        self.fq = fq;
-        self.tunnel = tunnel;
+    /// Sets how its packets leave the sending host.
+    pub fn leaves_by(&mut self, exit: &Exit) {
+        self.exit = exit.clone();
+        // Short connections share a flow's number, by which memory is given back.
+        let part_exit = Exit { charges: None, ..exit.clone() };
         for part in self.short.iter_mut().flat_map(|short| short.parts()) {
-            part.leaves_by(fq, tunnel);
+            part.leaves_by(&part_exit);
         }
     }
 
@@ -227,7 +237,7 @@ impl FlowState {
             hash: self.hashes[side],
             flags: Flags::ACK,
             proto: if self.spec.transport == "udp" { Proto::Udp } else { Proto::Tcp },
-            tunnel: self.tunnel,
+            tunnel: self.exit.tunnel,
             ..Packet::default()
         }
     }
@@ -333,7 +343,8 @@ impl FlowState {
         };
         let state_changes = self.module().is_some_and(CongestionControl::tells_state_changes);
         let feedback = Feedback::new(mode, &host.ecn, state_changes, self.accecn_option());
-        let mut receiver = Receiver::new(template, feedback, self.mss, host.hz, host.max_window);
+        let mut receiver = Receiver::new(template, feedback, self.mss, host.hz, host.receive.most / 2)
+            .with_buffer(host.receive);
         if !self.sack() {
             receiver = receiver.without_sack();
         }
@@ -372,7 +383,9 @@ impl FlowState {
             ss_ratio: host.ss_ratio,
             ca_ratio: host.ca_ratio,
             max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
-            fq: self.fq,
+            fq: self.exit.fq,
+            gso: self.exit.gso,
+            charges: self.exit.charges.clone(),
             handshake_rtt: now - packet.echo,
             sysctl: host.sender,
         };

@@ -202,7 +202,8 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
     json!({
         "qdisc": queue.show(),
         "enqueued": t.enqueued,
-        "sent": t.sent,
+        // As tc counts: segments.
+        "sent": t.sent + t.more_segs,
         "sent_bytes": t.sent_bytes,
         "queued": queue.qlen(),
         "marks": t.marks,
@@ -247,7 +248,7 @@ fn teardown(sim: &Sim) -> String {
             text,
             " Sent {} bytes {} pkt (dropped {}, overlimits {} requeues 0)",
             t.sent_bytes,
-            t.sent,
+            t.sent + t.more_segs,
             t.dropped(),
             t.drops[Cause::Overlimit as usize]
         );

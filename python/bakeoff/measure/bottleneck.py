@@ -68,11 +68,11 @@ def path(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[Hop]:
     return hops[::-1]
 
 
-def payload_fraction(resolved: Mapping[str, Any], flow: Mapping[str, Any], mss: int) -> float:
-    """Payload over what the bottleneck counts for a full segment: mss / (path MTU + 14 bytes of Ethernet); no unit."""
+def payload_fraction(resolved: Mapping[str, Any], flow: Mapping[str, Any], payload: float) -> float:
+    """`payload` [B] over what the bottleneck counts for a full segment: path MTU + 14 bytes of Ethernet; no unit."""
     hops = {frozenset(hop) for hop in path(resolved, flow)}
     mtu = min(int(link["mtu"]) for link in resolved["links"] if frozenset(link["ends"]) in hops)
-    return mss / (mtu + _ETHERNET)
+    return payload / (mtu + _ETHERNET)
 
 
 def bottleneck(resolved: Mapping[str, Any], flow: Mapping[str, Any], window: Window) -> Bottleneck:
@@ -130,7 +130,7 @@ def _rate_at(
 def _shaper(tree: Mapping[str, Any], flow: Mapping[str, Any], changed: Mapping[str, str]) -> float:
     kind, *words = tree["qdisc"].split()
     if kind == "htb":
-        class_ = _class_of(tree, flow)
+        class_ = class_of(tree, flow)
         if class_ is None:
             return float("inf")
         words = changed.get(class_["id"], class_["class"]).split()
@@ -139,7 +139,7 @@ def _shaper(tree: Mapping[str, Any], flow: Mapping[str, Any], changed: Mapping[s
     return float("inf") if rate is None or rate == "unlimited" else tc_rate(rate)
 
 
-def _class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The class whose filter names the flow (by name or DSCP), else the default class."""
     for class_ in tree.get("classes", ()):
         for want in class_.get("filters", ()):

@@ -207,7 +207,7 @@ def _shared(run: _Run, flows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]
         if narrow is None:
             raise MeasureError("the path has no bottleneck")
         parts = [
-            (rate, payload_fraction(resolved, flow, _mss(counters, flow["name"])))
+            (rate, payload_fraction(resolved, flow, _payload(counters, flow)))
             for rate, flow in zip(_all(goodputs, "goodput"), together, strict=True)
         ]
         return utilisation(parts, narrow.rate_bps)
@@ -223,11 +223,19 @@ def _shared(run: _Run, flows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]
     }
 
 
-def _mss(counters: Mapping[str, Any], flow: str) -> int:
-    mss = counters.get("flows", {}).get(flow, {}).get("mss")
+def _payload(counters: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
+    """Payload of a full segment [B]: the MSS less the options that come and go, such as AccECN's (RFC 9768, 3.2.3).
+
+    Linux's `snd_mss` does not know these, so a bulk flow's is the mean of what was delivered.
+    """
+    counted = counters.get("flows", {}).get(flow["name"], {})
+    mss = counted.get("mss")
     if mss is None:
-        raise MeasureError(f"counters: flows.{flow}.mss is missing")
-    return int(mss)
+        raise MeasureError(f"counters: flows.{flow['name']}.mss is missing")
+    delivered, received = counted.get("delivered"), counted.get("received_bytes")
+    if flow["source"]["kind"] == "bulk" and delivered and received:
+        return min(float(mss), float(received) / float(delivered))
+    return float(mss)
 
 
 def _all(rates: list[float | None], what: str) -> list[float]:
@@ -237,11 +245,12 @@ def _all(rates: list[float | None], what: str) -> list[float]:
     return known
 
 
+def bottleneck_queues(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The bottleneck's queues in a summary, one per class; none if the path has no bottleneck."""
+    narrow = summary["bottleneck"]
+    return [] if narrow is None else [summary["queues"][name] for name in leaves(narrow["queue"], summary)]
+
+
 def bottleneck_leaf(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The bottleneck's queue in a summary; of several classes the one with the longest 99th percentile of delay."""
-    narrow = summary["bottleneck"]
-    if narrow is None:
-        return None
-    names = leaves(narrow["queue"], summary)
-    found = [summary["queues"][name] for name in names]
-    return max(found, key=lambda queue: (queue["sojourn_s"] or {"p99": 0.0})["p99"], default=None)
+    return max(bottleneck_queues(summary), key=lambda queue: (queue["sojourn_s"] or {"p99": 0.0})["p99"], default=None)

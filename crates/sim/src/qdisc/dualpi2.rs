@@ -13,7 +13,7 @@
 //! `split_gso` are not in the older versions.
 //!
 //! Departures: the timer's phase counts from the start of the run. Memory is counted in frame bytes,
-//! not in the kernel's buffer sizes. Packets are single frames, so that `split_gso` changes nothing.
+//! not in the kernel's buffer sizes.
 //! Classification is by the ECN field alone: no filters, no skb priority. A packet that both the
 //! coupled AQM and the step mark counts twice, as in Linux.
 //!
@@ -121,6 +121,11 @@ impl DualPi2 {
         };
         q.reset_credit();
         Ok(q)
+    }
+
+    /// Whether several segments in one buffer enter frame by frame.
+    pub(super) fn segments(&self) -> bool {
+        self.params.version == Version::Mainline && self.params.split_gso
     }
 
     fn run_timer(&mut self, now: Time) {

@@ -8,14 +8,14 @@
 //! VALUE/MASK` on the TOS byte.
 //!
 //! Departures: a flow is [`Packet::hash`] alone (no perturbation, no tc filters). A packet's memory is
-//! that of a Linux socket buffer with a linear payload ([`truesize`]); buffers that share pages differ.
-//! Not modelled: packets with segmentation offload.
+//! that of a Linux socket buffer with a linear payload ([`truesize`]), or in pages if it has several segments.
 //!
 //! Validation: byte fairness, the priority of sparse flows (RFC 8290, section 4), drops from the fattest
 //! flow, one shared CoDel backlog (tests below); conservation (`tests/conservation.rs`).
 
 use super::codel::{CodelParams, CodelStats, CodelVars, Head};
 use super::{Cause, Env, Qdisc, Tally};
+use crate::charge;
 use crate::packet::Packet;
 use crate::tc::{TcError, Words, parse_u32, show};
 use crate::units::Time;
@@ -127,7 +127,7 @@ impl Pool {
     fn push(&mut self, chain: &mut Chain, packet: Packet) {
         self.qlen += 1;
         self.backlog += u64::from(packet.len);
-        self.memory += truesize(packet.len);
+        self.memory += truesize(&packet);
         chain.backlog += u64::from(packet.len);
         let index = match self.free {
             NONE => {
@@ -164,7 +164,7 @@ impl Pool {
         self.free = index;
         self.qlen -= 1;
         self.backlog -= u64::from(packet.len);
-        self.memory -= truesize(packet.len);
+        self.memory -= truesize(&packet);
         chain.backlog -= u64::from(packet.len);
         Some(packet)
     }
@@ -189,8 +189,13 @@ impl Head for FlowHead<'_> {
 /// Bytes that Linux charges for a frame of `len` bytes in a linear buffer: head room of 64 and shared
 /// information of 320 bytes beside it, rounded up to the allocator's next power of two, and 256 bytes of
 /// `sk_buff`: 2304 for a full frame, 768 for a pure acknowledgement.
-pub fn truesize(len: u32) -> u64 {
-    (u64::from(len) + 64 + 320).next_power_of_two() + 256
+///
+/// Several segments in one buffer lie in pages.
+pub fn truesize(packet: &Packet) -> u64 {
+    if packet.gso_size != 0 {
+        return charge::memory(packet);
+    }
+    (u64::from(packet.len) + 64 + 320).next_power_of_two() + 256
 }
 
 impl Config {
@@ -528,7 +533,7 @@ mod tests {
 
     #[test]
     fn memory_is_counted_in_socket_buffers() {
-        assert_eq!((truesize(1514), truesize(66)), (2304, 768));
+        assert_eq!(([1514, 66].map(|len| truesize(&Packet { len, ..Packet::default() }))), [2304, 768]);
         // 4 * 2304 = 9216 fit, the fifth does not
         let mut q = queue("fq_codel memory_limit 9216 drop_batch 1");
         for _ in 0..4 {

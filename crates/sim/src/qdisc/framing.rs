@@ -151,8 +151,12 @@ impl Framing {
         if self.replaces_header { packet.len.saturating_sub(ETHERNET) } else { packet.len }
     }
 
-    /// The bytes that `packet` costs on the link.
+    /// The bytes that `packet` costs on the link; of several segments, what their frames cost.
     pub(super) fn adjusted_len(self, packet: &Packet) -> u32 {
+        if packet.gso_size != 0 {
+            let last = packet.segs() - 1;
+            return last * self.adjusted_len(&packet.segment(0)) + self.adjusted_len(&packet.segment(last));
+        }
         let len = i64::from(self.network_len(packet)) + i64::from(self.overhead);
         let len = len.max(i64::from(self.mpu)) as u32;
         match self.cells {

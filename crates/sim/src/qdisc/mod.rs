@@ -34,7 +34,8 @@ mod twin_codel_af;
 
 use std::sync::Arc;
 
-use crate::packet::Packet;
+use crate::charge::Charges;
+use crate::packet::{Flags, Packet};
 use crate::run;
 use crate::tc::{TcError, Words};
 use crate::units::Time;
@@ -105,10 +106,14 @@ pub struct Tally {
     pub drops: [u64; 4],
     /// Bytes dropped.
     pub dropped_bytes: u64,
-    /// Packets that came into being here (netem's `duplicate`).
+    /// Packets that came into being here: netem's `duplicate`, and segments after the first of those that were one packet.
     pub duplicated: u64,
-    /// Bytes of the same.
+    /// Bytes of netem's.
     pub duplicated_bytes: u64,
+    /// Segments that left beyond one per packet (GSO).
+    pub more_segs: u64,
+    /// Where memory that a socket gets back is noted; empty but in a host.
+    pub charges: Charges,
     /// By flow, indexed by [`Packet::flow`].
     pub flows: Vec<FlowTally>,
 }
@@ -119,6 +124,19 @@ impl Tally {
         self.drops[cause as usize] += 1;
         self.dropped_bytes += u64::from(packet.len);
         self.flow(packet).drops += 1;
+        self.charges.give_back(packet);
+    }
+
+    /// The packet no longer counts against its socket (`skb_orphan_partial`).
+    pub fn orphan(&mut self, packet: &mut Packet) {
+        self.charges.give_back(packet);
+        packet.flags = packet.flags.without(Flags::CHARGED);
+    }
+
+    /// Counts a packet that became one frame per segment.
+    pub fn split(&mut self, packet: &Packet) {
+        self.duplicated += u64::from(packet.segs() - 1);
+        self.charges.split(packet);
     }
 
     /// Sets CE and counts it; false (and nothing counted) if the packet is not ECN-capable.
@@ -235,6 +253,10 @@ pub struct Env {
     pub flow_names: Arc<[String]>,
     /// The nodes at both ends of each flow and probe: its hosts.
     pub endpoints: Arc<[[u16; 2]]>,
+    /// Whether [`Packet::hash`] is the bucket itself, as a class id in `skb->priority` names it to sfq.
+    pub told_buckets: bool,
+    /// See [`Tally::charges`].
+    pub charges: Charges,
 }
 
 impl Env {
@@ -262,6 +284,8 @@ impl Default for Env {
             flows: 0,
             flow_names: Arc::new([]),
             endpoints: Arc::new([]),
+            told_buckets: false,
+            charges: Charges::default(),
         }
     }
 }
@@ -322,6 +346,19 @@ impl Kind {
             self,
             Fifo(_) | Codel(_) | DualPi2(_) | FqCodel(_) | FqPie(_) | PfifoFast(_) | Pie(_) | Red(_) | Sfq(_)
         )
+    }
+}
+
+impl Kind {
+    /// Whether a packet of several segments enters frame by frame.
+    fn segments(&self, packet: &Packet) -> bool {
+        match self {
+            Kind::Cake(cake) => cake.segments(),
+            Kind::CnqCobalt(_) => true,
+            Kind::DualPi2(dualpi2) => dualpi2.segments(),
+            Kind::Tbf(tbf) => tbf.segments(packet),
+            _ => false,
+        }
     }
 }
 
@@ -416,7 +453,11 @@ impl Queue {
         Queue {
             eager: dispatch!(&kind, q => q.is_eager()),
             kind,
-            tally: Tally { flows: vec![FlowTally::default(); env.flows], ..Tally::default() },
+            tally: Tally {
+                flows: vec![FlowTally::default(); env.flows],
+                charges: env.charges.clone(),
+                ..Tally::default()
+            },
             sojourn: is_leaf.then(Sojourn::default),
         }
     }
@@ -428,8 +469,21 @@ impl Queue {
         packet.enqueued = departs.max(now);
         self.tally.enqueued += 1;
         self.tally.enqueued_bytes += u64::from(packet.len);
+        if packet.gso_size != 0 && self.kind.segments(&packet) {
+            self.enqueue_segments(&packet, now);
+            return;
+        }
         let tally = &mut self.tally;
         dispatch!(&mut self.kind, q => q.enqueue(packet, now, tally));
+    }
+
+    #[cold]
+    fn enqueue_segments(&mut self, packet: &Packet, now: Time) {
+        let tally = &mut self.tally;
+        tally.split(packet);
+        for i in 0..packet.segs() {
+            dispatch!(&mut self.kind, q => q.enqueue(packet.segment(i), now, tally));
+        }
     }
 
     /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
@@ -441,6 +495,9 @@ impl Queue {
             self.tally.enqueued_bytes += bytes;
             self.tally.sent += 1;
             self.tally.sent_bytes += bytes;
+            if packet.gso_size != 0 {
+                self.tally.more_segs += u64::from(packet.segs() - 1);
+            }
             self.tally.flow(packet).packets += 1;
             if let Some(sojourn) = &mut self.sojourn {
                 sojourn.record(Time::ZERO, now);
@@ -470,6 +527,9 @@ impl Queue {
     pub fn left(&mut self, packet: &Packet, now: Time) {
         self.tally.sent += 1;
         self.tally.sent_bytes += u64::from(packet.len);
+        if packet.gso_size != 0 {
+            self.tally.more_segs += u64::from(packet.segs() - 1);
+        }
         self.tally.flow(packet).packets += 1;
         if let Some(sojourn) = &mut self.sojourn {
             sojourn.record(now - packet.enqueued, now);

@@ -10,6 +10,7 @@ mod recovery;
 mod reno_sack;
 pub mod rtt;
 mod scoreboard;
+mod send_buffer;
 pub mod sender;
 mod small_queue;
 pub mod sock;

@@ -3,10 +3,14 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`,
 //! `tcp_event_data_recv`), `tcp_output.c` (`tcp_send_delayed_ack`); RFC 2018, RFC 2883. ECN is in `feedback.rs`.
 //!
+//! Parameters: `net.ipv4.tcp_rmem` (its default and its most), `net.ipv4.tcp_moderate_rcvbuf`. A window is the share of the buffer that
+//! was payload in the first full segment (`scaling_ratio`); of the default, and of the most if it is moderated.
+//!
 //! Departures: the application reads at once; the window grows by Linux's right-sizing rule without memory
-//! accounting.
+//! accounting, in bytes and not in units of the window scale.
 
 use super::feedback::Feedback;
+use crate::charge;
 use crate::packet::{Flags, Packet, Proto, SackBlock};
 use crate::units::Time;
 
@@ -47,6 +51,38 @@ impl ReceiverCounters {
     }
 }
 
+/// The receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Second value of `tcp_rmem`.
+    pub default: u64,
+    /// Third value of `tcp_rmem`.
+    pub most: u64,
+    /// `tcp_moderate_rcvbuf`: whether it grows beyond the default.
+    pub moderate: bool,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Buffer { default: 128 << 10, most: 6 << 20, moderate: true }
+    }
+}
+
+impl Buffer {
+    /// The window at first: half of the default, as long as no segment was seen.
+    fn first_window(self) -> u64 {
+        (self.default / 2).min(INITIAL_WINDOW)
+    }
+
+    /// The largest window without right-sizing and with it, when a segment with this much payload is of `memory` bytes.
+    fn windows(self, payload: u64, memory: u64) -> [u64; 2] {
+        let ratio = ((payload << 8) / memory).max(1);
+        let window = |buffer: u64| (buffer.min(1 << 40) * ratio) >> 8;
+        let default = window(self.default);
+        [default, if self.moderate { window(self.most).max(default) } else { default }]
+    }
+}
+
 /// A receiver.
 pub struct Receiver {
     template: Packet,
@@ -74,6 +110,8 @@ pub struct Receiver {
     ato: Time,
     last_data: Option<Time>,
     delack: Option<Time>,
+    /// What waits for the delayed ACK had PSH (`ICSK_ACK_PUSHED`).
+    pushed: bool,
     compress_until: Option<Time>,
     compressed: u32,
     dup_acks: u32,
@@ -83,6 +121,8 @@ pub struct Receiver {
     echo_of: u64,
     window: u64,
     max_window: u64,
+    /// Memory that may become the window, if that is known.
+    buffer: Option<Buffer>,
     rtt: Option<Time>,
     /// Most bytes read in one round trip so far.
     space: u64,
@@ -114,6 +154,7 @@ impl Receiver {
             ato: Time::ZERO,
             last_data: None,
             delack: None,
+            pushed: false,
             compress_until: None,
             compressed: 0,
             dup_acks: 0,
@@ -123,6 +164,7 @@ impl Receiver {
             echo_of: 0,
             window: INITIAL_WINDOW.min(max_window),
             max_window,
+            buffer: None,
             rtt: None,
             space: 10 * u64::from(mss),
             space_from: (Time::ZERO, 0),
@@ -133,6 +175,14 @@ impl Receiver {
     /// The peer does not do SACK: no blocks, and every segment out of order is acknowledged at once.
     pub fn without_sack(mut self) -> Self {
         self.sack = false;
+        self
+    }
+
+    /// With the host's receive buffer instead of a largest window.
+    #[must_use]
+    pub fn with_buffer(mut self, buffer: Buffer) -> Self {
+        self.window = buffer.first_window();
+        self.buffer = Some(buffer);
         self
     }
 
@@ -217,12 +267,13 @@ impl Receiver {
             if start < self.rcv_nxt {
                 self.dsack = Some((start, self.rcv_nxt));
             }
+            self.pushed |= packet.flags.has(Flags::PSH);
             let filled = self.advance(end);
             if !std::mem::take(&mut self.bare_fin) {
                 self.event_data_received(packet, now, out);
             }
             // Filling a hole is news for the sender; the application's answer carries an ACK.
-            self.ack_now |= filled || packet.flags.has(Flags::PSH);
+            self.ack_now |= filled || packet.flags.has(Flags::ANSWERED);
             self.ack_if_due(now, out);
         } else {
             self.event_data_received(packet, now, out);
@@ -294,7 +345,11 @@ impl Receiver {
 
     /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, ECN, window.
     fn event_data_received(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
-        self.rcv_mss = self.rcv_mss.max(packet.payload.min(self.mss));
+        let segment = if packet.gso_size == 0 { packet.payload } else { packet.gso_size.into() };
+        if segment > self.rcv_mss {
+            self.measure_buffer(packet);
+        }
+        self.rcv_mss = self.rcv_mss.max(segment.min(self.mss));
         match self.last_data {
             None => {
                 self.increase_quickack(MAX_QUICKACKS);
@@ -339,7 +394,9 @@ impl Receiver {
     /// `__tcp_ack_snd_check` for in-order data.
     fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
         let quick = self.quick > 0 && !self.pingpong;
-        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || quick || self.ack_now {
+        // The application has read it all, and thinks that no more is coming soon (`tcp_cleanup_rbuf`).
+        let read = self.pushed && !self.pingpong && self.out_of_order.is_empty();
+        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || quick || read || self.ack_now {
             self.send_ack(now, out);
         } else if self.out_of_order.is_empty() {
             self.delay_ack(now, out);
@@ -409,6 +466,7 @@ impl Receiver {
         }
         self.ack_now = false;
         self.delack = None;
+        self.pushed = false;
     }
 
     /// The acknowledgement up to `upto`; what waited for SACK compression leaves with it.
@@ -449,6 +507,17 @@ impl Receiver {
         // 4 bytes of kind, length and padding, 8 per block.
         ack.len = HEADERS + option + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
         self.counters.acks += 1;
+    }
+
+    /// `tcp_measure_rcv_mss`: how much of the buffer is payload; `tcp_grow_window` gets there within a few segments.
+    fn measure_buffer(&mut self, packet: &Packet) {
+        if let Some(buffer) = self.buffer {
+            let [default, most] = buffer.windows(packet.payload.into(), charge::memory(packet));
+            self.max_window = most;
+            if default > INITIAL_WINDOW || !buffer.moderate {
+                self.window = self.window.max(default);
+            }
+        }
     }
 
     /// `tcp_rcv_rtt_measure_ts`: from the echo of our own ACKs, once per (millisecond) stamp.
@@ -525,10 +594,46 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_what_of_the_buffer_is_payload() {
+        let made = |buffer| {
+            let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
+            Receiver::new(Packet::default(), off, MSS, 250, 3 << 20).with_buffer(buffer)
+        };
+        let mut r = made(Buffer::default());
+        assert_eq!(r.window(), 65_536, "half of 128 KiB");
+        r.on_data(&segment(0, Ecn::NotEct), Time::ZERO, &mut Vec::new());
+        // 1448 of 1448 + 896 bytes are 158/256
+        assert_eq!(r.max_window, (6 << 20) * 158 / 256);
+        let whole =
+            Packet { payload: 4 * MSS, gso_size: MSS as u16, len: 4 * 1514, ..segment(0, Ecn::NotEct) };
+        let mut r = made(Buffer { default: 1 << 20, most: 6 << 20, moderate: false });
+        r.on_data(&whole, Time::ZERO, &mut Vec::new());
+        // 5792 of 6688 bytes: 221/256, of the default only
+        assert_eq!((r.max_window, r.window), ((1 << 20) * 221 / 256, (1 << 20) * 221 / 256));
+    }
+
+    #[test]
     fn every_second_segment_is_acknowledged() {
         let mut r = receiver(Mode::Off);
         let acks = feed(&mut r, &[32, 33, 34, 35].map(|i| (i, Ecn::NotEct)));
         assert_eq!(acks.iter().map(|a| a.ack / u64::from(MSS)).collect::<Vec<_>>(), [34, 36]);
+    }
+
+    #[test]
+    fn several_segments_in_one_buffer_are_acknowledged_at_once_and_once() {
+        let mut r = receiver(Mode::AccEcn);
+        let before = feed(&mut r, &[(32, Ect0), (33, Ect0)])[0].ace;
+        let whole = Packet { payload: 3 * MSS, gso_size: MSS as u16, len: 3 * 1514, ..segment(34, Ce) };
+        let mut out = Vec::new();
+        r.on_data(&whole, Time::from_ms(11), &mut out);
+        // One mark, three segments.
+        let told: Vec<_> = out.iter().map(|a| (a.ack / u64::from(MSS), a.ace)).collect();
+        assert_eq!(told, [(37, (before + 3) & 7)]);
+        assert_eq!(r.rcv_mss, MSS, "the segment's length, not the buffer's");
+        out.clear();
+        r.on_data(&Packet { seq: 40 * u64::from(MSS), ..whole }, Time::from_ms(12), &mut out);
+        let mss = MSS as i32;
+        assert_eq!((out.len(), out[0].sack[0]), (1, SackBlock { start: 3 * mss, end: 6 * mss }));
     }
 
     #[test]
@@ -584,6 +689,24 @@ mod tests {
         let mut out = Vec::new();
         r.on_timer(Time::from_ms(52), &mut out);
         assert_eq!(out[0].ack, 33 * u64::from(MSS));
+    }
+
+    #[test]
+    fn a_lone_segment_with_push_is_acknowledged_when_it_is_read() {
+        let mut r = receiver(Mode::Off);
+        let acks = |r: &mut Receiver, i: u64, flags: Flags| {
+            let mut out = Vec::new();
+            r.on_data(&Packet { flags, ..segment(i, Ecn::NotEct) }, Time::from_ms(10), &mut out);
+            out.iter().map(|a| a.ack / u64::from(MSS)).collect::<Vec<_>>()
+        };
+        // One by itself and a pair: the second of the pair does not wait for a fourth.
+        assert!(acks(&mut r, 32, Flags::ACK).is_empty());
+        assert_eq!(acks(&mut r, 33, Flags::ACK), [34]);
+        assert_eq!(acks(&mut r, 34, Flags::ACK.with(Flags::PSH)), [35]);
+        assert_eq!(r.deadline(), None);
+        // Whoever is about to answer sends the ACK with that.
+        r.peer_closes(false);
+        assert!(acks(&mut r, 35, Flags::ACK.with(Flags::PSH)).is_empty());
     }
 
     #[test]

@@ -381,7 +381,7 @@ impl Sender {
             if !sent {
                 let last = self.board.len() - 1;
                 self.tlp_retrans = true;
-                self.retransmit(last, out);
+                self.retransmit_one(last, out);
             }
             self.counters.tlps += 1;
             self.tlp_high_seq = Some(self.tp.snd_nxt);
@@ -417,7 +417,7 @@ impl Sender {
         self.counters.rtos += 1;
         self.enter_loss();
         self.retransmits += 1;
-        self.retransmit(0, out);
+        self.retransmit_one(0, out);
         self.rtt.back_off();
         self.timer = None;
         self.rearm_rto();
