@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::capture::{Capture, Ends};
 use crate::cc::Registry;
 use crate::charge::Charges;
-use crate::flow::{FlowState, Host};
+use crate::flow::{Exit, FlowState, Host};
 use crate::link;
 use crate::matching::{CompiledMatch, parse_ecn};
 use crate::net::{Graph, loss_threshold};
@@ -74,11 +74,9 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
         let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed, modules)?;
-        flow.tunnel = tunnels.number(i);
+        let tunnel = tunnels.number(i);
         if let Some(out) = graph.route(from, to) {
             let egress = interfaces[usize::from(out)].egress.as_ref();
-            flow.fq = egress.is_some_and(Queue::paces);
-            flow.charges = egress.is_some().then(|| charges.clone());
             // TCP builds large buffers whatever the device can do; a queue that was asked for holds them whole, and only a
             // device without one takes them apart at once.
             let name = |node: u16| &graph.names[usize::from(node)];
@@ -87,7 +85,12 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
                 .interfaces
                 .iter()
                 .any(|i| i.egress.is_some() && &i.node == name(from) && &i.peer == name(peer));
-            flow.gso = (queued || run.nodes[usize::from(from)].offloads) && flow.tunnel == 0;
+            flow.leaves_by(&Exit {
+                fq: egress.is_some_and(Queue::paces),
+                tunnel,
+                gso: (queued || run.nodes[usize::from(from)].offloads) && tunnel == 0,
+                charges: egress.is_some().then(|| charges.clone()),
+            });
         }
         flows.push(flow);
     }
@@ -197,6 +200,9 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             "net.ipv4.tcp_sce_pacing" => host.sce_pacing = up_to(value, 1)? == 1,
             "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = number(value)?.max(1),
             "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = number(value)?.max(1),
+            "net.ipv4.tcp_slow_start_after_idle" => {
+                host.sender.slow_start_after_idle = up_to(value, 1)? == 1;
+            }
             "net.ipv4.tcp_limit_output_bytes" => host.sender.limit_output_bytes = number(value)?,
             "net.ipv4.tcp_moderate_rcvbuf" => host.receive.moderate = up_to(value, 1)? == 1,
             "net.ipv4.tcp_rmem" => [_, host.receive.default, host.receive.most] = three(value)?,
@@ -233,6 +239,7 @@ fn env(
         flow_names: traffic.clone(),
         endpoints: flows.chain(probes).collect(),
         charges: if node.kind == run::NodeKind::Host { charges.clone() } else { Charges::default() },
+        told_buckets: false,
     }
 }
 

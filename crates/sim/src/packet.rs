@@ -72,8 +72,10 @@ impl Flags {
     pub const ESCE: Flags = Flags(128);
     /// A bit was turned over on the way: the checksum fails where the packet arrives.
     pub const CORRUPT: Flags = Flags(256);
+    /// The end of what the application answers at once: of a request or an object.
+    pub const PSH: Flags = Flags(512);
     /// Its memory counts against its socket while it is in its host; see [`crate::charge`].
-    pub const CHARGED: Flags = Flags(512);
+    pub const CHARGED: Flags = Flags(1024);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
@@ -124,6 +126,8 @@ pub struct Packet {
     pub sack: [SackBlock; 3],
     /// Flow or probe, an index into the run's table of traffic.
     pub flow: u16,
+    /// Which of the flow's connections, of a flow that opens several.
+    pub conn: u16,
     /// Destination node.
     pub dst: u16,
     /// How many of `sack` are valid.
@@ -177,17 +181,25 @@ impl Packet {
         if self.gso_size == 0 { self.len } else { self.headers() + self.payload }
     }
 
-    /// Segment `index` as a frame of its own (`skb_gso_segment`). CWR of RFC 3168 goes with the first; all else is in each.
+    /// Segment `index` as a frame of its own (`skb_gso_segment`). CWR of RFC 3168 goes with the first, PSH with the last; all
+    /// else is in each.
     #[must_use]
     pub fn segment(&self, index: u32) -> Packet {
         let size = u32::from(self.gso_size);
         let start = index * size;
         let payload = (self.payload - start).min(size);
+        let mut flags = self.flags;
+        if index > 0 {
+            flags = flags.without(Flags::CWR);
+        }
+        if start + payload < self.payload {
+            flags = flags.without(Flags::PSH);
+        }
         Packet {
             seq: self.seq + u64::from(start),
             payload,
             len: self.headers() + payload,
-            flags: if index == 0 { self.flags } else { self.flags.without(Flags::CWR) },
+            flags,
             gso_size: 0,
             ..*self
         }

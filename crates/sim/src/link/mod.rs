@@ -333,6 +333,7 @@ mod testing {
             flow_names: Arc::from([]),
             endpoints: [].into(),
             charges: Charges::default(),
+            told_buckets: false,
         };
         Queue::build(&Qdisc::leaf("pfifo limit 100000"), &env).expect("a pfifo")
     }

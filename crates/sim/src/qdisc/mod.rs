@@ -255,6 +255,8 @@ pub struct Env {
     pub endpoints: Arc<[[u16; 2]]>,
     /// See [`Tally::charges`].
     pub charges: Charges,
+    /// Whether [`Packet::hash`] is the bucket itself, as a class id in `skb->priority` names it to sfq.
+    pub told_buckets: bool,
 }
 
 impl Env {
@@ -283,6 +285,7 @@ impl Default for Env {
             flow_names: Arc::new([]),
             endpoints: Arc::new([]),
             charges: Charges::default(),
+            told_buckets: false,
         }
     }
 }

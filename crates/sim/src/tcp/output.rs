@@ -380,8 +380,13 @@ impl Sender {
             packet.n_accecn = 3;
             self.option.on_sent(self.tp.now);
         }
-        let charged = payload > 0 && self.small_queue.is_some();
-        packet.flags = if charged { flags.with(Flags::CHARGED) } else { flags };
+        packet.flags = flags;
+        if self.answered && seq + u64::from(payload) == self.write_seq {
+            packet.flags = flags.with(Flags::PSH);
+        }
+        if payload > 0 && self.small_queue.is_some() {
+            packet.flags = packet.flags.with(Flags::CHARGED);
+        }
         packet.ecn = ecn;
         packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
         packet.echo = self.last_ack_sent;

@@ -74,6 +74,15 @@ impl Buffer {
     }
 }
 
+impl ReceiverCounters {
+    /// Adds what another receiver counted.
+    pub fn add(&mut self, other: &ReceiverCounters) {
+        self.received += other.received;
+        self.acks += other.acks;
+        self.duplicates += other.duplicates;
+    }
+}
+
 /// A receiver.
 pub struct Receiver {
     template: Packet,
@@ -251,10 +260,8 @@ impl Receiver {
             if !std::mem::take(&mut self.bare_fin) {
                 self.event_data_received(packet, now, out);
             }
-            if filled {
-                // Filling a hole is news for the sender.
-                self.ack_now = true;
-            }
+            // Filling a hole is news for the sender; the application's answer carries an ACK.
+            self.ack_now |= filled || packet.flags.has(Flags::PSH);
             self.ack_if_due(now, out);
         } else {
             self.event_data_received(packet, now, out);

@@ -51,6 +51,18 @@ pub struct SenderCounters {
     pub undos: u64,
 }
 
+impl SenderCounters {
+    /// Adds what another sender counted.
+    pub fn add(&mut self, other: &SenderCounters) {
+        self.sent_packets += other.sent_packets;
+        self.sent_bytes += other.sent_bytes;
+        self.retransmits += other.retransmits;
+        self.rtos += other.rtos;
+        self.tlps += other.tlps;
+        self.undos += other.undos;
+    }
+}
+
 /// RACK (RFC 8985).
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
@@ -191,6 +203,8 @@ pub struct Sender {
     /// One past the last byte the application wrote.
     pub(super) write_seq: u64,
     pub(super) send_buffer: SendBuffer,
+    /// The peer's application answers when it has all that was written.
+    pub(super) answered: bool,
     /// Right edge of the receiver's window.
     pub(super) window_end: u64,
     pub(super) snd_wnd: u64,
@@ -283,6 +297,7 @@ impl Sender {
             min_rtt_at: now,
             write_seq: 0,
             send_buffer: SendBuffer::new(setup.sysctl.wmem),
+            answered: false,
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
@@ -345,6 +360,16 @@ impl Sender {
             self.restart_after_idle();
         }
         self.send_new(out);
+    }
+
+    /// From now on the peer's application answers each write at once when it has all of it.
+    pub fn expect_answers(&mut self) {
+        self.answered = true;
+    }
+
+    /// Whether all that was written is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.tp.snd_una >= self.write_seq
     }
 
     /// The application stops: what is not sent yet never will be.
@@ -450,7 +475,7 @@ impl Sender {
     /// What `TCP_INFO` would tell now.
     pub fn info(&self) -> Info {
         let tp = &self.tp;
-        let bits = f64::from(self.setup.mss) * 8.0;
+        let bits = f64::from(tp.mss) * 8.0;
         Info {
             delivery_rate_bps: (self.rate.interval_us > 0)
                 .then(|| f64::from(self.rate.delivered) * bits * 1e6 / self.rate.interval_us as f64),
