@@ -35,10 +35,19 @@ fn lengths(outcome: &Outcome, name: &str) -> Vec<u32> {
     lengths
 }
 
-/// The largest sample after slow start.
-fn most(outcome: &Outcome, queue: &str, metric: &str) -> f64 {
-    let samples = series(outcome, "queue", queue, metric);
-    samples.iter().filter(|s| s.0 > 2.0).map(|s| s.1).fold(0.0, f64::max)
+/// Samples of a queue after slow start.
+fn samples(outcome: &Outcome, metric: &str) -> Vec<f64> {
+    let samples = series(outcome, "queue", "cli>mid", metric);
+    samples.iter().filter(|s| s.0 > 3.0).map(|s| s.1).collect()
+}
+
+fn most(outcome: &Outcome, metric: &str) -> u64 {
+    samples(outcome, metric).into_iter().fold(0.0, f64::max) as u64
+}
+
+fn mean(outcome: &Outcome, metric: &str) -> f64 {
+    let samples = samples(outcome, metric);
+    samples.iter().sum::<f64>() / samples.len() as f64
 }
 
 fn number(outcome: &Outcome, path: &str) -> u64 {
@@ -153,12 +162,14 @@ fn shaped(child: &str) -> Value {
 fn a_sender_keeps_two_buffers_in_its_hosts_queue() {
     for (child, offloads) in [("pfifo limit 1000", true), ("fq_codel", true), ("pfifo limit 1000", false)] {
         let outcome = from_slow_host(&shaped(child), offloads, &[]);
-        // Two are the limit, with offloads and without, as Linux 7.3 shows in this network.
-        assert_eq!(most(&outcome, "cli>mid", "qlen"), 2.0, "{child}");
-        // A window of 60 packets per 23 ms, and 20 % more, is 4.5 kB in 1/1024 s: 3 segments; not more than 4 at any time.
-        let backlog = most(&outcome, "cli>mid", "backlog");
-        assert!((9084.0..=12112.0).contains(&backlog), "{child}: {backlog}");
-        assert_eq!(most(&outcome, "cli>mid", "drops"), 0.0, "{child}");
+        // Two are the limit, with offloads and without, as Linux 7.3 shows in this network: 9084 bytes, two buffers of 3
+        // segments, as a window of 60 packets per 23 ms, and 20 % more, is 4.5 kB in 1/1024 s. A longer one ahead of them,
+        // of a larger window, lets a third in.
+        let standing = mean(&outcome, "qlen");
+        assert!((standing - 2.0).abs() < 0.2 && most(&outcome, "qlen") <= 3, "{child}: {standing}");
+        let each = mean(&outcome, "backlog") / standing / 1514.0;
+        assert!((2.0..4.0).contains(&each), "{child}: {each}");
+        assert_eq!(most(&outcome, "drops"), 0, "{child}");
         // All the same the queue is never empty.
         assert!(goodput_mbit(&outcome, "a", 2.0, 6.0) > 0.995 * 20.0 * 1448.0 / 1514.0, "{child}");
         // So the round trip is the path's 20 ms and the time of two buffers.
@@ -181,7 +192,7 @@ fn tcp_limit_output_bytes_leaves_less() {
     let few = [("net.ipv4.tcp_limit_output_bytes", "5000")];
     let outcome = from_slow_host(&shaped("pfifo limit 1000"), true, &few);
     // A buffer of three segments, 4344 + 896 bytes, is above the limit.
-    assert_eq!(most(&outcome, "cli>mid", "backlog"), 3.0 * 1514.0);
+    assert_eq!(most(&outcome, "backlog"), 3 * 1514);
 }
 
 #[test]
@@ -206,8 +217,8 @@ fn the_largest_receive_buffer_is_a_window_of_its_payload() {
         let window = 300_000.0 * share / 256.0;
         let goodput = goodput_mbit(&outcome, "a", 2.0, 6.0);
         let expected = window * 8.0 / 0.020 / 1e6;
-        // Whole segments only, and ACKs of two of them.
-        assert!((0.95 * expected..=expected).contains(&goodput), "{offloads}: {goodput} {expected}");
+        // Whole segments only, and an ACK waits for the second of two.
+        assert!((0.9 * expected..=expected).contains(&goodput), "{offloads}: {goodput} {expected}");
     }
 }
 
@@ -217,7 +228,7 @@ fn a_receive_buffer_that_is_not_moderated_stays_as_it_is() {
     doc["nodes"][2]["sysctls"]["net.ipv4.tcp_moderate_rcvbuf"] = json!("0");
     let goodput = goodput_mbit(&run(&doc), "a", 2.0, 6.0);
     let expected = 131_072.0 * 158.0 / 256.0 * 8.0 / 0.020 / 1e6;
-    assert!((0.95 * expected..=expected).contains(&goodput), "{goodput} {expected}");
+    assert!((0.9 * expected..=expected).contains(&goodput), "{goodput} {expected}");
 }
 
 #[test]
