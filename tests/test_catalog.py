@@ -233,6 +233,8 @@ def test_the_list():
         ("l4s-tests", "s5-tunnel", 4),
         ("l4s-tests", "s6-rfc3168", 24),
         ("l4s-tests", "s9-tunnel-reordering", 11),
+        ("linux", "pairs", 280),
+        ("linux", "single", 112),
     ]
     assert all(entry.title for entry in catalog.scenarios())
 
@@ -240,7 +242,8 @@ def test_the_list():
 @pytest.mark.parametrize(
     ("patterns", "n"),
     [
-        ("*", 231),
+        ("*", 623),
+        ("linux", 392),
         ("l4s-tests", 231),
         ("l4s-tests/", 231),
         (["l4s-tests/s6*"], 24),
@@ -251,8 +254,8 @@ def test_the_list():
         ("*/*/*-10Mbit-*", 99),
         (r"re:s1.*cubic-vs-cubic.*160ms-10ms$", 8),
         ("re:^l4s-tests/s6", 24),
-        (["l4s-tests/s6*", "*/*/*-pie-*"], 24),
-        (["*/*/*-pie-*", "*/*/*fq_codel(1q)*"], 8),
+        (["l4s-tests/s6*", "l4s*/*/*-pie-*"], 24),
+        (["l4s*/*/*-pie-*", "*/*/*fq_codel(1q)*"], 8),
     ],
 )
 def test_select(patterns, n):

@@ -222,7 +222,7 @@ impl Runner {
 
     fn compare(&mut self, expected: &Segment, sent: &Sent) -> Step {
         let got = &sent.segment;
-        // PSH marks the end of a write, which the simulator does not know.
+        // Of the ends of writes, which PSH marks, the simulator knows the last only.
         let flags = |s: &Segment| (s.flags.syn, s.flags.fin, s.flags.rst, s.flags.ack, s.flags.urg);
         let same = flags(expected) == flags(got)
             && expected.ace == got.ace

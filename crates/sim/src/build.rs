@@ -74,7 +74,6 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
         let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed, modules)?;
-        let tunnel = tunnels.number(i);
         if let Some(out) = graph.route(from, to) {
             let egress = interfaces[usize::from(out)].egress.as_ref();
             // TCP builds large buffers whatever the device can do; a queue that was asked for holds them whole, and only a
@@ -87,9 +86,9 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
                 .any(|i| i.egress.is_some() && &i.node == name(from) && &i.peer == name(peer));
             flow.leaves_by(&Exit {
                 fq: egress.is_some_and(Queue::paces),
-                tunnel,
-                gso: (queued || run.nodes[usize::from(from)].offloads) && tunnel == 0,
                 charges: egress.is_some().then(|| charges.clone()),
+                gso: (queued || run.nodes[usize::from(from)].offloads) && tunnels.number(i) == 0,
+                tunnel: tunnels.number(i),
             });
         }
         flows.push(flow);
@@ -238,8 +237,8 @@ fn env(
         flows: traffic.len(),
         flow_names: traffic.clone(),
         endpoints: flows.chain(probes).collect(),
-        charges: if node.kind == run::NodeKind::Host { charges.clone() } else { Charges::default() },
         told_buckets: false,
+        charges: if node.kind == run::NodeKind::Host { charges.clone() } else { Charges::default() },
     }
 }
 

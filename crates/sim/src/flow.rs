@@ -43,19 +43,6 @@ pub struct Host {
     pub sender: Sysctl,
 }
 
-/// How packets leave the sending host.
-#[derive(Clone, Debug, Default)]
-pub struct Exit {
-    /// Whether the queue holds packets until they are to depart.
-    pub fq: bool,
-    /// [`Packet::tunnel`]
-    pub tunnel: u8,
-    /// Whether several segments leave TCP in one buffer.
-    pub gso: bool,
-    /// See [`SenderSetup::charges`].
-    pub charges: Option<Charges>,
-}
-
 /// What the connections of a flow counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
@@ -80,6 +67,19 @@ impl Totals {
         self.lost += other.lost;
         self.receiver.add(&other.receiver);
     }
+}
+
+/// How a flow's packets leave the sending host.
+#[derive(Clone, Default)]
+pub struct Exit {
+    /// Through a queue that holds them until they are to depart.
+    pub fq: bool,
+    /// Several segments in one buffer.
+    pub gso: bool,
+    /// See [`SenderSetup::charges`].
+    pub charges: Option<Charges>,
+    /// [`Packet::tunnel`]
+    pub tunnel: u8,
 }
 
 /// Where a connection stands.
@@ -214,11 +214,13 @@ impl FlowState {
         self.mss
     }
 
-    /// How its packets leave the sending host. Connections of a `short` source are not charged.
+    /// Sets how its packets leave the sending host.
     pub fn leaves_by(&mut self, exit: &Exit) {
         self.exit = exit.clone();
+        // Short connections share a flow's number, by which memory is given back.
+        let part_exit = Exit { charges: None, ..exit.clone() };
         for part in self.short.iter_mut().flat_map(|short| short.parts()) {
-            part.leaves_by(&Exit { charges: None, ..exit.clone() });
+            part.leaves_by(&part_exit);
         }
     }
 

@@ -73,9 +73,11 @@ impl Flags {
     /// A bit was turned over on the way: the checksum fails where the packet arrives.
     pub const CORRUPT: Flags = Flags(256);
     /// The end of what the application answers at once: of a request or an object.
-    pub const PSH: Flags = Flags(512);
+    pub const ANSWERED: Flags = Flags(1024);
     /// Its memory counts against its socket while it is in its host; see [`crate::charge`].
-    pub const CHARGED: Flags = Flags(1024);
+    pub const CHARGED: Flags = Flags(2048);
+    /// Push: the end of a write, or of an skb with several segments.
+    pub const PSH: Flags = Flags(512);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
@@ -181,25 +183,19 @@ impl Packet {
         if self.gso_size == 0 { self.len } else { self.headers() + self.payload }
     }
 
-    /// Segment `index` as a frame of its own (`skb_gso_segment`). CWR of RFC 3168 goes with the first, PSH with the last; all
-    /// else is in each.
+    /// Segment `index` as a frame of its own (`skb_gso_segment`). CWR of RFC 3168 goes with the first; all else is in each.
     #[must_use]
     pub fn segment(&self, index: u32) -> Packet {
         let size = u32::from(self.gso_size);
         let start = index * size;
         let payload = (self.payload - start).min(size);
-        let mut flags = self.flags;
-        if index > 0 {
-            flags = flags.without(Flags::CWR);
-        }
-        if start + payload < self.payload {
-            flags = flags.without(Flags::PSH);
-        }
         Packet {
             seq: self.seq + u64::from(start),
             payload,
             len: self.headers() + payload,
-            flags,
+            flags: self.flags.without(if index == 0 { Flags::default() } else { Flags::CWR }).without(
+                if index + 1 == self.segs() { Flags::default() } else { Flags::PSH.with(Flags::ANSWERED) },
+            ),
             gso_size: 0,
             ..*self
         }

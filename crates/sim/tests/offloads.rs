@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The dumbbell with offloads on or off at client, bridge and server.
 fn document(dumbbell: &Dumbbell, offloads: [bool; 3]) -> Value {
     let mut doc = dumbbell.document();
-    for (node, on) in doc["nodes"].as_array_mut().unwrap().iter_mut().zip(offloads) {
+    for (node, on) in doc["nodes"].as_array_mut().expect("the document has them").iter_mut().zip(offloads) {
         node["offloads"] = json!(on);
     }
     doc
@@ -149,7 +149,7 @@ fn from_slow_host(egress: &Value, offloads: bool, sysctls: &[(&str, &str)]) -> O
         doc["nodes"][0]["sysctls"][name] = json!(value);
     }
     let interface = json!({"node": "cli", "peer": "mid", "tx_queue_len": 1000, "egress": egress});
-    doc["interfaces"].as_array_mut().unwrap().push(interface);
+    doc["interfaces"].as_array_mut().expect("the document has them").push(interface);
     run(&doc)
 }
 

@@ -332,8 +332,8 @@ mod testing {
             flows: 8,
             flow_names: Arc::from([]),
             endpoints: [].into(),
-            charges: Charges::default(),
             told_buckets: false,
+            charges: Charges::default(),
         };
         Queue::build(&Qdisc::leaf("pfifo limit 100000"), &env).expect("a pfifo")
     }

@@ -253,10 +253,10 @@ pub struct Env {
     pub flow_names: Arc<[String]>,
     /// The nodes at both ends of each flow and probe: its hosts.
     pub endpoints: Arc<[[u16; 2]]>,
-    /// See [`Tally::charges`].
-    pub charges: Charges,
     /// Whether [`Packet::hash`] is the bucket itself, as a class id in `skb->priority` names it to sfq.
     pub told_buckets: bool,
+    /// See [`Tally::charges`].
+    pub charges: Charges,
 }
 
 impl Env {
@@ -284,8 +284,8 @@ impl Default for Env {
             flows: 0,
             flow_names: Arc::new([]),
             endpoints: Arc::new([]),
-            charges: Charges::default(),
             told_buckets: false,
+            charges: Charges::default(),
         }
     }
 }

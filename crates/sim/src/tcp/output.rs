@@ -15,7 +15,7 @@ use crate::packet::{Ecn, Flags, Packet};
 use crate::units::Time;
 
 /// Segments of the largest GSO skb: (65536 - headers) / 1448.
-const MAX_GSO_SEGS: u32 = 45;
+pub(super) const MAX_GSO_SEGS: u32 = 45;
 const GSO_MAX_SIZE: u64 = 65_536;
 /// `sk_pacing_shift`: about a millisecond of data per burst.
 const PACING_SHIFT: u32 = 10;
@@ -49,10 +49,9 @@ impl Sender {
             if window < mss.min(unsent) || !self.has_written(mss.min(unsent)) {
                 break;
             }
-            if self.skb_left == 0 {
-                self.skb_left = MAX_GSO_SEGS;
-            }
-            if quota > 1
+            self.fill_skb(quota);
+            // Of an skb with one segment there is nothing to wait for.
+            if u64::from(self.skb_left).min(unsent.div_ceil(mss)) > 1
                 && let Some(by_cwnd) = self.should_defer(max_segs, cwnd - in_flight, window)
             {
                 cwnd_limited |= by_cwnd;
@@ -96,9 +95,7 @@ impl Sender {
         if self.write_seq <= self.tp.snd_nxt || room < mss || self.paced_out() || !self.has_written(mss) {
             return false;
         }
-        if self.skb_left == 0 {
-            self.skb_left = MAX_GSO_SEGS;
-        }
+        self.fill_skb(1);
         self.skb_left -= 1;
         self.transmit_new(1, out);
         if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
@@ -129,6 +126,20 @@ impl Sender {
             self.check_app_limited();
         }
         true
+    }
+
+    /// The skb at the head of the write queue, which takes from the one behind it what `quota` segments want
+    /// (`tcp_grow_skb`).
+    fn fill_skb(&mut self, quota: u32) {
+        if self.skb_left == 0 {
+            self.skb_left = std::mem::replace(&mut self.skb_behind, MAX_GSO_SEGS);
+        }
+        let missing = quota.saturating_sub(self.skb_left).min(self.skb_behind);
+        self.skb_left += missing;
+        self.skb_behind -= missing;
+        if self.skb_behind == 0 {
+            self.skb_behind = MAX_GSO_SEGS;
+        }
     }
 
     /// `tcp_current_mss`: AccECN's option takes its bytes from the payload.
@@ -285,8 +296,11 @@ impl Sender {
             self.queue_cwr = false;
             tcp_flags = tcp_flags.with(Flags::CWR);
         }
+        // An skb of several segments has PSH, for the receiver's sake, whatever was written.
+        let pushes = n > 1 || first + bytes == self.write_seq;
         let gso = self.setup.gso && n > 1;
         if gso {
+            tcp_flags = tcp_flags.with(Flags::PSH);
             self.emit(first, bytes as u32, mss as u16, sent_at, tcp_flags, ecn, out);
         }
         flags.set(SegFlags::HEAD);
@@ -307,6 +321,9 @@ impl Sender {
             });
             flags.clear(SegFlags::HEAD);
             if !gso {
+                if i + 1 == n && pushes {
+                    tcp_flags = tcp_flags.with(Flags::PSH);
+                }
                 self.emit(seq, (end - seq) as u32, 0, sent_at, tcp_flags, ecn, out);
                 tcp_flags = Flags::ACK;
             }
@@ -380,12 +397,10 @@ impl Sender {
             packet.n_accecn = 3;
             self.option.on_sent(self.tp.now);
         }
-        packet.flags = flags;
+        let charged = payload > 0 && self.small_queue.is_some();
+        packet.flags = if charged { flags.with(Flags::CHARGED) } else { flags };
         if self.answered && seq + u64::from(payload) == self.write_seq {
-            packet.flags = flags.with(Flags::PSH);
-        }
-        if payload > 0 && self.small_queue.is_some() {
-            packet.flags = packet.flags.with(Flags::CHARGED);
+            packet.flags = packet.flags.with(Flags::ANSWERED);
         }
         packet.ecn = ecn;
         packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };

@@ -42,6 +42,15 @@ pub struct ReceiverCounters {
     pub duplicates: u64,
 }
 
+impl ReceiverCounters {
+    /// Adds what another receiver counted.
+    pub fn add(&mut self, other: &ReceiverCounters) {
+        self.received += other.received;
+        self.acks += other.acks;
+        self.duplicates += other.duplicates;
+    }
+}
+
 /// The receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
@@ -74,15 +83,6 @@ impl Buffer {
     }
 }
 
-impl ReceiverCounters {
-    /// Adds what another receiver counted.
-    pub fn add(&mut self, other: &ReceiverCounters) {
-        self.received += other.received;
-        self.acks += other.acks;
-        self.duplicates += other.duplicates;
-    }
-}
-
 /// A receiver.
 pub struct Receiver {
     template: Packet,
@@ -109,6 +109,8 @@ pub struct Receiver {
     ato: Time,
     last_data: Option<Time>,
     delack: Option<Time>,
+    /// What waits for the delayed ACK had PSH (`ICSK_ACK_PUSHED`).
+    pushed: bool,
     compress_until: Option<Time>,
     compressed: u32,
     dup_acks: u32,
@@ -150,6 +152,7 @@ impl Receiver {
             ato: Time::ZERO,
             last_data: None,
             delack: None,
+            pushed: false,
             compress_until: None,
             compressed: 0,
             dup_acks: 0,
@@ -256,12 +259,13 @@ impl Receiver {
             if start < self.rcv_nxt {
                 self.dsack = Some((start, self.rcv_nxt));
             }
+            self.pushed |= packet.flags.has(Flags::PSH);
             let filled = self.advance(end);
             if !std::mem::take(&mut self.bare_fin) {
                 self.event_data_received(packet, now, out);
             }
             // Filling a hole is news for the sender; the application's answer carries an ACK.
-            self.ack_now |= filled || packet.flags.has(Flags::PSH);
+            self.ack_now |= filled || packet.flags.has(Flags::ANSWERED);
             self.ack_if_due(now, out);
         } else {
             self.event_data_received(packet, now, out);
@@ -382,7 +386,9 @@ impl Receiver {
     /// `__tcp_ack_snd_check` for in-order data.
     fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
         let quick = self.quick > 0 && !self.pingpong;
-        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || quick || self.ack_now {
+        // The application has read it all, and thinks that no more is coming soon (`tcp_cleanup_rbuf`).
+        let read = self.pushed && !self.pingpong && self.out_of_order.is_empty();
+        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || quick || read || self.ack_now {
             self.send_ack(now, out);
         } else if self.out_of_order.is_empty() {
             self.delay_ack(now, out);
@@ -448,6 +454,7 @@ impl Receiver {
         }
         self.ack_now = false;
         self.delack = None;
+        self.pushed = false;
     }
 
     /// The acknowledgement up to `upto`; what waited for SACK compression leaves with it.
@@ -669,6 +676,24 @@ mod tests {
         let mut out = Vec::new();
         r.on_timer(Time::from_ms(52), &mut out);
         assert_eq!(out[0].ack, 33 * u64::from(MSS));
+    }
+
+    #[test]
+    fn a_lone_segment_with_push_is_acknowledged_when_it_is_read() {
+        let mut r = receiver(Mode::Off);
+        let acks = |r: &mut Receiver, i: u64, flags: Flags| {
+            let mut out = Vec::new();
+            r.on_data(&Packet { flags, ..segment(i, Ecn::NotEct) }, Time::from_ms(10), &mut out);
+            out.iter().map(|a| a.ack / u64::from(MSS)).collect::<Vec<_>>()
+        };
+        // One by itself and a pair: the second of the pair does not wait for a fourth.
+        assert!(acks(&mut r, 32, Flags::ACK).is_empty());
+        assert_eq!(acks(&mut r, 33, Flags::ACK), [34]);
+        assert_eq!(acks(&mut r, 34, Flags::ACK.with(Flags::PSH)), [35]);
+        assert_eq!(r.deadline(), None);
+        // Whoever is about to answer sends the ACK with that.
+        r.peer_closes(false);
+        assert!(acks(&mut r, 35, Flags::ACK.with(Flags::PSH)).is_empty());
     }
 
     #[test]

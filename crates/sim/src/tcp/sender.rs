@@ -202,14 +202,16 @@ pub struct Sender {
     pub(super) min_rtt_at: Time,
     /// One past the last byte the application wrote.
     pub(super) write_seq: u64,
-    pub(super) send_buffer: SendBuffer,
     /// The peer's application answers when it has all that was written.
     pub(super) answered: bool,
+    pub(super) send_buffer: SendBuffer,
     /// Right edge of the receiver's window.
     pub(super) window_end: u64,
     pub(super) snd_wnd: u64,
     /// Segments left in the skb at the head of the write queue.
     pub(super) skb_left: u32,
+    /// Segments in the skb behind it.
+    pub(super) skb_behind: u32,
     pub(super) pacing_timer: Option<Time>,
     /// What waits in the host's queue, if it has one.
     pub(super) small_queue: Option<SmallQueue>,
@@ -296,11 +298,12 @@ impl Sender {
             prr_out: 0,
             min_rtt_at: now,
             write_seq: 0,
-            send_buffer: SendBuffer::new(setup.sysctl.wmem),
             answered: false,
+            send_buffer: SendBuffer::new(setup.sysctl.wmem),
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
+            skb_behind: super::output::MAX_GSO_SEGS,
             pacing_timer: None,
             small_queue,
             last_buffer: 0,
