@@ -301,6 +301,22 @@ mod tests {
     }
 
     #[test]
+    fn several_segments_in_one_buffer_are_one_long_frame() {
+        // 20 segments: one header of 66 bytes, 28960 bytes of payload
+        let packet = Packet { len: 20 * 1514, payload: 20 * 1448, gso_size: 1448, ..data() };
+        let mut bytes = frame(&packet, ENDS);
+        bytes.resize(packet.buffer_len() as usize, 0);
+        assert_eq!(bytes.len(), 66 + 28_960);
+        let sliced = SlicedPacket::from_ethernet(&bytes).expect("a frame");
+        let Some(etherparse::NetSlice::Ipv4(ip)) = &sliced.net else { panic!("IPv4") };
+        let ip = ip.header().to_header();
+        assert_eq!((ip.total_len, ip.header_checksum), (52 + 28_960, ip.calc_header_checksum()));
+        let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else { panic!("TCP") };
+        let header = tcp.to_header();
+        assert_eq!(header.checksum, header.calc_checksum_ipv4(&ip, tcp.payload()).expect("short enough"));
+    }
+
+    #[test]
     fn an_ack_shows_its_blocks_echo_and_window() {
         let mut ack =
             Packet { dst: 0, ack: 10_000, window: 1 << 20, ace: 0b101, n_sack: 2, len: 66 + 20, ..data() };

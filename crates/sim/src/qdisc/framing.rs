@@ -229,6 +229,13 @@ mod tests {
     }
 
     #[test]
+    fn several_segments_cost_what_their_frames_do() {
+        // 2 x 1448 + 104 bytes of payload
+        let whole = Packet { payload: 3000, len: 3000 + 3 * 66, gso_size: 1448, ..Packet::default() };
+        assert_eq!(framing("overhead 38").adjusted_len(&whole), 2 * 1538 + 156 + 38);
+    }
+
+    #[test]
     fn words_work_together_as_in_tc() {
         // each line: what tc 7.0 shows after it on Linux 7.3
         for (line, shown) in [

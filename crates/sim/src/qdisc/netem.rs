@@ -436,6 +436,20 @@ mod tests {
     }
 
     #[test]
+    fn corruption_takes_several_segments_apart_and_spoils_the_first() {
+        let mut q = queue("netem delay 1ms corrupt 100%");
+        let whole = Packet { payload: 3 * 1448, len: 3 * 1514, gso_size: 1448, ..frame(0) };
+        q.enqueue(whole, Time::ZERO);
+        let mut left = Vec::new();
+        while let Some(packet) = q.dequeue(Time::from_ms(1)) {
+            left.push((packet.seq, packet.len, packet.flags.has(Flags::CORRUPT)));
+        }
+        // each of the others meets the same chance
+        assert_eq!(left, [(0, 1514, true), (1448, 1514, true), (2896, 1514, true)]);
+        assert_eq!((q.tally.enqueued, q.tally.duplicated, q.tally.sent), (1, 2, 3));
+    }
+
+    #[test]
     fn a_delay_is_exact_to_the_nanosecond() {
         // tc 7.2 sends TCA_NETEM_LATENCY64 = 1500000
         let mut q = queue("netem delay 1.5ms");
