@@ -225,6 +225,12 @@ class TestChecks:
 
 
 class TestSummary:
+    def test_options_that_come_and_go_are_no_payload(self):
+        result = made((40e6, 5e6))
+        for name in ("prague", "cubic"):  # 1448 - 12 bytes of AccECN's option with every segment
+            result.counters["flows"][name] |= {"received_bytes": 1436 * 1000, "delivered": 1000}
+        assert measure.summarise(result)["utilisation"] == pytest.approx(45 / 50 * 1514 / 1436)
+
     def test_numbers_of_a_known_run(self):
         summary = measure.summarise(made((40e6, 5e6)))
         flow = summary["flows"]["cubic"]

@@ -93,19 +93,29 @@ def test_words_that_cannot_be_read_are_refused():
 
 
 @pytest.mark.parametrize("buckets", [32, 1024])
-def test_flows_have_buckets_of_their_own_the_same_on_both_sides(buckets):
-    port = replay.port(f"fq_codel flows {buckets}")
-    ours = [flow_hash(flow) * buckets >> 32 for flow in range(32)]
-    # 2: is fq_codel's handle below htb; classids count from 1.
+def test_flows_of_sfq_have_buckets_of_their_own_the_same_on_both_sides(buckets):
+    port = replay.port(f"sfq divisor {buckets}")
+    ours = [flow_hash(flow) % buckets for flow in range(32)]
+    # 2: is sfq's handle below htb; classids count from 1.
     assert [priority(port, flow) for flow in range(32)] == [(2 << 16) + bucket + 1 for bucket in ours]
-    assert len(set(ours)) == len({flow_hash(flow) % buckets for flow in range(32)}) == 32
+    assert len(set(ours)) == len({flow_hash(flow) * buckets >> 32 for flow in range(32)}) == 32
+
+
+@pytest.mark.parametrize(("qdisc", "apart"), [("fq_codel flows 2", 1), ("sfq divisor 2", 0)])
+def test_ours_has_the_hashes_of_the_kernel_s_flows_but_for_sfq(qdisc, apart):
+    # Two flows of three packets each in a burst; in one bucket they leave in order of arrival, in two by turns.
+    packets = Arrivals("test", tuple(Arrival(0, FRAME, flow, 2) for flow in (0, 0, 0, 1, 1, 1)))
+    alone = replay.simulate(replay.port(qdisc), packets)
+    like = Replayed(alone.arrivals_ns, (), "", hashes=(5, 6))
+    order = [number for number, _, _ in replay.simulate(replay.port(qdisc), packets, like=like).departures]
+    assert ([number for number, _, _ in alone.departures] != order) == apart
 
 
 # The comparison
 
 
 def fates(*departures: tuple[int, int, int], packets: int = 3) -> Replayed:
-    return Replayed(tuple(range(packets)), departures, "")
+    return Replayed(tuple(range(packets)), departures, "", ())
 
 
 def test_the_first_difference_names_the_packet_and_what_each_did():

@@ -13,11 +13,13 @@ mod qdisc;
 mod roles;
 mod run;
 mod sample;
+mod short;
 mod source;
 mod summary;
 mod tcp;
 mod tcp_info;
 mod udp;
+mod video;
 
 use std::path::Path;
 use std::process::ExitCode;

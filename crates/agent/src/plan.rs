@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use bakeoff_workload::Player;
+
 use crate::error::Error;
 use crate::probe::{ICMP_MIN_SIZE, UDP_MIN_SIZE};
 use crate::program::Program;
@@ -150,6 +152,22 @@ pub struct TcpSink {
     /// TCP_CONGESTION of the accepting end; none = the kernel's default.
     #[serde(default)]
     pub cc: Option<String>,
+    /// How it answers its source.
+    #[serde(default)]
+    pub answers: Answers,
+}
+
+/// What a [`TcpSink`] tells the sending application.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Answers {
+    /// Nothing, over one connection.
+    #[default]
+    Nothing,
+    /// The end of each object, which is a connection.
+    Objects,
+    /// The end of each segment of a video, over one connection.
+    Segments,
 }
 
 /// See [`Role::UdpSource`].
@@ -299,6 +317,20 @@ pub enum Source {
         count: u32,
         /// Seconds.
         every_s: f64,
+    },
+    /// A connection of its own for each object. TCP only.
+    Short {
+        /// When each begins, in seconds after `start_s`, ascending, and its payload bytes.
+        objects: Vec<(f64, u64)>,
+    },
+    /// A segmented video, fetched by an adaptive player. TCP only.
+    Video {
+        /// Encoding rate in bits per second of each quality level, ascending.
+        rates_bps: Vec<u64>,
+        /// Seconds of video per segment.
+        segment_s: f64,
+        /// Seconds of video that the player's buffer holds.
+        buffer_s: f64,
     },
 }
 
@@ -462,7 +494,7 @@ impl Role {
                             ));
                         }
                     }
-                    Source::Bulk | Source::Bytes { .. } => {
+                    _ => {
                         return Err("source.kind: a udp-source is 'rate' or 'periodic'".into());
                     }
                 }
@@ -494,6 +526,17 @@ impl Role {
 impl Source {
     fn check(&self) -> Result<(), String> {
         match *self {
+            Source::Short { ref objects } => {
+                let ordered = objects.is_sorted_by_key(|object| object.0);
+                if ordered && objects.iter().all(|&(after_s, bytes)| after_s >= 0.0 && bytes > 0) {
+                    return Ok(());
+                }
+                Err("source.objects: pairs of seconds, ascending, and bytes above 0 are expected".into())
+            }
+            Source::Video { ref rates_bps, segment_s, buffer_s } => {
+                let [segment, buffer] = [segment_s, buffer_s].map(|s| crate::clock::ns(s).max(0) as u64);
+                Player::new(rates_bps, segment, buffer, 0).map(drop).map_err(|e| format!("source.{e}"))
+            }
             Source::Bytes { bytes: 0 } => Err("source.bytes: 0; at least 1 is expected".into()),
             Source::Rate { rate_bps, size } if rate_bps == 0 || size == 0 => {
                 Err("source: rate_bps and size of at least 1 are expected".into())
@@ -604,7 +647,19 @@ mod tests {
             (with(source(), "to", json!("[::1]:80")), "roles[0]: invalid IPv4 socket address syntax"),
             (with(source(), "stop_s", json!(0.0)), "roles[0].stop_s: 0 is not after start_s 0"),
             (with(source(), "name", json!("a\tb")), "roles[0].name: \"a\\tb\"; printable"),
-            (with(source(), "source", json!({"kind": "video"})), "roles[0]: unknown variant `video`"),
+            (with(source(), "source", json!({"kind": "vidio"})), "roles[0]: unknown variant `vidio`"),
+            (
+                with(source(), "source", json!({"kind": "short", "objects": [[2.0, 1], [1.0, 1]]})),
+                "roles[0].source.objects: pairs of seconds, ascending",
+            ),
+            (
+                with(
+                    source(),
+                    "source",
+                    json!({"kind": "video", "rates_bps": [], "segment_s": 1.0, "buffer_s": 1.0}),
+                ),
+                "roles[0].source.rates_bps: ",
+            ),
             (
                 with(source(), "source", json!({"kind": "periodic", "size": 1, "count": 1, "every_s": 0.0})),
                 "roles[0].source.every_s: 0;",

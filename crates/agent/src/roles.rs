@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::clock;
 use crate::error::Error;
-use crate::plan::{Plan, Role};
+use crate::plan::{self, Answers, Plan, Role};
 use crate::probe::{Probe, Reflector};
 use crate::program::Running;
 use crate::qdisc::Namespace;
-use crate::{tcp, udp};
+use crate::{short, tcp, udp};
 
 /// The roles of one run.
 #[derive(Default)]
@@ -17,6 +17,10 @@ pub struct Roles {
     pub tcp_sources: Vec<Arc<tcp::Source>>,
     /// Receiving ends.
     pub tcp_sinks: Vec<Arc<tcp::Sink>>,
+    /// Sending ends of short flows.
+    pub short_sources: Vec<Arc<short::Source>>,
+    /// Receiving ends.
+    pub short_sinks: Vec<Arc<short::Sink>>,
     /// Sending ends of UDP flows.
     pub udp_sources: Vec<Arc<udp::Source>>,
     /// Receiving ends.
@@ -32,15 +36,23 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Makes everything. An error names the role.
-    pub fn prepare(plan: &Plan) -> Result<Roles, Error> {
+    /// Makes everything, on a Linux of this major version. An error names the role.
+    pub fn prepare(plan: &Plan, kernel_major: u32) -> Result<Roles, Error> {
         let mut roles = Roles { queues: Namespace::open_all(&plan.queues)?, ..Roles::default() };
         // Differs between probes, and between agents that share a kernel.
         let mut session = (clock::monotonic() as u32) ^ std::process::id() << 16;
         for role in &plan.roles {
             session = session.wrapping_add(1);
             match role {
-                Role::TcpSource(role) => roles.tcp_sources.push(tcp::Source::prepare(role)?),
+                Role::TcpSource(role) => match &role.source {
+                    plan::Source::Short { objects } => {
+                        roles.short_sources.push(short::Source::prepare(role, objects, kernel_major)?);
+                    }
+                    _ => roles.tcp_sources.push(tcp::Source::prepare(role)?),
+                },
+                Role::TcpSink(role) if role.answers == Answers::Objects => {
+                    roles.short_sinks.push(short::Sink::prepare(role)?);
+                }
                 Role::TcpSink(role) => roles.tcp_sinks.push(tcp::Sink::prepare(role)?),
                 Role::UdpSource(role) => roles.udp_sources.push(udp::Source::prepare(role)?),
                 Role::UdpSink(role) => roles.udp_sinks.push(udp::Sink::prepare(role)?),

@@ -20,7 +20,7 @@ use crate::output::{Kind, Output};
 use crate::plan::{self, Clock, Plan};
 use crate::probe::Sample;
 use crate::roles::Roles;
-use crate::sample::Sampler;
+use crate::sample::{self, Sampler};
 use crate::summary;
 
 /// From the last role's being ready to t = 0, if the plan gives no epoch; in ns.
@@ -78,7 +78,7 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
         .insert("kernel".into(), json!(format!("{name} {release} {}", kernel.version().to_string_lossy())));
     let major = release.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
 
-    let mut roles = Roles::prepare(plan)?;
+    let mut roles = Roles::prepare(plan, major)?;
     let epoch = epoch(plan).inspect_err(|_| {
         let _ = roles.stop_programs(); // the error of the epoch is the one to tell
     })?;
@@ -101,6 +101,12 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
     };
     for source in &roles.tcp_sources {
         source.stop();
+    }
+    for source in &roles.short_sources {
+        source.stop();
+    }
+    if ended.is_ok() {
+        sample::happenings(&roles, clock::monotonic() - epoch, output)?;
     }
     summary.extend(summary::counters(&roles, &run.sampler, epoch));
     summary.insert("changes".into(), Value::Array(run.changes));
@@ -199,6 +205,20 @@ impl Run<'_> {
         for source in &roles.tcp_sources {
             let source = Arc::clone(source);
             spawn(tell, "tcp-source", move || source.run(epoch))?;
+        }
+        let failed = |to: &Sender<Message>| {
+            let to = to.clone();
+            move |error| {
+                let _ = to.send(Message::Failed(error)); // fails only when the run is over
+            }
+        };
+        for sink in &roles.short_sinks {
+            let (sink, failed) = (Arc::clone(sink), failed(tell));
+            spawn(tell, "tcp-sink", move || sink.run(epoch + duration, failed))?;
+        }
+        for source in &roles.short_sources {
+            let (source, failed) = (Arc::clone(source), failed(tell));
+            spawn(tell, "tcp-source", move || source.run(epoch, failed))?;
         }
         for program in &roles.programs {
             let program = Arc::clone(program);

@@ -1,9 +1,10 @@
 //! One tick of the sampling clock: asks every socket and queue, and writes the rows. Metrics and units: docs/results-folder.md.
 
 use std::io::Write;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::clock::SECOND;
+use crate::clock::{SECOND, ns, seconds};
 use crate::error::{Error, at};
 use crate::net;
 use crate::output::{Kind, Output};
@@ -18,6 +19,7 @@ pub struct Sampler {
     /// Time of the tick before, ns from the epoch.
     before: Option<i64>,
     tcp_sinks: Vec<Received>,
+    short_sinks: Vec<Received>,
     udp_sinks: Vec<Received>,
     /// What each TCP source negotiated, as last seen while it was open.
     pub ecn: Vec<Option<&'static str>>,
@@ -40,6 +42,7 @@ impl Sampler {
             kernel_major,
             before: None,
             tcp_sinks: vec![Received::default(); roles.tcp_sinks.len()],
+            short_sinks: vec![Received::default(); roles.short_sinks.len()],
             udp_sinks: vec![Received::default(); roles.udp_sinks.len()],
             ecn: vec![None; roles.tcp_sources.len()],
             queues: Vec::new(),
@@ -80,6 +83,11 @@ impl Sampler {
                 seen.over = over;
             }
         }
+        for (sink, seen) in roles.short_sinks.iter().zip(&mut self.short_sinks) {
+            if let Some(bytes) = sink.received() {
+                receiver_rows(&sink.plan.name, time, mean_over, bytes, seen, output)?;
+            }
+        }
         for (sink, seen) in roles.udp_sinks.iter().zip(&mut self.udp_sinks) {
             let bytes = sink.bytes.load(Relaxed);
             if bytes > 0 {
@@ -98,6 +106,37 @@ impl Sampler {
         }
         Ok(())
     }
+}
+
+/// What happened to the applications of short flows and videos; at the end of a run, `now` ns from the epoch.
+pub fn happenings<W: Write>(roles: &Roles, now: i64, output: &mut Output<W>) -> Result<(), Error> {
+    for source in &roles.short_sources {
+        for object in source.objects() {
+            let mut row =
+                |metric, value| output.row(object.due, Kind::Flow, &source.plan.name, metric, value);
+            row("size", object.bytes as f64)?;
+            if let Some(took) = object.took {
+                row("fct", seconds(took))?;
+            }
+        }
+    }
+    for source in &roles.tcp_sources {
+        let Some(player) = &source.player else { continue };
+        let mut player = player.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut row =
+            |time: u64, metric, value| output.row(time as i64, Kind::Flow, &source.plan.name, metric, value);
+        if let Some(startup) = player.startup() {
+            row(ns(source.plan.start_s).max(0) as u64, "startup", seconds(startup as i64))?;
+        }
+        for segment in player.segments() {
+            row(segment.asked, "segment_rate", segment.rate_bps as f64)?;
+            row(segment.arrived, "buffer", seconds(segment.level as i64))?;
+        }
+        for (at, lasted) in player.stalls(now.max(0) as u64) {
+            row(at, "stall", seconds(lasted as i64))?;
+        }
+    }
+    Ok(())
 }
 
 /// Payload bytes that a TCP sink has received in order; none before there is a connection.

@@ -25,7 +25,7 @@ impl Schedule {
     /// The schedule of a source; none for those that always have data.
     pub fn new(source: &Source, start: i64, stop: i64) -> Option<Schedule> {
         let (size, step) = match *source {
-            Source::Bulk | Source::Bytes { .. } => return None,
+            Source::Bulk | Source::Bytes { .. } | Source::Short { .. } | Source::Video { .. } => return None,
             Source::Rate { rate_bps, size } => {
                 (size, Step::Rate { bits: u128::from(size) * 8, rate_bps: u128::from(rate_bps) })
             }

@@ -8,6 +8,7 @@ use crate::clock;
 use crate::net;
 use crate::roles::Roles;
 use crate::sample::{Sampler, received};
+use crate::short;
 use crate::tcp::{self, NEVER};
 use crate::udp;
 
@@ -17,12 +18,18 @@ pub fn counters(roles: &Roles, sampler: &Sampler, epoch: i64) -> Map<String, Val
     for (source, ecn) in roles.tcp_sources.iter().zip(&sampler.ecn) {
         sources.insert(source.plan.name.clone(), tcp_source(source, *ecn, epoch));
     }
+    for source in &roles.short_sources {
+        sources.insert(source.plan.name.clone(), short_source(source));
+    }
     for source in &roles.udp_sources {
         sources.insert(source.plan.name.clone(), udp_source(source));
     }
     let mut sinks = Map::new();
     for sink in &roles.tcp_sinks {
         sinks.insert(sink.plan.name.clone(), tcp_sink(sink, epoch));
+    }
+    for sink in &roles.short_sinks {
+        sinks.insert(sink.plan.name.clone(), json!({"received_bytes": sink.received().unwrap_or(0)}));
     }
     for sink in &roles.udp_sinks {
         sinks.insert(sink.plan.name.clone(), udp_sink(sink));
@@ -81,6 +88,19 @@ fn tcp_source(source: &tcp::Source, ecn: Option<&str>, epoch: i64) -> Value {
         }
     }
     Value::Object(told.0)
+}
+
+fn short_source(source: &short::Source) -> Value {
+    let totals = source.totals();
+    let objects = source.objects();
+    let ended = objects.iter().filter(|object| object.took.is_some()).count();
+    json!({
+        "cc": source.plan.cc, "ecn": totals.ecn, "mss": totals.mss,
+        "connected_s": objects.first().map(|object| clock::seconds(object.due)),
+        "objects": {"offered": source.offered(), "begun": objects.len(), "ended": ended},
+        "sent_packets": totals.sent_packets, "sent_bytes": totals.sent_bytes, "delivered": totals.delivered,
+        "delivered_ce": totals.delivered_ce, "retransmits": totals.retransmits, "rtos": totals.rtos,
+    })
 }
 
 fn tcp_sink(sink: &tcp::Sink, epoch: i64) -> Value {

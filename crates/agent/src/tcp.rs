@@ -5,8 +5,9 @@ use std::io::{ErrorKind, IoSlice, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use bakeoff_workload::Player;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::TcpNoDelay;
 use nix::sys::socket::{Backlog, MsgFlags, SockProtocol, SockType, listen, recv, setsockopt};
@@ -14,18 +15,19 @@ use nix::sys::socket::{Backlog, MsgFlags, SockProtocol, SockType, listen, recv, 
 use crate::clock;
 use crate::error::{Error, at};
 use crate::net;
-use crate::plan::{self, Ecn};
+use crate::plan::{self, Answers, Ecn};
 use crate::source::Schedule;
+use crate::video;
 
 /// The buffer that is written again and again: stays in the processor's cache.
 const CHUNK: usize = 64 << 10;
 /// Views of it per system call: 4 MiB.
 const CHUNKS: usize = 64;
 /// What one receive may take: address space only, as MSG_TRUNC touches none of it.
-const RECEIVE: usize = 16 << 20;
+pub const RECEIVE: usize = 16 << 20;
 
 /// The other end's agent may be on another machine, its clock ahead, and end the run that much earlier, in ns.
-const AHEAD: i64 = clock::SECOND / 10;
+pub const AHEAD: i64 = clock::SECOND / 10;
 
 /// An instant not reached yet.
 pub const NEVER: i64 = i64::MIN;
@@ -40,6 +42,8 @@ pub struct Source {
     pub connected: AtomicI64,
     /// When everything was handed to the kernel: ns of CLOCK_MONOTONIC, or [`NEVER`].
     pub finished: AtomicI64,
+    /// The application of a video; its clock is ns from the epoch.
+    pub player: Option<Mutex<Player>>,
     stopped: AtomicBool,
 }
 
@@ -47,6 +51,7 @@ impl Source {
     /// Makes the socket, in its namespace.
     pub fn prepare(plan: &plan::TcpSource) -> Result<Arc<Source>, Error> {
         let place = format!("tcp-source '{}'", plan.name);
+        let player = player(plan).map_err(at(format!("{place}: source")))?;
         let fd = net::in_netns(plan.netns.as_deref(), || {
             let fd = net::open(SockType::Stream, SockProtocol::Tcp).map_err(at("socket"))?;
             net::set_congestion_control(&fd, &plan.cc)?;
@@ -54,7 +59,7 @@ impl Source {
             if let Some(rate) = plan.max_pacing_rate_bps {
                 net::set_max_pacing_rate(&fd, rate).map_err(at("SO_MAX_PACING_RATE"))?;
             }
-            if Schedule::new(&plan.source, 0, 0).is_some() {
+            if Schedule::new(&plan.source, 0, 0).is_some() || player.is_some() {
                 // Each write is a message of its own and leaves when it is made.
                 setsockopt(&fd, TcpNoDelay, &true).map_err(at("TCP_NODELAY"))?;
             }
@@ -69,6 +74,7 @@ impl Source {
             socket: TcpStream::from(fd),
             connected: AtomicI64::new(NEVER),
             finished: AtomicI64::new(NEVER),
+            player,
             stopped: AtomicBool::new(false),
         }))
     }
@@ -81,10 +87,11 @@ impl Source {
             return self.unless_over(error, "connect", stop);
         }
         self.connected.store(clock::monotonic(), Relaxed);
-        let offered = match (Schedule::new(&self.plan.source, start, stop), &self.plan.source) {
-            (Some(schedule), _) => self.write_on_time(&schedule),
-            (None, &plan::Source::Bytes { bytes }) => self.write(bytes),
-            (None, _) => self.write(u64::MAX),
+        let offered = match (Schedule::new(&self.plan.source, start, stop), &self.plan.source, &self.player) {
+            (Some(schedule), ..) => self.write_on_time(&schedule),
+            (None, _, Some(player)) => video::play(player, &self.socket, epoch, stop - epoch),
+            (None, &plan::Source::Bytes { bytes }, _) => self.write(bytes),
+            (None, ..) => self.write(u64::MAX),
         };
         if let Err(error) = offered {
             return self.unless_over(error, "write", stop);
@@ -131,6 +138,13 @@ impl Source {
     }
 }
 
+fn player(plan: &plan::TcpSource) -> Result<Option<Mutex<Player>>, String> {
+    let plan::Source::Video { rates_bps, segment_s, buffer_s } = &plan.source else { return Ok(None) };
+    let [start, segment, buffer] =
+        [plan.start_s, *segment_s, *buffer_s].map(|seconds| clock::ns(seconds).max(0) as u64);
+    Player::new(rates_bps, segment, buffer, start).map(|player| Some(Mutex::new(player)))
+}
+
 fn write_some(mut socket: &TcpStream, views: &[IoSlice]) -> std::io::Result<u64> {
     match socket.write_vectored(views) {
         Ok(n) => Ok(n as u64),
@@ -157,21 +171,9 @@ pub struct Sink {
 impl Sink {
     /// Listens, in its namespace.
     pub fn prepare(plan: &plan::TcpSink) -> Result<Arc<Sink>, Error> {
-        let fd = net::in_netns(plan.netns.as_deref(), || {
-            let fd = net::open(SockType::Stream, SockProtocol::Tcp).map_err(at("socket"))?;
-            if let Some(cc) = &plan.cc {
-                net::set_congestion_control(&fd, cc)?;
-            }
-            // Inherited by the accepted socket, and on the SYN-ACK already.
-            net::set_tos(&fd, net::tos(plan.dscp, Ecn::NotEct)).map_err(at("IP_TOS"))?;
-            net::bind_port(&fd, plan.port).map_err(at(format!("port {}", plan.port)))?;
-            Backlog::new(1).and_then(|one| listen(&fd, one)).map_err(at(format!("port {}", plan.port)))?;
-            Ok(fd)
-        })
-        .map_err(at(format!("tcp-sink '{}'", plan.name)))?;
         Ok(Arc::new(Sink {
             plan: plan.clone(),
-            listener: TcpListener::from(fd),
+            listener: listener(plan, Backlog::new(1).map_err(at("backlog"))?)?,
             connection: OnceLock::new(),
             accepted: AtomicI64::new(NEVER),
             finished: AtomicI64::new(NEVER),
@@ -189,10 +191,16 @@ impl Sink {
         let connection = self.connection.get_or_init(|| OwnedFd::from(stream));
         let mut buffer = vec![0; RECEIVE];
         loop {
-            match recv(connection.as_raw_fd(), &mut buffer, MsgFlags::MSG_TRUNC | MsgFlags::MSG_WAITALL) {
+            let taken = if self.plan.answers == Answers::Segments {
+                video::take_segment(connection)
+            } else {
+                let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_WAITALL;
+                recv(connection.as_raw_fd(), &mut buffer, flags).map(|n| n as u64)
+            };
+            match taken {
                 Ok(0) => break,
                 Ok(n) => {
-                    self.drained.fetch_add(n as u64, Relaxed);
+                    self.drained.fetch_add(n, Relaxed);
                 }
                 Err(Errno::EINTR) => {}
                 Err(Errno::ECONNRESET) if clock::monotonic() >= end - AHEAD => break,
@@ -202,6 +210,22 @@ impl Sink {
         self.finished.store(clock::monotonic(), Relaxed);
         Ok(())
     }
+}
+
+/// A socket that listens as a sink asks for, in its namespace.
+pub fn listener(plan: &plan::TcpSink, backlog: Backlog) -> Result<TcpListener, Error> {
+    let fd = net::in_netns(plan.netns.as_deref(), || {
+        let fd = net::open(SockType::Stream, SockProtocol::Tcp).map_err(at("socket"))?;
+        if let Some(cc) = &plan.cc {
+            net::set_congestion_control(&fd, cc)?;
+        }
+        // Inherited by the accepted socket, and on the SYN-ACK already.
+        net::set_tos(&fd, net::tos(plan.dscp, Ecn::NotEct)).map_err(at("IP_TOS"))?;
+        net::bind_port(&fd, plan.port).map_err(at(format!("port {}", plan.port)))?;
+        listen(&fd, backlog).map_err(at(format!("port {}", plan.port)))?;
+        Ok(fd)
+    });
+    fd.map(TcpListener::from).map_err(at(format!("tcp-sink '{}'", plan.name)))
 }
 
 /// The port that a socket was given, once it is connected or bound.

@@ -14,6 +14,7 @@ use crate::rng::Stream;
 use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::sim::{Interface, Rule, Sim};
 use crate::tcp::ecn::{Policy, Sysctls};
+use crate::tcp::sender::Sysctl;
 use crate::trace::TRACES;
 use crate::tunnel::Tunnels;
 use crate::units::{Rate, Time};
@@ -70,10 +71,10 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
         let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed, modules)?;
-        flow.tunnel = tunnels.number(i);
-        flow.fq = graph
+        let fq = graph
             .route(from, to)
             .is_some_and(|out| interfaces[usize::from(out)].egress.as_ref().is_some_and(Queue::paces));
+        flow.leaves_by(fq, tunnels.number(i));
         flows.push(flow);
     }
     let mut probes = Vec::new();
@@ -155,6 +156,7 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
         ca_ratio: 120,
         sce_pacing: false,
         max_window: (6 << 20) / 2,
+        sender: Sysctl::default(),
     };
     if !(100..=1000).contains(&node.hz) {
         return Err(Refused(format!("nodes[{index}].hz: {} is not between 100 and 1000", node.hz)));
@@ -179,6 +181,9 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             "net.ipv4.tcp_sce_pacing" => host.sce_pacing = up_to(value, 1)? == 1,
             "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = number(value)?.max(1),
             "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = number(value)?.max(1),
+            "net.ipv4.tcp_slow_start_after_idle" => {
+                host.sender.slow_start_after_idle = up_to(value, 1)? == 1;
+            }
             "net.ipv4.tcp_rmem" => {
                 let third = value.split_whitespace().nth(2);
                 let third =
@@ -208,6 +213,7 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         flows: traffic.len(),
         flow_names: traffic.clone(),
         endpoints: flows.chain(probes).collect(),
+        told_buckets: false,
     }
 }
 

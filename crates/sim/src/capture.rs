@@ -125,7 +125,7 @@ fn frame(packet: &Packet, Ends(ends): Ends) -> Vec<u8> {
     match packet.proto {
         Proto::Tcp => bytes.extend_from_slice(&tcp(packet, asks, &ip, rest).to_bytes()),
         Proto::Udp => {
-            let ports = if packet.tunnel == 0 { ports(packet.flow, asks) } else { outside(packet.tunnel) };
+            let ports = if packet.tunnel == 0 { ports(packet, asks) } else { outside(packet.tunnel) };
             let payload = &ZEROS[..rest.saturating_sub(UdpHeader::LEN)];
             if let Ok(header) = UdpHeader::with_ipv4_checksum(ports[0], ports[1], &ip, payload) {
                 bytes.extend_from_slice(&header.to_bytes());
@@ -163,7 +163,7 @@ fn tcp(packet: &Packet, from_sender: bool, ip: &Ipv4Header, length: usize) -> Tc
     let (own, other) = if from_sender { (first[0], first[1]) } else { (first[1], first[0]) };
     let ack = packet.flags.has(Flags::ACK);
     let window = if from_sender { SENDER_WINDOW } else { packet.window };
-    let ports = ports(packet.flow, from_sender);
+    let ports = ports(packet, from_sender);
     let mut header = TcpHeader {
         source_port: ports[0],
         destination_port: ports[1],
@@ -231,9 +231,11 @@ fn mac(node: u16) -> [u8; 6] {
     [2, 0, 0, 0, high, low]
 }
 
-/// Source and destination port.
-fn ports(flow: u16, asks: bool) -> [u16; 2] {
-    let (local, known) = (FIRST_LOCAL_PORT.wrapping_add(flow), FIRST_PORT.wrapping_add(flow));
+/// Source and destination port. The known one is the flow's, so those of its connections may be another flow's too.
+fn ports(packet: &Packet, asks: bool) -> [u16; 2] {
+    let flow = packet.flow;
+    let (local, known) =
+        (FIRST_LOCAL_PORT.wrapping_add(flow).wrapping_add(packet.conn), FIRST_PORT.wrapping_add(flow));
     if asks { [local, known] } else { [known, local] }
 }
 

@@ -1,15 +1,18 @@
 //! A flow: an application, a TCP connection with its handshake, or a train of datagrams.
 
+use bakeoff_workload::{Next, Player};
+
 use crate::cc::{Cc, CcEnv, CongestionControl, Registry};
 use crate::histogram::Times;
 use crate::packet::{Ecn, Flags, Packet, Proto};
 use crate::rng::Stream;
 use crate::run::{Flow, Source};
+use crate::short::Short;
 use crate::tcp::accecn::{OPTION_LEN, OptionClock};
 use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack, syn_bits, syn_keeps_bits, synack_bits};
 use crate::tcp::feedback::Feedback;
-use crate::tcp::receiver::Receiver;
-use crate::tcp::sender::{Sender, SenderSetup, Sysctl};
+use crate::tcp::receiver::{Receiver, ReceiverCounters};
+use crate::tcp::sender::{Sender, SenderCounters, SenderSetup, Sysctl};
 use crate::units::Time;
 
 /// Frame bytes of a SYN: Ethernet 14, IPv4 20, TCP 40.
@@ -35,6 +38,34 @@ pub struct Host {
     pub sce_pacing: bool,
     /// Largest receive window in bytes: half of the third value of `net.ipv4.tcp_rmem`.
     pub max_window: u64,
+    /// What else its senders are told.
+    pub sender: Sysctl,
+}
+
+/// What the connections of a flow counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// As senders.
+    pub sender: SenderCounters,
+    /// Packets delivered.
+    pub delivered: u64,
+    /// Of these, reported with CE.
+    pub delivered_ce: u64,
+    /// Packets marked lost.
+    pub lost: u64,
+    /// As receivers.
+    pub receiver: ReceiverCounters,
+}
+
+impl Totals {
+    /// Adds what another connection counted.
+    pub fn add(&mut self, other: &Totals) {
+        self.sender.add(&other.sender);
+        self.delivered += other.delivered;
+        self.delivered_ce += other.delivered_ce;
+        self.lost += other.lost;
+        self.receiver.add(&other.receiver);
+    }
 }
 
 /// Where a connection stands.
@@ -54,10 +85,16 @@ pub struct FlowState {
     pub nodes: [u16; 2],
     hosts: [Host; 2],
     /// Whether the sending host's queue holds packets until they are to depart.
-    pub fq: bool,
+    fq: bool,
     mss: u32,
     /// [`Packet::tunnel`]
-    pub tunnel: u8,
+    tunnel: u8,
+    /// [`Packet::conn`]
+    pub conn: u16,
+    /// The connections of a `short` source, which has none of its own.
+    pub short: Option<Box<Short>>,
+    /// The application of a `video` source.
+    pub player: Option<Player>,
     phase: Phase,
     cc: Option<Cc>,
     /// The connection's sender, once established.
@@ -94,15 +131,13 @@ impl FlowState {
     ) -> Result<Self, String> {
         let place = format!("flows[{id}]");
         match &spec.source {
-            Source::Short { .. } => {
-                return Err(format!("{place}.source: 'short' is not modelled by the simulator"));
-            }
-            Source::Video { .. } => {
-                return Err(format!("{place}.source: 'video' is not modelled by the simulator"));
-            }
-            Source::Bulk | Source::Bytes { .. } if spec.transport == "udp" => {
+            Source::Rate { .. } | Source::Periodic { .. } => {}
+            _ if spec.transport == "udp" => {
                 return Err(format!("{place}.source: a udp flow needs 'rate' or 'periodic'"));
             }
+            _ => {}
+        }
+        match &spec.source {
             Source::Rate { rate_bps: 0, .. } => {
                 return Err(format!("{place}.source.rate_bps: must be above 0"));
             }
@@ -114,6 +149,15 @@ impl FlowState {
             }
             _ => {}
         }
+        let player = match &spec.source {
+            Source::Video { rates_bps, segment_s, buffer_s } => {
+                let [start, segment, buffer] =
+                    [spec.start_s, *segment_s, *buffer_s].map(|s| Time::from_secs_f64(s).as_ns());
+                let player = Player::new(rates_bps, segment, buffer, start);
+                Some(player.map_err(|e| format!("{place}.source.{e}"))?)
+            }
+            _ => None,
+        };
         let mut rng = Stream::new(seed, &format!("flow/{}", spec.name));
         let hashes = [rng.u32(), rng.u32()];
         let cc = match spec.transport.as_str() {
@@ -121,12 +165,22 @@ impl FlowState {
             "udp" => None,
             other => return Err(format!("{place}.transport: unknown transport '{other}'; known: tcp, udp")),
         };
+        let short = match &spec.source {
+            Source::Short { objects } => {
+                let one = |part: &Flow| FlowState::new(part, id, nodes, hosts.clone(), mtu, seed, modules);
+                Some(Box::new(Short::new(spec, objects, &place, one)?))
+            }
+            _ => None,
+        };
         Ok(FlowState {
             spec: spec.clone(),
             id,
             nodes,
             hosts,
             fq: false,
+            conn: 0,
+            short,
+            player,
             // IPv4 20, TCP 20, timestamps 12
             mss: mtu - 52,
             tunnel: 0,
@@ -150,9 +204,20 @@ impl FlowState {
         self.mss
     }
 
+    /// How its packets leave the sending host: whether through a queue that holds them until they are to depart, and the
+    /// number of their tunnel ([`Packet::tunnel`]).
+    pub fn leaves_by(&mut self, fq: bool, tunnel: u8) {
+        self.fq = fq;
+        self.tunnel = tunnel;
+        for part in self.short.iter_mut().flat_map(|short| short.parts()) {
+            part.leaves_by(fq, tunnel);
+        }
+    }
+
     fn template(&self, side: usize) -> Packet {
         Packet {
             flow: self.id,
+            conn: self.conn,
             dst: self.nodes[1 - side],
             dscp: self.spec.dscp,
             hash: self.hashes[side],
@@ -166,7 +231,7 @@ impl FlowState {
     /// Opens the connection, or starts the train of datagrams; returns when to call `on_source` next.
     pub fn start(&mut self, now: Time, out: &mut Vec<Packet>) -> Option<Time> {
         self.next_write = now;
-        if self.spec.transport == "udp" {
+        if self.spec.transport == "udp" || self.short.is_some() {
             return self.on_source(now, out);
         }
         self.phase = Phase::SynSent { at: now, timeout: SYN_TIMEOUT, repeats: 0 };
@@ -223,6 +288,10 @@ impl FlowState {
             return false;
         }
         let to_server = packet.dst == self.nodes[1];
+        if let Some(short) = &mut self.short {
+            short.on_packet(packet, now, out);
+            return false;
+        }
         match (to_server, packet.flags.has(Flags::SYN)) {
             (true, true) => self.on_syn(packet, now, out),
             (true, false) => {
@@ -236,6 +305,7 @@ impl FlowState {
             (false, false) => {
                 if let Some(sender) = &mut self.sender {
                     sender.on_ack(packet, now, out);
+                    return self.player.is_some() && sender.is_done();
                 }
             }
         }
@@ -292,7 +362,7 @@ impl FlowState {
             max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
             fq: self.fq,
             handshake_rtt: now - packet.echo,
-            sysctl: Sysctl::default(),
+            sysctl: host.sender,
         };
         let mut sender = Sender::new(setup, cc, now);
         sender.set_window(u64::from(packet.window));
@@ -303,6 +373,9 @@ impl FlowState {
 
     /// The sender's timers, or the SYN's.
     pub fn on_sender_timer(&mut self, now: Time, out: &mut Vec<Packet>) {
+        if let Some(short) = &mut self.short {
+            return short.on_sender_timer(now, out);
+        }
         match &mut self.phase {
             Phase::SynSent { at, timeout, repeats } if *at + *timeout <= now => {
                 *at = now;
@@ -322,6 +395,9 @@ impl FlowState {
 
     /// When the sending side's earliest timer expires.
     pub fn sender_deadline(&self) -> Option<Time> {
+        if let Some(short) = &self.short {
+            return short.sender_deadline();
+        }
         match &self.phase {
             Phase::Idle => None,
             Phase::SynSent { at, timeout, .. } => Some(*at + *timeout),
@@ -329,9 +405,42 @@ impl FlowState {
         }
     }
 
+    /// When the receiving side's earliest timer expires.
+    pub fn receiver_deadline(&self) -> Option<Time> {
+        match &self.short {
+            None => self.receiver.as_ref().and_then(Receiver::deadline),
+            Some(short) => short.receiver_deadline(),
+        }
+    }
+
+    /// Runs the receiving side's timers that are due.
+    pub fn on_receiver_timer(&mut self, now: Time, out: &mut Vec<Packet>) {
+        if let Some(short) = &mut self.short {
+            short.on_receiver_timer(now, out);
+        } else if let Some(receiver) =
+            self.receiver.as_mut().filter(|r| r.deadline().is_some_and(|d| d <= now))
+        {
+            receiver.on_timer(now, out);
+        }
+    }
+
+    /// The RTT that the last packet told, in microseconds; see [`Sender::last_rtt_us`].
+    pub fn last_rtt_us(&self) -> Option<u64> {
+        match &self.short {
+            None => self.sender.as_ref().and_then(|s| s.last_rtt_us),
+            Some(short) => short.last_rtt_us,
+        }
+    }
+
     /// The application writes what is due; returns when it wants to be called again.
     pub fn on_source(&mut self, now: Time, out: &mut Vec<Packet>) -> Option<Time> {
         let stop = Time::from_secs_f64(self.spec.stop_s);
+        if let Some(short) = &mut self.short {
+            return short.start_due(now, stop, out);
+        }
+        if self.player.is_some() {
+            return self.play(now, stop, out);
+        }
         if now >= stop {
             if let Some(sender) = &mut self.sender
                 && !self.stopped
@@ -352,6 +461,7 @@ impl FlowState {
             Source::Periodic { size, count, every_s } => {
                 (u64::from(*size) * u64::from(*count), self.next_write + Time::from_secs_f64(*every_s))
             }
+            // Both were served above.
             Source::Short { .. } | Source::Video { .. } => return None,
         };
         self.next_write = next;
@@ -362,6 +472,26 @@ impl FlowState {
             sender.write(self.written, now, out);
         }
         Some(next.min(stop))
+    }
+
+    /// The video player asks for its next segment if it is time to; an answer that is complete was taken note of before.
+    fn play(&mut self, now: Time, stop: Time, out: &mut Vec<Packet>) -> Option<Time> {
+        let (Some(player), Some(sender)) = (&mut self.player, &mut self.sender) else { return None };
+        if sender.is_done() {
+            player.arrived(now.as_ns());
+        }
+        if now >= stop {
+            return None;
+        }
+        match player.next(now.as_ns()) {
+            Next::Fetching => None,
+            Next::Wait(until) => Some(Time(until)),
+            Next::Fetch(bytes) => {
+                self.written += bytes;
+                sender.write(self.written, now, out);
+                None
+            }
+        }
     }
 
     fn send_datagrams(&mut self, bytes: u64, now: Time, out: &mut Vec<Packet>) {
@@ -380,7 +510,51 @@ impl FlowState {
 
     /// In-order payload bytes that reached the receiving application.
     pub fn received(&self) -> u64 {
+        if let Some(short) = &self.short {
+            return short.totals().receiver.received;
+        }
         self.receiver.as_ref().map_or(self.datagrams[1].1, |r| r.counters.received)
+    }
+
+    /// What its connection, or connections, counted; none before one is open, and of datagrams.
+    pub fn totals(&self) -> Option<Totals> {
+        if let Some(short) = &self.short {
+            return Some(short.totals());
+        }
+        let sender = self.sender.as_ref()?;
+        let sock = sender.sock();
+        Some(Totals {
+            sender: sender.counters,
+            delivered: sock.delivered,
+            delivered_ce: sock.delivered_ce,
+            lost: sock.lost,
+            receiver: self.receiver.as_ref().map(|r| r.counters).unwrap_or_default(),
+        })
+    }
+
+    /// What went wrong inside a congestion control, if anything did.
+    pub fn failure(&self) -> Option<String> {
+        match &self.short {
+            None => self.sender.as_ref().and_then(|s| s.cc().failure()),
+            Some(short) => short.failure(),
+        }
+    }
+
+    /// What happened to the application, by metric, in order of time: docs/results-folder.md.
+    pub fn happenings(&mut self, now: Time) -> Vec<(&'static str, Vec<(Time, f64)>)> {
+        if let Some(short) = &self.short {
+            return short.happenings();
+        }
+        let start = Time::from_secs_f64(self.spec.start_s);
+        let Some(player) = &mut self.player else { return Vec::new() };
+        let seconds = |ns: u64| Time(ns).as_secs_f64();
+        let stalls = player.stalls(now.as_ns()).into_iter();
+        vec![
+            ("startup", player.startup().map(|ns| (start, seconds(ns))).into_iter().collect()),
+            ("segment_rate", player.segments().iter().map(|s| (Time(s.asked), s.rate_bps as f64)).collect()),
+            ("buffer", player.segments().iter().map(|s| (Time(s.arrived), seconds(s.level))).collect()),
+            ("stall", stalls.map(|(at, lasted)| (Time(at), seconds(lasted))).collect()),
+        ]
     }
 
     /// Frame bytes of the datagrams sent.
@@ -391,7 +565,7 @@ impl FlowState {
 
     /// The name of the feedback in use.
     pub fn ecn_name(&self) -> &'static str {
-        match self.mode {
+        match self.short.as_ref().map_or(self.mode, |short| short.mode) {
             Some(Mode::AccEcn) => "accecn",
             Some(Mode::Rfc3168) => "rfc3168",
             _ => "off",

@@ -9,24 +9,19 @@ use crate::units::Time;
 const LONGEST: u64 = 60_000_000_000;
 
 /// Times from 1 ns to 60 s with three significant digits.
-#[derive(Clone)]
-pub struct Times(Histogram<u64>);
-
-impl Default for Times {
-    fn default() -> Self {
-        Times(Histogram::new_with_bounds(1, LONGEST, 3).expect("constant bounds are valid"))
-    }
-}
+#[derive(Clone, Default)]
+pub struct Times(Option<Histogram<u64>>);
 
 impl Times {
     /// Adds a sample.
     pub fn record(&mut self, time: Time) {
-        self.0.saturating_record(time.as_ns());
+        let new = || Histogram::new_with_bounds(1, LONGEST, 3).expect("constant bounds are valid");
+        self.0.get_or_insert_with(new).saturating_record(time.as_ns());
     }
 
     /// See [`summary`].
     pub fn to_json(&self) -> Value {
-        summary(Some(&self.0))
+        summary(self.0.as_ref())
     }
 }
 

@@ -19,6 +19,7 @@ pub mod qdisc;
 pub mod record;
 pub mod rng;
 pub mod run;
+pub mod short;
 pub mod sim;
 pub mod tc;
 pub mod tcp;

@@ -165,24 +165,29 @@ fn flow_counters(flow: &FlowState) -> Value {
         "received_bytes": flow.received(),
         "rtt": flow.rtts.to_json(),
     });
-    if let Some(sender) = &flow.sender {
-        let (c, sock) = (sender.counters, sender.sock());
+    if let Some(t) = flow.totals() {
+        let c = t.sender;
         v["sent_packets"] = json!(c.sent_packets);
         v["sent_bytes"] = json!(c.sent_bytes);
         v["retransmits"] = json!(c.retransmits);
         v["rtos"] = json!(c.rtos);
         v["tlps"] = json!(c.tlps);
         v["undos"] = json!(c.undos);
-        v["delivered"] = json!(sock.delivered);
-        v["delivered_ce"] = json!(sock.delivered_ce);
-        v["lost"] = json!(sock.lost);
+        v["delivered"] = json!(t.delivered);
+        v["delivered_ce"] = json!(t.delivered_ce);
+        v["lost"] = json!(t.lost);
     } else {
         v["sent_packets"] = json!(flow.datagrams[0].0);
         v["sent_bytes"] = json!(flow.datagram_frame_bytes());
     }
-    if let Some(receiver) = &flow.receiver {
-        v["acks"] = json!(receiver.counters.acks);
-        v["duplicates"] = json!(receiver.counters.duplicates);
+    let short = flow.short.as_ref();
+    if let Some(c) = short.map(|s| s.totals().receiver).or(flow.receiver.as_ref().map(|r| r.counters)) {
+        v["acks"] = json!(c.acks);
+        v["duplicates"] = json!(c.duplicates);
+    }
+    if let Some(short) = short {
+        let [offered, begun, ended] = short.count();
+        v["objects"] = json!({"offered": offered, "begun": begun, "ended": ended});
     }
     v
 }

@@ -72,7 +72,7 @@ impl Flags {
     pub const ESCE: Flags = Flags(128);
     /// A bit was turned over on the way: the checksum fails where the packet arrives.
     pub const CORRUPT: Flags = Flags(256);
-    /// Push: the end of a write, or of an skb with several segments.
+    /// Push: the end of a write, of an object, or of an skb with several segments.
     pub const PSH: Flags = Flags(512);
 
     /// Whether every bit of `other` is set.
@@ -124,6 +124,8 @@ pub struct Packet {
     pub sack: [SackBlock; 3],
     /// Flow or probe, an index into the run's table of traffic.
     pub flow: u16,
+    /// Which of the flow's connections, of a flow that opens several.
+    pub conn: u16,
     /// Destination node.
     pub dst: u16,
     /// How many of `sack` are valid.

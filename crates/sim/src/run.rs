@@ -282,6 +282,23 @@ pub struct Flow {
     pub tunnel: Option<String>,
 }
 
+impl Flow {
+    /// A copy with an endless source in place of its own.
+    pub fn without_source(&self) -> Flow {
+        Flow {
+            name: self.name.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            cc: self.cc.clone(),
+            cc_sha256: self.cc_sha256.clone(),
+            transport: self.transport.clone(),
+            tunnel: self.tunnel.clone(),
+            source: Source::Bulk,
+            ..*self
+        }
+    }
+}
+
 /// What an application offers to a flow.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -309,18 +326,14 @@ pub enum Source {
         /// Seconds between bursts.
         every_s: f64,
     },
-    /// A new connection per object: Poisson arrivals, lognormal sizes.
+    /// A new connection per object.
     Short {
-        /// Number of connections.
-        count: u32,
-        /// Mean seconds between arrivals.
-        mean_gap_s: f64,
-        /// 5th and 95th percentile of the size in bytes.
-        size_p5_p95: [u64; 2],
+        /// When each begins, in seconds after the flow's start, ascending, and its payload bytes.
+        objects: Vec<(f64, u64)>,
     },
-    /// A segmented video: a segment of `rate_bps * segment_s` bits every `segment_s` seconds.
+    /// A segmented video, fetched by an adaptive player (`bakeoff_workload::video`).
     Video {
-        /// Mean encoding rate in bits per second, one entry per quality level.
+        /// Encoding rate in bits per second of each quality level, ascending.
         rates_bps: Vec<u64>,
         /// Seconds of video per segment.
         segment_s: f64,

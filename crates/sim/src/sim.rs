@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use crate::build::Refused;
 use crate::capture::Capture;
-use crate::cc::CongestionControl;
 use crate::event::{Event, EventQueue};
 use crate::flow::FlowState;
 use crate::matching::CompiledMatch;
@@ -14,8 +13,6 @@ use crate::probe::ProbeState;
 use crate::qdisc::Queue;
 use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
 use crate::run::Run;
-use crate::tcp::receiver::Receiver;
-use crate::tcp::sender::Sender;
 use crate::trace::Trace;
 use crate::tunnel::Tunnels;
 use crate::units::Time;
@@ -352,12 +349,8 @@ impl Sim {
         self.receiver_armed[i] = Time::NEVER;
         let flow = &mut self.flows[i];
         let node = flow.nodes[1];
-        if let Some(receiver) = &mut flow.receiver
-            && receiver.deadline().is_some_and(|d| d <= self.now)
-        {
-            receiver.on_timer(self.now, &mut self.out);
-            self.emit_all(node);
-        }
+        flow.on_receiver_timer(self.now, &mut self.out);
+        self.emit_all(node);
         self.arm_receiver(f);
     }
 
@@ -374,7 +367,7 @@ impl Sim {
 
     fn arm_receiver(&mut self, f: u16) {
         let i = usize::from(f);
-        if let Some(at) = self.flows[i].receiver.as_ref().and_then(Receiver::deadline)
+        if let Some(at) = self.flows[i].receiver_deadline()
             && at < self.receiver_armed[i]
         {
             let at = at.max(self.now);
@@ -412,7 +405,7 @@ impl Sim {
         let to_sender = node == flow.nodes[0];
         if to_sender
             && packet.proto == Proto::Tcp
-            && let Some(rtt_us) = flow.sender.as_ref().and_then(|s| s.last_rtt_us)
+            && let Some(rtt_us) = flow.last_rtt_us()
             && self.now >= self.window[0]
             && self.now <= self.window[1]
         {
@@ -668,7 +661,7 @@ impl Sim {
             let first = (f * FLOW_METRICS.len()) as u32;
             let received = flow.received();
             let mut push = |metric: u32, value: f64| self.recorder.push(self.now, first + metric, value);
-            if flow.receiver.is_some() || flow.datagrams[0].0 > 0 {
+            if flow.receiver.is_some() || flow.datagrams[0].0 > 0 || flow.short.is_some() {
                 push(0, (received - flow.sampled_received) as f64 * 8.0 / interval);
                 push(1, received as f64);
                 flow.sampled_received = received;
@@ -754,6 +747,14 @@ impl Sim {
                 self.recorder.push(at, series, 1.0);
             }
         }
+        for flow in &mut self.flows {
+            for (metric, rows) in flow.happenings(self.now) {
+                let series = self.recorder.register("flow", &flow.spec.name, &[metric]);
+                for (at, value) in rows {
+                    self.recorder.push(at, series, value);
+                }
+            }
+        }
         std::mem::take(&mut self.recorder).finish()
     }
 
@@ -764,11 +765,7 @@ impl Sim {
 
     /// What went wrong inside a congestion control, if anything did.
     pub fn failure(&self) -> Option<String> {
-        self.flows
-            .iter()
-            .filter_map(|f| f.sender.as_ref())
-            .map(Sender::cc)
-            .find_map(CongestionControl::failure)
+        self.flows.iter().find_map(FlowState::failure)
     }
 
     /// Events handled.

@@ -22,7 +22,7 @@ const QDISCS: [&str; 12] = [
     "netem delay 1ms 1ms reorder 5% 50% limit 100",
 ];
 const RATES: [&str; 5] = ["500kbit", "5mbit", "50mbit", "200mbit", "1gbit"];
-const CCS: [&str; 4] = ["reno", "cubic", "prague@2020-08", "prague@2020-04"];
+const CCS: [&str; 5] = ["reno", "cubic", "prague", "prague@2020-08", "prague@2020-04"];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 64, ..ProptestConfig::default() })]

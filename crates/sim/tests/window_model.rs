@@ -219,6 +219,17 @@ fn prague_settles_at_a_window_of_2_6_over_p() {
     }
 }
 
+/// At 50 ms, where nothing is scaled, the present version differs by its window alone: the ceiling of the fractional one, where that of
+/// 2020 is between floor and ceiling; and 24 bits of alpha. So W p is that of 2020 plus at most 1 p, plus half of it in the mean.
+#[test]
+fn present_day_prague_settles_where_that_of_2020_does() {
+    for (p, expected) in [(0.01, 2.71), (0.02, 2.66), (0.04, 2.63), (0.08, 2.55)] {
+        let mut model = Model::new("prague", p, Time::from_ms(50), 1);
+        let window = mean_window(&mut model, acks(p));
+        check("prague", p, p, window, expected + 0.5 * p);
+    }
+}
+
 /// The expected figures turn out to come from a model that does not grow on the very ACK that ends CWR.
 #[test]
 fn reno_settles_at_the_inverse_root_of_p() {

@@ -1,5 +1,6 @@
 """Numbers from results: one definition per measure, with its formula, unit and source. Reads results, nothing else."""
 
+from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import Bottleneck, bottleneck, path, payload_fraction
 from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import distribution, histogram, probe_loss
@@ -16,6 +17,7 @@ __all__ = [
     "Samples",
     "bottleneck",
     "checks",
+    "completion",
     "distribution",
     "drops",
     "goodput",
@@ -34,5 +36,6 @@ __all__ = [
     "summarise",
     "summary_of",
     "utilisation",
+    "video",
     "window_of",
 ]

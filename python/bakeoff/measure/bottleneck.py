@@ -68,11 +68,11 @@ def path(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[Hop]:
     return hops[::-1]
 
 
-def payload_fraction(resolved: Mapping[str, Any], flow: Mapping[str, Any], mss: int) -> float:
-    """Payload over what the bottleneck counts for a full segment: mss / (path MTU + 14 bytes of Ethernet); no unit."""
+def payload_fraction(resolved: Mapping[str, Any], flow: Mapping[str, Any], payload: float) -> float:
+    """`payload` [B] over what the bottleneck counts for a full segment: path MTU + 14 bytes of Ethernet; no unit."""
     hops = {frozenset(hop) for hop in path(resolved, flow)}
     mtu = min(int(link["mtu"]) for link in resolved["links"] if frozenset(link["ends"]) in hops)
-    return mss / (mtu + _ETHERNET)
+    return payload / (mtu + _ETHERNET)
 
 
 def bottleneck(resolved: Mapping[str, Any], flow: Mapping[str, Any], window: Window) -> Bottleneck:

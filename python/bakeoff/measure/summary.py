@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import Bottleneck, bottleneck, leaves, payload_fraction
 from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import Distribution, distribution, histogram, probe_loss
@@ -32,11 +33,14 @@ def summarise(result: Result, *, end: End = "text") -> dict[str, Any]:
     format, suite, scenario, run, seed, window_s
     flows.NAME      cc, ecn, transport, start_s, bottleneck, steady_state.{delivery_rate_bps, goodput_bps},
                     srtt_s, rtt_s, retransmissions, mark_fraction, mark_fraction_of
+                    of a short flow: fct.{begun, ended, fct_s, sizes}, and neither delivery rate nor srtt_s
+                    of a video: video.{segments, startup_s, mean_rate_bps, switches, stalls, stalled_s}
     queues.NAME     qdisc, sojourn_s (per packet), sojourn_mean_s (per interval), marks, drops, dropped.REASON,
                     flows.FLOW.{packets, marks, drops}
     probes.NAME     rtt_s, loss
     bottleneck      {queue, rate_bps} of the first flow; over the flows that share it:
-    jain, ratio     of the delivery rates (TCP), as the suites define them; jain_goodput, ratio_goodput; utilisation
+    jain, ratio     of the delivery rates (TCP), as the suites define them; jain_goodput, ratio_goodput; utilisation.
+                    Short flows are left out of all but the last
     checks          [{check, flow, requested, effective, ok}]
     missing         ["flows.cubic.srtt_s: no 'srtt' samples of flow 'cubic' between 18 s and 58 s"]
     ```
@@ -104,6 +108,8 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> dict[str, Any]:
     at = f"flows.{name}"
     counted = counters.get("flows", {}).get(name, {})
     tcp = flow["transport"] == "tcp"
+    # Many connections have neither one rate nor one round-trip time.
+    single = tcp and not _is_short(flow)
 
     def delivery_rate() -> float:
         time, rate = samples.of("flow", name, "delivery_rate")
@@ -125,15 +131,29 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> dict[str, Any]:
         "start_s": flow["start_s"],
         "bottleneck": narrow.queue if narrow else None,
         "steady_state": {
-            "delivery_rate_bps": tried(f"{at}.steady_state.delivery_rate_bps", delivery_rate) if tcp else None,
+            "delivery_rate_bps": tried(f"{at}.steady_state.delivery_rate_bps", delivery_rate) if single else None,
             "goodput_bps": tried(f"{at}.steady_state.goodput_bps", received),
         },
-        "srtt_s": tried(f"{at}.srtt_s", srtt) if tcp else None,
+        "srtt_s": tried(f"{at}.srtt_s", srtt) if single else None,
         "rtt_s": tried(f"{at}.rtt_s", lambda: histogram(counters, "flows", name, "rtt")) if tcp else None,
         "retransmissions": tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
         "mark_fraction": marked[0] if marked else None,
         "mark_fraction_of": marked[1] if marked else None,
+        **_application(run, flow),
     }
+
+
+def _is_short(flow: Mapping[str, Any]) -> bool:
+    return bool(flow["source"]["kind"] == "short")
+
+
+def _application(run: _Run, flow: Mapping[str, Any]) -> dict[str, Any]:
+    name, kind = flow["name"], flow["source"]["kind"]
+    if kind == "short":
+        return {"fct": run.tried(f"flows.{name}.fct", lambda: completion(run.samples, name, run.window))}
+    if kind == "video":
+        return {"video": run.tried(f"flows.{name}.video", lambda: video(run.samples, name))}
+    return {}
 
 
 def _queue(run: _Run, name: str) -> dict[str, Any]:
@@ -173,37 +193,49 @@ def _shared(run: _Run, flows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]
     queue = narrow.queue if narrow else None
     together = [flow for flow in resolved["flows"] if flows[flow["name"]]["bottleneck"] == queue]
     steady = [flows[flow["name"]]["steady_state"] for flow in together]
+    long = [not _is_short(flow) for flow in together]
     # A flow with no rate to show would make the rest look fair: then there is no index.
     rates = [
-        part["delivery_rate_bps"] for part, flow in zip(steady, together, strict=True) if flow["transport"] == "tcp"
+        part["delivery_rate_bps"]
+        for part, flow, one in zip(steady, together, long, strict=True)
+        if one and flow["transport"] == "tcp"
     ]
     goodputs = [part["goodput_bps"] for part in steady]
+    shares = [share for share, one in zip(goodputs, long, strict=True) if one]
 
     def used() -> float:
         if narrow is None:
             raise MeasureError("the path has no bottleneck")
         parts = [
-            (rate, payload_fraction(resolved, flow, _mss(counters, flow["name"])))
+            (rate, payload_fraction(resolved, flow, _payload(counters, flow)))
             for rate, flow in zip(_all(goodputs, "goodput"), together, strict=True)
         ]
         return utilisation(parts, narrow.rate_bps)
 
-    several = len(together) > 1
+    several = len(shares) > 1
     return {
         "bottleneck": {"queue": narrow.queue, "rate_bps": narrow.rate_bps} if narrow else None,
         "jain": tried("jain", lambda: jain(_all(rates, "delivery rate"))) if several else None,
         "ratio": tried("ratio", lambda: ratio(_all(rates, "delivery rate"))) if several else None,
-        "jain_goodput": tried("jain_goodput", lambda: jain(_all(goodputs, "goodput"))) if several else None,
-        "ratio_goodput": tried("ratio_goodput", lambda: ratio(_all(goodputs, "goodput"))) if several else None,
+        "jain_goodput": tried("jain_goodput", lambda: jain(_all(shares, "goodput"))) if several else None,
+        "ratio_goodput": tried("ratio_goodput", lambda: ratio(_all(shares, "goodput"))) if several else None,
         "utilisation": tried("utilisation", used),
     }
 
 
-def _mss(counters: Mapping[str, Any], flow: str) -> int:
-    mss = counters.get("flows", {}).get(flow, {}).get("mss")
+def _payload(counters: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
+    """Payload of a full segment [B]: the MSS less the options that come and go, such as AccECN's (RFC 9768, 3.2.3).
+
+    Linux's `snd_mss` does not know these, so a bulk flow's is the mean of what was delivered.
+    """
+    counted = counters.get("flows", {}).get(flow["name"], {})
+    mss = counted.get("mss")
     if mss is None:
-        raise MeasureError(f"counters: flows.{flow}.mss is missing")
-    return int(mss)
+        raise MeasureError(f"counters: flows.{flow['name']}.mss is missing")
+    delivered, received = counted.get("delivered"), counted.get("received_bytes")
+    if flow["source"]["kind"] == "bulk" and delivered and received:
+        return min(float(mss), float(received) / float(delivered))
+    return float(mss)
 
 
 def _all(rates: list[float | None], what: str) -> list[float]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 RATES = ("delivery_rate", "goodput")
 
+_FCT = ("geometric_mean", "p50", "p95", "p99")
+_VIDEO = ("mean_rate_bps", "startup_s", "stalled_s")
 _QDISC_ORDER = ("dualpi2", "pfifo", "cnq_codel_af", "fq_codel")
 """l4s-tests, steady_state.go; others follow by name."""
 
@@ -36,6 +38,12 @@ class FlowRow:
     srtt_p99_s: float | None
     retransmissions: float | None
     mark_fraction: float | None
+    fct_s: Mapping[str, float] | None
+    """Of a short flow: completion times, `p50`, `p95`, `p99` and `geometric_mean`."""
+    unfinished: float | None
+    """Of a short flow: objects that began in the window and had not ended with the run."""
+    video: Mapping[str, float | None] | None
+    """Of a video: `mean_rate_bps`, `startup_s`, `stalled_s`."""
     reference: Expected | None
     """Of the row's `metric`, in bit/s."""
     log_ratio: float | None
@@ -220,9 +228,17 @@ def _flow_row(name: str, summaries: Sequence[Mapping[str, Any]], of: Expected | 
         srtt_p99_s=_mean(part["srtt_s"] and part["srtt_s"]["p99"] for part in parts),
         retransmissions=_mean(part["retransmissions"] for part in parts),
         mark_fraction=_mean(part["mark_fraction"] for part in parts),
+        fct_s=_means([part["fct"]["fct_s"] for part in parts if part.get("fct")], _FCT),
+        unfinished=_mean(part["fct"]["begun"] - part["fct"]["ended"] for part in parts if part.get("fct")),
+        video=_means([part.get("video") for part in parts], _VIDEO),
         reference=of,
         log_ratio=log_ratio(ours, of.value) if of and ours is not None else None,
     )
+
+
+def _means(parts: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> dict[str, Any] | None:
+    known = [part for part in parts if part]
+    return {name: _mean(part[name] for part in known) for name in names} if known else None
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -98,6 +98,10 @@ def record(row: Row) -> dict[str, Any]:
             f"{of}retransmissions": flow.retransmissions,
             f"{of}mark_fraction": flow.mark_fraction,
         }
+        if flow.unfinished is not None:
+            flat |= {f"{of}fct_{name}_s": value for name, value in (flow.fct_s or {}).items()}
+            flat[f"{of}unfinished"] = flow.unfinished
+        flat |= {f"{of}video_{name}": value for name, value in (flow.video or {}).items()}
     return flat | {
         "jain": row.jain,
         "ratio": row.ratio,
@@ -133,6 +137,9 @@ def _columns(table: Sequence[Row]) -> list[Column]:
             found.append(Column("ln", _flow_cells(table, i, lambda flow, _: number(flow.log_ratio, "+.2f")), 7))
     found.append(Column("ratio", [number(row.ratio, ".2f" if (row.ratio or 0) < 10 else ".1f") for row in table], 6))
     found.append(Column("Jain", [number(row.jain, ".3f") for row in table], 4))
+    found.append(Column("FCT ms\n50/95/99 %", [_completion(row) for row in table], 8))
+    found.append(Column("video\nMbit/s", ["/".join(_video(row, "mean_rate_bps", 1e-6)) for row in table], 8))
+    found.append(Column("stalls\ns", ["/".join(_video(row, "stalled_s", 1.0)) for row in table], 8))
     delays = [(row.queue_delay_p50_s, row.queue_delay_p99_s) for row in table]
     found.append(Column("queue ms\np50/p99", ["/".join(_milli(s) for s in pair) for pair in delays], 5))
     found.append(Column("RTT ms", ["/".join(_milli(flow.srtt_mean_s) for flow in row.flows) for row in table], 3))
@@ -164,6 +171,16 @@ def _share(flow: FlowRow, row: Row) -> str:
     if share is None:
         return "none"
     return _mbit(share["mean"]) + (f"±{_mbit(share['ci95'])}" if share["ci95"] is not None else "")
+
+
+def _completion(row: Row) -> str:
+    times = [flow.fct_s for flow in row.flows if flow.fct_s]
+    return " ".join("/".join(f"{fct[name] * 1e3:.0f}" for name in ("p50", "p95", "p99")) for fct in times)
+
+
+def _video(row: Row, name: str, scale: float) -> list[str]:
+    values = [flow.video[name] for flow in row.flows if flow.video]
+    return [number(None if value is None else value * scale, ".2f") for value in values]
 
 
 def _reference(flow: FlowRow, _: Row) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from bakeoff.engines.kernel import programs, virtual
 from bakeoff.engines.kernel.boot import boot
 from bakeoff.replay.arrivals import Arrivals
-from bakeoff.replay.port import START_NS, Port, commands, priority
+from bakeoff.replay.port import START_NS, Port, commands, flows, priority
 from bakeoff.replay.sim import Replayed
 
 # The draining of a long queue, besides what the arrivals take.
@@ -55,6 +55,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
                     "modules": [str(path) for path in built.modules],
                     "start_ns": START_NS,
                     "arrivals": frames,
+                    "flows": max(flows(*job) for job in jobs),
                     "replays": replays,
                 }
             )
@@ -66,7 +67,11 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
         outcome = boot(built, script, results=results, init=init, simulated_s=simulated_s, memory=_MEMORY, seed=seed)
         if outcome.status != "ok":
             raise RuntimeError(f"kernel: {outcome.status}: {outcome.reason}")
-        answers = tuple(_answer(results / f"{number}.json") for number in range(len(jobs)))
+        hashes = tuple(json.loads((results / "hashes.json").read_text()))
+        answers = tuple(
+            _answer(results / f"{number}.json", hashes[: flows(*job)])
+            for number, job in enumerate(jobs)
+        )
     return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
 
 
@@ -76,24 +81,24 @@ def _jobs(jobs: Sequence[tuple[Port, Arrivals]]) -> tuple[dict[str, list[list[in
     names: dict[tuple[int, tuple[int, ...]], str] = {}
     replays: list[dict[str, object]] = []
     for port, arrivals in jobs:
-        flows = max(packet.flow for packet in arrivals.packets) + 1
-        priorities = tuple(priority(port, flow) for flow in range(flows))
+        count = flows(port, arrivals)
+        priorities = tuple(priority(port, flow) for flow in range(count))
         name = names.setdefault((id(arrivals), priorities), f"{arrivals.name}-{len(names)}")
         if name not in frames:
             frames[name] = [[p.ns, p.bytes, p.flow, priorities[p.flow], p.ecn] for p in arrivals.packets]
         replays.append(
             {
                 "arrivals": name,
-                "commands": commands(port, flows),
+                "commands": commands(port, count),
                 "show": [["tc", "-s", "-d", "qdisc", "show", "dev", "veth0"]],
             }
         )
     return frames, replays
 
 
-def _answer(path: Path) -> Replayed | str:
+def _answer(path: Path, hashes: tuple[int, ...]) -> Replayed | str:
     answer = json.loads(path.read_text())
     if "error" in answer:
         return str(answer["error"])
     departures = tuple((number, at, ecn) for number, at, ecn in answer["departures"])
-    return Replayed(tuple(answer["arrivals"]), departures, answer["show"])
+    return Replayed(tuple(answer["arrivals"]), departures, answer["show"], hashes)

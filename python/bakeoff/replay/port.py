@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from bakeoff.errors import BakeoffError
-from bakeoff.replay.arrivals import MAX_FLOWS
+from bakeoff.replay.arrivals import MAX_FLOWS, Arrivals
 from bakeoff.scenario.run import Class, Qdisc
 from bakeoff.scenario.units import parse_rate
 
@@ -62,24 +63,34 @@ def is_shaper(qdisc: str) -> bool:
 
 
 def flow_hash(flow: int) -> int:
-    """A flow's hash on our side: its bits in reverse from the top, and as they are from the bottom, so that the buckets
-    of flows 0 to N-1 differ wherever there are N or more, a power of two: of fq_codel, which scales, and of cake, which
-    takes the remainder."""
+    """A flow's hash where there is no kernel to ask: its bits in reverse from the top, and as they are from the bottom, so
+    that the buckets of flows 0 to N-1 differ wherever there are N or more, a power of two: of fq_codel, which scales,
+    and of cake and sfq, which take the remainder."""
     return int(f"{flow:032b}"[::-1], 2) | flow
 
 
-def priority(port: Port, flow: int) -> int:
-    """The same bucket on the kernel's side: `skb->priority`, which fq_codel, fq_pie and sfq take for a choice of bucket
-    if its upper half is their handle; for others 0, since some take it for something else."""
-    handle = _HANDLES[1] if port.shaped else _HANDLES[0]
+def flows(port: Port, arrivals: Arrivals) -> int:
+    """How many flows there are, from 0: those that arrive, and those that a filter names."""
+    named = [int(flow) for flow in re.findall(r'"flow": *"(\d{1,4})"', json.dumps(document(port)))]
+    return max([packet.flow for packet in arrivals.packets] + [flow for flow in named if flow < MAX_FLOWS]) + 1
+
+
+def by_priority(port: Port) -> bool:
+    """Whether buckets are told by `skb->priority`: of sfq, which stirs the hash with a secret of each qdisc. With `perturb`
+    there is a new secret every so often, and flows go by their hashes."""
     words = port.qdisc.split()
-    kind = words[0] if words else ""
-    if kind not in ("fq_codel", "fq_pie", "sfq"):
+    return words[:1] == ["sfq"] and "perturb" not in words
+
+
+def priority(port: Port, flow: int) -> int:
+    """`skb->priority`: the flow's bucket, which sfq takes if the upper half is its handle; for others 0, since some take
+    it for something else."""
+    if not by_priority(port):
         return 0
-    word = "divisor" if kind == "sfq" else "flows"
-    given = words[words.index(word) + 1] if word in words[:-1] else ""
+    words = port.qdisc.split()
+    given = words[words.index("divisor") + 1] if "divisor" in words[:-1] else ""
     buckets = int(given) if given.isdecimal() else MAX_FLOWS
-    return handle << 16 | ((flow_hash(flow) * buckets) >> 32) + 1
+    return (_HANDLES[1] if port.shaped else _HANDLES[0]) << 16 | flow_hash(flow) % buckets + 1
 
 
 def commands(port: Port, flows: int) -> list[list[str]]:

@@ -26,8 +26,8 @@ def duel(
     """
     names = flow_names(cc1, cc2)
     flows = [
-        {"name": names[0], "cc": newest(cc1), "dscp": 0x13 if rtt2 else 0, "rtt": rtt if rtt2 else None},
-        {"name": names[1], "cc": newest(cc2), "dscp": 0x23 if rtt2 else 0, "rtt": rtt2},
+        {"name": names[0], "cc": cc1, "dscp": 0x13 if rtt2 else 0, "rtt": rtt if rtt2 else None},
+        {"name": names[1], "cc": cc2, "dscp": 0x23 if rtt2 else 0, "rtt": rtt2},
     ]
     words = [f"{names[0]}-vs-{names[1]}", "_".join(qdisc.split()), rate, rtt, *([rtt2] if rtt2 else [])]
     document = {
@@ -53,20 +53,6 @@ def flow_names(cc1: str, cc2: str) -> tuple[str, str]:
     plain = [name.partition("@")[0] for name in full]
     first, second = plain if plain[0] != plain[1] else full
     return (first, second) if first != second else (f"{first}-1", f"{second}-2")
-
-
-def newest(cc: str) -> str:
-    """`prague` -> the newest `prague@VERSION` that the simulator models, if it models no plain one."""
-    try:
-        from bakeoff import _sim
-    except ImportError:
-        return cc
-    name, *parameters = cc.split()
-    known = _sim.congestion_controls()
-    versions = sorted(other for other in known if other.startswith(f"{name}@"))
-    if name in known or not versions:
-        return cc
-    return " ".join([versions[-1], *parameters])
 
 
 def _escaped(data: Any) -> Any:  # noqa: ANN401 (plain data)

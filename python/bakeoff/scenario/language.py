@@ -52,7 +52,7 @@ class PeriodicSource(Model):
 class ShortSource(Model):
     """A new connection per object: Poisson arrivals, lognormal sizes."""
 
-    count: int = Field(gt=0)
+    count: int = Field(gt=0, le=65_534)
     """Number of connections."""
     mean_gap: PositiveTime
     """Mean time between arrivals."""
@@ -61,16 +61,28 @@ class ShortSource(Model):
     size_p95: PositiveSize
     """95th percentile of the size."""
 
+    @model_validator(mode="after")
+    def _ordered(self) -> "ShortSource":
+        if self.size_p5 > self.size_p95:
+            raise ValueError(f"size_p5 of {self.size_p5} bytes is above size_p95 of {self.size_p95} bytes")
+        return self
+
 
 class VideoSource(Model):
-    """A segmented video."""
+    """A segmented video, fetched by an adaptive player."""
 
     rates: list[PositiveRate] = Field(min_length=1)
-    """Mean encoding rates, one per quality level."""
+    """Encoding rates, one per quality level."""
     segment: PositiveTime
     """Length of a segment."""
     buffer: PositiveTime
     """How much is buffered before it pauses."""
+
+    @model_validator(mode="after")
+    def _holds_a_segment(self) -> "VideoSource":
+        if self.buffer < self.segment:
+            raise ValueError(f"a buffer of {self.buffer:g} s does not hold a segment of {self.segment:g} s")
+        return self
 
 
 class Source(Model):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from bakeoff.scenario import run as resolved
-from bakeoff.scenario import units
+from bakeoff.scenario import short, units
 from bakeoff.scenario.changes import resolve_changes
 from bakeoff.scenario.dumbbell import Ends, put_bottlenecks, put_delay, put_mangling
 from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source
@@ -296,7 +296,7 @@ def _flows(
                 dscp=spec.dscp,
                 start_s=start,
                 stop_s=stop,
-                source=_source(spec.source),
+                source=_source(spec.source, seed, spec.name),
                 max_pacing_rate_bps=spec.max_pacing_rate,
                 tunnel=_tunnel(spec.tunnel, tunnels, place),
             )
@@ -311,7 +311,7 @@ def _tunnel(name: str | None, tunnels: list[resolved.Tunnel], place: str) -> str
     return name
 
 
-def _source(source: Source) -> resolved.Source:
+def _source(source: Source, seed: int, name: str) -> resolved.Source:
     if source.bytes is not None:
         return resolved.Bytes(bytes=source.bytes)
     if source.rate is not None:
@@ -320,11 +320,10 @@ def _source(source: Source) -> resolved.Source:
         burst = source.periodic
         return resolved.Periodic(size=burst.size, count=burst.count, every_s=burst.every)
     if source.short is not None:
-        short = source.short
-        return resolved.Short(count=short.count, mean_gap_s=short.mean_gap, size_p5_p95=(short.size_p5, short.size_p95))
+        return resolved.Short(objects=short.objects(seed, name, source.short))
     if source.video is not None:
         video = source.video
-        return resolved.Video(rates_bps=video.rates, segment_s=video.segment, buffer_s=video.buffer)
+        return resolved.Video(rates_bps=sorted(video.rates), segment_s=video.segment, buffer_s=video.buffer)
     return resolved.Bulk()
 
 

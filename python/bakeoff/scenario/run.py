@@ -162,16 +162,14 @@ class Periodic(Part):
 
 
 class Short(Part):
-    """A new connection per object: Poisson arrivals, lognormal sizes."""
+    """A new connection per object: when each begins, in seconds after the flow's start, and its payload bytes."""
 
     kind: Literal["short"] = "short"
-    count: int
-    mean_gap_s: float
-    size_p5_p95: tuple[int, int]
+    objects: list[tuple[float, int]]
 
 
 class Video(Part):
-    """A segmented video."""
+    """A segmented video, fetched by an adaptive player (`crates/workload/src/video.rs`)."""
 
     kind: Literal["video"] = "video"
     rates_bps: list[int]

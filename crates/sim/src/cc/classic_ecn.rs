@@ -1,4 +1,4 @@
-//! Prague's guess at whether a classic (RFC 3168) AQM marks it. Part of [`super::prague`].
+//! Prague's guess at whether a classic (RFC 3168) AQM marks it. Part of [`super::prague_2020`].
 //!
 //! A slow estimator of the RTT and its mean deviation runs beside TCP's. Every round with marks moves a
 //! score up when the deviation or the standing queue is larger than an L4S queue's would be, and down
@@ -7,7 +7,7 @@
 //! Source: L4STeam/linux `net/ipv4/tcp_prague.c`, April and August 2020; Briscoe and Ahmed, "TCP Prague
 //! Fall-back on Detection of a Classic ECN AQM".
 //!
-//! Parameters: `ecn_fallback` of [`super::prague`] switches it.
+//! Parameters: `ecn_fallback` of [`super::prague_2020`] switches it.
 //!
 //! Departures: none known. The remainder of each integer logarithm, in microseconds, is added to
 //! the next round's value.

@@ -11,17 +11,18 @@
 //!
 //! | name | default | meaning |
 //! |---|---|---|
-//! | `hystart` | 1 | [`super::hystart`] on |
 //! | `fast_convergence` | 1 | give way when the window fell short of the last maximum |
-//! | `tcp_friendliness` | 1 | not slower than AIMD |
 //! | `beta` | 717 | factor of a reduction, in 1/1024 |
+//! | `initial_ssthresh` | 0 | first slow start threshold in packets, if not 0 and `hystart` is 0 |
+//! | `bic_scale` | 41 | C, in 10/1024 of a packet per cubic second |
+//! | `tcp_friendliness` | 1 | not slower than AIMD |
+//! | `hystart` | 1 | [`super::hystart`] on |
+//! | `hystart_detect` | 3 | 1 train, 2 delay, 3 both |
 //! | `hystart_low_window` | 16 | packets |
 //! | `hystart_ack_delta_us` (5.4: `hystart_ack_delta`) | 2000 (5.4: 2) | longest gap in a train of ACKs, microseconds (5.4: milliseconds) |
-//! | `hystart_detect` | 3 | 1 train, 2 delay, 3 both |
 //!
 //! Departures: the cube root is exact (the kernel's table is good to 0.2 %); the kernel's product for
-//! the cubic term wraps after some 350 s without a reduction, here it saturates; `bic_scale` and
-//! `initial_ssthresh` are not parameters.
+//! the cubic term wraps after some 350 s without a reduction, here it saturates.
 //!
 //! Validation: the tests below (K and window over time against the closed form), `tests/window_model.rs`
 //! (mean windows under random marks), `tests/cc_hooks.rs` (any sequence of hooks).
@@ -35,10 +36,8 @@ use crate::tcp::sock::{CaState, TcpSock};
 const BETA_SCALE: u64 = 1024;
 /// Unit of time in the cubic: 2^10 per second.
 pub(super) const HZ_SHIFT: u32 = 10;
-/// C = 0.4 packets per cubic second, in 1/1024 (`bic_scale` 41, times 10).
-const RTT_SCALE: u64 = 410;
-/// 1/C, so that the cube root of packets times this is in 1/1024 s.
-const CUBE_FACTOR: u64 = (1 << (10 + 3 * HZ_SHIFT)) / RTT_SCALE;
+/// The unit of what [`Cubic::cube`] computes: packets times the units of C and of cubic time.
+const CUBE_SHIFT: u32 = 10 + 3 * HZ_SHIFT;
 
 /// Parameters and state; the kernel's names.
 pub struct Cubic {
@@ -46,6 +45,9 @@ pub struct Cubic {
     fast_convergence: bool,
     tcp_friendliness: bool,
     beta: u64,
+    initial_ssthresh: u32,
+    /// `cube_rtt_scale`: C in 1/1024 packets per cubic second.
+    rtt_scale: u64,
     hystart: HyStart,
     /// ACKed packets per packet of growth.
     cnt: u32,
@@ -76,6 +78,8 @@ impl Cubic {
             fast_convergence: true,
             tcp_friendliness: true,
             beta: 717,
+            initial_ssthresh: 0,
+            rtt_scale: 410,
             hystart: HyStart::new(kernel),
             cnt: 0,
             last_max_cwnd: 0,
@@ -110,13 +114,15 @@ impl Cubic {
         origin: Option<&str>,
     ) -> Result<Option<&'a str>, CcError> {
         let mut known = vec![
-            "hystart",
             "fast_convergence",
-            "tcp_friendliness",
             "beta",
+            "initial_ssthresh",
+            "bic_scale",
+            "tcp_friendliness",
+            "hystart",
+            "hystart_detect",
             "hystart_low_window",
             ack_delta,
-            "hystart_detect",
         ];
         known.extend(origin);
         let mut value = None;
@@ -126,6 +132,8 @@ impl Cubic {
                 "fast_convergence" => self.fast_convergence = words.flag()?,
                 "tcp_friendliness" => self.tcp_friendliness = words.flag()?,
                 "beta" => self.beta = words.number(1..=1023)?.into(),
+                "initial_ssthresh" => self.initial_ssthresh = words.number(0..=i32::MAX as u32)?,
+                "bic_scale" => self.rtt_scale = u64::from(words.number(1..=1_000_000)?) * 10,
                 "hystart_low_window" => self.hystart.low_window = words.number(0..=u32::MAX)?,
                 "hystart_detect" => self.hystart.detect = words.number(0..=3)?,
                 "origin" => value = Some(words.one_of(&["continuous", "literal"])?),
@@ -173,7 +181,9 @@ impl Cubic {
                 self.ack_cnt = acked;
                 self.tcp_cwnd = cwnd;
                 let below = self.last_max_cwnd.saturating_sub(cwnd);
-                self.k = cube_root(CUBE_FACTOR * u64::from(below));
+                // 1/C times the drop
+                let factor = (1 << CUBE_SHIFT) / self.rtt_scale;
+                self.k = cube_root(u64::from(below).saturating_mul(factor));
                 self.origin_point = self.last_max_cwnd.max(cwnd);
                 now
             });
@@ -193,12 +203,17 @@ impl Cubic {
 
     /// The cubic at `t` (1/1024 s since the epoch's start), in packets.
     fn target(&self, t: u64) -> u32 {
-        let delta = cube(t.abs_diff(self.k));
+        let delta = self.cube(t.abs_diff(self.k));
         if t < self.k {
             self.origin_point.saturating_sub(delta)
         } else {
             self.origin_point.saturating_add(delta)
         }
+    }
+
+    /// C t^3 in whole packets, `t` in 1/1024 s.
+    pub(super) fn cube(&self, t: u64) -> u32 {
+        (self.rtt_scale.saturating_mul(t).saturating_mul(t).saturating_mul(t) >> CUBE_SHIFT) as u32
     }
 
     /// Lets the AIMD flow grow by one packet per `ack_cnt` of 15/8 windows (beta 0.7), and follows it.
@@ -220,7 +235,11 @@ impl Cubic {
 impl CongestionControl for Cubic {
     fn init(&mut self, tp: &mut TcpSock) {
         self.reset();
-        self.hystart.restart(tp);
+        if self.hystart_on {
+            self.hystart.restart(tp);
+        } else if self.initial_ssthresh > 0 {
+            tp.snd_ssthresh = self.initial_ssthresh;
+        }
     }
 
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
@@ -294,11 +313,6 @@ impl CongestionControl for Cubic {
             ("tcp_cwnd", self.tcp_cwnd.into()),
         ]
     }
-}
-
-/// C t^3 in whole packets, `t` in 1/1024 s.
-pub(super) fn cube(t: u64) -> u32 {
-    (RTT_SCALE.saturating_mul(t).saturating_mul(t).saturating_mul(t) >> (10 + 3 * HZ_SHIFT)) as u32
 }
 
 /// The integer cube root, truncated: one binary digit at a time.
@@ -390,6 +404,35 @@ mod tests {
             // 0.15 for the table's rounding and for K's truncation (300 * 3 / 9300)
             let nearer = if t < 9.08 { target - window } else { window - target };
             assert!((-0.15..1.15).contains(&nearer), "t {t}: {target}, {window}");
+        }
+    }
+
+    #[test]
+    fn bic_scale_is_c() {
+        // ten times C: K is shorter by the cube root of 10, 9.083 s / 2.1544
+        let mut cubic = Cubic::new(Kernel::V7_3);
+        let mut words = Words::new("cubic bic_scale 410");
+        assert!(words.version(&[]).is_ok() && cubic.parameters(&mut words, "", None).is_ok());
+        let mut tp = avoiding(1000);
+        tp.snd_cwnd = cubic.ssthresh(&mut tp);
+        cubic.cong_avoid(&mut tp, 1);
+        let k = cubic.k as f64 / 1024.0;
+        assert!((k - 4.216).abs() < 0.002, "{k}");
+        // C t^3 = 4100/1024 * 8
+        assert_eq!(cubic.cube(2 * 1024), 32);
+    }
+
+    #[test]
+    fn the_first_threshold_is_a_parameter_where_hystart_is_off() {
+        for (text, expected) in [
+            ("cubic hystart 0 initial_ssthresh 100", 100),
+            ("cubic hystart 0", 0x7fff_ffff),
+            ("cubic initial_ssthresh 100", 0x7fff_ffff),
+        ] {
+            let Ok(mut cubic) = Cubic::parse(&mut Words::new(text)) else { panic!("'{text}' was refused") };
+            let mut tp = TcpSock::new(1448, 250);
+            cubic.init(&mut tp);
+            assert_eq!(tp.snd_ssthresh, expected, "{text}");
         }
     }
 

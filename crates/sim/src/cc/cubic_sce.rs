@@ -14,7 +14,7 @@
 //!
 //! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks).
 
-use super::cubic::{Cubic, HZ_SHIFT, cube};
+use super::cubic::{Cubic, HZ_SHIFT};
 use super::hystart::Kernel;
 use super::sce::{AckedBytes, MIN_CWND, root};
 use super::words::Words;
@@ -45,7 +45,7 @@ impl CubicSce {
         let now = tp.jiffies();
         let t = (now.saturating_sub(start) << HZ_SHIFT) / tp.hz;
         if t < cubic.k {
-            let below = cube(cubic.k - t);
+            let below = cubic.cube(cubic.k - t);
             cubic.origin_point =
                 if self.literal { u32::MAX } else { cubic.origin_point.saturating_sub(below) };
             cubic.epoch_start = Some(now);
@@ -56,7 +56,7 @@ impl CubicSce {
             let jiffies = (cubic.k * tp.hz) >> HZ_SHIFT;
             cubic.epoch_start = Some((start + jiffies).min(now));
             cubic.k = since;
-            cubic.origin_point = cubic.origin_point.saturating_add(cube(since));
+            cubic.origin_point = cubic.origin_point.saturating_add(cubic.cube(since));
         }
     }
 

@@ -15,6 +15,7 @@ mod none;
 mod policer;
 mod prague;
 mod prague_2019;
+mod prague_2020;
 mod registry;
 mod reno;
 mod reno_sce;
@@ -35,6 +36,7 @@ pub use dctcp_sce::DctcpSce;
 pub use none::Fixed;
 pub use prague::Prague;
 pub use prague_2019::Prague2019;
+pub use prague_2020::Prague2020;
 pub use registry::Registry;
 pub use reno::Reno;
 pub use reno_sce::RenoSce;
@@ -204,10 +206,12 @@ pub enum Cc {
     DctcpSce(DctcpSce),
     /// `none`
     Fixed(Fixed),
-    /// `prague` of 2020 and later
+    /// `prague`
     Prague(Prague),
     /// `prague` of 2019
     Prague2019(Prague2019),
+    /// `prague` of 2020 and 2021
+    Prague2020(Prague2020),
     /// `reno`
     Reno(Reno),
     /// `reno-sce`
@@ -229,6 +233,7 @@ macro_rules! dispatch {
             Cc::Fixed($c) => $e,
             Cc::Prague($c) => $e,
             Cc::Prague2019($c) => $e,
+            Cc::Prague2020($c) => $e,
             Cc::Reno($c) => $e,
             Cc::RenoSce($c) => $e,
             Cc::User($c) => $e,
@@ -266,14 +271,23 @@ impl Cc {
             "dctcp" => Ok(Cc::Dctcp(Dctcp::parse(words)?)),
             "dctcp-sce" => Ok(Cc::DctcpSce(DctcpSce::parse(words)?)),
             "none" => Ok(Cc::Fixed(Fixed::parse(words)?)),
-            "prague" => Ok(match words.version(prague::VERSIONS)? {
-                Some("2019-09") => Cc::Prague2019(Prague2019::parse(words, prague_2019::Version::Sep2019)?),
-                Some("2019-11") => Cc::Prague2019(Prague2019::parse(words, prague_2019::Version::Nov2019)?),
-                _ => Cc::Prague(Prague::parse(words)?),
-            }),
+            "prague" => Cc::build_prague(words),
             "reno" => Ok(Cc::Reno(Reno::parse(words)?)),
             "reno-sce" => Ok(Cc::RenoSce(RenoSce::parse(words)?)),
             _ => Err(words.unknown_name(NAMES)),
+        }
+    }
+
+    fn build_prague(words: &mut Words) -> Result<Cc, CcError> {
+        use prague_2019::Version::{Nov2019, Sep2019};
+        use prague_2020::Version::{Apr2020, Aug2020, Jun2021};
+        match words.version(prague::VERSIONS)? {
+            Some("2019-09") => Ok(Cc::Prague2019(Prague2019::parse(words, Sep2019)?)),
+            Some("2019-11") => Ok(Cc::Prague2019(Prague2019::parse(words, Nov2019)?)),
+            Some("2020-04") => Ok(Cc::Prague2020(Prague2020::parse(words, Apr2020)?)),
+            Some("2020-08") => Ok(Cc::Prague2020(Prague2020::parse(words, Aug2020)?)),
+            Some("2021-06") => Ok(Cc::Prague2020(Prague2020::parse(words, Jun2021)?)),
+            _ => Ok(Cc::Prague(Prague::parse(words)?)),
         }
     }
 }
@@ -346,11 +360,13 @@ pub const NAMES: &[&str] = &[
     "dctcp",
     "dctcp-sce",
     "none",
+    "prague",
     "prague@2019-09",
     "prague@2019-11",
     "prague@2020-04",
     "prague@2020-08",
     "prague@2021-06",
+    "prague@2023",
     "reno",
     "reno-sce",
 ];

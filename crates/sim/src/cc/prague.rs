@@ -1,77 +1,97 @@
-//! `prague`: scalable congestion control for L4S; reduces by half the smoothed fraction of CE marks.
+//! `prague`: TCP Prague of the present day. Scalable congestion control for L4S: reduces by half the smoothed fraction of CE
+//! marks, shares as a flow with an RTT of 25 ms would, and goes on below a window of two packets.
 //!
-//! Source: L4STeam/linux `net/ipv4/tcp_prague.c` at e741f5ac (8 April 2020, `prague@2020-04`) and
-//! b256daed (4 August 2020, `prague@2020-08`), and the module of June 2021 (version 0.6, `prague@2021-06`); draft-briscoe-iccrg-prague-congestion-control.
-//! [`super::prague_2019`] has the versions before. Needs AccECN; without it the connection runs as `reno` ("prague-reno"): no pacing, no ECT(1).
+//! Source: L4STeam/tcp-prague (the out-of-tree module of 2023, 90aea47f; `prague@2023` says the same), models.md 2.5.7;
+//! draft-briscoe-iccrg-prague-congestion-control. [`super::prague_2020`] and [`super::prague_2019`] have the versions of the published
+//! experiments. Needs AccECN; without it the connection runs as `reno` ("prague-reno"): no pacing, no ECT(1).
 //!
-//! Every ACK moves the window by at most one packet: growth and reductions are gathered in `cwnd_cnt`
-//! (1 packet is 2^20) and worked off one packet per ACK, which also takes ssthresh down. The window grows during
-//! a reduction too: only the marked packets themselves do not count. PRR is not used.
+//! Per ACK, in this order: the fractional window, alpha (once per virtual RTT), the mode, the pace.
 //!
-//! The versions differ in the answer to loss: in April nothing works `cwnd_cnt` off during slow start, so
-//! that loss does not end it; in August growth stops until the state is Open again (`in_loss`). June 2021 is August but for two
-//! defaults, and a flow that its window does not limit does not grow, paced or not.
+//! * **Window mode.** The window is a fraction, `frac_cwnd`; an unmarked packet adds `ai_per_rtt / frac_cwnd` to it, in every state but
+//!   after a loss, unless the application limits the flow. `snd_cwnd` goes towards its ceiling by one packet per ACK, and takes ssthresh
+//!   along on its way down.
+//! * **Marks.** Alpha begins at 0 and follows the marks from the first on; that one halves the window. Then on entry to CWR, at most once
+//!   per virtual RTT, alpha/2 of it leaves. There is no fallback behind a classic AQM.
+//! * **Loss** halves the window and ends slow start; no growth until the state is Open again.
+//! * **Rate mode**, whenever the window is at most 6000 bytes out of slow start: now the rate is what grows and shrinks, by the same rules,
+//!   and the window follows from it and the RTT, so that a queue's delay does not slow the flow down; packets leave one at a time; 100 kbit/s is
+//!   the least. Packets shrink so that two of them are sent per virtual RTT, down to 150 bytes: at 25 ms that is from 960 kbit/s to 96 kbit/s.
+//! * **Pace**: the window (or rate) in whole packets, 3 % less in one half of a round trip and 3 % more in the next; twice that early in slow start.
 //!
 //! | parameter | default | meaning |
 //! |---|---|---|
-//! | `rtt_scaling` | none; rate in 2021-06 | `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT ([`super::rtt_scaling`]) |
-//! | `rtt_target` | 15ms; 25ms in 2021-06 | the RTT whose growth `rate` and `additive` imitate, 128 us to 1 s |
-//! | `rtt_transition` | 100; 500 in 2021-06 | rounds out of slow start before scaling begins |
-//! | `ecn_fallback` | 1 in 2020-04, else 0 | reduce more behind a classic AQM ([`super::classic_ecn`]) |
+//! | `alpha_mode` | 0 | alpha before the first mark, 0 or 1 |
+//! | `rtt_scaling` | rate | `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT ([`super::rtt_scaling`]) |
+//! | `rtt_target` | 25ms | the RTT whose growth `rate` and `additive` imitate, 128 us to 1 s |
+//! | `rtt_transition` | 4 | rounds out of slow start before scaling begins |
 //!
-//! Departures: none known.
+//! Departures: the fact sheet gives the mechanisms, not each line. Decided here: slow start adds to the fractional window too, so that a
+//! reduction in it is not forgotten and ends it with the next ACK; a loss puts ssthresh at the halved window; the first mark's halving
+//! happens on entry to CWR; a window that the core took down (after idling, or unused) takes the fractional one along; the round that the pace alternates in
+//! is one of what is in flight; the unit of growth in rate mode is a packet as it is sent, not a full one; the least size of packets is 150 bytes.
 //!
-//! Validation: the tests below, `tests/window_model.rs` (mean windows under random marks),
+//! Validation: the tests below, `tests/window_model.rs` (mean windows under random marks), `tests/prague_versions.rs` (whole runs),
 //! `tests/cc_hooks.rs` (any sequence of hooks).
 
-use super::classic_ecn::ClassicEcn;
 use super::reno::Reno;
-use super::rtt_scaling::{Mode, RttScaling};
+use super::rtt_scaling::{Mode as Scaling, RttScaling};
 use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl, RateSample};
-use crate::tcp::sock::{CaState, Pacing, TcpSock};
+use crate::tcp::sock::{CaState, TcpSock};
 use crate::units::Time;
 
-/// One packet in `cwnd_cnt`, and 1.0 in a fraction of marks.
-const ONE: i64 = 1 << 20;
+/// One packet in `frac_cwnd`, `CWND_UNIT` of the module.
+const UNIT: u32 = 20;
+const ONE: u64 = 1 << UNIT;
+/// 1.0 in a fraction of marks: 24 bits.
+const ALPHA_BITS: u32 = 24;
 /// Gain of alpha: 1/16. `alpha` is stored 16 times as large.
 const GAIN_SHIFT: u32 = 4;
 /// alpha = 1.0
-const MAX_ALPHA: u64 = (ONE as u64) << GAIN_SHIFT;
-/// Least window in packets.
+const MAX_ALPHA: u64 = 1 << (ALPHA_BITS + GAIN_SHIFT);
+/// Least window in packets, and packets per virtual RTT below which they shrink.
 const MIN_CWND: u32 = 2;
 /// Headers of IP and TCP with timestamps: the MTU is this and a segment.
-const HEADERS: u32 = 52;
+const HEADERS: u64 = 52;
+/// Least packet in bytes.
+const MIN_MTU: u64 = 150;
+/// Windows up to this many bytes are kept as rates.
+const RATE_MODE_BYTES: u64 = 6_000;
+/// 100 kbit/s in bytes per second.
+const MIN_RATE: u64 = 12_500;
 /// A burst is 1/4096 s of the pacing rate.
 const BURST_SHIFT: u32 = 12;
+/// A second in the units of `srtt_us`.
+const SECOND: u64 = 8_000_000;
 
-/// Which module.
+/// What is kept from one ACK to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// e741f5ac
-    Apr2020,
-    /// b256daed
-    Aug2020,
-    /// Version 0.6 of the module.
-    Jun2021,
+enum Mode {
+    Window,
+    Rate,
 }
 
 /// Parameters and state.
 pub struct Prague {
-    version: Version,
     scaling: RttScaling,
-    ecn_fallback: bool,
 
     /// AccECN was not negotiated.
     reno: bool,
-    /// Window owed (negative) or earned, in 2^-20 packets. Not `snd_cwnd_cnt`, which the core clears.
-    cwnd_cnt: i64,
-    /// Smoothed fraction of marks, times 2^24.
+    mode: Mode,
+    /// The window in 2^-20 packets.
+    frac_cwnd: u64,
+    /// The window as a rate: bytes per second of whole packets.
+    rate: u64,
+    /// `snd_cwnd` as this module left it.
+    cwnd: u32,
+    /// Payload of a full packet.
+    full_mss: u32,
+    /// Smoothed fraction of marks, times 2^28.
     alpha: u64,
     saw_ce: bool,
     in_loss: bool,
-    loss_cwnd: u32,
-    loss_cwnd_cnt: i64,
+    /// `snd_cwnd`, `frac_cwnd` and `rate` before the last loss.
+    before_loss: (u32, u64, u64),
     /// Growth per window of ACKs in 2^-20 packets.
     ai_per_rtt: u64,
     next_seq: u64,
@@ -80,116 +100,124 @@ pub struct Prague {
     /// Last update of alpha, last reduction.
     alpha_stamp: Time,
     cwr_stamp: Option<Time>,
+    /// Where the pace changes next, and whether it is the slower one now.
+    half_seq: u64,
+    slower: bool,
     /// Packets per burst.
     max_burst: u32,
-    classic_ecn: ClassicEcn,
 }
 
-/// All versions, those of [`super::prague_2019`] included.
-pub const VERSIONS: &[&str] = &["2019-09", "2019-11", "2020-04", "2020-08", "2021-06"];
-const PARAMETERS: &[&str] = &["rtt_scaling", "rtt_target", "rtt_transition", "ecn_fallback"];
+/// All versions, those of [`super::prague_2020`] and [`super::prague_2019`] included.
+pub const VERSIONS: &[&str] = &["2019-09", "2019-11", "2020-04", "2020-08", "2021-06", "2023"];
+const PARAMETERS: &[&str] = &["alpha_mode", "rtt_scaling", "rtt_target", "rtt_transition"];
+
+fn mtu(tp: &TcpSock) -> u64 {
+    u64::from(tp.mss) + HEADERS
+}
 
 impl Prague {
-    /// With the version's defaults.
-    pub fn new(version: Version) -> Self {
-        let mut scaling = RttScaling::default();
-        if version == Version::Jun2021 {
-            scaling.mode = Mode::Rate;
-            scaling.target = Time::from_ms(25);
-            scaling.transition = 500;
-        }
+    /// With the module's defaults.
+    pub fn new() -> Self {
+        let scaling = RttScaling::new(Scaling::Rate, Time::from_ms(25), 4);
         Prague {
-            version,
             scaling,
-            ecn_fallback: version == Version::Apr2020,
             reno: false,
-            cwnd_cnt: 0,
-            alpha: MAX_ALPHA,
+            mode: Mode::Window,
+            frac_cwnd: 0,
+            rate: 0,
+            cwnd: 0,
+            full_mss: 0,
+            alpha: 0,
             saw_ce: false,
             in_loss: false,
-            loss_cwnd: 0,
-            loss_cwnd_cnt: 0,
-            ai_per_rtt: ONE as u64,
+            before_loss: (0, 0, 0),
+            ai_per_rtt: ONE,
             next_seq: 0,
             old_delivered: 0,
             old_delivered_ce: 0,
             alpha_stamp: Time::ZERO,
             cwr_stamp: None,
+            half_seq: 0,
+            slower: false,
             max_burst: 1,
-            classic_ecn: ClassicEcn::new(0),
         }
     }
 
-    /// From the words after the name.
+    /// From the words after the name and its version.
     pub fn parse(words: &mut Words) -> Result<Self, CcError> {
-        let mut c = Prague::new(match words.version(VERSIONS)? {
-            Some("2020-04") => Version::Apr2020,
-            Some("2021-06") => Version::Jun2021,
-            Some(_) => Version::Aug2020,
-            None => return Err(words.needs_version(VERSIONS)),
-        });
+        let mut c = Prague::new();
         while let Some(parameter) = words.parameter(PARAMETERS)? {
             match parameter {
-                "rtt_scaling" => c.scaling.mode = Mode::parse(words)?,
-                "rtt_target" => {
-                    c.scaling.target = words.time(Time::from_us(128), Time::from_ms(1_000))?;
-                }
-                "rtt_transition" => c.scaling.transition = words.number(0..=u32::MAX)?,
-                _ => c.ecn_fallback = words.flag()?,
+                "alpha_mode" => c.alpha = if words.flag()? { MAX_ALPHA } else { 0 },
+                _ => c.scaling.parse(parameter, words)?,
             }
         }
         Ok(c)
     }
 
-    /// A: the window.
+    /// A: the window, or the rate.
     fn update_cwnd(&mut self, tp: &mut TcpSock, sample: &RateSample) {
-        let mut acked = i64::from(sample.acked_sacked);
+        if tp.snd_cwnd < self.cwnd && tp.ca_state <= CaState::Cwr {
+            self.frac_cwnd = self.frac_cwnd.min(u64::from(tp.snd_cwnd) << UNIT);
+        }
+        let mut acked = u64::from(sample.acked_sacked);
         if sample.ece {
             self.saw_ce = true;
-            acked -= i64::from(sample.delivered_ce);
+            acked = acked.saturating_sub(sample.delivered_ce.into());
         }
-        if acked > 0 && !self.in_loss && self.may_grow(tp) {
-            let mut acked = acked as u32;
-            if tp.in_slow_start() {
-                acked = tp.slow_start(acked);
-                if acked == 0 {
-                    return;
-                }
-            }
-            self.earn(tp, acked);
+        if acked > 0 && !self.in_loss && tp.app_limited == 0 {
+            self.grow(tp, acked as u32);
         }
-        self.step(tp);
     }
 
-    /// Whether the window limits the flow. In 2020 the pacing timer may have stopped it just before the
-    /// window did, so that waiting data count as well.
-    fn may_grow(&self, tp: &TcpSock) -> bool {
-        let paced = tp.pacing == Pacing::Needed && tp.write_queue;
-        tp.cwnd_limited() || (paced && self.version != Version::Jun2021)
-    }
-
-    /// Additive increase for `acked` unmarked packets.
-    fn earn(&mut self, tp: &TcpSock, acked: u32) {
+    fn grow(&mut self, tp: &mut TcpSock, mut acked: u32) {
+        if tp.in_slow_start() {
+            let left = tp.slow_start(acked);
+            self.frac_cwnd += u64::from(acked - left) << UNIT;
+            acked = left;
+        }
         let acked = u64::from(acked);
-        let cwnd = u64::from(tp.snd_cwnd.max(1));
-        let increase = (acked * self.ai_per_rtt + cwnd / 2) / cwnd;
-        self.cwnd_cnt = self.cwnd_cnt.saturating_add(increase.max(acked) as i64);
+        match self.mode {
+            Mode::Window => {
+                let frac = self.frac_cwnd.max(1);
+                let increase = (((acked * self.ai_per_rtt) << UNIT) + frac / 2) / frac;
+                self.frac_cwnd = self.frac_cwnd.saturating_add(increase.max(acked));
+            }
+            Mode::Rate if tp.srtt_us > 0 => {
+                // ai packets per window and RTT, the window being rate * RTT
+                let per_rtt = u128::from(mtu(tp) * SECOND / tp.srtt_us);
+                let ai = u128::from(self.scaling.ai(tp));
+                let increase = u128::from(acked) * ai * per_rtt * per_rtt / u128::from(self.rate.max(1));
+                self.rate = self.rate.saturating_add((increase >> UNIT) as u64);
+            }
+            Mode::Rate => {}
+        }
     }
 
-    /// Works `cwnd_cnt` off: at most one packet per ACK.
-    fn step(&mut self, tp: &mut TcpSock) {
-        if self.cwnd_cnt <= -ONE {
-            self.cwnd_cnt += ONE;
-            tp.snd_cwnd = tp.snd_cwnd.saturating_sub(1);
-            if tp.snd_cwnd < MIN_CWND {
-                tp.snd_cwnd = MIN_CWND;
-                self.cwnd_cnt = 0;
-            }
-            tp.snd_ssthresh = tp.snd_cwnd;
-        } else if self.cwnd_cnt >= ONE {
-            self.cwnd_cnt -= ONE;
-            tp.snd_cwnd = tp.snd_cwnd.saturating_add(1).min(tp.snd_cwnd_clamp);
+    /// Takes `alpha` / 2 of the window and the rate, rounded; `alpha` as it is stored.
+    fn reduce(&mut self, alpha: u64) {
+        for state in [&mut self.frac_cwnd, &mut self.rate] {
+            let cut =
+                (u128::from(*state) * u128::from(alpha) + u128::from(MAX_ALPHA)) / u128::from(2 * MAX_ALPHA);
+            *state -= (cut as u64).min(*state);
         }
+    }
+
+    /// One step of the window towards the fractional one.
+    fn step(&mut self, tp: &mut TcpSock) {
+        let goal = self.goal();
+        if tp.snd_cwnd > goal {
+            tp.snd_cwnd -= 1;
+            tp.snd_ssthresh = tp.snd_cwnd;
+        } else if tp.snd_cwnd < goal {
+            tp.snd_cwnd = (tp.snd_cwnd + 1).min(tp.snd_cwnd_clamp);
+        }
+        self.cwnd = tp.snd_cwnd;
+    }
+
+    fn goal(&self) -> u32 {
+        let goal = self.frac_cwnd.div_ceil(ONE);
+        goal.clamp(MIN_CWND.into(), u32::MAX.into()) as u32
     }
 
     /// B: alpha, once per round.
@@ -198,12 +226,9 @@ impl Prague {
             return;
         }
         if self.saw_ce {
-            if self.ecn_fallback {
-                self.classic_ecn.on_round(tp.min_rtt_us);
-            }
             let delivered = (tp.delivered - self.old_delivered).max(1);
             let marked = tp.delivered_ce - self.old_delivered_ce;
-            let fraction = (marked << 20) / delivered;
+            let fraction = (marked << ALPHA_BITS) / delivered;
             self.alpha = (self.alpha - (self.alpha >> GAIN_SHIFT) + fraction).min(MAX_ALPHA);
             self.alpha_stamp = tp.now;
         }
@@ -218,43 +243,76 @@ impl Prague {
         self.ai_per_rtt = self.scaling.ai(tp);
     }
 
-    /// C: the rate of one window per RTT, twice that early in slow start.
-    fn update_pacing(&mut self, tp: &mut TcpSock) {
-        let mtu = u64::from(tp.mss + HEADERS);
-        let window = u64::from(tp.snd_cwnd.max(tp.packets_in_flight()));
-        let mut rate = mtu * 8_000_000;
-        if tp.snd_cwnd < tp.snd_ssthresh / 2 {
-            rate <<= 1;
+    /// C: the window as a rate or the rate as a window, which of them is kept, and the size of packets.
+    fn update_mode(&mut self, tp: &mut TcpSock) {
+        if tp.srtt_us == 0 {
+            return;
         }
-        rate = rate.checked_div(tp.srtt_us).unwrap_or(rate);
-        tp.pacing_rate = rate.saturating_mul(window).min(tp.max_pacing_rate);
+        if self.mode == Mode::Window {
+            self.rate = ((self.frac_cwnd >> 10).saturating_mul(mtu(tp) * SECOND) / tp.srtt_us) >> (UNIT - 10);
+        }
+        let derive = self.mode == Mode::Rate || self.rate < MIN_RATE;
+        self.rate = self.rate.max(MIN_RATE);
+        let window = self.rate.saturating_mul(tp.srtt_us) / SECOND;
+        let mut size = u64::from(self.full_mss) + HEADERS;
+        self.mode = Mode::Window;
+        if window <= RATE_MODE_BYTES && !tp.in_slow_start() {
+            self.mode = Mode::Rate;
+            let virtual_window = self.rate.saturating_mul(self.scaling.virtual_rtt_us(tp)) / 1_000_000;
+            size = (virtual_window / u64::from(MIN_CWND)).min(size).max(MIN_MTU.min(size));
+        }
+        if derive || self.mode == Mode::Rate || size != mtu(tp) {
+            tp.mss = (size - HEADERS) as u32;
+            self.frac_cwnd = (window << UNIT) / size;
+        }
+    }
+
+    /// D: the rate of one window per RTT, a little less and more in turns.
+    fn update_pacing(&mut self, tp: &mut TcpSock) {
+        if tp.snd_una >= self.half_seq {
+            self.half_seq = tp.snd_una + (tp.snd_nxt - tp.snd_una) / 2;
+            self.slower = !self.slower;
+        }
+        let mtu = mtu(tp);
+        let rate = match self.mode {
+            // The pacing clock counts payload.
+            Mode::Rate => self.rate * u64::from(tp.mss) / mtu,
+            Mode::Window => {
+                let window = u64::from(tp.snd_cwnd.max(tp.packets_in_flight()));
+                let mut rate = mtu * SECOND;
+                if tp.snd_cwnd < tp.snd_ssthresh / 2 {
+                    rate <<= 1;
+                }
+                rate.checked_div(tp.srtt_us).unwrap_or(rate).saturating_mul(window)
+            }
+        };
+        let rate = rate.saturating_mul(if self.slower { 97 } else { 103 }) / 100;
+        tp.pacing_rate = rate.min(tp.max_pacing_rate);
         let burst = (tp.pacing_rate / mtu) >> BURST_SHIFT;
         self.max_burst = burst.clamp(1, u32::MAX.into()) as u32;
     }
 
-    /// Entry to CWR: half of alpha.
+    /// Entry to CWR: half of alpha; of the first mark, half of the window.
     fn enter_cwr(&mut self, tp: &TcpSock) {
         if !self.scaling.passed_since(tp, self.cwr_stamp) {
             return;
         }
         self.cwr_stamp = Some(tp.now);
-        let mut alpha = self.alpha;
-        if self.ecn_fallback {
-            alpha = alpha.max(self.classic_ecn.least_alpha() << GAIN_SHIFT);
-        }
-        // alpha / 2 of the window, rounded, from 2^-24 to 2^-20
-        let half = 1 << GAIN_SHIFT;
-        let reduction = (alpha * u64::from(tp.snd_cwnd) + half) >> (GAIN_SHIFT + 1);
-        self.cwnd_cnt = self.cwnd_cnt.saturating_sub(reduction as i64);
+        self.reduce(if self.saw_ce { self.alpha } else { MAX_ALPHA });
     }
 
-    /// Entry to Recovery, or an RTO: half of what is left when `cwnd_cnt` is worked off.
-    fn enter_loss(&mut self, tp: &TcpSock) {
-        self.loss_cwnd = tp.snd_cwnd;
-        self.loss_cwnd_cnt = self.cwnd_cnt;
-        let half = (i64::from(tp.snd_cwnd) * ONE / 2).saturating_add(self.cwnd_cnt >> 1);
-        self.cwnd_cnt = self.cwnd_cnt.saturating_sub(half);
-        self.in_loss = self.version != Version::Apr2020;
+    /// Entry to Recovery, or an RTO.
+    fn enter_loss(&mut self, tp: &mut TcpSock) {
+        self.before_loss = (tp.snd_cwnd, self.frac_cwnd, self.rate);
+        self.reduce(MAX_ALPHA);
+        tp.snd_ssthresh = self.goal();
+        self.in_loss = true;
+    }
+}
+
+impl Default for Prague {
+    fn default() -> Self {
+        Prague::new()
     }
 }
 
@@ -265,24 +323,16 @@ impl CongestionControl for Prague {
             return;
         }
         tp.request_pacing();
-        self.classic_ecn = ClassicEcn::new(tp.srtt_us >> 3);
+        self.frac_cwnd = u64::from(tp.snd_cwnd) << UNIT;
+        self.cwnd = tp.snd_cwnd;
+        self.full_mss = tp.mss;
         self.alpha_stamp = tp.now;
         self.new_round(tp);
     }
 
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
-        if self.reno {
-            return Reno::half(tp);
-        }
-        // The reduction itself waits in cwnd_cnt.
-        let ssthresh = match self.version {
-            Version::Apr2020 => tp.snd_ssthresh.max(tp.snd_cwnd),
-            Version::Aug2020 | Version::Jun2021 => tp.snd_ssthresh,
-        };
-        if self.ecn_fallback {
-            self.classic_ecn.on_reduction(ssthresh);
-        }
-        ssthresh
+        // The reduction itself waits in frac_cwnd.
+        if self.reno { Reno::half(tp) } else { tp.snd_ssthresh }
     }
 
     fn cong_avoid(&mut self, tp: &mut TcpSock, acked: u32) {
@@ -296,6 +346,8 @@ impl CongestionControl for Prague {
     fn cong_control(&mut self, tp: &mut TcpSock, sample: &RateSample) {
         self.update_cwnd(tp, sample);
         self.update_alpha(tp);
+        self.update_mode(tp);
+        self.step(tp);
         self.update_pacing(tp);
     }
 
@@ -317,25 +369,21 @@ impl CongestionControl for Prague {
         }
     }
 
-    fn pkts_acked(&mut self, _tp: &mut TcpSock, _acked: u32, rtt_us: Option<u64>) {
-        if let Some(rtt_us) = rtt_us
-            && self.ecn_fallback
-        {
-            self.classic_ecn.on_rtt(rtt_us);
-        }
-    }
-
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         if self.reno {
             return Reno.undo_cwnd(tp);
         }
-        let since = self.cwnd_cnt.saturating_sub(self.loss_cwnd_cnt);
-        self.cwnd_cnt = self.cwnd_cnt.saturating_add(since);
-        tp.snd_cwnd.max(self.loss_cwnd)
+        let (cwnd, frac_cwnd, rate) = self.before_loss;
+        self.rate = self.rate.max(rate);
+        if self.mode == Mode::Window {
+            self.frac_cwnd = self.frac_cwnd.max(frac_cwnd);
+        }
+        tp.snd_cwnd.max(cwnd)
     }
 
     fn tso_segs(&self, _tp: &TcpSock) -> Option<u32> {
-        (!self.reno).then(|| self.max_burst.max(2))
+        let least = if self.mode == Mode::Rate { 1 } else { 2 };
+        (!self.reno).then(|| self.max_burst.max(least))
     }
 
     fn needs_ecn(&self) -> bool {
@@ -350,10 +398,10 @@ impl CongestionControl for Prague {
         let one = ONE as f64;
         vec![
             ("alpha", self.alpha as f64 / MAX_ALPHA as f64),
-            ("cwnd_cnt", self.cwnd_cnt as f64 / one),
+            ("frac_cwnd", self.frac_cwnd as f64 / one),
             ("ai_per_rtt", self.ai_per_rtt as f64 / one),
             ("in_loss", f64::from(u8::from(self.in_loss))),
-            ("classic_ecn", self.classic_ecn.score()),
+            ("rate_mode", f64::from(u8::from(self.mode == Mode::Rate))),
         ]
     }
 }
@@ -361,23 +409,25 @@ impl CongestionControl for Prague {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::sock::Pacing;
 
-    /// A connection with AccECN, limited by its window, in slow start, RTT 20 ms.
-    fn open(version: Version, cwnd: u32) -> (Prague, TcpSock) {
+    /// A connection with AccECN in slow start, RTT 50 ms, where `rate` scales nothing.
+    fn open(text: &str, cwnd: u32) -> (Prague, TcpSock) {
         let mut tp = TcpSock::new(1448, 250);
         tp.accecn = true;
         tp.snd_cwnd = cwnd;
-        tp.is_cwnd_limited = true;
-        tp.srtt_us = 20_000 << 3;
-        tp.min_rtt_us = 20_000;
-        let mut prague = Prague::new(version);
+        tp.srtt_us = 50_000 << 3;
+        tp.min_rtt_us = 50_000;
+        tp.snd_nxt = 1_000_000;
+        let mut words = Words::new(text);
+        let Ok(mut prague) = Prague::parse(&mut words) else { panic!("'{text}' was refused") };
         prague.init(&mut tp);
         (prague, tp)
     }
 
     /// The same in congestion avoidance.
-    fn avoiding(version: Version, cwnd: u32) -> (Prague, TcpSock) {
-        let (prague, mut tp) = open(version, cwnd);
+    fn avoiding(text: &str, cwnd: u32) -> (Prague, TcpSock) {
+        let (prague, mut tp) = open(text, cwnd);
         tp.snd_ssthresh = cwnd;
         (prague, tp)
     }
@@ -395,288 +445,282 @@ mod tests {
         prague.cong_control(tp, &sample);
     }
 
+    /// A round of `packets`, all acknowledged at once.
+    fn round(prague: &mut Prague, tp: &mut TcpSock, packets: u32, marked: u32) {
+        tp.now += Time::from_us(tp.srtt_us >> 3);
+        tp.snd_una = tp.snd_nxt;
+        tp.snd_nxt += u64::from(packets) * 1448;
+        ack(prague, tp, packets, marked);
+    }
+
     /// The state machine's part.
     fn go(prague: &mut Prague, tp: &mut TcpSock, state: CaState) {
         prague.set_state(tp, state);
         tp.ca_state = state;
     }
 
-    fn packets(cwnd_cnt: i64) -> f64 {
-        cwnd_cnt as f64 / ONE as f64
+    fn packets(prague: &Prague) -> f64 {
+        prague.frac_cwnd as f64 / ONE as f64
+    }
+
+    fn alpha(prague: &Prague) -> f64 {
+        prague.alpha as f64 / MAX_ALPHA as f64
     }
 
     #[test]
-    fn alpha_converges_to_the_fraction_of_marks_by_a_sixteenth_per_round() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 16);
-        let mut expected = 1.0;
-        for round in 1..=200 {
-            tp.snd_una = tp.snd_nxt;
-            tp.snd_nxt += 16 * 1448;
-            prague.cwnd_cnt = 0;
-            ack(&mut prague, &mut tp, 16, 4);
-            expected += (0.25 - expected) / 16.0;
-            let alpha = prague.alpha as f64 / MAX_ALPHA as f64;
-            // each round truncates less than 2^-24, of which at most 16 rounds' worth remain
-            let truncated = 16.0 / f64::from(1 << 24);
-            assert!((alpha - expected).abs() <= truncated, "{round}: {alpha}");
-        }
-        assert!((expected - 0.25).abs() < 1e-5);
-    }
-
-    #[test]
-    fn alpha_stays_one_until_the_first_mark_and_then_decays_without_marks() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 16);
-        for _ in 0..10 {
-            tp.snd_una = tp.snd_nxt;
-            tp.snd_nxt += 16 * 1448;
-            ack(&mut prague, &mut tp, 16, 0);
-        }
-        assert_eq!(prague.alpha, MAX_ALPHA);
-        prague.saw_ce = true;
-        tp.snd_una = tp.snd_nxt;
-        ack(&mut prague, &mut tp, 16, 0);
-        assert_eq!(prague.alpha, MAX_ALPHA * 15 / 16);
-    }
-
-    #[test]
-    fn the_first_mark_halves_a_window_in_slow_start_once_an_ack_is_all_marked() {
-        let (mut prague, mut tp) = open(Version::Aug2020, 100);
-        assert_eq!(prague.ssthresh(&mut tp), tp.snd_ssthresh);
+    fn the_first_mark_halves_the_window_and_ends_slow_start_though_alpha_is_0() {
+        let (mut prague, mut tp) = open("prague", 100);
         go(&mut prague, &mut tp, CaState::Cwr);
-        assert_eq!(prague.cwnd_cnt, -50 * ONE);
-        // half marked: the other packet still goes through slow start
+        assert_eq!(prague.frac_cwnd, 50 * ONE);
+        // the other packet of that ACK still counts as in slow start; then a step down
         ack(&mut prague, &mut tp, 2, 1);
-        assert_eq!((tp.snd_cwnd, prague.cwnd_cnt), (101, -50 * ONE));
-        assert!(tp.in_slow_start());
-        // all marked
-        ack(&mut prague, &mut tp, 2, 2);
-        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (100, 100));
-        // from now on one packet per ACK, also on unmarked ones, to 101 - 50
+        assert_eq!((prague.frac_cwnd, tp.snd_cwnd, tp.snd_ssthresh), (51 * ONE, 100, 100));
         for expected in (51..100).rev() {
             ack(&mut prague, &mut tp, 1, 1);
             assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (expected, expected));
         }
-        assert_eq!(prague.cwnd_cnt, 0);
-        ack(&mut prague, &mut tp, 1, 1);
+        // the second reduction is alpha's: 50 marks of 51 packets so far, of which 1/16, of which half
+        round(&mut prague, &mut tp, 0, 0);
+        let expected = 50.0 / 51.0 / 16.0;
+        assert!((alpha(&prague) - expected).abs() < 1e-6, "{}", alpha(&prague));
+        go(&mut prague, &mut tp, CaState::Open);
+        let before = packets(&prague);
+        go(&mut prague, &mut tp, CaState::Cwr);
+        assert!((packets(&prague) - before * (1.0 - expected / 2.0)).abs() < 1e-5);
+    }
+
+    #[test]
+    fn alpha_mode_1_begins_at_1_and_decays_from_there() {
+        let (mut prague, mut tp) = avoiding("prague alpha_mode 1", 100);
+        round(&mut prague, &mut tp, 100, 0);
+        assert!((alpha(&prague) - 1.0).abs() < f64::EPSILON, "held until the first mark");
+        round(&mut prague, &mut tp, 100, 50);
+        assert!((alpha(&prague) - (1.0 - 0.5 / 16.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn alpha_converges_in_24_bits() {
+        // one packet in 2^21 marked: nothing in the 20 bits of 2020, 8 in 24
+        let (mut prague, mut tp) = avoiding("prague", 1 << 21);
+        let mut expected = 0.0;
+        let fraction = 1.0 / f64::from(1 << 21);
+        for n in 1..=100 {
+            round(&mut prague, &mut tp, 1 << 21, 1);
+            expected += (fraction - expected) / 16.0;
+            // each round truncates less than 2^-28, of which at most 16 rounds' worth remain
+            assert!((alpha(&prague) - expected).abs() <= 16.0 / f64::from(1 << 28), "{n}");
+        }
+        assert!(alpha(&prague) > 0.9 * fraction);
+    }
+
+    #[test]
+    fn an_unmarked_window_adds_a_packet_in_every_state_but_after_loss() {
+        for (state, expected) in [(CaState::Open, 50.990), (CaState::Cwr, 50.990), (CaState::Recovery, 25.0)]
+        {
+            let (mut prague, mut tp) = avoiding("prague", 50);
+            prague.saw_ce = true;
+            go(&mut prague, &mut tp, state);
+            for _ in 0..50 {
+                ack(&mut prague, &mut tp, 2, 1);
+            }
+            // 50 packets, each 1/W: W^2 rises by 2 per packet, from 2500 to 2600
+            assert!((packets(&prague) - expected).abs() < 0.001, "{state:?} {}", packets(&prague));
+        }
+    }
+
+    #[test]
+    fn what_limits_growth_is_the_application_not_the_window() {
+        let (mut prague, mut tp) = avoiding("prague", 50);
+        assert!(!tp.cwnd_limited());
+        tp.app_limited = 1;
+        ack(&mut prague, &mut tp, 25, 0);
+        assert_eq!(prague.frac_cwnd, 50 * ONE);
+        tp.app_limited = 0;
+        ack(&mut prague, &mut tp, 25, 0);
+        assert_eq!(prague.frac_cwnd, 50 * ONE + ONE / 2);
+    }
+
+    #[test]
+    fn the_window_is_the_ceiling_of_the_fractional_one() {
+        let (mut prague, mut tp) = avoiding("prague", 50);
+        ack(&mut prague, &mut tp, 1, 0);
+        // 50.02
         assert_eq!(tp.snd_cwnd, 51);
     }
 
     #[test]
-    fn growth_is_one_packet_per_window_of_unmarked_packets_in_every_state() {
-        for state in [CaState::Open, CaState::Cwr] {
-            let (mut prague, mut tp) = avoiding(Version::Aug2020, 50);
-            prague.alpha = 0;
-            go(&mut prague, &mut tp, state);
-            for _ in 0..50 {
-                assert_eq!(tp.snd_cwnd, 50);
-                ack(&mut prague, &mut tp, 2, 1);
-            }
-            // 50 * round(2^20 / 50) = 2^20 + 24
-            assert_eq!((tp.snd_cwnd, prague.cwnd_cnt), (51, 24), "{state:?}");
+    fn scaling_takes_4_rounds_and_then_growth_is_that_of_25_ms() {
+        let (mut prague, mut tp) = avoiding("prague", 100);
+        tp.srtt_us = 10_000 << 3;
+        for n in 0..4 {
+            assert_eq!(prague.ai_per_rtt, ONE, "{n}");
+            round(&mut prague, &mut tp, 1, 0);
         }
-    }
-
-    #[test]
-    fn a_reduction_is_half_of_alpha_rounded() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 33);
+        // 78 over 195 units of 128 us, squared: 0.16
+        assert_eq!(prague.ai_per_rtt, (78 * 78 * ONE + 195 * 195 / 2) / (195 * 195));
+        prague.saw_ce = true;
         prague.alpha = MAX_ALPHA / 10;
-        go(&mut prague, &mut tp, CaState::Cwr);
-        assert!((packets(prague.cwnd_cnt) + 1.65).abs() < 1e-5);
-        // CWR while in CWR is no second one
-        go(&mut prague, &mut tp, CaState::Cwr);
-        assert!((packets(prague.cwnd_cnt) + 1.65).abs() < 1e-5);
+        // reductions and alpha: each 25 ms at most
+        let mut reductions = 0;
+        for _ in 0..25 {
+            let before = prague.frac_cwnd;
+            tp.now += Time::from_ms(10);
+            go(&mut prague, &mut tp, CaState::Cwr);
+            go(&mut prague, &mut tp, CaState::Open);
+            reductions += u32::from(prague.frac_cwnd < before);
+        }
+        // at 0, 30, 60 ... 240 ms
+        assert_eq!(reductions, 9);
     }
 
     #[test]
-    fn loss_takes_half_in_steps_and_august_does_not_grow_before_open() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 40);
+    fn loss_halves_ends_slow_start_and_can_be_undone() {
+        let (mut prague, mut tp) = open("prague", 40);
         go(&mut prague, &mut tp, CaState::Recovery);
+        assert_eq!((prague.frac_cwnd, tp.snd_ssthresh), (20 * ONE, 20));
         for expected in (20..40).rev() {
             ack(&mut prague, &mut tp, 2, 0);
             assert_eq!(tp.snd_cwnd, expected);
         }
-        for _ in 0..100 {
-            ack(&mut prague, &mut tp, 2, 0);
-        }
-        assert_eq!((tp.snd_cwnd, prague.cwnd_cnt), (20, 0));
-        go(&mut prague, &mut tp, CaState::Open);
-        for _ in 0..10 {
-            ack(&mut prague, &mut tp, 2, 0);
-        }
-        assert_eq!(tp.snd_cwnd, 21);
-    }
-
-    #[test]
-    fn loss_halves_what_a_pending_reduction_leaves() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 40);
-        prague.alpha = MAX_ALPHA / 2;
-        go(&mut prague, &mut tp, CaState::Cwr);
-        assert_eq!(prague.cwnd_cnt, -10 * ONE);
-        go(&mut prague, &mut tp, CaState::Recovery);
-        // (40 - 10) / 2 = 15
-        assert_eq!(prague.cwnd_cnt, -25 * ONE);
-    }
-
-    #[test]
-    fn loss_ends_slow_start_in_august_and_not_in_april() {
-        for (version, expected) in [(Version::Apr2020, 40 + 60), (Version::Aug2020, 20)] {
-            let (mut prague, mut tp) = open(version, 40);
-            tp.snd_ssthresh = prague.ssthresh(&mut tp);
-            go(&mut prague, &mut tp, CaState::Recovery);
-            for _ in 0..30 {
-                ack(&mut prague, &mut tp, 2, 0);
-            }
-            assert_eq!(tp.snd_cwnd, expected, "{version:?}");
-        }
-    }
-
-    #[test]
-    fn an_rto_costs_half_too_and_the_window_ends_at_two_at_least() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 40);
-        prague.cwnd_event(&mut tp, CaEvent::Loss);
-        go(&mut prague, &mut tp, CaState::Loss);
-        tp.snd_cwnd = 1;
-        ack(&mut prague, &mut tp, 1, 0);
-        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh, prague.cwnd_cnt), (2, 2, 0));
-    }
-
-    #[test]
-    fn undo_gives_the_window_back() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 40);
-        go(&mut prague, &mut tp, CaState::Recovery);
-        for _ in 0..20 {
-            ack(&mut prague, &mut tp, 1, 0);
-        }
+        ack(&mut prague, &mut tp, 2, 0);
+        assert_eq!(tp.snd_cwnd, 20);
         assert_eq!(prague.undo_cwnd(&mut tp), 40);
-        assert_eq!(prague.cwnd_cnt, 0);
+        assert_eq!(prague.frac_cwnd, 40 * ONE);
     }
 
     #[test]
-    fn a_paced_flow_that_waits_for_its_timer_grows() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 10);
-        tp.is_cwnd_limited = false;
-        ack(&mut prague, &mut tp, 5, 0);
-        assert_eq!(prague.cwnd_cnt, 0);
-        tp.write_queue = true;
-        ack(&mut prague, &mut tp, 5, 0);
-        assert_eq!(prague.cwnd_cnt, ONE / 2);
-    }
-
-    #[test]
-    fn june_2021_grows_only_if_its_window_limits_and_imitates_25_ms_after_500_rounds() {
-        let (mut prague, mut tp) = avoiding(Version::Jun2021, 10);
-        tp.is_cwnd_limited = false;
-        tp.write_queue = true;
-        ack(&mut prague, &mut tp, 5, 0);
-        assert_eq!(prague.cwnd_cnt, 0);
-        tp.is_cwnd_limited = true;
-        tp.srtt_us = 10_000 << 3;
-        // that ACK ended the first round
-        for _ in 0..499 {
-            assert_eq!(prague.ai_per_rtt, ONE as u64);
-            tp.now += Time::from_ms(25);
-            tp.snd_una = tp.snd_nxt;
-            tp.snd_nxt += 1448;
-            prague.update_alpha(&tp);
+    fn an_rto_leads_back_to_half_of_the_window() {
+        let (mut prague, mut tp) = open("prague", 40);
+        prague.cwnd_event(&mut tp, CaEvent::Loss);
+        tp.snd_cwnd = 1;
+        go(&mut prague, &mut tp, CaState::Loss);
+        for expected in 2..=20 {
+            ack(&mut prague, &mut tp, 1, 0);
+            assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (expected, 20));
         }
-        // 78 over 195 units of 128 us, squared
-        assert_eq!(prague.ai_per_rtt, (78 * 78 * ONE as u64 + 195 * 195 / 2) / (195 * 195));
+        ack(&mut prague, &mut tp, 1, 0);
+        assert_eq!(tp.snd_cwnd, 20);
     }
 
     #[test]
-    fn the_pace_is_a_window_of_whole_packets_per_rtt() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 100);
+    fn a_window_that_idled_takes_the_fraction_along() {
+        let (mut prague, mut tp) = avoiding("prague", 40);
+        ack(&mut prague, &mut tp, 0, 0);
+        tp.snd_cwnd = 10;
+        ack(&mut prague, &mut tp, 0, 0);
+        assert_eq!((tp.snd_cwnd, prague.frac_cwnd), (10, 10 * ONE));
+    }
+
+    #[test]
+    fn the_pace_is_a_window_per_rtt_and_3_percent_less_or_more_in_turns() {
+        let (mut prague, mut tp) = avoiding("prague", 100);
         assert_eq!(tp.pacing, Pacing::Needed);
-        ack(&mut prague, &mut tp, 0, 0);
-        // 1500 B * 100 / 20 ms; 1.2 packets in 1/4096 s, but two at least
-        assert_eq!(tp.pacing_rate, 7_500_000);
+        let mut paces = Vec::new();
+        // an ACK per quarter of what is in flight: two for each half of it
+        tp.snd_nxt = 400;
+        for una in [0_u64, 100, 200, 300, 400] {
+            tp.snd_una = una;
+            tp.snd_nxt = una + 400;
+            ack(&mut prague, &mut tp, 0, 0);
+            paces.push(tp.pacing_rate);
+        }
+        // 1500 B * 100 / 50 ms = 3 MB/s
+        assert_eq!(paces, [2_910_000, 2_910_000, 3_090_000, 3_090_000, 2_910_000]);
         assert_eq!(prague.tso_segs(&tp), Some(2));
-        // what is in flight counts if it is more
-        tp.packets_out = 1000;
-        ack(&mut prague, &mut tp, 0, 0);
-        assert_eq!(tp.pacing_rate, 75_000_000);
-        assert_eq!(prague.tso_segs(&tp), Some(12));
-        // twice below half of ssthresh
         tp.snd_ssthresh = 202;
         ack(&mut prague, &mut tp, 0, 0);
-        assert_eq!(tp.pacing_rate, 150_000_000);
+        assert_eq!(tp.pacing_rate, 2 * 2_910_000);
+    }
+
+    /// In rate mode at `rate` bytes per second and 10 ms, scaling on.
+    fn at_rate(rate: u64) -> (Prague, TcpSock) {
+        let (mut prague, mut tp) = avoiding("prague rtt_transition 0", 2);
+        tp.srtt_us = 10_000 << 3;
+        ack(&mut prague, &mut tp, 0, 0);
+        assert_eq!(prague.mode, Mode::Rate);
+        prague.rate = rate;
+        ack(&mut prague, &mut tp, 0, 0);
+        (prague, tp)
     }
 
     #[test]
-    fn rate_scaling_reduces_and_updates_alpha_once_per_target() {
-        let (mut prague, mut tp) = avoiding(Version::Aug2020, 32);
-        prague.scaling.mode = Mode::Rate;
-        prague.scaling.target = Time::from_ms(25);
-        prague.scaling.transition = 0;
-        prague.saw_ce = true;
-        tp.srtt_us = 5_000 << 3;
-        let mut reductions = Vec::new();
-        let mut updates = Vec::new();
-        for ms in (5..=80).step_by(5) {
-            tp.now = Time::from_ms(ms);
-            let (cwnd_cnt, alpha) = (prague.cwnd_cnt, prague.alpha);
-            go(&mut prague, &mut tp, CaState::Cwr);
-            if prague.cwnd_cnt < cwnd_cnt {
-                reductions.push(ms);
-            }
-            tp.snd_una = tp.snd_nxt;
-            tp.snd_nxt += 1448;
+    fn windows_of_at_most_6000_bytes_are_kept_as_rates() {
+        for (cwnd, mode) in [(4, Mode::Rate), (5, Mode::Window)] {
+            let (mut prague, mut tp) = avoiding("prague", cwnd);
+            ack(&mut prague, &mut tp, 0, 0);
+            assert_eq!(prague.mode, mode, "{cwnd}");
+        }
+        // in slow start never
+        let (mut prague, mut tp) = open("prague", 2);
+        ack(&mut prague, &mut tp, 0, 0);
+        assert_eq!(prague.mode, Mode::Window);
+    }
+
+    #[test]
+    fn a_rate_stays_when_the_rtt_rises_and_the_window_follows() {
+        // 240 kB/s: at 10 ms 1.6 packets, at 20 ms 3.2
+        let (mut prague, mut tp) = at_rate(240_000);
+        assert!((packets(&prague) - 1.6).abs() < 1e-5);
+        tp.srtt_us = 20_000 << 3;
+        ack(&mut prague, &mut tp, 0, 0);
+        assert!((packets(&prague) - 3.2).abs() < 1e-5);
+        assert_eq!((prague.rate, tp.snd_cwnd), (240_000, 3));
+        assert_eq!(prague.tso_segs(&tp), Some(1));
+        // beyond 6000 bytes the window rules, and the rate falls with the RTT
+        tp.srtt_us = 26_000 << 3;
+        ack(&mut prague, &mut tp, 0, 0);
+        tp.srtt_us = 52_000 << 3;
+        ack(&mut prague, &mut tp, 0, 0);
+        // 4.16 packets per 52 ms, which the rate takes in 1024ths of a packet
+        assert!(prague.rate.abs_diff(120_000) < 1500 * 1000 / 52 / 1024, "{}", prague.rate);
+    }
+
+    #[test]
+    fn a_rate_grows_by_a_packet_per_virtual_rtt_in_each() {
+        let (mut prague, mut tp) = at_rate(240_000);
+        // 25 ms: 4 packets of 1500 B are acknowledged; then 1500 B / 25 ms = 60 kB/s more, less for the rising rate
+        for _ in 0..4 {
             ack(&mut prague, &mut tp, 1, 0);
-            if prague.alpha < alpha {
-                updates.push(ms);
-            }
-            go(&mut prague, &mut tp, CaState::Open);
         }
-        assert_eq!(reductions, [5, 30, 55, 80]);
-        assert_eq!(updates, [25, 50, 75]);
+        assert!((290_000..300_000).contains(&prague.rate), "{}", prague.rate);
+        // a mark takes alpha/2
+        prague.saw_ce = true;
+        prague.alpha = MAX_ALPHA / 2;
+        prague.rate = 240_000;
+        go(&mut prague, &mut tp, CaState::Cwr);
+        assert_eq!(prague.rate, 180_000);
     }
 
     #[test]
-    fn the_fallback_raises_a_small_reduction_to_31_percent_of_the_window() {
-        for (fallback, expected) in [(false, 1.0), (true, 31.25)] {
-            let (mut prague, mut tp) = avoiding(Version::Apr2020, 100);
-            prague.ecn_fallback = fallback;
-            // RTTs that swing by 5 ms around 30 ms, 10 ms above the least one
-            prague.saw_ce = true;
-            for round in 0..200 {
-                prague.ssthresh(&mut tp);
-                for i in 0..100 {
-                    let rtt = if i % 2 == 0 { 25_000 } else { 35_000 };
-                    prague.pkts_acked(&mut tp, 1, Some(rtt));
-                }
-                if round > 100 {
-                    tp.snd_una = tp.snd_nxt;
-                    tp.snd_nxt += 1448;
-                    prague.update_alpha(&tp);
-                }
-            }
-            prague.alpha = MAX_ALPHA / 50;
-            go(&mut prague, &mut tp, CaState::Cwr);
-            let reduction = -packets(prague.cwnd_cnt);
-            assert!((reduction - expected).abs() < 1e-4, "{reduction}");
+    fn packets_shrink_to_two_per_virtual_rtt_and_the_rate_ends_at_100_kbit() {
+        // bytes per second, MTU: half of 25 ms of it
+        for (rate, size) in [(240_000, 1500), (100_000, 1250), (40_000, 500), (1_000, 156)] {
+            let (prague, tp) = at_rate(rate);
+            assert_eq!((mtu(&tp), prague.rate), (size, rate.max(12_500)), "{rate}");
+            // 10 ms of two packets per 25 ms, or what the rate needs of full ones
+            let window = prague.rate as f64 * 0.01 / size as f64;
+            assert!((packets(&prague) - window).abs() < 1e-5, "{rate}");
+            assert_eq!(tp.snd_cwnd, 2);
         }
+        // back in window mode packets are full again
+        let (mut prague, mut tp) = at_rate(40_000);
+        prague.rate = 1_500_000;
+        ack(&mut prague, &mut tp, 0, 0);
+        assert_eq!((prague.mode, tp.mss, prague.frac_cwnd), (Mode::Window, 1448, 10 * ONE));
     }
 
     #[test]
     fn without_accecn_it_is_reno() {
         let mut tp = TcpSock::new(1448, 250);
         tp.ecn_ok = true;
-        let mut prague = Prague::new(Version::Aug2020);
+        let mut prague = Prague::new();
         assert!(prague.ect1() && prague.needs_ecn());
         prague.init(&mut tp);
         assert!(!prague.ect1() && !prague.needs_ecn() && !prague.has_cong_control());
         assert_eq!((tp.pacing, prague.tso_segs(&tp)), (Pacing::None, None));
         tp.snd_cwnd = 21;
         assert_eq!(prague.ssthresh(&mut tp), 10);
-        go(&mut prague, &mut tp, CaState::Cwr);
-        go(&mut prague, &mut tp, CaState::Recovery);
-        assert_eq!(prague.cwnd_cnt, 0);
-        tp.prior_cwnd = 21;
-        tp.snd_cwnd = 10;
-        assert_eq!(prague.undo_cwnd(&mut tp), 21);
-        tp.snd_ssthresh = 10;
-        tp.is_cwnd_limited = true;
-        prague.cong_avoid(&mut tp, 10);
-        assert_eq!(tp.snd_cwnd, 11);
+        prague.set_state(&mut tp, CaState::Recovery);
+        assert_eq!(tp.snd_ssthresh, 0x7fff_ffff);
     }
 }

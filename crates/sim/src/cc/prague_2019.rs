@@ -6,7 +6,9 @@
 //! Both grow as Reno on every ACK without an echo. 2019-09 takes alpha/2 of the window at the end of each round with marks, so that the
 //! first one takes 1/32 of the marked fraction only; 2019-11 begins with an alpha of 1, holds it until the first mark and reduces on entry to CWR.
 //!
-//! Parameters: none.
+//! | parameter | default | meaning |
+//! |---|---|---|
+//! | `alpha_mode` | 0 in 2019-09, else 1 | alpha before the first mark, 0 or 1 (2019-09 does not hold it until then) |
 //!
 //! Departures: marks are counted in packets, which are of one size here (2019-09: bytes). The fact sheet does not say when a loss that set
 //! ssthresh to half of the window reaches the window: here, when the state is Open again.
@@ -50,10 +52,13 @@ pub struct Prague2019 {
 }
 
 impl Prague2019 {
-    /// From the words after the name and its version: there are none.
+    /// From the words after the name and its version.
     pub fn parse(words: &mut Words, version: Version) -> Result<Self, CcError> {
-        words.parameter(&[])?;
-        Ok(Prague2019::new(version))
+        let mut c = Prague2019::new(version);
+        while words.parameter(&["alpha_mode"])?.is_some() {
+            c.alpha = if words.flag()? { ONE } else { 0 };
+        }
+        Ok(c)
     }
 
     fn new(version: Version) -> Self {
@@ -230,6 +235,18 @@ mod tests {
         let (mut prague, mut tp) = open(Version::Sep2019, 320);
         round(&mut prague, &mut tp, 160);
         assert_eq!(tp.snd_cwnd, 315);
+    }
+
+    #[test]
+    fn alpha_mode_is_what_tells_the_first_reductions_apart() {
+        let mut words = Words::new("prague alpha_mode 1");
+        let Ok(mut prague) = Prague2019::parse(&mut words, Version::Sep2019) else {
+            panic!("it was refused")
+        };
+        let (_, mut tp) = open(Version::Sep2019, 320);
+        prague.init(&mut tp);
+        round(&mut prague, &mut tp, 320);
+        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (160, 160));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How Prague's growth depends on the RTT. Part of [`super::prague`].
+//! How Prague's growth depends on the RTT. Part of [`super::prague`] and [`super::prague_2020`].
 //!
 //! A flow can imitate the rate of one with a longer, virtual RTT: it then grows less per real RTT, and
 //! reduces and updates alpha once per virtual one.
@@ -9,7 +9,7 @@
 //!
 //! Departures: none known. With `scalable` only growth is scaled, not the time between reductions.
 //!
-//! Validation: the tests below and in [`super::prague`].
+//! Validation: the tests below, in [`super::prague`] and in [`super::prague_2020`].
 
 use super::CcError;
 use super::words::Words;
@@ -42,7 +42,7 @@ pub enum Mode {
 
 impl Mode {
     /// The value of `rtt_scaling`.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
+    fn parse(words: &mut Words) -> Result<Self, CcError> {
         Ok(match words.one_of(&["none", "rate", "scalable", "additive"])? {
             "rate" => Mode::Rate,
             "scalable" => Mode::Scalable,
@@ -65,13 +65,22 @@ pub struct RttScaling {
     round: u32,
 }
 
-impl Default for RttScaling {
-    fn default() -> Self {
-        RttScaling { mode: Mode::None, target: Time::from_ms(15), transition: 100, round: 0 }
-    }
-}
-
 impl RttScaling {
+    /// At the start of a connection.
+    pub fn new(mode: Mode, target: Time, transition: u32) -> Self {
+        RttScaling { mode, target, transition, round: 0 }
+    }
+
+    /// The value of one of the parameters `rtt_scaling`, `rtt_target`, `rtt_transition`.
+    pub fn parse(&mut self, parameter: &str, words: &mut Words) -> Result<(), CcError> {
+        match parameter {
+            "rtt_scaling" => self.mode = Mode::parse(words)?,
+            "rtt_target" => self.target = words.time(Time::from_us(128), Time::from_ms(1_000))?,
+            _ => self.transition = words.number(0..=u32::MAX)?,
+        }
+        Ok(())
+    }
+
     /// A round is over.
     pub fn on_round(&mut self, tp: &TcpSock) {
         if !tp.in_slow_start() {
@@ -87,6 +96,16 @@ impl RttScaling {
             Mode::None | Mode::Scalable => return true,
         };
         !self.is_active(tp) || stamp.is_none_or(|stamp| tp.now - stamp >= target)
+    }
+
+    /// The RTT that the flow imitates, in microseconds; its own if that is longer or scaling is not active.
+    pub fn virtual_rtt_us(&self, tp: &TcpSock) -> u64 {
+        let rtt = tp.srtt_us >> 3;
+        match self.mode {
+            Mode::Rate if self.is_active(tp) => rtt.max(self.target.as_us()),
+            Mode::Additive if self.is_active(tp) => rtt + self.target.as_us(),
+            _ => rtt,
+        }
     }
 
     /// Growth per window of ACKs, in 2^-20 packets.
@@ -174,6 +193,21 @@ mod tests {
         // beyond R0 + R1 the slope is 9/8 R0
         tp.srtt_us = 50_000 << 3;
         assert_eq!(scaling.ai(&tp), 144 * 390 * ONE / 16_384);
+    }
+
+    #[test]
+    fn the_virtual_rtt_is_the_own_one_if_that_is_longer() {
+        for (mode, own_ms, virtual_us) in [
+            (Mode::None, 5, 5_000),
+            (Mode::Rate, 5, 25_000),
+            (Mode::Rate, 40, 40_000),
+            (Mode::Rate, 101, 101_000),
+            (Mode::Additive, 5, 30_000),
+        ] {
+            let (scaling, mut tp) = active(mode, 25);
+            tp.srtt_us = (own_ms * 1000) << 3;
+            assert_eq!(scaling.virtual_rtt_us(&tp), virtual_us, "{mode:?} {own_ms}");
+        }
     }
 
     #[test]

@@ -45,11 +45,6 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The error for a name without the version that it needs.
-    pub fn needs_version(&self, known: &[&str]) -> CcError {
-        self.error(&format!("{} needs a version; known: {}", self.name(), known.join(", ")))
-    }
-
     /// The error for a name that is none of `known`.
     pub fn unknown_name(&self, known: &[&str]) -> CcError {
         let what = format!("congestion control '{}'", self.first);
@@ -147,6 +142,22 @@ mod tests {
     }
 
     #[test]
+    fn the_parameters_of_the_kernels_modules_are_taken() {
+        for text in [
+            "cubic fast_convergence 0 beta 819 initial_ssthresh 100 bic_scale 410 tcp_friendliness 0 hystart 0 hystart_detect 1 hystart_low_window 32 hystart_ack_delta_us 1000",
+            "cubic@5.4 hystart_ack_delta 3",
+            "cubic-sce bic_scale 82",
+            "dctcp dctcp_shift_g 5 dctcp_alpha_on_init 0",
+            "prague alpha_mode 0 rtt_target 25ms",
+            "prague@2023 alpha_mode 1 rtt_scaling additive rtt_target 15ms rtt_transition 100",
+            "prague@2020-04 alpha_mode 0 rtt_scaling rate rtt_target 25ms rtt_transition 500 ecn_fallback 0",
+            "prague@2019-09 alpha_mode 1",
+        ] {
+            assert_eq!(error(text), format!("'{text}' was taken"));
+        }
+    }
+
+    #[test]
     fn what_is_unknown_is_named_with_what_is_known_and_what_is_near() {
         for (text, expected) in [
             (
@@ -176,8 +187,16 @@ mod tests {
                 "cc 'reno beta 512': unknown parameter 'beta' of reno; it has no parameters".into(),
             ),
             (
-                "prague",
-                "cc 'prague': prague needs a version; known: 2019-09, 2019-11, 2020-04, 2020-08, 2021-06".into(),
+                "prague@2020",
+                "cc 'prague@2020': unknown version '2020' of prague; did you mean '2020-04'?; known versions: 2019-09, 2019-11, 2020-04, 2020-08, 2021-06, 2023".into(),
+            ),
+            (
+                "prague ecn_fallback 1",
+                "cc 'prague ecn_fallback 1': unknown parameter 'ecn_fallback' of prague; known parameters: alpha_mode, rtt_scaling, rtt_target, rtt_transition".into(),
+            ),
+            (
+                "prague@2019-11 rtt_target 25ms",
+                "cc 'prague@2019-11 rtt_target 25ms': unknown parameter 'rtt_target' of prague@2019-11; known parameters: alpha_mode".into(),
             ),
             (
                 "prague@2020-08 rtt_scaling rates",
@@ -185,11 +204,19 @@ mod tests {
             ),
             (
                 "prague@2020-08 rtt_tarket 25ms",
-                "cc 'prague@2020-08 rtt_tarket 25ms': unknown parameter 'rtt_tarket' of prague@2020-08; did you mean 'rtt_target'?; known parameters: rtt_scaling, rtt_target, rtt_transition, ecn_fallback".into(),
+                "cc 'prague@2020-08 rtt_tarket 25ms': unknown parameter 'rtt_tarket' of prague@2020-08; did you mean 'rtt_target'?; known parameters: alpha_mode, rtt_scaling, rtt_target, rtt_transition, ecn_fallback".into(),
             ),
             (
                 "prague@2020-08 rtt_target 0",
                 "cc 'prague@2020-08 rtt_target 0': rtt_target: '0' is not a time from 128us to 1000000us, such as 15ms".into(),
+            ),
+            (
+                "bbr beta 1",
+                "cc 'bbr beta 1': unknown parameter 'beta' of bbr; it has no parameters".into(),
+            ),
+            (
+                "cubic bic_scal 41",
+                "cc 'cubic bic_scal 41': unknown parameter 'bic_scal' of cubic; did you mean 'bic_scale'?; known parameters: fast_convergence, beta, initial_ssthresh, bic_scale, tcp_friendliness, hystart, hystart_detect, hystart_low_window, hystart_ack_delta_us".into(),
             ),
             (
                 "dctcp dctcp_shift_h 4",

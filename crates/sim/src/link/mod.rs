@@ -327,6 +327,7 @@ mod testing {
             flows: 8,
             flow_names: Arc::from([]),
             endpoints: [].into(),
+            told_buckets: false,
         };
         Queue::build(&Qdisc::leaf("pfifo limit 100000"), &env).expect("a pfifo")
     }

@@ -60,6 +60,13 @@ enum Place {
     Throttled,
 }
 
+impl Place {
+    /// Linux keeps the jiffy in the place of a pointer and tells it by its lowest bit, so an even one becomes the next.
+    fn detached(jiffy: u64) -> Place {
+        Place::Detached(jiffy | 1)
+    }
+}
+
 struct Flow {
     packets: VecDeque<Packet>,
     place: Place,
@@ -254,7 +261,7 @@ impl Fq {
                 self.index.insert(at, (key, new));
                 self.flows.push(Flow {
                     packets: VecDeque::new(),
-                    place: Place::Detached(now.jiffies(self.hz)),
+                    place: Place::detached(now.jiffies(self.hz)),
                     credit: self.config.initial_quantum.into(),
                     band: 0,
                     time_next_packet: Time::ZERO,
@@ -427,7 +434,7 @@ impl Qdisc for Fq {
                     // Once through the old flows, or it could come back as new for ever.
                     self.bands[flow.band].old.push_back(index);
                 } else {
-                    flow.place = Place::Detached(now.jiffies(self.hz));
+                    flow.place = Place::detached(now.jiffies(self.hz));
                 }
                 continue;
             };

@@ -235,6 +235,8 @@ pub struct Env {
     pub flow_names: Arc<[String]>,
     /// The nodes at both ends of each flow and probe: its hosts.
     pub endpoints: Arc<[[u16; 2]]>,
+    /// Whether [`Packet::hash`] is the bucket itself, as a class id in `skb->priority` names it to sfq.
+    pub told_buckets: bool,
 }
 
 impl Env {
@@ -262,6 +264,7 @@ impl Default for Env {
             flows: 0,
             flow_names: Arc::new([]),
             endpoints: Arc::new([]),
+            told_buckets: false,
         }
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! Source: Linux 7.3 `net/sched/sch_generic.c`, `net/ipv4/route.c` (`ip_tos2prio`).
 //!
-//! Parameters: none; each band holds the device's txqueuelen packets.
+//! Parameters: none; each band is a ring (`skb_array`) with the device's txqueuelen slots. A slot is free again when the
+//! sixteenth packet since the last time, or the one in the ring's last slot, has left (`__ptr_ring_discard_one` with
+//! cache lines of 64 bytes); one by one if the ring has fewer than 32.
 //!
 //! Departures: the priority comes from the DSCP alone ([`priority`]); a socket's own `SO_PRIORITY` does not exist here.
 //!
-//! Validation: order and limit by band (tests below); conservation (`tests/every_qdisc.rs`).
+//! Validation: order, limit by band, slots given back (tests below); the real one packet by packet (docs/qdisc-replay.md);
+//! conservation (`tests/every_qdisc.rs`).
 
 use std::collections::VecDeque;
 
@@ -31,10 +34,41 @@ pub fn show_bands(bands: usize, priomap: &[u8; 16]) -> String {
     format!("bands {bands} priomap {}", map.join(" "))
 }
 
+/// Slots that are given back together: pointers in two cache lines.
+const BATCH: usize = 16;
+
+/// One band.
+#[derive(Default)]
+struct Ring {
+    packets: VecDeque<Packet>,
+    slots: usize,
+    /// Whose packets have left, but which are not free yet.
+    spent: usize,
+    /// The slot of the first packet.
+    head: usize,
+}
+
+impl Ring {
+    fn has_room(&self) -> bool {
+        self.packets.len() + self.spent < self.slots
+    }
+
+    fn pop(&mut self) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.head += 1;
+        self.spent += 1;
+        let batch = if BATCH > self.slots / 2 { 1 } else { BATCH };
+        if self.spent >= batch || self.head >= self.slots {
+            self.spent = 0;
+        }
+        self.head %= self.slots;
+        Some(packet)
+    }
+}
+
 /// Three strict bands.
 pub struct PfifoFast {
-    bands: [VecDeque<Packet>; 3],
-    limit: usize,
+    bands: [Ring; 3],
     backlog: u64,
     bridge: bool,
 }
@@ -45,30 +79,30 @@ impl PfifoFast {
         if let Some(word) = words.next_word() {
             return Err(words.refuse(&format!("unknown word '{word}': pfifo_fast has no parameters")));
         }
-        let bands = std::array::from_fn(|_| VecDeque::new());
-        Ok(PfifoFast { bands, limit: env.tx_queue_len as usize, backlog: 0, bridge: env.bridge })
+        let bands = std::array::from_fn(|_| Ring { slots: env.tx_queue_len as usize, ..Ring::default() });
+        Ok(PfifoFast { bands, backlog: 0, bridge: env.bridge })
     }
 }
 
 impl Qdisc for PfifoFast {
     fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
         let band = &mut self.bands[usize::from(PRIOMAP[priority(&packet, self.bridge)])];
-        if band.len() >= self.limit {
+        if !band.has_room() {
             tally.drop(&packet, Cause::Overlimit);
             return;
         }
         self.backlog += u64::from(packet.len);
-        band.push_back(packet);
+        band.packets.push_back(packet);
     }
 
     fn dequeue(&mut self, _now: Time, _tally: &mut Tally) -> Option<Packet> {
-        let packet = self.bands.iter_mut().find_map(VecDeque::pop_front)?;
+        let packet = self.bands.iter_mut().find_map(Ring::pop)?;
         self.backlog -= u64::from(packet.len);
         Some(packet)
     }
 
     fn qlen(&self) -> usize {
-        self.bands.iter().map(VecDeque::len).sum()
+        self.bands.iter().map(|band| band.packets.len()).sum()
     }
 
     fn backlog(&self) -> u64 {
@@ -114,6 +148,25 @@ mod tests {
         let mut q = queue(true);
         assert_eq!(order(&mut q), [BANDS[2], BANDS[1]]);
         assert_eq!(q.tally.dropped(), 7);
+    }
+
+    #[test]
+    fn slots_are_given_back_by_sixteens_and_at_the_ring_s_end() {
+        let env = Env { tx_queue_len: 40, ..Env::default() };
+        let mut q = Queue::build(&run::Qdisc::leaf("pfifo_fast"), &env).unwrap();
+        let mut fill = |leave: usize| {
+            for _ in 0..leave {
+                q.dequeue(Time::ZERO).unwrap();
+            }
+            let before = q.qlen();
+            for _ in 0..40 {
+                q.enqueue(Packet { len: 100, ..Packet::default() }, Time::ZERO);
+            }
+            q.qlen() - before
+        };
+        assert_eq!(fill(0), 40);
+        // 15 slots are spent, and only the 16th frees them; 16 more, then the 8 up to the end of the ring.
+        assert_eq!([15, 1, 16, 7, 1].map(fill), [0, 16, 16, 0, 8]);
     }
 
     #[test]

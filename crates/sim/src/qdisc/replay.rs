@@ -31,6 +31,11 @@ pub struct Replay {
     pub seed: u64,
     /// The timer frequency of the kernel that is compared with, Hz.
     pub hz: u64,
+    /// How many flows there are; filters may name all of them, whether or not packets of them arrive.
+    pub flows: usize,
+    /// Whether [`Arrival::hash`] is sfq's bucket itself.
+    #[serde(default)]
+    pub told_buckets: bool,
     /// In order of time.
     pub arrivals: Vec<Arrival>,
     /// In order of time; none: the watchdog is punctual.
@@ -82,12 +87,15 @@ pub struct Replayed {
 /// Replays.
 ///
 /// # Errors
-/// The qdisc as it was refused, or arrivals out of order.
+/// The qdisc as it was refused, arrivals out of order or of a flow that does not exist.
 pub fn replay(input: &Replay) -> Result<Replayed, String> {
     if let Some(i) = input.arrivals.windows(2).position(|two| two[1].at < two[0].at) {
         return Err(format!("arrivals[{}]: earlier than the one before", i + 1));
     }
-    let flows = input.arrivals.iter().map(|a| usize::from(a.flow) + 1).max().unwrap_or(0);
+    let flows = input.flows;
+    if let Some(i) = input.arrivals.iter().position(|a| usize::from(a.flow) >= flows) {
+        return Err(format!("arrivals[{i}].flow: {}; expected less than {flows}", input.arrivals[i].flow));
+    }
     let env = Env {
         seed: input.seed,
         name: "replay".into(),
@@ -95,6 +103,7 @@ pub fn replay(input: &Replay) -> Result<Replayed, String> {
         flows,
         flow_names: (0..flows).map(|flow| flow.to_string()).collect(),
         endpoints: vec![[0, 1]; flows].into(),
+        told_buckets: input.told_buckets,
         ..Env::default()
     };
     let queue = Queue::build(&input.qdisc, &env).map_err(|error| error.to_string())?;
@@ -197,6 +206,10 @@ fn show(queue: &Queue) -> String {
 mod tests {
     use super::*;
 
+    fn alone(qdisc: run::Qdisc, arrivals: Vec<Arrival>, ticks: &[u64]) -> Replay {
+        Replay { qdisc, seed: 1, hz: 1000, flows: 1, told_buckets: false, arrivals, ticks: ticks.to_vec() }
+    }
+
     fn replayed(qdisc: &str, arrivals: &[u64], ticks: &[u64]) -> Replayed {
         let arrival = |at: &u64| Arrival { at: *at, bytes: 1250, flow: 0, hash: 0, ecn: 2 };
         let class = run::Class {
@@ -208,7 +221,7 @@ mod tests {
         };
         let tree = run::Qdisc { qdisc: "htb default 1".into(), classes: vec![class], child: None };
         let arrivals = arrivals.iter().map(arrival).collect();
-        replay(&Replay { qdisc: tree, seed: 1, hz: 1000, arrivals, ticks: ticks.to_vec() }).unwrap()
+        replay(&alone(tree, arrivals, ticks)).unwrap()
     }
 
     fn times(replayed: &Replayed) -> Vec<(u32, u64)> {
@@ -246,11 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_out_of_order_are_refused() {
-        let arrival = |at| Arrival { at, bytes: 60, flow: 0, hash: 0, ecn: 0 };
-        let arrivals = vec![arrival(1), arrival(0)];
-        let input =
-            Replay { qdisc: run::Qdisc::leaf("pfifo"), seed: 1, hz: 1000, arrivals, ticks: Vec::new() };
-        assert_eq!(replay(&input).unwrap_err(), "arrivals[1]: earlier than the one before");
+    fn arrivals_out_of_order_or_of_no_flow_are_refused() {
+        let refused = |arrivals| replay(&alone(run::Qdisc::leaf("pfifo"), arrivals, &[])).unwrap_err();
+        let arrival = |at, flow| Arrival { at, bytes: 60, flow, hash: 0, ecn: 0 };
+        assert_eq!(
+            refused(vec![arrival(1, 0), arrival(0, 0)]),
+            "arrivals[1]: earlier than the one before"
+        );
+        assert_eq!(refused(vec![arrival(0, 0), arrival(1, 1)]), "arrivals[1].flow: 1; expected less than 1");
     }
 }

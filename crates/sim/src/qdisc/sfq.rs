@@ -43,6 +43,8 @@ pub struct Sfq {
     qlen: u32,
     backlog: u64,
     key: u64,
+    /// See [`Env::told_buckets`].
+    told_buckets: bool,
     timer: Option<Timer>,
     rng: Stream,
     stats: Stats,
@@ -193,6 +195,7 @@ impl Sfq {
             qlen: 0,
             backlog: 0,
             key: rng.u64(),
+            told_buckets: env.told_buckets,
             timer: perturbation(&config, Time::ZERO),
             rng,
             stats: Stats::default(),
@@ -201,6 +204,9 @@ impl Sfq {
     }
 
     fn bucket(&self, packet: &Packet) -> usize {
+        if self.told_buckets {
+            return packet.hash as usize & (self.config.divisor as usize - 1);
+        }
         let mut x = u64::from(packet.hash) ^ self.key;
         x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         (x ^ (x >> 33)) as usize & (self.config.divisor as usize - 1)

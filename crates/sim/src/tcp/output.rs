@@ -262,7 +262,7 @@ impl Sender {
             });
             let mut tcp_flags = Flags::ACK;
             // An skb that is cut into several segments has it, for the receiver's sake, whatever was written.
-            if i + 1 == n && (n > 1 || end == self.write_seq) {
+            if i + 1 == n && n > 1 {
                 tcp_flags = tcp_flags.with(Flags::PSH);
             }
             if self.queue_cwr {
@@ -326,6 +326,10 @@ impl Sender {
             self.option.on_sent(self.tp.now);
         }
         packet.flags = flags;
+        // The end of what was written.
+        if payload > 0 && seq + u64::from(payload) == self.write_seq {
+            packet.flags = flags.with(Flags::PSH);
+        }
         packet.ecn = ecn;
         packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
         packet.echo = self.last_ack_sent;

@@ -49,6 +49,18 @@ pub struct SenderCounters {
     pub undos: u64,
 }
 
+impl SenderCounters {
+    /// Adds what another sender counted.
+    pub fn add(&mut self, other: &SenderCounters) {
+        self.sent_packets += other.sent_packets;
+        self.sent_bytes += other.sent_bytes;
+        self.retransmits += other.retransmits;
+        self.rtos += other.rtos;
+        self.tlps += other.tlps;
+        self.undos += other.undos;
+    }
+}
+
 /// RACK (RFC 8985).
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
@@ -326,6 +338,11 @@ impl Sender {
         self.send_new(out);
     }
 
+    /// Whether all that was written is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.tp.snd_una >= self.write_seq
+    }
+
     /// The application stops: what is not sent yet never will be.
     pub fn close(&mut self) {
         self.write_seq = self.write_seq.min(self.tp.snd_nxt);
@@ -410,7 +427,7 @@ impl Sender {
     /// What `TCP_INFO` would tell now.
     pub fn info(&self) -> Info {
         let tp = &self.tp;
-        let bits = f64::from(self.setup.mss) * 8.0;
+        let bits = f64::from(tp.mss) * 8.0;
         Info {
             delivery_rate_bps: (self.rate.interval_us > 0)
                 .then(|| f64::from(self.rate.delivered) * bits * 1e6 / self.rate.interval_us as f64),

@@ -3,19 +3,22 @@
 
 Runs inside the guest, on the host's Python with the standard library only: `frames.py init SCRIPT`, where SCRIPT is a
 JSON object with `results` (the host's path of the results folder), `path` (PATH), `modules`, `start_ns`, `arrivals`
-(name -> list of [ns, bytes, flow, priority, ecn]) and `replays` (list of {`arrivals`: name, `commands`, `show`}).
-Writes `N.json` for replay N: `{"arrivals": [ns], "departures": [[number, ns, ecn]], "show": "…"}`, times of
-CLOCK_MONOTONIC; or `{"error": "…"}`.
+(name -> list of [ns, bytes, flow, priority, ecn]), `flows` (how many there are) and `replays` (list of {`arrivals`: name,
+`commands`, `show`}). Writes `hashes.json`, the kernel's hash of each flow, and `N.json` for replay N: `{"arrivals": [ns],
+"departures": [[number, ns, ecn]], "show": "…"}`, times of CLOCK_MONOTONIC; or `{"error": "…"}`.
 
 Each replay has a network namespace and a pair of veth devices of its own; `commands` make the qdisc on `veth0`. A frame
 is IPv4 and UDP with its number as payload. Its arrival is the kernel's own time stamp ahead of the qdisc
 (SOF_TIMESTAMPING_TX_SCHED), its departure that of its reception on `veth1`, which in virtual time is the same instant.
+`skb_get_hash` depends on a secret of the boot and on addresses, ports and protocol: one frame of each flow is received
+into a ring (TPACKET_V3), which tells it.
 """
 
 import ctypes
 import errno
 import gc
 import json
+import mmap
 import os
 import socket
 import struct
@@ -33,6 +36,9 @@ _SO_TIMESTAMPNS, _SO_TIMESTAMPING = 35, 37
 # TX_SCHED | RAW: software stamps ahead of the qdisc, reported, numbered, without the frame.
 _STAMPS = 1 << 8 | 1 << 4 | 1 << 7 | 1 << 11
 _SOL_PACKET, _PACKET_TX_TIMESTAMP = 263, 16
+_PACKET_RX_RING, _PACKET_VERSION, _TPACKET_V3 = 5, 10, 2
+_FILL_RXHASH = 1
+_RING = 1 << 20
 _ETH_P_IP = 0x0800
 _MSG_ERRQUEUE = 0x2000
 _BUFFER = 256 << 20
@@ -125,8 +131,38 @@ class Wire:
         self.sink.close()
 
 
-def replay(job: dict[str, Any], arrivals: list[list[int]], start_ns: int) -> dict[str, Any]:
-    """One sequence of arrivals through one qdisc."""
+def hashes(flows: int) -> list[int]:
+    """`skb_get_hash` of each flow."""
+    device_pair()
+    sink = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sink.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
+    # struct tpacket_req3: one block, which is handed over full or after 10 ms
+    ring = struct.pack("7I", _RING, 1, 2048, _RING // 2048, 10, 0, _FILL_RXHASH)
+    sink.setsockopt(_SOL_PACKET, _PACKET_RX_RING, ring)
+    found: dict[int, int] = {}
+    with mmap.mmap(sink.fileno(), _RING) as block, socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as source:
+        sink.bind(("veth1", _ETH_P_IP))
+        source.bind(("veth0", 0))
+        # A new device sends nothing until the kernel has told its carrier.
+        time.sleep(1)
+        for flow in range(flows):
+            source.send(frame(flow, 64, flow, 0))
+        time.sleep(1)
+        # struct tpacket_block_desc, then for each frame a struct tpacket3_hdr, both of <linux/if_packet.h>
+        _, _, status, packets, at = struct.unpack_from("5I", block, 0)
+        if not status & 1:
+            raise RuntimeError("the ring of received frames was not handed over")
+        for _ in range(packets):
+            next_one, _, _, _, _, _, mac, _, rxhash = struct.unpack_from("6IHHI", block, at)
+            (number,) = struct.unpack_from("!I", block, at + mac + _HEADERS)
+            found[number] = rxhash
+            at += next_one
+    sink.close()
+    return [found[flow] for flow in range(flows)]
+
+
+def device_pair() -> None:
+    """A network namespace of its own with veth0 and veth1."""
     if _libc.unshare(_CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "unshare")
     ipv6 = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
@@ -135,6 +171,11 @@ def replay(job: dict[str, Any], arrivals: list[list[int]], start_ns: int) -> dic
     run(["ip", "link", "add", "veth0", "txqueuelen", "1000", "type", "veth", "peer", "name", "veth1"])
     for device in ("veth0", "veth1"):
         run(["ip", "link", "set", device, "up"])
+
+
+def replay(job: dict[str, Any], arrivals: list[list[int]], start_ns: int) -> dict[str, Any]:
+    """One sequence of arrivals through one qdisc."""
+    device_pair()
     frames = [frame(number, a[1], a[2], a[4]) for number, a in enumerate(arrivals)]
     offset = realtime_offset()
     wire = Wire()
@@ -189,6 +230,7 @@ def main() -> None:
         run(["insmod", module])
     # Timers go over to high resolution after the first tick; an earlier tc would compute bursts for a coarse clock.
     time.sleep(1)
+    (out / "hashes.json").write_text(json.dumps(hashes(script["flows"])))
     for number, job in enumerate(script["replays"]):
         try:
             answer = replay(job, script["arrivals"][job["arrivals"]], script["start_ns"])

@@ -11,6 +11,7 @@ from bakeoff.engines.lab import pcapng, tc_show, tool_output, tunnels
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.scenario import Run
+from bakeoff.scenario.run import Flow, Short
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,6 +41,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> None:
         if (
             flow.transport == "tcp"
             and flow.name not in told.counters["sources"]
+            and _begins(flow)
             and summary["sources"].get(flow.name, {}).get("connected_s") is None
         ):
             raise RuntimeError(f"flow '{flow.name}' never connected")
@@ -50,6 +52,11 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> None:
     for name, file in plan.captures:
         pcapng.convert(folder / file, (folder / file).with_suffix(".pcapng"), name)
         (folder / file).unlink()
+
+
+def _begins(flow: Flow) -> bool:
+    """Whether it opens a connection before it stops."""
+    return not isinstance(flow.source, Short) or any(flow.start_s + at < flow.stop_s for at, _ in flow.source.objects)
 
 
 def last_line(tsv: Path) -> dict[str, Any]:
@@ -94,6 +101,7 @@ def counters(
         flows[flow.name] = {
             **{ours: sent[theirs] for theirs, ours in _SOURCE.items() if theirs in sent},
             "received_bytes": received.get("received_bytes", 0),
+            **({"objects": sent["objects"]} if "objects" in sent else {}),
             "rtt": {"n": 0},
         }
     probes = {

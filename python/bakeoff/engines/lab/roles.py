@@ -15,6 +15,8 @@ from bakeoff.scenario.run import Flow, Probe, Tools
 TCP_PORT: Final = 5201
 UDP_PORT: Final = 15201
 PROBE_PORT: Final = 25201
+# What a sink tells its source's application.
+_ANSWERS: Final = {"short": "objects", "video": "segments"}
 # Linux's own range (net.ipv4.ip_local_port_range).
 _LOCAL_PORTS: Final = range(32768, 61000)
 
@@ -26,8 +28,6 @@ def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
     for index, flow in enumerate(run.flows if tools.flows is None else ()):
         place = f"flows[{index}]"
         kind = flow.source.kind
-        if kind in ("short", "video"):
-            raise RefusedError(f"{place}.source: '{kind}': the agent does not make this traffic")
         if flow.transport == "udp" and kind not in ("rate", "periodic"):
             raise RefusedError(f"{place}.source: '{kind}' over udp; expected 'rate' or 'periodic'")
         receiver, sender = _flow(run, topology, index, flow)
@@ -80,6 +80,8 @@ def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[dict[st
     cc: dict[str, Any] = {"cc": flow.cc} if tcp else {}
     receiver: dict[str, Any] = {"role": "tcp-sink" if tcp else "udp-sink", "name": flow.name}
     receiver |= {**_at(topology, flow.to), "port": port} | ({"dscp": flow.dscp} if tcp else {}) | cc
+    if flow.source.kind in _ANSWERS:
+        receiver["answers"] = _ANSWERS[flow.source.kind]
     sender: dict[str, Any] = {"role": "tcp-source" if tcp else "udp-source", "name": flow.name}
     sender |= {**_at(topology, flow.from_), "to": f"{tunnels.address(run, topology, flow)}:{port}"} | cc
     sender |= {"dscp": flow.dscp, "start_s": flow.start_s, "stop_s": min(flow.stop_s, run.duration_s)}

@@ -32,7 +32,8 @@ pub(super) fn superfluous(filter: AckFilter, queue: &VecDeque<Queued>) -> Option
     let mut found: Option<(usize, u8)> = None;
     let mut count = 0;
     for (at, Queued { packet: older, .. }) in queue.iter().enumerate().take(queue.len() - 1) {
-        if older.proto != Proto::Tcp || (older.flow, older.dst) != (newest.flow, newest.dst) {
+        let connection = |p: &Packet| (p.flow, p.conn, p.dst);
+        if older.proto != Proto::Tcp || connection(older) != connection(newest) {
             continue;
         }
         let bits = ecn_bits(older) & 3;
