@@ -325,11 +325,22 @@ def lines(name):
     [
         ("l4s-tests.csv", 76 * 2, {"steady_state.delivery_rate": "bit/s"}),
         ("linux-7.3.csv", 288, {"steady_state.goodput": "bit/s", "steady_state.srtt": "s"}),
+        (
+            "linux.csv",
+            112 * (3 + 2) + 280 * (2 * 3 + 2),
+            {
+                "steady_state.goodput": "bit/s",
+                "steady_state.srtt": "s",
+                "steady_state.srtt_p99": "s",
+                "marks": "packet",
+                "drops": "packet",
+            },
+        ),
         ("runs/l4s-tests.csv", 76, {"jain": "1", "ratio": "1"}),
     ],
 )
 def test_references_name_what_the_catalog_has(name, n, units):
-    flows = {run.run: {flow.name for flow in run.flows} for run in catalog.select("l4s-tests")}
+    flows = {run.run: {flow.name for flow in run.flows} for run in catalog.select(["l4s-tests", "linux"])}
     found = lines(name)
     assert len(found) == n
     assert {line["measure"]: line["unit"] for line in found} == units

@@ -393,9 +393,6 @@ impl FlowState {
         if !self.sack() {
             sender.without_sack();
         }
-        if self.conn > 0 || self.player.is_some() {
-            sender.expect_answers();
-        }
         sender.set_window(u64::from(packet.window));
         self.sender = Some(sender);
         self.next_write = now;

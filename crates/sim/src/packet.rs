@@ -72,11 +72,9 @@ impl Flags {
     pub const ESCE: Flags = Flags(128);
     /// A bit was turned over on the way: the checksum fails where the packet arrives.
     pub const CORRUPT: Flags = Flags(256);
-    /// The end of what the application answers at once: of a request or an object.
-    pub const ANSWERED: Flags = Flags(1024);
     /// Its memory counts against its socket while it is in its host; see [`crate::charge`].
-    pub const CHARGED: Flags = Flags(2048);
-    /// Push: the end of a write, or of an skb with several segments.
+    pub const CHARGED: Flags = Flags(1024);
+    /// Push: the end of a write, of an object, or of an skb with several segments.
     pub const PSH: Flags = Flags(512);
 
     /// Whether every bit of `other` is set.
@@ -193,9 +191,10 @@ impl Packet {
             seq: self.seq + u64::from(start),
             payload,
             len: self.headers() + payload,
-            flags: self.flags.without(if index == 0 { Flags::default() } else { Flags::CWR }).without(
-                if index + 1 == self.segs() { Flags::default() } else { Flags::PSH.with(Flags::ANSWERED) },
-            ),
+            flags: self
+                .flags
+                .without(if index == 0 { Flags::default() } else { Flags::CWR })
+                .without(if index + 1 == self.segs() { Flags::default() } else { Flags::PSH }),
             gso_size: 0,
             ..*self
         }

@@ -297,7 +297,6 @@ impl Sender {
             tcp_flags = tcp_flags.with(Flags::CWR);
         }
         // An skb of several segments has PSH, for the receiver's sake, whatever was written.
-        let pushes = n > 1 || first + bytes == self.write_seq;
         let gso = self.setup.gso && n > 1;
         if gso {
             tcp_flags = tcp_flags.with(Flags::PSH);
@@ -321,7 +320,7 @@ impl Sender {
             });
             flags.clear(SegFlags::HEAD);
             if !gso {
-                if i + 1 == n && pushes {
+                if i + 1 == n && n > 1 {
                     tcp_flags = tcp_flags.with(Flags::PSH);
                 }
                 self.emit(seq, (end - seq) as u32, 0, sent_at, tcp_flags, ecn, out);
@@ -399,8 +398,9 @@ impl Sender {
         }
         let charged = payload > 0 && self.small_queue.is_some();
         packet.flags = if charged { flags.with(Flags::CHARGED) } else { flags };
-        if self.answered && seq + u64::from(payload) == self.write_seq {
-            packet.flags = packet.flags.with(Flags::ANSWERED);
+        // The end of what was written.
+        if payload > 0 && seq + u64::from(payload) == self.write_seq {
+            packet.flags = packet.flags.with(Flags::PSH);
         }
         packet.ecn = ecn;
         packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };

@@ -25,8 +25,15 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESS_DELAY: Time = Time::from_ms(1);
 /// `TCP_MSS_DEFAULT`: what a segment is taken to be before one was seen.
 const MSS_DEFAULT: u32 = 536;
-/// The window before right-sizing.
+/// The window before any data.
 const INITIAL_WINDOW: u64 = 64 * 1024;
+/// `tcp_rmem`'s default, with the share of payload in the memory of a full segment: 157 of 256, as of an Ethernet
+/// device that does not aggregate.
+const INITIAL_CLAMP: u64 = (131_072 * 157) >> 8;
+/// `tcp_rcvbuf_low_rtt`
+const LOW_RTT: Time = Time::from_ms(1);
+/// Smaller segments do not open the window.
+const SMALL: u32 = 128;
 
 /// Bytes of a frame before the payload: Ethernet 14, IPv4 20, TCP 20, timestamps 12.
 pub const HEADERS: u32 = 66;
@@ -119,7 +126,10 @@ pub struct Receiver {
     ack_now: bool,
     echo: Time,
     echo_of: u64,
+    /// What is advertised (`rcv_ssthresh`).
     window: u64,
+    /// What it may grow to (`window_clamp`).
+    clamp: u64,
     max_window: u64,
     /// Memory that may become the window, if that is known.
     buffer: Option<Buffer>,
@@ -163,6 +173,7 @@ impl Receiver {
             echo: Time::ZERO,
             echo_of: 0,
             window: INITIAL_WINDOW.min(max_window),
+            clamp: INITIAL_CLAMP.min(max_window),
             max_window,
             buffer: None,
             rtt: None,
@@ -272,9 +283,10 @@ impl Receiver {
             if !std::mem::take(&mut self.bare_fin) {
                 self.event_data_received(packet, now, out);
             }
-            // Filling a hole is news for the sender; the application's answer carries an ACK.
-            self.ack_now |= filled || packet.flags.has(Flags::ANSWERED);
+            // Filling a hole is news for the sender.
+            self.ack_now |= filled;
             self.ack_if_due(now, out);
+            self.adjust_space(now);
         } else {
             self.event_data_received(packet, now, out);
             if self.insert(start, end) {
@@ -377,7 +389,7 @@ impl Receiver {
         if reaction.quick > 0 {
             self.enter_quickack(reaction.quick);
         }
-        self.grow_window(now);
+        self.grow_window(packet.payload);
     }
 
     fn increase_quickack(&mut self, limit: u32) {
@@ -525,13 +537,25 @@ impl Receiver {
         if packet.echo.as_ms() != self.echo_of && packet.payload >= self.rcv_mss {
             self.echo_of = packet.echo.as_ms();
             let sample = now - packet.echo;
-            self.rtt = Some(self.rtt.map_or(sample, |rtt| Time(rtt.0 - rtt.0 / 8 + sample.0 / 8)));
+            self.rtt = Some(match self.rtt {
+                Some(rtt) if sample >= rtt => Time(rtt.0 - rtt.0 / 8 + sample.0 / 8),
+                _ => sample,
+            });
         }
     }
 
-    /// `tcp_rcv_space_adjust`: room for twice what was read in the last round trip, and more while
+    /// `tcp_grow_window`: two segments more with each that comes, which is acknowledged at once.
+    fn grow_window(&mut self, payload: u32) {
+        if payload >= SMALL && self.window < self.clamp {
+            let more = 2 * u64::from(payload.max(self.mss));
+            self.window = (self.window + more).min(self.clamp);
+            self.quick |= 1;
+        }
+    }
+
+    /// `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`: room for twice what was read in the last round trip, and more while
     /// that grows.
-    fn grow_window(&mut self, now: Time) {
+    fn adjust_space(&mut self, now: Time) {
         let (since, from) = self.space_from;
         let Some(rtt) = self.rtt else { return };
         if now - since < rtt {
@@ -542,14 +566,14 @@ impl Receiver {
         if copied <= self.space {
             return;
         }
-        let mut target = 2 * copied + 16 * u64::from(self.mss);
-        target += 2 * (target * (copied - self.space) / self.space);
+        let twice = 2 * copied;
+        let more = if rtt < LOW_RTT {
+            twice * rtt.0 / LOW_RTT.0
+        } else {
+            2 * twice * (copied - self.space) / self.space
+        };
         self.space = copied;
-        let target = target.min(self.max_window);
-        if target > self.window {
-            self.window = target;
-            self.quick |= 1;
-        }
+        self.clamp = self.clamp.max((twice + more).min(self.max_window));
     }
 }
 
@@ -646,6 +670,38 @@ mod tests {
             r.on_data(&segment(i, Ecn::NotEct), Time::from_us(i), &mut out);
         }
         assert_eq!(out.len(), 16 + 2);
+    }
+
+    #[test]
+    fn what_opens_the_window_is_acknowledged_at_once() {
+        let mut r = receiver(Mode::Off);
+        // Six segments of 2 * 1448 each have opened it from 65536 to the limit of 131072 * 157 / 256; then every second
+        // one is acknowledged.
+        assert_eq!(r.window(), 80_384);
+        // Right-sizing gives room for three such steps.
+        r.clamp = 80_384 + 3 * 2 * u64::from(MSS);
+        let acks = feed(&mut r, &[32, 33, 34, 35, 36, 37, 38].map(|i| (i, Ecn::NotEct)));
+        assert_eq!(acks.iter().map(|a| a.ack / u64::from(MSS)).collect::<Vec<_>>(), [33, 34, 35, 37, 39]);
+        assert_eq!(
+            acks.iter().map(|a| a.window - 80_384).collect::<Vec<_>>(),
+            [2896, 5792, 8688, 8688, 8688]
+        );
+    }
+
+    #[test]
+    fn the_window_has_room_for_twice_what_a_round_trip_brought_and_more_while_that_grows() {
+        let mut r = receiver(Mode::Off);
+        (r.rtt, r.space, r.space_from) = (Some(Time::from_ms(100)), 100_000, (Time::ZERO, 0));
+        r.counters.received = 150_000;
+        r.adjust_space(Time::from_ms(99));
+        assert_eq!(r.clamp, 80_384);
+        // 2 * 150000 and twice that times the growth by half
+        r.adjust_space(Time::from_ms(100));
+        assert_eq!(r.clamp, 300_000 + 2 * 300_000 / 2);
+        // As much again does not move it, nor does less.
+        r.counters.received = 300_000;
+        r.adjust_space(Time::from_ms(200));
+        assert_eq!(r.clamp, 600_000);
     }
 
     #[test]

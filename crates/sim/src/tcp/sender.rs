@@ -205,8 +205,6 @@ pub struct Sender {
     pub(super) min_rtt_at: Time,
     /// One past the last byte the application wrote.
     pub(super) write_seq: u64,
-    /// The peer's application answers when it has all that was written.
-    pub(super) answered: bool,
     /// The peer does not do SACK (`tcp_is_reno`).
     pub(super) reno: bool,
     pub(super) send_buffer: SendBuffer,
@@ -303,7 +301,6 @@ impl Sender {
             prr_out: 0,
             min_rtt_at: now,
             write_seq: 0,
-            answered: false,
             reno: false,
             send_buffer: SendBuffer::new(setup.sysctl.wmem),
             window_end: 0,
@@ -369,11 +366,6 @@ impl Sender {
             self.restart_after_idle();
         }
         self.send_new(out);
-    }
-
-    /// From now on the peer's application answers each write at once when it has all of it.
-    pub fn expect_answers(&mut self) {
-        self.answered = true;
     }
 
     /// Whether all that was written is acknowledged.
