@@ -2,7 +2,7 @@
 //!
 //! Drawn are: every registered congestion control with its versions, 0.5 to 1000 Mbit/s, RTTs of 0 to 500 ms, loss of 0 to 30 % each way,
 //! reordering, duplication, corruption and jitter, queues of 2 to 10 000 packets, a queue on the way back, `tcp_ecn` 0 to 5, `tcp_sack` and `HZ` of each
-//! host. `PROPTEST_CASES=2000 cargo test -p bakeoff-sim --test any_path` draws more paths: each property has the share of them that it names.
+//! host, offloads of each machine. `PROPTEST_CASES=2000 cargo test -p bakeoff-sim --test any_path` draws more paths: each property has the share of them that it names.
 
 mod common;
 
@@ -47,6 +47,7 @@ struct Path {
     tcp_ecn: [u8; 2],
     tcp_sack: [u8; 2],
     hz: [u64; 2],
+    offloads: [bool; 3],
     seed: u64,
 }
 
@@ -72,6 +73,7 @@ fn paths(
         prop::array::uniform2(0..=5_u8),
         prop::array::uniform2(prop::sample::select(vec![0, 1, 1])),
         prop::array::uniform2(prop::sample::select(&HZ[..])),
+        prop_oneof![Just([false; 3]), prop::array::uniform3(any::<bool>())],
     );
     let queues = (prop::sample::select(qdiscs), between(2.0, most_limit), between(2.0, most_limit));
     let rtt = prop_oneof![Just(0.0), between(0.05, 500.0)];
@@ -85,7 +87,15 @@ fn paths(
         0..1000_u64,
     )
         .prop_map(
-            |(rate, rtt_ms, loss, impairment, (qdisc, limit, back), (tcp_ecn, tcp_sack, hz), seed)| Path {
+            |(
+                rate,
+                rtt_ms,
+                loss,
+                impairment,
+                (qdisc, limit, back),
+                (tcp_ecn, tcp_sack, hz, offloads),
+                seed,
+            )| Path {
                 rate_kbit: rate as u64,
                 rtt_ms,
                 loss,
@@ -96,6 +106,7 @@ fn paths(
                 tcp_ecn,
                 tcp_sack,
                 hz,
+                offloads,
                 seed,
             },
         )
@@ -111,6 +122,9 @@ impl Path {
             doc["nodes"][node]["sysctls"] = json!({
                 "net.ipv4.tcp_ecn": self.tcp_ecn[i].to_string(), "net.ipv4.tcp_sack": self.tcp_sack[i].to_string(),
             });
+        }
+        for (node, offloads) in self.offloads.iter().enumerate() {
+            doc["nodes"][node]["offloads"] = json!(offloads);
         }
         let qdisc = self.qdisc.replace("{limit}", &self.limit.to_string());
         let there = qdisc.replace("{bytes}", &(self.limit * 1514).to_string());
