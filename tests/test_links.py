@@ -326,7 +326,6 @@ def test_a_traces_rate_cannot_be_changed(tmp_path):
         ("trace: t", "trace"),
         ("rate: 9mbit, wifi: {access: 1ms}", "wifi"),
         ("rate: 9mbit, docsis: {modem: c}", "docsis"),
-        ("police: {rate: 1mbit, burst: 10kB}", "police"),
         ("rate: 9mbit, half_duplex: true", "half_duplex"),
         ("multipath: {by: flow, paths: [{}]}", "multipath"),
     ],

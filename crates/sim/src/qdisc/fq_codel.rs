@@ -366,20 +366,23 @@ impl Qdisc for FqCodel {
         )
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         let overmemory = match self.drop_overmemory {
             0 => String::new(),
             n => format!(" drop_overmemory {n}"),
         };
+        let memory = match self.pool.memory {
+            0 => String::new(),
+            n => format!(" memory_used {}", show::size(n)),
+        };
         format!(
-            "  maxpacket {} drop_overlimit {} new_flow_count {} ecn_mark {}{} memory_used {}{overmemory}\n  \
+            "  maxpacket {} drop_overlimit {} new_flow_count {} ecn_mark {}{}{memory}{overmemory}\n  \
              new_flows_len {} old_flows_len {}",
             self.stats.maxpacket,
             self.drop_overlimit,
             self.new_flow_count,
             self.stats.ecn_mark,
             self.stats.show_ce_mark(),
-            show::size(self.pool.memory),
             self.new_flows.iter(&self.flows).count(),
             self.old_flows.iter(&self.flows).count(),
         )
@@ -465,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sparse_flow_passes_the_bulk_flows_with_one_quantum() {
+    fn rfc_8290_a_sparse_flow_passes_the_bulk_flows_with_one_quantum() {
         let mut q = queue("fq_codel");
         for _ in 0..10 {
             q.enqueue(frame(1, 1514), NOW);
@@ -481,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emptied_new_flow_passes_once_through_the_old_ones() {
+    fn rfc_8290_an_emptied_new_flow_passes_once_through_the_old_ones() {
         let mut q = queue("fq_codel quantum 3028");
         for _ in 0..10 {
             q.enqueue(frame(1, 1514), NOW);

@@ -278,7 +278,7 @@ impl Qdisc for FqPie {
         )
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         let s = &self.stats;
         format!(
             "  pkts_in {} overlimit {} overmemory {} dropped {} ecn_mark {}\n  new_flow_count {} new_flows_len {} \

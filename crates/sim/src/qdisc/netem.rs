@@ -347,7 +347,11 @@ impl Qdisc for Netem {
         self.config.show()
     }
 
-    fn show_stats(&self) -> String {
+    fn requeues(&self) -> u64 {
+        self.stats.reordered
+    }
+
+    fn show_stats(&self, _now: Time) -> String {
         let s = &self.stats;
         format!(
             "  delayed {} dropped {} corrupted {} duplicated {} reordered {} ecn_marked {}",
@@ -642,7 +646,7 @@ mod tests {
         // 1000 of 10000, standard error 30
         assert!(corrupt.abs_diff(1_000) < 130, "{corrupt}");
         assert_eq!((q.tally.sent, q.tally.dropped()), (10_000, 0));
-        assert!(q.show_stats().contains(&format!("corrupted {corrupt} ")));
+        assert!(q.show_stats(Time::ZERO).contains(&format!("corrupted {corrupt} ")));
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub struct Tbf {
     held: Option<Packet>,
     /// When the packet at the head may leave, if the tokens did not suffice at the last look.
     wake: Time,
+    overlimits: u64,
     child: Box<Queue>,
     /// The document gave the child; then `limit` is not the child's.
     own_child: bool,
@@ -152,6 +153,7 @@ impl Tbf {
             checkpoint: Time::ZERO,
             held: None,
             wake: Time::ZERO,
+            overlimits: 0,
             child: Box::new(queue),
             own_child: child.is_none(),
             params,
@@ -194,6 +196,7 @@ impl Qdisc for Tbf {
             peak.map_or(0, |peak| (idle + self.peak_tokens).min(peak.mtu) - peak.rate.ns(bytes));
         let tokens = (idle + self.tokens).min(*buffer) - rate.ns(bytes);
         if tokens < 0 || peak_tokens < 0 {
+            self.overlimits += 1;
             self.wake = now + Time((-tokens).max(-peak_tokens).cast_unsigned());
             return None;
         }
@@ -201,6 +204,10 @@ impl Qdisc for Tbf {
         (self.tokens, self.peak_tokens, self.checkpoint) = (tokens, peak_tokens, now);
         self.wake = Time::ZERO;
         Some(packet)
+    }
+
+    fn overlimits(&self) -> u64 {
+        self.overlimits
     }
 
     fn next_event(&self) -> Option<Time> {

@@ -193,6 +193,7 @@ impl Receiver {
     #[must_use]
     pub fn with_buffer(mut self, buffer: Buffer) -> Self {
         self.window = buffer.first_window();
+        self.clamp = self.window;
         self.buffer = Some(buffer);
         self
     }
@@ -526,9 +527,7 @@ impl Receiver {
         if let Some(buffer) = self.buffer {
             let [default, most] = buffer.windows(packet.payload.into(), charge::memory(packet));
             self.max_window = most;
-            if default > INITIAL_WINDOW || !buffer.moderate {
-                self.window = self.window.max(default);
-            }
+            self.clamp = self.clamp.max(default);
         }
     }
 
@@ -633,7 +632,8 @@ mod tests {
         let mut r = made(Buffer { default: 1 << 20, most: 6 << 20, moderate: false });
         r.on_data(&whole, Time::ZERO, &mut Vec::new());
         // 5792 of 6688 bytes: 221/256, of the default only
-        assert_eq!((r.max_window, r.window), ((1 << 20) * 221 / 256, (1 << 20) * 221 / 256));
+        assert_eq!((r.max_window, r.clamp), ((1 << 20) * 221 / 256, (1 << 20) * 221 / 256));
+        assert_eq!(r.window(), 65_536 + 2 * 4 * MSS);
     }
 
     #[test]
@@ -661,15 +661,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sixteen_acks_are_immediate() {
-        // window 65536 / (2 * 1448) = 22, capped at 16
+    fn the_first_sixteen_acks_are_immediate_and_those_that_open_the_window() {
+        // window 65536 / (2 * 1448) = 22, capped at 16; and 80384 - 65536 = 5.1 * 2 * 1448 until the window is open
         let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
         let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
         let mut out = Vec::new();
-        for i in 0..20 {
+        for i in 0..26 {
             r.on_data(&segment(i, Ecn::NotEct), Time::from_us(i), &mut out);
         }
-        assert_eq!(out.len(), 16 + 2);
+        assert_eq!(out.len(), 6 + 16 + 2);
     }
 
     #[test]

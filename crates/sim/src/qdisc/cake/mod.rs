@@ -65,6 +65,7 @@ pub struct Cake {
     autorate: Autorate,
     lengths: Lengths,
     sce_marks: u64,
+    overlimits: u64,
     /// The nodes at both ends of each flow.
     endpoints: Arc<[[u16; 2]]>,
     rng: Stream,
@@ -101,6 +102,7 @@ impl Cake {
             memory_limit: 0,
             lengths: Lengths::NONE,
             sce_marks: 0,
+            overlimits: 0,
             endpoints: env.endpoints.clone(),
             rng: Stream::new(env.seed, &env.name),
         };
@@ -361,7 +363,12 @@ impl Qdisc for Cake {
                 return Some(packet);
             }
         }
+        self.overlimits += u64::from(self.qlen > 0);
         None
+    }
+
+    fn overlimits(&self) -> u64 {
+        self.overlimits
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -380,7 +387,7 @@ impl Qdisc for Cake {
         self.config.show()
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         stats::show(self)
     }
 
@@ -588,7 +595,11 @@ mod tests {
         (0..15).for_each(|_| q.enqueue(frame(1, 1514), Time::ZERO));
         (0..8).for_each(|_| q.enqueue(frame(2, 1514), Time::ZERO));
         assert_eq!((q.qlen(), q.tally.flows[1].drops), (20, 3));
-        assert!(q.show_stats().starts_with(" memory used: 48384b of 45Kb\n"), "{}", q.show_stats());
+        assert!(
+            q.show_stats(Time::ZERO).starts_with(" memory used: 48384b of 45Kb\n"),
+            "{}",
+            q.show_stats(Time::ZERO)
+        );
     }
 
     #[test]
@@ -698,6 +709,6 @@ mod tests {
         // A packet takes 1.21 ms: those from number 2 (2.42 ms) on stand above 2.5 ms, from number 5 on
         // above the target of 5 ms, where the ramp is 1; the sixth arms COBALT, the seventh has CE.
         assert!((13..=17).contains(&ect1) && q.tally.marks >= 1, "{ect1} {}", q.tally.marks);
-        assert!(q.show_stats().ends_with(&format!("sce_marks {ect1}")));
+        assert!(q.show_stats(Time::ZERO).ends_with(&format!("sce_marks {ect1}")));
     }
 }
