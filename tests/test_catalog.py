@@ -233,6 +233,8 @@ def test_the_list():
         ("l4s-tests", "s5-tunnel", 4),
         ("l4s-tests", "s6-rfc3168", 24),
         ("l4s-tests", "s9-tunnel-reordering", 11),
+        ("linux", "pairs", 280),
+        ("linux", "single", 112),
     ]
     assert all(entry.title for entry in catalog.scenarios())
 
@@ -240,7 +242,8 @@ def test_the_list():
 @pytest.mark.parametrize(
     ("patterns", "n"),
     [
-        ("*", 231),
+        ("*", 623),
+        ("linux", 392),
         ("l4s-tests", 231),
         ("l4s-tests/", 231),
         (["l4s-tests/s6*"], 24),
@@ -251,8 +254,8 @@ def test_the_list():
         ("*/*/*-10Mbit-*", 99),
         (r"re:s1.*cubic-vs-cubic.*160ms-10ms$", 8),
         ("re:^l4s-tests/s6", 24),
-        (["l4s-tests/s6*", "*/*/*-pie-*"], 24),
-        (["*/*/*-pie-*", "*/*/*fq_codel(1q)*"], 8),
+        (["l4s-tests/s6*", "l4s*/*/*-pie-*"], 24),
+        (["l4s*/*/*-pie-*", "*/*/*fq_codel(1q)*"], 8),
     ],
 )
 def test_select(patterns, n):
@@ -322,11 +325,22 @@ def lines(name):
     [
         ("l4s-tests.csv", 76 * 2, {"steady_state.delivery_rate": "bit/s"}),
         ("linux-7.3.csv", 288, {"steady_state.goodput": "bit/s", "steady_state.srtt": "s"}),
+        (
+            "linux.csv",
+            112 * (3 + 2) + 280 * (2 * 3 + 2),
+            {
+                "steady_state.goodput": "bit/s",
+                "steady_state.srtt": "s",
+                "steady_state.srtt_p99": "s",
+                "marks": "packet",
+                "drops": "packet",
+            },
+        ),
         ("runs/l4s-tests.csv", 76, {"jain": "1", "ratio": "1"}),
     ],
 )
 def test_references_name_what_the_catalog_has(name, n, units):
-    flows = {run.run: {flow.name for flow in run.flows} for run in catalog.select("l4s-tests")}
+    flows = {run.run: {flow.name for flow in run.flows} for run in catalog.select(["l4s-tests", "linux"])}
     found = lines(name)
     assert len(found) == n
     assert {line["measure"]: line["unit"] for line in found} == units

@@ -68,7 +68,7 @@ def child(*arguments: str, **options) -> subprocess.Popen:
 # Help, version, completion.
 
 
-@pytest.mark.parametrize("command", ["list", "show", "run", "table", "plot", "duel", "schema"])
+@pytest.mark.parametrize("command", ["list", "show", "run", "table", "plot", "compare", "duel", "schema"])
 def test_every_help_has_an_example_that_calls_the_command(bakeoff, command):
     code, out, err = bakeoff(command, "--help")
     assert (code, err) == (0, "")
@@ -78,7 +78,7 @@ def test_every_help_has_an_example_that_calls_the_command(bakeoff, command):
 def test_help_names_all_commands(bakeoff):
     code, out, _ = bakeoff("--help")
     assert code == 0
-    for command in ("list", "show", "run", "table", "plot", "duel", "schema"):
+    for command in ("list", "show", "run", "table", "plot", "compare", "duel", "schema"):
         assert re.search(rf"^  {command} ", out, re.MULTILINE)
 
 

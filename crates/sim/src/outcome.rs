@@ -202,7 +202,8 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
     json!({
         "qdisc": queue.show(),
         "enqueued": t.enqueued,
-        "sent": t.sent,
+        // As tc counts: segments.
+        "sent": t.sent + t.more_segs,
         "sent_bytes": t.sent_bytes,
         "queued": queue.qlen(),
         "marks": t.marks,

@@ -20,8 +20,18 @@ from bakeoff.measure.delays import quantile
 if TYPE_CHECKING:
     from bakeoff.results import Result
 
-UNITS = {"steady_state.delivery_rate": "bit/s", "steady_state.goodput": "bit/s", "steady_state.srtt": "s"}
+UNITS = {
+    "steady_state.delivery_rate": "bit/s",
+    "steady_state.goodput": "bit/s",
+    "steady_state.srtt": "s",
+    "steady_state.srtt_p99": "s",
+    "marks": "packet",
+    "drops": "packet",
+}
 """The measures that references hold, with the unit that their lines must state."""
+
+COUNTS = ("marks", "drops")
+"""Numbers of a whole run, with an empty flow; they may be 0."""
 
 _COLUMNS = ("suite", "scenario", "run", "flow", "measure", "value", "unit", "source")
 
@@ -88,9 +98,11 @@ def load(where: Path | None = None) -> list[Reference]:
 
 
 def expected(references: Iterable[Reference]) -> dict[Key, Expected]:
-    """What one or several references expect, by (reference, scenario, run, flow, measure)."""
+    """What one or several references expect of flows, by (reference, scenario, run, flow, measure)."""
     values: dict[Key, list[float]] = {}
     for row in references:
+        if row.measure in COUNTS:
+            continue  # `comparison` has them
         values.setdefault((row.reference, row.scenario, row.run, row.flow, row.measure), []).append(row.value)
     return {key: _expected(of) for key, of in values.items()}
 
@@ -154,8 +166,8 @@ def _pick(summary: Mapping[str, object], flow: str, measure: str) -> float | Non
     part = flows.get(flow) if isinstance(flows, Mapping) else None
     if part is None:
         return None
-    if measure == "steady_state.srtt":
-        return None if part["srtt_s"] is None else float(part["srtt_s"]["mean"])
+    if measure.startswith("steady_state.srtt"):
+        return None if part["srtt_s"] is None else float(part["srtt_s"]["p99" if measure.endswith("p99") else "mean"])
     steady = part["steady_state"]
     value = steady[measure.removeprefix("steady_state.") + "_bps"]
     if value is None and steady["goodput_bps"] == 0:
@@ -183,7 +195,7 @@ def _row(file: Path, line: int, cells: Mapping[str, str]) -> Reference:
         number, seed = float(value), int(cells["seed"]) if cells.get("seed") else None
     except ValueError as error:
         raise BakeoffError(f"{file}:{line}: {error}") from None
-    if not 0 < number < inf:
+    if not (0 < number < inf or (measure in COUNTS and number == 0)):
         raise BakeoffError(f"{file}:{line}: value: '{value}'; expected a number above zero")
     named = {column: cells[column] for column in ("suite", "scenario", "run", "flow", "source")}
     return Reference(file.stem, measure=measure, value=number, unit=unit, seed=seed, **named)

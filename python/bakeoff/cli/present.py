@@ -59,7 +59,7 @@ def table(
     """
     from bakeoff.present import tables
 
-    _, chosen = _choose(results)
+    _, chosen = chosen_results(results)
     sys.stdout.write(tables.render(chosen, format=format_.value, reference=reference))
 
 
@@ -84,7 +84,7 @@ def plot(
     """
     from bakeoff.present import bars, plots
 
-    root, chosen = _choose(results)
+    root, chosen = chosen_results(results)
     known = [*plots.kinds(), _BARS]
     kind = kind or (known[0] if len(chosen) == 1 else _BARS)
     if kind not in known:
@@ -110,7 +110,7 @@ def _picture(result: Result, root: Path, kind: str, suffix: str, out: Path | Non
     return (out or root / "plots") / f"{result.key.replace('/', '_')}-{kind}{suffix}"
 
 
-def _choose(results: str | None) -> tuple[Path, list[Result]]:
+def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
     """The campaign's folder and the runs that are meant; half-written ones are reported and left out."""
     from fnmatch import fnmatchcase
 

@@ -130,7 +130,7 @@ def _rate_at(
 def _shaper(tree: Mapping[str, Any], flow: Mapping[str, Any], changed: Mapping[str, str]) -> float:
     kind, *words = tree["qdisc"].split()
     if kind == "htb":
-        class_ = _class_of(tree, flow)
+        class_ = class_of(tree, flow)
         if class_ is None:
             return float("inf")
         words = changed.get(class_["id"], class_["class"]).split()
@@ -139,7 +139,7 @@ def _shaper(tree: Mapping[str, Any], flow: Mapping[str, Any], changed: Mapping[s
     return float("inf") if rate is None or rate == "unlimited" else tc_rate(rate)
 
 
-def _class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The class whose filter names the flow (by name or DSCP), else the default class."""
     for class_ in tree.get("classes", ()):
         for want in class_.get("filters", ()):

@@ -19,7 +19,7 @@ def quantile(values: Sequence[float], q: float) -> float:
     at = q * (len(ordered) - 1)
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
-    if ordered[low] == ordered[high]:
+    if at == low or ordered[low] == ordered[high]:
         return ordered[low]
     return ordered[low] + (at - low) * (ordered[high] - ordered[low])
 

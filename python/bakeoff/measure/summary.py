@@ -245,11 +245,12 @@ def _all(rates: list[float | None], what: str) -> list[float]:
     return known
 
 
+def bottleneck_queues(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The bottleneck's queues in a summary, one per class; none if the path has no bottleneck."""
+    narrow = summary["bottleneck"]
+    return [] if narrow is None else [summary["queues"][name] for name in leaves(narrow["queue"], summary)]
+
+
 def bottleneck_leaf(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The bottleneck's queue in a summary; of several classes the one with the longest 99th percentile of delay."""
-    narrow = summary["bottleneck"]
-    if narrow is None:
-        return None
-    names = leaves(narrow["queue"], summary)
-    found = [summary["queues"][name] for name in names]
-    return max(found, key=lambda queue: (queue["sojourn_s"] or {"p99": 0.0})["p99"], default=None)
+    return max(bottleneck_queues(summary), key=lambda queue: (queue["sojourn_s"] or {"p99": 0.0})["p99"], default=None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.claims.references import Expected, Reference, expected, load, log_ratio, measured
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Interval, interval, summary_of
-from bakeoff.measure.bottleneck import leaves
+from bakeoff.measure.summary import bottleneck_queues
 from bakeoff.present.words import engine_of, failures
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _row(
     for flow in first["flows"]:
         of = known.get((reference or "", scenario, run, flow["name"], f"steady_state.{metric}"))
         flows.append(_flow_row(flow["name"], summaries, of, metric))
-    queues = [_bottleneck_queues(summary) for summary in summaries]
+    queues = [bottleneck_queues(summary) for summary in summaries]
     slowest = [
         max((q["sojourn_s"] for q in part if q["sojourn_s"]), key=lambda d: d["p99"], default=None) for part in queues
     ]
@@ -234,12 +234,6 @@ def _flow_row(name: str, summaries: Sequence[Mapping[str, Any]], of: Expected | 
         reference=of,
         log_ratio=log_ratio(ours, of.value) if of and ours is not None else None,
     )
-
-
-def _bottleneck_queues(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    if summary["bottleneck"] is None:
-        return []
-    return [summary["queues"][name] for name in leaves(summary["bottleneck"]["queue"], summary)]
 
 
 def _means(parts: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> dict[str, Any] | None:

@@ -5,24 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shutil
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff.claims.references import Deviation, Reference, deviation
 from bakeoff.errors import BakeoffError
+from bakeoff.present.columns import Column, console, number, pipes, rich_table, text_of
 from bakeoff.present.rows import RATES, FlowRow, Row, base_cc, choose_references, finished, finite, qdisc_order, rows
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from bakeoff.results import Result
 
 Format = Literal["terminal", "markdown", "csv", "json"]
 
-_WIDTH = 100
 _NOTES_SHOWN = 10
 
 
@@ -119,50 +115,37 @@ def record(row: Row) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column as people see it."""
-
-    head: str
-    """Up to two lines."""
-    cells: Sequence[str]
-    keep: int
-    """The lowest goes first when a table is too wide; 9 always stays."""
-    text: bool = False
-    """Set flush left."""
-
-
-def _columns(table: Sequence[Row]) -> list[_Column]:
+def _columns(table: Sequence[Row]) -> list[Column]:
     """The columns of one scenario's rows; axes that never vary are left to the caption."""
     found = [
-        _Column(axis, [row.axes.get(axis, "") for row in table], 9, text=True)
+        Column(axis, [row.axes.get(axis, "") for row in table], 9, text=True)
         for axis in dict.fromkeys(axis for row in table for axis in row.axes)
         if len({row.axes.get(axis) for row in table}) > 1
     ]
     if len({row.engine for row in table}) > 1:
-        found.append(_Column("engine", [row.engine for row in table], 9, text=True))
+        found.append(Column("engine", [row.engine for row in table], 9, text=True))
     heads, named = _flow_heads(table)
     if not named:
-        found.append(_Column("flows", ["/".join(flow.name for flow in row.flows) for row in table], 8, text=True))
+        found.append(Column("flows", ["/".join(flow.name for flow in row.flows) for row in table], 8, text=True))
     if any(row.n > 1 for row in table):
-        found.append(_Column("n", [str(row.n) for row in table], 8))
+        found.append(Column("n", [str(row.n) for row in table], 8))
     compared = any(flow.reference for row in table for flow in row.flows)
     for i, head in enumerate(heads):
-        found.append(_Column(f"{head}\nMbit/s", _flow_cells(table, i, _share), 9))
+        found.append(Column(f"{head}\nMbit/s", _flow_cells(table, i, _share), 9))
         if compared:
-            found.append(_Column("ref", _flow_cells(table, i, _reference), 7))
-            found.append(_Column("ln", _flow_cells(table, i, lambda flow, _: _number(flow.log_ratio, "+.2f")), 7))
-    found.append(_Column("ratio", [_number(row.ratio, ".2f" if (row.ratio or 0) < 10 else ".1f") for row in table], 6))
-    found.append(_Column("Jain", [_number(row.jain, ".3f") for row in table], 4))
-    found.append(_Column("FCT ms\n50/95/99 %", [_completion(row) for row in table], 8))
-    found.append(_Column("video\nMbit/s", ["/".join(_video(row, "mean_rate_bps", 1e-6)) for row in table], 8))
-    found.append(_Column("stalls\ns", ["/".join(_video(row, "stalled_s", 1.0)) for row in table], 8))
+            found.append(Column("ref", _flow_cells(table, i, _reference), 7))
+            found.append(Column("ln", _flow_cells(table, i, lambda flow, _: number(flow.log_ratio, "+.2f")), 7))
+    found.append(Column("ratio", [number(row.ratio, ".2f" if (row.ratio or 0) < 10 else ".1f") for row in table], 6))
+    found.append(Column("Jain", [number(row.jain, ".3f") for row in table], 4))
+    found.append(Column("FCT ms\n50/95/99 %", [_completion(row) for row in table], 8))
+    found.append(Column("video\nMbit/s", ["/".join(_video(row, "mean_rate_bps", 1e-6)) for row in table], 8))
+    found.append(Column("stalls\ns", ["/".join(_video(row, "stalled_s", 1.0)) for row in table], 8))
     delays = [(row.queue_delay_p50_s, row.queue_delay_p99_s) for row in table]
-    found.append(_Column("queue ms\np50/p99", ["/".join(_milli(s) for s in pair) for pair in delays], 5))
-    found.append(_Column("RTT ms", ["/".join(_milli(flow.srtt_mean_s) for flow in row.flows) for row in table], 3))
-    found.append(_Column("marks", [_number(row.marks, ".0f") for row in table], 2))
-    found.append(_Column("drops", [_number(row.drops, ".0f") for row in table], 2))
-    found.append(_Column("util", [_number(row.utilisation, ".2f") for row in table], 1))
+    found.append(Column("queue ms\np50/p99", ["/".join(_milli(s) for s in pair) for pair in delays], 5))
+    found.append(Column("RTT ms", ["/".join(_milli(flow.srtt_mean_s) for flow in row.flows) for row in table], 3))
+    found.append(Column("marks", [number(row.marks, ".0f") for row in table], 2))
+    found.append(Column("drops", [number(row.drops, ".0f") for row in table], 2))
+    found.append(Column("util", [number(row.utilisation, ".2f") for row in table], 1))
     return [column for column in found if column.keep == 9 or any(column.cells)]
 
 
@@ -197,7 +180,7 @@ def _completion(row: Row) -> str:
 
 def _video(row: Row, name: str, scale: float) -> list[str]:
     values = [flow.video[name] for flow in row.flows if flow.video]
-    return [_number(None if value is None else value * scale, ".2f") for value in values]
+    return [number(None if value is None else value * scale, ".2f") for value in values]
 
 
 def _reference(flow: FlowRow, _: Row) -> str:
@@ -241,7 +224,7 @@ def _distance_cells(distance: Deviation) -> list[str]:
         distance.qdisc,
         measure,
         str(distance.n),
-        *(_number(number, ".2f") for number in numbers),
+        *(number(value, ".2f") for value in numbers),
     ]
 
 
@@ -252,60 +235,30 @@ def _terminal(
     width: int | None,
     colour: bool | None,
 ) -> str:
-    from rich.console import Console
-
-    colour = sys.stdout.isatty() if colour is None else colour
-    if width is None:
-        width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
-    out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=colour, color_system="standard" if colour else None, highlight=False
-    )
-    boundless = console.options.update(width=100_000)
+    drawing, out = console(width, colour)
+    width = drawing.width
+    boundless = drawing.options.update(width=100_000)
     for title, part in _scenarios(table):
-        console.print(title, style="bold", markup=False)
+        drawing.print(title, style="bold", markup=False)
         columns = _columns(part)
-        drawn = _rich(columns)
-        while console.measure(drawn, options=boundless).maximum > width and any(column.keep < 9 for column in columns):
+        drawn = rich_table(columns)
+        while drawing.measure(drawn, options=boundless).maximum > width and any(column.keep < 9 for column in columns):
             weakest = min(column.keep for column in columns)
             columns = [column for column in columns if column.keep != weakest]
-            drawn = _rich(columns)
-        console.print(drawn)
+            drawn = rich_table(columns)
+        drawing.print(drawn)
         for caption in _captions(part):
-            console.print(caption, style="dim", markup=False)
-        console.print()
+            drawing.print(caption, style="dim", markup=False)
+        drawing.print()
     for name in dict.fromkeys(distance.reference for distance in distances):
-        console.print(f"|ln(ours / {name})| over all flows", style="bold", markup=False)
+        drawing.print(f"|ln(ours / {name})| over all flows", style="bold", markup=False)
         cells = [_distance_cells(distance) for distance in distances if distance.reference == name]
-        console.print(_rich([_Column(h, [c[i] for c in cells], 9, text=i < 3) for i, h in enumerate(_DISTANCE_HEADS)]))
-    for remark in _remarks(table, left_out):
-        console.print(remark, style="yellow", markup=False)
-    text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n") + "\n"
-    if (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf"):
-        return text
-    return text.replace("±", "+-").replace("─", "-").encode("ascii", "replace").decode("ascii")
-
-
-def _rich(columns: Sequence[_Column]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    for column in columns:
-        drawn.add_column(
-            column.head, justify="left" if column.text else "right", no_wrap=column.keep < 9, header_style="bold"
+        drawing.print(
+            rich_table([Column(h, [c[i] for c in cells], 9, text=i < 3) for i, h in enumerate(_DISTANCE_HEADS)])
         )
-    for cells in zip(*(column.cells for column in columns), strict=True):
-        drawn.add_row(*(Text(cell, _style(column.head, cell)) for column, cell in zip(columns, cells, strict=True)))
-    return drawn
-
-
-def _style(head: str, cell: str) -> str:
-    if head != "ln" or not cell:
-        return ""
-    distance = abs(float(cell))
-    return "green" if distance < 0.1 else "red" if distance > 0.25 else "yellow"
+    for remark in _remarks(table, left_out):
+        drawing.print(remark, style="yellow", markup=False)
+    return text_of(out)
 
 
 def _markdown(table: Sequence[Row], distances: Sequence[Deviation], left_out: Sequence[str]) -> str:
@@ -314,23 +267,18 @@ def _markdown(table: Sequence[Row], distances: Sequence[Deviation], left_out: Se
         columns = _columns(part)
         cells = zip(*(column.cells for column in columns), strict=True)
         heads = [column.head.replace("\n", " ") for column in columns]
-        parts.append(f"### {title}\n\n" + _pipes(heads, [column.text for column in columns], cells))
+        parts.append(f"### {title}\n\n" + pipes(heads, [column.text for column in columns], cells))
         parts.append("\n\n".join(_captions(part)) + "\n")
     for name in dict.fromkeys(distance.reference for distance in distances):
         cells_of = [_distance_cells(distance) for distance in distances if distance.reference == name]
         parts.append(
             f"Distribution of \\|ln(ours / {name})\\| over all flows:\n\n"
-            + _pipes(_DISTANCE_HEADS, [i < 3 for i in range(7)], cells_of)
+            + pipes(_DISTANCE_HEADS, [i < 3 for i in range(7)], cells_of)
         )
     remarks = _remarks(table, left_out)
     if remarks:
         parts.append("".join(f"- {remark}\n" for remark in remarks))
     return "\n".join(parts)
-
-
-def _pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---" if flush else "---:" for flush in left], *cells]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 def _csv(table: Sequence[Row]) -> str:
@@ -357,15 +305,8 @@ def _why(result: Result) -> str:
 
 
 def _mbit(bps: float | None) -> str:
-    return _number(None if bps is None else bps / 1e6, ".2f")
+    return number(None if bps is None else bps / 1e6, ".2f")
 
 
 def _milli(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1e3:.1f}"
-
-
-def _number(value: float | None, form: str) -> str:
-    if value is None:
-        return ""
-    text = format(value, form)
-    return text.replace("-", "+") if float(text) == 0 else text

@@ -13,7 +13,7 @@
 //! `split_gso` are not in the older versions.
 //!
 //! Departures: the timer's phase counts from the start of the run. Memory is counted in frame bytes,
-//! not in the kernel's buffer sizes. Packets are single frames, so that `split_gso` changes nothing.
+//! not in the kernel's buffer sizes.
 //! Classification is by the ECN field alone: no filters, no skb priority. A packet that both the
 //! coupled AQM and the step mark counts twice, as in Linux.
 //!
@@ -128,6 +128,11 @@ impl DualPi2 {
         Ok(q)
     }
 
+    /// Whether several segments in one buffer enter frame by frame.
+    pub(super) fn segments(&self) -> bool {
+        self.params.version == Version::Mainline && self.params.split_gso
+    }
+
     fn run_timer(&mut self, now: Time) {
         self.now = now;
         while let Some(at) = self.timer.due(now) {
@@ -237,7 +242,7 @@ impl DualPi2 {
 impl Qdisc for DualPi2 {
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
-        let memory = truesize(packet.len);
+        let memory = truesize(&packet);
         if self.qlen() >= self.params.limit as usize || self.memory + memory > self.params.memory_limit {
             self.stats.overlimits += 1;
             tally.drop(&packet, Cause::Overlimit);
@@ -283,7 +288,7 @@ impl Qdisc for DualPi2 {
                 return None;
             };
             self.backlog -= u64::from(queued.packet.len);
-            self.memory -= truesize(queued.packet.len);
+            self.memory -= truesize(&queued.packet);
             if !self.params.drop_early
                 && let Some(cause) = self.must_drop(&mut queued.packet, in_l, tally)
             {
@@ -356,7 +361,7 @@ impl Qdisc for DualPi2 {
         while self.qlen() > self.params.limit as usize || self.memory > self.params.memory_limit {
             let Some(packet) = self.c.pop_front().or_else(|| Some(self.l.pop_front()?.packet)) else { break };
             self.backlog -= u64::from(packet.len);
-            self.memory -= truesize(packet.len);
+            self.memory -= truesize(&packet);
             tally.drop(&packet, Cause::Overlimit);
         }
         Ok(())

@@ -36,6 +36,7 @@ mod twin_codel_af;
 
 use std::sync::Arc;
 
+use crate::charge::Charges;
 use crate::packet::Packet;
 use crate::run;
 use crate::tc::{TcError, Words};
@@ -154,6 +155,8 @@ pub struct Env {
     pub endpoints: Arc<[[u16; 2]]>,
     /// Whether [`Packet::hash`] is the bucket itself, as a class id in `skb->priority` names it to sfq.
     pub told_buckets: bool,
+    /// See [`Tally::charges`].
+    pub charges: Charges,
 }
 
 impl Env {
@@ -182,6 +185,7 @@ impl Default for Env {
             flow_names: Arc::new([]),
             endpoints: Arc::new([]),
             told_buckets: false,
+            charges: Charges::default(),
         }
     }
 }
@@ -242,6 +246,19 @@ impl Kind {
             self,
             Fifo(_) | Codel(_) | DualPi2(_) | FqCodel(_) | FqPie(_) | PfifoFast(_) | Pie(_) | Red(_) | Sfq(_)
         )
+    }
+}
+
+impl Kind {
+    /// Whether a packet of several segments enters frame by frame.
+    fn segments(&self, packet: &Packet) -> bool {
+        match self {
+            Kind::Cake(cake) => cake.segments(),
+            Kind::CnqCobalt(_) => true,
+            Kind::DualPi2(dualpi2) => dualpi2.segments(),
+            Kind::Tbf(tbf) => tbf.segments(packet),
+            _ => false,
+        }
     }
 }
 
@@ -342,7 +359,11 @@ impl Queue {
         Queue {
             eager: dispatch!(&kind, q => q.is_eager()),
             kind,
-            tally: Tally { flows: vec![FlowTally::default(); env.flows], ..Tally::default() },
+            tally: Tally {
+                flows: vec![FlowTally::default(); env.flows],
+                charges: env.charges.clone(),
+                ..Tally::default()
+            },
             sojourn: is_leaf.then(Sojourn::default),
         }
     }
@@ -354,8 +375,21 @@ impl Queue {
         packet.enqueued = departs.max(now);
         self.tally.enqueued += 1;
         self.tally.enqueued_bytes += u64::from(packet.len);
+        if packet.gso_size != 0 && self.kind.segments(&packet) {
+            self.enqueue_segments(&packet, now);
+            return;
+        }
         let tally = &mut self.tally;
         dispatch!(&mut self.kind, q => q.enqueue(packet, now, tally));
+    }
+
+    #[cold]
+    fn enqueue_segments(&mut self, packet: &Packet, now: Time) {
+        let tally = &mut self.tally;
+        tally.split(packet);
+        for i in 0..packet.segs() {
+            dispatch!(&mut self.kind, q => q.enqueue(packet.segment(i), now, tally));
+        }
     }
 
     /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
@@ -367,6 +401,9 @@ impl Queue {
             self.tally.enqueued_bytes += bytes;
             self.tally.sent += 1;
             self.tally.sent_bytes += bytes;
+            if packet.gso_size != 0 {
+                self.tally.more_segs += u64::from(packet.segs() - 1);
+            }
             self.tally.flow(packet).packets += 1;
             if let Some(sojourn) = &mut self.sojourn {
                 sojourn.record(Time::ZERO, now);
@@ -396,6 +433,9 @@ impl Queue {
     pub fn left(&mut self, packet: &Packet, now: Time) {
         self.tally.sent += 1;
         self.tally.sent_bytes += u64::from(packet.len);
+        if packet.gso_size != 0 {
+            self.tally.more_segs += u64::from(packet.segs() - 1);
+        }
         self.tally.flow(packet).packets += 1;
         if let Some(sojourn) = &mut self.sojourn {
             sojourn.record(now - packet.enqueued, now);

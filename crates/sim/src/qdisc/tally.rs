@@ -1,6 +1,7 @@
 //! What a queue counts.
 
-use crate::packet::Packet;
+use crate::charge::Charges;
+use crate::packet::{Flags, Packet};
 
 /// Why a queue threw a packet away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,10 +47,14 @@ pub struct Tally {
     pub drops: [u64; 4],
     /// Bytes dropped.
     pub dropped_bytes: u64,
-    /// Packets that came into being here (netem's `duplicate`).
+    /// Packets that came into being here: netem's `duplicate`, and segments after the first of those that were one packet.
     pub duplicated: u64,
-    /// Bytes of the same.
+    /// Bytes of netem's.
     pub duplicated_bytes: u64,
+    /// Segments that left beyond one per packet (GSO).
+    pub more_segs: u64,
+    /// Where memory that a socket gets back is noted; empty but in a host.
+    pub charges: Charges,
     /// By flow, indexed by [`Packet::flow`].
     pub flows: Vec<FlowTally>,
 }
@@ -60,6 +65,19 @@ impl Tally {
         self.drops[cause as usize] += 1;
         self.dropped_bytes += u64::from(packet.len);
         self.flow(packet).drops += 1;
+        self.charges.give_back(packet);
+    }
+
+    /// The packet no longer counts against its socket (`skb_orphan_partial`).
+    pub fn orphan(&mut self, packet: &mut Packet) {
+        self.charges.give_back(packet);
+        packet.flags = packet.flags.without(Flags::CHARGED);
+    }
+
+    /// Counts a packet that became one frame per segment.
+    pub fn split(&mut self, packet: &Packet) {
+        self.duplicated += u64::from(packet.segs() - 1);
+        self.charges.split(packet);
     }
 
     /// Sets CE and counts it; false (and nothing counted) if the packet is not ECN-capable.

@@ -5,10 +5,10 @@
 //! Parameters: `rate` and `burst` (or `buffer`, `maxburst`) in bytes, both needed; `limit` in bytes or `latency`, the
 //! longest time in the queue, one of them needed; `peakrate` with `mtu` (or `minburst`) in bytes; `mpu`, `overhead`
 //! in bytes, `linklayer ethernet | atm`. The queue is a bfifo of `limit` bytes, or the child. Packets above the burst
-//! (or the peak's mtu) are dropped.
+//! (or the peak's mtu) are dropped; several segments in one buffer are taken apart, if each is short enough.
 //!
 //! Departures: a child that is no fifo is asked for its head packet before the tokens are there, as in Linux; its
-//! sojourn time ends then. Not modelled: packets with segmentation offload.
+//! sojourn time ends then.
 //!
 //! Validation: departures at rate and peak rate, bursts, limits (tests below); conservation
 //! (`tests/every_qdisc.rs`).
@@ -158,6 +158,12 @@ impl Tbf {
             own_child: child.is_none(),
             params,
         })
+    }
+
+    /// Whether a packet of several segments is too long, but not its frames (`tbf_segment`).
+    pub(super) fn segments(&self, packet: &Packet) -> bool {
+        let frame = packet.headers() + u32::from(packet.gso_size);
+        u64::from(packet.len) > self.params.max_size && u64::from(frame) <= self.params.max_size
     }
 
     /// The length of the packet that leaves next.

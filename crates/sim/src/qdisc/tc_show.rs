@@ -55,7 +55,7 @@ impl Queue {
             " Sent {} bytes {} pkt (dropped {dropped}, overlimits {overlimits} requeues {requeues})\n \
              backlog {} {}p requeues {requeues}",
             self.tally.sent_bytes,
-            self.tally.sent,
+            self.tally.sent + self.tally.more_segs,
             crate::tc::show::size(self.backlog()),
             self.qlen(),
         );

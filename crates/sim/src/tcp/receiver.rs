@@ -3,10 +3,14 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`,
 //! `tcp_event_data_recv`), `tcp_output.c` (`tcp_send_delayed_ack`); RFC 2018, RFC 2883. ECN is in `feedback.rs`.
 //!
+//! Parameters: `net.ipv4.tcp_rmem` (its default and its most), `net.ipv4.tcp_moderate_rcvbuf`. A window is the share of the buffer that
+//! was payload in the first full segment (`scaling_ratio`); of the default, and of the most if it is moderated.
+//!
 //! Departures: the application reads at once; the window grows by Linux's right-sizing rule without memory
-//! accounting.
+//! accounting, in bytes and not in units of the window scale.
 
 use super::feedback::Feedback;
+use crate::charge;
 use crate::packet::{Flags, Packet, Proto, SackBlock};
 use crate::units::Time;
 
@@ -21,8 +25,15 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESS_DELAY: Time = Time::from_ms(1);
 /// `TCP_MSS_DEFAULT`: what a segment is taken to be before one was seen.
 const MSS_DEFAULT: u32 = 536;
-/// The window before right-sizing.
+/// The window before any data.
 const INITIAL_WINDOW: u64 = 64 * 1024;
+/// `tcp_rmem`'s default, with the share of payload in the memory of a full segment: 157 of 256, as of an Ethernet
+/// device that does not aggregate.
+const INITIAL_CLAMP: u64 = (131_072 * 157) >> 8;
+/// `tcp_rcvbuf_low_rtt`
+const LOW_RTT: Time = Time::from_ms(1);
+/// Smaller segments do not open the window.
+const SMALL: u32 = 128;
 
 /// Bytes of a frame before the payload: Ethernet 14, IPv4 20, TCP 20, timestamps 12.
 pub const HEADERS: u32 = 66;
@@ -47,12 +58,45 @@ impl ReceiverCounters {
     }
 }
 
+/// The receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Second value of `tcp_rmem`.
+    pub default: u64,
+    /// Third value of `tcp_rmem`.
+    pub most: u64,
+    /// `tcp_moderate_rcvbuf`: whether it grows beyond the default.
+    pub moderate: bool,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Buffer { default: 128 << 10, most: 6 << 20, moderate: true }
+    }
+}
+
+impl Buffer {
+    /// The window at first: half of the default, as long as no segment was seen.
+    fn first_window(self) -> u64 {
+        (self.default / 2).min(INITIAL_WINDOW)
+    }
+
+    /// The largest window without right-sizing and with it, when a segment with this much payload is of `memory` bytes.
+    fn windows(self, payload: u64, memory: u64) -> [u64; 2] {
+        let ratio = ((payload << 8) / memory).max(1);
+        let window = |buffer: u64| (buffer.min(1 << 40) * ratio) >> 8;
+        let default = window(self.default);
+        [default, if self.moderate { window(self.most).max(default) } else { default }]
+    }
+}
+
 /// A receiver.
 pub struct Receiver {
     template: Packet,
     feedback: Feedback,
     hz: u64,
     mss: u32,
+    sack: bool,
     /// The largest segment seen (`icsk_ack.rcv_mss`).
     rcv_mss: u32,
     rcv_nxt: u64,
@@ -73,6 +117,8 @@ pub struct Receiver {
     ato: Time,
     last_data: Option<Time>,
     delack: Option<Time>,
+    /// What waits for the delayed ACK had PSH (`ICSK_ACK_PUSHED`).
+    pushed: bool,
     compress_until: Option<Time>,
     compressed: u32,
     dup_acks: u32,
@@ -80,8 +126,13 @@ pub struct Receiver {
     ack_now: bool,
     echo: Time,
     echo_of: u64,
+    /// What is advertised (`rcv_ssthresh`).
     window: u64,
+    /// What it may grow to (`window_clamp`).
+    clamp: u64,
     max_window: u64,
+    /// Memory that may become the window, if that is known.
+    buffer: Option<Buffer>,
     rtt: Option<Time>,
     /// Most bytes read in one round trip so far.
     space: u64,
@@ -99,6 +150,7 @@ impl Receiver {
             feedback,
             hz,
             mss,
+            sack: true,
             rcv_mss: MSS_DEFAULT.min(mss),
             rcv_nxt: 0,
             rcv_wup: 0,
@@ -112,6 +164,7 @@ impl Receiver {
             ato: Time::ZERO,
             last_data: None,
             delack: None,
+            pushed: false,
             compress_until: None,
             compressed: 0,
             dup_acks: 0,
@@ -120,12 +173,29 @@ impl Receiver {
             echo: Time::ZERO,
             echo_of: 0,
             window: INITIAL_WINDOW.min(max_window),
+            clamp: INITIAL_CLAMP.min(max_window),
             max_window,
+            buffer: None,
             rtt: None,
             space: 10 * u64::from(mss),
             space_from: (Time::ZERO, 0),
             counters: ReceiverCounters::default(),
         }
+    }
+
+    /// The peer does not do SACK: no blocks, and every segment out of order is acknowledged at once.
+    pub fn without_sack(mut self) -> Self {
+        self.sack = false;
+        self
+    }
+
+    /// With the host's receive buffer instead of a largest window.
+    #[must_use]
+    pub fn with_buffer(mut self, buffer: Buffer) -> Self {
+        self.window = buffer.first_window();
+        self.clamp = self.window;
+        self.buffer = Some(buffer);
+        self
     }
 
     /// The window that it would advertise now, in bytes.
@@ -209,13 +279,15 @@ impl Receiver {
             if start < self.rcv_nxt {
                 self.dsack = Some((start, self.rcv_nxt));
             }
+            self.pushed |= packet.flags.has(Flags::PSH);
             let filled = self.advance(end);
             if !std::mem::take(&mut self.bare_fin) {
                 self.event_data_received(packet, now, out);
             }
-            // Filling a hole is news for the sender; the application's answer carries an ACK.
-            self.ack_now |= filled || packet.flags.has(Flags::PSH);
+            // Filling a hole is news for the sender.
+            self.ack_now |= filled;
             self.ack_if_due(now, out);
+            self.adjust_space(now);
         } else {
             self.event_data_received(packet, now, out);
             if self.insert(start, end) {
@@ -286,7 +358,11 @@ impl Receiver {
 
     /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, ECN, window.
     fn event_data_received(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
-        self.rcv_mss = self.rcv_mss.max(packet.payload.min(self.mss));
+        let segment = if packet.gso_size == 0 { packet.payload } else { packet.gso_size.into() };
+        if segment > self.rcv_mss {
+            self.measure_buffer(packet);
+        }
+        self.rcv_mss = self.rcv_mss.max(segment.min(self.mss));
         match self.last_data {
             None => {
                 self.increase_quickack(MAX_QUICKACKS);
@@ -314,7 +390,7 @@ impl Receiver {
         if reaction.quick > 0 {
             self.enter_quickack(reaction.quick);
         }
-        self.grow_window(now);
+        self.grow_window(packet.payload);
     }
 
     fn increase_quickack(&mut self, limit: u32) {
@@ -331,7 +407,9 @@ impl Receiver {
     /// `__tcp_ack_snd_check` for in-order data.
     fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
         let quick = self.quick > 0 && !self.pingpong;
-        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || quick || self.ack_now {
+        // The application has read it all, and thinks that no more is coming soon (`tcp_cleanup_rbuf`).
+        let read = self.pushed && !self.pingpong && self.out_of_order.is_empty();
+        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || quick || read || self.ack_now {
             self.send_ack(now, out);
         } else if self.out_of_order.is_empty() {
             self.delay_ack(now, out);
@@ -356,6 +434,10 @@ impl Receiver {
     }
 
     fn out_of_order_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
+        if !self.sack {
+            self.send_ack(now, out);
+            return;
+        }
         if self.dup_acks_at != self.rcv_nxt {
             self.dup_acks_at = self.rcv_nxt;
             self.dup_acks = 0;
@@ -397,6 +479,7 @@ impl Receiver {
         }
         self.ack_now = false;
         self.delack = None;
+        self.pushed = false;
     }
 
     /// The acknowledgement up to `upto`; what waited for SACK compression leaves with it.
@@ -417,8 +500,9 @@ impl Receiver {
         ack.flags = Flags::ACK;
         ack.proto = Proto::Tcp;
         self.write(upto, ack);
-        let dsack = self.dsack.take();
-        let wanted = (self.sacks.len() + usize::from(dsack.is_some())).min(3);
+        let dsack = self.dsack.take().filter(|_| self.sack);
+        let sacks = if self.sack { &self.sacks[..] } else { &[] };
+        let wanted = (sacks.len() + usize::from(dsack.is_some())).min(3);
         let srtt_us = self.rtt.map_or(0, Time::as_us);
         let (allowed, option) = self.feedback.add_option(ack, wanted, dsack.is_some(), now, srtt_us);
         let mut blocks = 0;
@@ -428,7 +512,7 @@ impl Receiver {
             ack.flags = ack.flags.with(Flags::DSACK);
             blocks = 1;
         }
-        for &(s, e) in self.sacks.iter().take(allowed - blocks) {
+        for &(s, e) in sacks.iter().take(allowed - blocks) {
             ack.sack[blocks] = block(upto, s, e);
             blocks += 1;
         }
@@ -438,18 +522,39 @@ impl Receiver {
         self.counters.acks += 1;
     }
 
+    /// `tcp_measure_rcv_mss`: how much of the buffer is payload; `tcp_grow_window` gets there within a few segments.
+    fn measure_buffer(&mut self, packet: &Packet) {
+        if let Some(buffer) = self.buffer {
+            let [default, most] = buffer.windows(packet.payload.into(), charge::memory(packet));
+            self.max_window = most;
+            self.clamp = self.clamp.max(default);
+        }
+    }
+
     /// `tcp_rcv_rtt_measure_ts`: from the echo of our own ACKs, once per (millisecond) stamp.
     fn measure_rtt(&mut self, packet: &Packet, now: Time) {
         if packet.echo.as_ms() != self.echo_of && packet.payload >= self.rcv_mss {
             self.echo_of = packet.echo.as_ms();
             let sample = now - packet.echo;
-            self.rtt = Some(self.rtt.map_or(sample, |rtt| Time(rtt.0 - rtt.0 / 8 + sample.0 / 8)));
+            self.rtt = Some(match self.rtt {
+                Some(rtt) if sample >= rtt => Time(rtt.0 - rtt.0 / 8 + sample.0 / 8),
+                _ => sample,
+            });
         }
     }
 
-    /// `tcp_rcv_space_adjust`: room for twice what was read in the last round trip, and more while
+    /// `tcp_grow_window`: two segments more with each that comes, which is acknowledged at once.
+    fn grow_window(&mut self, payload: u32) {
+        if payload >= SMALL && self.window < self.clamp {
+            let more = 2 * u64::from(payload.max(self.mss));
+            self.window = (self.window + more).min(self.clamp);
+            self.quick |= 1;
+        }
+    }
+
+    /// `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`: room for twice what was read in the last round trip, and more while
     /// that grows.
-    fn grow_window(&mut self, now: Time) {
+    fn adjust_space(&mut self, now: Time) {
         let (since, from) = self.space_from;
         let Some(rtt) = self.rtt else { return };
         if now - since < rtt {
@@ -460,14 +565,14 @@ impl Receiver {
         if copied <= self.space {
             return;
         }
-        let mut target = 2 * copied + 16 * u64::from(self.mss);
-        target += 2 * (target * (copied - self.space) / self.space);
+        let twice = 2 * copied;
+        let more = if rtt < LOW_RTT {
+            twice * rtt.0 / LOW_RTT.0
+        } else {
+            2 * twice * (copied - self.space) / self.space
+        };
         self.space = copied;
-        let target = target.min(self.max_window);
-        if target > self.window {
-            self.window = target;
-            self.quick |= 1;
-        }
+        self.clamp = self.clamp.max((twice + more).min(self.max_window));
     }
 }
 
@@ -512,6 +617,26 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_what_of_the_buffer_is_payload() {
+        let made = |buffer| {
+            let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
+            Receiver::new(Packet::default(), off, MSS, 250, 3 << 20).with_buffer(buffer)
+        };
+        let mut r = made(Buffer::default());
+        assert_eq!(r.window(), 65_536, "half of 128 KiB");
+        r.on_data(&segment(0, Ecn::NotEct), Time::ZERO, &mut Vec::new());
+        // 1448 of 1448 + 896 bytes are 158/256
+        assert_eq!(r.max_window, (6 << 20) * 158 / 256);
+        let whole =
+            Packet { payload: 4 * MSS, gso_size: MSS as u16, len: 4 * 1514, ..segment(0, Ecn::NotEct) };
+        let mut r = made(Buffer { default: 1 << 20, most: 6 << 20, moderate: false });
+        r.on_data(&whole, Time::ZERO, &mut Vec::new());
+        // 5792 of 6688 bytes: 221/256, of the default only
+        assert_eq!((r.max_window, r.clamp), ((1 << 20) * 221 / 256, (1 << 20) * 221 / 256));
+        assert_eq!(r.window(), 65_536 + 2 * 4 * MSS);
+    }
+
+    #[test]
     fn every_second_segment_is_acknowledged() {
         let mut r = receiver(Mode::Off);
         let acks = feed(&mut r, &[32, 33, 34, 35].map(|i| (i, Ecn::NotEct)));
@@ -519,15 +644,64 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sixteen_acks_are_immediate() {
-        // window 65536 / (2 * 1448) = 22, capped at 16
+    fn several_segments_in_one_buffer_are_acknowledged_at_once_and_once() {
+        let mut r = receiver(Mode::AccEcn);
+        let before = feed(&mut r, &[(32, Ect0), (33, Ect0)])[0].ace;
+        let whole = Packet { payload: 3 * MSS, gso_size: MSS as u16, len: 3 * 1514, ..segment(34, Ce) };
+        let mut out = Vec::new();
+        r.on_data(&whole, Time::from_ms(11), &mut out);
+        // One mark, three segments.
+        let told: Vec<_> = out.iter().map(|a| (a.ack / u64::from(MSS), a.ace)).collect();
+        assert_eq!(told, [(37, (before + 3) & 7)]);
+        assert_eq!(r.rcv_mss, MSS, "the segment's length, not the buffer's");
+        out.clear();
+        r.on_data(&Packet { seq: 40 * u64::from(MSS), ..whole }, Time::from_ms(12), &mut out);
+        let mss = MSS as i32;
+        assert_eq!((out.len(), out[0].sack[0]), (1, SackBlock { start: 3 * mss, end: 6 * mss }));
+    }
+
+    #[test]
+    fn the_first_sixteen_acks_are_immediate_and_those_that_open_the_window() {
+        // window 65536 / (2 * 1448) = 22, capped at 16; and 80384 - 65536 = 5.1 * 2 * 1448 until the window is open
         let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
         let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
         let mut out = Vec::new();
-        for i in 0..20 {
+        for i in 0..26 {
             r.on_data(&segment(i, Ecn::NotEct), Time::from_us(i), &mut out);
         }
-        assert_eq!(out.len(), 16 + 2);
+        assert_eq!(out.len(), 6 + 16 + 2);
+    }
+
+    #[test]
+    fn what_opens_the_window_is_acknowledged_at_once() {
+        let mut r = receiver(Mode::Off);
+        // Six segments of 2 * 1448 each have opened it from 65536 to the limit of 131072 * 157 / 256; then every second
+        // one is acknowledged.
+        assert_eq!(r.window(), 80_384);
+        // Right-sizing gives room for three such steps.
+        r.clamp = 80_384 + 3 * 2 * u64::from(MSS);
+        let acks = feed(&mut r, &[32, 33, 34, 35, 36, 37, 38].map(|i| (i, Ecn::NotEct)));
+        assert_eq!(acks.iter().map(|a| a.ack / u64::from(MSS)).collect::<Vec<_>>(), [33, 34, 35, 37, 39]);
+        assert_eq!(
+            acks.iter().map(|a| a.window - 80_384).collect::<Vec<_>>(),
+            [2896, 5792, 8688, 8688, 8688]
+        );
+    }
+
+    #[test]
+    fn the_window_has_room_for_twice_what_a_round_trip_brought_and_more_while_that_grows() {
+        let mut r = receiver(Mode::Off);
+        (r.rtt, r.space, r.space_from) = (Some(Time::from_ms(100)), 100_000, (Time::ZERO, 0));
+        r.counters.received = 150_000;
+        r.adjust_space(Time::from_ms(99));
+        assert_eq!(r.clamp, 80_384);
+        // 2 * 150000 and twice that times the growth by half
+        r.adjust_space(Time::from_ms(100));
+        assert_eq!(r.clamp, 300_000 + 2 * 300_000 / 2);
+        // As much again does not move it, nor does less.
+        r.counters.received = 300_000;
+        r.adjust_space(Time::from_ms(200));
+        assert_eq!(r.clamp, 600_000);
     }
 
     #[test]
@@ -571,6 +745,24 @@ mod tests {
         let mut out = Vec::new();
         r.on_timer(Time::from_ms(52), &mut out);
         assert_eq!(out[0].ack, 33 * u64::from(MSS));
+    }
+
+    #[test]
+    fn a_lone_segment_with_push_is_acknowledged_when_it_is_read() {
+        let mut r = receiver(Mode::Off);
+        let acks = |r: &mut Receiver, i: u64, flags: Flags| {
+            let mut out = Vec::new();
+            r.on_data(&Packet { flags, ..segment(i, Ecn::NotEct) }, Time::from_ms(10), &mut out);
+            out.iter().map(|a| a.ack / u64::from(MSS)).collect::<Vec<_>>()
+        };
+        // One by itself and a pair: the second of the pair does not wait for a fourth.
+        assert!(acks(&mut r, 32, Flags::ACK).is_empty());
+        assert_eq!(acks(&mut r, 33, Flags::ACK), [34]);
+        assert_eq!(acks(&mut r, 34, Flags::ACK.with(Flags::PSH)), [35]);
+        assert_eq!(r.deadline(), None);
+        // Whoever is about to answer sends the ACK with that.
+        r.peer_closes(false);
+        assert!(acks(&mut r, 35, Flags::ACK.with(Flags::PSH)).is_empty());
     }
 
     #[test]

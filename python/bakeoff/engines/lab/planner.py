@@ -79,6 +79,12 @@ def _refuse(run: Run) -> None:
     for index, flow in enumerate(run.flows):
         if python_cc.is_python(flow.cc):
             raise RefusedError(f"flows[{index}].cc: '{flow.cc}' is written in Python; only the engine sim runs it")
+        name, *parameters = flow.cc.split()
+        if parameters:
+            raise RefusedError(
+                f"flows[{index}].cc: '{flow.cc}': only the engine sim gives a flow parameters of its own; a kernel's "
+                f"module has one set for all, in /sys/module; expected '{name}'"
+            )
 
 
 def _notes(run: Run, *, ethtool: bool) -> list[str]:

@@ -1,0 +1,250 @@
+"""The same runs done twice, say by the simulator and by a kernel: how far they are apart, measure by measure.
+
+A distance is ln(ours / theirs): 0 if equal, 0.1 for about 10 %, 0.69 for a factor of two. Repetitions of a run (its
+seeds) are taken together by their mean on each side.
+
+| measure | of | unit | what |
+|---|---|---|---|
+| goodput | flow | bit/s | payload received in the steady state; where the rate is the same, also the share of it |
+| queue_delay | flow | s | mean of srtt in the steady state, less the path's base RTT |
+| queue_delay_p99 | flow | s | 99th percentile of srtt there, less the same |
+| marks, drops | run | packet | of the bottleneck over the whole run; compared with one added to both sides |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, log
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from bakeoff.claims.references import Reference
+from bakeoff.errors import BakeoffError
+from bakeoff.measure import summary_of
+from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.delays import quantile
+from bakeoff.measure.summary import bottleneck_queues
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+UNITS: Final = {"goodput": "bit/s", "queue_delay": "s", "queue_delay_p99": "s", "marks": "packet", "drops": "packet"}
+BOUNDS: Final = {"goodput": 0.05, "queue_delay": 0.15}
+"""What is asked of the median by default."""
+
+_COUNTS: Final = ("marks", "drops")
+# What makes a run what it is; the rest differs between engines, seeds and presentations.
+_SAME: Final = ("duration_s", "window_s", "nodes", "links", "interfaces", "tunnels", "flows", "probes", "changes")
+
+
+class Key(NamedTuple):
+    """What a number belongs to; `flow` is empty for a number of the whole run."""
+
+    suite: str
+    scenario: str
+    run: str
+    flow: str
+    measure: str
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison."""
+
+    name: str
+    values: Mapping[Key, Sequence[float]]
+    """One value per repetition."""
+    documents: Mapping[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
+    """The resolved run by (suite, scenario, run); none where only numbers are known."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One number on both sides."""
+
+    key: Key
+    axes: Mapping[str, str]
+    """The point of the matrix: axis name to label."""
+    ours: float
+    theirs: float
+    n_ours: int
+    n_theirs: int
+    ln: float
+    """ln(ours / theirs); infinite if one of them is 0."""
+    overlap: bool | None
+    """Whether the ranges over the repetitions overlap; None if a side has one only."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """|ln| over all differences of one measure in one group."""
+
+    group: tuple[str, ...]
+    """Labels of the axes that were asked for, in their order."""
+    measure: str
+    n: int
+    median: float
+    p90: float
+    max: float
+    bound: float | None
+    outside: int
+    """How many are beyond the bound; 0 without one."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that both sides have."""
+
+    ours: str
+    theirs: str
+    differences: Sequence[Difference]
+    notes: Sequence[str]
+    """Runs that only one side has, or that are not the same experiment; for people."""
+
+
+def side_of(name: str, results: Iterable[Result]) -> Side:
+    """The numbers of a campaign's finished runs. BakeoffError if a seed stands twice or no run is finished."""
+    values: dict[Key, list[float]] = {}
+    documents: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    seen: set[str] = set()
+    for result in results:
+        if result.meta["status"] != "ok":
+            continue
+        run = result.resolved
+        of = run["suite"], run["scenario"], run["run"]
+        repetition = f"{'/'.join(of)}, seed {run['seed']}"
+        if repetition in seen:
+            raise BakeoffError(f"{name}: {repetition} stands twice; give one of them")
+        seen.add(repetition)
+        documents.setdefault(of, run)
+        for flow, measure, value in _numbers(run, summary_of(result)):
+            values.setdefault(Key(*of, flow, measure), []).append(value)
+    if not values:
+        raise BakeoffError(f"{name}: no finished run to compare")
+    return Side(name, values, documents)
+
+
+def side_of_reference(name: str, lines: Iterable[Reference], ours: Side) -> Side:
+    """A reference's numbers; the base RTTs, which no reference holds, are those of our runs."""
+    values: dict[Key, list[float]] = {}
+    for line in lines:
+        of = line.suite, line.scenario, line.run
+        document = ours.documents.get(of)
+        if line.reference != name or document is None:
+            continue
+        measure, value = line.measure.removeprefix("steady_state."), line.value
+        if measure.startswith("srtt"):
+            flow = next((flow for flow in document["flows"] if flow["name"] == line.flow), None)
+            if flow is None:
+                raise BakeoffError(f"{name}: {line.run} has no flow '{line.flow}'")
+            measure, value = measure.replace("srtt", "queue_delay"), value - base_rtt(document, flow)
+        values.setdefault(Key(*of, line.flow, measure), []).append(value)
+    return Side(name, values)
+
+
+def compare(ours: Side, theirs: Side) -> Comparison:
+    """Number by number, in our order. BakeoffError if they have no run in common."""
+    notes = []
+    mine, others = (dict.fromkeys(key[:3] for key in side.values) for side in (ours, theirs))
+    for side, runs, elsewhere in ((ours, mine, others), (theirs, others, mine)):
+        alone = [run for run in runs if run not in elsewhere]
+        if alone:
+            notes.append(f"only in {side.name}: {_several(alone)}")
+    unlike = {of: what for of in mine if of in others and (what := _unlike(of, ours, theirs))}
+    notes += [f"not the same experiment: {'/'.join(of)}: '{what}' differs" for of, what in unlike.items()]
+    found = [
+        _difference(key, values, theirs.values[key], ours.documents[key[:3]])
+        for key, values in ours.values.items()
+        if key in theirs.values and key[:3] not in unlike
+    ]
+    if not found:
+        raise BakeoffError("\n  ".join([f"{ours.name} and {theirs.name} have no run in common", *notes]))
+    return Comparison(ours.name, theirs.name, found, notes)
+
+
+def distributions(
+    differences: Iterable[Difference], bounds: Mapping[str, float], by: Sequence[str] = ()
+) -> list[Distribution]:
+    """|ln| by the labels of the axes `by` and by measure, in order of first appearance.
+
+    A run without such an axis has an empty label. BakeoffError for a measure that does not exist, or an axis that no
+    run has.
+    """
+    for measure in bounds:
+        if measure not in UNITS:
+            raise BakeoffError(f"bound: unknown measure '{measure}'; expected one of {', '.join(UNITS)}")
+    groups: dict[tuple[tuple[str, ...], str], list[float]] = {}
+    axes: dict[str, None] = {}
+    for one in differences:
+        axes |= dict.fromkeys(one.axes)
+        group = tuple(one.axes.get(axis, "") for axis in by)
+        groups.setdefault((group, one.key.measure), []).append(abs(one.ln))
+    for axis in by:
+        if axis not in axes:
+            raise BakeoffError(f"by: no run has an axis '{axis}'; expected one of {', '.join(axes) or 'none'}")
+    order = list(UNITS)
+    ordered = sorted(groups.items(), key=lambda item: order.index(item[0][1]))
+    return [_distribution(group, measure, values, bounds.get(measure)) for (group, measure), values in ordered]
+
+
+def outside(differences: Iterable[Difference], bounds: Mapping[str, float]) -> list[Difference]:
+    """What is beyond its measure's bound, the farthest first."""
+    beyond = [one for one in differences if abs(one.ln) > bounds.get(one.key.measure, inf)]
+    return sorted(beyond, key=lambda one: (list(UNITS).index(one.key.measure), -abs(one.ln)))
+
+
+def _numbers(run: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterable[tuple[str, str, float]]:
+    """(flow, measure, value) of all that a summary has; a measure that could not be taken is left out."""
+    for flow in run["flows"]:
+        name, part = flow["name"], summary["flows"][flow["name"]]
+        if part["steady_state"]["goodput_bps"] is not None:
+            yield name, "goodput", part["steady_state"]["goodput_bps"]
+        if part["srtt_s"] is not None:
+            base = base_rtt(run, flow)
+            yield name, "queue_delay", part["srtt_s"]["mean"] - base
+            yield name, "queue_delay_p99", part["srtt_s"]["p99"] - base
+    queues = bottleneck_queues(summary)
+    if queues:
+        for count in _COUNTS:
+            yield "", count, float(sum(queue[count] for queue in queues))
+
+
+def _difference(key: Key, ours: Sequence[float], theirs: Sequence[float], run: Mapping[str, Any]) -> Difference:
+    mine, other = (sum(side) / len(side) for side in (ours, theirs))
+    overlap = None
+    if min(len(ours), len(theirs)) > 1:
+        overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
+    one = 1.0 if key.measure in _COUNTS else 0.0
+    ln = _ln(mine + one, other + one)
+    return Difference(key, run.get("point", {}), mine, other, len(ours), len(theirs), ln, overlap)
+
+
+def _ln(ours: float, theirs: float) -> float:
+    if ours > 0 and theirs > 0:
+        return log(ours / theirs)
+    return inf if ours > 0 else -inf if theirs > 0 else 0.0
+
+
+def _distribution(group: tuple[str, ...], measure: str, values: list[float], bound: float | None) -> Distribution:
+    beyond = 0 if bound is None else sum(value > bound for value in values)
+    middle, most = quantile(values, 0.5), quantile(values, 0.9)
+    return Distribution(group, measure, len(values), middle, most, max(values), bound, beyond)
+
+
+def _unlike(of: tuple[str, str, str], ours: Side, theirs: Side) -> str | None:
+    """The first part of the resolved runs that differs, start times aside."""
+    documents = [side.documents.get(of) for side in (ours, theirs)]
+    if None in documents:
+        return None
+    mine, other = (_experiment(document) for document in documents if document is not None)
+    return next((part for part in _SAME if mine[part] != other[part]), None)
+
+
+def _experiment(document: Mapping[str, Any]) -> dict[str, Any]:
+    flows = [{key: value for key, value in flow.items() if key != "start_s"} for flow in document["flows"]]
+    return {part: document.get(part) for part in _SAME} | {"flows": flows}
+
+
+def _several(runs: Sequence[tuple[str, ...]]) -> str:
+    names = ["/".join(run) for run in runs[:3]]
+    return ", ".join(names) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")

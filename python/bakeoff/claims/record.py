@@ -1,0 +1,61 @@
+"""A campaign's numbers as a reference: `python -m bakeoff.claims.record RESULTS --source TEXT > NAME.csv`."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TextIO
+
+from bakeoff.claims.references import COUNTS, UNITS, measured
+from bakeoff.measure import summary_of
+from bakeoff.measure.summary import bottleneck_queues
+from bakeoff.results import read_all, scan
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+COLUMNS = ("suite", "scenario", "run", "flow", "measure", "value", "unit", "source", "seed")
+_MEASURES = ("steady_state.goodput", "steady_state.srtt", "steady_state.srtt_p99")
+_DIGITS = 6
+
+
+def record(results: Iterable[Result], source: str) -> Iterator[dict[str, Any]]:
+    """The lines of a reference: goodput and srtt of every flow, marks and drops of every run; six digits."""
+    for result in results:
+        if result.meta["status"] != "ok":
+            continue
+        run, summary = result.resolved, summary_of(result)
+        of = {"suite": run["suite"], "scenario": run["scenario"], "run": run["run"]}
+        found = [
+            (flow["name"], measure, measured([summary], flow["name"], measure))
+            for flow in run["flows"]
+            for measure in _MEASURES
+        ]
+        queues = bottleneck_queues(summary)
+        found += [("", count, float(sum(queue[count] for queue in queues))) for count in COUNTS]
+        for flow, measure, value in found:
+            if value is not None:
+                number = {"flow": flow, "measure": measure, "value": f"{value:.{_DIGITS}g}", "unit": UNITS[measure]}
+                yield {**of, **number, "source": source, "seed": run["seed"]}
+
+
+def write(results: Iterable[Result], source: str, stream: TextIO) -> None:
+    """The same as CSV."""
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(record(results, source))
+
+
+def main() -> None:
+    """Print a campaign's numbers."""
+    parser = argparse.ArgumentParser(prog="python -m bakeoff.claims.record", description=__doc__)
+    parser.add_argument("results", help="a campaign's folder")
+    parser.add_argument("--source", required=True, help="who measured this, with what")
+    given = parser.parse_args()
+    write(read_all(scan(given.results)), given.source, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

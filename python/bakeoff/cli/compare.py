@@ -1,0 +1,80 @@
+"""compare: the same runs done twice."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bakeoff.cli.present import Format, chosen_results
+from bakeoff.errors import BakeoffError
+
+
+def compare(
+    ours: Annotated[str, typer.Argument(metavar="OURS", help="A campaign's folder.", show_default=False)],
+    theirs: Annotated[
+        str,
+        typer.Argument(metavar="THEIRS", help="Another's, or the name of a reference.", show_default=False),
+    ],
+    *,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="AXIS,…", help="A distribution for each label of these axes.", show_default="one for all"),
+    ] = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MEASURE=X",
+            help="What is outside, in ln: of goodput, queue_delay, queue_delay_p99, marks, drops; repeatable.",
+            show_default="goodput=0.05 queue_delay=0.15",
+        ),
+    ] = None,
+    format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
+) -> None:
+    """Compare two campaigns with the same runs: does a kernel do what the simulator says?
+
+    Shows the distribution of |ln(ours / theirs)| of each measure, and lists what is outside its bound. Ends with 1 if
+    a median is.
+
+    \b
+    Examples:
+      bakeoff run 'linux/*' --out results/sim
+      bakeoff run 'linux/*' --out results/kernel --engine kernel
+      bakeoff compare results/sim results/kernel --by qdisc
+      bakeoff compare results/sim linux --bound marks=0.3 -f csv > differences.csv
+    """
+    from bakeoff.claims import comparison, references
+    from bakeoff.present.comparison import render
+
+    bounds = _bounds(bound) if bound else dict(comparison.BOUNDS)
+    mine = comparison.side_of(ours, chosen_results(ours)[1])
+    if Path(theirs).is_dir():
+        other = comparison.side_of(theirs, chosen_results(theirs)[1])
+    else:
+        lines = references.load()
+        names = list(dict.fromkeys(line.reference for line in lines))
+        if theirs not in names:
+            raise BakeoffError(f"{theirs}: no such results folder, and no reference; there are: {', '.join(names)}")
+        other = comparison.side_of_reference(theirs, lines, mine)
+    found = comparison.compare(mine, other)
+    axes = by.split(",") if by else []
+    sys.stdout.write(render(found, bounds, axes, format_.value))
+    medians = comparison.distributions(found.differences, bounds)
+    if any(one.bound is not None and one.median > one.bound for one in medians):
+        raise typer.Exit(1)
+
+
+def _bounds(words: list[str]) -> dict[str, float]:
+    """`goodput=0.05` as a measure and a number; the measure is checked where the measures are known."""
+    bounds = {}
+    for word in words:
+        measure, equals, value = word.partition("=")
+        try:
+            bounds[measure] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not bounds[measure] >= 0:
+            raise BakeoffError(f"--bound: '{word}'; expected a measure and a number, such as goodput=0.05")
+    return bounds

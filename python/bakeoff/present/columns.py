@@ -1,0 +1,88 @@
+"""Columns of text, as a terminal or Markdown shows them."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as people see it."""
+
+    head: str
+    """Up to two lines."""
+    cells: Sequence[str]
+    keep: int = 9
+    """The lowest goes first when a table is too wide; 9 always stays."""
+    text: bool = False
+    """Set flush left."""
+
+
+def console(width: int | None = None, colour: bool | None = None) -> tuple[Console, io.StringIO]:
+    """What draws into the buffer beside it; width and colour are by default those of standard output."""
+    from rich.console import Console
+
+    colour = sys.stdout.isatty() if colour is None else colour
+    if width is None:
+        width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
+    out = io.StringIO()
+    drawing = Console(
+        file=out, width=width, force_terminal=colour, color_system="standard" if colour else None, highlight=False
+    )
+    return drawing, out
+
+
+def text_of(out: io.StringIO) -> str:
+    """What was drawn, without trailing spaces, in characters that standard output has."""
+    text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n") + "\n"
+    if (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf"):
+        return text
+    return text.replace("±", "+-").replace("─", "-").encode("ascii", "replace").decode("ascii")
+
+
+def rich_table(columns: Sequence[Column]) -> Table:
+    """The columns side by side; a column `ln` has colours by distance."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for column in columns:
+        drawn.add_column(
+            column.head, justify="left" if column.text else "right", no_wrap=column.keep < 9, header_style="bold"
+        )
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        drawn.add_row(*(Text(cell, _style(column.head, cell)) for column, cell in zip(columns, cells, strict=True)))
+    return drawn
+
+
+def pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown; `left`: which columns are set flush left."""
+    lines = [heads, ["---" if flush else "---:" for flush in left], *cells]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def number(value: float | None, form: str) -> str:
+    """A number in a format, without the sign of a zero; empty for None."""
+    if value is None:
+        return ""
+    text = format(value, form)
+    return text.replace("-", "+") if float(text) == 0 else text
+
+
+def _style(head: str, cell: str) -> str:
+    if head != "ln" or not cell:
+        return ""
+    distance = abs(float(cell))
+    return "green" if distance < 0.1 else "red" if distance > 0.25 else "yellow"

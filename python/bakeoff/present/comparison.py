@@ -1,0 +1,142 @@
+"""Two campaigns side by side: how far apart they are, and what is outside."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Literal
+
+from bakeoff.claims.comparison import UNITS, Comparison, Difference, Distribution, distributions, outside
+from bakeoff.present.columns import Column, console, number, pipes, rich_table, text_of
+from bakeoff.present.rows import finite
+
+Format = Literal["terminal", "markdown", "csv", "json"]
+
+_SHOWN = 40
+_SCALE = {"bit/s": (1e-6, "Mbit/s", ".2f"), "s": (1e3, "ms", ".2f"), "packet": (1.0, "packets", ".0f")}
+
+
+def render(comparison: Comparison, bounds: Mapping[str, float], by: Sequence[str], form: Format) -> str:
+    """The distributions of |ln(ours / theirs)|, and the list of what is outside the bounds.
+
+    `csv` has every difference, outside or not, in SI units; `json` both and the notes. `terminal` shows the first 40 of
+    the list.
+    """
+    spread = distributions(comparison.differences, bounds, by)
+    beyond = outside(comparison.differences, bounds)
+    match form:
+        case "csv":
+            return _csv([record(one, bounds) for one in comparison.differences])
+        case "json":
+            document = {
+                "ours": comparison.ours,
+                "theirs": comparison.theirs,
+                "distributions": [_plain(one, by) for one in spread],
+                "outside": [record(one, bounds) for one in beyond],
+                "notes": list(comparison.notes),
+            }
+            return json.dumps(document, indent=2, allow_nan=False) + "\n"
+        case "markdown":
+            return _markdown(comparison, spread, beyond, by)
+        case "terminal":
+            return _terminal(comparison, spread, beyond, by)
+
+
+def record(one: Difference, bounds: Mapping[str, float]) -> dict[str, Any]:
+    """A difference as flat names and plain values; infinite distances are null."""
+    suite, scenario, run, flow, measure = one.key
+    return {
+        "suite": suite,
+        "scenario": scenario,
+        "run": run,
+        "flow": flow,
+        "measure": measure,
+        "unit": UNITS[measure],
+        "ours": one.ours,
+        "theirs": one.theirs,
+        "n_ours": one.n_ours,
+        "n_theirs": one.n_theirs,
+        "ln": finite(one.ln),
+        "overlap": one.overlap,
+        "outside": abs(one.ln) > bounds[measure] if measure in bounds else None,
+        **{f"axis_{axis}": label for axis, label in one.axes.items()},
+    }
+
+
+def _heads(by: Sequence[str]) -> list[str]:
+    return [*by, "measure", "n", "median", "p90", "max", "bound", "outside"]
+
+
+def _cells(one: Distribution) -> list[str]:
+    numbers = (one.median, one.p90, one.max)
+    bound = ("", "") if one.bound is None else (f"{one.bound:g}", str(one.outside))
+    return [*one.group, one.measure, str(one.n), *(number(value, ".3f") for value in numbers), *bound]
+
+
+def _listed(beyond: Sequence[Difference]) -> Iterator[list[str]]:
+    for one in beyond:
+        scale, unit, form = _SCALE[UNITS[one.key.measure]]
+        n = "" if one.overlap is None else f"{one.n_ours}/{one.n_theirs} " + ("overlap" if one.overlap else "apart")
+        values = [number(value * scale, form) for value in (one.ours, one.theirs)]
+        yield [one.key.measure, one.key.run, one.key.flow, *values, unit, number(one.ln, "+.2f"), n]
+
+
+_LIST = ("measure", "run", "flow", "ours", "theirs", "unit", "ln", "seeds")
+_LIST_LEFT = (True, True, True, False, False, True, False, True)
+
+
+def _caption(comparison: Comparison) -> str:
+    return f"|ln({comparison.ours} / {comparison.theirs})|"
+
+
+def _columns(heads: Sequence[str], left: Sequence[bool], lines: Sequence[Sequence[str]]) -> list[Column]:
+    found = [Column(head, [line[i] for line in lines], text=left[i]) for i, head in enumerate(heads)]
+    return [column for column in found if any(column.cells)]
+
+
+def _terminal(
+    comparison: Comparison, spread: Sequence[Distribution], beyond: Sequence[Difference], by: Sequence[str]
+) -> str:
+    drawing, out = console()
+    heads = _heads(by)
+    drawing.print(_caption(comparison), style="bold", markup=False)
+    left = [i <= len(by) for i in range(len(heads))]
+    drawing.print(rich_table(_columns(heads, left, [_cells(one) for one in spread])))
+    if beyond:
+        drawing.print("\noutside", style="bold", markup=False)
+        drawing.print(rich_table(_columns(_LIST, _LIST_LEFT, list(_listed(beyond[:_SHOWN])))))
+    if len(beyond) > _SHOWN:
+        drawing.print(f"and {len(beyond) - _SHOWN} more; format csv has all", style="dim", markup=False)
+    for note in comparison.notes:
+        drawing.print(note, style="yellow", markup=False)
+    return text_of(out)
+
+
+def _markdown(
+    comparison: Comparison, spread: Sequence[Distribution], beyond: Sequence[Difference], by: Sequence[str]
+) -> str:
+    heads = _heads(by)
+    left = [i <= len(by) for i in range(len(heads))]
+    caption = _caption(comparison).replace("|", "\\|")
+    parts = [f"{caption}:\n\n" + pipes(heads, left, [_cells(one) for one in spread])]
+    if beyond:
+        parts.append("Outside:\n\n" + pipes(_LIST, _LIST_LEFT, _listed(beyond)))
+    if comparison.notes:
+        parts.append("".join(f"- {note}\n" for note in comparison.notes))
+    return "\n".join(parts)
+
+
+def _csv(records: Sequence[Mapping[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(name for one in records for name in one)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return out.getvalue()
+
+
+def _plain(one: Distribution, by: Sequence[str]) -> dict[str, Any]:
+    plain = {name: finite(value) if isinstance(value, float) else value for name, value in asdict(one).items()}
+    return plain | {"group": dict(zip(by, one.group, strict=True))}

@@ -1,0 +1,223 @@
+"""Two campaigns side by side: distances, distributions, what is outside, and how it is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+
+import pytest
+
+from bakeoff.claims import comparison, record, references
+from bakeoff.claims.comparison import Key, compare, distributions, outside, side_of, side_of_reference
+from bakeoff.errors import BakeoffError
+from bakeoff.measure.base_rtt import base_rtt, tc_time
+from bakeoff.present.comparison import render
+from synthetic import made, resolved
+
+RUN = ("l4s-tests", "s6-rfc3168", "ns-prague-vs-cubic-ecn-pie-50Mbit-20ms")
+
+
+def found(ours, theirs):
+    return compare(side_of("a", ours), side_of("b", theirs))
+
+
+def by_key(result):
+    return {one.key[3:]: one for one in result.differences}
+
+
+def changed(result, **counters):
+    result.counters["queues"]["mid>srv"].update(counters)
+    return result
+
+
+# The base RTT
+
+
+def test_the_base_rtt_is_every_delay_there_and_back():
+    run = resolved()
+    # netem of 10 ms at both ingresses of mid
+    assert base_rtt(run, run["flows"][0]) == pytest.approx(0.020)
+    run["links"][0]["delay_s"] = 0.003
+    assert base_rtt(run, run["flows"][0]) == pytest.approx(0.026)
+
+
+def test_the_base_rtt_of_a_flow_is_that_of_its_class():
+    run = resolved()
+    classes = [
+        {"id": str(n), "class": "rate 2gbps", "filters": [{"dscp": dscp}], "child": {"qdisc": f"netem delay {delay}"}}
+        for n, dscp, delay in ((1, 19, "5ms"), (2, 35, "40ms"))
+    ]
+    for interface in run["interfaces"]:
+        interface["ingress"] = {"qdisc": "htb default 1", "classes": classes}
+    assert [base_rtt(run, flow) for flow in run["flows"]] == pytest.approx([0.010, 0.080])
+
+
+@pytest.mark.parametrize(("word", "seconds"), [("10ms", 0.01), ("1.5s", 1.5), ("250us", 250e-6), ("1000", 1e-3)])
+def test_times_in_tcs_words(word, seconds):
+    assert tc_time(word) == pytest.approx(seconds)
+
+
+# Distances
+
+
+def test_a_campaign_is_no_distance_from_itself():
+    same = found([made()], [made()])
+    assert {one.ln for one in same.differences} == {0.0}
+    assert same.notes == []
+    # two flows with three measures each, and two counts
+    assert len(same.differences) == 8
+
+
+def test_the_distance_of_a_rate_is_the_logarithm_of_the_ratio():
+    differences = by_key(found([made((40e6, 4e6))], [made((40e6, 2e6))]))
+    assert differences["cubic", "goodput"].ln == pytest.approx(math.log(2))
+    assert differences["prague", "goodput"].ln == pytest.approx(0, abs=1e-9)
+
+
+def test_the_queue_delay_is_what_srtt_has_above_the_base_rtt():
+    differences = by_key(found([made()], [made()]))
+    # srtt is 25 ms, and 26 ms of the second flow, over 20 ms
+    assert differences["prague", "queue_delay"].ours == pytest.approx(0.005, rel=1e-4)
+    assert differences["cubic", "queue_delay"].ours == pytest.approx(0.006, rel=1e-4)
+
+
+def test_counts_are_compared_with_one_added():
+    drops = {"overlimit": 0, "aqm": 0, "overload": 0, "loss": 0}
+    differences = by_key(found([changed(made(), marks=600, drops=drops)], [changed(made(), marks=300)]))
+    assert differences["", "marks"].ln == pytest.approx(math.log(601 / 301))
+    assert differences["", "drops"].ln == pytest.approx(math.log(1 / 3))
+
+
+def test_a_flow_that_got_nothing_on_one_side_is_infinitely_far():
+    [one] = outside(found([made((40e6, 0.0))], [made((40e6, 2e6))]).differences, comparison.BOUNDS)
+    assert (one.key.flow, one.key.measure, one.ln) == ("cubic", "goodput", -math.inf)
+
+
+def test_repetitions_are_compared_by_their_mean_and_their_ranges():
+    ours = [made((40e6, 1e6), seed=1), made((40e6, 3e6), seed=2)]
+    apart = by_key(found(ours, [made((40e6, 4e6), seed=1), made((40e6, 6e6), seed=2)]))["cubic", "goodput"]
+    # means 2 and 5; 1 to 3 and 4 to 6 do not meet
+    assert (apart.n_ours, apart.n_theirs, apart.overlap) == (2, 2, False)
+    assert apart.ln == pytest.approx(math.log(2 / 5))
+    meeting = by_key(found(ours, [made((40e6, 2e6), seed=1), made((40e6, 6e6), seed=2)]))["cubic", "goodput"]
+    assert meeting.overlap is True
+
+
+def test_only_what_is_the_same_experiment_is_compared():
+    other = made()
+    other.resolved["nodes"][0]["hz"] = 1000
+    with pytest.raises(BakeoffError, match=r"no run in common\n  not the same experiment: .*-20ms: 'nodes' differs"):
+        found([made()], [other])
+
+
+def test_start_times_and_titles_may_differ():
+    other = made()
+    other.resolved["flows"][0]["start_s"] = 0.007
+    other.resolved["title"] = "another"
+    assert found([made()], [other]).notes == []
+
+
+def test_runs_of_one_side_are_named():
+    result = found([made(), made(run="mine")], [made(), made(run="theirs")])
+    assert result.notes == ["only in a: l4s-tests/s6-rfc3168/mine", "only in b: l4s-tests/s6-rfc3168/theirs"]
+
+
+def test_a_seed_that_stands_twice_is_refused():
+    with pytest.raises(BakeoffError, match=r"a: .*-20ms, seed 1 stands twice"):
+        side_of("a", [made(), made()])
+
+
+# Distributions
+
+
+def differences_of(*lns, measure="goodput", qdisc="pie"):
+    key = Key(*RUN, "f", measure)
+    return [comparison.Difference(key, {"qdisc": qdisc}, 1.0, 1.0, 1, 1, ln, None) for ln in lns]
+
+
+def test_a_distribution_is_of_absolute_distances():
+    [one] = distributions(differences_of(-0.1, 0.2, 0.3), {"goodput": 0.15})
+    # sorted 0.1, 0.2, 0.3: the ninth decile lies eight tenths of the way from the second to the third
+    assert (one.n, one.median, one.p90, one.max, one.outside) == (3, 0.2, pytest.approx(0.28), 0.3, 2)
+
+
+def test_distributions_by_an_axis():
+    differences = [*differences_of(0.1, qdisc="pie"), *differences_of(0.3, qdisc="red")]
+    assert [(one.group, one.median) for one in distributions(differences, {}, ["qdisc"])] == [
+        (("pie",), 0.1),
+        (("red",), 0.3),
+    ]
+    with pytest.raises(BakeoffError, match="by: no run has an axis 'aqm'; expected one of qdisc"):
+        distributions(differences, {}, ["aqm"])
+
+
+def test_an_unknown_measure_is_refused():
+    with pytest.raises(BakeoffError, match="bound: unknown measure 'srtt'; expected one of goodput, queue_delay"):
+        distributions([], {"srtt": 0.1})
+
+
+def test_what_is_outside_is_listed_by_measure_the_farthest_first():
+    differences = [*differences_of(0.5, measure="queue_delay"), *differences_of(0.04, -0.2, 0.1)]
+    assert [one.ln for one in outside(differences, comparison.BOUNDS)] == [-0.2, 0.1, 0.5]
+
+
+# References
+
+
+def test_a_recorded_campaign_is_no_distance_from_its_reference(tmp_path):
+    file = tmp_path / "mine.csv"
+    with file.open("w") as stream:
+        record.write([made()], "a test", stream)
+    ours = side_of("a", [made()])
+    theirs = side_of_reference("mine", references.load(tmp_path), ours)
+    differences = compare(ours, theirs).differences
+    # six digits are kept
+    assert max(abs(one.ln) for one in differences) < 1e-4
+    assert len(differences) == 8
+
+
+def test_a_reference_may_hold_counts_of_zero_but_no_rates_of_zero(tmp_path):
+    head = "suite,scenario,run,flow,measure,value,unit,source\n"
+    (tmp_path / "r.csv").write_text(head + "s,c,r,,drops,0,packet,x\n")
+    assert references.load(tmp_path)[0].value == 0
+    (tmp_path / "r.csv").write_text(head + "s,c,r,f,steady_state.goodput,0,bit/s,x\n")
+    with pytest.raises(BakeoffError, match="expected a number above zero"):
+        references.load(tmp_path)
+
+
+# What a reader sees
+
+
+def test_the_terminal_shows_distributions_and_what_is_outside(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    text = render(found([made((40e6, 4e6))], [made((40e6, 2e6))]), comparison.BOUNDS, [], "terminal")
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[0] == "|ln(a / b)|"
+    # of the two flows' distances, 0 and ln 2
+    assert "goodput 2 0.347 0.624 0.693 0.05 1" in lines
+    assert "marks 1 0.000 0.000 0.000" in lines
+    assert f"goodput {RUN[2]} cubic 4.00 2.00 Mbit/s +0.69" in lines
+
+
+def test_csv_holds_every_difference_in_si_units():
+    text = render(found([made((40e6, 4e6))], [made((40e6, 2e6))]), comparison.BOUNDS, [], "csv")
+    lines = list(csv.DictReader(io.StringIO(text)))
+    assert len(lines) == 8
+    [line] = [line for line in lines if (line["flow"], line["measure"]) == ("cubic", "goodput")]
+    assert [float(line[side]) for side in ("ours", "theirs")] == pytest.approx([4e6, 2e6])
+    assert line["unit"] == "bit/s"
+    assert (line["outside"], line["axis_qdisc"]) == ("True", "pie")
+
+
+def test_json_holds_no_infinity():
+    text = render(found([made((40e6, 0.0))], [made((40e6, 2e6))]), comparison.BOUNDS, ["qdisc"], "json")
+    document = json.loads(text)
+    assert document["outside"][0]["ln"] is None
+    assert document["distributions"][0]["group"] == {"qdisc": "pie"}
+
+
+def test_markdown_escapes_the_bars_of_the_caption():
+    text = render(found([made()], [made()]), comparison.BOUNDS, ["qdisc"], "markdown")
+    assert text.startswith("\\|ln(a / b)\\|:\n\n| qdisc | measure | n |")
