@@ -105,8 +105,8 @@ fn queues_that_split_see_frames_and_the_others_buffers() {
     for (qdisc, splits) in [
         ("pfifo limit 1", false),
         ("dualpi2 limit 1", true),
-        ("dualpi2 limit 1 no_split_gso", false),
-        ("dualpi2@2020 limit 1", false),
+        ("dualpi2 limit 1 memlimit 100000 no_split_gso", false),
+        ("dualpi2@2020 limit 1 memlimit 100000", false),
         ("tbf rate 1gbit burst 2000 limit 1514", true),
         ("tbf rate 1gbit burst 70000 limit 100000", false),
         ("cake unlimited no-split-gso", false),
@@ -307,10 +307,15 @@ proptest! {
             doc["interfaces"].as_array_mut().unwrap().push(egress);
         }
         let first = run(&doc);
+        let mut arrived = 0;
         for f in first.counters["flows"].as_object().unwrap().values() {
             let received = f["received_bytes"].as_u64().unwrap();
-            prop_assert!(received > 0, "nothing arrived: {f}");
+            arrived += received;
             prop_assert!(received <= f["sent_bytes"].as_u64().unwrap(), "more arrived than was sent: {f}");
+        }
+        // Where nothing is lost by chance, not both SYNs are.
+        if loss == 0.0 && !host.is_some_and(|q| q.contains("loss") || q.contains("corrupt")) {
+            prop_assert!(arrived > 0);
         }
         let second = run(&doc);
         prop_assert_eq!(first.counters, second.counters);

@@ -143,13 +143,15 @@ fn what_is_wrong_is_named_with_its_place() {
 
 #[test]
 fn a_small_receive_buffer_limits_from_the_first_flight_on() {
-    // the window is half of tcp_rmem's third value: 4096 bytes hold two segments of 1448
+    // The window is half of tcp_rmem until a segment was seen, then 158/256 of it: 4096 bytes hold two segments of 1448,
+    // 5056 three.
     let mut doc = Dumbbell { duration_s: 3.0, ..Dumbbell::default() }.document();
     doc["nodes"][2]["sysctls"]["net.ipv4.tcp_rmem"] = json!("4096 8192 8192");
     let outcome = simulate(&doc.to_string()).unwrap();
     let in_flight = series(&outcome, "flow", "reno", "in_flight");
     assert!(in_flight.len() > 50);
-    assert!(in_flight.iter().all(|s| s.1 <= 2.0), "{in_flight:?}");
-    // 2896 bytes a round trip of 20 ms are 1.16 Mbit/s
-    assert!(goodput_mbit(&outcome, "reno", 1.0, 3.0) < 1.17);
+    assert!(in_flight.iter().all(|s| s.1 <= 3.0), "{in_flight:?}");
+    // 4344 bytes a round trip of 20 ms are 1.74 Mbit/s
+    let goodput = goodput_mbit(&outcome, "reno", 1.0, 3.0);
+    assert!((1.6..1.74).contains(&goodput), "{goodput}");
 }

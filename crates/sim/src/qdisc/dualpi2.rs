@@ -630,8 +630,9 @@ mod tests {
         for (line, kept) in [("dualpi2", false), ("dualpi2@2020", true)] {
             let mut q = dualpi2(line);
             let mut tally = Tally::default();
-            q.backlog = 1514;
-            q.l.push_back(Queued { packet: frame(Ecn::NotEct, Time::ZERO), apply_step: true });
+            let packet = frame(Ecn::NotEct, Time::ZERO);
+            (q.backlog, q.memory) = (1514, truesize(&packet));
+            q.l.push_back(Queued { packet, apply_step: true });
             let out = q.dequeue(Time::from_ms(2), &mut tally);
             assert_eq!((out.is_some(), tally.marks), (kept, 0), "{line}");
             assert_eq!(tally.dropped(), u64::from(!kept));
