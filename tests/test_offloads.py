@@ -9,7 +9,7 @@ from bakeoff import campaign, results
 from bakeoff.engines.kernel import registry, virtual
 from bakeoff.engines.lab import agent
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario import load
+from bakeoff.scenario import expand, load
 
 SCENARIO = """
 scenario: offloads
@@ -44,7 +44,7 @@ def bytes_per_packet(engine: str, folder: Path, *, offloads: bool) -> float:
     """Mean length of what stands in the bottleneck's queue, over the run."""
     file = folder / "offloads.yaml"
     file.write_text(SCENARIO.replace("OFFLOADS", "true" if offloads else "false"), encoding="utf-8")
-    [done] = campaign.run(load(file), folder / f"{engine}-{offloads}", engine=engine, jobs=1).runs
+    [done] = campaign.run(expand(load(file)), folder / f"{engine}-{offloads}", engine=engine, jobs=1).runs
     assert done.error is None, done.error
     result = results.read(done.path)
     queue = {
@@ -56,8 +56,8 @@ def bytes_per_packet(engine: str, folder: Path, *, offloads: bool) -> float:
 
 def check(engine: str, folder: Path) -> None:
     assert bytes_per_packet(engine, folder, offloads=False) == 1514
-    # 20 % above 20 Mbit/s are 2.9 kB in 1/1024 s: two segments at least.
-    assert bytes_per_packet(engine, folder, offloads=True) > 1.8 * 1514
+    # 20 % above 20 Mbit/s are 2.9 kB in 1/1024 s: two segments, and one by itself when the window has room for one.
+    assert 1.5 * 1514 < bytes_per_packet(engine, folder, offloads=True) < 4 * 1514
 
 
 def test_a_queue_holds_packets_of_several_segments_in_the_simulator(tmp_path):
