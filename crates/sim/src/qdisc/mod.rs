@@ -213,7 +213,7 @@ pub enum Kind {
     Pie(Pie),
     /// prio
     Prio(Prio),
-    /// red
+    /// red and red@5.4
     Red(Red),
     /// sfq
     Sfq(Sfq),
@@ -330,6 +330,7 @@ impl Queue {
             "pie@5.4" => Kind::Pie(Pie::v5_4(words, env)?),
             "prio" => Kind::Prio(Prio::new(words, &spec.classes, env)?),
             "red" => Kind::Red(Red::new(words, env)?),
+            "red@5.4" => Kind::Red(Red::v5_4(words, env)?),
             "sfq" => Kind::Sfq(Sfq::new(words, env)?),
             "tbf" => Kind::Tbf(Tbf::new(words, spec.child.as_deref(), env)?),
             "dualpi2" => Kind::DualPi2(DualPi2::mainline(words, env)?),
@@ -653,6 +654,7 @@ pub const KINDS: &[&str] = &[
     "pie@5.4",
     "prio",
     "red",
+    "red@5.4",
     "sfq",
     "tbf",
     "dualpi2",

@@ -9,7 +9,9 @@
 //!
 //! As in Linux the idle table that tc computes is in scheduler ticks of 64 ns and is read with
 //! microseconds, so the average decays about 16 times more slowly than meant; and an idle period
-//! begins when a dequeue finds the queue empty, which some parents never ask.
+//! begins when a dequeue finds the queue empty, which some parents never ask. And as in Linux `adaptive` adapts nothing:
+//! since 5.7 tc tells it in `TCA_RED_FLAGS` alone, while the kernel starts the timer by the flags of `TCA_RED_PARMS`,
+//! which are 0. `red@5.4` is the qdisc with the tools of its time, where the timer runs.
 //!
 //! Departures: the adaptive timer's phase counts from the start of the run. Not modelled: `qevent`.
 //!
@@ -168,7 +170,8 @@ pub struct Red {
     params: Params,
     average: Average,
     idle_since: Option<Time>,
-    timer: Timer,
+    /// Runs in `red@5.4` only.
+    timer: Option<Timer>,
     rng: Stream,
     queue: VecDeque<Packet>,
     backlog: u64,
@@ -185,7 +188,7 @@ impl Red {
             params: Params::parse(words)?,
             average: Average::EMPTY,
             idle_since: Some(Time::ZERO),
-            timer: Timer::jiffies(Time::from_ms(500), env.hz),
+            timer: None,
             rng: Stream::new(env.seed, &env.name),
             queue: VecDeque::new(),
             backlog: 0,
@@ -195,11 +198,16 @@ impl Red {
         })
     }
 
+    /// `red@5.4`: as [`Red::new`], and `adaptive` adapts.
+    pub fn v5_4(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        Ok(Red { timer: Some(Timer::jiffies(Time::from_ms(500), env.hz)), ..Red::new(words, env)? })
+    }
+
     fn run_timer(&mut self, now: Time) {
-        if self.params.adaptive {
-            while let Some(at) = self.timer.due(now) {
-                self.adapt(at);
-            }
+        while self.params.adaptive
+            && let Some(at) = self.timer.as_mut().and_then(|timer| timer.due(now))
+        {
+            self.adapt(at);
         }
     }
 
@@ -384,7 +392,8 @@ impl Qdisc for Red {
     fn show(&self) -> String {
         let p = &self.params;
         let mut line = format!(
-            "red limit {} min {} max {} ",
+            "{} limit {} min {} max {} ",
+            if self.timer.is_some() { "red@5.4" } else { "red" },
             show::size(p.limit),
             show::size(p.curve.min),
             show::size(p.curve.max)
@@ -436,8 +445,10 @@ mod tests {
 
     fn parse(line: &str) -> Result<Red, TcError> {
         let mut words = Words::new(line);
-        words.kind().unwrap();
-        Red::new(&mut words, &Env::default())
+        match words.kind().unwrap() {
+            "red@5.4" => Red::v5_4(&mut words, &Env::default()),
+            _ => Red::new(&mut words, &Env::default()),
+        }
     }
 
     fn act(q: &mut Red) -> Action {
@@ -565,8 +576,17 @@ mod tests {
     }
 
     #[test]
-    fn adaptive_moves_max_p_every_512_ms_within_its_bounds() {
+    fn adaptive_adapts_nothing_with_the_tools_of_today() {
         let mut q = red(LARGE);
+        q.idle_since = None;
+        q.average.qavg = 73_333 << 5;
+        q.run_timer(Time::from_ms(100_000));
+        assert!(q.show().ends_with("adaptive ewma 5 probability 0.02 Scell_log 13"), "{}", q.show());
+    }
+
+    #[test]
+    fn adaptive_moves_max_p_every_512_ms_within_its_bounds() {
+        let mut q = red(&LARGE.replace("red", "red@5.4"));
         let mut tally = Tally::default();
         q.idle_since = None;
         // target between 33333 + 2*13333 = 59999 and 33333 + 3*13333 = 73332
