@@ -68,10 +68,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
         if outcome.status != "ok":
             raise RuntimeError(f"kernel: {outcome.status}: {outcome.reason}")
         hashes = tuple(json.loads((results / "hashes.json").read_text()))
-        answers = tuple(
-            _answer(results / f"{number}.json", hashes[: flows(*job)])
-            for number, job in enumerate(jobs)
-        )
+        answers = tuple(_answer(results / f"{number}.json", hashes[: flows(*job)]) for number, job in enumerate(jobs))
     return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
 
 

@@ -17,6 +17,7 @@ from bakeoff import replay
 from bakeoff.errors import BakeoffError
 from bakeoff.replay import Arrivals, Port, Replayed
 
+
 def _leaf(qdisc: str) -> dict[str, object]:
     return {"qdisc": qdisc}
 

@@ -47,7 +47,11 @@ def plan(
     queues = _queues(interfaces, policers, net, flows, trees)
     leaves = tuple(_leaves(interfaces, net, trees))
     setup = [*nodes.namespaces(run, net), *nodes.cables(run, net, ethtool=ethtool), *queues]
-    setup += [*nodes.addresses(run, net), *tunnels.setup(run, net, captures), *_shown(interfaces, policers, net, trees, "-d")]
+    setup += [
+        *nodes.addresses(run, net),
+        *tunnels.setup(run, net, captures),
+        *_shown(interfaces, policers, net, trees, "-d"),
+    ]
     # What a machine remembers of the run before would begin this one.
     forget = [node for node in _hosts(run) if net.namespaces[node] is None]
     setup += [Command(node, ("ip", "tcp_metrics", "flush", NETWORK)) for node in forget]
@@ -162,7 +166,7 @@ def _queues(
             argvs.append(["ip", "link", "set", "dev", end.ifb, "up"])
             trees[wanted.node, wanted.peer, "ingress"] = tree
         policer = policers.get((wanted.node, wanted.peer))
-        argvs += ingress.hook(end.dev, end.ifb, wanted, policer, flows, place)
+        argvs += ingress.hook(end.dev, end.ifb, wanted, flows, place, policer=policer)
         commands += [Command(wanted.node, tuple(argv), end.netns) for argv in argvs]
     return commands
 
