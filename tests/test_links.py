@@ -371,24 +371,28 @@ flows: [{name: a, transport: udp, stop: 5s, source: {rate: 40mbit, size: 1222B}}
     ("exceed", "words"),
     [
         ("", "drop/continue"),
-        (", exceed: CS1", "pipe/continue action pedit munge ip dsfield set 0x20 retain 0xfc pipe action csum ip4h continue"),
+        (
+            ", exceed: CS1",
+            "pipe/continue action pedit munge ip dsfield set 0x20 retain 0xfc pipe action csum ip4h continue",
+        ),
     ],
 )
 def test_a_policer_of_the_lab_stands_where_the_packets_arrive(tmp_path, exceed, words):
     commands = [command.line() for command in plan(resolved(tmp_path, POLICED % exceed)).setup]
     police = [line for line in commands if " police " in line]
     assert police == [
-        "r: tc filter add dev r.c parent ffff: protocol ip prio 1 u32 match u32 0 0 action police rate 10000000bit burst "
-        f"100000b overhead 14 conform-exceed {words}"
+        "r: tc filter add dev r.c parent ffff: protocol ip prio 1 u32 match u32 0 0 action police rate 10000000bit "
+        f"burst 100000b overhead 14 conform-exceed {words}"
     ]
     # ahead of the detour to the netem that is the link's delay
     assert "mirred egress redirect dev ifb.c" in commands[commands.index(police[0]) + 1]
 
 
-def test_the_real_policer_passes_and_drops_what_ours_does(tmp_path, engine):
+def test_the_real_policer_passes_and_drops_what_ours_does(request, tmp_path):
+    engine_name = request.getfixturevalue("engine")
     made = resolved(tmp_path, POLICED % "")
     counted = {}
-    for name in ("sim", engine):
+    for name in ("sim", engine_name):
         counters = in_virtual_time(name, made, tmp_path / name.replace("/", "_")).counters["flows"]["a"]
         counted[name] = counters["sent_packets"], counters["received_bytes"] / PAYLOAD
     (sent, received), (sent_there, received_there) = counted.values()

@@ -1,7 +1,7 @@
 """What the simulator says of a queue is worded as the real `tc -s -d qdisc show` words it.
 
-Every kind gets the same packets on both sides (`bakeoff.replay`), and each line is compared word by word with its numbers
-masked. Skipped without a virtual-time kernel.
+Every kind gets the same packets on both sides (`bakeoff.replay`), and each line is compared word by word with its
+numbers masked. Skipped without a virtual-time kernel.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def recorded():
 
 
 def blocks(shown: str) -> dict[str, list[str]]:
-    """The lines of each qdisc by its kind, without trailing space, handles (tc counts them otherwise) and a seed that netem
-    drew itself."""
+    """The lines of each qdisc by its kind, without trailing space, handles (tc counts them otherwise) and a seed that
+    netem drew itself."""
     found: dict[str, list[str]] = {}
     here: list[str] = []
     for line in shown.splitlines():

@@ -41,7 +41,7 @@ def ours(line: str, classes: list[str]) -> list[str]:
 
 
 def theirs(shown: list[str], line: str) -> list[str]:
-    """The same from what tc printed, without what it adds: handles, statistics, its version, a seed it drew itself."""
+    """The same from what tc printed, without what it adds: handles, statistics, a seed it drew itself."""
     if shown[0] == REFUSED:
         return [REFUSED]
     found = []
@@ -49,7 +49,6 @@ def theirs(shown: list[str], line: str) -> list[str]:
         words = " ".join(text.split())
         if words.startswith("qdisc "):
             words = re.sub(r"^qdisc (\S+) 1: root refcnt \d+ ?", r"\1 ", words).strip()
-            words = words.replace("ver 3.17 ", "")
             found.append(words if " seed " in f" {line} " else re.sub(r" seed \d+", "", words))
         elif words.startswith("class "):
             found.append(words)

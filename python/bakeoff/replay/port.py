@@ -63,9 +63,9 @@ def is_shaper(qdisc: str) -> bool:
 
 
 def flow_hash(flow: int) -> int:
-    """A flow's hash where there is no kernel to ask: its bits in reverse from the top, and as they are from the bottom, so
-    that the buckets of flows 0 to N-1 differ wherever there are N or more, a power of two: of fq_codel, which scales,
-    and of cake and sfq, which take the remainder."""
+    """A flow's hash where there is no kernel to ask: its bits in reverse from the top, and as they are from the bottom,
+    so that the buckets of flows 0 to N-1 differ wherever there are N or more, a power of two: of fq_codel, which
+    scales, and of cake and sfq, which take the remainder."""
     return int(f"{flow:032b}"[::-1], 2) | flow
 
 
@@ -76,15 +76,15 @@ def flows(port: Port, arrivals: Arrivals) -> int:
 
 
 def by_priority(port: Port) -> bool:
-    """Whether buckets are told by `skb->priority`: of sfq, which stirs the hash with a secret of each qdisc. With `perturb`
-    there is a new secret every so often, and flows go by their hashes."""
+    """Whether buckets are told by `skb->priority`: of sfq, which stirs the hash with a secret of each qdisc. With
+    `perturb` there is a new secret every so often, and flows go by their hashes."""
     words = port.qdisc.split()
     return words[:1] == ["sfq"] and "perturb" not in words
 
 
 def priority(port: Port, flow: int) -> int:
-    """`skb->priority`: the flow's bucket, which sfq takes if the upper half is its handle; for others 0, since some take
-    it for something else."""
+    """`skb->priority`: the flow's bucket, which sfq takes if the upper half is its handle; for others 0, since some
+    take it for something else."""
     if not by_priority(port):
         return 0
     words = port.qdisc.split()

@@ -32,8 +32,8 @@ class Replayed:
 def simulate(
     port: Port, arrivals: Arrivals, *, seed: int = 1, hz: int = 1000, like: Replayed | None = None
 ) -> Replayed:
-    """Replay through our queue; with the times of arrival, the lateness of the timer and the flows' hashes of a kernel's
-    replay `like`.
+    """Replay through our queue; with the times of arrival, the lateness of the timer and the flows' hashes of a
+    kernel's replay `like`.
 
     BakeoffError if the simulator does not know the qdisc or a word of it.
     """

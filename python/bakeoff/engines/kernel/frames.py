@@ -3,9 +3,9 @@
 
 Runs inside the guest, on the host's Python with the standard library only: `frames.py init SCRIPT`, where SCRIPT is a
 JSON object with `results` (the host's path of the results folder), `path` (PATH), `modules`, `start_ns`, `arrivals`
-(name -> list of [ns, bytes, flow, priority, ecn]), `flows` (how many there are) and `replays` (list of {`arrivals`: name,
-`commands`, `show`}). Writes `hashes.json`, the kernel's hash of each flow, and `N.json` for replay N: `{"arrivals": [ns],
-"departures": [[number, ns, ecn]], "show": "…"}`, times of CLOCK_MONOTONIC; or `{"error": "…"}`.
+(name -> list of [ns, bytes, flow, priority, ecn]), `flows` (how many there are) and `replays` (list of {`arrivals`:
+name, `commands`, `show`}). Writes `hashes.json`, the kernel's hash of each flow, and `N.json` for replay N:
+`{"arrivals": [ns], "departures": [[number, ns, ecn]], "show": "…"}`, times of CLOCK_MONOTONIC; or `{"error": "…"}`.
 
 Each replay has a network namespace and a pair of veth devices of its own; `commands` make the qdisc on `veth0`. A frame
 is IPv4 and UDP with its number as payload. Its arrival is the kernel's own time stamp ahead of the qdisc
@@ -43,8 +43,8 @@ _ETH_P_IP = 0x0800
 _MSG_ERRQUEUE = 0x2000
 _BUFFER = 256 << 20
 _HEADERS = 42
-# A multiple of the periods of dualpi2 (16 ms), pie (15 ms) and adaptive red (500 ms): their timers then tick at multiples
-# of their periods.
+# A multiple of the periods of dualpi2 (16 ms), pie (15 ms) and adaptive red (500 ms): their timers then tick at
+# multiples of their periods.
 _ALIGNMENT_NS = 6_000_000_000
 # The end of a replay: nothing left for so long.
 _SILENCE_S = 3

@@ -1,5 +1,5 @@
-"""What happens to a packet that arrives: the policer of its link, rewriting, and the detour through an ifb where there is
-an ingress queue.
+"""What happens to a packet that arrives: the policer of its link, rewriting, and the detour through an ifb where there
+is an ingress queue.
 
 tc runs both ahead of the ifb, the document has the queue first. The difference shows only where the queue's filters
 look at what is rewritten: there the class is chosen first, and travels as the packet's priority.
@@ -25,7 +25,7 @@ Policer = Mapping[str, Any]
 
 
 def hook(
-    dev: str, ifb: str, wanted: Interface, policer: Policer | None, flows: dict[str, list[str]], place: str
+    dev: str, ifb: str, wanted: Interface, flows: dict[str, list[str]], place: str, *, policer: Policer | None
 ) -> list[list[str]]:
     """The commands at the ingress of `dev`; `ifb` has the queue, if there is one. `policer`: of what arrives there."""
     queue, rules = wanted.ingress, wanted.mangle

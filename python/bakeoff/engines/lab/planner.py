@@ -166,7 +166,7 @@ def _queues(
             argvs.append(["ip", "link", "set", "dev", end.ifb, "up"])
             trees[wanted.node, wanted.peer, "ingress"] = tree
         policer = policers.get((wanted.node, wanted.peer))
-        argvs += ingress.hook(end.dev, end.ifb, wanted, policer, flows, place)
+        argvs += ingress.hook(end.dev, end.ifb, wanted, flows, place, policer=policer)
         commands += [Command(wanted.node, tuple(argv), end.netns) for argv in argvs]
     return commands
 
