@@ -991,6 +991,12 @@ def test_tools_of_others_make_the_traffic(host, tmp_path, tool, duration_s):
     assert (done.path / "u.irtt.json").is_file()
 
 
+def test_parameters_of_a_congestion_control_are_refused_by_place():
+    message = "flows[0].cc: 'prague@2020-08 rtt_target 25ms': only the engine sim gives a flow parameters of its own"
+    with pytest.raises(RefusedError, match=re.escape(message)):
+        plan(network(flows=[flow(cc="prague@2020-08 rtt_target 25ms")]))
+
+
 def test_what_tools_cannot_make_is_refused_by_place():
     def refused(message: str, **changes: object) -> None:
         with pytest.raises(RefusedError, match=re.escape(message)):

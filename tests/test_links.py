@@ -13,6 +13,7 @@ from bakeoff.engines.lab.planner import plan
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import expand, json_schema, load
+from test_lab import engine, in_virtual_time  # noqa: F401 (engine is a fixture)
 
 # A datagram of 1222 B is a frame of 1264 B: 8 + 20 + 14.
 FLOOD = "{name: a, transport: udp, source: {rate: 40mbit, size: 1222B}}"
@@ -326,7 +327,6 @@ def test_a_traces_rate_cannot_be_changed(tmp_path):
         ("trace: t", "trace"),
         ("rate: 9mbit, wifi: {access: 1ms}", "wifi"),
         ("rate: 9mbit, docsis: {modem: c}", "docsis"),
-        ("police: {rate: 1mbit, burst: 10kB}", "police"),
         ("rate: 9mbit, half_duplex: true", "half_duplex"),
         ("multipath: {by: flow, paths: [{}]}", "multipath"),
     ],
@@ -350,3 +350,49 @@ def test_the_example_of_the_page_runs(tmp_path):
     assert [sorted(link.features) for link in made.links] == [["half_duplex", "wifi"], ["docsis"], ["police"]]
     result = Result(made.to_json())
     assert 10e6 < result.rate("a", 40, 60) < 50e6
+
+
+# A policer on real Linux
+
+
+POLICED = """
+duration: 6s
+start_jitter: 0s
+network:
+  path: [c, r, s]
+  nodes: {r: router}
+  links:
+    - {ends: [c, r], delay: 5ms, police: {rate: 10mbit, burst: 100kB, from: c%s}}
+flows: [{name: a, transport: udp, stop: 5s, source: {rate: 40mbit, size: 1222B}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("exceed", "words"),
+    [
+        ("", "drop/continue"),
+        (", exceed: CS1", "pipe/continue action pedit munge ip dsfield set 0x20 retain 0xfc pipe action csum ip4h continue"),
+    ],
+)
+def test_a_policer_of_the_lab_stands_where_the_packets_arrive(tmp_path, exceed, words):
+    commands = [command.line() for command in plan(resolved(tmp_path, POLICED % exceed)).setup]
+    police = [line for line in commands if " police " in line]
+    assert police == [
+        "r: tc filter add dev r.c parent ffff: protocol ip prio 1 u32 match u32 0 0 action police rate 10000000bit burst "
+        f"100000b overhead 14 conform-exceed {words}"
+    ]
+    # ahead of the detour to the netem that is the link's delay
+    assert "mirred egress redirect dev ifb.c" in commands[commands.index(police[0]) + 1]
+
+
+def test_the_real_policer_passes_and_drops_what_ours_does(tmp_path, engine):
+    made = resolved(tmp_path, POLICED % "")
+    counted = {}
+    for name in ("sim", engine):
+        counters = in_virtual_time(name, made, tmp_path / name.replace("/", "_")).counters["flows"]["a"]
+        counted[name] = counters["sent_packets"], counters["received_bytes"] / PAYLOAD
+    (sent, received), (sent_there, received_there) = counted.values()
+    # 5 s at 10 Mbit/s of frames, and the burst; a packet more or less by when the last one comes
+    assert received == pytest.approx((10e6 / 8 * 5 + 100_000) / FRAME, abs=2)
+    assert received_there == pytest.approx(received, abs=2)
+    assert sent_there == pytest.approx(sent, abs=2)

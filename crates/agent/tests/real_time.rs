@@ -101,6 +101,49 @@ fn plan(folder: &Folder, duration_s: f64, roles: &Value) -> Value {
     json!({"format": 1, "sample_interval_s": 0.05, "duration_s": duration_s, "drain_s": 0.2, "output": folder.path("out.tsv"), "roles": roles})
 }
 
+/// Three objects, one of them due after the stop, and a video of one rate: 250 kbit/s x 0.2 s are 6250 bytes a segment, of which the buffer holds
+/// two. From 0.1 s on a segment fits each 0.2 s, after the first two.
+#[test]
+fn short_flows_and_a_video() {
+    let folder = Folder::new("short");
+    let (web, tv) = (free_port(), free_port());
+    let roles = json!([
+        {"role": "tcp-sink", "name": "web", "port": web, "answers": "objects"},
+        {"role": "tcp-source", "name": "web", "to": format!("127.0.0.1:{web}"), "cc": "reno", "start_s": 0.1, "stop_s": 0.8,
+         "source": {"kind": "short", "objects": [[0.0, 100_000], [0.2, 1], [0.7, 1000]]}},
+        {"role": "tcp-sink", "name": "tv", "port": tv, "answers": "segments"},
+        {"role": "tcp-source", "name": "tv", "to": format!("127.0.0.1:{tv}"), "cc": "reno", "start_s": 0.1, "stop_s": 1.0,
+         "source": {"kind": "video", "rates_bps": [250_000], "segment_s": 0.2, "buffer_s": 0.4}},
+    ]);
+    let plan = plan(&folder, 1.5, &roles);
+    let output = agent().arg("run").arg(folder.write("plan.json", &plan)).output().expect("started");
+    assert!(output.status.success(), "{}", message(&output));
+
+    let measured = Measured::read(&folder.path("out.tsv"));
+    let source = &measured.summary["sources"]["web"];
+    // Of objects that a busy machine begins late some may be missing, never one too many.
+    let sizes = measured.series("flow", "web", "size");
+    assert!(
+        !sizes.is_empty() && sizes.iter().zip([(0.1, 100_000.0), (0.3, 1.0)]).all(|(row, due)| *row == due),
+        "{sizes:?}"
+    );
+    assert_eq!(source["objects"]["offered"], 3);
+    let fct = measured.series("flow", "web", "fct");
+    assert!(fct.iter().all(|row| row.1 > 0.0) && fct.len() <= sizes.len());
+    if fct.len() == 2 {
+        assert_eq!(measured.summary["sinks"]["web"]["received_bytes"], 100_001);
+        assert!(source["delivered"].as_u64() >= Some(2), "{source}");
+    }
+    let rates = measured.series("flow", "tv", "segment_rate");
+    assert!(!rates.is_empty() && rates.iter().all(|row| row.1 as u64 == 250_000), "{rates:?}");
+    // None sooner than it fits, counted from the first's arrival: two, then one each 0.2 s.
+    let buffer = measured.series("flow", "tv", "buffer");
+    for (n, row) in rates.iter().enumerate().skip(2) {
+        assert!(row.0 >= buffer[0].0 + 0.2 * (n as f64 - 1.0) - 1e-6, "{n}: {rates:?} {buffer:?}");
+    }
+    assert_eq!(measured.summary["sinks"]["tv"]["received_bytes"].as_u64().map(|n| n % 6250), Some(0));
+}
+
 /// One flow and one probe over loopback. 400 kB/s in writes of 4 kB from 0.1 to 0.9 s are 80 writes: 320 000 bytes, all of which arrive.
 /// A probe every 50 ms from 0 to 1 s asks 20 times, late or not, and loopback loses nothing.
 #[test]

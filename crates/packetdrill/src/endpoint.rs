@@ -73,6 +73,7 @@ pub struct Endpoint {
     pub(super) peer_fin: Option<u64>,
     /// The application closed after the peer.
     pub(super) last_ack: bool,
+    pub(super) last_data: Time,
     pub(super) read: u64,
     /// Largest window that the peer offered, in bytes.
     pub(super) max_window: u64,
@@ -101,6 +102,7 @@ impl Endpoint {
             fin: None,
             peer_fin: None,
             last_ack: false,
+            last_data: Time::ZERO,
             read: 0,
             max_window: 0,
             challenged: None,
@@ -215,6 +217,11 @@ impl Endpoint {
     /// The application reads.
     pub fn read(&mut self, bytes: u64) {
         self.read += bytes;
+    }
+
+    /// How long ago data arrived last, or the connection opened (`tcpi_last_data_recv`).
+    pub fn since_data(&self, now: Time) -> Time {
+        now - self.last_data
     }
 
     /// When the earliest timer expires.
@@ -419,6 +426,7 @@ impl Endpoint {
         let (mut data, mut acks) = (Vec::new(), Vec::new());
         sender.on_ack(&packet, now, &mut data);
         if packet.payload > 0 {
+            self.last_data = now;
             receiver.on_data(&packet, now, &mut acks);
         } else {
             receiver.on_pure_ack(&packet);

@@ -88,7 +88,7 @@ impl Endpoint {
             match option {
                 Opt::Mss(mss) => self.peer.mss = *mss,
                 Opt::WindowScale(scale) => self.peer.scale = Some(*scale),
-                Opt::SackOk => self.peer.sack = true,
+                Opt::SackOk => self.peer.sack = self.settings.sender.sack,
                 Opt::Timestamp(val, _) => {
                     self.peer.timestamps = self.settings.timestamps;
                     self.ts_recent = *val;
@@ -103,7 +103,7 @@ impl Endpoint {
         let answer = self.state == State::SynReceived;
         let timestamps = if answer { self.peer.timestamps } else { self.settings.timestamps };
         let mut options = vec![Opt::Mss(LOCAL_MSS)];
-        let sack = !answer || self.peer.sack;
+        let sack = if answer { self.peer.sack } else { self.settings.sender.sack };
         if sack && timestamps {
             options.push(Opt::SackOk);
         }
@@ -148,6 +148,7 @@ impl Endpoint {
     /// The handshake is done; `window` in bytes; `marked`: we are a client to which CE on the SYN/ACK counts.
     pub(super) fn establish(&mut self, window: u32, marked: bool, now: Time) -> Result<(), String> {
         self.state = State::Established;
+        self.last_data = now;
         let cc = self.congestion_control()?;
         let rtt = self.handshake.take().map_or(Time::ZERO, |h| now - h.sent);
         let ect = match self.mode {
@@ -168,6 +169,8 @@ impl Endpoint {
             // Pacing by fq has no rate limit of its own.
             max_pacing_rate: self.settings.fq.then_some(u64::MAX),
             fq: false,
+            gso: false,
+            charges: None,
             // The virtual clock may stand still over a handshake; a real one does not.
             handshake_rtt: rtt.max(Time::from_us(1)),
             sysctl: self.settings.sender,
@@ -185,9 +188,14 @@ impl Endpoint {
         feedback.after_handshake(self.syn_field, marked);
         let mut sender = Sender::new(setup, cc, now);
         sender.set_window(u64::from(window));
-        self.sender = Some(sender);
         let template = Packet { ecn: ect, ..Packet::default() };
-        self.receiver = Some(Receiver::new(template, feedback, self.mss(), HZ, RMEM_MAX / 2));
+        let mut receiver = Receiver::new(template, feedback, self.mss(), HZ, RMEM_MAX / 2);
+        if !self.peer.sack {
+            sender.without_sack();
+            receiver = receiver.without_sack();
+        }
+        self.sender = Some(sender);
+        self.receiver = Some(receiver);
         self.max_window = window.into();
         self.update_option();
         Ok(())

@@ -16,6 +16,7 @@ const LATE_US: i64 = 60_000_000;
 
 /// The names that assertions may use; see `Runner::info`.
 pub const INFO_NAMES: &[&str] = &[
+    "tcpi_last_data_recv",
     "TCP_CA_Open",
     "TCP_CA_Disorder",
     "TCP_CA_CWR",
@@ -306,6 +307,7 @@ impl Runner {
             "tcpi_rtt" => (tp.srtt_us >> 3) as i64,
             "tcpi_min_rtt" => tp.min_rtt_us as i64,
             "tcpi_delivered" => tp.delivered as i64,
+            "tcpi_last_data_recv" => self.endpoint.since_data(self.now()).as_ms() as i64,
             "tcpi_delivered_ce" => tp.delivered_ce as i64,
             "tcpi_delivered_e1_bytes" => delivered[0].into(),
             "tcpi_delivered_ce_bytes" => delivered[1].into(),
@@ -338,7 +340,12 @@ impl Runner {
                     self.wait(call, event, start)?;
                 }
             }
-            "accept" | "read" | "recv" | "recvfrom" if !self.try_complete(call)? => {
+            "read" | "recv" | "recvfrom"
+                if self.listener.as_deref() == Some(&fd) && call.result.contains("ENOTCONN") => {}
+            "read" | "recv" | "recvfrom" if self.listener.as_deref() == Some(&fd) => {
+                return differ(format!("{} = {}", call.name, call.result), "-1 ENOTCONN");
+            }
+            "accept" | "read" | "recv" | "recvfrom" | "recvmsg" if !self.try_complete(call)? => {
                 self.wait(call, event, start)?;
             }
             "write" | "send" | "sendto" => {
@@ -388,9 +395,17 @@ impl Runner {
                 open.then(|| call.result.parse().unwrap_or(-1))
             }
             _ => {
-                let wanted = call.args.get(2).and_then(|a| a.parse::<u64>().ok()).unwrap_or(0);
+                let message = call.name == "recvmsg";
+                let size = if message { number_after(call, "msg_iov(1)=[{...,") } else { None };
+                let wanted = size.or(call.args.get(2).and_then(|a| a.parse().ok())).unwrap_or(0);
                 let ready = self.endpoint.readable().min(wanted);
                 self.endpoint.read(ready);
+                // TCP_INQ: what is left to read, the end of the stream as one byte.
+                let left = self.endpoint.readable();
+                let left = if self.endpoint.at_end() { left.max(1) } else { left };
+                if let Some(inq) = number_after(call, "cmsg_data=").filter(|inq| message && *inq != left) {
+                    return differ(format!("cmsg_data={inq}"), format!("cmsg_data={left}"));
+                }
                 (ready > 0 || self.endpoint.at_end()).then_some(ready as i64)
             }
         };
@@ -417,6 +432,13 @@ impl Runner {
         }
         Ok(())
     }
+}
+
+/// The number behind `words` in the call's arguments.
+fn number_after(call: &Call, words: &str) -> Option<u64> {
+    let text: String = call.args.join(",").split_whitespace().collect();
+    let rest = &text[text.find(words)? + words.len()..];
+    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
 }
 
 fn seconds(us: i64) -> f64 {

@@ -18,7 +18,6 @@ const OUTSIDE: &[(&str, Needs)] = &[
     ("epoll and poll", |e| call(e, &["epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait", "poll"])),
     ("transmit and receive timestamps of the socket", |e| arg(e, "SO_TIMESTAMP")),
     ("TCP MD5 and AO signatures", |e| option(e, "md5")),
-    ("TCP_INQ", |e| arg(e, "TCP_INQ")),
     ("splice and sendfile", |e| call(e, &["splice", "sendfile", "pipe", "open"])),
     ("ICMP and path MTU discovery", |e| matches!(e.kind, Kind::OtherPacket(_))),
     ("urgent data", |e| arg(e, "MSG_OOB") || segment(e).is_some_and(|s| s.flags.urg)),
@@ -29,7 +28,7 @@ const OUTSIDE: &[(&str, Needs)] = &[
     }),
     (
         "errors of system calls",
-        |e| matches!(&e.kind, Kind::Call(c) if c.result.starts_with("-1") && !c.result.contains("EINPROGRESS") && !c.result.contains("EAGAIN")),
+        |e| matches!(&e.kind, Kind::Call(c) if c.result.starts_with("-1") && !KNOWN_ERRORS.iter().any(|e| c.result.contains(e))),
     ),
     ("receive buffer accounting", |e| {
         arg(e, "SO_RCVBUF")
@@ -51,8 +50,11 @@ const OUTSIDE: &[(&str, Needs)] = &[
     ("fields of tcp_info that the simulator has not", unknown_info),
 ];
 
+/// Errors that the driver tells.
+const KNOWN_ERRORS: [&str; 3] = ["EAGAIN", "EINPROGRESS", "ENOTCONN"];
+
 /// The system calls that the driver makes.
-const KNOWN_CALLS: [&str; 17] = [
+const KNOWN_CALLS: [&str; 18] = [
     "socket",
     "bind",
     "listen",
@@ -61,6 +63,7 @@ const KNOWN_CALLS: [&str; 17] = [
     "read",
     "recv",
     "recvfrom",
+    "recvmsg",
     "write",
     "send",
     "sendto",

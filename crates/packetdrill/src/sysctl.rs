@@ -81,6 +81,7 @@ impl Settings {
                 "tcp_timestamps" => self.timestamps = number()? != 0,
                 "tcp_rto_max_ms" => self.rto_max_ms = number()?,
                 "tcp_tso_win_divisor" => self.sender.tso_win_divisor = number()?,
+                "tcp_sack" => self.sender.sack = number()? != 0,
                 "tcp_slow_start_after_idle" => self.sender.slow_start_after_idle = number()? != 0,
                 "tcp_pacing_ss_ratio" => self.pacing_ratios.0 = number()?,
                 "tcp_pacing_ca_ratio" => self.pacing_ratios.1 = number()?,

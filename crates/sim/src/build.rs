@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::capture::{Capture, Ends};
 use crate::cc::Registry;
-use crate::flow::{FlowState, Host};
+use crate::charge::Charges;
+use crate::flow::{Exit, FlowState, Host};
 use crate::link;
 use crate::matching::{CompiledMatch, parse_ecn};
 use crate::net::{Graph, loss_threshold};
@@ -14,6 +15,7 @@ use crate::rng::Stream;
 use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::sim::{Interface, Rule, Sim};
 use crate::tcp::ecn::{Policy, Sysctls};
+use crate::tcp::receiver::Buffer;
 use crate::tcp::sender::Sysctl;
 use crate::trace::TRACES;
 use crate::tunnel::Tunnels;
@@ -59,7 +61,8 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
     refuse_features(&run)?;
     let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
     let tunnels = Tunnels::build(&run, &graph)?;
-    let mut interfaces = interfaces(&run, &graph, &traffic)?;
+    let charges = Charges::new(run.flows.len());
+    let mut interfaces = interfaces(&run, &graph, &traffic, &charges)?;
     let mut flows = Vec::new();
     for (i, spec) in run.flows.iter().enumerate() {
         let from = graph.node(&spec.from, &format!("flows[{i}].from"))?;
@@ -71,10 +74,23 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
         let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed, modules)?;
-        let fq = graph
-            .route(from, to)
-            .is_some_and(|out| interfaces[usize::from(out)].egress.as_ref().is_some_and(Queue::paces));
-        flow.leaves_by(fq, tunnels.number(i));
+        if let Some(out) = graph.route(from, to) {
+            let egress = interfaces[usize::from(out)].egress.as_ref();
+            // TCP builds large buffers whatever the device can do; a queue that was asked for holds them whole, and only a
+            // device without one takes them apart at once.
+            let name = |node: u16| &graph.names[usize::from(node)];
+            let peer = graph.node_of[usize::from(out ^ 1)];
+            let queued = run
+                .interfaces
+                .iter()
+                .any(|i| i.egress.is_some() && &i.node == name(from) && &i.peer == name(peer));
+            flow.leaves_by(&Exit {
+                fq: egress.is_some_and(Queue::paces),
+                charges: egress.is_some().then(|| charges.clone()),
+                gso: (queued || run.nodes[usize::from(from)].offloads) && tunnels.number(i) == 0,
+                tunnel: tunnels.number(i),
+            });
+        }
         flows.push(flow);
     }
     let mut probes = Vec::new();
@@ -97,6 +113,7 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
     captures(&run, &graph, &mut interfaces, &flows, &probes)?;
     let mut sim = Sim::new(run, graph, interfaces, flows, probes);
     sim.tunnels = tunnels;
+    sim.charges = charges;
     Ok(sim)
 }
 
@@ -122,11 +139,6 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
     }
     let refused =
         |place: String, what: &str| Err(Refused(format!("{place}: {what} not modelled by the simulator")));
-    for (i, node) in run.nodes.iter().enumerate() {
-        if node.offloads {
-            return refused(format!("nodes[{i}].offloads"), "segmentation and receive offloads are");
-        }
-    }
     for (i, link) in run.links.iter().enumerate() {
         if !(64..=65_535).contains(&link.mtu) {
             return Err(Refused(format!("links[{i}].mtu: {} is not between 64 and 65535", link.mtu)));
@@ -155,7 +167,7 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
         ss_ratio: 200,
         ca_ratio: 120,
         sce_pacing: false,
-        max_window: (6 << 20) / 2,
+        receive: Buffer::default(),
         sender: Sysctl::default(),
     };
     if !(100..=1000).contains(&node.hz) {
@@ -172,6 +184,12 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             n if n <= u64::from(most) => Ok(n as u8),
             n => Err(Refused(format!("{place}: {n} is not between 0 and {most}"))),
         };
+        let three = |text: &str| {
+            let numbers = text.split_whitespace().map(number).collect::<Result<Vec<_>, _>>()?;
+            <[u64; 3]>::try_from(numbers).map_err(|_| {
+                Refused(format!("{place}: '{value}' is not three numbers: least, default, most"))
+            })
+        };
         match name.as_str() {
             "net.ipv4.tcp_ecn" => host.ecn.ecn = Policy(up_to(value, 5)?),
             "net.ipv4.tcp_ecn_fallback" => host.ecn.fallback = up_to(value, 1)? == 1,
@@ -181,24 +199,31 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             "net.ipv4.tcp_sce_pacing" => host.sce_pacing = up_to(value, 1)? == 1,
             "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = number(value)?.max(1),
             "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = number(value)?.max(1),
+            "net.ipv4.tcp_sack" => host.sender.sack = up_to(value, 1)? == 1,
             "net.ipv4.tcp_slow_start_after_idle" => {
                 host.sender.slow_start_after_idle = up_to(value, 1)? == 1;
             }
-            "net.ipv4.tcp_rmem" => {
-                let third = value.split_whitespace().nth(2);
-                let third =
-                    third.ok_or_else(|| Refused(format!("{place}: '{value}' is not three numbers")))?;
-                host.max_window = (number(third)? / 2).max(4096);
-            }
-            // The send buffer never limits here, metrics are never kept.
-            "net.ipv4.tcp_wmem" | "net.ipv4.tcp_no_metrics_save" | "net.ipv4.ip_forward" => {}
+            "net.ipv4.tcp_limit_output_bytes" => host.sender.limit_output_bytes = number(value)?,
+            "net.ipv4.tcp_moderate_rcvbuf" => host.receive.moderate = up_to(value, 1)? == 1,
+            "net.ipv4.tcp_rmem" => [_, host.receive.default, host.receive.most] = three(value)?,
+            "net.ipv4.tcp_wmem" => host.sender.wmem = three(value)?,
+            // No flow sets its buffers by itself; runs begin without metrics, whether they would be kept or not.
+            "net.core.rmem_max" | "net.core.wmem_max" | "net.ipv4.tcp_no_metrics_save" => _ = number(value)?,
+            "net.ipv4.ip_forward" => {}
             _ => return Err(Refused(format!("{place}: this sysctl is not modelled by the simulator"))),
         }
     }
     Ok(host)
 }
 
-fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffic: &Arc<[String]>) -> Env {
+fn env(
+    run: &Run,
+    name: String,
+    node: &Node,
+    (tx_queue_len, mtu): (u32, u32),
+    traffic: &Arc<[String]>,
+    charges: &Charges,
+) -> Env {
     let index = |name: &str| run.nodes.iter().position(|n| n.name == name).unwrap_or(0) as u16;
     let flows = run.flows.iter().map(|f| [index(&f.from), index(&f.to)]);
     let probes = run.probes.iter().map(|p| [index(&p.from), index(&p.to)]);
@@ -214,6 +239,7 @@ fn env(run: &Run, name: String, node: &Node, tx_queue_len: u32, mtu: u32, traffi
         flow_names: traffic.clone(),
         endpoints: flows.chain(probes).collect(),
         told_buckets: false,
+        charges: if node.kind == run::NodeKind::Host { charges.clone() } else { Charges::default() },
     }
 }
 
@@ -224,8 +250,18 @@ fn queue(run: &Run, spec: &run::Qdisc, env: &Env, place: &str) -> Result<Queue, 
     Ok(queue)
 }
 
-fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<Interface>, Refused> {
+fn interfaces(
+    run: &Run,
+    graph: &Graph,
+    traffic: &Arc<[String]>,
+    charges: &Charges,
+) -> Result<Vec<Interface>, Refused> {
     let mut built: Vec<Interface> = graph.wires(run).into_iter().map(Interface::new).collect();
+    for (interface, node) in built.iter_mut().zip(&graph.node_of) {
+        let node = &run.nodes[usize::from(*node)];
+        interface.host = node.kind == run::NodeKind::Host;
+        interface.offloads = node.offloads;
+    }
     for l in 0..run.links.len() {
         for (e, medium) in link::build(run, l)?.into_iter().enumerate() {
             let wire = &mut built[2 * l + e].wire;
@@ -245,11 +281,11 @@ fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<I
         let interface = &mut built[i];
         interface.tx_queue_len = spec.tx_queue_len;
         if let Some(tree) = &spec.egress {
-            let env = env(run, graph.egress_name(i), node, spec.tx_queue_len, mtu, traffic);
+            let env = env(run, graph.egress_name(i), node, (spec.tx_queue_len, mtu), traffic, charges);
             interface.egress = Some(queue(run, tree, &env, &format!("{place}.egress"))?);
         }
         if let Some(tree) = &spec.ingress {
-            let env = env(run, graph.ingress_name(i), node, spec.tx_queue_len, mtu, traffic);
+            let env = env(run, graph.ingress_name(i), node, (spec.tx_queue_len, mtu), traffic, charges);
             interface.ingress = Some(queue(run, tree, &env, &format!("{place}.ingress"))?);
         }
         for (r, rule) in spec.mangle.iter().enumerate() {
@@ -260,8 +296,14 @@ fn interfaces(run: &Run, graph: &Graph, traffic: &Arc<[String]>) -> Result<Vec<I
     for (i, interface) in built.iter_mut().enumerate() {
         if interface.egress.is_none() && (interface.wire.rate.is_some() || interface.wire.medium.is_some()) {
             let node = &run.nodes[usize::from(graph.node_of[i])];
-            let env =
-                env(run, graph.egress_name(i), node, interface.tx_queue_len, run.links[i / 2].mtu, traffic);
+            let env = env(
+                run,
+                graph.egress_name(i),
+                node,
+                (interface.tx_queue_len, run.links[i / 2].mtu),
+                traffic,
+                charges,
+            );
             let mut device = queue(run, &run::Qdisc::leaf("pfifo"), &env, "links")?;
             // Nobody asked for it: counted, not measured.
             device.sojourn = None;
@@ -374,16 +416,16 @@ impl Sim {
                     &self.run,
                     name,
                     node,
-                    self.interfaces[i].tx_queue_len,
-                    self.run.links[i / 2].mtu,
+                    (self.interfaces[i].tx_queue_len, self.run.links[i / 2].mtu),
                     &traffic,
+                    &self.charges,
                 );
                 let mut other = queue(&self.run, qdisc, &env, &place)?;
                 let queue = self.side(i, side, &place)?;
                 if !queue.at(handle, &mut |at| std::mem::swap(at, &mut other)) {
                     return Err(Refused(format!("{place}: no qdisc '{handle}'")));
                 }
-                self.count_replaced(&other);
+                self.count_replaced(i, &other);
             }
         }
         self.serve(i as u16);

@@ -4,7 +4,7 @@
 //! draft-ietf-opsawg-pcapng.
 //!
 //! As tcpdump on Linux: an outgoing packet is seen when it leaves the queue for the wire, an incoming one before
-//! ingress queues and rewriting. Payload is zeros, and at most [`SNAP_LENGTH`] bytes of a frame are kept; lengths
+//! ingress queues and rewriting; several segments in one buffer are one frame, up to 64 kB long. Payload is zeros, and at most [`SNAP_LENGTH`] bytes of a frame are kept; lengths
 //! and checksums are those of the whole frame.
 //!
 //! Departures: node `n` has the address 10.0.x.y with 256 x + y = n + 1 at every interface; a connection starts at
@@ -80,7 +80,7 @@ impl Capture {
         let block = EnhancedPacketBlock {
             interface_id: 0,
             timestamp: Duration::from_nanos(now.as_ns()),
-            original_len: packet.len,
+            original_len: packet.buffer_len(),
             data: data.into(),
             options: Vec::new(),
         };
@@ -98,7 +98,8 @@ impl Capture {
 fn frame(packet: &Packet, Ends(ends): Ends) -> Vec<u8> {
     let asks = packet.dst == ends[1];
     let source = if asks { ends[0] } else { ends[1] };
-    let rest = (packet.len as usize).saturating_sub(ETHERNET + IPV4);
+    let len = packet.buffer_len() as usize;
+    let rest = len.saturating_sub(ETHERNET + IPV4);
     let mut ip = Ipv4Header {
         total_len: (IPV4 + rest) as u16,
         dont_fragment: true,
@@ -146,7 +147,7 @@ fn frame(packet: &Packet, Ends(ends): Ends) -> Vec<u8> {
         // No options, and IPv4 inside.
         Proto::Gre => bytes.extend_from_slice(&[0, 0, 8, 0]),
     }
-    bytes.resize((packet.len as usize).min(SNAP_LENGTH as usize), 0);
+    bytes.resize(len.min(SNAP_LENGTH as usize), 0);
     bytes
 }
 
@@ -297,6 +298,22 @@ mod tests {
         assert_eq!(header.sequence_number, 0x0100_0000 + 1 + 1448);
         let options: Vec<_> = header.options_iterator().map(|o| o.expect("an option")).collect();
         assert_eq!(options[2], TcpOptionElement::Timestamp(21, 11));
+    }
+
+    #[test]
+    fn several_segments_in_one_buffer_are_one_long_frame() {
+        // 20 segments: one header of 66 bytes, 28960 bytes of payload
+        let packet = Packet { len: 20 * 1514, payload: 20 * 1448, gso_size: 1448, ..data() };
+        let mut bytes = frame(&packet, ENDS);
+        bytes.resize(packet.buffer_len() as usize, 0);
+        assert_eq!(bytes.len(), 66 + 28_960);
+        let sliced = SlicedPacket::from_ethernet(&bytes).expect("a frame");
+        let Some(etherparse::NetSlice::Ipv4(ip)) = &sliced.net else { panic!("IPv4") };
+        let ip = ip.header().to_header();
+        assert_eq!((ip.total_len, ip.header_checksum), (52 + 28_960, ip.calc_header_checksum()));
+        let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else { panic!("TCP") };
+        let header = tcp.to_header();
+        assert_eq!(header.checksum, header.calc_checksum_ipv4(&ip, tcp.payload()).expect("short enough"));
     }
 
     #[test]

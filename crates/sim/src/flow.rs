@@ -3,6 +3,7 @@
 use bakeoff_workload::{Next, Player};
 
 use crate::cc::{Cc, CcEnv, CongestionControl, Registry};
+use crate::charge::Charges;
 use crate::histogram::Times;
 use crate::packet::{Ecn, Flags, Packet, Proto};
 use crate::rng::Stream;
@@ -11,7 +12,7 @@ use crate::short::Short;
 use crate::tcp::accecn::{OPTION_LEN, OptionClock};
 use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack, syn_bits, syn_keeps_bits, synack_bits};
 use crate::tcp::feedback::Feedback;
-use crate::tcp::receiver::{Receiver, ReceiverCounters};
+use crate::tcp::receiver::{Buffer, Receiver, ReceiverCounters};
 use crate::tcp::sender::{Sender, SenderCounters, SenderSetup, Sysctl};
 use crate::units::Time;
 
@@ -20,6 +21,10 @@ const SYN_LEN: u32 = 74;
 /// Bytes that a frame has around a UDP payload: Ethernet 14, IPv4 20, UDP 8.
 const UDP_HEADERS: u32 = 42;
 const SYN_TIMEOUT: Time = Time::from_ms(1000);
+/// `tcp_syn_linear_timeouts`: so many repeated SYNs come at that interval before it doubles.
+const LINEAR_SYNS: u32 = 4;
+/// `TCP_RTO_MAX`
+const SYN_TIMEOUT_MAX: Time = Time::from_ms(120_000);
 /// A source without end.
 const ENDLESS: u64 = 1 << 60;
 
@@ -36,9 +41,9 @@ pub struct Host {
     pub ca_ratio: u64,
     /// `net.ipv4.tcp_sce_pacing` of the SCE kernels.
     pub sce_pacing: bool,
-    /// Largest receive window in bytes: half of the third value of `net.ipv4.tcp_rmem`.
-    pub max_window: u64,
-    /// What else its senders are told.
+    /// What its receivers may keep.
+    pub receive: Buffer,
+    /// Sysctls of its senders.
     pub sender: Sysctl,
 }
 
@@ -68,6 +73,19 @@ impl Totals {
     }
 }
 
+/// How a flow's packets leave the sending host.
+#[derive(Clone, Default)]
+pub struct Exit {
+    /// Through a queue that holds them until they are to depart.
+    pub fq: bool,
+    /// Several segments in one buffer.
+    pub gso: bool,
+    /// See [`SenderSetup::charges`].
+    pub charges: Option<Charges>,
+    /// [`Packet::tunnel`]
+    pub tunnel: u8,
+}
+
 /// Where a connection stands.
 enum Phase {
     Idle,
@@ -84,11 +102,8 @@ pub struct FlowState {
     /// Sending and receiving node.
     pub nodes: [u16; 2],
     hosts: [Host; 2],
-    /// Whether the sending host's queue holds packets until they are to depart.
-    fq: bool,
+    exit: Exit,
     mss: u32,
-    /// [`Packet::tunnel`]
-    tunnel: u8,
     /// [`Packet::conn`]
     pub conn: u16,
     /// The connections of a `short` source, which has none of its own.
@@ -177,13 +192,12 @@ impl FlowState {
             id,
             nodes,
             hosts,
-            fq: false,
+            exit: Exit::default(),
             conn: 0,
             short,
             player,
             // IPv4 20, TCP 20, timestamps 12
             mss: mtu - 52,
-            tunnel: 0,
             phase: Phase::Idle,
             cc,
             sender: None,
@@ -204,13 +218,13 @@ impl FlowState {
         self.mss
     }
 
-    /// How its packets leave the sending host: whether through a queue that holds them until they are to depart, and the
-    /// number of their tunnel ([`Packet::tunnel`]).
-    pub fn leaves_by(&mut self, fq: bool, tunnel: u8) {
-        self.fq = fq;
-        self.tunnel = tunnel;
+    /// Sets how its packets leave the sending host.
+    pub fn leaves_by(&mut self, exit: &Exit) {
+        self.exit = exit.clone();
+        // Short connections share a flow's number, by which memory is given back.
+        let part_exit = Exit { charges: None, ..exit.clone() };
         for part in self.short.iter_mut().flat_map(|short| short.parts()) {
-            part.leaves_by(fq, tunnel);
+            part.leaves_by(&part_exit);
         }
     }
 
@@ -223,7 +237,7 @@ impl FlowState {
             hash: self.hashes[side],
             flags: Flags::ACK,
             proto: if self.spec.transport == "udp" { Proto::Udp } else { Proto::Tcp },
-            tunnel: self.tunnel,
+            tunnel: self.exit.tunnel,
             ..Packet::default()
         }
     }
@@ -264,6 +278,11 @@ impl FlowState {
     /// Whether both ends send AccECN's option: each only if it sees the other's.
     fn accecn_option(&self) -> bool {
         self.hosts.iter().all(|h| h.ecn.option > 0)
+    }
+
+    /// SACK is permitted by both ends or not used.
+    fn sack(&self) -> bool {
+        self.hosts.iter().all(|h| h.sender.sack)
     }
 
     fn send_syn(&mut self, repeats: u32, now: Time, out: &mut Vec<Packet>) {
@@ -324,7 +343,11 @@ impl FlowState {
         };
         let state_changes = self.module().is_some_and(CongestionControl::tells_state_changes);
         let feedback = Feedback::new(mode, &host.ecn, state_changes, self.accecn_option());
-        let receiver = Receiver::new(template, feedback, self.mss, host.hz, host.max_window);
+        let mut receiver = Receiver::new(template, feedback, self.mss, host.hz, host.receive.most / 2)
+            .with_buffer(host.receive);
+        if !self.sack() {
+            receiver = receiver.without_sack();
+        }
         let mut reply = self.template(1);
         reply.flags = Flags::SYN.with(Flags::ACK);
         reply.len = SYN_LEN;
@@ -360,11 +383,16 @@ impl FlowState {
             ss_ratio: host.ss_ratio,
             ca_ratio: host.ca_ratio,
             max_pacing_rate: self.spec.max_pacing_rate_bps.map(|r| r / 8),
-            fq: self.fq,
+            fq: self.exit.fq,
+            gso: self.exit.gso,
+            charges: self.exit.charges.clone(),
             handshake_rtt: now - packet.echo,
             sysctl: host.sender,
         };
         let mut sender = Sender::new(setup, cc, now);
+        if !self.sack() {
+            sender.without_sack();
+        }
         sender.set_window(u64::from(packet.window));
         self.sender = Some(sender);
         self.next_write = now;
@@ -379,7 +407,9 @@ impl FlowState {
         match &mut self.phase {
             Phase::SynSent { at, timeout, repeats } if *at + *timeout <= now => {
                 *at = now;
-                *timeout = *timeout + *timeout;
+                if *repeats >= LINEAR_SYNS {
+                    *timeout = (*timeout + *timeout).min(SYN_TIMEOUT_MAX);
+                }
                 *repeats += 1;
                 let repeats = *repeats;
                 self.send_syn(repeats, now, out);

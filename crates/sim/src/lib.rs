@@ -6,6 +6,7 @@
 pub mod build;
 pub mod capture;
 pub mod cc;
+pub mod charge;
 pub mod event;
 pub mod flow;
 pub mod histogram;

@@ -202,7 +202,8 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
     json!({
         "qdisc": queue.show(),
         "enqueued": t.enqueued,
-        "sent": t.sent,
+        // As tc counts: segments.
+        "sent": t.sent + t.more_segs,
         "sent_bytes": t.sent_bytes,
         "queued": queue.qlen(),
         "marks": t.marks,
@@ -240,22 +241,16 @@ fn setup(sim: &Sim) -> String {
 
 fn teardown(sim: &Sim) -> String {
     let mut text = sim.tunnels.counters(&sim.graph).1;
-    for (name, queue) in queues(sim) {
-        let t = &queue.tally;
-        let _ = writeln!(text, "{name}: qdisc {}", queue.show());
-        let _ = writeln!(
-            text,
-            " Sent {} bytes {} pkt (dropped {}, overlimits {} requeues 0)",
-            t.sent_bytes,
-            t.sent,
-            t.dropped(),
-            t.drops[Cause::Overlimit as usize]
-        );
-        let _ = writeln!(text, " backlog {}b {}p requeues 0", queue.backlog(), queue.qlen());
-        for line in queue.show_stats().lines() {
-            // cake's table has its own indentation.
-            let indent = if line.is_empty() || line.starts_with(' ') { "" } else { "  " };
-            let _ = writeln!(text, "{indent}{line}");
+    for (i, interface) in sim.interfaces.iter().enumerate() {
+        // The handles that the lab gives to egress and ingress.
+        let trees = [
+            (&interface.egress, sim.graph.egress_name(i), 1),
+            (&interface.ingress, sim.graph.ingress_name(i), 0x100),
+        ];
+        for (tree, name, root) in trees {
+            if let Some(tree) = tree {
+                text += &tree.show_tree(Some(&name), root, sim.now());
+            }
         }
     }
     text

@@ -72,6 +72,8 @@ impl Flags {
     pub const ESCE: Flags = Flags(128);
     /// A bit was turned over on the way: the checksum fails where the packet arrives.
     pub const CORRUPT: Flags = Flags(256);
+    /// Its memory counts against its socket while it is in its host; see [`crate::charge`].
+    pub const CHARGED: Flags = Flags(1024);
     /// Push: the end of a write, of an object, or of an skb with several segments.
     pub const PSH: Flags = Flags(512);
 
@@ -98,8 +100,8 @@ pub struct SackBlock {
     pub end: i32,
 }
 
-/// A packet on the wire. Sizes are bytes; `len` includes the 14-byte Ethernet header, as the
-/// kernel's `qdisc_pkt_len` does.
+/// A packet on the wire, or several segments in one buffer (GSO, [`Packet::gso_size`]). Sizes are bytes; `len` includes
+/// the 14-byte Ethernet header and, of several segments, all headers, as the kernel's `qdisc_pkt_len` does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
     /// TCP: first payload byte. Probe: sequence number.
@@ -114,7 +116,7 @@ pub struct Packet {
     pub enqueued: Time,
     /// Flow hash (`skb->hash`).
     pub hash: u32,
-    /// Frame length with the 14-byte Ethernet header.
+    /// Frame length with the 14-byte Ethernet header; of several segments the sum of their frames.
     pub len: u32,
     /// Payload bytes.
     pub payload: u32,
@@ -150,6 +152,8 @@ pub struct Packet {
     pub inner_tos: u8,
     /// Sequence number in the tunnel.
     pub tunnel_seq: u32,
+    /// Payload bytes of each segment but the last if these are several in one buffer, else 0 (`gso_size`).
+    pub gso_size: u16,
 }
 
 impl Packet {
@@ -159,6 +163,41 @@ impl Packet {
         let at = out.len();
         out.push(*self);
         &mut out[at]
+    }
+
+    /// Segments in this buffer (`gso_segs`).
+    #[inline]
+    pub fn segs(&self) -> u32 {
+        if self.gso_size == 0 { 1 } else { self.payload.div_ceil(u32::from(self.gso_size)) }
+    }
+
+    /// Bytes before the payload of each segment.
+    pub fn headers(&self) -> u32 {
+        (self.len - self.payload) / self.segs()
+    }
+
+    /// Bytes of the buffer: one header, and the payload of all segments.
+    pub fn buffer_len(&self) -> u32 {
+        if self.gso_size == 0 { self.len } else { self.headers() + self.payload }
+    }
+
+    /// Segment `index` as a frame of its own (`skb_gso_segment`). CWR of RFC 3168 goes with the first; all else is in each.
+    #[must_use]
+    pub fn segment(&self, index: u32) -> Packet {
+        let size = u32::from(self.gso_size);
+        let start = index * size;
+        let payload = (self.payload - start).min(size);
+        Packet {
+            seq: self.seq + u64::from(start),
+            payload,
+            len: self.headers() + payload,
+            flags: self
+                .flags
+                .without(if index == 0 { Flags::default() } else { Flags::CWR })
+                .without(if index + 1 == self.segs() { Flags::default() } else { Flags::PSH }),
+            gso_size: 0,
+            ..*self
+        }
     }
 
     /// Sets CE as an AQM does; false if the packet is not ECN-capable.
@@ -179,5 +218,36 @@ impl Packet {
         } else {
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_the_frames_that_the_length_counts() {
+        // 2 x 1448 + 104 bytes of payload behind 66 bytes of headers each
+        let flags = Flags::ACK.with(Flags::CWR);
+        let whole = Packet {
+            seq: 1000,
+            payload: 3000,
+            len: 3000 + 3 * 66,
+            gso_size: 1448,
+            flags,
+            ..Packet::default()
+        };
+        assert_eq!((whole.segs(), whole.headers(), whole.buffer_len()), (3, 66, 3066));
+        let frames: Vec<Packet> = (0..3).map(|i| whole.segment(i)).collect();
+        let told: Vec<_> =
+            frames.iter().map(|f| (f.seq, f.payload, f.len, f.flags.has(Flags::CWR))).collect();
+        assert_eq!(told, [(1000, 1448, 1514, true), (2448, 1448, 1514, false), (3896, 104, 170, false)]);
+        assert_eq!(frames.iter().map(|f| f.len).sum::<u32>(), whole.len);
+        assert!(frames.iter().all(|f| (f.gso_size, f.segs()) == (0, 1)));
+    }
+
+    #[test]
+    fn a_packet_stays_as_small_as_it_was() {
+        assert_eq!(size_of::<Packet>(), 112);
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! When each object begins and how long it is stands in the resolved run, drawn by the expansion: every engine has the same.
 //!
-//! Departures: no FIN packets, no TIME-WAIT; a connection is forgotten when all is acknowledged.
+//! Departures: no FIN packets, no TIME-WAIT; a connection is forgotten when all is acknowledged. No TSQ: an object's
+//! connection may fill its host's queue.
 //!
 //! Validation: `tests/sources.rs`.
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::build::Refused;
 use crate::capture::Capture;
+use crate::charge::Charges;
 use crate::event::{Event, EventQueue};
 use crate::flow::FlowState;
 use crate::matching::CompiledMatch;
@@ -13,6 +14,7 @@ use crate::probe::ProbeState;
 use crate::qdisc::Queue;
 use crate::record::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
 use crate::run::Run;
+use crate::tcp::sender::Sender;
 use crate::trace::Trace;
 use crate::tunnel::Tunnels;
 use crate::units::Time;
@@ -41,6 +43,10 @@ pub struct Interface {
     pub tx_queue_len: u32,
     /// The cable from here to the peer.
     pub wire: Wire,
+    /// Whether its node is a host.
+    pub host: bool,
+    /// Whether several segments leave in one buffer, as long as the wire has no rate.
+    pub offloads: bool,
     /// Where packets that leave and packets that arrive are written down.
     pub captures: [Option<Box<Capture>>; 2],
     egress_armed: Time,
@@ -58,6 +64,8 @@ impl Interface {
             rules: Vec::new(),
             tx_queue_len: 1000,
             wire,
+            host: false,
+            offloads: false,
             captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
@@ -76,6 +84,12 @@ impl Interface {
                 }
             }
         }
+    }
+
+    /// Whether the segments of `packet` have to leave one by one (`validate_xmit_skb`).
+    #[inline]
+    fn segments(&self, packet: &Packet) -> bool {
+        packet.gso_size != 0 && !(self.offloads && self.wire.rate.is_none())
     }
 
     /// Puts a packet on the wire of this interface, which is number `i`; none if it is lost there.
@@ -154,6 +168,8 @@ pub struct Sim {
     pub probes: Vec<ProbeState>,
     /// Tunnels.
     pub tunnels: Tunnels,
+    /// What hosts' queues give back.
+    pub(crate) charges: Charges,
     /// Internals of congestion controls, if the run asks for them.
     pub trace: Option<Trace>,
     now: Time,
@@ -195,6 +211,7 @@ impl Sim {
             flows,
             probes,
             tunnels: Tunnels::default(),
+            charges: Charges::default(),
             now: Time::ZERO,
             end,
             window,
@@ -526,11 +543,54 @@ impl Sim {
             self.wait(i, packet);
             return None;
         }
+        if interface.segments(packet) {
+            self.send_segments(i, packet);
+            return None;
+        }
         let onward = interface.transmit(i, packet, self.now);
         if onward.is_none() {
             self.lost.add(packet);
         }
+        if self.interfaces[usize::from(i)].host && packet.flags.has(Flags::CHARGED) {
+            self.left_host(i, packet);
+        }
         onward
+    }
+
+    /// A buffer of several segments leaves a device that sends frames.
+    #[inline(never)]
+    fn send_segments(&mut self, i: u16, packet: &Packet) {
+        let segs = packet.segs();
+        // What is sent one by one came into being here.
+        self.sent.packets += u64::from(segs - 1);
+        for index in 0..segs {
+            let frame = packet.segment(index);
+            let interface = &mut self.interfaces[usize::from(i)];
+            let starts = interface.wire.busy_until.max(self.now);
+            let onward = interface.transmit(i, &frame, starts);
+            if onward.is_none() {
+                self.lost.add(&frame);
+            }
+            self.travel(onward, &frame);
+        }
+        if self.interfaces[usize::from(i)].host && packet.flags.has(Flags::CHARGED) {
+            self.left_host(i, packet);
+        }
+    }
+
+    /// A charged packet left the device of its host, or will have when the wire is free again.
+    fn left_host(&mut self, i: u16, packet: &Packet) {
+        let at = self.interfaces[usize::from(i)].wire.busy_until.max(self.now);
+        self.left_host_at(packet, at);
+    }
+
+    pub(crate) fn left_host_at(&mut self, packet: &Packet, at: Time) {
+        let flow = self.flows.get_mut(usize::from(packet.flow));
+        if let Some(sender) = flow.and_then(|flow| flow.sender.as_mut())
+            && sender.left_host(packet, at)
+        {
+            self.arm_sender(packet.flow);
+        }
     }
 
     /// Into the egress queue of interface `i`.
@@ -538,7 +598,14 @@ impl Sim {
     fn wait(&mut self, i: u16, packet: &Packet) {
         let interface = &mut self.interfaces[usize::from(i)];
         if let Some(queue) = &mut interface.egress {
-            queue.enqueue(*packet, self.now);
+            if packet.gso_size != 0 && interface.wire.medium.is_some() {
+                // Media take frames.
+                self.sent.packets += u64::from(packet.segs() - 1);
+                (0..packet.segs()).for_each(|index| queue.enqueue(packet.segment(index), self.now));
+                self.charges.split(packet);
+            } else {
+                queue.enqueue(*packet, self.now);
+            }
         }
         // Most that is queued finds the wire busy and the end of that awaited.
         let busy_until = interface.wire.busy_until;
@@ -568,9 +635,17 @@ impl Sim {
                 && let Some(packet) = &queue.take(self.now)
             {
                 queue.left(packet, self.now);
+                if interface.segments(packet) {
+                    self.send_segments(i, packet);
+                    continue;
+                }
+                let host = interface.host;
                 let onward = interface.transmit(i, packet, self.now);
                 if onward.is_none() {
                     self.lost.add(packet);
+                }
+                if host && packet.flags.has(Flags::CHARGED) {
+                    self.left_host(i, packet);
                 }
                 self.travel(onward, packet);
                 continue;
@@ -774,7 +849,11 @@ impl Sim {
     }
 
     /// A replaced queue takes its packets and its counts with it.
-    pub(crate) fn count_replaced(&mut self, old: &Queue) {
+    pub(crate) fn count_replaced(&mut self, i: usize, old: &Queue) {
+        let node = self.graph.node_of[i];
+        for flow in self.flows.iter_mut().filter(|flow| flow.nodes[0] == node) {
+            flow.sender.iter_mut().for_each(Sender::host_queue_replaced);
+        }
         self.lost.packets += old.qlen() as u64;
         self.lost.bytes += old.backlog();
         old.for_each(&mut |_, q| {

@@ -156,7 +156,7 @@ proptest! {
                 assert_conserved(&queue);
                 prop_assert_eq!(queue.backlog(), 0);
                 prop_assert!(!queue.show().is_empty());
-                queue.show_stats();
+                queue.show_stats(now);
             }
         }
     }
@@ -169,5 +169,18 @@ fn every_kind_is_tried_with_a_limit_of_one_packet_where_it_has_one() {
         assert!(built.len() >= 2, "{kind}");
         let shows_its_name = built.iter().all(|queue| queue.show().starts_with(kind));
         assert!(shows_its_name, "{kind}");
+    }
+}
+
+#[test]
+fn deltic_is_refused_with_the_reason() {
+    for kind in ["deltic", "deltic_polya", "deltic_boroshne bandwidth 50mbit"] {
+        let Err(error) = Queue::build(&run::Qdisc::leaf(kind), &Env::default()) else {
+            panic!("{kind}: built")
+        };
+        assert!(
+            error.to_string().contains("its algorithm is described nowhere but in the SCE tree"),
+            "{error}"
+        );
     }
 }

@@ -135,10 +135,6 @@ fn what_is_wrong_is_named_with_its_place() {
         "interfaces[1].egress: class 1: unknown word 'flow' in 'fq_codel flow 1'; did you mean 'flows'?",
     );
     is(&|d| d["flows"][0]["to"] = json!("server"), "flows[0].to: no node 'server'; nodes: cli, mid, srv");
-    is(
-        &|d| d["nodes"][0]["offloads"] = json!(true),
-        "nodes[0].offloads: segmentation and receive offloads are not modelled by the simulator",
-    );
     is(&|d| d["duration_s"] = json!(-1.0), "duration_s: -1 is not a time above 0");
     is(&|d| d["format"] = json!(2), "format: 2 is not 1, the one this version reads");
     assert!(refused(&|d| d["flows"][0]["cc"] = json!("rubic")).starts_with("flows[0].cc: "));

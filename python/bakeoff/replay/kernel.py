@@ -16,8 +16,8 @@ from bakeoff.replay.arrivals import Arrivals
 from bakeoff.replay.port import START_NS, Port, commands, flows, priority
 from bakeoff.replay.sim import Replayed
 
-# The draining of a long queue, besides what the arrivals take.
-_AROUND_S: Final = 20.0
+# The draining of a long queue, and the wait for the instant at which it begins, besides what the arrivals take.
+_AROUND_S: Final = 26.0
 _MEMORY: Final = "768M"
 
 
@@ -68,10 +68,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
         if outcome.status != "ok":
             raise RuntimeError(f"kernel: {outcome.status}: {outcome.reason}")
         hashes = tuple(json.loads((results / "hashes.json").read_text()))
-        answers = tuple(
-            _answer(results / f"{number}.json", hashes[: flows(*job)])
-            for number, job in enumerate(jobs)
-        )
+        answers = tuple(_answer(results / f"{number}.json", hashes[: flows(*job)]) for number, job in enumerate(jobs))
     return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
 
 

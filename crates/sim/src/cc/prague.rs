@@ -30,7 +30,7 @@
 //! happens on entry to CWR; a window that the core took down (after idling, or unused) takes the fractional one along; the round that the pace alternates in
 //! is one of what is in flight; the unit of growth in rate mode is a packet as it is sent, not a full one; the least size of packets is 150 bytes.
 //!
-//! Validation: the tests below, `tests/window_model.rs` (mean windows under random marks), `tests/prague_versions.rs` (whole runs),
+//! Validation: the tests below, `tests/window_model.rs` (mean windows under random marks), `tests/test_versions.py` (whole runs),
 //! `tests/cc_hooks.rs` (any sequence of hooks).
 
 use super::reno::Reno;

@@ -13,7 +13,7 @@
 //! Departures: marks are counted in packets, which are of one size here (2019-09: bytes). The fact sheet does not say when a loss that set
 //! ssthresh to half of the window reaches the window: here, when the state is Open again.
 //!
-//! Validation: the tests below.
+//! Validation: the tests below, `tests/test_versions.py` (what was published of each version).
 
 use super::reno::Reno;
 use super::words::Words;

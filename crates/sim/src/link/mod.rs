@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 use crate::event::Event;
-use crate::packet::Packet;
+use crate::packet::{Flags, Packet};
 use crate::qdisc::Queue;
 use crate::run::{Link, Run};
 use crate::sim::{Count, Onward, Sim};
@@ -290,6 +290,10 @@ impl Sim {
         if let Some(capture) = &mut interface.captures[0] {
             capture.see(&packet, now);
         }
+        if interface.host && packet.flags.has(Flags::CHARGED) {
+            self.left_host_at(&packet, sent);
+        }
+        let interface = &mut self.interfaces[usize::from(i)];
         let wire = &mut interface.wire;
         let policer = wire.medium.as_mut().and_then(|medium| medium.policer.as_mut());
         if policer.is_some_and(|policer| !policer.admit(sent, &mut packet)) || wire.loses() {
@@ -308,6 +312,7 @@ mod testing {
     use std::sync::Arc;
 
     use super::{Access, Turn};
+    use crate::charge::Charges;
     use crate::packet::Packet;
     use crate::qdisc::{Env, Queue};
     use crate::run::Qdisc;
@@ -328,6 +333,7 @@ mod testing {
             flow_names: Arc::from([]),
             endpoints: [].into(),
             told_buckets: false,
+            charges: Charges::default(),
         };
         Queue::build(&Qdisc::leaf("pfifo limit 100000"), &env).expect("a pfifo")
     }

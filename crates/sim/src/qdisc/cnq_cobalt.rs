@@ -105,7 +105,7 @@ impl Qdisc for CnqCobalt {
         self.config.show("cnq_cobalt")
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         let queues = &self.queues;
         format!("  flows {} sparse {} sce_marks {}", queues.active, queues.tokens, self.sce_marks)
     }

@@ -146,7 +146,7 @@ impl Qdisc for CnqCodelAf {
         self.config.show("cnq_codel_af")
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         let queues = &self.queues;
         format!("  flows {} sparse {} sce_marks {}", queues.active, queues.tokens, self.sce_marks)
     }

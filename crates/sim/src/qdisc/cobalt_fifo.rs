@@ -101,7 +101,7 @@ impl Qdisc for CobaltFifo {
         self.config.show("cobalt")
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         format!("  sce_marks {}", self.sce_marks)
     }
 }

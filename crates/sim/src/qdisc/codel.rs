@@ -227,6 +227,13 @@ impl CodelVars {
         }
     }
 
+    /// Until the next drop, negative if it is overdue; 0 if none is due.
+    fn show_drop_next(&self, now: u64) -> String {
+        let due = if self.dropping { self.drop_next } else { now };
+        let sign = if due < now { "-" } else { "" };
+        format!("{sign}{}", show::time(ticks_to_us(due.abs_diff(now))))
+    }
+
     /// Sets the first `drop_next`. A state left less than 16 intervals ago resumes with the count
     /// that it had gained.
     fn enter_dropping(&mut self, params: &CodelParams, now: u64) {
@@ -365,14 +372,15 @@ impl Qdisc for Codel {
         format!("codel limit {}p {}{}", self.config.limit, params.show(), params.show_ecn())
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, now: Time) -> String {
         let vars = &self.vars;
         format!(
-            "  count {} lastcount {} ldelay {}{}\n  maxpacket {} ecn_mark {} drop_overlimit {}{}",
+            "  count {} lastcount {} ldelay {}{} drop_next {}\n  maxpacket {} ecn_mark {} drop_overlimit {}{}",
             vars.count,
             vars.lastcount,
             show::time(ticks_to_us(vars.ldelay)),
             if vars.dropping { " dropping" } else { "" },
+            vars.show_drop_next(ticks(now)),
             self.stats.maxpacket,
             self.stats.ecn_mark,
             self.drop_overlimit,
@@ -467,6 +475,19 @@ mod tests {
             // the vector is rounded to milliseconds
             assert!((times[n - 1] * 1e3 - ms).abs() <= 0.52, "{n}: {}", times[n - 1]);
         }
+    }
+
+    #[test]
+    fn rfc_8289_signals_are_spaced_by_the_interval_over_the_square_root_of_their_count() {
+        let times = signal_times("codel ecn", Ecn::Ect0, 2.7);
+        let gap = |n: usize| (times[n] - times[n - 1]) * 1e3;
+        for n in 5..times.len() {
+            let law = 100.0 / (n as f64).sqrt();
+            // Linux makes one step of Newton's method per signal, in 16 bits; and a dequeue comes every 0.1 ms.
+            assert!((gap(n) - law).abs() < 0.025 * law + 0.1, "{n}: {} {law}", gap(n));
+        }
+        // The first steps fall short of the root: 1/2 for 0.707, then 0.56 for 0.577.
+        assert_eq!([1, 2, 3].map(|n| gap(n).round() as u32), [100, 50, 56]);
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //! `split_gso` are not in the older versions.
 //!
 //! Departures: the timer's phase counts from the start of the run. Memory is counted in frame bytes,
-//! not in the kernel's buffer sizes. Packets are single frames, so that `split_gso` changes nothing.
+//! not in the kernel's buffer sizes.
 //! Classification is by the ECN field alone: no filters, no skb priority. A packet that both the
 //! coupled AQM and the step mark counts twice, as in Linux.
 //!
@@ -25,6 +25,7 @@ mod params;
 use std::collections::VecDeque;
 
 use self::params::{MAX_PROB, MAX_WEIGHT, Params, Step, Version};
+use super::fq_codel::truesize;
 use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::packet::{Ecn, Packet};
@@ -47,6 +48,7 @@ struct Stats {
     ecn_mark: u64,
     step_marks: u64,
     max_memory: u64,
+    overlimits: u64,
 }
 
 /// DualPI2; see the module's documentation.
@@ -55,6 +57,8 @@ pub struct DualPi2 {
     l: VecDeque<Queued>,
     c: VecDeque<Packet>,
     backlog: u64,
+    /// What the socket buffers take.
+    memory: u64,
     /// The base probability p', a fraction of 2^32 - 1.
     prob: u32,
     /// Queue delay at the last update, ns.
@@ -103,6 +107,7 @@ impl DualPi2 {
             l: VecDeque::new(),
             c: VecDeque::new(),
             backlog: 0,
+            memory: 0,
             prob: 0,
             last_qdelay: 0,
             left_c: 0,
@@ -121,6 +126,11 @@ impl DualPi2 {
         };
         q.reset_credit();
         Ok(q)
+    }
+
+    /// Whether several segments in one buffer enter frame by frame.
+    pub(super) fn segments(&self) -> bool {
+        self.params.version == Version::Mainline && self.params.split_gso
     }
 
     fn run_timer(&mut self, now: Time) {
@@ -232,8 +242,9 @@ impl DualPi2 {
 impl Qdisc for DualPi2 {
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
-        let len = u64::from(packet.len);
-        if self.qlen() >= self.params.limit as usize || self.backlog + len > self.params.memory_limit {
+        let memory = truesize(&packet);
+        if self.qlen() >= self.params.limit as usize || self.memory + memory > self.params.memory_limit {
+            self.stats.overlimits += 1;
             tally.drop(&packet, Cause::Overlimit);
             return;
         }
@@ -245,8 +256,9 @@ impl Qdisc for DualPi2 {
             return;
         }
         self.stats.maxq = self.stats.maxq.max(self.qlen());
-        self.backlog += len;
-        self.stats.max_memory = self.stats.max_memory.max(self.backlog);
+        self.backlog += u64::from(packet.len);
+        self.memory += memory;
+        self.stats.max_memory = self.stats.max_memory.max(self.memory);
         if in_l {
             self.stats.packets_in_l += 1;
             let apply_step = self.l.len() >= self.params.min_qlen_step as usize;
@@ -276,6 +288,7 @@ impl Qdisc for DualPi2 {
                 return None;
             };
             self.backlog -= u64::from(queued.packet.len);
+            self.memory -= truesize(&queued.packet);
             if !self.params.drop_early
                 && let Some(cause) = self.must_drop(&mut queued.packet, in_l, tally)
             {
@@ -303,7 +316,11 @@ impl Qdisc for DualPi2 {
         self.params.show(self.timer.asked())
     }
 
-    fn show_stats(&self) -> String {
+    fn overlimits(&self) -> u64 {
+        self.stats.overlimits
+    }
+
+    fn show_stats(&self, _now: Time) -> String {
         let (delay_c, delay_l) = match self.params.version {
             Version::V2020 => (Time(self.left_c), Time(self.left_l)),
             Version::V2019 | Version::Mainline => self.head_delays(self.now),
@@ -312,7 +329,7 @@ impl Qdisc for DualPi2 {
         let memory = match self.params.version {
             Version::Mainline => format!(
                 "\nmemory_used {} (max {}) of memory limit {}",
-                self.backlog, s.max_memory, self.params.memory_limit
+                self.memory, s.max_memory, self.params.memory_limit
             ),
             Version::V2020 | Version::V2019 => String::new(),
         };
@@ -341,9 +358,10 @@ impl Qdisc for DualPi2 {
             Version::V2020 | Version::Mainline => self.timer.set_exact_period(params.tupdate),
         }
         self.params = params;
-        while self.qlen() > self.params.limit as usize || self.backlog > self.params.memory_limit {
+        while self.qlen() > self.params.limit as usize || self.memory > self.params.memory_limit {
             let Some(packet) = self.c.pop_front().or_else(|| Some(self.l.pop_front()?.packet)) else { break };
             self.backlog -= u64::from(packet.len);
+            self.memory -= truesize(&packet);
             tally.drop(&packet, Cause::Overlimit);
         }
         Ok(())
@@ -501,6 +519,39 @@ mod tests {
         assert!(marks > 1.0 - 1e-9 && drops == 0.0);
     }
 
+    /// RFC 9332, 4.2.3 and A.1: below p_Cmax = 1/k^2 L is only marked; above, an unresponsive L is dropped as C is, so
+    /// that it cannot take C's part.
+    #[test]
+    fn rfc_9332_unresponsive_l_is_dropped_from_p_cmax_on_and_does_not_starve_c() {
+        let n = 20_000;
+        // p_C = p^2 just below and above 1/4
+        for (p, drops_in_l) in [(0.499, false), (0.501, true)] {
+            assert_eq!(frequencies("dualpi2", p, Ecn::Ect1, n).1 > 0.0, drops_in_l, "{p}");
+        }
+        // 10 Mbit/s, for 20 s: L sends 20 Mbit/s whatever it is told, C 4 Mbit/s.
+        let (mut q, mut tally) = (dualpi2("dualpi2"), Tally::default());
+        let mut sent = [0_u32; 2];
+        let frame_ns = 1514 * 8 * 100;
+        for slot in 0..20_000_000_000 / frame_ns {
+            let now = Time(slot * frame_ns);
+            for _ in 0..2 {
+                q.enqueue(frame(Ecn::Ect1, now), now, &mut tally);
+            }
+            if slot % 5 < 2 {
+                q.enqueue(Packet { flow: 1, ..frame(Ecn::Ect0, now) }, now, &mut tally);
+            }
+            let Some(packet) = q.dequeue(now, &mut tally) else { continue };
+            // once the controller has found its place
+            if now >= Time::from_ms(10_000) {
+                sent[usize::from(packet.flow)] += 1;
+            }
+        }
+        let [l, c] = sent.map(f64::from);
+        // p > 1/2 from now on: both are dropped with p_C, and what passes is in the proportion of what came, 5 to 1.
+        assert!(q.prob > MAX_PROB / 2, "{}", q.prob);
+        assert!((c / (l + c) - 1.0 / 6.0).abs() < 0.02, "{l} {c}");
+    }
+
     #[test]
     fn overflow_caps_p_at_one_over_k() {
         let mut q = dualpi2("dualpi2 overflow");
@@ -613,7 +664,8 @@ mod tests {
         let (q, tally) = filled("dualpi2 limit 3", 0.0, &[(Ecn::Ect1, 2), (Ecn::Ect0, 3)]);
         assert_eq!((q.qlen(), tally.dropped()), (3, 2));
         assert_eq!(q.params.memory_limit, 3 * 2 * 1514);
-        let (q, tally) = filled("dualpi2 memlimit 4542", 0.0, &[(Ecn::Ect1, 4)]);
+        // a socket buffer of a full frame takes 2304 bytes
+        let (q, tally) = filled("dualpi2 memlimit 6912", 0.0, &[(Ecn::Ect1, 4)]);
         assert_eq!((q.qlen(), tally.dropped()), (3, 1));
         assert_eq!(dualpi2("dualpi2@2020").params.memory_limit, u64::MAX);
     }
@@ -641,7 +693,7 @@ mod tests {
             "dualpi2@2020 limit 10000p target 15ms tupdate 16ms alpha 0.156250 beta 3.195312 step_thresh 5p coupling_factor 2 overflow drop_enqueue classic_protection 10% any_ect"
         );
         assert_eq!(
-            dualpi2("dualpi2").show_stats(),
+            dualpi2("dualpi2").show_stats(Time::ZERO),
             "prob 0.000000 delay_c 0us delay_l 0us\npkts_in_c 0 pkts_in_l 0 maxq 0\necn_mark 0 step_mark 0\ncredit -121120 (L-queue)\nmemory_used 0 (max 0) of memory limit 30280000"
         );
     }

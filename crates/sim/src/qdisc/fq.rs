@@ -18,38 +18,21 @@
 //! Validation: departure times, fairness in bytes, bands, limits, `maxrate` (tests below); a paced flow in whole runs (`tests/bbr_runs.rs`);
 //! conservation (`tests/conservation.rs`).
 
+mod params;
+
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Tally};
 use crate::packet::{Packet, Proto};
 use crate::tc::{TcError, Words, show};
 use crate::units::{Rate, Time};
+use params::Config;
 
 const BANDS: usize = 3;
 /// Packets that may leave at once and find nobody waiting pass by the flows, up to this many.
 const FAST_PATH: usize = 8;
 /// Priority of a packet by the two upper bits of its old TOS field: best effort, bulk, interactive, both.
 const TOS_PRIORITY: [usize; 4] = [0, 2, 6, 4];
-
-#[derive(Clone)]
-struct Config {
-    limit: u32,
-    flow_limit: u32,
-    quantum: u32,
-    initial_quantum: u32,
-    buckets: u32,
-    maxrate: Option<Rate>,
-    pacing: bool,
-    refill_delay: Time,
-    low_rate_threshold: Rate,
-    orphan_mask: u32,
-    timer_slack: Time,
-    ce_threshold: Option<Time>,
-    horizon: Time,
-    horizon_drop: bool,
-    priomap: [u8; 16],
-    weights: [i32; BANDS],
-}
 
 /// Where a flow is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,91 +91,8 @@ pub struct Fq {
     horizon_caps: u64,
     ce_marks: u64,
     fast_path: u64,
-}
-
-impl Config {
-    const WORDS: [&str; 19] = [
-        "limit",
-        "flow_limit",
-        "quantum",
-        "initial_quantum",
-        "buckets",
-        "maxrate",
-        "pacing",
-        "nopacing",
-        "refill_delay",
-        "low_rate_threshold",
-        "orphan_mask",
-        "timer_slack",
-        "ce_threshold",
-        "horizon",
-        "horizon_drop",
-        "horizon_cap",
-        "bands",
-        "priomap",
-        "weights",
-    ];
-
-    fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
-        while let Some(word) = words.next_word() {
-            match word {
-                "limit" => self.limit = words.u32()?,
-                "flow_limit" => self.flow_limit = words.u32()?,
-                "quantum" => self.quantum = bytes(words)?.clamp(256, 1 << 20),
-                "initial_quantum" => {
-                    self.initial_quantum = bytes(words)?;
-                    if self.initial_quantum > 1 << 20 {
-                        return Err(words.bad(word, &self.initial_quantum.to_string(), "at most 1048576"));
-                    }
-                }
-                "buckets" => self.buckets = words.positive_u32()?,
-                "maxrate" => self.maxrate = Some(words.rate()?),
-                "pacing" => self.pacing = true,
-                "nopacing" => self.pacing = false,
-                "refill_delay" => self.refill_delay = words.time()?,
-                "low_rate_threshold" => self.low_rate_threshold = words.rate()?,
-                "orphan_mask" => self.orphan_mask = words.u32()?,
-                "timer_slack" => self.timer_slack = words.time64()?,
-                "ce_threshold" => self.ce_threshold = Some(words.time()?),
-                "horizon" => self.horizon = words.time()?,
-                "horizon_drop" => self.horizon_drop = true,
-                "horizon_cap" => self.horizon_drop = false,
-                "bands" => match words.u32()? {
-                    3 => {}
-                    n => return Err(words.bad(word, &n.to_string(), "3, the only number of bands")),
-                },
-                "priomap" => {
-                    for i in 0..self.priomap.len() {
-                        self.priomap[i] = match listed(words, word)? {
-                            band @ 0..=2 => band as u8,
-                            n => return Err(words.bad(word, &n.to_string(), "a band from 0 to 2")),
-                        };
-                    }
-                }
-                "weights" => {
-                    for i in 0..BANDS {
-                        self.weights[i] = match listed(words, word)? {
-                            weight @ 16_384..=0x7fff_ffff => weight as i32,
-                            n => return Err(words.bad(word, &n.to_string(), "at least 16384")),
-                        };
-                    }
-                }
-                "offload_horizon" => return Err(words.not_modelled(word)),
-                _ => return Err(words.unknown(word, &Self::WORDS)),
-            }
-        }
-        Ok(())
-    }
-}
-
-fn bytes(words: &mut Words) -> Result<u32, TcError> {
-    Ok(words.size()?.min(u32::MAX.into()) as u32)
-}
-
-/// One number of a list.
-fn listed(words: &mut Words, key: &str) -> Result<u32, TcError> {
-    let text = words.next_word().unwrap_or_default();
-    text.parse().map_err(|_| words.bad(key, text, "a whole number"))
+    /// Moving average of how late delayed flows were looked at.
+    latency_ns: u64,
 }
 
 impl Fq {
@@ -239,6 +139,7 @@ impl Fq {
             horizon_caps: 0,
             ce_marks: 0,
             fast_path: 0,
+            latency_ns: 0,
         })
     }
 
@@ -292,6 +193,11 @@ impl Fq {
     }
 
     fn unthrottle_until(&mut self, now: Time) {
+        if let Some(&(first, _)) = self.delayed.last()
+            && first < now
+        {
+            self.latency_ns = self.latency_ns - (self.latency_ns >> 3) + ((now - first).as_ns() >> 3);
+        }
         while let Some(&(at, index)) = self.delayed.last()
             && at <= now
         {
@@ -454,9 +360,9 @@ impl Qdisc for Fq {
             let of = self.band_of(&packet);
             self.bands[of].packets -= 1;
             self.left(&packet);
-            if self.config.ce_threshold.is_some_and(|threshold| now - due > threshold)
-                && tally.mark(&mut packet)
-            {
+            if self.config.ce_threshold.is_some_and(|threshold| now - due > threshold) {
+                // Linux counts a packet that cannot be marked, too.
+                tally.mark(&mut packet);
                 self.ce_marks += 1;
             }
             self.charge(index, &packet, now);
@@ -511,19 +417,28 @@ impl Qdisc for Fq {
         )
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         let inactive = self.flows.iter().filter(|f| f.packets.is_empty()).count();
+        let [band0, band1, band2] = [0, 1, 2].map(|band| self.bands[band].packets);
+        // What never happened is not named.
+        let some = |word: &str, n: u64| if n > 0 { format!(" {word} {n}") } else { String::new() };
+        let latency = match self.latency_ns {
+            0 => String::new(),
+            ns => format!(" latency {}", show::time64(ns)),
+        };
+        let horizon = match (self.horizon_drops, self.horizon_caps) {
+            (0, 0) => String::new(),
+            (drops, caps) => format!(" horizon_drops {drops} horizon_caps {caps}"),
+        };
         format!(
-            "  flows {} (inactive {inactive} throttled {})\n  throttled {} flows_plimit {} horizon_drops {} \
-             horizon_caps {} ce_mark {} fastpath {}",
+            "  flows {} (inactive {inactive} throttled {}) band0_pkts {band0} band1_pkts {band1} band2_pkts {band2}\n  \
+             gc 0 highprio 0{} throttled {}{latency}{}{}{horizon}",
             self.flows.len(),
             self.delayed.len(),
+            some("fastpath", self.fast_path),
             self.throttles,
-            self.flow_limit_drops,
-            self.horizon_drops,
-            self.horizon_caps,
-            self.ce_marks,
-            self.fast_path,
+            some("ce_mark", self.ce_marks),
+            some("flows_plimit", self.flow_limit_drops),
         )
     }
 

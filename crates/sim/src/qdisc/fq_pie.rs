@@ -174,7 +174,7 @@ impl FqPie {
             self.stats.overlimit += 1;
             return Some(Cause::Overlimit);
         }
-        if self.memory > memory_limit + truesize(packet.len) {
+        if self.memory > memory_limit + truesize(packet) {
             self.stats.overmemory += 1;
         }
         let flow = &mut self.flows[index];
@@ -206,7 +206,7 @@ impl Qdisc for FqPie {
         self.stats.packets_in += 1;
         self.qlen += 1;
         self.backlog += u64::from(packet.len);
-        self.memory += truesize(packet.len);
+        self.memory += truesize(&packet);
         flow.backlog += u64::from(packet.len);
         flow.packets.push_back(packet);
         if !flow.listed {
@@ -247,7 +247,7 @@ impl Qdisc for FqPie {
             let len = u64::from(packet.len);
             self.qlen -= 1;
             self.backlog -= len;
-            self.memory -= truesize(packet.len);
+            self.memory -= truesize(&packet);
             flow.backlog -= len;
             flow.deficit -= i64::from(packet.len);
             let sojourn = ticks(now) - ticks(packet.enqueued);
@@ -278,7 +278,7 @@ impl Qdisc for FqPie {
         )
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         let s = &self.stats;
         format!(
             "  pkts_in {} overlimit {} overmemory {} dropped {} ecn_mark {}\n  new_flow_count {} new_flows_len {} \

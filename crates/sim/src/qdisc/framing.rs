@@ -151,8 +151,12 @@ impl Framing {
         if self.replaces_header { packet.len.saturating_sub(ETHERNET) } else { packet.len }
     }
 
-    /// The bytes that `packet` costs on the link.
+    /// The bytes that `packet` costs on the link; of several segments, what their frames cost.
     pub(super) fn adjusted_len(self, packet: &Packet) -> u32 {
+        if packet.gso_size != 0 {
+            let last = packet.segs() - 1;
+            return last * self.adjusted_len(&packet.segment(0)) + self.adjusted_len(&packet.segment(last));
+        }
         let len = i64::from(self.network_len(packet)) + i64::from(self.overhead);
         let len = len.max(i64::from(self.mpu)) as u32;
         match self.cells {
@@ -222,6 +226,13 @@ mod tests {
         assert_eq!(adjusted("pppoe-ptm", 1514), 1554);
         assert_eq!(adjusted("ptm overhead 0", 14 + 64), 65);
         assert_eq!(adjusted("ptm overhead 0", 14 + 65), 67);
+    }
+
+    #[test]
+    fn several_segments_cost_what_their_frames_do() {
+        // 2 x 1448 + 104 bytes of payload
+        let whole = Packet { payload: 3000, len: 3000 + 3 * 66, gso_size: 1448, ..Packet::default() };
+        assert_eq!(framing("overhead 38").adjusted_len(&whole), 2 * 1538 + 156 + 38);
     }
 
     #[test]

@@ -223,9 +223,13 @@ impl Qdisc for Htb {
         let default = self.default.map_or(0, |at| self.classes[at].minor);
         let default = if default == 0 { "0".into() } else { format!("{default:#x}") };
         format!(
-            "htb r2q {} default {default} direct_packets_stat {} direct_qlen {}",
+            "htb r2q {} default {default} direct_packets_stat {} ver 3.17 direct_qlen {}",
             self.r2q, self.direct_packets, self.direct_qlen
         )
+    }
+
+    fn overlimits(&self) -> u64 {
+        self.classes.iter().map(|class| class.overlimits).sum()
     }
 
     fn is_eager(&self) -> bool {
@@ -538,6 +542,6 @@ mod tests {
     #[test]
     fn the_line_is_shown_as_tc_does() {
         let q = build("htb default 10", vec![class("10", "rate 1mbit")]).unwrap();
-        assert_eq!(q.show(), "htb r2q 10 default 0x10 direct_packets_stat 0 direct_qlen 1000");
+        assert_eq!(q.show(), "htb r2q 10 default 0x10 direct_packets_stat 0 ver 3.17 direct_qlen 1000");
     }
 }

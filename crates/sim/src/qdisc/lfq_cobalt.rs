@@ -190,7 +190,7 @@ impl Qdisc for LfqCobalt {
         self.config.show("lfq_cobalt")
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         format!("  sce_marks {}", self.sce_marks)
     }
 }

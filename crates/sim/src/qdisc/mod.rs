@@ -28,12 +28,15 @@ mod sce;
 mod sfq;
 mod sojourn;
 mod sparse_bulk;
+mod tally;
 mod tbf;
+mod tc_show;
 mod timer;
 mod twin_codel_af;
 
 use std::sync::Arc;
 
+use crate::charge::Charges;
 use crate::packet::Packet;
 use crate::run;
 use crate::tc::{TcError, Words};
@@ -58,105 +61,9 @@ pub use prio::Prio;
 pub use red::Red;
 pub use sfq::Sfq;
 pub use sojourn::{Interval, Sojourn};
+pub use tally::{Cause, FlowTally, Tally};
 pub use tbf::Tbf;
 pub use twin_codel_af::TwinCodelAf;
-
-/// Why a queue threw a packet away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// No room: the queue was at its limit.
-    Overlimit,
-    /// The AQM's decision.
-    Aqm,
-    /// The AQM gave up marking because of overload.
-    Overload,
-    /// Random loss that was asked for (netem).
-    Loss,
-}
-
-/// What one flow met in a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowTally {
-    /// Packets that left.
-    pub packets: u64,
-    /// Packets that got CE here.
-    pub marks: u64,
-    /// Packets dropped here.
-    pub drops: u64,
-}
-
-/// Counts of one queue, without its children; the algorithm reports marks and drops through it.
-///
-/// At any time, over a queue and everything below it: `enqueued` (of the topmost) + all `duplicated`
-/// = `sent` (of the topmost) + all drops + [`Queue::qlen`], and the same in bytes.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    /// Packets offered.
-    pub enqueued: u64,
-    /// Bytes offered.
-    pub enqueued_bytes: u64,
-    /// Packets that left.
-    pub sent: u64,
-    /// Bytes that left.
-    pub sent_bytes: u64,
-    /// Packets that got CE here.
-    pub marks: u64,
-    /// Packets dropped, by [`Cause`] in its order of declaration.
-    pub drops: [u64; 4],
-    /// Bytes dropped.
-    pub dropped_bytes: u64,
-    /// Packets that came into being here (netem's `duplicate`).
-    pub duplicated: u64,
-    /// Bytes of the same.
-    pub duplicated_bytes: u64,
-    /// By flow, indexed by [`Packet::flow`].
-    pub flows: Vec<FlowTally>,
-}
-
-impl Tally {
-    /// Counts a dropped packet. Every packet that an algorithm does not keep or return goes here.
-    pub fn drop(&mut self, packet: &Packet, cause: Cause) {
-        self.drops[cause as usize] += 1;
-        self.dropped_bytes += u64::from(packet.len);
-        self.flow(packet).drops += 1;
-    }
-
-    /// Sets CE and counts it; false (and nothing counted) if the packet is not ECN-capable.
-    /// A packet that already carried CE counts as marked, as in Linux.
-    pub fn mark(&mut self, packet: &mut Packet) -> bool {
-        let marked = packet.set_ce();
-        if marked {
-            self.marks += 1;
-            self.flow(packet).marks += 1;
-        }
-        marked
-    }
-
-    /// Counts a copy that was made of `packet`.
-    pub fn duplicate(&mut self, packet: &Packet) {
-        self.duplicated += 1;
-        self.duplicated_bytes += u64::from(packet.len);
-    }
-
-    /// All drops.
-    pub fn dropped(&self) -> u64 {
-        self.drops.iter().sum()
-    }
-
-    fn flow(&mut self, packet: &Packet) -> &mut FlowTally {
-        let i = usize::from(packet.flow);
-        if i >= self.flows.len() {
-            self.grow(i + 1);
-        }
-        &mut self.flows[i]
-    }
-
-    /// Only where the number of flows was not known beforehand.
-    #[cold]
-    fn grow(&mut self, flows: usize) {
-        self.flows.resize(flows, FlowTally::default());
-    }
-}
 
 /// An algorithm. Linux's names; time is an argument.
 pub trait Qdisc {
@@ -182,9 +89,20 @@ pub trait Qdisc {
     /// The configuration in effect, as `tc -d qdisc show` words it.
     fn show(&self) -> String;
 
-    /// The algorithm's own statistics lines, as `tc -s` words them; may be empty.
-    fn show_stats(&self) -> String {
+    /// The algorithm's own statistics lines at `now`, as `tc -s` words them; may be empty.
+    fn show_stats(&self, _now: Time) -> String {
         String::new()
+    }
+
+    /// What `tc -s` calls so: how often a shaper held packets back, RED took a measure, a limit was reached; in most
+    /// queues nothing. `tbf` and `cake` count calls in vain, of which Linux makes more.
+    fn overlimits(&self) -> u64 {
+        0
+    }
+
+    /// What `tc -s` calls so: packets that netem put ahead of others.
+    fn requeues(&self) -> u64 {
+        0
     }
 
     /// `tc qdisc change`: takes the words behind the kind; queue and state stay, but for packets
@@ -237,6 +155,8 @@ pub struct Env {
     pub endpoints: Arc<[[u16; 2]]>,
     /// Whether [`Packet::hash`] is the bucket itself, as a class id in `skb->priority` names it to sfq.
     pub told_buckets: bool,
+    /// See [`Tally::charges`].
+    pub charges: Charges,
 }
 
 impl Env {
@@ -265,6 +185,7 @@ impl Default for Env {
             flow_names: Arc::new([]),
             endpoints: Arc::new([]),
             told_buckets: false,
+            charges: Charges::default(),
         }
     }
 }
@@ -325,6 +246,19 @@ impl Kind {
             self,
             Fifo(_) | Codel(_) | DualPi2(_) | FqCodel(_) | FqPie(_) | PfifoFast(_) | Pie(_) | Red(_) | Sfq(_)
         )
+    }
+}
+
+impl Kind {
+    /// Whether a packet of several segments enters frame by frame.
+    fn segments(&self, packet: &Packet) -> bool {
+        match self {
+            Kind::Cake(cake) => cake.segments(),
+            Kind::CnqCobalt(_) => true,
+            Kind::DualPi2(dualpi2) => dualpi2.segments(),
+            Kind::Tbf(tbf) => tbf.segments(packet),
+            _ => false,
+        }
     }
 }
 
@@ -409,6 +343,12 @@ impl Queue {
             "cobalt" => Kind::Cobalt(Box::new(CobaltFifo::new(words, env)?)),
             "lfq_cobalt" => Kind::LfqCobalt(Box::new(LfqCobalt::new(words, env)?)),
             "twin_codel_af" => Kind::TwinCodelAf(Box::new(TwinCodelAf::new(words, env)?)),
+            deltic if deltic.starts_with("deltic") => {
+                return Err(words.refuse(&format!(
+                    "'{deltic}' is not modelled: its algorithm is described nowhere but in the SCE tree's own kernel, \
+                     which does run it (--engine kernel)"
+                )));
+            }
             other => return Err(words.unknown_kind(other, KINDS)),
         };
         Ok(Queue::new(kind, env))
@@ -420,7 +360,11 @@ impl Queue {
         Queue {
             eager: dispatch!(&kind, q => q.is_eager()),
             kind,
-            tally: Tally { flows: vec![FlowTally::default(); env.flows], ..Tally::default() },
+            tally: Tally {
+                flows: vec![FlowTally::default(); env.flows],
+                charges: env.charges.clone(),
+                ..Tally::default()
+            },
             sojourn: is_leaf.then(Sojourn::default),
         }
     }
@@ -432,8 +376,21 @@ impl Queue {
         packet.enqueued = departs.max(now);
         self.tally.enqueued += 1;
         self.tally.enqueued_bytes += u64::from(packet.len);
+        if packet.gso_size != 0 && self.kind.segments(&packet) {
+            self.enqueue_segments(&packet, now);
+            return;
+        }
         let tally = &mut self.tally;
         dispatch!(&mut self.kind, q => q.enqueue(packet, now, tally));
+    }
+
+    #[cold]
+    fn enqueue_segments(&mut self, packet: &Packet, now: Time) {
+        let tally = &mut self.tally;
+        tally.split(packet);
+        for i in 0..packet.segs() {
+            dispatch!(&mut self.kind, q => q.enqueue(packet.segment(i), now, tally));
+        }
     }
 
     /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
@@ -445,6 +402,9 @@ impl Queue {
             self.tally.enqueued_bytes += bytes;
             self.tally.sent += 1;
             self.tally.sent_bytes += bytes;
+            if packet.gso_size != 0 {
+                self.tally.more_segs += u64::from(packet.segs() - 1);
+            }
             self.tally.flow(packet).packets += 1;
             if let Some(sojourn) = &mut self.sojourn {
                 sojourn.record(Time::ZERO, now);
@@ -474,6 +434,9 @@ impl Queue {
     pub fn left(&mut self, packet: &Packet, now: Time) {
         self.tally.sent += 1;
         self.tally.sent_bytes += u64::from(packet.len);
+        if packet.gso_size != 0 {
+            self.tally.more_segs += u64::from(packet.segs() - 1);
+        }
         self.tally.flow(packet).packets += 1;
         if let Some(sojourn) = &mut self.sojourn {
             sojourn.record(now - packet.enqueued, now);
@@ -546,8 +509,18 @@ impl Queue {
     }
 
     /// The algorithm's own statistics, as tc words them.
-    pub fn show_stats(&self) -> String {
-        dispatch!(&self.kind, q => q.show_stats())
+    pub fn show_stats(&self, now: Time) -> String {
+        dispatch!(&self.kind, q => q.show_stats(now))
+    }
+
+    /// See [`Qdisc::overlimits`].
+    pub fn overlimits(&self) -> u64 {
+        dispatch!(&self.kind, q => q.overlimits())
+    }
+
+    /// See [`Qdisc::requeues`].
+    pub fn requeues(&self) -> u64 {
+        dispatch!(&self.kind, q => q.requeues())
     }
 
     /// The classes, as `tc -d class show` words them; none in a classless qdisc.

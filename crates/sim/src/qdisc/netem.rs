@@ -12,7 +12,8 @@
 //! takes what has been delayed and releases it in its own way.
 //!
 //! Departures: the copy of a duplicated packet enters this qdisc again, as in Linux if it is the
-//! root. A corrupt packet is one whose checksum fails, wherever the bit lies, and travels on until then. `seed` gives
+//! root. A corrupt packet is one whose checksum fails, wherever the bit lies, and travels on until then; of
+//! several segments in one buffer it is the first, and the others enter one by one. `seed` gives
 //! reproducible draws, but not the kernel's. Not modelled: `distribution experimental` and tables of a user's own.
 //!
 //! Validation: constant delay, order and limit, reordering by jitter and by gap, serialisation at the
@@ -184,16 +185,29 @@ impl Netem {
                 copied = false;
             }
         }
-        let copy = copied.then_some(packet);
+        // What is to wait here leaves its socket.
+        if self.config.delays() {
+            tally.orphan(&mut packet);
+        }
+        let copy = copied.then_some(Packet { flags: packet.flags.without(Flags::CHARGED), ..packet });
         let (random, config) = (&mut self.random, &self.config);
         let rho = config.corrupt_correlation;
+        let mut whole = None;
         if Self::hits(&mut random.stream, config.corrupt, &mut random.corrupt, rho) {
+            if packet.gso_size != 0 {
+                tally.split(&packet);
+                whole = Some(packet);
+                packet = packet.segment(0);
+            }
             packet.flags = packet.flags.with(Flags::CORRUPT);
             self.stats.corrupted += 1;
         }
         if self.qlen() >= self.config.limit as usize {
             // A copy that there was no room for never came into being.
             tally.drop(&packet, Cause::Overlimit);
+            if let Some(whole) = whole {
+                (1..whole.segs()).for_each(|i| tally.drop(&whole.segment(i), Cause::Overlimit));
+            }
             return;
         }
         if let Some(copy) = copy {
@@ -210,6 +224,11 @@ impl Netem {
             let time_to_send = self.time_to_send(packet.len, now);
             self.stats.delayed += u64::from(time_to_send > now);
             self.insert(Delayed { time_to_send, packet });
+        }
+        if let Some(whole) = whole {
+            for i in 1..whole.segs() {
+                self.admit(whole.segment(i), self.config.duplicate, now, tally);
+            }
         }
     }
 
@@ -328,7 +347,11 @@ impl Qdisc for Netem {
         self.config.show()
     }
 
-    fn show_stats(&self) -> String {
+    fn requeues(&self) -> u64 {
+        self.stats.reordered
+    }
+
+    fn show_stats(&self, _now: Time) -> String {
         let s = &self.stats;
         format!(
             "  delayed {} dropped {} corrupted {} duplicated {} reordered {} ecn_marked {}",
@@ -414,6 +437,20 @@ mod tests {
         }
         assert_eq!(q.next_event(), Some(Time::from_ms(10)));
         assert_eq!(departures(&mut q, Time::from_us(200)), [(10_000, 0), (10_100, 1), (10_200, 2)]);
+    }
+
+    #[test]
+    fn corruption_takes_several_segments_apart_and_spoils_the_first() {
+        let mut q = queue("netem delay 1ms corrupt 100%");
+        let whole = Packet { payload: 3 * 1448, len: 3 * 1514, gso_size: 1448, ..frame(0) };
+        q.enqueue(whole, Time::ZERO);
+        let mut left = Vec::new();
+        while let Some(packet) = q.dequeue(Time::from_ms(1)) {
+            left.push((packet.seq, packet.len, packet.flags.has(Flags::CORRUPT)));
+        }
+        // each of the others meets the same chance
+        assert_eq!(left, [(0, 1514, true), (1448, 1514, true), (2896, 1514, true)]);
+        assert_eq!((q.tally.enqueued, q.tally.duplicated, q.tally.sent), (1, 2, 3));
     }
 
     #[test]
@@ -609,7 +646,7 @@ mod tests {
         // 1000 of 10000, standard error 30
         assert!(corrupt.abs_diff(1_000) < 130, "{corrupt}");
         assert_eq!((q.tally.sent, q.tally.dropped()), (10_000, 0));
-        assert!(q.show_stats().contains(&format!("corrupted {corrupt} ")));
+        assert!(q.show_stats(Time::ZERO).contains(&format!("corrupted {corrupt} ")));
     }
 
     #[test]

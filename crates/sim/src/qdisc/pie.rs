@@ -165,7 +165,7 @@ impl Qdisc for Pie {
         format!("{name} limit {limit}p {}{}", self.params.show(&self.timer), self.params.show_modes())
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         let Stats { packets_in, overlimit, dropped, maxq, ecn_mark } = self.stats;
         let prob = self.vars.prob as f64 / self.params.version.max_prob() as f64;
         let rate = if self.params.rate_estimator {
@@ -231,6 +231,29 @@ mod tests {
 
     fn drop_early(q: &mut Pie, len: u64) -> bool {
         q.vars.drop_early(&q.params, len, q.backlog, q.mtu, &mut q.rng)
+    }
+
+    #[test]
+    fn rfc_8033_autotuning_table() {
+        // RFC 8033, 4.2: by how much the gains are divided where the probability is below
+        for (below, divisor) in
+            [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0), (1.0, 1.0)]
+        {
+            for share in [0.9, 0.2] {
+                let mut vars = Vars::new();
+                let q = pie("pie");
+                let one = q.params.version.max_prob() as f64;
+                // The same delay twice: beta has nothing to add.
+                vars.qdelay = ticks(Time::from_ms(25));
+                vars.update(&q.params, 100_000);
+                vars.prob = (below * share * one) as u64;
+                let before = vars.prob;
+                vars.update(&q.params, 100_000);
+                // alpha = 1/8 per second, 10 ms too late
+                let gained = (vars.prob - before) as f64 / one * divisor;
+                assert!((gained / (0.125 * 0.010) - 1.0).abs() < 0.01, "{below} {share}: {gained}");
+            }
+        }
     }
 
     #[test]
@@ -454,7 +477,7 @@ mod tests {
             "pie limit 100p target 5ms tupdate 32ms alpha 2 beta 20 dq_rate_estimator"
         );
         assert_eq!(
-            pie("pie").show_stats(),
+            pie("pie").show_stats(Time::ZERO),
             "  prob 0 delay 0us\n  pkts_in 0 overlimit 0 dropped 0 maxq 0 ecn_mark 0"
         );
         let error = |line| {

@@ -413,7 +413,12 @@ impl Qdisc for Red {
         )
     }
 
-    fn show_stats(&self) -> String {
+    /// Marks and early drops.
+    fn overlimits(&self) -> u64 {
+        self.marked + self.early
+    }
+
+    fn show_stats(&self, _now: Time) -> String {
         format!("  marked {} early {} pdrop {} other 0", self.marked, self.early, self.pdrop)
     }
 
@@ -616,7 +621,7 @@ mod tests {
             q.enqueue(packet(1000, Ecn::NotEct), Time::ZERO, &mut tally);
         }
         assert_eq!((q.qlen(), tally.drops[Cause::Overlimit as usize]), (3, 1));
-        assert_eq!(q.show_stats(), "  marked 0 early 0 pdrop 1 other 0");
+        assert_eq!(q.show_stats(Time::ZERO), "  marked 0 early 0 pdrop 1 other 0");
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub struct Replayed {
     pub left: usize,
     /// How late a tick made the watchdog, at most, ns.
     pub late: u64,
-    /// The configuration in effect and the statistics of each queue, as tc words them.
+    /// Configuration and statistics of each queue, as `tc -s -d qdisc show dev` prints them.
     pub show: String,
 }
 
@@ -141,7 +141,7 @@ impl Port<'_> {
             departures: self.departures,
             left: self.queue.qlen(),
             late: self.late,
-            show: show(&self.queue),
+            show: self.queue.show_tree(None, 1, Time(now)),
         }
     }
 
@@ -181,25 +181,6 @@ fn packet(number: u32, arrival: &Arrival) -> Packet {
         proto: Proto::Udp,
         ..Packet::default()
     }
-}
-
-fn show(queue: &Queue) -> String {
-    let mut lines = Vec::new();
-    queue.for_each(&mut |handle, queue| {
-        let tally = &queue.tally;
-        let at = if handle.is_empty() { "root" } else { handle };
-        lines.push(format!("{at}: {}", queue.show()));
-        lines.push(format!(
-            " Sent {} bytes {} pkt (dropped {}) marked {}",
-            tally.sent_bytes,
-            tally.sent,
-            tally.dropped(),
-            tally.marks
-        ));
-        lines.extend(queue.show_stats().lines().map(|line| format!("  {}", line.trim_start())));
-        lines.extend(queue.show_classes());
-    });
-    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -262,10 +243,7 @@ mod tests {
     fn arrivals_out_of_order_or_of_no_flow_are_refused() {
         let refused = |arrivals| replay(&alone(run::Qdisc::leaf("pfifo"), arrivals, &[])).unwrap_err();
         let arrival = |at, flow| Arrival { at, bytes: 60, flow, hash: 0, ecn: 0 };
-        assert_eq!(
-            refused(vec![arrival(1, 0), arrival(0, 0)]),
-            "arrivals[1]: earlier than the one before"
-        );
+        assert_eq!(refused(vec![arrival(1, 0), arrival(0, 0)]), "arrivals[1]: earlier than the one before");
         assert_eq!(refused(vec![arrival(0, 0), arrival(1, 1)]), "arrivals[1].flow: 1; expected less than 1");
     }
 }

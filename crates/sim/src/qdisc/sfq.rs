@@ -450,7 +450,13 @@ impl Qdisc for Sfq {
         parts.join(" ")
     }
 
-    fn show_stats(&self) -> String {
+    /// What RED decided.
+    fn overlimits(&self) -> u64 {
+        let s = &self.stats;
+        s.prob_mark + s.prob_mark_head + s.prob_drop + s.forced_mark + s.forced_mark_head + s.forced_drop
+    }
+
+    fn show_stats(&self, _now: Time) -> String {
         if self.config.red.is_none() {
             return String::new();
         }
@@ -568,7 +574,7 @@ mod tests {
         }
         assert!(q.tally.flows[1].marks > 50, "{:?}", q.tally.flows[1]);
         assert_eq!(q.tally.flows.iter().skip(2).map(|f| f.marks + f.drops).sum::<u64>(), 0);
-        assert!(q.show_stats().starts_with("  prob_mark "));
+        assert!(q.show_stats(Time::ZERO).starts_with("  prob_mark "));
     }
 
     #[test]

@@ -5,10 +5,10 @@
 //! Parameters: `rate` and `burst` (or `buffer`, `maxburst`) in bytes, both needed; `limit` in bytes or `latency`, the
 //! longest time in the queue, one of them needed; `peakrate` with `mtu` (or `minburst`) in bytes; `mpu`, `overhead`
 //! in bytes, `linklayer ethernet | atm`. The queue is a bfifo of `limit` bytes, or the child. Packets above the burst
-//! (or the peak's mtu) are dropped.
+//! (or the peak's mtu) are dropped; several segments in one buffer are taken apart, if each is short enough.
 //!
 //! Departures: a child that is no fifo is asked for its head packet before the tokens are there, as in Linux; its
-//! sojourn time ends then. Not modelled: packets with segmentation offload.
+//! sojourn time ends then.
 //!
 //! Validation: departures at rate and peak rate, bursts, limits (tests below); conservation
 //! (`tests/every_qdisc.rs`).
@@ -32,6 +32,7 @@ pub struct Tbf {
     held: Option<Packet>,
     /// When the packet at the head may leave, if the tokens did not suffice at the last look.
     wake: Time,
+    overlimits: u64,
     child: Box<Queue>,
     /// The document gave the child; then `limit` is not the child's.
     own_child: bool,
@@ -152,10 +153,17 @@ impl Tbf {
             checkpoint: Time::ZERO,
             held: None,
             wake: Time::ZERO,
+            overlimits: 0,
             child: Box::new(queue),
             own_child: child.is_none(),
             params,
         })
+    }
+
+    /// Whether a packet of several segments is too long, but not its frames (`tbf_segment`).
+    pub(super) fn segments(&self, packet: &Packet) -> bool {
+        let frame = packet.headers() + u32::from(packet.gso_size);
+        u64::from(packet.len) > self.params.max_size && u64::from(frame) <= self.params.max_size
     }
 
     /// The length of the packet that leaves next.
@@ -188,6 +196,7 @@ impl Qdisc for Tbf {
             peak.map_or(0, |peak| (idle + self.peak_tokens).min(peak.mtu) - peak.rate.ns(bytes));
         let tokens = (idle + self.tokens).min(*buffer) - rate.ns(bytes);
         if tokens < 0 || peak_tokens < 0 {
+            self.overlimits += 1;
             self.wake = now + Time((-tokens).max(-peak_tokens).cast_unsigned());
             return None;
         }
@@ -195,6 +204,10 @@ impl Qdisc for Tbf {
         (self.tokens, self.peak_tokens, self.checkpoint) = (tokens, peak_tokens, now);
         self.wake = Time::ZERO;
         Some(packet)
+    }
+
+    fn overlimits(&self) -> u64 {
+        self.overlimits
     }
 
     fn next_event(&self) -> Option<Time> {

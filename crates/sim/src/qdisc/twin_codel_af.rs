@@ -147,7 +147,7 @@ impl Qdisc for TwinCodelAf {
         self.config.show("twin_codel_af")
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         let [normal, low] = &self.classes;
         let flows = [normal.queues.active, low.queues.active];
         format!("  flows {} low_latency_flows {} sce_marks {}", flows[0], flows[1], self.sce_marks)

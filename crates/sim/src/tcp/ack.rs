@@ -230,7 +230,7 @@ impl Sender {
             self.tp.delivered += 1;
             ack.data_sacked = true;
             self.highest_sacked = self.highest_sacked.max(seg.end);
-            ack.delivered_one(seg, &mut self.tp, &mut self.rack, &mut self.rate);
+            ack.delivered_one(seg, &mut self.tp, Some(&mut self.rack), &mut self.rate);
         }
     }
 
@@ -262,9 +262,12 @@ impl Sender {
             }
             if seg.flags.any(SegFlags::SACKED) {
                 tp.sacked_out -= 1;
+            } else if self.reno {
+                // Duplicate ACKs may have told of it: counted below.
+                ack.delivered_one(seg, tp, None, &mut self.rate);
             } else {
                 tp.delivered += 1;
-                ack.delivered_one(seg, tp, &mut self.rack, &mut self.rate);
+                ack.delivered_one(seg, tp, Some(&mut self.rack), &mut self.rate);
             }
             self.board.remove_front();
         }
@@ -309,7 +312,11 @@ impl Sender {
         if acked > 0 {
             ack.data_acked = true;
             ack.set_xmit_timer = true;
-            if reordered < prior_highest_sacked {
+            if self.reno {
+                self.remove_reno_sacks(acked);
+                // Nobody knows whether an original made the progress.
+                ack.orig_sack_acked &= !ack.retrans_data_acked;
+            } else if reordered < prior_highest_sacked {
                 self.note_reordering(reordered);
             }
         } else if let (Some(rtt), Some(head)) = (sack_rtt, self.board.front()) {
@@ -331,7 +338,8 @@ impl Sender {
 
     /// `tcp_check_sack_reordering`
     pub(super) fn note_reordering(&mut self, low: u64) {
-        let highest = self.highest_sacked;
+        let unknown = self.reno && self.tp.sacked_out > 0;
+        let highest = if unknown { self.tp.snd_nxt } else { self.highest_sacked };
         if low >= highest {
             return;
         }
@@ -435,12 +443,14 @@ pub(super) fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
 
 impl AckState {
     /// A segment is newly known to be delivered: RACK and the rate sample take note.
-    fn delivered_one(&mut self, seg: &Seg, tp: &mut TcpSock, rack: &mut Rack, rate: &mut Rate) {
+    fn delivered_one(&mut self, seg: &Seg, tp: &mut TcpSock, rack: Option<&mut Rack>, rate: &mut Rate) {
         self.delivered_bytes += seg.end - seg.seq;
         let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
         let age = tp.now - seg.sent;
         // The ACK of an original must not pass for that of its retransmission.
-        if !(retransmitted && age.as_us() < tp.min_rtt_us) {
+        if let Some(rack) = rack
+            && !(retransmitted && age.as_us() < tp.min_rtt_us)
+        {
             rack.advanced = true;
             rack.rtt = age;
             if sent_after(seg.sent, seg.end, rack.mstamp, rack.end_seq) {

@@ -135,14 +135,14 @@ impl Feedback {
         cwr
     }
 
-    /// AccECN's counters and its change-triggered ACK (RFC 9768, section 3.2.2.5.1).
+    /// AccECN's counters, which count every segment of a buffer, and its change-triggered ACK (RFC 9768, section 3.2.2.5.1).
     fn count(&mut self, packet: &Packet) -> bool {
         let ecn = packet.ecn;
         if let Some(i) = field(ecn) {
             self.saw_ect = true;
-            let ce = u32::from(ecn == Ecn::Ce);
+            let ce = if ecn == Ecn::Ce { packet.segs() } else { 0 };
             self.received_ce += u64::from(ce);
-            self.pending += ce;
+            self.pending = (self.pending + ce).min(15);
             if packet.payload > 0 {
                 let before = self.bytes[i];
                 self.bytes[i] = before.wrapping_add(packet.payload);
@@ -346,6 +346,15 @@ mod tests {
         assert_eq!(f.add_option(&mut ack, 3, false, Time::ZERO, 0), (3, 0));
         f.on_packet(&segment(Ce));
         assert_eq!(f.add_option(&mut ack, 3, false, Time::ZERO, 0), (2, 8), "news of the second field");
+    }
+
+    #[test]
+    fn a_marked_buffer_counts_all_its_segments() {
+        let mut f = feedback(Mode::AccEcn, false, false);
+        let marked = Packet { ecn: Ce, payload: 6000, len: 6396, gso_size: 1000, ..Packet::default() };
+        assert!(f.on_packet(&marked), "an edge, and six unreported marks");
+        assert!(f.on_packet(&marked), "no edge, but marks");
+        assert_eq!(f.received(), (12, [0, 12_000, 0]));
     }
 
     #[test]

@@ -21,6 +21,8 @@ const GSO_MAX_SIZE: u64 = 65_536;
 const PACING_SHIFT: u32 = 10;
 /// `tcp_tso_rtt_log`
 const TSO_RTT_LOG: u32 = 9;
+/// Payload that a GSO buffer takes: what an IPv4 packet and its headers leave of 64 KiB.
+const MAX_GSO_PAYLOAD: u64 = 65_279;
 /// Data segments sent before pacing starts.
 const UNPACED_SEGS: u64 = 10;
 
@@ -30,7 +32,7 @@ impl Sender {
         let mss = self.current_mss();
         let mut sent = 0;
         let mut cwnd_limited = false;
-        let max_segs = self.tso_segs();
+        let max_segs = self.max_segs(mss);
         while self.write_seq > self.tp.snd_nxt {
             if self.paced_out() {
                 break;
@@ -44,7 +46,7 @@ impl Sender {
             let quota = (cwnd / 2).max(1).min(cwnd - in_flight).min(max_segs);
             let unsent = self.write_seq - self.tp.snd_nxt;
             let window = self.window_end.saturating_sub(self.tp.snd_nxt);
-            if window < mss.min(unsent) {
+            if window < mss.min(unsent) || !self.has_written(mss.min(unsent)) {
                 break;
             }
             self.fill_skb(quota);
@@ -59,14 +61,18 @@ impl Sender {
                 .min((window / mss).max(1) as u32)
                 .min(self.skb_left)
                 .min(unsent.div_ceil(mss).min(u64::from(u32::MAX)) as u32);
-            if self.throttled(u64::from(n) * mss, 0) {
+            if self.throttled(u64::from(n) * mss, n, 0) {
                 break;
             }
             self.skb_left -= n;
             self.transmit_new(n, out);
             sent += n;
         }
-        self.tp.write_queue = self.write_seq > self.tp.snd_nxt;
+        if self.send_buffer.end == u64::MAX {
+            let buffers = self.board.buffers() as u64;
+            self.send_buffer.settle(self.tp.snd_nxt, self.tp.snd_nxt - self.tp.snd_una, buffers);
+        }
+        self.tp.write_queue = self.write_seq > self.tp.snd_nxt && !self.send_buffer.full;
         if sent > 0 {
             if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
                 self.prr_out += sent;
@@ -85,7 +91,8 @@ impl Sender {
     /// One new segment beyond the window's count, for a tail loss probe.
     pub(super) fn send_probe_segment(&mut self, out: &mut Vec<Packet>) -> bool {
         let room = self.window_end.saturating_sub(self.tp.snd_nxt);
-        if self.write_seq <= self.tp.snd_nxt || room < self.current_mss() || self.paced_out() {
+        let mss = self.current_mss();
+        if self.write_seq <= self.tp.snd_nxt || room < mss || self.paced_out() || !self.has_written(mss) {
             return false;
         }
         self.fill_skb(1);
@@ -93,6 +100,30 @@ impl Sender {
         self.transmit_new(1, out);
         if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
             self.prr_out += 1;
+        }
+        true
+    }
+
+    /// Whether the application could write so many bytes more than were sent; it does so now if it waited for room.
+    #[inline]
+    fn has_written(&mut self, bytes: u64) -> bool {
+        self.tp.snd_nxt + bytes <= self.send_buffer.end || self.write_more()
+    }
+
+    /// `tcp_check_space`, and what the application does then.
+    #[inline(never)]
+    fn write_more(&mut self) -> bool {
+        let waited = self.send_buffer.full;
+        let tp = &self.tp;
+        let segs = u64::from(tp.snd_cwnd.max(tp.reordering + 1));
+        let buffers = self.board.buffers() as u64;
+        let (sent, in_flight) = (tp.snd_nxt, tp.snd_nxt - tp.snd_una);
+        let at_once = self.tso_segs();
+        if !self.send_buffer.may_write(sent, in_flight, buffers, segs, at_once) {
+            return false;
+        }
+        if waited {
+            self.check_app_limited();
         }
         true
     }
@@ -152,7 +183,7 @@ impl Sender {
     pub(super) fn send_window_probe(&mut self, out: &mut Vec<Packet>) {
         if self.tp.packets_out == 0 && self.write_seq > self.tp.snd_nxt {
             self.window_probes += 1;
-            self.emit(self.tp.snd_una.wrapping_sub(1), 0, self.tp.now, Flags::ACK, Ecn::NotEct, out);
+            self.emit(self.tp.snd_una.wrapping_sub(1), 0, 0, self.tp.now, Flags::ACK, Ecn::NotEct, out);
             self.start_window_probe();
         }
     }
@@ -168,6 +199,12 @@ impl Sender {
         ((bytes / u64::from(self.mss_now)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(MAX_GSO_SEGS)
     }
 
+    /// Segments of a buffer that is sent now.
+    fn max_segs(&self, mss: u64) -> u32 {
+        let segs = self.tso_segs();
+        if self.setup.gso { segs.min((MAX_GSO_PAYLOAD / mss).max(1) as u32) } else { segs }
+    }
+
     /// Whether the pacing clock forbids sending now; then its timer is set.
     fn paced_out(&mut self) -> bool {
         if self.tp.pacing != Pacing::Needed || self.tp.wstamp <= self.tp.now {
@@ -177,16 +214,24 @@ impl Sender {
         true
     }
 
-    /// `tcp_small_queue_check`, where packets wait in the host: then it goes on when the first has left.
-    fn throttled(&mut self, bytes: u64, factor: u32) -> bool {
-        if self.tp.pacing != Pacing::Fq {
+    /// Buffers that so many segments leave in.
+    fn buffers(&self, segs: u32) -> u64 {
+        if self.setup.gso { 1 } else { segs.into() }
+    }
+
+    /// `tcp_small_queue_check`, where packets wait in the host: then it goes on when the next has left.
+    fn throttled(&mut self, bytes: u64, segs: u32, factor: u32) -> bool {
+        let buffers = self.buffers(segs);
+        let Some(queue) = &mut self.small_queue else { return false };
+        if !queue.is_full(bytes, buffers, self.tp.pacing_rate >> PACING_SHIFT, factor) {
             return false;
         }
-        let at = self.small_queue.full_until(self.tp.now, bytes, self.tp.pacing_rate >> PACING_SHIFT, factor);
-        if at.is_some() {
-            self.pacing_timer = at;
+        // A lone buffer is never waited for: its ACK may come first.
+        if self.board.front().is_none_or(|head| head.seq >= self.last_buffer) {
+            return false;
         }
-        at.is_some()
+        queue.throttle();
+        true
     }
 
     /// `tcp_tso_should_defer`: wait for more window before a small burst? `Some(true)` if the
@@ -245,6 +290,19 @@ impl Sender {
         }
         let ecn = self.data_ecn();
         let in_flight = self.tp.packets_in_flight();
+        self.last_buffer = first;
+        let mut tcp_flags = Flags::ACK;
+        if self.queue_cwr {
+            self.queue_cwr = false;
+            tcp_flags = tcp_flags.with(Flags::CWR);
+        }
+        // An skb of several segments has PSH, for the receiver's sake, whatever was written.
+        let gso = self.setup.gso && n > 1;
+        if gso {
+            tcp_flags = tcp_flags.with(Flags::PSH);
+            self.emit(first, bytes as u32, mss as u16, sent_at, tcp_flags, ecn, out);
+        }
+        flags.set(SegFlags::HEAD);
         for i in 0..n {
             let seq = first + u64::from(i) * mss;
             let end = (seq + mss).min(first + bytes);
@@ -260,16 +318,14 @@ impl Sender {
                 in_flight: in_flight + i + 1,
                 flags,
             });
-            let mut tcp_flags = Flags::ACK;
-            // An skb that is cut into several segments has it, for the receiver's sake, whatever was written.
-            if i + 1 == n && n > 1 {
-                tcp_flags = tcp_flags.with(Flags::PSH);
+            flags.clear(SegFlags::HEAD);
+            if !gso {
+                if i + 1 == n && n > 1 {
+                    tcp_flags = tcp_flags.with(Flags::PSH);
+                }
+                self.emit(seq, (end - seq) as u32, 0, sent_at, tcp_flags, ecn, out);
+                tcp_flags = Flags::ACK;
             }
-            if self.queue_cwr {
-                self.queue_cwr = false;
-                tcp_flags = tcp_flags.with(Flags::CWR);
-            }
-            self.emit(seq, (end - seq) as u32, sent_at, tcp_flags, ecn, out);
         }
         self.tp.snd_nxt = first + bytes;
         self.tp.packets_out += n;
@@ -296,8 +352,9 @@ impl Sender {
             self.tp.wstamp += Time(gap - credit.min(gap / 2));
         }
         self.data_segs_out += u64::from(segs);
-        if self.tp.pacing == Pacing::Fq {
-            self.small_queue.push(sent_at, bytes);
+        let buffers = self.buffers(segs);
+        if let Some(queue) = &mut self.small_queue {
+            queue.charge(bytes, buffers);
         }
         sent_at
     }
@@ -310,30 +367,45 @@ impl Sender {
         }
     }
 
-    fn emit(&mut self, seq: u64, payload: u32, departs: Time, flags: Flags, ecn: Ecn, out: &mut Vec<Packet>) {
+    /// Puts a segment, or several of `gso_size`, on its way.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one packet")]
+    fn emit(
+        &mut self,
+        seq: u64,
+        payload: u32,
+        gso_size: u16,
+        departs: Time,
+        flags: Flags,
+        ecn: Ecn,
+        out: &mut Vec<Packet>,
+    ) {
         let packet = self.setup.template.append_to(out);
         packet.enqueued = departs;
         packet.seq = seq;
         packet.payload = payload;
-        packet.len = HEADERS + payload;
+        packet.gso_size = gso_size;
+        let segs = packet.segs();
+        let segment = if gso_size == 0 { payload } else { gso_size.into() };
+        packet.len = segs * HEADERS + payload;
         if self.setup.mode == Mode::AccEcn {
             packet.ace = ACE_INIT as u8;
         }
-        if payload + OPTION_LEN <= self.tp.mss && self.option_due() {
-            packet.len += OPTION_LEN;
+        if segment + OPTION_LEN <= self.tp.mss && self.option_due() {
+            packet.len += segs * OPTION_LEN;
             // ACKs have no payload to count.
             packet.n_accecn = 3;
             self.option.on_sent(self.tp.now);
         }
-        packet.flags = flags;
+        let charged = payload > 0 && self.small_queue.is_some();
+        packet.flags = if charged { flags.with(Flags::CHARGED) } else { flags };
         // The end of what was written.
         if payload > 0 && seq + u64::from(payload) == self.write_seq {
-            packet.flags = flags.with(Flags::PSH);
+            packet.flags = packet.flags.with(Flags::PSH);
         }
         packet.ecn = ecn;
         packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
         packet.echo = self.last_ack_sent;
-        self.counters.sent_packets += 1;
+        self.counters.sent_packets += u64::from(segs);
         self.counters.sent_bytes += u64::from(packet.len);
     }
 
@@ -345,11 +417,17 @@ impl Sender {
                 break;
             }
             let Some(index) = self.board.next_lost() else { break };
-            if self.throttled(u64::from(self.tp.mss), 1) {
+            let mut n = 1;
+            if self.setup.gso {
+                let room = self.tp.snd_cwnd - self.tp.packets_in_flight();
+                let most = room.min(self.max_segs(u64::from(self.tp.mss)));
+                n = self.board.take_buffer(index, most as usize) as u32;
+            }
+            if self.throttled(u64::from(n) * u64::from(self.tp.mss), n, 1) {
                 break;
             }
-            self.retransmit(index, out);
-            sent += 1;
+            self.retransmit(index, n, out);
+            sent += n;
             if index == 0 && !matches!(self.timer, Some((Timer::Reorder, _))) {
                 self.rearm_rto();
             }
@@ -359,12 +437,20 @@ impl Sender {
         }
     }
 
-    /// `tcp_retransmit_skb`
-    pub(super) fn retransmit(&mut self, index: usize, out: &mut Vec<Packet>) {
-        let Some(seg) = self.board.get(index).copied() else { return };
-        let sent_at = self.stamp(seg.end - seg.seq, 1);
+    /// One segment, whatever buffer it was in.
+    pub(super) fn retransmit_one(&mut self, index: usize, out: &mut Vec<Packet>) {
+        self.board.take_buffer(index, 1);
+        self.retransmit(index, 1, out);
+    }
+
+    /// `tcp_retransmit_skb`: one segment, or as one buffer the `n` that [`super::scoreboard::Scoreboard::take_buffer`] gave.
+    pub(super) fn retransmit(&mut self, index: usize, n: u32, out: &mut Vec<Packet>) {
+        let Some(&Seg { seq: first, end: first_end, .. }) = self.board.get(index) else { return };
+        let Some(&Seg { end, .. }) = self.board.get(index + n as usize - 1) else { return };
+        let sent_at = self.stamp(end - first, n);
         let tp = &mut self.tp;
-        if let Some(seg) = self.board.get_mut(index) {
+        for index in index..index + n as usize {
+            let Some(seg) = self.board.get_mut(index) else { break };
             if !seg.flags.any(SegFlags::RETRANS) {
                 tp.retrans_out += 1;
             }
@@ -382,15 +468,18 @@ impl Sender {
             seg.lost = tp.lost as u32;
             seg.in_flight = tp.packets_in_flight();
         }
-        self.board.note_retransmitted(index, sent_at);
+        for index in index..index + n as usize {
+            self.board.note_retransmitted(index, sent_at);
+        }
         self.undo.retrans_stamp.get_or_insert(self.tp.now);
-        self.undo.retrans = self.undo.retrans.max(0) + 1;
-        self.counters.retransmits += 1;
+        self.undo.retrans = self.undo.retrans.max(0) + i64::from(n);
+        self.counters.retransmits += u64::from(n);
         self.tp.last_sent = self.tp.now;
         // RFC 3168 forbids ECT on retransmissions; AccECN and DCTCP do not.
         let marked = self.setup.mode == Mode::AccEcn || self.cc.needs_ecn();
         let ecn = if marked { self.data_ecn() } else { Ecn::NotEct };
-        self.emit(seg.seq, (seg.end - seg.seq) as u32, sent_at, Flags::ACK, ecn, out);
+        let gso_size = if n > 1 { (first_end - first) as u16 } else { 0 };
+        self.emit(first, (end - first) as u32, gso_size, sent_at, Flags::ACK, ecn, out);
     }
 
     /// `tcp_cwnd_validate`
@@ -421,7 +510,7 @@ impl Sender {
     /// `tcp_cwnd_application_limited` (RFC 2861)
     fn shrink_unused_window(&mut self) {
         let tp = &mut self.tp;
-        if tp.ca_state == CaState::Open {
+        if tp.ca_state == CaState::Open && !self.send_buffer.full {
             let used = self.cwnd_used.max(10);
             if used < tp.snd_cwnd {
                 tp.snd_ssthresh = super::sender::current_ssthresh(tp);

@@ -3,10 +3,14 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`,
 //! `tcp_event_data_recv`), `tcp_output.c` (`tcp_send_delayed_ack`); RFC 2018, RFC 2883. ECN is in `feedback.rs`.
 //!
+//! Parameters: `net.ipv4.tcp_rmem` (its default and its most), `net.ipv4.tcp_moderate_rcvbuf`. A window is the share of the buffer that
+//! was payload in the first full segment (`scaling_ratio`); of the default, and of the most if it is moderated.
+//!
 //! Departures: the application reads at once; the window grows by Linux's right-sizing rule without memory
-//! accounting.
+//! accounting, in bytes and not in units of the window scale.
 
 use super::feedback::Feedback;
+use crate::charge;
 use crate::packet::{Flags, Packet, Proto, SackBlock};
 use crate::units::Time;
 
@@ -54,12 +58,45 @@ impl ReceiverCounters {
     }
 }
 
+/// The receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Second value of `tcp_rmem`.
+    pub default: u64,
+    /// Third value of `tcp_rmem`.
+    pub most: u64,
+    /// `tcp_moderate_rcvbuf`: whether it grows beyond the default.
+    pub moderate: bool,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Buffer { default: 128 << 10, most: 6 << 20, moderate: true }
+    }
+}
+
+impl Buffer {
+    /// The window at first: half of the default, as long as no segment was seen.
+    fn first_window(self) -> u64 {
+        (self.default / 2).min(INITIAL_WINDOW)
+    }
+
+    /// The largest window without right-sizing and with it, when a segment with this much payload is of `memory` bytes.
+    fn windows(self, payload: u64, memory: u64) -> [u64; 2] {
+        let ratio = ((payload << 8) / memory).max(1);
+        let window = |buffer: u64| (buffer.min(1 << 40) * ratio) >> 8;
+        let default = window(self.default);
+        [default, if self.moderate { window(self.most).max(default) } else { default }]
+    }
+}
+
 /// A receiver.
 pub struct Receiver {
     template: Packet,
     feedback: Feedback,
     hz: u64,
     mss: u32,
+    sack: bool,
     /// The largest segment seen (`icsk_ack.rcv_mss`).
     rcv_mss: u32,
     rcv_nxt: u64,
@@ -94,6 +131,8 @@ pub struct Receiver {
     /// What it may grow to (`window_clamp`).
     clamp: u64,
     max_window: u64,
+    /// Memory that may become the window, if that is known.
+    buffer: Option<Buffer>,
     rtt: Option<Time>,
     /// Most bytes read in one round trip so far.
     space: u64,
@@ -111,6 +150,7 @@ impl Receiver {
             feedback,
             hz,
             mss,
+            sack: true,
             rcv_mss: MSS_DEFAULT.min(mss),
             rcv_nxt: 0,
             rcv_wup: 0,
@@ -135,11 +175,27 @@ impl Receiver {
             window: INITIAL_WINDOW.min(max_window),
             clamp: INITIAL_CLAMP.min(max_window),
             max_window,
+            buffer: None,
             rtt: None,
             space: 10 * u64::from(mss),
             space_from: (Time::ZERO, 0),
             counters: ReceiverCounters::default(),
         }
+    }
+
+    /// The peer does not do SACK: no blocks, and every segment out of order is acknowledged at once.
+    pub fn without_sack(mut self) -> Self {
+        self.sack = false;
+        self
+    }
+
+    /// With the host's receive buffer instead of a largest window.
+    #[must_use]
+    pub fn with_buffer(mut self, buffer: Buffer) -> Self {
+        self.window = buffer.first_window();
+        self.clamp = self.window;
+        self.buffer = Some(buffer);
+        self
     }
 
     /// The window that it would advertise now, in bytes.
@@ -302,7 +358,11 @@ impl Receiver {
 
     /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, ECN, window.
     fn event_data_received(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
-        self.rcv_mss = self.rcv_mss.max(packet.payload.min(self.mss));
+        let segment = if packet.gso_size == 0 { packet.payload } else { packet.gso_size.into() };
+        if segment > self.rcv_mss {
+            self.measure_buffer(packet);
+        }
+        self.rcv_mss = self.rcv_mss.max(segment.min(self.mss));
         match self.last_data {
             None => {
                 self.increase_quickack(MAX_QUICKACKS);
@@ -374,6 +434,10 @@ impl Receiver {
     }
 
     fn out_of_order_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
+        if !self.sack {
+            self.send_ack(now, out);
+            return;
+        }
         if self.dup_acks_at != self.rcv_nxt {
             self.dup_acks_at = self.rcv_nxt;
             self.dup_acks = 0;
@@ -436,8 +500,9 @@ impl Receiver {
         ack.flags = Flags::ACK;
         ack.proto = Proto::Tcp;
         self.write(upto, ack);
-        let dsack = self.dsack.take();
-        let wanted = (self.sacks.len() + usize::from(dsack.is_some())).min(3);
+        let dsack = self.dsack.take().filter(|_| self.sack);
+        let sacks = if self.sack { &self.sacks[..] } else { &[] };
+        let wanted = (sacks.len() + usize::from(dsack.is_some())).min(3);
         let srtt_us = self.rtt.map_or(0, Time::as_us);
         let (allowed, option) = self.feedback.add_option(ack, wanted, dsack.is_some(), now, srtt_us);
         let mut blocks = 0;
@@ -447,7 +512,7 @@ impl Receiver {
             ack.flags = ack.flags.with(Flags::DSACK);
             blocks = 1;
         }
-        for &(s, e) in self.sacks.iter().take(allowed - blocks) {
+        for &(s, e) in sacks.iter().take(allowed - blocks) {
             ack.sack[blocks] = block(upto, s, e);
             blocks += 1;
         }
@@ -455,6 +520,15 @@ impl Receiver {
         // 4 bytes of kind, length and padding, 8 per block.
         ack.len = HEADERS + option + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
         self.counters.acks += 1;
+    }
+
+    /// `tcp_measure_rcv_mss`: how much of the buffer is payload; `tcp_grow_window` gets there within a few segments.
+    fn measure_buffer(&mut self, packet: &Packet) {
+        if let Some(buffer) = self.buffer {
+            let [default, most] = buffer.windows(packet.payload.into(), charge::memory(packet));
+            self.max_window = most;
+            self.clamp = self.clamp.max(default);
+        }
     }
 
     /// `tcp_rcv_rtt_measure_ts`: from the echo of our own ACKs, once per (millisecond) stamp.
@@ -543,6 +617,26 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_what_of_the_buffer_is_payload() {
+        let made = |buffer| {
+            let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
+            Receiver::new(Packet::default(), off, MSS, 250, 3 << 20).with_buffer(buffer)
+        };
+        let mut r = made(Buffer::default());
+        assert_eq!(r.window(), 65_536, "half of 128 KiB");
+        r.on_data(&segment(0, Ecn::NotEct), Time::ZERO, &mut Vec::new());
+        // 1448 of 1448 + 896 bytes are 158/256
+        assert_eq!(r.max_window, (6 << 20) * 158 / 256);
+        let whole =
+            Packet { payload: 4 * MSS, gso_size: MSS as u16, len: 4 * 1514, ..segment(0, Ecn::NotEct) };
+        let mut r = made(Buffer { default: 1 << 20, most: 6 << 20, moderate: false });
+        r.on_data(&whole, Time::ZERO, &mut Vec::new());
+        // 5792 of 6688 bytes: 221/256, of the default only
+        assert_eq!((r.max_window, r.clamp), ((1 << 20) * 221 / 256, (1 << 20) * 221 / 256));
+        assert_eq!(r.window(), 65_536 + 2 * 4 * MSS);
+    }
+
+    #[test]
     fn every_second_segment_is_acknowledged() {
         let mut r = receiver(Mode::Off);
         let acks = feed(&mut r, &[32, 33, 34, 35].map(|i| (i, Ecn::NotEct)));
@@ -550,8 +644,25 @@ mod tests {
     }
 
     #[test]
-    fn the_first_22_acks_are_immediate() {
-        // window 65536 / (2 * 1448) = 22, capped at 16; and the six segments that open it to 80384 do not count
+    fn several_segments_in_one_buffer_are_acknowledged_at_once_and_once() {
+        let mut r = receiver(Mode::AccEcn);
+        let before = feed(&mut r, &[(32, Ect0), (33, Ect0)])[0].ace;
+        let whole = Packet { payload: 3 * MSS, gso_size: MSS as u16, len: 3 * 1514, ..segment(34, Ce) };
+        let mut out = Vec::new();
+        r.on_data(&whole, Time::from_ms(11), &mut out);
+        // One mark, three segments.
+        let told: Vec<_> = out.iter().map(|a| (a.ack / u64::from(MSS), a.ace)).collect();
+        assert_eq!(told, [(37, (before + 3) & 7)]);
+        assert_eq!(r.rcv_mss, MSS, "the segment's length, not the buffer's");
+        out.clear();
+        r.on_data(&Packet { seq: 40 * u64::from(MSS), ..whole }, Time::from_ms(12), &mut out);
+        let mss = MSS as i32;
+        assert_eq!((out.len(), out[0].sack[0]), (1, SackBlock { start: 3 * mss, end: 6 * mss }));
+    }
+
+    #[test]
+    fn the_first_sixteen_acks_are_immediate_and_those_that_open_the_window() {
+        // window 65536 / (2 * 1448) = 22, capped at 16; and 80384 - 65536 = 5.1 * 2 * 1448 until the window is open
         let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
         let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
         let mut out = Vec::new();

@@ -43,7 +43,10 @@ impl Sender {
                     self.set_state(CaState::Open);
                 }
                 CaState::Recovery => {
-                    self.try_undo_recovery(ack);
+                    self.reset_reno_sack();
+                    if self.try_undo_recovery(ack) {
+                        return Rexmit::None;
+                    }
                     self.end_reduction_from(CaState::Recovery);
                 }
                 _ => {}
@@ -51,7 +54,9 @@ impl Sender {
         }
         match self.tp.ca_state {
             CaState::Recovery => {
-                if ack.una_advanced && self.try_undo_partial(ack) {
+                if !ack.una_advanced {
+                    self.add_reno_sack(duplicate, ack.ece);
+                } else if self.try_undo_partial(ack) {
                     return Rexmit::None;
                 }
                 if self.try_undo_dsack() {
@@ -71,6 +76,10 @@ impl Sender {
                 if !(self.tp.ca_state == CaState::Open || ack.lost_retrans) {
                     return rexmit;
                 }
+                self.count_reno_sack(ack, duplicate);
+                if self.reno {
+                    self.identify_loss(ack);
+                }
                 if self.tp.lost_out == 0 {
                     self.try_to_open(ack);
                     return rexmit;
@@ -78,6 +87,7 @@ impl Sender {
                 self.enter_recovery(ack.ece);
             }
             _ => {
+                self.count_reno_sack(ack, duplicate);
                 if self.tp.ca_state <= CaState::Disorder {
                     self.try_undo_dsack();
                 }
@@ -97,7 +107,15 @@ impl Sender {
         self.tp.ca_state = state;
     }
 
-    fn any_retrans_done(&self) -> bool {
+    /// Outside of a recovery, an ACK that goes on leaves no duplicates behind.
+    fn count_reno_sack(&mut self, ack: &AckState, duplicate: bool) {
+        if ack.una_advanced {
+            self.reset_reno_sack();
+        }
+        self.add_reno_sack(duplicate, ack.ece);
+    }
+
+    pub(super) fn any_retrans_done(&self) -> bool {
         self.tp.retrans_out > 0 || self.board.front().is_some_and(|s| s.flags.any(SegFlags::EVER_RETRANS))
     }
 
@@ -237,6 +255,9 @@ impl Sender {
     }
 
     fn identify_loss(&mut self, ack: &mut AckState) {
+        if self.reno {
+            return self.newreno_mark_lost(ack.una_advanced);
+        }
         let before = self.tp.retrans_out;
         if self.rack.advanced && !self.board.is_empty() {
             self.rack.advanced = false;
@@ -332,7 +353,7 @@ impl Sender {
     /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too.
     pub(super) fn schedule_loss_probe(&mut self, from_now: bool) -> bool {
         let tp = &self.tp;
-        if tp.packets_out == 0 || !matches!(tp.ca_state, CaState::Open | CaState::Cwr) {
+        if self.reno || tp.packets_out == 0 || !matches!(tp.ca_state, CaState::Open | CaState::Cwr) {
             return false;
         }
         let mut wait_us = tp.srtt_us >> 2;
@@ -360,7 +381,7 @@ impl Sender {
             if !sent {
                 let last = self.board.len() - 1;
                 self.tlp_retrans = true;
-                self.retransmit(last, out);
+                self.retransmit_one(last, out);
             }
             self.counters.tlps += 1;
             self.tlp_high_seq = Some(self.tp.snd_nxt);
@@ -396,7 +417,7 @@ impl Sender {
         self.counters.rtos += 1;
         self.enter_loss();
         self.retransmits += 1;
-        self.retransmit(0, out);
+        self.retransmit_one(0, out);
         self.rtt.back_off();
         self.timer = None;
         self.rearm_rto();
@@ -405,6 +426,7 @@ impl Sender {
     /// `tcp_enter_loss`
     fn enter_loss(&mut self) {
         let new_recovery = self.tp.ca_state < CaState::Recovery;
+        self.reset_reno_sack();
         let (rtt, now) = (self.rack.rtt, self.tp.now);
         let (tp, cc) = (&mut self.tp, &mut self.cc);
         for (i, seg) in self.board.iter_mut().enumerate() {
@@ -481,6 +503,12 @@ impl Sender {
             self.try_undo_recovery(ack);
             return Rexmit::None;
         }
+        // A duplicate tells that the new data of F-RTO's step 2.b arrived.
+        if self.tp.snd_nxt > self.tp.high_seq && duplicate {
+            self.add_reno_sack(duplicate, ack.ece);
+        } else if ack.una_advanced {
+            self.reset_reno_sack();
+        }
         Rexmit::Lost
     }
 
@@ -504,6 +532,10 @@ impl Sender {
     /// Whether the ACK answers a segment sent before the first retransmission (Eifel by timestamps), or
     /// nothing was retransmitted yet.
     fn packet_delayed(&self, ack: &AckState) -> bool {
+        // Where the state is held the stamp was taken back although something was retransmitted.
+        if self.reno && self.undo.retrans_stamp.is_none() && self.tp.snd_una >= self.tp.high_seq {
+            return false;
+        }
         self.undo.retrans_stamp.is_none_or(|first| ack.echo > Time::ZERO && ack.echo.as_ms() < first.as_ms())
     }
 
@@ -533,13 +565,18 @@ impl Sender {
         self.rack.advanced = true;
     }
 
-    fn try_undo_recovery(&mut self, ack: &AckState) {
+    /// `tcp_try_undo_recovery`: true if the state is held.
+    fn try_undo_recovery(&mut self, ack: &AckState) -> bool {
         if self.may_undo(ack) {
             self.undo_reduction(false);
         } else {
             self.rack.reo_wnd_persist = self.rack.reo_wnd_persist.saturating_sub(1);
         }
-        self.set_state(CaState::Open);
+        let holds = self.holds_state();
+        if !holds {
+            self.set_state(CaState::Open);
+        }
+        holds
     }
 
     fn try_undo_dsack(&mut self) -> bool {
@@ -574,7 +611,9 @@ impl Sender {
         }
         self.undo_reduction(true);
         self.retransmits = 0;
-        self.set_state(CaState::Open);
+        if !self.holds_state() && (frto || !self.reno) {
+            self.set_state(CaState::Open);
+        }
         true
     }
 }

@@ -24,6 +24,8 @@ impl SegFlags {
     pub const EVER_RETRANS: SegFlags = SegFlags(8);
     /// Sent while the application was the limit.
     pub const APP_LIMITED: SegFlags = SegFlags(16);
+    /// The first segment of its buffer (skb).
+    pub const HEAD: SegFlags = SegFlags(32);
 
     /// Whether any bit of `other` is set.
     pub fn any(self, other: SegFlags) -> bool {
@@ -139,6 +141,30 @@ impl Scoreboard {
             return 0;
         }
         self.segs.partition_point(|s| s.end <= seq)
+    }
+
+    /// How many segments from `index` on may be retransmitted as one buffer, at most `most`: they were one, and all of them are
+    /// lost. What is left of that buffer becomes another one (`tcp_fragment`).
+    pub fn take_buffer(&mut self, index: usize, most: usize) -> usize {
+        let waits = |seg: &Seg| {
+            seg.flags.any(SegFlags::LOST)
+                && !seg.flags.any(SegFlags(SegFlags::HEAD.0 | SegFlags::SACKED.0 | SegFlags::RETRANS.0))
+        };
+        let mut n = 1;
+        while n < most && self.segs.get(index + n).is_some_and(waits) {
+            n += 1;
+        }
+        for at in [index, index + n] {
+            if let Some(seg) = self.segs.get_mut(at) {
+                seg.flags.set(SegFlags::HEAD);
+            }
+        }
+        n
+    }
+
+    /// Buffers in the queue.
+    pub fn buffers(&self) -> usize {
+        self.segs.iter().filter(|seg| seg.flags.any(SegFlags::HEAD)).count()
     }
 
     /// Notes a retransmission of the segment at `index` at `now`.
@@ -265,6 +291,21 @@ mod tests {
             [b.index_of(0), b.index_of(9), b.index_of(10), b.index_of(49), b.index_of(50)],
             [0, 0, 1, 4, 5]
         );
+    }
+
+    #[test]
+    fn a_lost_buffer_is_retransmitted_as_far_as_it_may() {
+        let mut b = board(6);
+        for i in 0..6 {
+            b.get_mut(i).unwrap().flags.set(SegFlags::LOST);
+        }
+        // buffers 0..2 and 2..6, of which 5 arrived
+        b.get_mut(2).unwrap().flags.set(SegFlags::HEAD);
+        b.get_mut(5).unwrap().flags.set(SegFlags::SACKED);
+        assert_eq!(b.take_buffer(0, 45), 2);
+        assert_eq!(b.take_buffer(2, 2), 2);
+        assert_eq!(b.take_buffer(2, 45), 2, "what was left is another buffer");
+        assert_eq!(b.take_buffer(4, 45), 1);
     }
 
     #[test]

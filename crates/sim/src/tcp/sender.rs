@@ -6,16 +6,18 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`,
 //! `tcp_rate.c`.
 //!
-//! Departures: ACK processing takes no time; TSQ only with `fq`; no send-buffer limit, no Nagle; the 300 s
+//! Departures: ACK processing takes no time; no Nagle; the 300 s
 //! window of the minimum RTT restarts as a whole when it is over.
 
 use super::accecn::{AceDecoder, OptionClock};
 use super::ecn::Mode;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
+use super::send_buffer::SendBuffer;
 use super::small_queue::SmallQueue;
 use super::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
+use crate::charge::{self, Charges};
 use crate::packet::{Ecn, Packet};
 use crate::units::Time;
 
@@ -110,11 +112,23 @@ pub struct Sysctl {
     pub tso_win_divisor: u64,
     /// `tcp_slow_start_after_idle`
     pub slow_start_after_idle: bool,
+    /// `tcp_sack`
+    pub sack: bool,
+    /// `tcp_limit_output_bytes`
+    pub limit_output_bytes: u64,
+    /// `tcp_wmem`
+    pub wmem: [u64; 3],
 }
 
 impl Default for Sysctl {
     fn default() -> Self {
-        Sysctl { tso_win_divisor: 3, slow_start_after_idle: true }
+        Sysctl {
+            tso_win_divisor: 3,
+            slow_start_after_idle: true,
+            sack: true,
+            limit_output_bytes: 4 << 20,
+            wmem: [4096, 16 << 10, 4 << 20],
+        }
     }
 }
 
@@ -141,6 +155,10 @@ pub struct SenderSetup {
     pub max_pacing_rate: Option<u64>,
     /// Whether the host's queue is `fq`.
     pub fq: bool,
+    /// Whether several segments leave in one buffer (GSO).
+    pub gso: bool,
+    /// Where the host's queues note what they give back; none where there are no queues that could hold anything.
+    pub charges: Option<Charges>,
     /// RTT of the handshake.
     pub handshake_rtt: Time,
     /// What else the host says.
@@ -187,6 +205,9 @@ pub struct Sender {
     pub(super) min_rtt_at: Time,
     /// One past the last byte the application wrote.
     pub(super) write_seq: u64,
+    /// The peer does not do SACK (`tcp_is_reno`).
+    pub(super) reno: bool,
+    pub(super) send_buffer: SendBuffer,
     /// Right edge of the receiver's window.
     pub(super) window_end: u64,
     pub(super) snd_wnd: u64,
@@ -195,8 +216,10 @@ pub struct Sender {
     /// Segments in the skb behind it.
     pub(super) skb_behind: u32,
     pub(super) pacing_timer: Option<Time>,
-    /// What waits in the host's queue.
-    pub(super) small_queue: SmallQueue,
+    /// What waits in the host's queue, if it has one.
+    pub(super) small_queue: Option<SmallQueue>,
+    /// Where the newest buffer began that was sent for the first time.
+    pub(super) last_buffer: u64,
     pub(super) timer: Option<(Timer, Time)>,
     pub(super) cwnd_usage_seq: u64,
     pub(super) cwnd_used: u32,
@@ -239,6 +262,10 @@ impl Sender {
             tp.max_pacing_rate = rate;
             tp.request_pacing();
         }
+        let small_queue = setup
+            .charges
+            .clone()
+            .map(|charges| SmallQueue::new(setup.template.flow, setup.sysctl.limit_output_bytes, charges));
         let mut rtt = RttEstimator::default();
         let sample = setup.handshake_rtt.as_us();
         rtt.sample(&mut tp, sample);
@@ -274,12 +301,15 @@ impl Sender {
             prr_out: 0,
             min_rtt_at: now,
             write_seq: 0,
+            reno: false,
+            send_buffer: SendBuffer::new(setup.sysctl.wmem),
             window_end: 0,
             snd_wnd: 0,
             skb_left: 0,
             skb_behind: super::output::MAX_GSO_SEGS,
             pacing_timer: None,
-            small_queue: SmallQueue::default(),
+            small_queue,
+            last_buffer: 0,
             timer: None,
             cwnd_usage_seq: 0,
             cwnd_used: 0,
@@ -348,6 +378,24 @@ impl Sender {
         self.write_seq = self.write_seq.min(self.tp.snd_nxt);
     }
 
+    /// A packet of ours left the host's device, which is done with it at `at` (`tcp_wfree`); true if we waited for that, and
+    /// [`Sender::deadline`] moved.
+    pub fn left_host(&mut self, packet: &Packet, at: Time) -> bool {
+        let Some(queue) = &mut self.small_queue else { return false };
+        let waited = queue.give_back(charge::memory(packet));
+        if waited {
+            self.pacing_timer = Some(self.pacing_timer.map_or(at, |timer| timer.min(at)));
+        }
+        waited
+    }
+
+    /// The host's queue was replaced, with all that stood in it.
+    pub fn host_queue_replaced(&mut self) {
+        if let Some(queue) = &mut self.small_queue {
+            queue.forget();
+        }
+    }
+
     /// When the earliest timer expires, if one runs.
     pub fn deadline(&self) -> Option<Time> {
         match (self.timer, self.pacing_timer) {
@@ -379,9 +427,10 @@ impl Sender {
     }
 
     /// `tcp_rate_check_app_limited`: the application writes; was it late?
-    fn check_app_limited(&mut self) {
+    pub(super) fn check_app_limited(&mut self) {
         let tp = &mut self.tp;
-        if self.write_seq.saturating_sub(tp.snd_nxt) < u64::from(tp.mss)
+        let written = self.write_seq.min(self.send_buffer.end);
+        if written.saturating_sub(tp.snd_nxt) < u64::from(tp.mss)
             && tp.packets_in_flight() < tp.snd_cwnd
             && tp.lost_out <= tp.retrans_out
         {
@@ -471,9 +520,16 @@ pub(super) mod tests {
             ca_ratio: 120,
             max_pacing_rate: None,
             fq: false,
+            gso: false,
+            charges: None,
             handshake_rtt: Time::from_ms(100),
             sysctl: Sysctl { tso_win_divisor: 0, ..Sysctl::default() },
         };
+        open_with(setup, segments)
+    }
+
+    /// The same, set up otherwise.
+    pub fn open_with(setup: SenderSetup, segments: u64) -> (Sender, Vec<Packet>) {
         let env = CcEnv { rng: Stream::new(1, "cc"), now: Time::ZERO };
         let Ok(cc) = Cc::build("reno", env) else { panic!("reno was refused") };
         let mut sender = Sender::new(setup, cc, Time::from_ms(100));

@@ -1,68 +1,117 @@
-//! What a connection has handed down and what still waits in its host: TCP small queues (TSQ).
+//! How much a connection may have waiting in its own host: TCP small queues (TSQ).
 //!
-//! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_small_queue_check`).
+//! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_small_queue_check`, `tcp_wfree`).
 //!
-//! Departures: only for hosts whose queue is `fq`, and a packet counts as gone at its departure time: what it waits behind other
-//! flows or a busy device does not count. A packet's memory is its payload and a head of 1280 bytes.
+//! Parameters: `net.ipv4.tcp_limit_output_bytes` (4 MiB), the most whatever the pacing rate.
 //!
-//! Validation: the tests below.
+//! Departures: data is charged only where its host's device has a queue or a rate. What leaves a device with a rate is
+//! given back when its transmission begins, but a sender that waits for it goes on when it ends. A drop in the host's queue
+//! wakes nobody: the next departure or ACK does. A real bridge or namespace behind a veth without netem would still
+//! count; here the host ends at its device.
+//!
+//! Validation: the tests below, `tests/offloads.rs`.
 
-use std::collections::VecDeque;
+use crate::charge::{Charges, HEAD};
 
-use crate::units::Time;
+/// What a socket without data is charged (`SK_WMEM_ALLOC_BIAS`): the reason why two buffers may wait, not three.
+const BIAS: u64 = 1;
 
-/// Memory of a packet without payload, in bytes.
-const HEAD: u64 = 1280;
-
-/// The packets that have not departed yet.
-#[derive(Default)]
+/// The memory that is charged now.
+#[derive(Debug)]
 pub(super) struct SmallQueue {
-    /// (departure, memory), in order.
-    packets: VecDeque<(Time, u64)>,
+    /// In bytes.
     memory: u64,
+    /// `tcp_limit_output_bytes`
+    limit: u64,
+    /// Whether the sender waits for a departure.
+    throttled: bool,
+    flow: u16,
+    returned: Charges,
 }
 
 impl SmallQueue {
-    /// A packet with `bytes` of payload was handed down.
-    pub fn push(&mut self, departs: Time, bytes: u64) {
-        self.packets.push_back((departs, bytes + HEAD));
-        self.memory += bytes + HEAD;
+    /// Of `flow`, whose host's queues note what they give back in `returned`.
+    pub fn new(flow: u16, limit: u64, returned: Charges) -> Self {
+        SmallQueue { memory: BIAS, limit, throttled: false, flow, returned }
     }
 
-    /// Whether a packet with `bytes` of payload has to wait, and until when. The limit is two such packets or
-    /// `per_ms` bytes, a millisecond of the pacing rate, times 2^`factor`.
-    pub fn full_until(&mut self, now: Time, bytes: u64, per_ms: u64, factor: u32) -> Option<Time> {
-        while let Some(&(departs, memory)) = self.packets.front()
-            && departs <= now
-        {
-            self.packets.pop_front();
-            self.memory -= memory;
-        }
-        let limit = (2 * (bytes + HEAD)).max(per_ms).saturating_mul(1 << factor);
-        // A lone packet is never waited for: its ACK may come first.
-        if self.packets.len() < 2 || self.memory <= limit {
-            return None;
-        }
-        self.packets.front().map(|p| p.0)
+    /// So many buffers with `bytes` of payload were handed down.
+    pub fn charge(&mut self, bytes: u64, buffers: u64) {
+        self.memory += bytes + buffers * HEAD;
+    }
+
+    /// Whether so many buffers with `bytes` of payload have to wait: more is charged than twice their memory, or `per_ms`
+    /// bytes, a millisecond of the pacing rate, times 2^`factor`.
+    pub fn is_full(&mut self, bytes: u64, buffers: u64, per_ms: u64, factor: u32) -> bool {
+        self.memory = self.memory.saturating_add_signed(-self.returned.take(self.flow));
+        let limit = (2 * (bytes + buffers * HEAD)).max(per_ms).min(self.limit);
+        self.memory > limit.saturating_mul(1 << factor)
+    }
+
+    /// The sender waits.
+    pub fn throttle(&mut self) {
+        self.throttled = true;
+    }
+
+    /// `memory` left the device; true if the sender has been waiting.
+    pub fn give_back(&mut self, memory: u64) -> bool {
+        self.memory = self.memory.saturating_sub(memory).max(BIAS);
+        std::mem::take(&mut self.throttled)
+    }
+
+    /// What stood in the host's queue is gone.
+    pub fn forget(&mut self) {
+        self.memory = BIAS;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::charge::memory;
+    use crate::packet::{Flags, Packet};
 
     #[test]
-    fn two_packets_or_a_millisecond_may_wait() {
-        let mut queue = SmallQueue::default();
-        let ms = Time::from_ms;
-        for at in [1, 2, 3] {
-            assert_eq!(queue.full_until(ms(0), 2896, 0, 0), None, "{at}");
-            queue.push(ms(at), 2896);
+    fn two_buffers_or_a_millisecond_may_wait() {
+        let mut queue = SmallQueue::new(0, 4 << 20, Charges::default());
+        for n in 1..=2 {
+            assert!(!queue.is_full(2896, 1, 0, 0), "{n}");
+            queue.charge(2896, 1);
         }
-        // three wait, two are the limit; until the first has left
-        assert_eq!(queue.full_until(ms(0), 2896, 0, 0), Some(ms(1)));
-        assert_eq!(queue.full_until(ms(0), 2896, 0, 1), None);
-        assert_eq!(queue.full_until(ms(0), 2896, 3 * (2896 + 1280), 0), None);
-        assert_eq!(queue.full_until(ms(1), 2896, 0, 0), None);
+        // two wait, and a byte for the socket
+        assert!(queue.is_full(2896, 1, 0, 0));
+        assert!(!queue.is_full(2896, 1, 0, 1), "retransmissions have twice the limit");
+        assert!(!queue.is_full(2896, 1, 2 * (2896 + HEAD) + 1, 0));
+        queue.throttle();
+        assert!(queue.give_back(2896 + HEAD), "wakes");
+        assert!(!queue.is_full(2896, 1, 0, 0));
+        assert!(!queue.give_back(2896 + HEAD), "once");
+    }
+
+    #[test]
+    fn the_sysctl_bounds_what_a_fast_flow_may_have_waiting() {
+        let mut queue = SmallQueue::new(0, 10_000, Charges::default());
+        queue.charge(10_000 - HEAD - BIAS, 1);
+        assert!(!queue.is_full(2896, 1, u64::MAX, 0), "as much as the limit, not more");
+        queue.charge(1, 0);
+        assert!(queue.is_full(2896, 1, u64::MAX, 0));
+    }
+
+    #[test]
+    fn drops_give_back_and_segments_cost_a_head_each() {
+        let charges = Charges::new(2);
+        let mut queue = SmallQueue::new(1, 4 << 20, charges.clone());
+        let flags = Flags::ACK.with(Flags::CHARGED);
+        let packet = Packet { flow: 1, flags, payload: 2896, len: 3028, gso_size: 1448, ..Packet::default() };
+        queue.charge(2896, 1);
+        charges.split(&packet);
+        queue.is_full(0, 0, 0, 0);
+        assert_eq!(queue.memory, BIAS + 2896 + 2 * HEAD);
+        charges.give_back(&packet.segment(1));
+        charges.give_back(&Packet { flags: Flags::ACK, ..packet });
+        queue.is_full(0, 0, 0, 0);
+        assert_eq!(queue.memory, BIAS + 1448 + HEAD);
+        queue.give_back(memory(&packet.segment(0)));
+        assert_eq!(queue.memory, BIAS);
     }
 }

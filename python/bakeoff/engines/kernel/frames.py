@@ -43,8 +43,9 @@ _ETH_P_IP = 0x0800
 _MSG_ERRQUEUE = 0x2000
 _BUFFER = 256 << 20
 _HEADERS = 42
-# A multiple of the periods of dualpi2 (16 ms) and pie (15 ms): their timers then tick at multiples of their periods.
-_ALIGNMENT_NS = 240_000_000
+# A multiple of the periods of dualpi2 (16 ms), pie (15 ms) and adaptive red (500 ms): their timers then tick at multiples
+# of their periods.
+_ALIGNMENT_NS = 6_000_000_000
 # The end of a replay: nothing left for so long.
 _SILENCE_S = 3
 _libc = ctypes.CDLL(None, use_errno=True)

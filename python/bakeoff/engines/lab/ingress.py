@@ -1,10 +1,14 @@
-"""What happens to a packet that arrives: rewriting, and the detour through an ifb where there is an ingress queue.
+"""What happens to a packet that arrives: the policer of its link, rewriting, and the detour through an ifb where there is
+an ingress queue.
 
 tc runs both ahead of the ifb, the document has the queue first. The difference shows only where the queue's filters
 look at what is rewritten: there the class is chosen first, and travels as the packet's priority.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from bakeoff.engines.lab import match
 from bakeoff.engines.lab.refused import RefusedError
@@ -16,13 +20,21 @@ _CWR_ECE = "0xc0"
 _AE = "0x01"
 
 
-def hook(dev: str, ifb: str, wanted: Interface, flows: dict[str, list[str]], place: str) -> list[list[str]]:
-    """The commands at the ingress of `dev`; `ifb` has the queue, if there is one."""
+Policer = Mapping[str, Any]
+"""`rate_bps`, `burst` in bytes, and `exceed`: `drop`, or `{"dscp": …}`."""
+
+
+def hook(
+    dev: str, ifb: str, wanted: Interface, policer: Policer | None, flows: dict[str, list[str]], place: str
+) -> list[list[str]]:
+    """The commands at the ingress of `dev`; `ifb` has the queue, if there is one. `policer`: of what arrives there."""
     queue, rules = wanted.ingress, wanted.mangle
-    if queue is None and not rules:
+    if queue is None and not rules and policer is None:
         return []
     commands = [["tc", "qdisc", "add", "dev", dev, "handle", "ffff:", "ingress"]]
-    filters = _classification(queue, flows, place) if queue is not None and rules else []
+    filters = [] if policer is None else [_policing(policer)]
+    # A packet that is marked down may be one that the queue's filters look for.
+    filters += _classification(queue, flows, place) if queue is not None and rules else []
     filters += [_rewriting(rule, flows, f"{place}.mangle[{i}]") for i, rule in enumerate(rules)]
     commands += [_filter(dev, prio, "ip", words) for prio, words in enumerate(filters, start=1)]
     if queue is not None:
@@ -35,6 +47,17 @@ def hook(dev: str, ifb: str, wanted: Interface, flows: dict[str, list[str]], pla
 def _filter(dev: str, prio: int, protocol: str, words: list[str]) -> list[str]:
     on = ["dev", dev, "parent", "ffff:", "protocol", protocol, "prio", str(prio)]
     return ["tc", "filter", "add", *on, "u32", *words]
+
+
+def _policing(policer: Policer) -> list[str]:
+    # Here a packet has lost its Ethernet header, which counts in the simulator, and on the wire.
+    words = ["rate", f"{policer['rate_bps']}bit", "burst", f"{policer['burst']}b", "overhead", "14"]
+    every = ["match", "u32", "0", "0", "action", "police", *words, "conform-exceed"]
+    if policer["exceed"] == "drop":
+        return [*every, "drop/continue"]
+    dsfield = f"0x{policer['exceed']['dscp'] << 2:02x}"
+    munge = ["pedit", "munge", "ip", "dsfield", "set", dsfield, "retain", "0xfc", "pipe"]
+    return [*every, "pipe/continue", "action", *munge, "action", "csum", "ip4h", "continue"]
 
 
 def _classification(queue: Qdisc, flows: dict[str, list[str]], place: str) -> list[list[str]]:

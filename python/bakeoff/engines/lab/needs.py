@@ -20,6 +20,7 @@ _DEVICES: Final = {
 }  # fmt: skip
 _ACTIONS: Final = {
     "mirred": ("mirred", "egress", "redirect", "dev", "lo"),
+    "police": ("police", "rate", "1mbit", "burst", "10k", "conform-exceed", "drop"),
     "pedit": ("pedit", "munge", "ip", "dsfield", "set", "0"),
     "csum": ("csum", "ip4h"),
     "skbedit": ("skbedit", "priority", "1:1"),

@@ -43,10 +43,15 @@ def plan(
     flows = packets(run, net)
     interfaces = _wires(run)
     trees: Trees = {}
-    queues = _queues(interfaces, net, flows, trees)
+    policers = _policers(run)
+    queues = _queues(interfaces, policers, net, flows, trees)
     leaves = tuple(_leaves(interfaces, net, trees))
     setup = [*nodes.namespaces(run, net), *nodes.cables(run, net, ethtool=ethtool), *queues]
-    setup += [*nodes.addresses(run, net), *tunnels.setup(run, net, captures), *_shown(run, net, trees, "-d")]
+    setup += [
+        *nodes.addresses(run, net),
+        *tunnels.setup(run, net, captures),
+        *_shown(interfaces, policers, net, trees, "-d"),
+    ]
     # What a machine remembers of the run before would begin this one.
     forget = [node for node in _hosts(run) if net.namespaces[node] is None]
     setup += [Command(node, ("ip", "tcp_metrics", "flush", NETWORK)) for node in forget]
@@ -57,7 +62,7 @@ def plan(
         namespaces=tuple(name for name in net.namespaces.values() if name is not None),
         setup=(*setup, *dumps),
         changes=tuple(changes.timed(run, net, trees)),
-        statistics=tuple(_statistics(run, net, trees)),
+        statistics=tuple(_statistics(run, _shown(interfaces, policers, net, trees, "-s", "-d"), net)),
         teardown=tuple(
             Command(node, ("ip", "netns", "del", name))
             for node, name in reversed(net.namespaces.items())
@@ -78,6 +83,12 @@ def _refuse(run: Run) -> None:
     for index, flow in enumerate(run.flows):
         if python_cc.is_python(flow.cc):
             raise RefusedError(f"flows[{index}].cc: '{flow.cc}' is written in Python; only the engine sim runs it")
+        name, *parameters = flow.cc.split()
+        if parameters:
+            raise RefusedError(
+                f"flows[{index}].cc: '{flow.cc}': only the engine sim gives a flow parameters of its own; a kernel's "
+                f"module has one set for all, in /sys/module; expected '{name}'"
+            )
 
 
 def _notes(run: Run, *, ethtool: bool) -> list[str]:
@@ -86,8 +97,17 @@ def _notes(run: Run, *, ethtool: bool) -> list[str]:
     return ["nodes[].offloads: ethtool is not installed: instead, senders build no large packets (gso_max_segs 1)"]
 
 
+def _policers(run: Run) -> dict[End, ingress.Policer]:
+    """The links' policers by where they stand: the end at which the sender's packets arrive."""
+    return {
+        (link.ends[link.ends[0] == sender], sender): policer
+        for link in run.links
+        for sender, policer in link.features.get("police", {}).items()
+    }
+
+
 def _wires(run: Run) -> list[Interface]:
-    """The run's interfaces, with the delay and loss of links as a netem where they arrive."""
+    """The run's interfaces, with the delay and loss of links as a netem where they arrive, and those with a policer."""
     known = {(end.node, end.peer): (index, end) for index, end in enumerate(run.interfaces)}
     ends = {link_end for link in run.links for link_end in (link.ends, link.ends[::-1])}
     for end, (index, _) in known.items():
@@ -96,14 +116,18 @@ def _wires(run: Run) -> list[Interface]:
     found = dict(known)
     for index, link in enumerate(run.links):
         place = f"links[{index}]"
-        if link.features:
-            raise RefusedError(f"{place}.features.{next(iter(link.features))}: no veth has this")
+        other = next((name for name in link.features if name != "police"), None)
+        if other is not None:
+            raise RefusedError(f"{place}.features.{other}: no veth has this")
         if link.rate_bps is not None:
             raise RefusedError(f"{place}.rate_bps: a veth has no rate; expected a shaper such as htb at its egress")
+        for end in _policers(run):
+            if set(end) == set(link.ends):
+                found.setdefault(end, (len(found), Interface(node=end[0], peer=end[1])))
         if not link.delay_s and not link.loss:
             continue
         for end in (link.ends, link.ends[::-1]):
-            number, here = known.get(end, (len(found), Interface(node=end[0], peer=end[1])))
+            number, here = found.get(end, (len(found), Interface(node=end[0], peer=end[1])))
             if here.ingress is not None:
                 raise RefusedError(
                     f"{place}: has a delay or loss, and {end[0]}<{end[1]} an ingress queue: only one can be"
@@ -118,7 +142,13 @@ def wire(delay_s: float, loss: float) -> str:
     return f"netem delay {units.format_time(delay_s)}{lost} limit {_WIRE_LIMIT}"
 
 
-def _queues(interfaces: list[Interface], net: Topology, flows: dict[str, list[str]], trees: Trees) -> list[Command]:
+def _queues(
+    interfaces: list[Interface],
+    policers: dict[End, ingress.Policer],
+    net: Topology,
+    flows: dict[str, list[str]],
+    trees: Trees,
+) -> list[Command]:
     commands: list[Command] = []
     for index, wanted in enumerate(interfaces):
         end = net.interfaces[wanted.node, wanted.peer]
@@ -135,7 +165,8 @@ def _queues(interfaces: list[Interface], net: Topology, flows: dict[str, list[st
             argvs += tree.install(wanted.ingress, f"{place}.ingress")
             argvs.append(["ip", "link", "set", "dev", end.ifb, "up"])
             trees[wanted.node, wanted.peer, "ingress"] = tree
-        argvs += ingress.hook(end.dev, end.ifb, wanted, flows, place)
+        policer = policers.get((wanted.node, wanted.peer))
+        argvs += ingress.hook(end.dev, end.ifb, wanted, policer, flows, place)
         commands += [Command(wanted.node, tuple(argv), end.netns) for argv in argvs]
     return commands
 
@@ -172,24 +203,26 @@ def _hosts(run: Run) -> list[str]:
     return [node.name for node in run.nodes if node.kind != "bridge"]
 
 
-def _shown(run: Run, net: Topology, trees: Trees, *options: str) -> list[Command]:
+def _shown(
+    interfaces: list[Interface], policers: dict[End, ingress.Policer], net: Topology, trees: Trees, *options: str
+) -> list[Command]:
     commands = []
     for node, peer, side in trees:
         end = net.interfaces[node, peer]
         dev = end.dev if side == "egress" else end.ifb
         for what in ("qdisc", "class"):
             commands.append(Command(node, ("tc", *options, what, "show", "dev", dev), end.netns))
-    rewritten = [(end.node, end.peer) for end in run.interfaces if end.mangle]
-    for node, peer in rewritten:
+    filtered = [(end.node, end.peer) for end in interfaces if end.mangle or (end.node, end.peer) in policers]
+    for node, peer in filtered:
         end = net.interfaces[node, peer]
         commands.append(Command(node, ("tc", *options, "filter", "show", "dev", end.dev, "parent", "ffff:"), end.netns))
     return commands
 
 
-def _statistics(run: Run, net: Topology, trees: Trees) -> list[Command]:
+def _statistics(run: Run, shown: list[Command], net: Topology) -> list[Command]:
     kernels = run.nodes if net.namespaces[run.nodes[0].name] is None else run.nodes[:1]
     commands = [Command(node.name, ("uname", "-a")) for node in kernels]
-    commands += _shown(run, net, trees, "-s", "-d")
+    commands += shown
     for index, node in enumerate(run.nodes):
         netns = net.namespaces[node.name]
         commands.append(Command(node.name, ("ip", "-s", "link", "show"), netns))

@@ -10,9 +10,9 @@
 //! `interplanetary`; overhead words ([`super::framing`]); `memlimit` SIZE; `fwmark` MASK. In `cake@sce`: `sce-thresh` N (off; `sce`
 //! is 1).
 //!
-//! Departures: a flow is [`Packet::hash`], a host is a node. No address is translated, no packet has a mark or a
-//! segment to split: `nat`, `fwmark`, `split-gso` and their opposites choose between equals, as they do on Linux
-//! in such a network. A packet's memory is that of fq_codel's. The SCE tree's cake is Linux 7.3's plus the ramp; that of its own
+//! Departures: a flow is [`Packet::hash`], a host is a node. No address is translated, no packet has a mark:
+//! `nat`, `fwmark` and their opposites choose between equals, as they do on Linux in such a network. Of segments that are
+//! split each one is judged by `memlimit` and `autorate-ingress`, not only the last. A packet's memory is that of fq_codel's. The SCE tree's cake is Linux 7.3's plus the ramp; that of its own
 //! kernel, 5.1, differs in how a host's flows are counted. Not modelled: tc filters and `skb->priority`.
 //!
 //! Validation: each file's tests; here the shaper's closed form, shares by flow, host and tin, memory; the same
@@ -65,6 +65,7 @@ pub struct Cake {
     autorate: Autorate,
     lengths: Lengths,
     sce_marks: u64,
+    overlimits: u64,
     /// The nodes at both ends of each flow.
     endpoints: Arc<[[u16; 2]]>,
     rng: Stream,
@@ -101,11 +102,17 @@ impl Cake {
             memory_limit: 0,
             lengths: Lengths::NONE,
             sce_marks: 0,
+            overlimits: 0,
             endpoints: env.endpoints.clone(),
             rng: Stream::new(env.seed, &env.name),
         };
         cake.configure();
         Ok(cake)
+    }
+
+    /// Whether several segments in one buffer enter frame by frame.
+    pub(super) fn segments(&self) -> bool {
+        self.config.split_gso
     }
 
     /// Makes tins, rates and limits what the configuration says; there are enough tins afterwards.
@@ -141,7 +148,7 @@ impl Cake {
     fn account_out(&mut self, tin: usize, queue: usize, packet: &Packet) {
         self.qlen -= 1;
         self.backlog -= u64::from(packet.len);
-        self.memory -= truesize(packet.len);
+        self.memory -= truesize(packet);
         self.tins[tin].backlog -= u64::from(packet.len);
         self.overflow.shrink(overflow::id(tin, queue), packet.len.max(1));
     }
@@ -283,7 +290,7 @@ impl Cake {
         let at = ack_filter::superfluous(self.config.ack_filter, packets)?;
         let ack = packets.remove(at)?;
         t.stats.ack_drops += 1;
-        self.memory -= truesize(ack.packet.len);
+        self.memory -= truesize(&ack.packet);
         self.qlen -= 1;
         tally.drop(&ack.packet, Cause::Aqm);
         if self.config.ingress {
@@ -313,11 +320,17 @@ impl Qdisc for Cake {
         }
         let framing = self.config.framing;
         let adjusted_len = framing.adjusted_len(&packet);
-        self.lengths.note(framing.network_len(&packet), adjusted_len);
+        if packet.gso_size == 0 {
+            self.lengths.note(framing.network_len(&packet), adjusted_len);
+        } else {
+            for frame in [packet.segment(0), packet.segment(packet.segs() - 1)] {
+                self.lengths.note(framing.network_len(&frame), framing.adjusted_len(&frame));
+            }
+        }
         t.stats.max_len = t.stats.max_len.max(packet.len);
         t.flows[queue].packets.push_back(Queued { packet, adjusted_len });
         self.qlen += 1;
-        self.memory += truesize(packet.len);
+        self.memory += truesize(&packet);
         let ack = self.filter_acks(tin, queue, now, tally);
         // Of empty packets, too, a queue of many is longer than one of none.
         self.overflow.grow(overflow::id(tin, queue), packet.len.max(1), ack.map_or(0, |len| len.max(1)));
@@ -350,7 +363,12 @@ impl Qdisc for Cake {
                 return Some(packet);
             }
         }
+        self.overlimits += u64::from(self.qlen > 0);
         None
+    }
+
+    fn overlimits(&self) -> u64 {
+        self.overlimits
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -369,7 +387,7 @@ impl Qdisc for Cake {
         self.config.show()
     }
 
-    fn show_stats(&self) -> String {
+    fn show_stats(&self, _now: Time) -> String {
         stats::show(self)
     }
 
@@ -577,7 +595,11 @@ mod tests {
         (0..15).for_each(|_| q.enqueue(frame(1, 1514), Time::ZERO));
         (0..8).for_each(|_| q.enqueue(frame(2, 1514), Time::ZERO));
         assert_eq!((q.qlen(), q.tally.flows[1].drops), (20, 3));
-        assert!(q.show_stats().starts_with(" memory used: 48384b of 45Kb\n"), "{}", q.show_stats());
+        assert!(
+            q.show_stats(Time::ZERO).starts_with(" memory used: 48384b of 45Kb\n"),
+            "{}",
+            q.show_stats(Time::ZERO)
+        );
     }
 
     #[test]
@@ -687,6 +709,6 @@ mod tests {
         // A packet takes 1.21 ms: those from number 2 (2.42 ms) on stand above 2.5 ms, from number 5 on
         // above the target of 5 ms, where the ramp is 1; the sixth arms COBALT, the seventh has CE.
         assert!((13..=17).contains(&ect1) && q.tally.marks >= 1, "{ect1} {}", q.tally.marks);
-        assert!(q.show_stats().ends_with(&format!("sce_marks {ect1}")));
+        assert!(q.show_stats(Time::ZERO).ends_with(&format!("sce_marks {ect1}")));
     }
 }

@@ -103,6 +103,7 @@ pub(super) fn show(cake: &Cake) -> String {
 mod tests {
     use crate::qdisc::{Env, Queue};
     use crate::run;
+    use crate::units::Time;
 
     /// What tc 7.0 prints for `cake bandwidth 50mbit` on Linux 7.3.
     const IDLE: &str = " memory used: 0b of 4Mb
@@ -137,6 +138,6 @@ mod tests {
     #[test]
     fn statistics_are_worded_as_tc_s() {
         let queue = Queue::build(&run::Qdisc::leaf("cake bandwidth 50mbit"), &Env::default()).unwrap();
-        assert_eq!(queue.show_stats(), IDLE);
+        assert_eq!(queue.show_stats(Time::ZERO), IDLE);
     }
 }

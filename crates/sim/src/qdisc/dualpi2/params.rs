@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trip_times_give_target_and_gains() {
+    fn rfc_9332_a_1_round_trip_times_give_target_and_gains() {
         // RFC 9332, A.1: tupdate = min(15, 100/3) ms, alpha = 0.1*0.015/0.1^2, beta = 0.3/0.1
         let (p, tupdate) = mainline("dualpi2 max_rtt 100ms typical_rtt 15ms");
         assert_eq!((p.target, tupdate), (Time::from_ms(15), Time::from_ms(15)));

@@ -56,6 +56,8 @@ pub struct Class {
     /// Bit p: it, or what borrows from it now, has packets of priority p. Brought up to date before each service.
     pub active: u8,
     pub mode: Mode,
+    /// How often it came to its ceiling.
+    pub overlimits: u64,
 }
 
 impl Class {
@@ -95,6 +97,7 @@ impl Class {
             ready: Time::ZERO,
             active: 0,
             mode: Mode::CanSend,
+            overlimits: 0,
         })
     }
 
@@ -164,6 +167,7 @@ impl Class {
         let out_of_debt = |tokens: i64| now + Time((-tokens).max(0).cast_unsigned());
         self.rate_at = out_of_debt(self.tokens);
         self.ceil_at = out_of_debt(self.ctokens);
+        self.overlimits += u64::from(self.mode_at(now) == Mode::CannotSend);
     }
 
     /// The class as `tc -d class show` words it.

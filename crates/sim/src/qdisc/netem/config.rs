@@ -67,6 +67,11 @@ pub struct SlotConfig {
 }
 
 impl Config {
+    /// Whether packets are to wait.
+    pub fn delays(&self) -> bool {
+        self.latency > 0 || self.jitter > 0 || self.rate.is_some()
+    }
+
     const WORDS: [&str; 12] = [
         "limit",
         "delay",

@@ -1,0 +1,68 @@
+"""Offloads on: packets of several segments, in the simulator and in a real kernel if there is one."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bakeoff import campaign, results
+from bakeoff.engines.kernel import registry, virtual
+from bakeoff.engines.lab import agent
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import load
+
+SCENARIO = """
+scenario: offloads
+title: A cubic flow through tail drop, in packets of several segments
+source: none
+duration: 6s
+network:
+  path: [cli, mid, srv]
+  rtt: 20ms
+  bottleneck: {at: mid, shape: "htb rate 20mbit", qdisc: pfifo limit 60}
+hosts: {sysctl: {net.ipv4.tcp_ecn: 0}, offloads: OFFLOADS}
+flows: [{name: cubic, cc: cubic}]
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    name = os.environ.get("BAKEOFF_TEST_KERNEL")
+    if name is None and not registry.list_kernels():
+        pytest.skip("no virtual-time kernel was built here, and BAKEOFF_TEST_KERNEL names none")
+    try:
+        agent.find()
+        report = virtual.VirtualTime(name).report
+    except BakeoffError as error:
+        pytest.skip(str(error))
+    if not report.names("boot"):
+        pytest.skip(f"the sandbox forbids User-Mode Linux: {report.findings[0].why}")
+    return "kernel" if name is None else f"kernel:{name}"
+
+
+def bytes_per_packet(engine: str, folder: Path, *, offloads: bool) -> float:
+    """Mean length of what stands in the bottleneck's queue, over the run."""
+    file = folder / "offloads.yaml"
+    file.write_text(SCENARIO.replace("OFFLOADS", "true" if offloads else "false"), encoding="utf-8")
+    [done] = campaign.run(load(file), folder / f"{engine}-{offloads}", engine=engine, jobs=1).runs
+    assert done.error is None, done.error
+    result = results.read(done.path)
+    queue = {
+        metric: result.series.filter(kind="queue", name="mid>srv", metric=metric)["value"].sum()
+        for metric in ("backlog", "qlen")
+    }
+    return queue["backlog"] / queue["qlen"]
+
+
+def check(engine: str, folder: Path) -> None:
+    assert bytes_per_packet(engine, folder, offloads=False) == 1514
+    # 20 % above 20 Mbit/s are 2.9 kB in 1/1024 s: two segments at least.
+    assert bytes_per_packet(engine, folder, offloads=True) > 1.8 * 1514
+
+
+def test_a_queue_holds_packets_of_several_segments_in_the_simulator(tmp_path):
+    check("sim", tmp_path)
+
+
+def test_a_queue_holds_packets_of_several_segments_in_a_real_kernel(kernel, tmp_path):
+    check(kernel, tmp_path)
