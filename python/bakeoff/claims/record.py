@@ -22,7 +22,10 @@ _DIGITS = 6
 
 
 def record(results: Iterable[Result], source: str) -> Iterator[dict[str, Any]]:
-    """The lines of a reference: goodput and srtt of every flow, marks and drops of every run; six digits."""
+    """The lines of a reference: goodput and srtt of every flow, marks and drops of every run; six digits.
+
+    A flow that got nothing has no goodput: a reference holds rates above zero.
+    """
     for result in results:
         if result.meta["status"] != "ok":
             continue
@@ -36,7 +39,7 @@ def record(results: Iterable[Result], source: str) -> Iterator[dict[str, Any]]:
         queues = bottleneck_queues(summary)
         found += [("", count, float(sum(queue[count] for queue in queues))) for count in COUNTS]
         for flow, measure, value in found:
-            if value is not None:
+            if value or (value is not None and measure in COUNTS):
                 number = {"flow": flow, "measure": measure, "value": f"{value:.{_DIGITS}g}", "unit": UNITS[measure]}
                 yield {**of, **number, "source": source, "seed": run["seed"]}
 
