@@ -631,6 +631,7 @@ mod tests {
             let mut q = dualpi2(line);
             let mut tally = Tally::default();
             q.backlog = 1514;
+            q.memory = truesize(&frame(Ecn::NotEct, Time::ZERO));
             q.l.push_back(Queued { packet: frame(Ecn::NotEct, Time::ZERO), apply_step: true });
             let out = q.dequeue(Time::from_ms(2), &mut tally);
             assert_eq!((out.is_some(), tally.marks), (kept, 0), "{line}");
