@@ -12,7 +12,7 @@ use proptest::prelude::*;
 /// What must be said to a kind that has no defaults, at a slow and at a fast rate.
 fn needed(kind: &str, rate: &str) -> String {
     match kind {
-        "red" => format!("limit 400000 avpkt 1000 bandwidth {rate}"),
+        "red" | "red@5.4" => format!("limit 400000 avpkt 1000 bandwidth {rate}"),
         "tbf" => format!("rate {rate} burst 70000 limit 400000"),
         _ => String::new(),
     }
