@@ -561,7 +561,6 @@ def named(name: str) -> list[dict]:
     return [{"name": each, "kind": "host", "hz": 1, "offloads": False} for each in ("cli", name, "srv")]
 
 
-VIDEO = {"kind": "video", "rates_bps": [1], "segment_s": 1.0, "buffer_s": 1.0}
 NETEM = {"qdisc": "netem delay 1ms"}
 
 
@@ -578,7 +577,6 @@ NETEM = {"qdisc": "netem delay 1ms"}
         ({"links": [{"ends": ["cli", "srv"], "features": {"aggregate": 1}}]}, "links[0].features.aggregate"),
         ({"interfaces": [{"node": "cli", "peer": "srv"}]}, "interfaces[0]: cli>srv: there is no such link"),
         ({"interfaces": egress({"qdisc": " "})}, "interfaces[0].egress.qdisc: is empty"),
-        ({"flows": [flow(source=VIDEO)]}, "flows[0].source: 'video': the agent does not make this traffic"),
         ({"flows": [flow(transport="udp")]}, "flows[0].source: 'bulk' over udp"),
         ({"flows": [flow(to="mid")]}, "flows[0].to: 'mid' is no host; expected one of cli, srv"),
         ({"probes": [probe(to="mid")]}, "probes[0].to: 'mid' is no host"),

@@ -12,8 +12,7 @@
 //! (limit * 2 * frame size). The first of each pair is the default. `min_qlen_step`, `memlimit` and
 //! `split_gso` are not in the older versions.
 //!
-//! Departures: the timer's phase counts from the start of the run. Memory is counted in frame bytes,
-//! not in the kernel's buffer sizes.
+//! Departures: the timer's phase counts from the start of the run.
 //! Classification is by the ECN field alone: no filters, no skb priority. A packet that both the
 //! coupled AQM and the step mark counts twice, as in Linux.
 //!
