@@ -25,6 +25,9 @@ from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
 from test_lab import SHORT, action, egress, network, probe
 
+# One at a time: machines and namespaces have names.
+pytestmark = pytest.mark.xdist_group("namespaces")
+
 NODES = ("cli", "mid", "srv")
 CABLES = {("cli", "mid"): ("c0", "m0"), ("mid", "srv"): ("m1", "s0")}
 
