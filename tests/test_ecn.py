@@ -1,14 +1,10 @@
 """ECN negotiation: every pair of `net.ipv4.tcp_ecn`, in the simulator and in a real kernel if there is one."""
 
 import json
-import os
 
 import pytest
 
 from bakeoff import campaign, results
-from bakeoff.engines.kernel import registry, virtual
-from bakeoff.engines.lab import agent
-from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
 
 VALUES = range(6)
@@ -88,22 +84,6 @@ def negotiated(cc: str, engine: str, folder) -> list[str]:
 @pytest.mark.parametrize("cc", TABLE)
 def test_all_pairs_of_tcp_ecn_in_the_simulator(cc, tmp_path):
     assert negotiated(cc, "sim", tmp_path) == TABLE[cc]
-
-
-@pytest.fixture(scope="module")
-def kernel():
-    name = os.environ.get("BAKEOFF_TEST_KERNEL")
-    if name is None and not registry.list_kernels():
-        pytest.skip("no virtual-time kernel was built here, and BAKEOFF_TEST_KERNEL names none")
-    try:
-        agent.find()
-        made = virtual.VirtualTime(name)
-        report = made.report
-    except BakeoffError as error:
-        pytest.skip(str(error))
-    if not report.names("boot"):
-        pytest.skip(f"the sandbox forbids User-Mode Linux: {report.findings[0].why}")
-    return "kernel" if name is None else f"kernel:{name}"
 
 
 @pytest.mark.parametrize("cc", TABLE)

@@ -21,7 +21,7 @@ from inline_snapshot import snapshot
 from bakeoff import campaign, engines, results
 from bakeoff.cli.options import with_kernel
 from bakeoff.engines import netns
-from bakeoff.engines.kernel import programs, registry, virtual
+from bakeoff.engines.kernel import programs, virtual
 from bakeoff.engines.kernel.standstill import standstill
 from bakeoff.engines.lab import Queue, agent, convert, pcapng, plan, tc_show
 from bakeoff.engines.lab.refused import RefusedError
@@ -1034,22 +1034,6 @@ def test_a_flow_that_nothing_slows_down_would_stop_time():
     assert standstill(network(flows=[flow(source={"kind": "bytes", "bytes": 9})])) is None
 
 
-@pytest.fixture(scope="module")
-def engine():
-    name = os.environ.get("BAKEOFF_TEST_KERNEL")
-    if name is None and not registry.list_kernels():
-        pytest.skip("no virtual-time kernel was built here, and BAKEOFF_TEST_KERNEL names none")
-    try:
-        agent.find()
-        made = virtual.VirtualTime(name)
-        report = made.report
-    except BakeoffError as error:
-        pytest.skip(str(error))
-    if not report.names("boot"):
-        pytest.skip(f"the sandbox forbids User-Mode Linux: {report.findings[0].why}")
-    return "kernel" if name is None else f"kernel:{name}"
-
-
 def delayed(delay: str, **changes: object) -> Run:
     queue = {"qdisc": f"netem delay {delay} limit 100000"}
     ends = [{"node": "mid", "peer": peer, "ingress": queue, "egress": HTB} for peer in ("cli", "srv")]
@@ -1057,15 +1041,15 @@ def delayed(delay: str, **changes: object) -> Run:
     return network(**(usual | changes))
 
 
-def in_virtual_time(engine: str, run: Run, folder: Path) -> results.Result:
-    [done] = campaign.run([run], folder, engine=engine, jobs=1).runs
+def in_virtual_time(kernel: str, run: Run, folder: Path) -> results.Result:
+    [done] = campaign.run([run], folder, engine=kernel, jobs=1).runs
     assert done.error is None, f"{done.error}\n{(done.path / 'console.log').read_text()}"
     return results.read(done.path)
 
 
-def test_a_run_in_virtual_time(engine, tmp_path):
+def test_a_run_in_virtual_time(kernel, tmp_path):
     run = delayed("10ms", flows=[flow(start_s=2.0, stop_s=4.0)])
-    result = in_virtual_time(engine, run, tmp_path / "r")
+    result = in_virtual_time(kernel, run, tmp_path / "r")
     pings = result.series.filter((pl.col("metric") == "rtt") & (pl.col("time") < 1.9))
     # 2 × 10 ms of netem, and at most 10 µs for everything else while the path is idle.
     assert pings.height == 19
@@ -1083,16 +1067,16 @@ def test_a_run_in_virtual_time(engine, tmp_path):
     assert "kernel fingerprint" in result.meta["versions"]
 
 
-def test_the_same_seed_gives_the_same_bytes(engine, tmp_path):
+def test_the_same_seed_gives_the_same_bytes(kernel, tmp_path):
     # Which packets are lost is drawn by the kernel.
     run = delayed("5ms loss 1%")
-    again = [in_virtual_time(engine, run, tmp_path / str(i)).meta["digest"] for i in (1, 2)]
+    again = [in_virtual_time(kernel, run, tmp_path / str(i)).meta["digest"] for i in (1, 2)]
     assert again[0] == again[1]
-    other = in_virtual_time(engine, run.model_copy(update={"seed": 2}), tmp_path / "3").meta["digest"]
+    other = in_virtual_time(kernel, run.model_copy(update={"seed": 2}), tmp_path / "3").meta["digest"]
     assert other != again[0]
 
 
-def test_marks_are_rewritten_on_the_way(engine, tmp_path):
+def test_marks_are_rewritten_on_the_way(kernel, tmp_path):
     nodes = json.loads(network().to_json())["nodes"]
     for node in nodes[::2]:
         node["sysctls"] = {"net.ipv4.tcp_ecn": "3"}
@@ -1104,7 +1088,7 @@ def test_marks_are_rewritten_on_the_way(engine, tmp_path):
     ]
     flows = [flow(name=name, dscp=dscp, stop_s=4.0) for name, dscp in (("on", 0), ("off", 4), ("bleached", 5))]
     run = network(nodes=nodes, interfaces=ends, flows=flows, duration_s=4.0, captures=["mid>srv"])
-    result = in_virtual_time(engine, run, tmp_path / "r")
+    result = in_virtual_time(kernel, run, tmp_path / "r")
     flows = result.counters["flows"]
     assert [flows[name]["ecn"] for name in ("on", "off", "bleached")] == ["accecn", "off", "accecn"]
     # What cannot be marked is dropped.
@@ -1115,7 +1099,7 @@ def test_marks_are_rewritten_on_the_way(engine, tmp_path):
     assert not list(result.path.glob("*.pcap"))
 
 
-def test_an_unknown_qdisc_or_congestion_control_is_refused_by_name(engine, tmp_path):
+def test_an_unknown_qdisc_or_congestion_control_is_refused_by_name(kernel, tmp_path):
     for changes, message in (
         (
             {"interfaces": egress({"qdisc": "cnq_codel_af bandwidth 20mbit"})},
@@ -1124,41 +1108,41 @@ def test_an_unknown_qdisc_or_congestion_control_is_refused_by_name(engine, tmp_p
         ({"interfaces": egress(HTB), "flows": [flow(cc="nix@1")]}, "flows[0].cc: 'nix' is not in kernel"),
     ):
         with pytest.raises(BakeoffError) as refused:
-            campaign.run([network(**changes)], tmp_path / "r", engine=engine, jobs=1)
+            campaign.run([network(**changes)], tmp_path / "r", engine=kernel, jobs=1)
         assert message in str(refused.value)
     assert not (tmp_path / "r").exists()
 
 
-def test_words_that_tc_does_not_know_fail_the_run(engine, tmp_path):
+def test_words_that_tc_does_not_know_fail_the_run(kernel, tmp_path):
     run = network(interfaces=egress(HTB | {"qdisc": "htb defalt 1"}))
-    [done] = campaign.run([run], tmp_path / "r", engine=engine, jobs=1).runs
+    [done] = campaign.run([run], tmp_path / "r", engine=kernel, jobs=1).runs
     assert done.status == "failed"
     assert "htb defalt 1: exit code" in done.error
     assert done.error.startswith("setup: mid: ")
 
 
-def test_an_agent_that_is_lost_fails_the_run(engine, tmp_path, monkeypatch):
+def test_an_agent_that_is_lost_fails_the_run(kernel, tmp_path, monkeypatch):
     lost = tmp_path / "agent"
     lost.write_text("#!/bin/sh\nexit 3\n")
     lost.chmod(0o755)
     monkeypatch.setenv("BAKEOFF_AGENT", str(lost))
-    [done] = campaign.run([network(interfaces=egress(HTB))], tmp_path / "r", engine=engine, jobs=1).runs
+    [done] = campaign.run([network(interfaces=egress(HTB))], tmp_path / "r", engine=kernel, jobs=1).runs
     assert done.status == "failed"
     assert "kernel: init-ended: PID 1 (the agent) ended with exit code 3" in done.error
     assert (done.path / "console.log").exists()
 
 
-def test_notes_of_what_differs_stand_in_run_json(engine, tmp_path):
+def test_notes_of_what_differs_stand_in_run_json(kernel, tmp_path):
     nodes = [node | {"hz": 250} for node in json.loads(network().to_json())["nodes"]]
     run = network(nodes=nodes, interfaces=egress(HTB), flows=[flow(cc="cubic@7.3")])
-    result = in_virtual_time(engine, run, tmp_path / "r")
+    result = in_virtual_time(kernel, run, tmp_path / "r")
     assert result.meta["effective"] == [
         "flows[0].cc: 'cubic@7.3' asked for: the kernel's own 'cubic' is in effect",
         "nodes[].hz: 250 asked for: the kernel's HZ is 1000",
     ]
 
 
-def test_the_plan_is_what_dry_run_shows(engine):
-    text = engines.get(engine).check(network(interfaces=egress(HTB)))
+def test_the_plan_is_what_dry_run_shows(kernel):
+    text = engines.get(kernel).check(network(interfaces=egress(HTB)))
     assert "mid: tc class add dev mid.srv parent 1: classid 1:1 htb rate 20mbit" in text.splitlines()
     assert text == replace(plan(network(interfaces=egress(HTB))), notes=()).text()

@@ -1,14 +1,8 @@
 """Offloads on: packets of several segments, in the simulator and in a real kernel if there is one."""
 
-import os
 from pathlib import Path
 
-import pytest
-
 from bakeoff import campaign, results
-from bakeoff.engines.kernel import registry, virtual
-from bakeoff.engines.lab import agent
-from bakeoff.errors import BakeoffError
 from bakeoff.scenario import expand, load
 
 SCENARIO = """
@@ -23,21 +17,6 @@ network:
 hosts: {sysctl: {net.ipv4.tcp_ecn: 0}, offloads: OFFLOADS}
 flows: [{name: cubic, cc: cubic}]
 """
-
-
-@pytest.fixture(scope="module")
-def kernel():
-    name = os.environ.get("BAKEOFF_TEST_KERNEL")
-    if name is None and not registry.list_kernels():
-        pytest.skip("no virtual-time kernel was built here, and BAKEOFF_TEST_KERNEL names none")
-    try:
-        agent.find()
-        report = virtual.VirtualTime(name).report
-    except BakeoffError as error:
-        pytest.skip(str(error))
-    if not report.names("boot"):
-        pytest.skip(f"the sandbox forbids User-Mode Linux: {report.findings[0].why}")
-    return "kernel" if name is None else f"kernel:{name}"
 
 
 def bytes_per_packet(engine: str, folder: Path, *, offloads: bool) -> float:

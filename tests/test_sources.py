@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from itertools import pairwise
 from statistics import NormalDist
 
@@ -10,8 +9,7 @@ import polars as pl
 import pytest
 
 from bakeoff import campaign, results
-from bakeoff.engines.kernel import registry, virtual
-from bakeoff.engines.lab import agent, plan
+from bakeoff.engines.lab import plan
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Samples, completion, video
 from bakeoff.present import rows, tables
@@ -176,21 +174,6 @@ def test_the_plan_of_short_flows_and_video(tmp_path):
     source = next(role["source"] for role in made if role["role"] == "tcp-source" and role["name"] == "web")
     assert list(source) == ["kind", "objects"]
     assert len(source["objects"]) == 100
-
-
-@pytest.fixture(scope="module")
-def kernel():
-    name = os.environ.get("BAKEOFF_TEST_KERNEL")
-    if name is None and not registry.list_kernels():
-        pytest.skip("no virtual-time kernel was built here, and BAKEOFF_TEST_KERNEL names none")
-    try:
-        agent.find()
-        report = virtual.VirtualTime(name).report
-    except BakeoffError as error:
-        pytest.skip(str(error))
-    if not report.names("boot"):
-        pytest.skip(f"the sandbox forbids User-Mode Linux: {report.findings[0].why}")
-    return "kernel" if name is None else f"kernel:{name}"
 
 
 def test_short_flows_in_a_real_kernel_as_in_the_simulator(kernel, tmp_path):
