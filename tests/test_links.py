@@ -13,7 +13,7 @@ from bakeoff.engines.lab.planner import plan
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import expand, json_schema, load
-from test_lab import engine, in_virtual_time  # noqa: F401 (engine is a fixture)
+from test_lab import in_virtual_time
 
 # A datagram of 1222 B is a frame of 1264 B: 8 + 20 + 14.
 FLOOD = "{name: a, transport: udp, source: {rate: 40mbit, size: 1222B}}"
@@ -389,7 +389,7 @@ def test_a_policer_of_the_lab_stands_where_the_packets_arrive(tmp_path, exceed, 
 
 
 def test_the_real_policer_passes_and_drops_what_ours_does(request, tmp_path):
-    engine_name = request.getfixturevalue("engine")
+    engine_name = request.getfixturevalue("kernel")
     made = resolved(tmp_path, POLICED % "")
     counted = {}
     for name in ("sim", engine_name):

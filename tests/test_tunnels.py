@@ -14,7 +14,7 @@ from bakeoff.engines.lab import plan, tunnels, x25519
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run, expand, load
-from test_lab import engine, flow, in_virtual_time, lines, network, probe  # noqa: F401 (engine is a fixture)
+from test_lab import flow, in_virtual_time, lines, network, probe
 
 CBC = "aes-cbc-hmac-sha256"
 
@@ -290,7 +290,7 @@ def test_goodput_is_the_rate_times_payload_over_outer_frame(request, tmp_path, k
     mss, frame = sizes
     run = through(kind, options=options, interfaces=shaped("pfifo limit 100"))
     expected = 20e6 * mss / frame
-    for name in ("sim", request.getfixturevalue("engine")):
+    for name in ("sim", request.getfixturevalue("kernel")):
         result = in_virtual_time(name, run, tmp_path / name.replace("/", "_"))
         assert result.counters["flows"]["a"]["mss"] == mss
         got = result.series.filter(pl.col("metric") == "received").filter(pl.col("time").is_between(1.99, 4.01))
@@ -309,7 +309,7 @@ def ecn_nodes() -> list[dict]:
 @pytest.mark.parametrize("kind", ["wireguard", "ipsec", "fou", "gre", "vxlan"])
 def test_marks_outside_come_out_inside(request, tmp_path, kind):
     run = through(kind, nodes=ecn_nodes(), interfaces=shaped("codel ecn"))
-    for name in ("sim", request.getfixturevalue("engine")):
+    for name in ("sim", request.getfixturevalue("kernel")):
         counters = in_virtual_time(name, run, tmp_path / name.replace("/", "_")).counters
         sender, queue = counters["flows"]["a"], counters["queues"]["mid>srv"]
         assert sender["ecn"] == "accecn"
@@ -330,7 +330,7 @@ def test_ce_over_what_is_not_ecn_capable(request, tmp_path, kind, dropped):
         flows=[beside],
         probes=[probe(every_s=0.1, tunnel="vpn")],
     )
-    for name in ("sim", request.getfixturevalue("engine")):
+    for name in ("sim", request.getfixturevalue("kernel")):
         counters = in_virtual_time(name, run, tmp_path / name.replace("/", "_")).counters
         assert counters["flows"]["a"]["received_bytes"] == 200_000
         assert counters["probes"]["p"]["sent"] == 10
@@ -367,7 +367,7 @@ def test_replay_losses_by_window_and_depth_of_reordering(request, tmp_path, jitt
         duration_s=10.0,
     )
     expected = replay_losses(every_s, jitter_ms / 1000, window)
-    for name in ("sim", request.getfixturevalue("engine")):
+    for name in ("sim", request.getfixturevalue("kernel")):
         way = in_virtual_time(name, run, tmp_path / name.replace("/", "_")).counters["tunnels"]["vpn"]["cli>srv"]
         assert way["sent"] == 19_800
         assert way["replay"] == 0
