@@ -51,7 +51,7 @@ test-rust: ## the simulator's tests
 	$(CARGO) test --workspace --locked --quiet
 
 test-python: setup agent ## the shell's tests
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 bench: setup ## speed: data packets per CPU second on the workloads of docs/performance.md
 	$(BIN)/python bench/workloads.py

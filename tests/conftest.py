@@ -1,7 +1,10 @@
 """What every test process begins with."""
 
+import fcntl
 import os
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +31,11 @@ def kernel():
     if not report.names("boot"):
         pytest.skip(f"the sandbox forbids User-Mode Linux: {report.findings[0].why}")
     return "kernel" if name is None else f"kernel:{name}"
+
+
+@pytest.fixture
+def alone():
+    """Namespaces and machines have fixed names: one test at a time makes them, of all processes that test here."""
+    with Path(tempfile.gettempdir(), "bakeoff-tests.lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -879,7 +879,7 @@ def test_netns_names_a_missing_module(monkeypatch):
 
 
 @pytest.fixture
-def host():
+def host(alone):
     if lacking := netns.missing_capabilities():
         pytest.skip(f"no {', '.join(lacking)}: the host's namespaces cannot be used")
     try:
@@ -907,7 +907,6 @@ SHORT = {
 }
 
 
-@pytest.mark.xdist_group("namespaces")
 def test_a_run_on_the_hosts_own_kernel(host, tmp_path):
     slower = action(kind="class-change", side="egress", id="1", **{"class": "rate 5mbit"})
     nodes = json.loads(network().to_json())["nodes"]
@@ -935,7 +934,6 @@ def test_a_run_on_the_hosts_own_kernel(host, tmp_path):
     ]
 
 
-@pytest.mark.xdist_group("namespaces")
 def test_a_failed_setup_command_fails_the_run_and_cleans_up(host, tmp_path):
     run = on_host(network(interfaces=egress({"qdisc": "pfifo limit many"})))
     [done] = campaign.run([run], tmp_path / "r", engine="netns", jobs=1).runs
@@ -944,7 +942,6 @@ def test_a_failed_setup_command_fails_the_run_and_cleans_up(host, tmp_path):
     assert not (done.path / "series.parquet").exists()
 
 
-@pytest.mark.xdist_group("namespaces")
 def test_ctrl_c_leaves_no_namespace(host, tmp_path):
     run = on_host(network(interfaces=egress(SHORT), duration_s=60.0))
 
@@ -969,7 +966,6 @@ def by_tools(flows: str, probes: str, duration_s: float = 4.0) -> Run:
     )  # fmt: skip
 
 
-@pytest.mark.xdist_group("namespaces")
 @pytest.mark.parametrize(("tool", "duration_s"), [("iperf3", 4.0), ("netperf", 4.0), ("flent", 12.0)])
 def test_tools_of_others_make_the_traffic(host, tmp_path, tool, duration_s):
     run = on_host(by_tools(tool, "irtt", duration_s))

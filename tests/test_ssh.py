@@ -25,9 +25,6 @@ from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
 from test_lab import SHORT, action, egress, network, probe
 
-# One at a time: machines and namespaces have names.
-pytestmark = pytest.mark.xdist_group("namespaces")
-
 NODES = ("cli", "mid", "srv")
 CABLES = {("cli", "mid"): ("c0", "m0"), ("mid", "srv"): ("m1", "s0")}
 
@@ -259,7 +256,7 @@ def ip(words: str) -> str:
 
 
 @pytest.fixture
-def testbed(tmp_path):
+def testbed(alone, tmp_path):
     """Three machines: namespaces with an sshd each, cables between them; the inventory's path."""
     if lacking := netns.missing_capabilities():
         pytest.skip(f"no {', '.join(lacking)}: no namespaces for machines")
