@@ -6,6 +6,7 @@ use bakeoff_sim::rng::Stream;
 use bakeoff_sim::tcp::accecn::OptionClock;
 use bakeoff_sim::tcp::ecn::{self, Mode, Policy, Sysctls};
 use bakeoff_sim::tcp::feedback::Feedback;
+use bakeoff_sim::tcp::receive_window::Buffer;
 use bakeoff_sim::tcp::receiver::Receiver;
 use bakeoff_sim::tcp::sender::{Sender, SenderSetup};
 use bakeoff_sim::units::Time;
@@ -189,7 +190,8 @@ impl Endpoint {
         let mut sender = Sender::new(setup, cc, now);
         sender.set_window(u64::from(window));
         let template = Packet { ecn: ect, ..Packet::default() };
-        let mut receiver = Receiver::new(template, feedback, self.mss(), HZ, RMEM_MAX / 2);
+        let buffer = Buffer { most: RMEM_MAX, ..Buffer::default() };
+        let mut receiver = Receiver::new(template, feedback, self.mss(), HZ, buffer);
         if !self.peer.sack {
             sender.without_sack();
             receiver = receiver.without_sack();

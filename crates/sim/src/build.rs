@@ -15,7 +15,7 @@ use crate::rng::Stream;
 use crate::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::sim::{Interface, Rule, Sim};
 use crate::tcp::ecn::{Policy, Sysctls};
-use crate::tcp::receiver::Buffer;
+use crate::tcp::receive_window::Buffer;
 use crate::tcp::sender::Sysctl;
 use crate::trace::TRACES;
 use crate::tunnel::Tunnels;

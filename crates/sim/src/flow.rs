@@ -12,7 +12,8 @@ use crate::short::Short;
 use crate::tcp::accecn::{OPTION_LEN, OptionClock};
 use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack, syn_bits, syn_keeps_bits, synack_bits};
 use crate::tcp::feedback::Feedback;
-use crate::tcp::receiver::{Buffer, Receiver, ReceiverCounters};
+use crate::tcp::receive_window::Buffer;
+use crate::tcp::receiver::{Receiver, ReceiverCounters};
 use crate::tcp::sender::{Sender, SenderCounters, SenderSetup, Sysctl};
 use crate::units::Time;
 
@@ -343,8 +344,7 @@ impl FlowState {
         };
         let state_changes = self.module().is_some_and(CongestionControl::tells_state_changes);
         let feedback = Feedback::new(mode, &host.ecn, state_changes, self.accecn_option());
-        let mut receiver = Receiver::new(template, feedback, self.mss, host.hz, host.receive.most / 2)
-            .with_buffer(host.receive);
+        let mut receiver = Receiver::new(template, feedback, self.mss, host.hz, host.receive);
         if !self.sack() {
             receiver = receiver.without_sack();
         }

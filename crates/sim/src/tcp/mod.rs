@@ -5,6 +5,7 @@ mod ack;
 pub mod ecn;
 pub mod feedback;
 mod output;
+pub mod receive_window;
 pub mod receiver;
 mod recovery;
 mod reno_sack;

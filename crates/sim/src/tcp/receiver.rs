@@ -1,16 +1,13 @@
-//! The receiving side: reassembly, delayed ACKs, SACK, ECN feedback, the advertised window.
+//! The receiving side: reassembly, delayed ACKs, SACK.
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`,
-//! `tcp_event_data_recv`), `tcp_output.c` (`tcp_send_delayed_ack`); RFC 2018, RFC 2883. ECN is in `feedback.rs`.
+//! `tcp_event_data_recv`), `tcp_output.c` (`tcp_send_delayed_ack`); RFC 2018, RFC 2883. ECN is in `feedback.rs`, the
+//! advertised window in `receive_window.rs`.
 //!
-//! Parameters: `net.ipv4.tcp_rmem` (its default and its most), `net.ipv4.tcp_moderate_rcvbuf`. A window is the share of the buffer that
-//! was payload in the first full segment (`scaling_ratio`); of the default, and of the most if it is moderated.
-//!
-//! Departures: the application reads at once; the window grows by Linux's right-sizing rule without memory
-//! accounting, in bytes and not in units of the window scale.
+//! Departures: the application reads at once.
 
 use super::feedback::Feedback;
-use crate::charge;
+use super::receive_window::{Buffer, ReceiveWindow};
 use crate::packet::{Flags, Packet, Proto, SackBlock};
 use crate::units::Time;
 
@@ -25,16 +22,6 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESS_DELAY: Time = Time::from_ms(1);
 /// `TCP_MSS_DEFAULT`: what a segment is taken to be before one was seen.
 const MSS_DEFAULT: u32 = 536;
-/// The window before any data.
-const INITIAL_WINDOW: u64 = 64 * 1024;
-/// `tcp_rmem`'s default, with the share of payload in the memory of a full segment: 157 of 256, as of an Ethernet
-/// device that does not aggregate.
-const INITIAL_CLAMP: u64 = (131_072 * 157) >> 8;
-/// `tcp_rcvbuf_low_rtt`
-const LOW_RTT: Time = Time::from_ms(1);
-/// Smaller segments do not open the window.
-const SMALL: u32 = 128;
-
 /// Bytes of a frame before the payload: Ethernet 14, IPv4 20, TCP 20, timestamps 12.
 pub const HEADERS: u32 = 66;
 
@@ -55,38 +42,6 @@ impl ReceiverCounters {
         self.received += other.received;
         self.acks += other.acks;
         self.duplicates += other.duplicates;
-    }
-}
-
-/// The receive buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffer {
-    /// Second value of `tcp_rmem`.
-    pub default: u64,
-    /// Third value of `tcp_rmem`.
-    pub most: u64,
-    /// `tcp_moderate_rcvbuf`: whether it grows beyond the default.
-    pub moderate: bool,
-}
-
-impl Default for Buffer {
-    fn default() -> Self {
-        Buffer { default: 128 << 10, most: 6 << 20, moderate: true }
-    }
-}
-
-impl Buffer {
-    /// The window at first: half of the default, as long as no segment was seen.
-    fn first_window(self) -> u64 {
-        (self.default / 2).min(INITIAL_WINDOW)
-    }
-
-    /// The largest window without right-sizing and with it, when a segment with this much payload is of `memory` bytes.
-    fn windows(self, payload: u64, memory: u64) -> [u64; 2] {
-        let ratio = ((payload << 8) / memory).max(1);
-        let window = |buffer: u64| (buffer.min(1 << 40) * ratio) >> 8;
-        let default = window(self.default);
-        [default, if self.moderate { window(self.most).max(default) } else { default }]
     }
 }
 
@@ -125,26 +80,14 @@ pub struct Receiver {
     dup_acks_at: u64,
     ack_now: bool,
     echo: Time,
-    echo_of: u64,
-    /// What is advertised (`rcv_ssthresh`).
-    window: u64,
-    /// What it may grow to (`window_clamp`).
-    clamp: u64,
-    max_window: u64,
-    /// Memory that may become the window, if that is known.
-    buffer: Option<Buffer>,
-    rtt: Option<Time>,
-    /// Most bytes read in one round trip so far.
-    space: u64,
-    space_from: (Time, u64),
+    window: ReceiveWindow,
     /// Counted so far.
     pub counters: ReceiverCounters,
 }
 
 impl Receiver {
     /// A receiver whose ACKs look like `template` (addresses, DSCP, ECN field, hash).
-    /// `max_window` is in bytes.
-    pub fn new(template: Packet, feedback: Feedback, mss: u32, hz: u64, max_window: u64) -> Self {
+    pub fn new(template: Packet, feedback: Feedback, mss: u32, hz: u64, buffer: Buffer) -> Self {
         Receiver {
             template,
             feedback,
@@ -171,14 +114,7 @@ impl Receiver {
             dup_acks_at: 0,
             ack_now: false,
             echo: Time::ZERO,
-            echo_of: 0,
-            window: INITIAL_WINDOW.min(max_window),
-            clamp: INITIAL_CLAMP.min(max_window),
-            max_window,
-            buffer: None,
-            rtt: None,
-            space: 10 * u64::from(mss),
-            space_from: (Time::ZERO, 0),
+            window: ReceiveWindow::new(buffer, mss),
             counters: ReceiverCounters::default(),
         }
     }
@@ -189,18 +125,9 @@ impl Receiver {
         self
     }
 
-    /// With the host's receive buffer instead of a largest window.
-    #[must_use]
-    pub fn with_buffer(mut self, buffer: Buffer) -> Self {
-        self.window = buffer.first_window();
-        self.clamp = self.window;
-        self.buffer = Some(buffer);
-        self
-    }
-
     /// The window that it would advertise now, in bytes.
     pub fn window(&self) -> u32 {
-        self.window.min(u64::from(u32::MAX)) as u32
+        self.window.bytes().min(u64::from(u32::MAX)) as u32
     }
 
     /// The next byte expected.
@@ -263,7 +190,9 @@ impl Receiver {
         if start <= self.rcv_wup {
             self.echo = packet.sent;
         }
-        self.measure_rtt(packet, now);
+        if packet.payload >= self.rcv_mss {
+            self.window.measure_rtt(packet, now);
+        }
 
         if end <= self.rcv_nxt {
             self.counters.duplicates += 1;
@@ -287,7 +216,7 @@ impl Receiver {
             // Filling a hole is news for the sender.
             self.ack_now |= filled;
             self.ack_if_due(now, out);
-            self.adjust_space(now);
+            self.window.adjust(self.counters.received, now);
         } else {
             self.event_data_received(packet, now, out);
             if self.insert(start, end) {
@@ -360,7 +289,7 @@ impl Receiver {
     fn event_data_received(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         let segment = if packet.gso_size == 0 { packet.payload } else { packet.gso_size.into() };
         if segment > self.rcv_mss {
-            self.measure_buffer(packet);
+            self.window.measure_buffer(packet);
         }
         self.rcv_mss = self.rcv_mss.max(segment.min(self.mss));
         match self.last_data {
@@ -390,11 +319,12 @@ impl Receiver {
         if reaction.quick > 0 {
             self.enter_quickack(reaction.quick);
         }
-        self.grow_window(packet.payload);
+        // What opens the window is acknowledged at once.
+        self.quick |= u32::from(self.window.open(packet.payload));
     }
 
     fn increase_quickack(&mut self, limit: u32) {
-        let segments = (self.window / (2 * u64::from(self.rcv_mss))).max(2) as u32;
+        let segments = (self.window.bytes() / (2 * u64::from(self.rcv_mss))).max(2) as u32;
         self.quick = self.quick.max(segments.min(limit));
     }
 
@@ -451,7 +381,7 @@ impl Receiver {
         if self.compressed > COMPRESSED_MAX || self.ack_now {
             self.send_ack(now, out);
         } else if self.compress_until.is_none() {
-            let third = self.rtt.map_or(COMPRESS_DELAY, |rtt| Time(rtt.0 * 33 / 100));
+            let third = self.window.rtt().map_or(COMPRESS_DELAY, |rtt| Time(rtt.0 * 33 / 100));
             self.compress_until = Some(now + third.min(COMPRESS_DELAY));
         }
     }
@@ -503,7 +433,7 @@ impl Receiver {
         let dsack = self.dsack.take().filter(|_| self.sack);
         let sacks = if self.sack { &self.sacks[..] } else { &[] };
         let wanted = (sacks.len() + usize::from(dsack.is_some())).min(3);
-        let srtt_us = self.rtt.map_or(0, Time::as_us);
+        let srtt_us = self.window.rtt().map_or(0, Time::as_us);
         let (allowed, option) = self.feedback.add_option(ack, wanted, dsack.is_some(), now, srtt_us);
         let mut blocks = 0;
         if let Some((s, e)) = dsack {
@@ -520,59 +450,6 @@ impl Receiver {
         // 4 bytes of kind, length and padding, 8 per block.
         ack.len = HEADERS + option + if blocks > 0 { 4 + 8 * blocks as u32 } else { 0 };
         self.counters.acks += 1;
-    }
-
-    /// `tcp_measure_rcv_mss`: how much of the buffer is payload; `tcp_grow_window` gets there within a few segments.
-    fn measure_buffer(&mut self, packet: &Packet) {
-        if let Some(buffer) = self.buffer {
-            let [default, most] = buffer.windows(packet.payload.into(), charge::memory(packet));
-            self.max_window = most;
-            self.clamp = self.clamp.max(default);
-        }
-    }
-
-    /// `tcp_rcv_rtt_measure_ts`: from the echo of our own ACKs, once per (millisecond) stamp.
-    fn measure_rtt(&mut self, packet: &Packet, now: Time) {
-        if packet.echo.as_ms() != self.echo_of && packet.payload >= self.rcv_mss {
-            self.echo_of = packet.echo.as_ms();
-            let sample = now - packet.echo;
-            self.rtt = Some(match self.rtt {
-                Some(rtt) if sample >= rtt => Time(rtt.0 - rtt.0 / 8 + sample.0 / 8),
-                _ => sample,
-            });
-        }
-    }
-
-    /// `tcp_grow_window`: two segments more with each that comes, which is acknowledged at once.
-    fn grow_window(&mut self, payload: u32) {
-        if payload >= SMALL && self.window < self.clamp {
-            let more = 2 * u64::from(payload.max(self.mss));
-            self.window = (self.window + more).min(self.clamp);
-            self.quick |= 1;
-        }
-    }
-
-    /// `tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`: room for twice what was read in the last round trip, and more while
-    /// that grows.
-    fn adjust_space(&mut self, now: Time) {
-        let (since, from) = self.space_from;
-        let Some(rtt) = self.rtt else { return };
-        if now - since < rtt {
-            return;
-        }
-        let copied = self.counters.received - from;
-        self.space_from = (now, self.counters.received);
-        if copied <= self.space {
-            return;
-        }
-        let twice = 2 * copied;
-        let more = if rtt < LOW_RTT {
-            twice * rtt.0 / LOW_RTT.0
-        } else {
-            2 * twice * (copied - self.space) / self.space
-        };
-        self.space = copied;
-        self.clamp = self.clamp.max((twice + more).min(self.max_window));
     }
 }
 
@@ -595,7 +472,7 @@ mod tests {
     }
 
     fn receiver_of(feedback: Feedback) -> Receiver {
-        let mut r = Receiver::new(Packet::default(), feedback, MSS, 250, 3 << 20);
+        let mut r = Receiver::new(Packet::default(), feedback, MSS, 250, Buffer::default());
         // Past the quick ACKs of the start.
         let mut out = Vec::new();
         for i in 0..32 {
@@ -614,26 +491,6 @@ mod tests {
             r.on_data(&segment(i, ecn), Time::from_us(10_000 + n as u64), &mut out);
         }
         out
-    }
-
-    #[test]
-    fn a_window_is_what_of_the_buffer_is_payload() {
-        let made = |buffer| {
-            let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
-            Receiver::new(Packet::default(), off, MSS, 250, 3 << 20).with_buffer(buffer)
-        };
-        let mut r = made(Buffer::default());
-        assert_eq!(r.window(), 65_536, "half of 128 KiB");
-        r.on_data(&segment(0, Ecn::NotEct), Time::ZERO, &mut Vec::new());
-        // 1448 of 1448 + 896 bytes are 158/256
-        assert_eq!(r.max_window, (6 << 20) * 158 / 256);
-        let whole =
-            Packet { payload: 4 * MSS, gso_size: MSS as u16, len: 4 * 1514, ..segment(0, Ecn::NotEct) };
-        let mut r = made(Buffer { default: 1 << 20, most: 6 << 20, moderate: false });
-        r.on_data(&whole, Time::ZERO, &mut Vec::new());
-        // 5792 of 6688 bytes: 221/256, of the default only
-        assert_eq!((r.max_window, r.clamp), ((1 << 20) * 221 / 256, (1 << 20) * 221 / 256));
-        assert_eq!(r.window(), 65_536 + 2 * 4 * MSS);
     }
 
     #[test]
@@ -662,9 +519,9 @@ mod tests {
 
     #[test]
     fn the_first_sixteen_acks_are_immediate_and_those_that_open_the_window() {
-        // window 65536 / (2 * 1448) = 22, capped at 16; and 80384 - 65536 = 5.1 * 2 * 1448 until the window is open
+        // window 65536 / (2 * 1448) = 22, capped at 16; and 80896 - 65536 = 5.3 * 2 * 1448 until the window is open
         let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
-        let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
+        let mut r = Receiver::new(Packet::default(), off, MSS, 250, Buffer::default());
         let mut out = Vec::new();
         for i in 0..26 {
             r.on_data(&segment(i, Ecn::NotEct), Time::from_us(i), &mut out);
@@ -674,40 +531,22 @@ mod tests {
 
     #[test]
     fn what_opens_the_window_is_acknowledged_at_once() {
-        let mut r = receiver(Mode::Off);
-        // Six segments of 2 * 1448 each have opened it from 65536 to the limit of 131072 * 157 / 256; then every second
-        // one is acknowledged.
-        assert_eq!(r.window(), 80_384);
-        // Right-sizing gives room for three such steps.
-        r.clamp = 80_384 + 3 * 2 * u64::from(MSS);
-        let acks = feed(&mut r, &[32, 33, 34, 35, 36, 37, 38].map(|i| (i, Ecn::NotEct)));
-        assert_eq!(acks.iter().map(|a| a.ack / u64::from(MSS)).collect::<Vec<_>>(), [33, 34, 35, 37, 39]);
-        assert_eq!(
-            acks.iter().map(|a| a.window - 80_384).collect::<Vec<_>>(),
-            [2896, 5792, 8688, 8688, 8688]
-        );
-    }
-
-    #[test]
-    fn the_window_has_room_for_twice_what_a_round_trip_brought_and_more_while_that_grows() {
-        let mut r = receiver(Mode::Off);
-        (r.rtt, r.space, r.space_from) = (Some(Time::from_ms(100)), 100_000, (Time::ZERO, 0));
-        r.counters.received = 150_000;
-        r.adjust_space(Time::from_ms(99));
-        assert_eq!(r.clamp, 80_384);
-        // 2 * 150000 and twice that times the growth by half
-        r.adjust_space(Time::from_ms(100));
-        assert_eq!(r.clamp, 300_000 + 2 * 300_000 / 2);
-        // As much again does not move it, nor does less.
-        r.counters.received = 300_000;
-        r.adjust_space(Time::from_ms(200));
-        assert_eq!(r.clamp, 600_000);
+        // 30 segments of 5.3 have opened it from 65536 to 131072 * 158 / 256; then every second one is acknowledged.
+        let r = receiver(Mode::Off);
+        assert_eq!(r.window(), 80_896);
+        // A larger buffer with room for many more.
+        let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
+        let mut r =
+            Receiver::new(Packet::default(), off, MSS, 250, Buffer { default: 1 << 20, ..Buffer::default() });
+        let acks = feed(&mut r, &(0..40).map(|i| (i, Ecn::NotEct)).collect::<Vec<_>>());
+        assert_eq!(acks.len(), 40);
+        assert_eq!(acks[39].window, 65_536 + 40 * 2 * MSS);
     }
 
     #[test]
     fn who_is_about_to_send_acknowledges_with_its_data() {
         let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
-        let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
+        let mut r = Receiver::new(Packet::default(), off, MSS, 250, Buffer::default());
         let mut out = Vec::new();
         r.on_data(&segment(0, Ecn::NotEct), Time::ZERO, &mut out);
         r.peer_closes(true);
@@ -720,7 +559,7 @@ mod tests {
     #[test]
     fn a_fin_that_comes_before_any_data_is_acknowledged_at_once() {
         let off = Feedback::new(Mode::Off, &Sysctls::default(), false, false);
-        let mut r = Receiver::new(Packet::default(), off, MSS, 250, 3 << 20);
+        let mut r = Receiver::new(Packet::default(), off, MSS, 250, Buffer::default());
         r.peer_closes(true);
         r.on_data(&Packet { payload: 1, ..Packet::default() }, Time::ZERO, &mut Vec::new());
         // No data has set a timeout.
