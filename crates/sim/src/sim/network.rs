@@ -81,6 +81,14 @@ impl Sim {
             self.wait(i, packet);
             return None;
         }
+        self.start_xmit(i, packet)
+    }
+
+    /// Out of the device of interface `i`, as one or segment by segment.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn start_xmit(&mut self, i: u16, packet: &Packet) -> Option<Onward> {
+        let interface = &mut self.interfaces[usize::from(i)];
         if interface.segments(packet) {
             self.send_segments(i, packet);
             return None;
@@ -89,8 +97,8 @@ impl Sim {
         if onward.is_none() {
             self.lost.add(packet);
         }
-        if self.interfaces[usize::from(i)].host && packet.flags.has(Flags::CHARGED) {
-            self.left_host(i, packet);
+        if packet.flags.has(Flags::CHARGED) {
+            self.left_device(i, packet);
         }
         onward
     }
@@ -111,15 +119,17 @@ impl Sim {
             }
             self.travel(onward, &frame);
         }
-        if self.interfaces[usize::from(i)].host && packet.flags.has(Flags::CHARGED) {
-            self.left_host(i, packet);
+        if packet.flags.has(Flags::CHARGED) {
+            self.left_device(i, packet);
         }
     }
 
-    /// A charged packet left the device of its host, or will have when the wire is free again.
-    fn left_host(&mut self, i: u16, packet: &Packet) {
-        let at = self.interfaces[usize::from(i)].wire.busy_until.max(self.now);
-        self.left_host_at(packet, at);
+    /// A charged packet left a device, or will have when the wire is free again: its host's, or one further on.
+    fn left_device(&mut self, i: u16, packet: &Packet) {
+        let interface = &self.interfaces[usize::from(i)];
+        if interface.host {
+            self.left_host_at(packet, interface.wire.busy_until.max(self.now));
+        }
     }
 
     pub(crate) fn left_host_at(&mut self, packet: &Packet, at: Time) {
@@ -173,18 +183,7 @@ impl Sim {
                 && let Some(packet) = &queue.take(self.now)
             {
                 queue.left(packet, self.now);
-                if interface.segments(packet) {
-                    self.send_segments(i, packet);
-                    continue;
-                }
-                let host = interface.host;
-                let onward = interface.transmit(i, packet, self.now);
-                if onward.is_none() {
-                    self.lost.add(packet);
-                }
-                if host && packet.flags.has(Flags::CHARGED) {
-                    self.left_host(i, packet);
-                }
+                let onward = self.start_xmit(i, packet);
                 self.travel(onward, packet);
                 continue;
             }
