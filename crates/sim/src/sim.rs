@@ -41,6 +41,14 @@ impl Count {
     }
 }
 
+impl<'a> FromIterator<&'a Packet> for Count {
+    fn from_iter<I: IntoIterator<Item = &'a Packet>>(packets: I) -> Count {
+        let mut count = Count::default();
+        packets.into_iter().for_each(|packet| count.add(packet));
+        count
+    }
+}
+
 /// What became of every packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conservation {

@@ -118,11 +118,7 @@ impl Access for Docsis {
     }
 
     fn held(&self) -> Count {
-        let mut count = Count::default();
-        if let Some((packet, _)) = &self.begun {
-            count.add(packet);
-        }
-        count
+        self.begun.iter().map(|(packet, _)| packet).collect()
     }
 }
 

@@ -171,11 +171,7 @@ impl Access for Multipath {
     }
 
     fn held(&self) -> Count {
-        let mut count = Count::default();
-        for packet in self.under_way.values() {
-            count.add(packet);
-        }
-        count
+        self.under_way.values().collect()
     }
 }
 

@@ -114,11 +114,7 @@ impl Access for Wifi {
     }
 
     fn held(&self) -> Count {
-        let mut count = Count::default();
-        if let Some(packet) = &self.next {
-            count.add(packet);
-        }
-        count
+        self.next.iter().collect()
     }
 }
 
