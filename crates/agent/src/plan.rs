@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use bakeoff_workload::Player;
+pub use bakeoff_workload::Source;
 
 use crate::error::Error;
 use crate::probe::{ICMP_MIN_SIZE, UDP_MIN_SIZE};
@@ -291,49 +292,6 @@ pub enum Ecn {
     Ce = 3,
 }
 
-/// What an application offers.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Source {
-    /// Always more data.
-    Bulk,
-    /// That many bytes, then the end of the stream.
-    Bytes {
-        /// Payload bytes.
-        bytes: u64,
-    },
-    /// A write of `size` bytes every 8 `size` / `rate_bps` seconds.
-    Rate {
-        /// Payload bits per second.
-        rate_bps: u64,
-        /// Payload bytes per write or datagram.
-        size: u32,
-    },
-    /// `count` writes of `size` bytes every `every_s` seconds.
-    Periodic {
-        /// Payload bytes per write or datagram.
-        size: u32,
-        /// Writes per period.
-        count: u32,
-        /// Seconds.
-        every_s: f64,
-    },
-    /// A connection of its own for each object. TCP only.
-    Short {
-        /// When each begins, in seconds after `start_s`, ascending, and its payload bytes.
-        objects: Vec<(f64, u64)>,
-    },
-    /// A segmented video, fetched by an adaptive player. TCP only.
-    Video {
-        /// Encoding rate in bits per second of each quality level, ascending.
-        rates_bps: Vec<u64>,
-        /// Seconds of video per segment.
-        segment_s: f64,
-        /// Seconds of video that the player's buffer holds.
-        buffer_s: f64,
-    },
-}
-
 /// A queue to sample.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -467,7 +425,7 @@ impl Role {
                 name(&r.name)?;
                 dscp(r.dscp)?;
                 span(r.start_s, r.stop_s)?;
-                r.source.check()?;
+                source(&r.source)?;
                 if r.cc.is_empty() {
                     return Err("cc: is empty; a name of the kernel's is expected, such as 'cubic'".into());
                 }
@@ -485,7 +443,7 @@ impl Role {
                 name(&r.name)?;
                 dscp(r.dscp)?;
                 span(r.start_s, r.stop_s)?;
-                r.source.check()?;
+                source(&r.source)?;
                 match r.source {
                     Source::Rate { size, .. } | Source::Periodic { size, .. } => {
                         if !(MIN_PAYLOAD..=65507).contains(&size) {
@@ -523,30 +481,28 @@ impl Role {
     }
 }
 
-impl Source {
-    fn check(&self) -> Result<(), String> {
-        match *self {
-            Source::Short { ref objects } => {
-                let ordered = objects.is_sorted_by_key(|object| object.0);
-                if ordered && objects.iter().all(|&(after_s, bytes)| after_s >= 0.0 && bytes > 0) {
-                    return Ok(());
-                }
-                Err("source.objects: pairs of seconds, ascending, and bytes above 0 are expected".into())
+fn source(source: &Source) -> Result<(), String> {
+    match *source {
+        Source::Short { ref objects } => {
+            let ordered = objects.is_sorted_by_key(|object| object.0);
+            if ordered && objects.iter().all(|&(after_s, bytes)| after_s >= 0.0 && bytes > 0) {
+                return Ok(());
             }
-            Source::Video { ref rates_bps, segment_s, buffer_s } => {
-                let [segment, buffer] = [segment_s, buffer_s].map(|s| crate::clock::ns(s).max(0) as u64);
-                Player::new(rates_bps, segment, buffer, 0).map(drop).map_err(|e| format!("source.{e}"))
-            }
-            Source::Bytes { bytes: 0 } => Err("source.bytes: 0; at least 1 is expected".into()),
-            Source::Rate { rate_bps, size } if rate_bps == 0 || size == 0 => {
-                Err("source: rate_bps and size of at least 1 are expected".into())
-            }
-            Source::Periodic { size, count, .. } if size == 0 || count == 0 => {
-                Err("source: size and count of at least 1 are expected".into())
-            }
-            Source::Periodic { every_s, .. } => positive("source.every_s", every_s),
-            Source::Bulk | Source::Bytes { .. } | Source::Rate { .. } => Ok(()),
+            Err("source.objects: pairs of seconds, ascending, and bytes above 0 are expected".into())
         }
+        Source::Video { ref rates_bps, segment_s, buffer_s } => {
+            let [segment, buffer] = [segment_s, buffer_s].map(|s| crate::clock::ns(s).max(0) as u64);
+            Player::new(rates_bps, segment, buffer, 0).map(drop).map_err(|e| format!("source.{e}"))
+        }
+        Source::Bytes { bytes: 0 } => Err("source.bytes: 0; at least 1 is expected".into()),
+        Source::Rate { rate_bps, size } if rate_bps == 0 || size == 0 => {
+            Err("source: rate_bps and size of at least 1 are expected".into())
+        }
+        Source::Periodic { size, count, .. } if size == 0 || count == 0 => {
+            Err("source: size and count of at least 1 are expected".into())
+        }
+        Source::Periodic { every_s, .. } => positive("source.every_s", every_s),
+        Source::Bulk | Source::Bytes { .. } | Source::Rate { .. } => Ok(()),
     }
 }
 
