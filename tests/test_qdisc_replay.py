@@ -1,13 +1,11 @@
 """`bakeoff qdisc-replay`: arrivals, our queue alone, the comparison, and the kernel where there is one."""
 
 import json
-import os
 
 import pytest
 
 from bakeoff import replay
 from bakeoff.cli import main
-from bakeoff.engines.kernel import programs, registry
 from bakeoff.errors import BakeoffError
 from bakeoff.replay import Arrival, Arrivals, Replayed, arrivals
 from bakeoff.replay.port import START_NS, flow_hash, priority
@@ -172,20 +170,10 @@ def test_the_command_refuses_another_engine(monkeypatch, capsys):
 
 
 @pytest.fixture(scope="module")
-def recorded():
+def recorded(record):
     """Every queue here with every pattern here, from one boot."""
-    if not registry.list_kernels() and "BAKEOFF_TEST_KERNEL" not in os.environ:
-        pytest.skip("no virtual-time kernel was built here, and BAKEOFF_TEST_KERNEL names none")
-    for program in ("ip", "tc"):
-        if programs.find(program) is None:
-            pytest.skip(f"{program} is not installed")
     jobs = [(replay.port(qdisc), replay.pattern(name, rate_bps=RATE)) for qdisc in IDENTICAL for name in NAMES]
-    try:
-        answer = replay.record(jobs, kernel=os.environ.get("BAKEOFF_TEST_KERNEL"))
-    except RuntimeError as error:
-        if "not-started" in str(error):
-            pytest.skip(f"the sandbox forbids User-Mode Linux: {error}")
-        raise
+    answer = record(jobs)
     return dict(zip([(port.qdisc, packets.name) for port, packets in jobs], answer.replays, strict=True)), answer.hz
 
 
