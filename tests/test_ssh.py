@@ -23,7 +23,7 @@ from bakeoff.engines.ssh import connection, inventory, undo
 from bakeoff.engines.ssh.connection import Connection
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
-from test_lab import SHORT, action, egress, network, probe
+from lab_runs import SHORT, check_slowed, egress, flow, network, probe, short, slowed
 
 NODES = ("cli", "mid", "srv")
 CABLES = {("cli", "mid"): ("c0", "m0"), ("mid", "srv"): ("m1", "s0")}
@@ -324,12 +324,6 @@ def state(space: dict[str, str]) -> dict[str, str]:
     return said
 
 
-def short(**changes: object) -> Run:
-    nodes = json.loads(network().to_json())["nodes"]
-    nodes[0]["sysctls"] = {"net.ipv4.tcp_ecn": "0"}
-    return network(interfaces=egress(SHORT), nodes=nodes, **changes)
-
-
 def on(file: Path, run: Run, root: Path) -> campaign.worker.Done:
     [done] = campaign.run([run], root, engine=f"ssh:{file}").runs
     return done
@@ -338,23 +332,13 @@ def on(file: Path, run: Run, root: Path) -> campaign.worker.Done:
 def test_a_run_on_machines(testbed, tmp_path):
     file, space = testbed
     before = state(space)
-    slower = action(kind="class-change", side="egress", id="1", **{"class": "rate 5mbit"})
     captures = ["mid>srv"] if shutil.which("tcpdump") else []
-    run = short(
-        changes=[slower], probes=[probe(every_s=0.1), probe(name="u", proto="udp", every_s=0.1)], captures=captures
-    )
+    run = slowed(probes=[probe(every_s=0.1), probe(name="u", proto="udp", every_s=0.1)], captures=captures)
     done = on(file, run, tmp_path / "r")
     assert done.error is None
     assert state(space) == before
     result = results.read(done.path)
-    received = result.series.filter((pl.col("metric") == "received") & (pl.col("kind") == "flow"))
-    bits = 8 * float(received["value"].max())
-    # At most 20 Mbit/s until the last sample, 1448 of 1514 bytes payload, and the burst of the queue; slower later.
-    assert 0 < bits < 20e6 * float(received["time"].max()) * 1448 / 1514 + 8 * 50 * 1448
-    assert "rate 5Mbit" in (done.path / "teardown.log").read_text()
-    assert result.counters["flows"]["a"]["ecn"] == "off"
-    assert result.counters["queues"]["mid>srv"]["qdisc"] == "pfifo limit 50p"
-    assert result.counters["probes"]["p"]["sent"] == 10
+    check_slowed(result)
     assert result.series.filter((pl.col("kind") == "queue") & (pl.col("name") == "mid>srv")).height > 0
     told = json.loads((done.path / "run.json").read_text())
     assert told["engine"] == f"ssh:{file}"
@@ -502,6 +486,5 @@ def test_a_wrong_key_is_told_in_opensshs_words(testbed, tmp_path):
 def test_what_the_kernel_there_has_not_is_refused(testbed):
     file, _ = testbed
     engine = engines.get(f"ssh:{file}")
-    flow = {"name": "a", "from": "cli", "to": "srv", "cc": "nix", "start_s": 0.0, "stop_s": 2.0}
     with pytest.raises(BakeoffError, match=r"cc 'nix' is not in its kernel; module tcp_nix"):
-        engine.check(network(flows=[flow]))
+        engine.check(network(flows=[flow(cc="nix")]))
