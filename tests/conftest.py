@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -38,12 +39,17 @@ def real_kernel():
 
 
 @pytest.fixture(scope="session")
-def kernel(real_kernel):
-    """The engine's name for `real_kernel` in virtual time, with an agent for its traffic."""
+def built_agent():
+    """Traffic on real kernels needs it."""
     try:
-        agent.find()
+        return agent.find()
     except BakeoffError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def kernel(real_kernel, built_agent):
+    """The engine's name for `real_kernel` in virtual time."""
     return "kernel" if NAMED is None else f"kernel:{NAMED}"
 
 
@@ -53,6 +59,23 @@ def record(real_kernel):
     from bakeoff import replay
 
     return lambda jobs: replay.record(jobs, kernel=NAMED)
+
+
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    """Call the command line: the exit code, standard output and standard error."""
+    from bakeoff.cli import main
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bakeoff", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return int(ended.value.code or 0), out, err
+
+    return call
 
 
 @pytest.fixture

@@ -1,6 +1,12 @@
 """Small resolved runs for the tests of the lab, their parts, and what is asked of a run that was done."""
 
 import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -95,6 +101,30 @@ def in_virtual_time(kernel: str, run: Run, folder: Path) -> results.Result:
     [done] = campaign.run([run], folder, engine=kernel, jobs=1).runs
     assert done.error is None, f"{done.error}\n{(done.path / 'console.log').read_text()}"
     return results.read(done.path)
+
+
+@contextmanager
+def meanwhile(do: Callable[[], object], *, once: Callable[[], bool]) -> Iterator[None]:
+    """Do something in a thread as soon as `once` is true, which it is within two minutes."""
+
+    def wait() -> None:
+        for _ in range(2400):
+            if once():
+                do()
+                return
+            time.sleep(0.05)
+        raise AssertionError("what was waited for never came")
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def ctrl_c() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def check_slowed(result: results.Result) -> None:

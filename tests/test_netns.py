@@ -1,10 +1,6 @@
 """Engine `netns`: what the host lacks is named; runs in the host's namespaces (root), with tools of others too."""
 
 import json
-import os
-import signal
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -12,10 +8,9 @@ import pytest
 from bakeoff import campaign, results
 from bakeoff.engines import netns
 from bakeoff.engines.kernel import programs
-from bakeoff.engines.lab import agent
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
-from lab_runs import NETEM, SHORT, by_tools, check_slowed, egress, flow, network, slowed
+from lab_runs import NETEM, SHORT, by_tools, check_slowed, ctrl_c, egress, flow, meanwhile, network, slowed
 
 
 def test_netns_names_a_missing_capability(monkeypatch):
@@ -46,13 +41,9 @@ def test_a_missing_tool_is_named_with_its_package(monkeypatch):
 
 
 @pytest.fixture
-def host(alone):
+def host(alone, built_agent):
     if lacking := netns.missing_capabilities():
         pytest.skip(f"no {', '.join(lacking)}: the host's namespaces cannot be used")
-    try:
-        agent.find()
-    except BakeoffError as error:
-        pytest.skip(str(error))
     for name in ("ip", "tc"):
         if programs.find(name) is None:
             pytest.skip(f"{name} is not installed")
@@ -90,17 +81,9 @@ def test_a_failed_setup_command_fails_the_run_and_cleans_up(host, tmp_path):
 
 def test_ctrl_c_leaves_no_namespace(host, tmp_path):
     run = on_host(network(interfaces=egress(SHORT), duration_s=60.0))
-
-    def interrupt() -> None:
-        while not list(tmp_path.rglob("agent.tsv")):
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
+    at_work = meanwhile(ctrl_c, once=lambda: any(tmp_path.rglob("agent.tsv")))
+    with at_work, pytest.raises(KeyboardInterrupt):
         campaign.run([run], tmp_path / "r", engine="netns", jobs=1)
-    thread.join()
     assert list(tmp_path.rglob("run.json")) == []
 
 

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from bakeoff import replay
-from bakeoff.cli import main
 from bakeoff.errors import BakeoffError
 from bakeoff.replay import Arrival, Arrivals, Replayed, arrivals
 from bakeoff.replay.port import START_NS, flow_hash, priority
@@ -142,26 +141,18 @@ def test_the_permutation_test_tells_a_shift_from_chance():
 # The command
 
 
-def command(arguments: list[str], monkeypatch, capsys) -> tuple[int, str]:
-    monkeypatch.setattr("sys.argv", ["bakeoff", "qdisc-replay", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    captured = capsys.readouterr()
-    return ended.value.code or 0, captured.out + captured.err
-
-
-def test_the_command_writes_what_it_replays(tmp_path, monkeypatch, capsys):
+def test_the_command_writes_what_it_replays(tmp_path, cli):
     file = str(tmp_path / "a.csv")
-    code, shown = command(["fq_codel", "--arrivals", "ecn", "--write", file], monkeypatch, capsys)
+    code, shown, _ = cli("qdisc-replay", "fq_codel", "--arrivals", "ecn", "--write", file)
     assert (code, shown[:19]) == (0, "ecn: 1980 packets, ")
-    code, text = command(["fq_codel", "--arrivals", file, "--json"], monkeypatch, capsys)
+    code, text, _ = cli("qdisc-replay", "fq_codel", "--arrivals", file, "--json")
     document = json.loads(text)
     assert f"1980 packets, {document['ours']['drops']} dropped, {document['ours']['marks']} marked" in shown
     assert sum("ours" not in packet for packet in document["packets"]) == document["ours"]["drops"] > 0
 
 
-def test_the_command_refuses_another_engine(monkeypatch, capsys):
-    code, shown = command(["pfifo", "--against", "netns"], monkeypatch, capsys)
+def test_the_command_refuses_another_engine(cli):
+    code, _, shown = cli("qdisc-replay", "pfifo", "--against", "netns")
     assert code == 2
     assert "expected kernel, kernel:NAME or kernel:PATH" in shown
 
