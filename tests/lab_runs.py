@@ -137,6 +137,7 @@ def check_slowed(result: results.Result) -> None:
     assert "rate 5Mbit" in (result.path / "teardown.log").read_text()
     assert result.counters["flows"]["a"]["ecn"] == "off"
     queue = result.counters["queues"]["mid>srv"]
-    assert queue["sent_bytes"] * 8 > bits
+    # Of what left the queue 1448 of 1514 bytes are payload; some is sent again or under way at the end.
+    assert 0.8 < bits / (8 * queue["sent_bytes"]) <= 1448 / 1514
     assert queue["qdisc"] == "pfifo limit 50p"
     assert result.counters["probes"]["p"]["sent"] == 10

@@ -72,14 +72,18 @@ def test_an_agent_that_ends_is_reported(real_kernel, tmp_path):
 
 def test_a_guest_that_spins_is_killed(real_kernel, tmp_path, monkeypatch):
     monkeypatch.setattr(boot, "_STARTUP_S", 3.0)
-    before = {path.name for path in Path("/proc").iterdir() if path.name.isdigit()}
+    begun: list[subprocess.Popen] = []
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *words, **more: begun.append(popen(*words, **more)) or begun[-1])
     outcome = guest(real_kernel, tmp_path, do="hang", simulated_s=0)["outcome"]
     assert outcome.status == "hang"
-    binary = str(real_kernel.binary)
-    for pid in {path.name for path in Path("/proc").iterdir() if path.name.isdigit()} - before:
-        with contextlib.suppress(OSError):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-            assert binary.encode() not in words or str(tmp_path).encode() not in words or gone(int(pid))
+    # The kernel leads a session of its own, in which its stubs and the guest's programs are.
+    sessions = {process.pid for process in begun}
+    assert sessions
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            session = int(path.read_text().rsplit(")", 1)[1].split()[3])
+            assert session not in sessions or gone(int(path.parent.name))
 
 
 RUNS_ITSELF = (

@@ -11,7 +11,7 @@ from bakeoff.engines.lab import Queue, plan
 from bakeoff.engines.lab.tree import Tree
 from bakeoff.scenario import Run, catalog
 from bakeoff.scenario.run import Class, Match, Qdisc
-from lab_runs import HTB, egress, lines, network
+from lab_runs import HTB, egress, flow, lines, network, probe
 
 PRAGUE_BLEACHED = "ns-prague-vs-cubic-noecn-fq_codel(1q)-50Mbit-20ms"
 UNLIKE_RTTS = "ns-cubic-vs-cubic-dualpi2-50Mbit-20ms-10ms"
@@ -262,14 +262,12 @@ def many_runs() -> list[Run]:
     long = [{"name": f"a-node-with-a-long-name-{i}", "kind": kind, "hz": 1000, "offloads": False, "sysctls": {}}
             for i, kind in enumerate(("host", "router", "bridge", "host"))]  # fmt: skip
     names = [node["name"] for node in long]
-    flow = {"name": "a", "from": names[0], "to": names[3], "cc": "reno", "start_s": 0.0, "stop_s": 2.0}
     odd = network(
         nodes=long,
         links=[{"ends": pair} for pair in pairwise(names)],
         interfaces=[{"node": names[1], "peer": names[2], "egress": HTB, "ingress": {"qdisc": "netem delay 1ms"}}],
-        flows=[flow],
-        probes=[{"name": "p", "proto": "udp", "from": names[0], "to": names[3], "every_s": 0.1, "size": 84,
-                 "start_s": 0.0, "stop_s": 2.0}],
+        flows=[flow(cc="reno", **{"from": names[0], "to": names[3]})],
+        probes=[probe(proto="udp", every_s=0.1, stop_s=2.0, **{"from": names[0], "to": names[3]})],
     )  # fmt: skip
     return [*catalog.select(["*"]), odd]
 
@@ -367,12 +365,15 @@ def test_without_ethtool_senders_build_no_large_packets():
 
 
 def test_local_ports_follow_from_seed_and_name():
-    ports = {
-        seed: [role["local_port"] for role in plan(network(seed=seed)).roles if "local_port" in role]
-        for seed in (1, 1, 2)
-    }
-    assert ports[1] != ports[2]
-    assert all(32768 <= port < 61000 for [port] in ports.values())
+    def port(seed: int, name: str) -> int:
+        [found] = [role["local_port"] for role in plan(network(seed=seed, flows=[flow(name=name)])).roles
+                   if "local_port" in role]  # fmt: skip
+        return found
+
+    ports = [port(seed, name) for seed in (1, 2) for name in ("a", "b")]
+    assert ports == [port(seed, name) for seed in (1, 2) for name in ("a", "b")]
+    assert len(set(ports)) == 4
+    assert all(32768 <= port < 61000 for port in ports)
 
 
 # Rewriting

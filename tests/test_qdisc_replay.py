@@ -1,6 +1,7 @@
 """`bakeoff qdisc-replay`: arrivals, our queue alone, the comparison, and the kernel where there is one."""
 
 import json
+import math
 
 import pytest
 
@@ -32,7 +33,11 @@ def test_a_pattern_is_a_function_of_its_name_and_seed(name):
 def test_a_pattern_has_its_load(name, load):
     # In 2 s of bursts there are seven of 100 ms at 3 times the rate: 2.1 s of packets. Of step: 0.5 × 2 + 1.5 × 0.9.
     packets = replay.pattern(name, rate_bps=RATE).packets
-    assert sum(p.bytes for p in packets) * 8 / RATE / 2 == pytest.approx(load, rel=0.06)
+    # A packet follows after a half to three halves of its time: four standard errors of the mean of so many.
+    chance = 4 * math.sqrt(1 / 12 / len(packets)) * load
+    # Six of the bursts begin up to 10 ms late.
+    late = 6 * 0.01 * 3 / 2 if name == "bursts" else 0
+    assert load - late - chance < sum(p.bytes for p in packets) * 8 / RATE / 2 < load + chance
 
 
 def test_a_file_keeps_every_packet(tmp_path):

@@ -1,5 +1,9 @@
 """Scenarios resolved: network, rewriting, sources, timed changes, window."""
 
+import hashlib
+import math
+from statistics import NormalDist
+
 import pytest
 
 from bakeoff.scenario.language import Measure, SteadyState
@@ -252,8 +256,17 @@ def test_the_graph_form(tmp_path):
     assert run.captures == ["fork>trunk"]
 
 
-# Exponential gaps and lognormal sizes, drawn from seed 1 and the name 'a'.
-OBJECTS = [(0.130509386, 269964), (0.524338543, 328878)]
+def drawn(count: int, mean_gap_s: float, p5: int, p95: int) -> list[tuple[float, int]]:
+    """Objects of seed 1 and the flow 'a': from two uniform draws each, an exponential gap and a lognormal size."""
+    objects, ns = [], 0
+    for n in range(count):
+        digest = hashlib.sha256(f"1/a/object/{n}".encode()).digest()
+        gap, size = ((int.from_bytes(digest[at : at + 8]) // 2**11 + 0.5) / 2**53 for at in (0, 8))
+        ns += round(-math.log(1 - gap) * mean_gap_s * 1e9)
+        # The 5th and the 95th percentile lie 1.645 sigma from the middle of their logarithms.
+        z = NormalDist().inv_cdf(size) / NormalDist().inv_cdf(0.95)
+        objects.append((ns / 1e9, round(math.sqrt(p5 * p95) * (p95 / p5) ** (z / 2))))
+    return objects
 
 
 @pytest.mark.parametrize(
@@ -268,7 +281,7 @@ OBJECTS = [(0.130509386, 269964), (0.524338543, 328878)]
         ),
         (
             "{short: {count: 2, mean_gap: 200ms, size_p5: 64KiB, size_p95: 2MiB}}",
-            {"kind": "short", "objects": OBJECTS},
+            {"kind": "short", "objects": drawn(2, 0.2, 64 * 1024, 2 * 1024**2)},
         ),
         (
             "{video: {rates: [1mbit, 5mbit], segment: 4s, buffer: 30s}}",
