@@ -246,7 +246,13 @@ class TestChecks:
         found = {
             c["flow"]: c["requested"] for c in measure.checks(result.resolved, result.counters) if c["check"] == "ecn"
         }
-        assert found == {"prague": None, "cubic": ecn}  # prague asks for ECN by itself
+        assert found == {"prague": "accecn", "cubic": ecn}  # prague is a classic flow without
+
+    def test_dctcp_asks_for_ecn_by_itself(self):
+        result = made(flows=(("dctcp", "dctcp"), ("cubic", "cubic")))
+        result.resolved["nodes"][0]["sysctls"]["net.ipv4.tcp_ecn"] = "2"
+        found = [c["requested"] for c in measure.checks(result.resolved, result.counters) if c["check"] == "ecn"]
+        assert found == [None, "off"]
 
 
 class TestSummary:
