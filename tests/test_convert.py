@@ -3,6 +3,7 @@
 import json
 import math
 import struct
+from contextlib import nullcontext
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +12,7 @@ import pytest
 from bakeoff.engines.lab import convert, pcapng, plan, tc_show
 from bakeoff.results.series import read_series
 from bakeoff.scenario import Run
-from lab_runs import HTB, egress, network, probe
+from lab_runs import HTB, egress, flow, network, probe
 
 # What tc shows
 
@@ -103,8 +104,8 @@ time\tkind\tname\tmetric\tvalue
 """
 
 
-def left_behind(folder: Path, summary: dict = SUMMARY) -> tuple[Run, Path]:
-    run = network(interfaces=egress(HTB), probes=[probe(every_s=0.5)])
+def left_behind(folder: Path, summary: dict = SUMMARY, **changes: object) -> tuple[Run, Path]:
+    run = network(interfaces=egress(HTB), probes=[probe(every_s=0.5)], **changes)
     tsv = folder / "agent.tsv"
     tsv.write_text(f"{ROWS}#{json.dumps(summary)}\n")
     show = (
@@ -149,6 +150,16 @@ def test_a_run_that_did_not_end_is_no_result(tmp_path, change, message):
     with pytest.raises(RuntimeError, match=message):
         convert.convert(run, plan(run), tmp_path, tsv)
     assert not (tmp_path / "series.parquet").exists()
+
+
+def test_a_flow_whose_first_object_comes_after_its_stop_need_not_connect(tmp_path):
+    summary = SUMMARY | {"sources": {"a": SUMMARY["sources"]["a"] | {"connected_s": None}}}
+    for at_s, begins in ((0.5, True), (1.5, False)):
+        short = flow(start_s=1.0, stop_s=2.0, source={"kind": "short", "objects": [[at_s, 100]]})
+        run, tsv = left_behind(tmp_path, summary, flows=[short])
+        with pytest.raises(RuntimeError, match="never connected") if begins else nullcontext():
+            convert.convert(run, plan(run), tmp_path, tsv)
+        assert (tmp_path / "series.parquet").exists() != begins
 
 
 def test_an_agent_that_was_killed_leaves_no_last_line(tmp_path):
