@@ -1,3 +1,5 @@
+"""The catalog: every run as its source publishes it, selection by name, the references that come with it."""
+
 import csv
 import os
 import re

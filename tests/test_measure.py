@@ -1,3 +1,5 @@
+"""Measures: rates, bottleneck, delays, marks, self-checks, summaries and repetitions, from a result that is known."""
+
 from __future__ import annotations
 
 import json
