@@ -1,3 +1,5 @@
+"""The catalog: every run as its source publishes it, selection by name, the references that come with it."""
+
 import csv
 from collections import Counter
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""What a reader sees: tables, plots, bars, the terminal, from results that are known."""
+
 from __future__ import annotations
 
 import csv
