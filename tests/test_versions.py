@@ -273,34 +273,50 @@ def test_behind_a_short_red_the_verdict_goes_to_and_fro():
 # Convergence
 
 
-def converged(result: Ran) -> float:
-    """Seconds from the second flow's start (10 s) until two rates have met; inf if never.
-
-    That is: until for 5 s on end, in a second's mean, neither has more than 1.5 times the other.
-    """
+def alike(result: Ran, within: float = 1.5) -> pl.DataFrame:
+    """From a second after the second flow's start (10 s): whether neither's rate, in a second's mean, is above `within`
+    times the other's."""
     one, two = (result.of(name, "received").select("time", **{name: "value"}) for name in ("1", "2"))
     rates = one.join(two, on="time").with_columns(pl.col("1", "2").diff(20)).filter(pl.col("time") >= 11)
-    near = rates.select(pl.min_horizontal("1", "2") >= pl.max_horizontal("1", "2") / 1.5).to_series()
-    lasting = rates["time"].filter(near.cast(pl.Float64).rolling_min(100).fill_null(0) > 0)
+    return rates.select("time", alike=pl.min_horizontal("1", "2") >= pl.max_horizontal("1", "2") / within)
+
+
+def converged(result: Ran, within: float = 1.5) -> float:
+    """Seconds from the second flow's start until two rates have met, which is to be alike for 5 s; inf if never."""
+    near = alike(result, within)
+    lasting = near["time"].filter(near["alike"].cast(pl.Float64).rolling_min(100).fill_null(0) > 0)
     return math.inf if lasting.is_empty() else lasting[0] - 4.95 - 10
 
 
-def convergence(rtt: str, qdisc: str, cc: str, sysctl: dict, *, seconds: int = 60, later: float = 0) -> list[float]:
-    """In order, for five seeds; with each of them the second flow begins `later` ms later."""
-    flows = [pair(cc, cc, late=later * n) for n in range(5)]
-    runs = (ran(dumbbell(rtt, qdisc), f, seconds=seconds, seed=n, sysctl=sysctl) for n, f in enumerate(flows, 1))
-    return sorted(converged(run) for run in runs)
+def pairs(rtt: str, qdisc: str, cc: str, sysctl: dict, *, seconds: int = 60, starts: int = 5, apart: float = 0) -> list:
+    """A run per start of the second flow, each `apart` ms after the one before, with seeds of their own."""
+    flows = [pair(cc, cc, late=apart * n) for n in range(starts)]
+    return [ran(dumbbell(rtt, qdisc), f, seconds=seconds, seed=n, sysctl=sysctl) for n, f in enumerate(flows, 1)]
+
+
+def median(runs: list[Ran], within: float = 1.5) -> float:
+    """Of the times that convergence takes."""
+    times = sorted(converged(run, within) for run in runs)
+    return times[len(times) // 2]
 
 
 def test_a_reno_sce_pair_converges_in_seconds_in_cake():
     """A, scenario 1, cake with SCE, one queue: "reno-sce pair about 20 s at 80 ms (30 s in an earlier revision), 1-2
     s at 10 ms" (A, README 279-281).
 
-    Read by eye; where two rates meet is here where both stay within a factor of 1.5. Ours, for ten starts of the
-    second flow within a round trip: 1.6 to 3.2 s and 4.4 to 26 s (median 24 s); `@2019` 2.0 to 2.6 s and 3 to 15 s
-    (5 s; within a factor of 1.3 it is 13 to 33 s). The second flow's slow start, which SCE does not end, leaves the
-    two with 48 and 163 packets at 80 ms, or with 107 and 175 in the form of 2019. Both grow by one per round trip
-    until the link is full.
+    Read by eye. Here rates have met that stay within a factor; 30 runs each, ten starts of the second flow in a round
+    trip and three seeds:
+
+    | | within 1.5 | within 1.3 |
+    |---|---|---|
+    | 80 ms | 4 to 8 s in ten runs, 20 to 30 s in the others | 9 to 53 s, median 39 s |
+    | 80 ms, `@2019` | 1.8 to 16 s, median 4 s | 2.6 to 33 s, median 18 s |
+    | 10 ms | 1.2 to 3.2 s, in three runs 5 to 32 s; median 2 s | median 2.5 s, six runs never |
+    | 10 ms, `@2019` | 2.0 to 2.8 s | 2.4 to 11 s, median 2.9 s |
+
+    So "about" is between the two. After the second flow's slow start, which SCE does not end, the two have 54 and 168
+    packets at 80 ms (in ten runs 54 and 90), or in the form of 2019 110 and 173. Both grow by one per round trip until
+    the link is full.
 
     From there on marks on a fraction f of both flows' packets would change a window by (1 - f) - f sqrt(W) per round
     trip (in 2019 by half of that root); near the equilibrium a difference of two windows then shrinks by (1 - f) / (2
@@ -314,30 +330,31 @@ def test_a_reno_sce_pair_converges_in_seconds_in_cake():
     stays at 14 Mbit/s.
     """
     for cc in ("reno-sce", "reno-sce@2019"):
-        assert 1 <= convergence("10ms", CAKE, cc, SCE, later=2)[2] < 4
-        assert convergence("80ms", CAKE, cc, SCE, seconds=120, later=16)[-1] < 60
-    assert 10 < convergence("80ms", CAKE, "reno-sce", SCE, seconds=120, later=16)[2] < 40
-
-
-def fast_and_fair(rtt: str, cc: str) -> bool:
-    """In one CoDel queue: whether a pair has met after 2 s, and its rates are within a factor of 1.25 afterwards."""
-    runs = [ran(dumbbell(rtt, CODEL), pair(cc, cc, late=n), seconds=60, seed=1, sysctl=SCE) for n in range(5)]
-    fair = [0.8 < run.rate("2", 15, 59) / run.rate("1", 15, 59) < 1.25 for run in runs]
-    return all(fair) and sorted(converged(run) for run in runs)[2] < 2
+        assert 0.5 < median(pairs("10ms", CAKE, cc, SCE, apart=2)) < 4
+        slow = pairs("80ms", CAKE, cc, SCE, seconds=80, starts=10, apart=8)
+        assert median(slow) < 40
+        assert median(slow, within=1.3) > 10
 
 
 @pytest.mark.parametrize("rtt", ["0ms", "10ms"])
 def test_in_one_codel_queue_a_reno_sce_pair_of_2019_is_fair_from_the_start(rtt):
     """A, scenario 3: "reno-sce pair fair, converges below 1 s at 0 and 10 ms" (A, README 342-344).
 
-    CoDel marks CE only, one flow's packet at a time. In 2019's form that flow goes on with 3/4 of its window, and
-    means of a second stay within a factor of 1.5: from the start on in five of six runs at 0 ms and three at 10 ms
-    (others 1.8 to 17 s). In the later form it goes on with 3/8 of it, which is PRR to a half and a quarter off: the
-    pair is as fair in the long run, but a second's rates are up to three times apart at 10 ms for good.
+    CoDel marks CE only, one flow's packet at a time. In 2019's form that flow goes on with 3/4 of its window: in the
+    first second of both and later on their rates are within a factor of 1.5 for 96 to 100 % of the time at 0 ms and 83
+    to 95 % at 10 ms, and from 15 s on they differ by up to 8 %. In the later form it goes on with 3/8, which is PRR to
+    a half and a quarter off: within that factor for 83 to 97 % of the time and 38 to 59 %. Over the run that pair is
+    fair, too.
     """
-    assert fast_and_fair(rtt, "reno-sce@2019")
+
+    def part(cc: str) -> float:
+        runs = pairs(rtt, CODEL, cc, SCE, apart=2)
+        assert all(0.7 < run.rate("2", 15, 59) / run.rate("1", 15, 59) < 1.4 for run in runs)
+        return min(alike(run)["alike"].mean() for run in runs)
+
+    assert part("reno-sce@2019") > 0.8
     if rtt == "10ms":
-        assert not fast_and_fair(rtt, "reno-sce")
+        assert part("reno-sce") < 0.6
 
 
 def beside_cubic(rtt: str, qdisc: str, cc: str) -> list[float]:
@@ -393,7 +410,7 @@ def test_a_prague_pair_converges_slowly(rtt, qdisc, least, most):
     The median of five seeds within a factor of 2 of what was read by eye. Ours: 15 to 24 s, 3 to 4 s, 32 to 39 s, by
     a definition that asks for less than that rates meet.
     """
-    assert least < convergence(rtt, qdisc, "prague@2019-11", ACCECN)[2] < most
+    assert least < median(pairs(rtt, qdisc, "prague@2019-11", ACCECN)) < most
 
 
 # Present-day Prague
