@@ -155,10 +155,14 @@ impl Sender {
             let (start, end) = (absolute(block.start), absolute(block.end));
             if i == 0 && packet.flags.has(Flags::DSACK) {
                 self.note_dsack(start, end, ack);
-                continue;
+            } else {
+                cache[i] = (start, end);
             }
-            cache[i] = (start, end);
-            if self.tp.packets_out == 0 {
+        }
+        // In order: what is below a block of the same ACK was not overtaken for that.
+        cache.sort_unstable();
+        for (start, end) in cache {
+            if start == end || self.tp.packets_out == 0 {
                 continue;
             }
             match self.sack_cache.iter().find(|(s, e)| *s < *e && *s >= start && *e <= end) {
@@ -288,7 +292,8 @@ impl Sender {
         }
         let sack_rtt = ack.first_sacked_at.map(since);
         if let Some(last) = ack.last_sacked_at {
-            newest = newest.or(Some(since(last)));
+            // What is newly SACKed was sent after what is acknowledged.
+            newest = Some(since(last));
         }
         oldest = oldest.or(sack_rtt);
         if oldest.is_none() && acked > 0 && ack.echo > Time::ZERO {
@@ -486,6 +491,26 @@ mod tests {
         s.on_ack(&sacking(3, &[(6, 8)]), Time::from_ms(201), &mut out);
         // Two segments left the network, two new ones may enter it.
         assert_eq!((s.sock().sacked_out, s.sock().snd_nxt - before), (2, 2000));
+    }
+
+    #[test]
+    fn a_block_below_another_of_the_same_ack_is_not_reordered() {
+        let (mut s, mut out) = open(20);
+        s.on_ack(&sacking(0, &[(8, 9), (4, 5)]), Time::from_ms(200), &mut out);
+        assert_eq!((s.sock().sacked_out, s.rack.reord_seen), (2, false));
+        // what an earlier ACK reported above is
+        s.on_ack(&sacking(0, &[(2, 3), (8, 9), (4, 5)]), Time::from_ms(201), &mut out);
+        assert_eq!((s.sock().sacked_out, s.rack.reord_seen), (3, true));
+    }
+
+    #[test]
+    fn the_newest_rtt_is_that_of_what_is_sacked() {
+        let (mut s, mut out) = open(40);
+        s.on_ack(&ack(4), Time::from_ms(200), &mut out);
+        let sent = s.sock().snd_nxt / 1000;
+        assert!(sent > 10, "more left at 200 ms");
+        s.on_ack(&sacking(5, &[(sent - 1, sent)]), Time::from_ms(250), &mut out);
+        assert_eq!(s.last_rtt_us, Some(50_000));
     }
 
     #[test]

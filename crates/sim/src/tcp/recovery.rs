@@ -188,7 +188,8 @@ impl Sender {
 
     /// PRR (RFC 6937bis) as in K73 `tcp_cwnd_reduction`.
     pub(super) fn cwnd_reduction(&mut self, newly_acked_sacked: u32, newly_lost: u32, una_advanced: bool) {
-        if newly_acked_sacked == 0 || self.tp.prior_cwnd == 0 {
+        // Only SCE's modules enter a reduction without a threshold: the window is theirs until they have one.
+        if newly_acked_sacked == 0 || self.tp.prior_cwnd == 0 || self.tp.snd_ssthresh == INFINITE_SSTHRESH {
             return;
         }
         let in_flight = i64::from(self.tp.packets_in_flight());
