@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bakeoff.scenario import catalog, expand, load
-from run_matrix import rows
+from run_matrix import rows, words_of
 
 RATE_BPS = {f"{mbit}Mbit": mbit * 10**6 for mbit in (1, 5, 10, 20, 50, 100)}
 
@@ -201,12 +201,6 @@ def test_the_code_of_the_suite_ends_its_window_before_the_last_sample(tmp_path):
     path = catalog.root() / "suites" / "l4s-tests" / "s6-rfc3168.yaml"
     (tmp_path / "s6.yaml").write_text(path.read_text().replace("ends: 2s before end", "ends: 1s before last sample"))
     assert {run.window_s for run in expand(load(tmp_path / "s6.yaml"))} == {(19.0, 59.0)}
-
-
-def words_of(row, key):
-    """`a, b` of `key=a,b` or `key="a,b"` in the row's test parameters."""
-    found = re.search(rf'{key}="?([^";]*)"?', row["test_parameters"])
-    return found[1].strip().split(",") if found else []
 
 
 def check_flows(run, row):
