@@ -322,9 +322,10 @@ def test_a_reno_sce_pair_converges_in_seconds_in_cake():
     From there on marks on a fraction f of both flows' packets would change a window by (1 - f) - f sqrt(W) per round
     trip (in 2019 by half of that root); near the equilibrium a difference of two windows then shrinks by (1 - f) / (2
     W) of itself: with W = 165 at 80 ms to 1/e in 28 s, with W = 21 at 10 ms in 0.5 s. It is slower where the roots,
-    whole numbers, are equal (169 to 195 packets have 13), and where the ACK clock keeps each flow's packets together
-    so that each finds marks of its own: with bursts of four segments (`tcp_pacing_ca_ratio` 120) flow 1 stayed at 120
-    packets with 8.3 % of them marked, flow 2 at 220 with 6.9 %, 1/(1 + 11) and 1/(1 + 14).
+    whole numbers, are equal (169 to 195 packets have 13), and where the ACK clock keeps each flow's packets together so
+    that each finds marks of its own. A flow's share of 10 ms of packets deviates by 0.4, not by the 0.08 of a random
+    order, and is the same a round trip later (correlation 0.95). With bursts of four segments (`tcp_pacing_ca_ratio`
+    120) flow 1 stayed at 120 packets with 8.2 % of them marked, flow 2 at 220 with 6.8 %: 1/(1 + 11) and 1/(1 + 14).
 
     The suite set ratios of 100 and 40, which its list of sysctls makes burst sizes only. With `tcp_sce_pacing` 40 % of
     a window is sent per round trip, which never limits, so that the form of the fact sheet does not grow and the pair
