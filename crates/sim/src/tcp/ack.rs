@@ -481,6 +481,7 @@ impl AckState {
 #[cfg(test)]
 mod tests {
     use super::super::sender::tests::{ack, open, sacking};
+    use super::super::sock::INFINITE_SSTHRESH;
     use super::*;
 
     #[test]
@@ -511,6 +512,17 @@ mod tests {
         assert!(sent > 10, "more left at 200 ms");
         s.on_ack(&sacking(5, &[(sent - 1, sent)]), Time::from_ms(250), &mut out);
         assert_eq!(s.last_rtt_us, Some(50_000));
+    }
+
+    #[test]
+    fn a_reduction_leaves_the_window_to_a_module_that_has_no_threshold() {
+        for (ssthresh, cwnd) in [(INFINITE_SSTHRESH, 15), (11, 11)] {
+            let (mut s, _) = open(20);
+            (s.tp.snd_cwnd, s.tp.prior_cwnd, s.tp.snd_ssthresh) = (15, 20, ssthresh);
+            // 10 are in flight
+            s.cwnd_reduction(2, 0, true);
+            assert_eq!(s.tp.snd_cwnd, cwnd);
+        }
     }
 
     #[test]
