@@ -246,12 +246,13 @@ impl Sender {
         }
     }
 
-    fn reordering_window(&self) -> Time {
+    /// `tcp_rack_reo_wnd`, in microseconds.
+    fn reordering_window(&self) -> u64 {
         let tp = &self.tp;
         if !self.rack.reord_seen && (tp.ca_state >= CaState::Recovery || tp.sacked_out >= tp.reordering) {
-            return Time::ZERO;
+            return 0;
         }
-        Time::from_us(((tp.min_rtt_us >> 2) * self.rack.reo_wnd_steps).min(tp.srtt_us >> 3))
+        ((tp.min_rtt_us >> 2) * self.rack.reo_wnd_steps).min(tp.srtt_us >> 3)
     }
 
     fn identify_loss(&mut self, ack: &mut AckState) {
@@ -262,7 +263,7 @@ impl Sender {
         if self.rack.advanced && !self.board.is_empty() {
             self.rack.advanced = false;
             if let Some(wait) = self.rack_detect() {
-                self.timer = Some((Timer::Reorder, self.tp.now + wait + Time::from_us(TIMEOUT_MIN_US)));
+                self.start_reorder_timer(wait);
             }
         }
         if before > self.tp.retrans_out {
@@ -271,15 +272,15 @@ impl Sender {
     }
 
     fn rack_detect(&mut self) -> Option<Time> {
-        let window = self.reordering_window();
-        let (mstamp, end_seq, rtt) = (self.rack.mstamp, self.rack.end_seq, self.rack.rtt);
+        let wait_us = self.rack.rtt_us + self.reordering_window();
+        let (mstamp, end_seq) = (self.rack.mstamp, self.rack.end_seq);
         let (tp, cc) = (&mut self.tp, &mut self.cc);
         self.board.rack_walk(
             |sent, end| sent_after(mstamp, end_seq, sent, end),
             |seg| {
-                let due = seg.sent + rtt + window;
-                if due > tp.now {
-                    return Some(due - tp.now);
+                let age_us = tp.now.us_since(seg.sent);
+                if wait_us > age_us {
+                    return Some(Time::from_us(wait_us - age_us));
                 }
                 if seg.flags.any(SegFlags::RETRANS) {
                     seg.flags.clear(SegFlags::RETRANS);
@@ -296,11 +297,16 @@ impl Sender {
         )
     }
 
+    fn start_reorder_timer(&mut self, wait: Time) {
+        let due = self.tp.now + wait + Time::from_us(TIMEOUT_MIN_US);
+        self.timer = Some((Timer::Reorder, self.on_tick(due)));
+    }
+
     /// `tcp_rack_reo_timeout`
     pub(super) fn on_reorder_timeout(&mut self, out: &mut Vec<Packet>) {
         let before = self.tp.packets_in_flight();
         if let Some(wait) = self.rack_detect() {
-            self.timer = Some((Timer::Reorder, self.tp.now + wait + Time::from_us(TIMEOUT_MIN_US)));
+            self.start_reorder_timer(wait);
         }
         if before != self.tp.packets_in_flight() {
             if self.tp.ca_state != CaState::Recovery {
@@ -427,14 +433,14 @@ impl Sender {
     fn enter_loss(&mut self) {
         let new_recovery = self.tp.ca_state < CaState::Recovery;
         self.reset_reno_sack();
-        let (rtt, now) = (self.rack.rtt, self.tp.now);
+        let (rtt_us, now) = (self.rack.rtt_us, self.tp.now);
         let (tp, cc) = (&mut self.tp, &mut self.cc);
         for (i, seg) in self.board.iter_mut().enumerate() {
             if seg.flags.any(SegFlags::SACKED) {
                 continue;
             }
             // What was sent within the last RTT may still arrive.
-            if i > 0 && seg.sent + rtt > now {
+            if i > 0 && rtt_us > now.us_since(seg.sent) {
                 continue;
             }
             if seg.flags.any(SegFlags::RETRANS) {

@@ -70,8 +70,8 @@ pub(super) struct Rack {
     pub mstamp: Time,
     /// Its end.
     pub end_seq: u64,
-    /// Its RTT.
-    pub rtt: Time,
+    /// RTT of the segment known delivered last, in microseconds.
+    pub rtt_us: u64,
     /// Whether it moved since the last detection.
     pub advanced: bool,
     pub reord_seen: bool,
@@ -283,7 +283,7 @@ impl Sender {
             rack: Rack {
                 mstamp: Time::ZERO,
                 end_seq: 0,
-                rtt: Time::ZERO,
+                rtt_us: 0,
                 advanced: false,
                 reord_seen: false,
                 reo_wnd_steps: 1,
