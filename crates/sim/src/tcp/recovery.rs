@@ -264,6 +264,7 @@ impl Sender {
             self.rack.advanced = false;
             if let Some(wait) = self.rack_detect() {
                 self.start_reorder_timer(wait);
+                ack.set_xmit_timer = false;
             }
         }
         if before > self.tp.retrans_out {
@@ -298,8 +299,7 @@ impl Sender {
     }
 
     fn start_reorder_timer(&mut self, wait: Time) {
-        let due = self.tp.now + wait + Time::from_us(TIMEOUT_MIN_US);
-        self.timer = Some((Timer::Reorder, self.on_tick(due)));
+        self.timer = Some((Timer::Reorder, self.timer_in(wait.as_us() + TIMEOUT_MIN_US)));
     }
 
     /// `tcp_rack_reo_timeout`
@@ -338,22 +338,24 @@ impl Sender {
             self.timer = None;
             return;
         }
-        let rto = Time::from_us(self.rtt.rto_us());
-        let due = match self.timer {
+        let rto = self.rtt.rto_us();
+        let wait = match self.timer {
             // The probe's or RACK's wait counts against the timeout.
             Some((Timer::LossProbe | Timer::Reorder, _)) => {
                 let head = self.board.front().map_or(self.tp.now, |s| s.sent);
-                (head + rto).max(self.tp.now + Time::from_us(1))
+                (head + Time::from_us(rto) - self.tp.now).as_us().max(1)
             }
-            _ => self.tp.now + rto,
+            _ => rto,
         };
-        self.timer = Some((Timer::Rto, self.on_tick(due)));
+        self.timer = Some((Timer::Rto, self.timer_in(wait)));
     }
 
-    /// Timers of this kind fire on the jiffy that follows.
-    pub(super) fn on_tick(&self, at: Time) -> Time {
+    /// When a timer of `us` microseconds fires: it waits for whole jiffies (`usecs_to_jiffies` rounds up), and then for the tick
+    /// that follows.
+    pub(super) fn timer_in(&self, us: u64) -> Time {
         let jiffy = 1_000_000_000 / self.tp.hz;
-        Time(at.0.div_ceil(jiffy) * jiffy)
+        let wait = (us * 1_000).div_ceil(jiffy);
+        Time((self.tp.now.0.div_ceil(jiffy) + wait) * jiffy)
     }
 
     /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too.
@@ -375,7 +377,7 @@ impl Sender {
         if until_rto > 0 {
             wait_us = wait_us.min(until_rto);
         }
-        self.timer = Some((Timer::LossProbe, self.on_tick(tp.now + Time::from_us(wait_us))));
+        self.timer = Some((Timer::LossProbe, self.timer_in(wait_us)));
         true
     }
 
@@ -680,6 +682,28 @@ mod tests {
         s.on_ack(&dsacking(&sacking(2, &[(1, 2)])), at + MS(20), &mut out);
         assert_eq!((s.sock().snd_ssthresh, s.rack.dsack_seen), (INFINITE_SSTHRESH, false));
         assert_eq!(s.tlp_high_seq, None);
+    }
+
+    #[test]
+    fn racks_timer_waits_for_whole_jiffies_and_the_tick_that_follows() {
+        let (mut s, mut out) = open(10);
+        s.rack.reord_seen = true;
+        let at = MS(200) + Time::from_us(300);
+        s.on_ack(&sacking(0, &[(1, 2)]), at, &mut out);
+        // min_rtt / 4 = 25 ms and 2 ms: 27 jiffies from 200.3 ms end in 227.3 ms
+        assert_eq!(s.timer, Some((Timer::Reorder, MS(228))));
+        // 27.3 ms are 28 jiffies
+        s.tp.now = at;
+        assert_eq!(s.timer_in(27_300), MS(229));
+    }
+
+    #[test]
+    fn an_ack_that_goes_on_leaves_racks_timer_alone() {
+        let (mut s, mut out) = open(10);
+        s.rack.reord_seen = true;
+        // segments 0 and 1 arrived, 2 did not, 3 did: neither a loss probe nor the RTO takes the place of RACK's wait
+        s.on_ack(&sacking(2, &[(3, 4)]), MS(200), &mut out);
+        assert_eq!(s.timer, Some((Timer::Reorder, MS(227))));
     }
 
     #[test]
