@@ -136,6 +136,7 @@ impl Sender {
             if window != self.snd_wnd {
                 ack.win_update = true;
                 self.snd_wnd = window;
+                self.max_window = self.max_window.max(window);
                 if self.write_seq > self.tp.snd_nxt {
                     self.restart_after_idle();
                 }
