@@ -5,9 +5,11 @@
 import json
 from itertools import pairwise
 
+import pytest
 from inline_snapshot import snapshot
 
 from bakeoff.engines.lab import Queue, plan
+from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.tree import Tree
 from bakeoff.scenario import Run, catalog
 from bakeoff.scenario.run import Class, Match, Qdisc
@@ -308,11 +310,36 @@ def test_the_bands_of_prio_are_not_added():
     ]
 
 
+def test_classes_stand_below_a_band_too():
+    tree = Tree("eth0", 1, {}, 1000)
+    below = Qdisc(qdisc="htb default 20", classes=[Class(id="20", class_="rate 2mbit", filters=[Match(dscp=46)])])
+    classes = [Class(id="1", child=Qdisc(qdisc="codel")), Class(id="2", child=below)]
+    commands = [" ".join(words) for words in tree.install(Qdisc(qdisc="prio bands 2", classes=classes), "egress")]
+    assert commands == [
+        "tc qdisc add dev eth0 root handle 1: prio bands 2",
+        "tc qdisc add dev eth0 parent 1:1 handle 2: codel",
+        "tc qdisc add dev eth0 parent 1:2 handle 3: htb default 20",
+        "tc class add dev eth0 parent 3: classid 3:20 htb rate 2mbit",
+        "tc qdisc add dev eth0 parent 3:20 handle 4: pfifo limit 1000",
+        "tc filter add dev eth0 parent 3: protocol ip prio 1 u32 match ip dsfield 0xb8 0xfc flowid 3:20",
+    ]
+    assert [(leaf.path, leaf.at) for leaf in tree.leaves] == [("1", "parent 1:1"), ("2/20", "parent 3:20")]
+    # A change of a class is one of the root's.
+    with pytest.raises(RefusedError, match="there is no class '20'"):
+        tree.change_class("20", "rate 5mbit", "changes[0]")
+
+
 def test_every_plan_is_plain_words_short_names_and_undone():
     runs = many_runs()
-    assert len(runs) > 200
+    assert len(runs) > 1000
+    refused = set()
     for run in runs:
-        made = plan(run, prefix="bakeoff-")
+        try:
+            made = plan(run, prefix="bakeoff-")
+        except RefusedError as error:
+            assert "the new tree has its queues elsewhere" in str(error)
+            refused.add(run.scenario)
+            continue
         for command in (*made.setup, *made.changes, *made.statistics, *made.teardown):
             assert all(type(word) is str and word for word in command.argv), command
             assert not set(command.argv) & {"sh", "bash", "-c"}
@@ -329,6 +356,8 @@ def test_every_plan_is_plain_words_short_names_and_undone():
         assert outside <= {"ip", "sleep", "uname"}
         assert json.loads(json.dumps(made.to_json()))["format"] == 1
         assert plan(run, prefix="bakeoff-") == made
+    # cake at the root becomes pie below htb
+    assert refused == {"sce-s3-bottleneck-shift"}
 
 
 def test_nothing_of_a_scenario_reaches_a_shell():

@@ -110,6 +110,10 @@ def named(name: str) -> list[dict]:
          "interfaces[0].mangle[0].clear_syn_ecn: expected 'syn: true'"),
         ({"interfaces": egress(HTB, mangle=[{"match": {"proto": "udp", "syn": True}, "set_dscp": 1}])},
          "interfaces[0].mangle[0].match.syn: only TCP packets have this flag"),
+        ({"interfaces": [{"node": "mid", "peer": "srv", "mangle": [{"match": {}, "set_dscp": 1}], "ingress": {
+            "qdisc": "prio", "classes": [{"id": "1", "child": {"qdisc": "htb", "classes": [
+                {"id": "2", "class": "rate 1mbit", "filters": [{"dscp": 1}]}]}}]}}]},
+         "interfaces[0].ingress: its filters below the root would see what 'mangle' made of the packets"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_named_by_its_place(changes, message):
