@@ -1,36 +1,88 @@
-"""What every test process begins with."""
+"""What every test process begins with, and what is there once for all tests."""
 
 import fcntl
 import os
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from bakeoff.engines.kernel import registry, virtual
+from bakeoff.engines.kernel import programs, registry, virtual
 from bakeoff.engines.lab import agent
 from bakeoff.errors import BakeoffError
+from kernel_boots import guest
 
 # A shell that starts the tests in the background has them and their children ignore Ctrl-C; several tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+NAMED = os.environ.get("BAKEOFF_TEST_KERNEL")
+
 
 @pytest.fixture(scope="session")
-def kernel():
-    """The engine's name for a real kernel in virtual time: BAKEOFF_TEST_KERNEL, or the one that was built here."""
-    name = os.environ.get("BAKEOFF_TEST_KERNEL")
-    if name is None and not registry.list_kernels():
+def real_kernel():
+    """A real kernel that boots here: BAKEOFF_TEST_KERNEL (a name or a path), or the newest that was built."""
+    if NAMED is None and not registry.list_kernels():
         pytest.skip("no virtual-time kernel was built here, and BAKEOFF_TEST_KERNEL names none")
+    for program in ("ip", "tc"):
+        if programs.find(program) is None:
+            pytest.skip(f"{program} is not installed")
+    built = virtual.choose(NAMED).kernel
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = guest(built, Path(folder), do="random")["outcome"]
+    if outcome.status == "not-started":
+        pytest.skip(f"the sandbox forbids User-Mode Linux: {outcome.reason}")
+    assert outcome.status == "ok", outcome.reason
+    return built
+
+
+@pytest.fixture(scope="session")
+def built_agent():
+    """Traffic on real kernels needs it."""
     try:
-        agent.find()
-        report = virtual.VirtualTime(name).report
+        return agent.find()
     except BakeoffError as error:
         pytest.skip(str(error))
-    if not report.names("boot"):
-        pytest.skip(f"the sandbox forbids User-Mode Linux: {report.findings[0].why}")
-    return "kernel" if name is None else f"kernel:{name}"
+
+
+@pytest.fixture(scope="session")
+def kernel(real_kernel, built_agent):
+    """The engine's name for `real_kernel` in virtual time."""
+    return "kernel" if NAMED is None else f"kernel:{NAMED}"
+
+
+@pytest.fixture(scope="session")
+def record(real_kernel):
+    """`bakeoff.replay.record` with `real_kernel`."""
+    from bakeoff import replay
+
+    return lambda jobs: replay.record(jobs, kernel=NAMED)
+
+
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    """Call the command line: the exit code, standard output and standard error."""
+    from bakeoff.cli import main
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["bakeoff", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def cache_folder(tmp_path, monkeypatch):
+    """An empty cache of bakeoff's, which need not exist yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "bakeoff"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""PID 1 for test_kernel.py: builds a chain of namespaces in the guest and measures in it.
+"""PID 1 of the real kernels in the tests: builds a chain of namespaces in the guest and measures in it.
 
 `kernel_guest.py init SCRIPT`; SCRIPT is a JSON object: `results`, `path`, `do` and what that needs. Writes
 `answer.json` into the results folder. Standard library only; runs on the host's Python inside the guest.

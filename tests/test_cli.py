@@ -12,7 +12,6 @@ import pytest
 
 import fakes
 from bakeoff import results
-from bakeoff.cli import main
 
 SRC = Path(__file__).parent.parent / "python"
 HEAVY = (
@@ -37,22 +36,6 @@ def folder(tmp_path, monkeypatch):
         yield tmp_path
 
 
-@pytest.fixture
-def bakeoff(monkeypatch, capsys):
-    """Call the command line: the exit code, standard output and standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["bakeoff", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return int(ended.value.code or 0), out, err
-
-    return call
-
-
 def child(*arguments: str, **options) -> subprocess.Popen:
     path = os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])
     return subprocess.Popen(
@@ -69,14 +52,14 @@ def child(*arguments: str, **options) -> subprocess.Popen:
 
 
 @pytest.mark.parametrize("command", ["list", "show", "run", "table", "plot", "compare", "duel", "schema"])
-def test_every_help_has_an_example_that_calls_the_command(bakeoff, command):
-    code, out, err = bakeoff(command, "--help")
+def test_every_help_has_an_example_that_calls_the_command(cli, command):
+    code, out, err = cli(command, "--help")
     assert (code, err) == (0, "")
     assert re.search(rf"Examples?:\n(    .*\n)*?    bakeoff {command}", out)
 
 
-def test_help_names_all_commands(bakeoff):
-    code, out, _ = bakeoff("--help")
+def test_help_names_all_commands(cli):
+    code, out, _ = cli("--help")
     assert code == 0
     for command in ("list", "show", "run", "table", "plot", "compare", "duel", "schema"):
         assert re.search(rf"^  {command} ", out, re.MULTILINE)
@@ -89,8 +72,8 @@ def test_help_imports_nothing_heavy(module):
     assert (out, err) == ("[]\n", "")
 
 
-def test_version(bakeoff):
-    code, out, _ = bakeoff("--version")
+def test_version(cli):
+    code, out, _ = cli("--version")
     assert code == 0
     assert re.fullmatch(r"bakeoff \d+.*\n", out)
 
@@ -106,8 +89,8 @@ def test_the_shell_completes_scenarios(monkeypatch):
 # list, show, schema.
 
 
-def test_list_shows_scenarios_with_runs_and_time(bakeoff):
-    code, out, err = bakeoff("list")
+def test_list_shows_scenarios_with_runs_and_time(cli):
+    code, out, err = cli("list")
     assert code == 0
     assert out.splitlines() == [
         "fake/s1-first      3 runs      180 s  The first",
@@ -116,56 +99,54 @@ def test_list_shows_scenarios_with_runs_and_time(bakeoff):
     assert err == "in all: 6 runs, 360 s simulated\n"
 
 
-def test_list_of_a_pattern_shows_its_runs(bakeoff):
-    _, out, err = bakeoff("list", "fake/s1*")
+def test_list_of_a_pattern_shows_its_runs(cli):
+    _, out, err = cli("list", "fake/s1*")
     assert [line.split()[0] for line in out.splitlines()] == [f"fake/s1-first/{name}" for name in "abc"]
     assert err == "in all: 3 runs, 180 s simulated\n"
 
 
-def test_list_as_json(bakeoff):
-    assert json.loads(bakeoff("list", "--json")[1])[0] == {
+def test_list_as_json(cli):
+    assert json.loads(cli("list", "--json")[1])[0] == {
         "scenario": "fake/s1-first",
         "title": "The first",
         "runs": 3,
         "simulated_s": 180.0,
     }
-    assert json.loads(bakeoff("list", "*/a", "--json")[1]) == [
-        {"run": "fake/s1-first/a", "title": "", "simulated_s": 60.0}
-    ]
+    assert json.loads(cli("list", "*/a", "--json")[1]) == [{"run": "fake/s1-first/a", "title": "", "simulated_s": 60.0}]
 
 
-def test_show_a_run_is_json_and_says_what_is_in_effect(bakeoff):
-    code, out, err = bakeoff("show", "fake/s1-first/b")
+def test_show_a_run_is_json_and_says_what_is_in_effect(cli):
+    code, out, err = cli("show", "fake/s1-first/b")
     assert code == 0
     assert json.loads(out)["run"] == "b"
     assert err == "\nIn effect (sim):\nmid>srv: pie limit 1000p (b)\n"
 
 
-def test_show_a_scenario_is_its_file(bakeoff, folder, monkeypatch):
+def test_show_a_scenario_is_its_file(cli, folder, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     (folder / "s1-first.yaml").write_text("scenario: s1-first  # as written\n")
-    code, out, err = bakeoff("show", "fake/s1-first")
+    code, out, err = cli("show", "fake/s1-first")
     assert (code, out) == (0, "scenario: s1-first  # as written\n")
     assert "3 runs have this name; the first is fake/s1-first/a" in err
     assert "mid>srv: pie limit 1000p (a)" in err
 
 
-def test_show_what_the_engine_refuses(bakeoff):
-    code, out, err = bakeoff("show", "fake/s2-second/refused")
+def test_show_what_the_engine_refuses(cli):
+    code, out, err = cli("show", "fake/s2-second/refused")
     assert code == 2
     assert json.loads(out)["run"] == "refused"
     assert "s2-second.yaml: fake/s2-second/refused: flows[0].cc: unknown congestion control 'pragu'" in err
 
 
-def test_schema_is_json(bakeoff):
-    assert json.loads(bakeoff("schema")[1]) == {"title": "fake scenario"}
+def test_schema_is_json(cli):
+    assert json.loads(cli("schema")[1]) == {"title": "fake scenario"}
 
 
 # run.
 
 
-def test_run_ends_with_where_the_results_lie_and_what_to_do_next(bakeoff, folder):
-    code, out, err = bakeoff("run", "fake/s1*", "--jobs", "1")
+def test_run_ends_with_where_the_results_lie_and_what_to_do_next(cli, folder):
+    code, out, err = cli("run", "fake/s1*", "--jobs", "1")
     assert code == 0
     [root] = [path for path in (folder / "results").iterdir() if not path.is_symlink()]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", root.name)
@@ -180,8 +161,8 @@ def test_run_ends_with_where_the_results_lie_and_what_to_do_next(bakeoff, folder
     assert len(results.scan(root)) == 3
 
 
-def test_run_as_json(bakeoff):
-    _, out, _ = bakeoff("run", "fake/s1-first/a", "--json", "--out", "x")
+def test_run_as_json(cli):
+    _, out, _ = cli("run", "fake/s1-first/a", "--json", "--out", "x")
     document = json.loads(out)
     assert document["results"] == "x"
     assert document["runs"] == [
@@ -189,14 +170,14 @@ def test_run_as_json(bakeoff):
     ]
 
 
-def test_run_with_seeds_and_a_name(bakeoff, folder):
-    code, _, _ = bakeoff("run", "fake/s1-first/a", "fake/s1-first/b", "--seeds", "2", "--name", "mine", "-j", "1")
+def test_run_with_seeds_and_a_name(cli, folder):
+    code, _, _ = cli("run", "fake/s1-first/a", "fake/s1-first/b", "--seeds", "2", "--name", "mine", "-j", "1")
     assert code == 0
     assert [path.name for path in results.scan(folder / "results" / "mine")] == ["a", "a~seed2", "b", "b~seed2"]
 
 
-def test_run_with_a_failed_run_ends_with_1_and_names_it(bakeoff, folder):
-    code, out, err = bakeoff("run", "*/violates", "*/a", "--out", "x", "--jobs", "1")
+def test_run_with_a_failed_run_ends_with_1_and_names_it(cli, folder):
+    code, out, err = cli("run", "*/violates", "*/a", "--out", "x", "--jobs", "1")
     assert code == 1
     assert out.startswith("2 runs: 1 done, 1 failed in ")
     line = (
@@ -206,8 +187,8 @@ def test_run_with_a_failed_run_ends_with_1_and_names_it(bakeoff, folder):
     assert len(results.scan(folder / "x")) == 2
 
 
-def test_a_refused_run_ends_with_2_and_writes_nothing(bakeoff, folder):
-    code, out, err = bakeoff("run", "fake*", "--out", "x")
+def test_a_refused_run_ends_with_2_and_writes_nothing(cli, folder):
+    code, out, err = cli("run", "fake*", "--out", "x")
     assert (code, out) == (2, "")
     assert re.fullmatch(r"bakeoff: .*/s2-second.yaml: fake/s2-second/refused: flows\[0\].cc: unknown .*\n", err)
     assert list(folder.iterdir()) == []
@@ -232,46 +213,46 @@ def test_a_refused_run_ends_with_2_and_writes_nothing(bakeoff, folder):
         (["run"], "Missing argument 'PATTERN'"),
     ],
 )
-def test_a_mistake_ends_with_2_and_one_message(bakeoff, folder, arguments, message):
+def test_a_mistake_ends_with_2_and_one_message(cli, folder, arguments, message):
     (folder / "file").write_text("notes")
     (folder / "empty").mkdir()
-    code, out, err = bakeoff(*arguments)
+    code, out, err = cli(*arguments)
     assert (code, out) == (2, "")
     assert message in err
     assert sorted(path.name for path in folder.iterdir()) == ["empty", "file"]
 
 
-def test_dry_run_counts_and_writes_nothing(bakeoff, folder):
+def test_dry_run_counts_and_writes_nothing(cli, folder):
     # 3 runs of 60 s; at 12 Mbit/s each takes 0.1 s + 60 000 packets / 2 million per second = 0.13 s.
-    code, out, _ = bakeoff("run", "fake/s1*", "--dry-run", "--jobs", "1", "--json")
+    code, out, _ = cli("run", "fake/s1*", "--dry-run", "--jobs", "1", "--json")
     assert code == 0
     cost = json.loads(out)
     assert (cost["runs"], cost["simulated_s"], cost["jobs"], cost["estimated_wall_s"]) == (3, 180.0, 1, 0.4)
     assert cost["keys"] == [f"fake/s1-first/{name}" for name in "abc"]
-    assert bakeoff("run", "fake/s1*", "--dry-run", "-j", "1")[1] == "3 runs, 180 s simulated, about 0 s with 1 jobs\n"
-    assert bakeoff("run", "fake*", "--dry-run")[0] == 2
+    assert cli("run", "fake/s1*", "--dry-run", "-j", "1")[1] == "3 runs, 180 s simulated, about 0 s with 1 jobs\n"
+    assert cli("run", "fake*", "--dry-run")[0] == 2
     assert list(folder.iterdir()) == []
 
 
-def test_ctrl_c_says_how_to_go_on_and_resume_does(bakeoff, folder):
+def test_ctrl_c_says_how_to_go_on_and_resume_does(cli, folder):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        code, out, err = bakeoff("run", "fake/s1*", "*/interrupts", "--out", "x", "-j", "1", "--seeds", "2")
+        code, out, err = cli("run", "fake/s1*", "*/interrupts", "--out", "x", "-j", "1", "--seeds", "2")
     finally:
         signal.signal(signal.SIGINT, before)
     assert (code, out) == (130, "")
     assert "interrupted: 6 of 8 runs are in x\n" in err
     assert "go on with: bakeoff run 'fake/s1*' '*/interrupts' --out x --resume --seeds 2\n" in err
     assert list(folder.rglob("*.partial")) == []
-    code, out, _ = bakeoff("run", "fake/s1*", "--resume", "--seeds", "2", "-j", "1")  # the latest
+    code, out, _ = cli("run", "fake/s1*", "--resume", "--seeds", "2", "-j", "1")  # the latest
     assert code == 0
     assert out.startswith("6 runs: 6 there already in ")
     assert "results: x\n" in out
 
 
-def test_a_second_campaign_into_the_same_folder_is_refused(bakeoff, folder):
-    bakeoff("run", "*/a", "--out", "x")
-    code, _, err = bakeoff("run", "*/b", "--out", "x")
+def test_a_second_campaign_into_the_same_folder_is_refused(cli, folder):
+    cli("run", "*/a", "--out", "x")
+    code, _, err = cli("run", "*/b", "--out", "x")
     assert code == 2
     assert "bakeoff: x: there are files here already; --resume continues the campaign" in err
     assert [path.name for path in results.scan(folder / "x")] == ["a"]
@@ -305,30 +286,30 @@ def test_a_terminal_gets_a_bar(folder):
 
 
 @pytest.fixture
-def three(bakeoff):
-    bakeoff("run", "fake/s1*", "--out", "results/three", "-j", "1")
+def three(cli):
+    cli("run", "fake/s1*", "--out", "results/three", "-j", "1")
 
 
 @pytest.mark.usefixtures("three")
 @pytest.mark.parametrize("results_", [[], ["results/three"], ["fake/s1-first"], ["results"]])
-def test_table_of(bakeoff, results_):
-    assert bakeoff("table", *results_) == (0, "terminal beside None\na,1\nb,1\nc,1\n", "")
+def test_table_of(cli, results_):
+    assert cli("table", *results_) == (0, "terminal beside None\na,1\nb,1\nc,1\n", "")
 
 
 @pytest.mark.usefixtures("three")
-def test_table_of_one_run_in_a_format_beside_a_reference(bakeoff):
+def test_table_of_one_run_in_a_format_beside_a_reference(cli):
     expected = (0, "markdown beside linux\nb,1\n", "")
-    assert bakeoff("table", "*/b", "--format", "markdown", "--reference", "linux") == expected
-    assert bakeoff("table", "results/three/fake/s1-first/b", "-f", "markdown", "--reference", "linux") == expected
-    code, _, err = bakeoff("table", "*/z")
+    assert cli("table", "*/b", "--format", "markdown", "--reference", "linux") == expected
+    assert cli("table", "results/three/fake/s1-first/b", "-f", "markdown", "--reference", "linux") == expected
+    code, _, err = cli("table", "*/z")
     assert code == 2
     assert "'*/z' is no folder, and no run in results/three has such a name" in err
 
 
 @pytest.mark.usefixtures("three")
-def test_half_written_folders_are_reported_and_left_out(bakeoff, folder):
+def test_half_written_folders_are_reported_and_left_out(cli, folder):
     (folder / "results" / "three" / "fake" / "s1-first" / "b" / "counters.json").unlink()
-    code, out, err = bakeoff("table")
+    code, out, err = cli("table")
     assert (code, out) == (0, "terminal beside None\na,1\nc,1\n")
     assert err == (
         "bakeoff: left out as half-written: results/three/fake/s1-first/b (counters.json is missing); "
@@ -337,18 +318,18 @@ def test_half_written_folders_are_reported_and_left_out(bakeoff, folder):
 
 
 @pytest.mark.usefixtures("three")
-def test_plot_of_a_campaign_and_of_a_run(bakeoff, folder):
+def test_plot_of_a_campaign_and_of_a_run(cli, folder):
     three = Path("results/three")
-    assert bakeoff("plot") == (0, f"{three}/plots/first.svg\n", "")
+    assert cli("plot") == (0, f"{three}/plots/first.svg\n", "")
     assert (folder / three / "plots" / "first.svg").read_text() == "bars of 3"
     alone = three / "fake" / "s1-first" / "b" / "tcp_delivery_with_rtt.png"
-    assert bakeoff("plot", "*/b", "--format", "png") == (0, f"{alone}\n", "")
-    assert bakeoff("plot", "*/b", "--kind", "cwnd", "--out", "here/b.svg") == (0, "here/b.svg\n", "")
+    assert cli("plot", "*/b", "--format", "png") == (0, f"{alone}\n", "")
+    assert cli("plot", "*/b", "--kind", "cwnd", "--out", "here/b.svg") == (0, "here/b.svg\n", "")
     assert (folder / "here" / "b.svg").read_text() == "cwnd of b"
     names = [f"here/fake_s1-first_{name}-cwnd.svg" for name in "abc"]
-    assert bakeoff("plot", "results/three", "--kind", "cwnd", "--out", "here")[1].split() == names
+    assert cli("plot", "results/three", "--kind", "cwnd", "--out", "here")[1].split() == names
     assert len(results.scan(three)) == 3
-    code, _, err = bakeoff("plot", "--kind", "pie")
+    code, _, err = cli("plot", "--kind", "pie")
     assert code == 2
     assert "--kind: unknown 'pie'; expected one of tcp_delivery_with_rtt, cwnd, bars" in err
 
@@ -356,8 +337,8 @@ def test_plot_of_a_campaign_and_of_a_run(bakeoff, folder):
 # duel.
 
 
-def test_duel_shows_who_got_what(bakeoff, folder):
-    code, out, _ = bakeoff("duel", "prague", "cubic", "--qdisc", "pie ecn", "--rtt2", "40ms", "--out", "d")
+def test_duel_shows_who_got_what(cli, folder):
+    code, out, _ = cli("duel", "prague", "cubic", "--qdisc", "pie ecn", "--rtt2", "40ms", "--out", "d")
     assert (code, out) == (
         0,
         "shares of prague-vs-cubic\nnext:    bakeoff plot d/fake/duel/prague-vs-cubic\n",
@@ -369,25 +350,25 @@ def test_duel_shows_who_got_what(bakeoff, folder):
         "rtt2": "40ms",
         "duration": "30s",
     }
-    bakeoff("duel", "prague", "cubic")
+    cli("duel", "prague", "cubic")
     assert (folder / "results" / "latest").resolve().name.startswith("duel-")
 
 
-def test_duel_as_json_and_with_seeds(bakeoff):
+def test_duel_as_json_and_with_seeds(cli):
     # The mean of 3 series of 5 samples: 100 (0 + 1 + 2) / 3 + (0 + … + 4) / 5 + seed.
-    one = json.loads(bakeoff("duel", "prague", "cubic", "--json", "--out", "d")[1])
+    one = json.loads(cli("duel", "prague", "cubic", "--json", "--out", "d")[1])
     assert one == {
         "results": "d/fake/duel/prague-vs-cubic",
         "run": "fake/duel/prague-vs-cubic",
         "summary": {"mean": 103.0},
     }
-    two = json.loads(bakeoff("duel", "prague", "cubic", "--json", "--seeds", "2", "--out", "e", "-j", "1")[1])
+    two = json.loads(cli("duel", "prague", "cubic", "--json", "--seeds", "2", "--out", "e", "-j", "1")[1])
     assert [each["summary"]["mean"] for each in two] == [103.0, 104.0]
-    assert "prague-vs-cubic,2\n" in bakeoff("duel", "prague", "cubic", "--seeds", "2", "--out", "f", "-j", "1")[1]
+    assert "prague-vs-cubic,2\n" in cli("duel", "prague", "cubic", "--seeds", "2", "--out", "f", "-j", "1")[1]
 
 
-def test_a_failed_duel_ends_with_1(bakeoff):
-    code, _, err = bakeoff("duel", "violates", "cubic")
+def test_a_failed_duel_ends_with_1(cli):
+    code, _, err = cli("duel", "violates", "cubic")
     assert code == 1
     assert "failed: fake/duel/violates-vs-cubic: conservation" in err
 

@@ -39,6 +39,8 @@ def test_the_base_rtt_is_every_delay_there_and_back():
     run = resolved()
     # netem of 10 ms at both ingresses of mid
     assert base_rtt(run, run["flows"][0]) == pytest.approx(0.020)
+    run["interfaces"][0]["egress"] = {"qdisc": "netem loss 1%"}
+    assert base_rtt(run, run["flows"][0]) == pytest.approx(0.020)
     run["links"][0]["delay_s"] = 0.003
     assert base_rtt(run, run["flows"][0]) == pytest.approx(0.026)
 

@@ -13,7 +13,7 @@ from bakeoff.engines.lab.planner import plan
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import expand, json_schema, load
-from test_lab import in_virtual_time
+from lab_runs import in_virtual_time
 
 # A datagram of 1222 B is a frame of 1264 B: 8 + 20 + 14.
 FLOOD = "{name: a, transport: udp, source: {rate: 40mbit, size: 1222B}}"

@@ -1,3 +1,5 @@
+"""Measures: rates, bottleneck, delays, marks, self-checks, summaries and repetitions, from a result that is known."""
+
 from __future__ import annotations
 
 import json
@@ -117,6 +119,29 @@ class TestBottleneck:
             (30 * 50e6 + 10 * 10e6) / 40
         )
 
+    @pytest.mark.parametrize(
+        ("action", "before", "after"),
+        [
+            ({"kind": "link", "rate_bps": 10e6}, 50e6, 10e6),
+            ({"kind": "link", "rate_bps": 60e6}, 50e6, 50e6),
+            ({"kind": "qdisc-replace", "handle": "", "qdisc": {"qdisc": "cake bandwidth 10mbit"}}, 50e6, 10e6),
+            ({"kind": "qdisc-replace", "handle": "1", "qdisc": {"qdisc": "cake bandwidth 10mbit"}}, 50e6, 50e6),
+        ],
+    )
+    def test_a_change_of_the_link_or_of_the_root_is_one_of_the_rate(self, action, before, after):
+        run = resolved()
+        run["changes"] = [{"at_s": 48.0, "node": "mid", "peer": "srv", "action": {"side": "egress", **action}}]
+        found = measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps
+        assert found == pytest.approx((30 * before + 10 * after) / 40)
+
+    def test_a_root_that_shapes_may_be_told_another_rate(self):
+        run = resolved()
+        run["interfaces"][1]["egress"] = {"qdisc": "cake bandwidth 50mbit"}
+        action = {"kind": "qdisc-change", "side": "egress", "handle": "", "qdisc": "cake bandwidth 10mbit"}
+        run["changes"] = [{"at_s": 48.0, "node": "mid", "peer": "srv", "action": action}]
+        found = measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps
+        assert found == pytest.approx((30 * 50e6 + 10 * 10e6) / 40)
+
     def test_payload_fraction_is_that_of_a_full_ethernet_frame(self):
         run = resolved()
         assert measure.payload_fraction(run, run["flows"][0], 1448) == 1448 / 1514
@@ -151,6 +176,8 @@ class TestDelays:
             (9.0, "probe", "ping", "lost", 1.0),
         ]
         assert measure.probe_loss(Samples(frame(rows)), "ping", (0, 5)) == 0.25
+        with pytest.raises(MeasureError, match="no requests of probe 'ping' between 5 s and 6 s"):
+            measure.probe_loss(Samples(frame(rows)), "ping", (5, 6))
 
     def test_missing_samples_are_named(self):
         samples = Samples(frame([(1.0, "flow", "cubic", "srtt", 0.02)]))
@@ -221,7 +248,13 @@ class TestChecks:
         found = {
             c["flow"]: c["requested"] for c in measure.checks(result.resolved, result.counters) if c["check"] == "ecn"
         }
-        assert found == {"prague": None, "cubic": ecn}  # prague asks for ECN by itself
+        assert found == {"prague": "accecn", "cubic": ecn}  # prague is a classic flow without
+
+    def test_dctcp_asks_for_ecn_by_itself(self):
+        result = made(flows=(("dctcp", "dctcp"), ("cubic", "cubic")))
+        result.resolved["nodes"][0]["sysctls"]["net.ipv4.tcp_ecn"] = "2"
+        found = [c["requested"] for c in measure.checks(result.resolved, result.counters) if c["check"] == "ecn"]
+        assert found == [None, "off"]
 
 
 class TestSummary:
@@ -302,14 +335,31 @@ class TestRepetitions:
     def test_one_value_has_no_interval(self):
         assert measure.interval([3]) == {"n": 1, "mean": 3, "ci95": None}
 
+    def within(self, t, freedom):
+        """What lies between -t and t of Student's distribution: with x = sqrt(freedom) tan(a), its density is
+        proportional to cos(a) ^ (freedom - 1).
+        """
+
+        def area(end):
+            # Simpson's rule
+            angles = np.linspace(0, end, 20001)
+            heights = np.cos(angles) ** (freedom - 1)
+            return (heights[0] + 4 * heights[1:-1:2].sum() + 2 * heights[2:-1:2].sum() + heights[-1]) * angles[1] / 3
+
+        return area(math.atan(t / math.sqrt(freedom))) / area(math.pi / 2)
+
     def test_the_quantile_is_students(self):
         # Student's t with 2 degrees of freedom has the closed form (2p - 1) sqrt(2 / (4 p (1 - p))) at p = 0.975
         exact = 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025))
         assert measure.interval([0, 1, 2])["ci95"] == pytest.approx(exact / math.sqrt(3), rel=1e-4)
-        # above the table the next lower number of degrees of freedom counts: 51 values, 50 degrees, taken as 40
-        values = [0, 1] * 25 + [0.5]
-        s = math.sqrt(50 * 0.25 / 50)
-        assert measure.interval(values)["ci95"] == pytest.approx(2.0211 * s / math.sqrt(51))
+        # Above 30 the next lower number of degrees of freedom counts: 50 are taken as 40.
+        above = [(39, 30), (40, 40), (50, 40), (119, 60), (999, 120)]
+        for freedom, taken in [*((n, n) for n in range(1, 31)), *above]:
+            n = freedom + 1
+            deviation = math.sqrt((1 - 1 / n) / freedom)
+            quantile = measure.interval([0.0] * freedom + [1.0])["ci95"] / deviation * math.sqrt(n)
+            # The table has four digits: 5e-5 times twice the density, which is below 0.06 there.
+            assert self.within(quantile, taken) == pytest.approx(0.95, abs=6e-6), taken
 
     def test_every_number_of_a_summary(self):
         found = measure.repetitions([measure.summarise(made((rate, 5e6))) for rate in (30e6, 40e6, 50e6)])

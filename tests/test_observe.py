@@ -1,14 +1,12 @@
 """--trace and --capture: what is kept besides samples, and what is refused."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 import bakeoff
 from bakeoff import engines
-from bakeoff.cli import main
 from bakeoff.engines.lab.planner import plan
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run, duel
@@ -21,19 +19,6 @@ ENDS = "cli>mid, mid>cli, mid>srv, srv>mid"
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Call the command line: the exit code and standard error."""
-
-    def call(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["bakeoff", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), capsys.readouterr().err
-
-    return call
 
 
 def test_a_trace_has_a_row_per_ack_and_changes_nothing_else():
@@ -76,8 +61,8 @@ def test_without_a_trace_there_is_none():
         result.trace  # noqa: B018
 
 
-def test_load_gives_it_as_a_frame(command):
-    code, _ = command("duel", "reno", "cubic", "--duration", "1s", "--trace", "cc", "--capture", "all", "--out", "x")
+def test_load_gives_it_as_a_frame(cli):
+    code, _, _ = cli("duel", "reno", "cubic", "--duration", "1s", "--trace", "cc", "--capture", "all", "--out", "x")
     assert code == 0
     [result] = bakeoff.load("x")
     assert result.trace.columns == ["time", "kind", "name", "metric", "value"]
@@ -86,9 +71,9 @@ def test_load_gives_it_as_a_frame(command):
     )
 
 
-def test_run_takes_both(command, folder):
+def test_run_takes_both(cli, folder):
     run = "l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-pie-50Mbit-20ms"
-    code, err = command("run", run, "--trace", "cc", "--capture", "mid>srv", "--capture", "mid<cli", "--out", "x")
+    code, _, err = cli("run", run, "--trace", "cc", "--capture", "mid>srv", "--capture", "mid<cli", "--out", "x")
     assert code == 0, err
     [result] = bakeoff.load("x")
     assert result.resolved["captures"] == ["mid>srv", "mid<cli"]
@@ -99,12 +84,12 @@ def test_run_takes_both(command, folder):
 @pytest.mark.parametrize(
     "what", [("duel", "reno", "cubic"), ("run", "l4s-tests/s6-rfc3168/*cubic-ecn-pie-50Mbit-20ms")]
 )
-def test_a_wrong_name_is_refused_with_the_right_ones(command, what):
-    code, err = command(*what, "--capture", "mid>nix", "--out", "x")
+def test_a_wrong_name_is_refused_with_the_right_ones(cli, what):
+    code, _, err = cli(*what, "--capture", "mid>nix", "--out", "x")
     assert code == 2
     assert "capture: 'mid>nix' is no interface of" in err
     assert ENDS in err
-    code, err = command(*what, "--trace", "nix", "--out", "x")
+    code, _, err = cli(*what, "--trace", "nix", "--out", "x")
     assert code == 2
     assert "trace: 'nix'; expected cc" in err
     assert not Path("x").exists()

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from bakeoff import _sim
-from bakeoff.cli import main
 from bakeoff.engines.kernel import cache
 
 SERVER = """\
@@ -129,33 +128,26 @@ def test_what_the_simulator_does_not_have_is_not_applicable():
     assert got["reason"] == "write boundaries: MSG_MORE, MSG_EOR, TCP_CORK"
 
 
-def run(arguments: list[str], monkeypatch, capsys) -> tuple[int, str]:
-    monkeypatch.setattr("sys.argv", ["bakeoff", "packetdrill", *arguments])
-    with pytest.raises(SystemExit) as end:
-        main()
-    return end.value.code or 0, "".join(capsys.readouterr())
-
-
-def test_the_command_counts_and_ends_with_1_if_one_failed(tmp_path, monkeypatch, capsys):
+def test_the_command_counts_and_ends_with_1_if_one_failed(tmp_path, cli):
     (tmp_path / "good.pkt").write_text(SERVER)
-    assert run([str(tmp_path)], monkeypatch, capsys)[0] == 0
+    assert cli("packetdrill", str(tmp_path))[0] == 0
     (tmp_path / "bad.pkt").write_text(SERVER + "+0 > . 1:1(0) ack 1\n")
     (tmp_path / "other.pkt").write_text("--ip_version=ipv6\n")
-    code, text = run([str(tmp_path)], monkeypatch, capsys)
+    code, text, _ = cli("packetdrill", str(tmp_path))
     assert code == 1
     assert f"FAILED          {tmp_path}/bad.pkt:8\n  expected      . 1:1(0) ack 1\n  got           nothing\n" in text
     assert text.endswith("1 of 2 applicable scripts passed, 1 failed; 1 not applicable, 0 unreadable\n")
-    code, text = run([str(tmp_path), "--json"], monkeypatch, capsys)
+    code, text, _ = cli("packetdrill", str(tmp_path), "--json")
     document = json.loads(text)
     assert (code, document["passed"], document["failed"], document["not_applicable"]) == (1, 1, 1, 1)
 
 
-def test_a_script_that_cannot_be_read_ends_with_2(tmp_path, monkeypatch, capsys):
+def test_a_script_that_cannot_be_read_ends_with_2(tmp_path, cli):
     (tmp_path / "x.pkt").write_text("0 socket(\n")
-    code, text = run([str(tmp_path / "x.pkt")], monkeypatch, capsys)
+    code, text, _ = cli("packetdrill", str(tmp_path / "x.pkt"))
     assert code == 2
     assert "line 1: socket: '(' without ')'" in text
-    assert run([str(tmp_path / "none.pkt")], monkeypatch, capsys)[0] == 2
+    assert cli("packetdrill", str(tmp_path / "none.pkt"))[0] == 2
 
 
 def kernel_scripts() -> list[Path]:

@@ -1,3 +1,5 @@
+"""What a reader sees: tables, plots, bars, the terminal, from results that are known."""
+
 from __future__ import annotations
 
 import csv
@@ -7,8 +9,10 @@ import math
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 from rich.console import Console
 
@@ -56,6 +60,17 @@ def failed(result, error="htb: no such class"):
 
 
 class TestTables:
+    def test_a_flow_without_a_delivery_rate_shows_its_goodput(self):
+        result = s6()
+        kept = result.series.filter((pl.col("name") != "cubic") | (pl.col("metric") != "delivery_rate"))
+        result = replace(result, series=kept)
+        [row] = rows([result])
+        assert row.flows[1].rates_bps["delivery_rate"] is None
+        assert row.flows[1].rate_bps("delivery_rate")["mean"] == pytest.approx(2.0e6)
+        shown = tables.render([result])
+        assert "  2.00 " in shown
+        assert "(goodput of cubic)" in shown
+
     def test_what_a_reader_sees(self):
         runs = [s6("red(150000b)"), s6("pie"), s6("fq_codel(1q)", "reno", rates=(46e6, 1e6))]
         text = tables.render(runs, reference=published(runs[1], 45e6, 4e6))

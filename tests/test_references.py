@@ -1,7 +1,11 @@
+"""References: reading them, distances from them, what several seeds come to."""
+
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from bakeoff.claims import references
@@ -93,6 +97,14 @@ def test_a_starved_flow_is_infinitely_far_from_what_was_published(tmp_path):
     rows = references.load(write(tmp_path, "r", line("cubic", "5e6", "steady_state.goodput")))
     (found,) = references.deviation([made((40e6, 0.0))], rows)
     assert found.max == math.inf
+
+
+def test_a_flow_that_got_something_and_has_no_delivery_rate_is_not_compared(tmp_path):
+    rows = references.load(write(tmp_path, "r", line("prague", "40e6"), line("cubic", "5e6")))
+    whole = made((40e6, 5e6))
+    without = whole.series.filter((pl.col("metric") != "delivery_rate") | (pl.col("name") != "cubic"))
+    (found,) = references.deviation([replace(whole, series=without)], rows)
+    assert (found.n, found.max) == (1, pytest.approx(0, abs=1e-9))
 
 
 def test_round_trip_times(tmp_path):

@@ -8,8 +8,8 @@ import shlex
 import shutil
 import signal
 import subprocess
-import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -17,13 +17,13 @@ import pytest
 
 from bakeoff import campaign, engines, results
 from bakeoff.engines import netns
-from bakeoff.engines.lab import Command, Device, agent, plan
+from bakeoff.engines.lab import Command, Device, plan
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.ssh import connection, inventory, undo
 from bakeoff.engines.ssh.connection import Connection
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
-from test_lab import SHORT, action, egress, network, probe
+from lab_runs import SHORT, check_slowed, ctrl_c, egress, flow, meanwhile, network, probe, short, slowed
 
 NODES = ("cli", "mid", "srv")
 CABLES = {("cli", "mid"): ("c0", "m0"), ("mid", "srv"): ("m1", "s0")}
@@ -256,7 +256,7 @@ def ip(words: str) -> str:
 
 
 @pytest.fixture
-def testbed(alone, tmp_path):
+def testbed(alone, built_agent, tmp_path):
     """Three machines: namespaces with an sshd each, cables between them; the inventory's path."""
     if lacking := netns.missing_capabilities():
         pytest.skip(f"no {', '.join(lacking)}: no namespaces for machines")
@@ -266,10 +266,6 @@ def testbed(alone, tmp_path):
             pytest.skip(f"{package} is not installed")
     if shutil.which("ethtool", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
         pytest.skip("ethtool is not installed")
-    try:
-        agent.find()
-    except BakeoffError as error:
-        pytest.skip(str(error))
     if [node for node in NODES if Path(f"/var/tmp/bakeoff-{node}").exists()]:
         pytest.skip("another run has machines of these names: /var/tmp/bakeoff-*")
     Path("/run/sshd").mkdir(exist_ok=True)
@@ -324,12 +320,6 @@ def state(space: dict[str, str]) -> dict[str, str]:
     return said
 
 
-def short(**changes: object) -> Run:
-    nodes = json.loads(network().to_json())["nodes"]
-    nodes[0]["sysctls"] = {"net.ipv4.tcp_ecn": "0"}
-    return network(interfaces=egress(SHORT), nodes=nodes, **changes)
-
-
 def on(file: Path, run: Run, root: Path) -> campaign.worker.Done:
     [done] = campaign.run([run], root, engine=f"ssh:{file}").runs
     return done
@@ -338,23 +328,13 @@ def on(file: Path, run: Run, root: Path) -> campaign.worker.Done:
 def test_a_run_on_machines(testbed, tmp_path):
     file, space = testbed
     before = state(space)
-    slower = action(kind="class-change", side="egress", id="1", **{"class": "rate 5mbit"})
     captures = ["mid>srv"] if shutil.which("tcpdump") else []
-    run = short(
-        changes=[slower], probes=[probe(every_s=0.1), probe(name="u", proto="udp", every_s=0.1)], captures=captures
-    )
+    run = slowed(probes=[probe(every_s=0.1), probe(name="u", proto="udp", every_s=0.1)], captures=captures)
     done = on(file, run, tmp_path / "r")
     assert done.error is None
     assert state(space) == before
     result = results.read(done.path)
-    received = result.series.filter((pl.col("metric") == "received") & (pl.col("kind") == "flow"))
-    bits = 8 * float(received["value"].max())
-    # At most 20 Mbit/s until the last sample, 1448 of 1514 bytes payload, and the burst of the queue; slower later.
-    assert 0 < bits < 20e6 * float(received["time"].max()) * 1448 / 1514 + 8 * 50 * 1448
-    assert "rate 5Mbit" in (done.path / "teardown.log").read_text()
-    assert result.counters["flows"]["a"]["ecn"] == "off"
-    assert result.counters["queues"]["mid>srv"]["qdisc"] == "pfifo limit 50p"
-    assert result.counters["probes"]["p"]["sent"] == 10
+    check_slowed(result)
     assert result.series.filter((pl.col("kind") == "queue") & (pl.col("name") == "mid>srv")).height > 0
     told = json.loads((done.path / "run.json").read_text())
     assert told["engine"] == f"ssh:{file}"
@@ -378,12 +358,9 @@ def test_a_failed_command_fails_the_run_and_everything_is_put_back(testbed, tmp_
     assert state(space) == before
 
 
-def wait_for(path: Path) -> None:
-    for _ in range(2400):
-        if path.exists():
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{path} never came")
+def at_work(node: str) -> Callable[[], bool]:
+    """Whether the agent of a node writes."""
+    return Path(f"/var/tmp/bakeoff-{node}/agent.tsv").exists
 
 
 def test_an_agent_that_dies_half_way_is_named_with_its_node(testbed, tmp_path):
@@ -391,17 +368,14 @@ def test_an_agent_that_dies_half_way_is_named_with_its_node(testbed, tmp_path):
     before = state(space)
 
     def end_agent() -> None:
-        wait_for(Path("/var/tmp/bakeoff-srv/agent.tsv"))
         for pid in ip(f"netns pids {space['srv']}").split():
             # Some have ended since.
             with contextlib.suppress(OSError):
                 if Path(f"/proc/{pid}/exe").readlink().name == "bakeoff-agent":
                     os.kill(int(pid), signal.SIGKILL)
 
-    kill = threading.Thread(target=end_agent)
-    kill.start()
-    done = on(file, short(duration_s=60.0), tmp_path / "r")
-    kill.join()
+    with meanwhile(end_agent, once=at_work("srv")):
+        done = on(file, short(duration_s=60.0), tmp_path / "r")
     assert "node 'srv' (h-srv): agent: " in done.error
     assert state(space) == before
 
@@ -409,16 +383,8 @@ def test_an_agent_that_dies_half_way_is_named_with_its_node(testbed, tmp_path):
 def test_ctrl_c_puts_everything_back(testbed, tmp_path):
     file, space = testbed
     before = state(space)
-
-    def interrupt() -> None:
-        wait_for(Path("/var/tmp/bakeoff-srv/agent.tsv"))
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
+    with meanwhile(ctrl_c, once=at_work("srv")), pytest.raises(KeyboardInterrupt):
         on(file, short(duration_s=60.0), tmp_path / "r")
-    thread.join()
     assert list((tmp_path / "r").rglob("run.json")) == []
     assert state(space) == before
 
@@ -429,7 +395,6 @@ def test_a_node_that_is_lost_is_named_and_the_others_are_put_back(testbed, tmp_p
     config = tmp_path / "ssh_config"
 
     def lose() -> None:
-        wait_for(Path("/var/tmp/bakeoff-mid/agent.tsv"))
         # Nobody gets there any more, neither by the connection that there is nor by a new one.
         text = config.read_text()
         config.write_text(text.replace(f"ip netns exec {space['mid']}", "false"))
@@ -439,10 +404,8 @@ def test_a_node_that_is_lost_is_named_and_the_others_are_put_back(testbed, tmp_p
                 if Path(f"/proc/{pid}/comm").read_text().strip().startswith("sshd"):
                     os.kill(int(pid), signal.SIGKILL)
 
-    thread = threading.Thread(target=lose)
-    thread.start()
-    done = on(file, short(duration_s=60.0), tmp_path / "r")
-    thread.join()
+    with meanwhile(lose, once=at_work("mid")):
+        done = on(file, short(duration_s=60.0), tmp_path / "r")
     assert "node 'mid' (h-mid)" in done.error
     assert "teardown: node 'mid' (h-mid): " in done.error
     assert "/var/tmp/bakeoff-mid/restore.sh puts it back" in done.error
@@ -460,17 +423,10 @@ def test_a_node_that_is_lost_is_named_and_the_others_are_put_back(testbed, tmp_p
 
 def test_a_teardown_that_fails_on_one_node_is_told(testbed, tmp_path):
     file, space = testbed
-
-    def spoil() -> None:
-        wait_for(Path("/var/tmp/bakeoff-mid/agent.tsv"))
-        ip(f"-n {space['mid']} link del bakeoff-br")
-
-    thread = threading.Thread(target=spoil)
-    thread.start()
-    done = on(file, short(), tmp_path / "r")
-    thread.join()
+    with meanwhile(lambda: ip(f"-n {space['mid']} link del bakeoff-br"), once=at_work("mid")):
+        done = on(file, short(), tmp_path / "r")
     assert "teardown: mid: ip link del dev bakeoff-br: exit code 1" in done.error
-    assert not (tmp_path / "r").rglob("series.parquet") or done.status == "failed"
+    assert done.status == "failed"
     subprocess.run(["sh", "-c", "rm -r /var/tmp/bakeoff-mid"], check=False)
 
 
@@ -502,6 +458,5 @@ def test_a_wrong_key_is_told_in_opensshs_words(testbed, tmp_path):
 def test_what_the_kernel_there_has_not_is_refused(testbed):
     file, _ = testbed
     engine = engines.get(f"ssh:{file}")
-    flow = {"name": "a", "from": "cli", "to": "srv", "cc": "nix", "start_s": 0.0, "stop_s": 2.0}
     with pytest.raises(BakeoffError, match=r"cc 'nix' is not in its kernel; module tcp_nix"):
-        engine.check(network(flows=[flow]))
+        engine.check(network(flows=[flow(cc="nix")]))

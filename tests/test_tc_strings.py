@@ -14,7 +14,7 @@ import pytest
 
 import tc_strings
 from bakeoff.scenario import catalog, expand, load
-from test_kernel import guest, real_kernel  # noqa: F401
+from kernel_boots import guest
 
 _sim = pytest.importorskip("bakeoff._sim", reason="the simulator is not built")
 
@@ -81,7 +81,7 @@ def catalog_lines() -> list[tuple[str, list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def asked(real_kernel, tmp_path_factory):  # noqa: F811
+def asked(real_kernel, tmp_path_factory):
     """(line, its classes, what the real tc showed)."""
     lines = [(line, []) for line in tc_strings.LINES] + list(tc_strings.CLASSES.items()) + catalog_lines()
     tables = next((str(path.parent) for path in TABLES if path.is_file()), "")

@@ -66,8 +66,8 @@ def run(
     Examples:
       bakeoff run 'l4s-tests/s6*'
       bakeoff run 'l4s-tests/s6*' 're:s1.*-10ms-10ms$' --seeds 5 --jobs 2 --name fairness
-      bakeoff run 'l4s-tests/s1*' --dry-run
-      bakeoff run 'l4s-tests/s1*' --resume       go on where the latest was interrupted
+      bakeoff run 'l4s-tests/s1-*' --dry-run
+      bakeoff run 'l4s-tests/s1-*' --resume       go on where the latest was interrupted
       bakeoff run 'l4s-tests/s1*fq_codel*' --engine kernel     on real Linux, in virtual time
       bakeoff run mine.yaml --engine ssh --inventory bed.yaml     on the machines of a testbed
       bakeoff run mine.yaml --out /tmp/mine      a scenario of your own

@@ -12,13 +12,15 @@ from typing import Any
 
 _TCP_ECN = "net.ipv4.tcp_ecn"
 _FORCES_ECN = ("dctcp", "prague")
+_NEEDS_ACCECN = "prague"
 
 
 def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One entry {check, flow, requested, effective, ok} per thing compared.
 
     `cc`: the congestion control each TCP flow ran (a plain name asks for any version of it). `ecn`: the negotiated
-    feedback against what both ends' `tcp_ecn` give; `requested` is null where that depends on more than the sysctl.
+    feedback against what both ends' `tcp_ecn` give; `requested` is null where that depends on more than the sysctl, and
+    AccECN for prague, which without it is a classic flow (RFC 9331, 4.2).
     `unlike`: flows that ask for different congestion controls must not report the same one. `conservation`: packets
     sent = delivered + dropped + queued.
     """
@@ -67,6 +69,8 @@ def _negotiated(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> str | N
     sysctl = {node["name"]: node.get("sysctls", {}).get(_TCP_ECN, "2") for node in resolved["nodes"]}
     asks, accepts = sysctl[flow["from"]], sysctl[flow["to"]]
     if asks == "3" and accepts in ("3", "4", "5"):
+        return "accecn"
+    if flow["cc"].startswith(_NEEDS_ACCECN):
         return "accecn"
     if flow["cc"].startswith(_FORCES_ECN):
         return None

@@ -101,7 +101,7 @@ def _bars_of(axes: Axes, row: Row, middle: float, ccs: Sequence[str]) -> None:
     width = 2 * _WIDTH / len(row.flows)
     for i, flow in enumerate(row.flows):
         x = middle + (i - (len(row.flows) - 1) / 2) * width
-        share = flow.rates_bps[row.metric]
+        share = flow.rate_bps(row.metric)
         colour = COLOURS[ccs.index(_cc(flow)) % len(COLOURS)]
         height = share["mean"] / 1e6 if share else 0.0
         axes.bar(x, height, width, color=colour, hatch=_HATCHES[i % len(_HATCHES)], edgecolor="white", linewidth=0.8)

@@ -49,6 +49,14 @@ class FlowRow:
     log_ratio: float | None
     """ln(ours / reference) of the row's `metric`; -inf if ours is 0."""
 
+    def rate_bps(self, metric: str) -> Interval | None:
+        """`metric`, or the goodput of a flow that has no delivery rate: UDP, and many connections under one name.
+
+        None if nothing arrived.
+        """
+        goodput = self.rates_bps["goodput"]
+        return self.rates_bps[metric] or (goodput if goodput and goodput["mean"] > 0 else None)
+
 
 @dataclass(frozen=True)
 class Row:

@@ -167,7 +167,7 @@ def _flow_cells(table: Sequence[Row], i: int, cell: Callable[[FlowRow, Row], str
 
 
 def _share(flow: FlowRow, row: Row) -> str:
-    share = flow.rates_bps[row.metric]
+    share = flow.rate_bps(row.metric)
     if share is None:
         return "none"
     return _mbit(share["mean"]) + (f"±{_mbit(share['ci95'])}" if share["ci95"] is not None else "")
@@ -193,10 +193,14 @@ def _captions(table: Sequence[Row]) -> list[str]:
     always = [f"{axis} {first.axes[axis]}" for axis in axes if len({row.axes.get(axis) for row in table}) == 1]
     captions = [", ".join(["always " + ", ".join(always)] if always else [])]
     rate = "mean tcp_delivery_rate" if first.metric == RATES[0] else "goodput"
+    other = {
+        flow.name for row in table for flow in row.flows if not flow.rates_bps[row.metric] and flow.rate_bps(row.metric)
+    }
+    others = f" (goodput of {', '.join(sorted(other))})" if other else ""
     names = sorted({row.reference for row in table if row.reference})
     of = f"; ref: {', '.join(names)}; ln: ln(ours / ref)" if names else ""
     seeds = ", mean ± 95 % interval over n seeds" if any(row.n > 1 for row in table) else ""
-    captions.append(f"Mbit/s: {rate} in the steady state{seeds}{of}")
+    captions.append(f"Mbit/s: {rate} in the steady state{others}{seeds}{of}")
     return [caption for caption in captions if caption]
 
 

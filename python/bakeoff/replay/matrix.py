@@ -58,6 +58,22 @@ _TREES: Final = {
             {"id": "2", "child": {"qdisc": "tbf rate 5mbit burst 5kb limit 60000", "child": _leaf("fq_codel")}},
         ],
     },
+    "prio, a band with htb's classes: fq_codel, pfifo": {
+        "qdisc": "prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
+        "classes": [
+            {"id": "1", "filters": [{"flow": "0"}], "child": _leaf("tbf rate 4mbit burst 3000 limit 30000")},
+            {
+                "id": "2",
+                "child": {
+                    "qdisc": "htb default 20",
+                    "classes": [
+                        {"id": "10", "class": "rate 3mbit", "filters": [{"flow": "1"}], "child": _leaf("fq_codel")},
+                        {"id": "20", "class": "rate 2mbit", "child": _leaf("pfifo limit 20")},
+                    ],
+                },
+            },
+        ],
+    },
 }
 """What they are called in the table."""
 DETERMINISTIC: Final = (

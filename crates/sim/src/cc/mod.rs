@@ -369,4 +369,5 @@ pub const NAMES: &[&str] = &[
     "prague@2023",
     "reno",
     "reno-sce",
+    "reno-sce@2019",
 ];

@@ -1,6 +1,6 @@
 //! `reno-sce`: Reno that gives way to SCE marks by the square root of its window.
 //!
-//! Source: chromi/sce `net/ipv4/tcp_reno_sce.c`, its later form; models.md 2.9.2. Needs RFC 3168's ECN and
+//! Source: chromi/sce `net/ipv4/tcp_reno_sce.c`, its later form; `@2019`: the older one (07bbe597); models.md 2.9.2. Needs RFC 3168's ECN and
 //! `net.ipv4.tcp_sce` at the receiver for marks to be echoed; `net.ipv4.tcp_sce_pacing` at the sender paces it, at
 //! `tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio` (100 and 40 in the published SCE runs).
 //!
@@ -8,13 +8,17 @@
 //! quarter less, or an eighth if SCE was recent. As in the module an ESCE does not end slow start, and ssthresh does not
 //! fall before the first CE or loss.
 //!
+//! `@2019`: a mark takes half as much, and CE a quarter or an eighth in all, in the course of the round trip. Of the
+//! two forms it is the one with which the runs of November 2019 agree.
+//!
 //! Parameters: none.
 //!
-//! Departures: those of [`super::sce`].
+//! Departures: those of [`super::sce`]. `@2019`: CE's part is taken by PRR, not by the module's count; a loss is
+//! PRR to ssthresh.
 //!
-//! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks).
+//! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks), `tests/test_versions.py` (published runs).
 
-use super::sce::{SceWindow, root};
+use super::sce::{CePart, SceWindow, root};
 use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl};
 use crate::tcp::sock::TcpSock;
@@ -23,14 +27,16 @@ use crate::tcp::sock::TcpSock;
 #[derive(Default)]
 pub struct RenoSce {
     window: SceWindow,
+    halved: bool,
 }
 
 impl RenoSce {
     /// From the words after the name: there are none.
     pub fn parse(words: &mut Words) -> Result<Self, CcError> {
-        words.version(&[])?;
+        let halved = words.version(&["2019"])?.is_some();
         words.parameter(&[])?;
-        Ok(RenoSce::default())
+        let ce_part = if halved { CePart::ProRata } else { CePart::AtTheEnd };
+        Ok(RenoSce { window: SceWindow::new(ce_part), halved })
     }
 }
 
@@ -48,7 +54,8 @@ impl CongestionControl for RenoSce {
     }
 
     fn in_ack_event(&mut self, tp: &mut TcpSock, ece: bool) {
-        self.window.on_ack(tp, ece, |acked, cwnd| acked * i64::from(root(cwnd)));
+        let share = if self.halved { 2 } else { 1 };
+        self.window.on_ack(tp, ece, |acked, cwnd| acked * i64::from(root(cwnd)) / share);
     }
 
     fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
@@ -67,11 +74,15 @@ mod tests {
     const MSS: u64 = 1448;
 
     fn avoiding(cwnd: u32) -> (RenoSce, TcpSock) {
+        version("reno-sce", cwnd)
+    }
+
+    fn version(text: &str, cwnd: u32) -> (RenoSce, TcpSock) {
         let mut tp = TcpSock::new(MSS as u32, 250);
         tp.snd_cwnd = cwnd;
         tp.snd_ssthresh = 2;
         tp.is_cwnd_limited = true;
-        let mut reno = RenoSce::default();
+        let Ok(mut reno) = RenoSce::parse(&mut Words::new(text)) else { panic!("'{text}' was refused") };
         reno.init(&mut tp);
         (reno, tp)
     }
@@ -129,6 +140,37 @@ mod tests {
         let cwnd = tp.snd_cwnd;
         reno.cwnd_event(&mut tp, CaEvent::CompleteCwr);
         assert_eq!(tp.snd_cwnd, cwnd - cwnd / 4);
+    }
+
+    #[test]
+    fn in_2019_a_mark_took_half_as_much() {
+        // 20 marked packets of a window of 100: 20 * sqrt(100) / 2 = 100 packets' worth, which is one
+        let (mut reno, mut tp) = version("reno-sce@2019", 100);
+        for n in 1..=20 {
+            ack(&mut reno, &mut tp, 1, true);
+            assert_eq!(tp.snd_cwnd, if n < 20 { 100 } else { 99 });
+        }
+    }
+
+    #[test]
+    fn in_2019_ce_took_its_part_in_the_round_trip_and_no_more_at_its_end() {
+        for (sce, left) in [(false, 75), (true, 88)] {
+            let (mut reno, mut tp) = version("reno-sce@2019", 100);
+            if sce {
+                ack(&mut reno, &mut tp, 1, true);
+            }
+            tp.snd_una += MSS;
+            tp.esce = false;
+            reno.in_ack_event(&mut tp, true);
+            tp.prior_cwnd = tp.snd_cwnd;
+            assert_eq!(reno.ssthresh(&mut tp), left);
+            tp.snd_cwnd = left;
+            reno.cwnd_event(&mut tp, CaEvent::CompleteCwr);
+            assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (left, 50));
+            // without ECE it is a loss
+            ack(&mut reno, &mut tp, 1, false);
+            assert_eq!(reno.ssthresh(&mut tp), 50);
+        }
     }
 
     #[test]

@@ -38,9 +38,22 @@ pub fn root(cwnd: u32) -> u32 {
     cwnd.isqrt()
 }
 
+/// When CE takes its part of the window: a quarter, or an eighth while SCE is recent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CePart {
+    /// At the end of a reduction to ssthresh.
+    #[default]
+    AtTheEnd,
+    /// As the round trip's bytes are acknowledged, and nothing else.
+    ProRata,
+}
+
 /// State of the window.
 #[derive(Clone, Debug, Default)]
 pub struct SceWindow {
+    ce_part: CePart,
+    /// The ACK being handled has ECE.
+    ece: bool,
     acked: AckedBytes,
     /// Bytes earned towards the next packet, or owed if negative.
     cnt: i64,
@@ -51,9 +64,14 @@ pub struct SceWindow {
 }
 
 impl SceWindow {
+    /// The window of a module that answers CE so.
+    pub fn new(ce_part: CePart) -> Self {
+        SceWindow { ce_part, ..SceWindow::default() }
+    }
+
     /// A connection begins; `tcp_sce_pacing` asks for pacing.
     pub fn start(&mut self, tp: &mut TcpSock) {
-        *self = SceWindow::default();
+        *self = SceWindow::new(self.ce_part);
         self.acked.start(tp);
         if tp.sce_pacing {
             tp.pacing = Pacing::Needed;
@@ -63,11 +81,12 @@ impl SceWindow {
     /// An ACK; `cut` gives the bytes that one with ESCE takes from the window per `acked` ones.
     pub fn on_ack(&mut self, tp: &mut TcpSock, ece: bool, cut: impl Fn(i64, u32) -> i64) {
         let acked = self.acked.take(tp);
+        self.ece = ece;
         if acked > 0 {
             if tp.esce && !ece {
                 self.cnt -= cut(acked, tp.snd_cwnd);
                 self.loss_cwnd = tp.snd_cwnd;
-                tp.snd_ssthresh = self.ssthresh(tp);
+                tp.snd_ssthresh = self.floor(tp);
                 self.recent_sce = tp.snd_cwnd + 1;
             } else if !tp.in_slow_start() && tp.cwnd_limited() {
                 self.cnt += acked;
@@ -86,21 +105,34 @@ impl SceWindow {
         }
     }
 
-    /// Never lower than it is, nor than half of the window before reductions.
+    /// Where PRR takes the window: with [`CePart::ProRata`] what CE leaves, else never lower than it is, nor than half
+    /// of the window before reductions.
     pub fn ssthresh(&self, tp: &TcpSock) -> u32 {
+        if self.ece && self.ce_part == CePart::ProRata {
+            self.after_ce(tp.snd_cwnd).max(MIN_CWND)
+        } else {
+            self.floor(tp)
+        }
+    }
+
+    fn floor(&self, tp: &TcpSock) -> u32 {
         tp.snd_ssthresh.max(self.loss_cwnd / 2).max(MIN_CWND)
     }
 
-    /// The end of a reduction takes a quarter, or an eighth while SCE was recent; an RTO sets half.
+    fn after_ce(&self, cwnd: u32) -> u32 {
+        let part = if self.recent_sce > 0 { cwnd / 8 } else { cwnd / 4 };
+        (cwnd - part.max(1).min(cwnd)).max(MIN_CWND.min(cwnd))
+    }
+
+    /// The end of a reduction takes CE's part, unless that is gone; it and an RTO set ssthresh to half.
     pub fn on_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
-        let cwnd = tp.snd_cwnd;
-        match event {
-            CaEvent::CompleteCwr => {
-                let part = if self.recent_sce > 0 { cwnd / 8 } else { cwnd / 4 };
-                tp.snd_cwnd = (cwnd - part.max(1).min(cwnd)).max(MIN_CWND.min(cwnd));
-            }
-            CaEvent::Loss => {}
+        let cwnd = match event {
+            CaEvent::CompleteCwr if self.ce_part == CePart::ProRata => tp.prior_cwnd,
+            CaEvent::CompleteCwr | CaEvent::Loss => tp.snd_cwnd,
             CaEvent::TxStart | CaEvent::CwndRestart => return,
+        };
+        if event == CaEvent::CompleteCwr && self.ce_part == CePart::AtTheEnd {
+            tp.snd_cwnd = self.after_ce(cwnd);
         }
         self.loss_cwnd = cwnd;
         tp.snd_ssthresh = (cwnd / 2).max(MIN_CWND);

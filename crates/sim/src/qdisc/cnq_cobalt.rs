@@ -22,6 +22,8 @@ use crate::units::Time;
 pub struct CnqCobalt {
     config: SceConfig,
     params: Params,
+    /// `psched_mtu`, and how long it takes.
+    mtu: u32,
     mtu_time: Time,
     queues: SparseBulk,
     cobalt: Cobalt,
@@ -36,6 +38,7 @@ impl CnqCobalt {
         let config = SceConfig::parse(words, 0, None)?;
         Ok(CnqCobalt {
             params: config.params(),
+            mtu: env.psched_mtu(),
             mtu_time: config.mtu_time(env.psched_mtu()),
             config,
             queues: SparseBulk::new(),
@@ -91,6 +94,16 @@ impl Qdisc for CnqCobalt {
 
     fn next_event(&self) -> Option<Time> {
         (self.qlen() > 0).then_some(self.clock.next)
+    }
+
+    /// Flows keep their packets and their state; what the line does not say stays.
+    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        self.params = config.params();
+        self.mtu_time = config.mtu_time(self.mtu);
+        self.config = config;
+        Ok(())
     }
 
     fn qlen(&self) -> usize {

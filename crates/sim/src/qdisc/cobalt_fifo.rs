@@ -23,6 +23,8 @@ use crate::units::Time;
 pub struct CobaltFifo {
     config: SceConfig,
     params: Params,
+    /// `psched_mtu`, and how long it takes.
+    mtu: u32,
     mtu_time: Time,
     packets: VecDeque<Packet>,
     backlog: u64,
@@ -38,6 +40,7 @@ impl CobaltFifo {
         let config = SceConfig::parse(words, 0, None)?;
         Ok(CobaltFifo {
             params: config.params(),
+            mtu: env.psched_mtu(),
             mtu_time: config.mtu_time(env.psched_mtu()),
             config,
             packets: VecDeque::new(),
@@ -87,6 +90,16 @@ impl Qdisc for CobaltFifo {
 
     fn next_event(&self) -> Option<Time> {
         (!self.packets.is_empty()).then_some(self.clock.next)
+    }
+
+    /// Packets and state stay, and what the line does not say.
+    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        self.params = config.params();
+        self.mtu_time = config.mtu_time(self.mtu);
+        self.config = config;
+        Ok(())
     }
 
     fn qlen(&self) -> usize {

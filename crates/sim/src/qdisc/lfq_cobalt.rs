@@ -47,6 +47,8 @@ pub struct LfqCobalt {
     config: SceConfig,
     /// For other packets and for those with [`LOW_LATENCY`].
     params: [Params; 2],
+    /// `psched_mtu`, and how long it takes.
+    mtu: u32,
     mtu_time: Time,
     flows: Box<[Flow]>,
     touched: Vec<u16>,
@@ -67,6 +69,7 @@ impl LfqCobalt {
         let idle = Flow { deficit: 0, packets: 0, skip: false, touched: false, cobalt: Cobalt::new() };
         Ok(LfqCobalt {
             params: [config.params(), config.params().divided(5)],
+            mtu: env.psched_mtu(),
             mtu_time: config.mtu_time(env.psched_mtu()),
             config,
             flows: vec![idle; SLOTS].into(),
@@ -176,6 +179,17 @@ impl Qdisc for LfqCobalt {
 
     fn next_event(&self) -> Option<Time> {
         (self.qlen() > 0).then_some(self.clock.next)
+    }
+
+    /// Flows keep their packets and their state; what the line does not say stays.
+    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        let params = config.params();
+        self.params = [params, params.divided(5)];
+        self.mtu_time = config.mtu_time(self.mtu);
+        self.config = config;
+        Ok(())
     }
 
     fn qlen(&self) -> usize {

@@ -7,8 +7,7 @@
 //! `alpha` and `beta` in sixteenths of Hz (2, 20; at most 32), `ecn|noecn` (off),
 //! `bytemode|nobytemode` (off), `dq_rate_estimator|no_dq_rate_estimator` (off; not in 5.4).
 //!
-//! Departures: the timer's phase counts from the start of the run. The probability is held at one,
-//! where the kernel relies on the wrap of its integer.
+//! Departures: the timer's phase counts from the start of the run.
 //!
 //! Validation: the probability sequence and the numbers of updates to 1, 5 and 10 %; the mean
 //! spacing of marks 1.85/p; the integer departure rate at 50 and 5 Mbit/s; conservation.
@@ -167,7 +166,9 @@ impl Qdisc for Pie {
 
     fn show_stats(&self, _now: Time) -> String {
         let Stats { packets_in, overlimit, dropped, maxq, ecn_mark } = self.stats;
-        let prob = self.vars.prob as f64 / self.params.version.max_prob() as f64;
+        // Linux tells the 64 bits below one: of a probability above it the fraction.
+        let told = self.vars.prob.wrapping_mul(u64::MAX / self.params.version.max_prob());
+        let prob = told as f64 / u64::MAX as f64;
         let rate = if self.params.rate_estimator {
             format!(" avg_dq_rate {}", (self.vars.avg_dq_rate * TICKS_PER_S) >> RATE_SHIFT)
         } else {
@@ -454,6 +455,30 @@ mod tests {
         let later = Time(1_000_000_000_000_000_000);
         q.enqueue(frame(Ecn::NotEct, later), later, &mut tally);
         assert_eq!((q.vars.prob, q.vars.burst), (0, BURST_ALLOWANCE));
+    }
+
+    #[test]
+    fn long_overload_raises_the_probability_above_one_which_takes_as_long_to_undo() {
+        // Two steps of 2 % per update while 300 ms stand. From one on, 50 updates: 3. In 64 bits one is 2^-8, in 5.4
+        // it is all there is. Then the delay falls to 15 ms at once, which takes 1.25 * 0.285 off.
+        for (line, above, after) in [("pie", 3.0, 3.0 - 0.356_25), ("pie@5.4", 1.0, 1.0 - 0.356_25)] {
+            let q = pie(line);
+            let one = q.params.version.max_prob();
+            let rate = 100;
+            let ms_300 = ticks(Time::from_ms(300));
+            let long =
+                Vars { prob: one, qdelay: ms_300, qdelay_old: ms_300, avg_dq_rate: rate, ..Vars::new() };
+            let backlog = |delay: u64| (delay * rate) >> RATE_SHIFT;
+            let mut vars = long;
+            for _ in 0..50 {
+                vars.update(&q.params, backlog(ms_300));
+            }
+            let share = |vars: &Vars| vars.prob as f64 / one as f64;
+            assert!((share(&vars) - above).abs() < 1e-6, "{line} {}", share(&vars));
+            vars.qdelay = if q.params.rate_estimator { vars.qdelay } else { q.params.target };
+            vars.update(&q.params, backlog(q.params.target));
+            assert!((share(&vars) - after).abs() < 0.001, "{line} {}", share(&vars));
+        }
     }
 
     #[test]

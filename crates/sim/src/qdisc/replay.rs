@@ -18,8 +18,8 @@ use crate::run;
 use crate::units::Time;
 
 /// How late a watchdog may be: the clock of User-Mode Linux moves in steps of 256 ns, and a timer that
-/// finds itself early by less than that is set anew for 501 ns later.
-pub const LATENESS: Time = Time::from_ns(1_024);
+/// finds itself early by less than that is set anew for 501 ns later, at most twice: 2 (255 + 501) ns.
+pub const LATENESS: Time = Time::from_ns(1_512);
 
 /// What is to be replayed.
 #[derive(Debug, Deserialize)]

@@ -126,6 +126,8 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qdisc::{Env, Queue};
+    use crate::run;
 
     #[test]
     fn four_full_frames_are_no_queue_for_ce_and_two_none_for_sce() {
@@ -163,6 +165,30 @@ mod tests {
         ] {
             let error = SceConfig::parse(&mut Words::new(line), 0, None).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_rate_holds_from_the_next_packet_on_and_the_rest_of_the_line_stays() {
+        // 1250 B are 1 ms at 10 Mbit/s and 2 ms at 5 Mbit/s.
+        for kind in ["cnq_codel_af", "twin_codel_af", "lfq_cobalt", "cnq_cobalt", "cobalt"] {
+            let line = format!("{kind} bandwidth 10mbit rtt 80ms sce-thresh 4");
+            let mut q = Queue::build(&run::Qdisc::leaf(&line), &Env::default()).unwrap();
+            for _ in 0..3 {
+                q.enqueue(Packet { len: 1250, ..Packet::default() }, Time::ZERO);
+            }
+            assert!(q.dequeue(Time::ZERO).is_some());
+            q.change(&format!("{kind} bandwidth 5mbit"), Time::ZERO).unwrap();
+            let asked = format!("{line} ").replace("10mbit", "5Mbit");
+            for word in asked.split(' ').skip(1) {
+                assert!(q.show().contains(word), "{}: {word}", q.show());
+            }
+            let mut left = Vec::new();
+            while let Some(at) = q.next_event() {
+                left.extend(q.dequeue(at).map(|_| at));
+            }
+            assert_eq!(left, [1, 3].map(Time::from_ms), "{kind}");
+            assert!(q.change(&format!("{kind} rate 5mbit"), Time::ZERO).is_err());
         }
     }
 }

@@ -46,6 +46,7 @@ pub struct Sfq {
     /// See [`Env::told_buckets`].
     told_buckets: bool,
     timer: Option<Timer>,
+    hz: u64,
     rng: Stream,
     stats: Stats,
 }
@@ -196,7 +197,8 @@ impl Sfq {
             backlog: 0,
             key: rng.u64(),
             told_buckets: env.told_buckets,
-            timer: perturbation(&config, Time::ZERO),
+            timer: perturbation(&config, Time::ZERO, env.hz),
+            hz: env.hz,
             rng,
             stats: Stats::default(),
             config,
@@ -354,9 +356,9 @@ impl Slot {
     }
 }
 
-fn perturbation(config: &Config, now: Time) -> Option<Timer> {
+fn perturbation(config: &Config, now: Time, hz: u64) -> Option<Timer> {
     let period = Time(u64::from(config.perturb_s) * 1_000_000_000);
-    (config.perturb_s > 0).then(|| Timer::after(now, period))
+    (config.perturb_s > 0).then(|| Timer::after(now, period, hz))
 }
 
 impl Qdisc for Sfq {
@@ -477,7 +479,7 @@ impl Qdisc for Sfq {
                 words.refuse("the tables keep their sizes: the divisor, and no more flows than before")
             );
         }
-        self.timer = perturbation(&config, now);
+        self.timer = perturbation(&config, now, self.hz);
         self.config = config;
         while self.qlen > self.config.limit {
             self.drop_from_longest(tally);

@@ -20,9 +20,10 @@ impl Timer {
         Timer { next: period, period, asked: period }
     }
 
-    /// First a period after `now`.
-    pub(super) fn after(now: Time, period: Time) -> Self {
-        Timer { next: now + period, period, asked: period }
+    /// A timer of the jiffies wheel at `hz`, first a period after `now`.
+    pub(super) fn after(now: Time, period: Time, hz: u64) -> Self {
+        let (asked, period) = in_jiffies(period, hz);
+        Timer { next: now + period, period, asked }
     }
 
     /// A timer of the jiffies wheel at `hz`: period rounded up to whole jiffies (zero: only one

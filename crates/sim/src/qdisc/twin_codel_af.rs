@@ -135,6 +135,18 @@ impl Qdisc for TwinCodelAf {
         (self.qlen() > 0).then_some(self.clock.next)
     }
 
+    /// Flows keep their packets and their state; what the line does not say stays.
+    fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
+        let mut config = self.config.clone();
+        config.take_all(words)?;
+        let params = config.params();
+        for (class, params) in self.classes.iter_mut().zip([params, params.divided(5)]) {
+            class.params = params;
+        }
+        self.config = config;
+        Ok(())
+    }
+
     fn qlen(&self) -> usize {
         self.classes.iter().map(|class| class.queues.len()).sum()
     }

@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use crate::units::Time;
 
 /// `TCP_TIMEOUT_MIN_US`
-const TIMEOUT_MIN_US: u64 = 2_000;
+pub(super) const TIMEOUT_MIN_US: u64 = 2_000;
 const RACK_RECOVERY_THRESH: u32 = 16;
 
 /// What to send once congestion control has set the window.
@@ -188,7 +188,8 @@ impl Sender {
 
     /// PRR (RFC 6937bis) as in K73 `tcp_cwnd_reduction`.
     pub(super) fn cwnd_reduction(&mut self, newly_acked_sacked: u32, newly_lost: u32, una_advanced: bool) {
-        if newly_acked_sacked == 0 || self.tp.prior_cwnd == 0 {
+        // Only SCE's modules enter a reduction without a threshold: the window is theirs until they have one.
+        if newly_acked_sacked == 0 || self.tp.prior_cwnd == 0 || self.tp.snd_ssthresh == INFINITE_SSTHRESH {
             return;
         }
         let in_flight = i64::from(self.tp.packets_in_flight());
@@ -323,63 +324,7 @@ impl Sender {
         self.send_new(out);
     }
 
-    // ---- timers ---------------------------------------------------------------------------------
-
-    /// `tcp_set_xmit_timer`: a loss probe if one may be scheduled, else the RTO.
-    pub(super) fn set_xmit_timer(&mut self) {
-        if !self.schedule_loss_probe(true) {
-            self.rearm_rto();
-        }
-    }
-
-    /// `tcp_rearm_rto`
-    pub(super) fn rearm_rto(&mut self) {
-        if self.tp.packets_out == 0 {
-            self.timer = None;
-            return;
-        }
-        let rto = self.rtt.rto_us();
-        let wait = match self.timer {
-            // The probe's or RACK's wait counts against the timeout.
-            Some((Timer::LossProbe | Timer::Reorder, _)) => {
-                let head = self.board.front().map_or(self.tp.now, |s| s.sent);
-                (head + Time::from_us(rto) - self.tp.now).as_us().max(1)
-            }
-            _ => rto,
-        };
-        self.timer = Some((Timer::Rto, self.timer_in(wait)));
-    }
-
-    /// When a timer of `us` microseconds fires: it waits for whole jiffies (`usecs_to_jiffies` rounds up), and then for the tick
-    /// that follows.
-    pub(super) fn timer_in(&self, us: u64) -> Time {
-        let jiffy = 1_000_000_000 / self.tp.hz;
-        let wait = (us * 1_000).div_ceil(jiffy);
-        Time((self.tp.now.0.div_ceil(jiffy) + wait) * jiffy)
-    }
-
-    /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too.
-    pub(super) fn schedule_loss_probe(&mut self, from_now: bool) -> bool {
-        let tp = &self.tp;
-        if self.reno || tp.packets_out == 0 || !matches!(tp.ca_state, CaState::Open | CaState::Cwr) {
-            return false;
-        }
-        let mut wait_us = tp.srtt_us >> 2;
-        // A lone segment's ACK may be delayed by the peer.
-        wait_us += if tp.packets_out == 1 { super::rtt::RTO_MIN_US } else { TIMEOUT_MIN_US };
-        let rto_us = self.rtt.rto_us();
-        let until_rto = if from_now {
-            rto_us
-        } else {
-            let head = self.board.front().map_or(tp.now, |s| s.sent);
-            (head + Time::from_us(rto_us) - tp.now).as_us()
-        };
-        if until_rto > 0 {
-            wait_us = wait_us.min(until_rto);
-        }
-        self.timer = Some((Timer::LossProbe, self.timer_in(wait_us)));
-        true
-    }
+    // ---- timeouts -------------------------------------------------------------------------------
 
     /// `tcp_send_loss_probe`
     pub(super) fn send_loss_probe(&mut self, out: &mut Vec<Packet>) {

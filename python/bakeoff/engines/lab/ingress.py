@@ -62,12 +62,22 @@ def _policing(policer: Policer) -> list[str]:
 
 def _classification(queue: Qdisc, flows: dict[str, list[str]], place: str) -> list[list[str]]:
     """In reverse, each overriding the one before, so that the first filter of the document has the last word."""
+    if _filters_below(queue):
+        raise RefusedError(
+            f"{place}.ingress: its filters below the root would see what 'mangle' made of the packets; expected "
+            "filters at the root only, or no 'mangle'"
+        )
     chosen = []
     for index, cls in enumerate(queue.classes):
         for number, wanted in enumerate(cls.filters):
             what = match.words(wanted, flows, f"{place}.ingress.classes[{index}].filters[{number}]")
             chosen.append([*what, "action", "skbedit", "priority", f"{INGRESS_HANDLE:x}:{cls.id}", "continue"])
     return chosen[::-1]
+
+
+def _filters_below(tree: Qdisc) -> bool:
+    children = [child for child in (tree.child, *(cls.child for cls in tree.classes)) if child is not None]
+    return any(_filters_below(child) or any(cls.filters for cls in child.classes) for child in children)
 
 
 def _rewriting(rule: Mangle, flows: dict[str, list[str]], place: str) -> list[str]:

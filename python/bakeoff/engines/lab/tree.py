@@ -17,7 +17,7 @@ class Leaf:
     """A qdisc that holds packets."""
 
     path: str
-    """As in changes: `""` for the root, `1` for the one of class 1."""
+    """As in changes: `""` for the root, `1` for the one of class 1, `1/2` for the one of class 2 there."""
     at: str
     """`root` or `parent 1:1`."""
     qdisc: str
@@ -39,14 +39,13 @@ class Tree:
     """path -> where the qdisc hangs, in tc's words, and its handle."""
     leaves: list[Leaf] = field(default_factory=list)
     classes: dict[str, str] = field(default_factory=dict)
-    """Class id -> the one that it borrows from; `""` is the root."""
+    """Class id of the root qdisc -> the one that it borrows from; `""` is the root."""
     taken: int = 0
 
     def install(self, tree: Qdisc, place: str) -> list[list[str]]:
         """The commands that put `tree` on the device, which has no root qdisc yet."""
         self.where.clear()
         self.leaves.clear()
-        self.classes.clear()
         self.taken = self.handle - 1
         return self._add(tree, ["root"], "", place)
 
@@ -106,21 +105,18 @@ class Tree:
         commands = [["tc", "qdisc", verb, "dev", self.dev, *parent, "handle", f"{handle:x}:", kind, *words]]
         if path == "":
             self.root = kind
+            self.classes = {cls.id: cls.parent or "" for cls in tree.classes}
         if tree.classes:
-            if path:
-                raise RefusedError(f"{place}.classes: classes below the root; expected them at the root only")
-            commands += self._add_classes(tree, handle, kind, place)
-            return commands
+            return commands + self._add_classes(tree, handle, kind, path, place)
         # Where there is a child, its parent's counters are those of the whole.
         self.leaves.append(Leaf(path, " ".join(parent), tree.qdisc))
         if tree.child is not None:
             leaves = len(self.leaves)
-            below = f"{path}/child" if path else "child"
-            commands += self._add(tree.child, ["parent", f"{handle:x}:1"], below, f"{place}.child")
+            commands += self._add(tree.child, ["parent", f"{handle:x}:1"], _below(path, "child"), f"{place}.child")
             del self.leaves[leaves:]
         return commands
 
-    def _add_classes(self, tree: Qdisc, handle: int, kind: str, place: str) -> list[list[str]]:
+    def _add_classes(self, tree: Qdisc, handle: int, kind: str, path: str, place: str) -> list[list[str]]:
         commands: list[list[str]] = []
         filters: list[list[str]] = []
         on = ["dev", self.dev, "parent", f"{handle:x}:"]
@@ -132,7 +128,6 @@ class Tree:
         for index, cls in ordered:
             here = f"{place}.classes[{index}]"
             name = f"{handle:x}:{cls.id}"
-            self.classes[cls.id] = cls.parent or ""
             if kind != "prio":
                 above = ["dev", self.dev, "parent", f"{handle:x}:{cls.parent or ''}"]
                 commands.append(["tc", "class", "add", *above, "classid", name, kind, *cls.class_.split()])
@@ -142,12 +137,16 @@ class Tree:
                 continue
             # What htb would make by itself is not shown by tc, and so cannot be sampled.
             child = cls.child or Qdisc(qdisc=f"pfifo limit {self.tx_queue_len}")
-            commands += self._add(child, ["parent", name], cls.id, f"{here}.child")
+            commands += self._add(child, ["parent", name], _below(path, cls.id), f"{here}.child")
             for number, wanted in enumerate(cls.filters):
                 what = match.words(wanted, self.flows, f"{here}.filters[{number}]")
                 order = ["protocol", "ip", "prio", str(len(filters) + 1)]
                 filters.append(["tc", "filter", "add", *on, *order, "u32", *what, "flowid", name])
         return commands + filters
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
 
 
 def _depth(tree: Qdisc, cls: Class, place: str) -> int:

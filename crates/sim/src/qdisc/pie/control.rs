@@ -122,11 +122,14 @@ impl Vars {
         if qdelay > LONG_DELAY {
             delta += i128::from(one / 50);
         }
-        let prob = i128::from(self.prob) + delta;
-        if prob > i128::from(one) {
-            decay = false;
-        }
-        self.prob = prob.clamp(0, i128::from(one)) as u64;
+        // Only 64 bits bound it: after long overload it stands above one, and takes as long to come down.
+        self.prob = match i128::from(self.prob) + delta {
+            prob if prob > i128::from(u64::MAX) => {
+                decay = false;
+                one
+            }
+            prob => prob.max(0) as u64,
+        };
         if decay {
             self.prob = match params.version {
                 Version::Mainline => self.prob - self.prob / 64,

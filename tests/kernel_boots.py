@@ -1,0 +1,52 @@
+"""Kernels to boot in tests: a shell script in the place of one, and a real one with kernel_guest.py as its PID 1."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from bakeoff.engines.kernel import boot, programs
+from bakeoff.engines.kernel.registry import BuiltKernel
+
+GUEST = Path(__file__).with_name("kernel_guest.py")
+
+
+def executable(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def fake_linux(
+    path: Path, body: str, options: str = "CONFIG_UML=y\nCONFIG_UML_TIME_TRAVEL_SUPPORT=y\nCONFIG_HZ=1000"
+) -> Path:
+    text = f"#!/bin/sh\ncase $1 in --showconfig) echo '{options}'; exit;; --version) echo 7.3.4; exit;; esac\n{body}\n"
+    return executable(path, text)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ended, at the latest after five seconds. A zombie that nobody reaps counts as ended."""
+    for _ in range(500):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def guest(kernel: BuiltKernel, folder: Path, *, simulated_s: float = 20.0, seed: int = 1, **words: object) -> dict:
+    """Boot kernel_guest.py with these words; its answer and the outcome."""
+    results = folder / "results"
+    results.mkdir(parents=True)
+    script = folder / "script.json"
+    script.write_text(json.dumps({"results": str(results), "path": programs.search_path(), **words}))
+    init = executable(folder / "init", f"#!{sys.executable} -IS\n{GUEST.read_text()}")
+    outcome = boot.boot(kernel, script, results=results, init=init, simulated_s=simulated_s, seed=seed)
+    path = results / "answer.json"
+    answer = json.loads(path.read_text()) if path.is_file() else {}
+    assert "error" not in answer, answer["error"]
+    return {"outcome": outcome, **answer}

@@ -1,0 +1,91 @@
+"""What a kernel or this machine lacks is named: `check`, borrowed programs, the doctor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bakeoff import doctor
+from bakeoff.engines.kernel import build, check, programs, registry
+from bakeoff.errors import BakeoffError
+from kernel_boots import executable, fake_linux
+
+# What a kernel cannot run
+
+
+def report(*findings: check.Finding, adds: dict[str, list[str]] | None = None) -> check.Report:
+    return check.Report("mine", "7.3.4", "0", findings, adds or {"cc": [], "qdisc": []})
+
+
+def test_missing_names_every_place_that_a_kernel_cannot_serve():
+    run = {
+        "flows": [
+            {"name": "a", "cc": "prague@2020-08", "transport": "tcp"},
+            {"name": "b", "cc": "cubic"},
+            {"name": "c", "cc": "own"},
+        ],
+        "interfaces": [
+            {"egress": {"qdisc": "htb default 1", "classes": [{"id": "1", "child": {"qdisc": "cnq_codel_af"}}]}}
+        ],
+        "changes": [{"action": {"kind": "qdisc-replace", "qdisc": "made_up limit 5"}}],
+        "point": {"qdisc": "words of the matrix"},
+    }
+    known = report(
+        check.Finding("cc", "prague", False, "CONFIG_TCP_CONG_PRAGUE is not set"),
+        check.Finding("cc", "cubic", True, ""),
+        check.Finding("qdisc", "htb", True, ""),
+        check.Finding("qdisc", "cnq_codel_af", False, "CONFIG_NET_SCH_CNQ_CODEL_AF is not set"),
+        adds={"cc": ["own"], "qdisc": []},
+    )
+    assert check.missing(run, known) == [
+        "flows[0].cc: 'prague': CONFIG_TCP_CONG_PRAGUE is not set",
+        "interfaces[0].egress.classes[0].child.qdisc: 'cnq_codel_af': CONFIG_NET_SCH_CNQ_CODEL_AF is not set",
+        "changes[0].action.qdisc: 'made_up' is not in kernel mine",
+    ]
+    with pytest.raises(BakeoffError, match=r"s1\.yaml: flows\[0\]\.cc: 'prague'"):
+        check.require(run, known, place="s1.yaml")
+
+
+@pytest.mark.parametrize("program", ["ip", "tc"])
+def test_check_without_ip_or_tc_names_the_package(tmp_path, monkeypatch, program):
+    kernel = registry.get(fake_linux(tmp_path / "linux", ""))
+    monkeypatch.setattr(programs, "find", lambda name: None if name == program else Path("/bin/true"))
+    with pytest.raises(BakeoffError, match=f"{program} is not installed; install: iproute2"):
+        check.check_kernel(kernel)
+
+
+def test_a_borrowed_program_is_found_before_the_systems_own(cache_folder):
+    assert programs.find("made-up-program") is None
+    (cache_folder / "programs" / "bin").mkdir(parents=True)
+    mine = executable(
+        cache_folder / "programs" / "bin" / "tc", "#!/bin/sh\necho tc utility, iproute2-7.2.0, libbpf 1.7.0\n"
+    )
+    assert programs.find("tc") == mine
+    assert programs.iproute2_version(mine) == (7, 2)
+    assert programs.search_path().startswith(str(mine.parent))
+
+
+# Doctor
+
+
+def test_the_doctor_names_what_is_missing_and_the_package(cache_folder, monkeypatch):
+    monkeypatch.setattr(programs, "find", lambda _: None)
+    monkeypatch.setattr(build, "missing_tools", lambda: {"flex": "flex", "bison": "bison"})
+    monkeypatch.setattr(doctor, "_capabilities", lambda: 1 << 12)
+    lines = {(line.area, line.name): line for line in doctor.report()}
+    assert lines["kernel", "virtual-time kernel"].status == "missing"
+    assert lines["kernel", "virtual-time kernel"].install == "bakeoff kernel build --source DIR|TARBALL"
+    assert (lines["kernel", "tc"].status, lines["kernel", "tc"].install) == ("missing", "iproute2")
+    assert (lines["kernel", "build tools"].status, lines["kernel", "build tools"].install) == ("limited", "bison flex")
+    assert lines["netns", "privilege"].detail == "this process has no CAP_SYS_ADMIN"
+    assert all(line.detail and "\n" not in line.detail for line in lines.values())
+    json.dumps([line.to_json() for line in lines.values()])
+
+
+def test_the_doctor_tells_an_old_tc(tmp_path, cache_folder, monkeypatch):
+    old = executable(tmp_path / "tc", "#!/bin/sh\necho tc utility, iproute2-6.1.0, libbpf 1.1.0\n")
+    monkeypatch.setattr(programs, "find", lambda _: old)
+    line = next(line for line in doctor.report() if (line.area, line.name) == ("kernel", "tc"))
+    assert (line.status, line.install) == ("limited", "kernel/fetch-programs --suite SUITE")

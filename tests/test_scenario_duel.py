@@ -1,0 +1,63 @@
+"""The duel: its run, its names, its mistakes."""
+
+import pytest
+
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import duel
+from bakeoff.scenario.duels import flow_names
+from scenario_texts import interface
+
+# The duel
+
+
+def test_a_duel():
+    run = duel("prague@2020-08", "cubic", qdisc="fq_codel flows 1", rate="10mbit", rtt="40ms", duration="20s", seed=2)
+    assert run.key == "local/duel/prague-vs-cubic-fq_codel_flows_1-10mbit-40ms~seed2"
+    assert [(f.name, f.cc) for f in run.flows] == [("prague", "prague@2020-08"), ("cubic", "cubic")]
+    assert interface(run, "mid", "srv").egress.classes[0].model_dump() == {
+        "id": "1", "class": "rate 10mbit ceil 10mbit", "child": {"qdisc": "fq_codel flows 1"},
+    }  # fmt: skip
+    assert interface(run, "mid", "cli").ingress.qdisc == "netem delay 20ms limit 1000000"
+    assert run.nodes[0].sysctls == run.nodes[2].sysctls == {"net.ipv4.tcp_ecn": "3"}
+    assert (run.probes[0].every_s, run.probes[0].proto, run.sample_interval_s) == (0.05, "icmp", 0.05)
+    assert (run.duration_s, run.seed) == (20.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("ccs", "expected"),
+    [
+        (("prague", "cubic"), ("prague", "cubic")),
+        (("cubic", "cubic"), ("cubic-1", "cubic-2")),
+        (("prague@2020-08", "prague"), ("prague@2020-08", "prague")),
+        (("prague rtt_target 25ms", "reno"), ("prague", "reno")),
+    ],
+)
+def test_flow_names_of_a_duel(ccs, expected):
+    assert flow_names(*ccs) == expected
+
+
+def test_a_duel_of_unlike_rtts():
+    run = duel("reno", "cubic", rtt="10ms", rtt2="160ms")
+    ingress = interface(run, "mid", "cli").ingress
+    assert [c.child.qdisc.split()[2] for c in ingress.classes] == ["5ms", "80ms", "5ms"]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"rate": "50"}, "duel: network.bottleneck[0].rate: '50' has no unit; expected a rate"),
+        ({"rtt": "-5ms"}, "duel: network.rtt: '-5ms' is negative"),
+        ({"duration": "0s"}, "duel: duration: '0s'; expected greater than 0"),
+        ({"qdisc": " "}, "duel: qdisc: is empty"),
+        ({"rate": "{x}"}, "duel: network.bottleneck[0].rate: '{x}' is no quantity"),
+    ],
+)
+def test_duels_that_are_none(kwargs, message):
+    with pytest.raises(BakeoffError) as error:
+        duel("reno", "cubic", **kwargs)
+    assert str(error.value).startswith(message)
+
+
+def test_a_duel_takes_names_as_they_are_written():
+    run = duel("prague rtt_target 25ms", "prague@2020-08")
+    assert [flow.cc for flow in run.flows] == ["prague rtt_target 25ms", "prague@2020-08"]

@@ -1,0 +1,106 @@
+"""Bad input is refused with one message by its place."""
+
+import pytest
+
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import Run, duel, load
+from scenario_texts import FLOW, refused
+
+
+def test_unreadable_files(tmp_path):
+    with pytest.raises(BakeoffError, match=r"none.yaml: cannot be read: No such file"):
+        load(tmp_path / "none.yaml")
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(BakeoffError, match=r"bytes.yaml: cannot be read: not UTF-8 text"):
+        load(tmp_path / "bytes.yaml")
+
+
+# Bad input
+
+
+NET = "network: {path: [cli, mid, srv], rtt: 20ms, bottleneck: {rate: 50mbit, qdisc: pie}}\n"
+T = "duration: 60s\n" + NET
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("duration: 60\n" + NET + FLOW, "duration: '60' has no unit; expected a time such as '20ms'"),
+        (T.replace("50mbit", "50") + FLOW, "network.bottleneck[0].rate: '50' has no unit; expected a rate"),
+        (
+            T.replace("rate: 50mbit", "shape: htb rate 50") + FLOW,
+            "network.bottleneck: shape: '50' has no unit; expected a rate such as '50mbit'",
+        ),
+        (T.replace("rate: 50mbit", "shape: htb") + FLOW, "network.bottleneck: shape 'htb ' has no rate"),
+        (T.replace("20ms", "-20ms") + FLOW, "network.rtt: '-20ms' is negative; expected a time"),
+        (T, "flows: is missing"),
+        (T + "flows: []", "flows: []; "),
+        ("duration: 0s\n" + NET + FLOW, "duration: '0s'; expected greater than 0"),
+        (T + "flows: [{name: a, to: srw}]", "flows[0].to: 'srw' is no host of the network; did you mean 'srv'?"),
+        (T + "flows: [{name: a, from: mid}]", "flows[0].from: 'mid' is no host of the network"),
+        (T + "flows: [{name: a, to: cli}]", "flows[0]: goes from 'cli' to itself"),
+        (T + "flows: [{name: a}, {name: a}]", "flows[1].name: 'a' stands twice; expected unique names"),
+        (T + FLOW + "probes: [{name: a, every: 1s}]", "probes[0].name: 'a' stands twice"),
+        (T + "flows: [{name: a, dcsp: 3}]", "flows[0]: unknown key 'dcsp'; did you mean 'dscp'?"),
+        ("duration: 60s\nflow: []\n" + NET, "unknown key 'flow'; did you mean 'flows'?"),
+        (T.replace("qdisc:", "qdsc:") + FLOW, "network.bottleneck[0]: unknown key 'qdsc'; did you mean 'qdisc'?"),
+        (T + "flows: [{name: a, ecn: bleach, dscp: 1}]", "flows[0].ecn: 'bleach'; did you mean 'bleached'?"),
+        (T + "flows: [{name: a, ecn: bleached}]", "flows[0].ecn: 'bleached' is chosen by DSCP, but the flow has 0"),
+        (
+            T + "flows: [{name: a, dscp: 3, rtt: 1ms}, {name: b, dscp: 3}]",
+            "flows[0].rtt: is chosen by DSCP, and 'b' has 3 too",
+        ),
+        (T + "flows: [{name: a, start: 61s}]", "flows[0]: runs from 61.00"),
+        (T + "flows: [{name: a b}]", "flows[0].name: 'a b'; expected a name without spaces"),
+        (T + "flows: [{name: a, cc: [x, y]}]", "flows[0].cc: a list without 'count'"),
+        (T + "flows: [{name: a, tunnel: t}]", "flows[0].tunnel: 't' is no tunnel"),
+        (T + "flows: [{name: a, source: {bytes: 1MB, rate: 1mbit}}]", "flows[0].source: has bytes and rate"),
+        (T + "flows: [a]", "flows[0]: 'a'; expected a mapping"),
+        (T.replace("[cli, mid, srv]", "[cli, mid, cli]") + FLOW, "network.path: 'cli' stands twice"),
+        (T.replace("[cli, mid, srv]", "[cli, srv]") + FLOW, "network.delay.at: 'at' is missing"),
+        (
+            T.replace("[cli, mid, srv]", "[c, m, n, s]") + FLOW,
+            "network.delay.at: 'at' is missing; expected one of m, n",
+        ),
+        ("duration: 60s\nnetwork: {}\n" + FLOW, "network: has no nodes"),
+        ("duration: 60s\nnetwork: {nodes: {a: host, b: host}}\n" + FLOW, "network: no links lead from 'a' to 'b'"),
+        (
+            "duration: 60s\nnetwork: {nodes: {a: host, b: host}, links: [{ends: [a, c]}]}\n" + FLOW,
+            "network.links[0].ends: 'c' is no node; expected one of a, b",
+        ),
+        ("duration: 60s\nnetwork: {nodes: {a: hots}}\n" + FLOW, "network.nodes.a.kind: 'hots'; did you mean 'host'?"),
+        (
+            T.replace("rtt:", "interfaces: [{node: mid, peer: srv, egress: fq}], rtt:") + FLOW,
+            "network.interfaces[0]: the egress of mid>srv has a qdisc already, 'htb default 1'",
+        ),
+        (
+            T.replace("rtt:", "interfaces: [{node: mid, peer: svr, egress: fq}], rtt:") + FLOW,
+            "network: there is no interface mid>svr; did you mean 'mid>srv'?",
+        ),
+        (T + FLOW + "captures: [mid>dst]", "captures[0]: 'mid>dst' is no interface"),
+        (T + FLOW + "captures: [mid]", "captures[0]: 'mid'; expected an interface such as 'mid>srv'"),
+        (T + FLOW + "changes: [{at: 70s, rate: 1mbit}]", "changes[0].at: 70 s is after the end"),
+        (T + FLOW + "changes: [{at: 7s}]", "changes[0]: has no action; expected one of rate"),
+        (T + FLOW + "changes: [{at: 7s, node: x, rate: 1mbit}]", "changes[0].node: 'x' is no bottleneck"),
+        (T + FLOW + "changes: [{at: 7s, link: {up: false}}]", "changes[0]: 'link' needs 'interface'"),
+        (T + FLOW + "profile: none", "profile: 'none' is no profile"),
+        (
+            T + FLOW + "measure: {steady_state: {window: 10s, ends: soon}}",
+            "measure.steady_state.ends: 'soon'; expected 'at end'",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_message(tmp_path, text, message):
+    assert refused(tmp_path, text).startswith(message)
+
+
+def test_further_mistakes_are_counted(tmp_path):
+    assert refused(tmp_path, NET + FLOW + "sample_interval: 5").endswith("(and 1 more mistake)")
+
+
+def test_a_resolved_run_that_is_none():
+    with pytest.raises(BakeoffError, match=r"resolved run: document: Invalid JSON"):
+        Run.from_json("{")
+    text = duel("reno", "cubic").to_json().replace('"seed":1,', '"seed":1,"sead":2,')
+    with pytest.raises(BakeoffError, match=r"resolved run: sead: Extra inputs"):
+        Run.from_json(text)

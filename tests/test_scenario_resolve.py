@@ -1,0 +1,386 @@
+"""Scenarios resolved: network, rewriting, sources, timed changes, window."""
+
+import hashlib
+import math
+from statistics import NormalDist
+
+import pytest
+
+from bakeoff.scenario.language import Measure, SteadyState
+from bakeoff.scenario.matrix import ScenarioError
+from bakeoff.scenario.resolve import window
+from scenario_texts import FLOW, HEAD, interface, one
+
+# The network
+
+
+def test_the_plain_dumbbell(tmp_path):
+    run = one(tmp_path, HEAD + FLOW)
+    assert [(node.name, node.kind) for node in run.nodes] == [("cli", "host"), ("mid", "bridge"), ("srv", "host")]
+    for peer in ("cli", "srv"):
+        end = interface(run, "mid", peer)
+        assert end.ingress.qdisc == "netem delay 10ms limit 1000000"
+        assert end.egress.qdisc == "htb default 1"
+        assert [(c.id, c.class_, c.child.qdisc) for c in end.egress.classes] == [
+            ("1", "rate 50mbit ceil 50mbit", "fq_codel")
+        ]
+    assert run.window_s == (20.0, 60.0)
+    assert (run.flows[0].from_, run.flows[0].to) == ("cli", "srv")
+
+
+def test_shape_in_tc_words_is_the_same_as_rate(tmp_path):
+    plain = one(tmp_path, HEAD + FLOW)
+    shaped = one(tmp_path, HEAD.replace("rate: 50mbit, qdisc", "shape: htb rate 50mbit, qdisc") + FLOW)
+    assert shaped == plain
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "root"),
+    [
+        ("cake flows", "cake bandwidth 50mbit flows"),
+        ("cnq_codel_af", "cnq_codel_af bandwidth 50mbit"),
+        ("cake bandwidth 1mbit", "cake bandwidth 50mbit"),
+    ],
+)
+def test_a_qdisc_that_shapes_is_the_root(tmp_path, qdisc, root):
+    run = one(tmp_path, HEAD.replace("fq_codel", qdisc) + FLOW)
+    assert interface(run, "mid", "cli").egress.model_dump() == {"qdisc": root}
+
+
+def test_a_chain_of_middleboxes(tmp_path):
+    # suite A, scenario 5: three bottlenecks, delay at the second
+    run = one(
+        tmp_path,
+        """
+        duration: 60s
+        network:
+          path: [c2, m1, m2, m4, s2]
+          nodes: {m1: router, m2: router, m4: router}
+          rtt: 80ms
+          delay: {at: m2}
+          bottleneck:
+            - {at: m1, shape: htb rate 100mbit, qdisc: dualpi2}
+            - {at: m2, shape: htb rate 50mbit, qdisc: pfifo_fast}
+            - {at: m4, shape: htb rate 47.5mbit, qdisc: fq_codel}
+        flows: [{name: a}]
+        """,
+    )
+    rates = {(i.node, i.peer): i.egress.classes[0].class_.split()[1] for i in run.interfaces}
+    assert rates == {
+        ("m1", "m2"): "100mbit", ("m1", "c2"): "100mbit",
+        ("m2", "m4"): "50mbit", ("m2", "m1"): "50mbit",
+        ("m4", "s2"): "47.5mbit", ("m4", "m2"): "47.5mbit",
+    }  # fmt: skip
+    delayed = {(i.node, i.peer): i.ingress.qdisc for i in run.interfaces if i.ingress}
+    assert delayed == dict.fromkeys([("m2", "m1"), ("m2", "m4")], "netem delay 40ms limit 1000000")
+
+
+def test_unlike_directions(tmp_path):
+    # suite B, scenario 4: up 1, down 10 Mbit/s with unlike limits, traffic both ways
+    run = one(
+        tmp_path,
+        """
+        duration: 60s
+        network:
+          path: [cli, mid, srv]
+          rtt: 20ms
+          bottleneck:
+            up: {rate: 1mbit, qdisc: pfifo limit 20}
+            down: {rate: 10mbit, qdisc: pfifo limit 200}
+        flows: [{name: up, count: 4}, {name: "down{n}", count: 4, direction: down, cc: [reno, cubic]}]
+        """,
+    )
+    up, down = (interface(run, "mid", peer).egress.classes[0] for peer in ("srv", "cli"))
+    assert (up.class_, up.child.qdisc) == ("rate 1mbit ceil 1mbit", "pfifo limit 20")
+    assert (down.class_, down.child.qdisc) == ("rate 10mbit ceil 10mbit", "pfifo limit 200")
+    assert [(f.name, f.from_, f.cc) for f in run.flows[3:6]] == [
+        ("up-4", "cli", "cubic"),
+        ("down1", "srv", "reno"),
+        ("down2", "srv", "cubic"),
+    ]
+
+
+def test_one_direction_and_asymmetric_delay(tmp_path):
+    # suite F: the bottleneck stands in one direction, netem at one side
+    run = one(
+        tmp_path,
+        """
+        duration: 60s
+        network:
+          path: [left, mid, right]
+          delay: {up: 30ms, down: 10ms}
+          bottleneck: {direction: up, rate: 100mbit, qdisc: deltic_polya}
+          interfaces:
+            - {node: left, peer: mid, egress: fq}
+        flows: [{name: a}]
+        """,
+    )
+    assert {(i.node, i.peer) for i in run.interfaces if i.egress} == {("mid", "right"), ("left", "mid")}
+    assert interface(run, "mid", "left").ingress.qdisc == "netem delay 30ms limit 1000000"
+    assert interface(run, "mid", "right").ingress.qdisc == "netem delay 10ms limit 1000000"
+
+
+def test_netem_extras(tmp_path):
+    delay = (
+        "delay: {jitter: 1ms 10%, extra: loss 1%, limit: 100000, child: netem delay 200us slot 800us 5ms packets 16}"
+    )
+    run = one(tmp_path, HEAD.replace("rtt: 20ms", f"rtt: 15ms, {delay}") + FLOW)
+    ingress = interface(run, "mid", "cli").ingress
+    assert ingress.qdisc == "netem delay 7500us 1ms 10% limit 100000 loss 1%"
+    assert ingress.child.qdisc == "netem delay 200us slot 800us 5ms packets 16"
+
+
+def test_per_flow_delays_are_classes_by_dscp(tmp_path):
+    flows = "flows: [{name: a, rtt: 20ms, dscp: 0x13}, {name: b, rtt: 160ms, dscp: 0x23}]"
+    run = one(tmp_path, HEAD.replace(" rtt: 20ms,", " delay: {limit: 10000},") + flows)
+    for peer in ("cli", "srv"):
+        ingress = interface(run, "mid", peer).ingress
+        assert ingress.qdisc == "htb default 10"
+        assert [(c.id, c.filters[0].dscp, c.child.qdisc) for c in ingress.classes] == [
+            ("10", 19, "netem delay 10ms limit 10000"),
+            ("11", 35, "netem delay 80ms limit 10000"),
+        ]
+        assert {c.class_ for c in ingress.classes} == {"rate 2gbps ceil 2gbps"}
+
+
+def test_the_path_rtt_is_for_what_no_class_takes(tmp_path):
+    run = one(tmp_path, HEAD + "flows: [{name: a, rtt: 160ms, dscp: 4}, {name: b}]")
+    ingress = interface(run, "mid", "cli").ingress
+    assert ingress.qdisc == "htb default 1"
+    assert {c.id: (c.filters, c.child.qdisc) for c in ingress.classes}["1"] == ([], "netem delay 10ms limit 1000000")
+
+
+@pytest.mark.parametrize(
+    ("ecn", "rules"),
+    [
+        ("on", []),
+        ("bleached", [{"match": {"proto": "tcp", "dscp": 35}, "set_dscp": 0, "set_ecn": "not-ect"}]),
+        ("ect1", [{"match": {"proto": "tcp", "dscp": 35, "syn": False}, "set_dscp": 0, "set_ecn": "ect1"}]),
+        ("not-negotiated", [{"match": {"proto": "tcp", "dscp": 35, "syn": True}, "clear_syn_ecn": True}]),
+        (
+            "not-negotiated-ect1",
+            [
+                {"match": {"proto": "tcp", "dscp": 35, "syn": True}, "clear_syn_ecn": True},
+                {"match": {"proto": "tcp", "dscp": 35}, "set_dscp": 0, "set_ecn": "ect1"},
+            ],
+        ),
+    ],
+)
+def test_ecn_of_a_flow_at_the_middlebox(tmp_path, ecn, rules):
+    run = one(tmp_path, HEAD + f"flows: [{{name: a}}, {{name: b, dscp: 0x23, ecn: {ecn}}}]")
+    assert [rule.model_dump() for rule in interface(run, "mid", "cli").mangle] == rules
+    assert interface(run, "mid", "srv").mangle == []
+
+
+def test_reverse_flows_are_rewritten_where_they_arrive(tmp_path):
+    run = one(tmp_path, HEAD + "flows: [{name: b, dscp: 0x23, ecn: bleached, direction: down}]")
+    assert len(interface(run, "mid", "srv").mangle) == 1
+    assert interface(run, "mid", "cli").mangle == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "match", "actions"),
+    [
+        ("set_tos, tos: 0x01", {"proto": "tcp", "syn": False}, {"set_dscp": 0, "set_ecn": "ect1"}),
+        (
+            "dscp_to_tos, dscp: 1, tos: 0x01",
+            {"proto": "tcp", "dscp": 1, "syn": False},
+            {"set_dscp": 0, "set_ecn": "ect1"},
+        ),
+        ("set_tos, tos: 0x4e", {"proto": "tcp", "syn": False}, {"set_dscp": 19, "set_ecn": "ect0"}),
+        ("bleach_ce", {"ecn": "ce"}, {"set_ecn": "not-ect"}),
+        ("ect1_to_ect0", {"ecn": "ect1"}, {"set_ecn": "ect0"}),
+        ("ect0_to_ect1", {"ecn": "ect0"}, {"set_ecn": "ect1"}),
+    ],
+)
+def test_rewriting_verbs(tmp_path, rule, match, actions):
+    run = one(tmp_path, HEAD.replace("rtt:", f"mangle: [{{at: mid, from: cli, rule: {rule}}}], rtt:") + FLOW)
+    (made,) = interface(run, "mid", "cli").mangle
+    assert made.match.model_dump() == match
+    assert {k: v for k, v in made.model_dump().items() if k in ("set_dscp", "set_ecn")} == actions
+
+
+def test_the_graph_form(tmp_path):
+    # suite F: two leaves behind a fork, the whole RTT on the limbs
+    run = one(
+        tmp_path,
+        """
+        duration: 300s
+        hosts: {sysctl: {net.ipv4.tcp_ecn: 1}, offloads: true}
+        network:
+          nodes:
+            leaf1: {kind: host, sysctl: {net.ipv4.tcp_ecn: 0}, hz: 1000, offloads: false}
+            leaf2: host
+            fork: router
+            trunk: host
+          links:
+            - {ends: [leaf1, fork], delay: 5ms, rate: 1gbit, loss: 1%}
+            - {ends: [leaf2, fork]}
+            - {ends: [fork, trunk], mtu: 9000, rate: 1gbit, wifi: {access: 1ms}}
+          interfaces:
+            - node: fork
+              peer: trunk
+              tx_queue_len: 100
+              egress: {qdisc: htb default 1, classes: [{id: "1", words: rate 100mbit, child: deltic_polya}]}
+              mangle: [{match: {ecn: ce}, set_ecn: ect0}]
+          tunnels: [{name: t, kind: ipsec, ends: [leaf2, trunk], replay_window: 64}]
+        flows:
+          - {name: a, from: leaf1, to: trunk, cc: bbr}
+          - {name: b, from: leaf2, to: trunk, start: 150s, tunnel: t}
+        probes: [{name: p, type: udp, from: leaf2, to: trunk, every: 10ms, ecn: ect1, dscp: EF}]
+        captures: [fork>trunk]
+        """,
+    )
+    assert [(n.name, n.sysctls, n.hz, n.offloads) for n in run.nodes] == [
+        ("leaf1", {"net.ipv4.tcp_ecn": "0"}, 1000, False),
+        ("leaf2", {"net.ipv4.tcp_ecn": "1"}, 250, True),
+        ("fork", {}, 250, True),
+        ("trunk", {"net.ipv4.tcp_ecn": "1"}, 250, True),
+    ]
+    assert (run.links[0].delay_s, run.links[0].rate_bps, run.links[0].loss) == (0.005, 10**9, 0.01)
+    assert (run.links[2].mtu, run.links[2].features) == (
+        9000,
+        {"wifi": {"access_s": [0.001, 0.001], "packets": 64, "bytes": 65535}},
+    )
+    assert interface(run, "fork", "trunk").egress.classes[0].child.qdisc == "deltic_polya"
+    assert interface(run, "fork", "trunk").tx_queue_len == 100
+    assert run.tunnels[0].model_dump() == {
+        "name": "t", "kind": "ipsec", "ends": ("leaf2", "trunk"), "replay_window": 64, "cipher": "aes-gcm",
+        "inner_hash": False,
+    }  # fmt: skip
+    assert 150 <= run.flows[1].start_s < 150.01
+    assert run.probes[0].model_dump() == {
+        "name": "p", "proto": "udp", "from": "leaf2", "to": "trunk", "every_s": 0.01, "size": 60, "dscp": 46,
+        "ecn": "ect1", "start_s": 0.0, "stop_s": 300.0, "tunnel": None,
+    }  # fmt: skip
+    assert run.captures == ["fork>trunk"]
+
+
+def drawn(count: int, mean_gap_s: float, p5: int, p95: int) -> list[tuple[float, int]]:
+    """Objects of seed 1 and the flow 'a': from two uniform draws each, an exponential gap and a lognormal size."""
+    objects, ns = [], 0
+    for n in range(count):
+        digest = hashlib.sha256(f"1/a/object/{n}".encode()).digest()
+        gap, size = ((int.from_bytes(digest[at : at + 8]) // 2**11 + 0.5) / 2**53 for at in (0, 8))
+        ns += round(-math.log(1 - gap) * mean_gap_s * 1e9)
+        # The 5th and the 95th percentile lie 1.645 sigma from the middle of their logarithms.
+        z = NormalDist().inv_cdf(size) / NormalDist().inv_cdf(0.95)
+        objects.append((ns / 1e9, round(math.sqrt(p5 * p95) * (p95 / p5) ** (z / 2))))
+    return objects
+
+
+@pytest.mark.parametrize(
+    ("source", "resolved"),
+    [
+        ("bulk", {"kind": "bulk"}),
+        ("{bytes: 10MB}", {"kind": "bytes", "bytes": 10_000_000}),
+        ("{rate: 40mbit, size: 1472B}", {"kind": "rate", "rate_bps": 40_000_000, "size": 1472}),
+        (
+            "{periodic: {size: 900B, count: 8, every: 50ms}}",
+            {"kind": "periodic", "size": 900, "count": 8, "every_s": 0.05},
+        ),
+        (
+            "{short: {count: 2, mean_gap: 200ms, size_p5: 64KiB, size_p95: 2MiB}}",
+            {"kind": "short", "objects": drawn(2, 0.2, 64 * 1024, 2 * 1024**2)},
+        ),
+        (
+            "{video: {rates: [1mbit, 5mbit], segment: 4s, buffer: 30s}}",
+            {"kind": "video", "rates_bps": [1_000_000, 5_000_000], "segment_s": 4.0, "buffer_s": 30.0},
+        ),
+    ],
+)
+def test_sources(tmp_path, source, resolved):
+    run = one(tmp_path, HEAD + f"flows: [{{name: a, transport: udp, max_pacing_rate: 50mbit, source: {source}}}]")
+    assert run.flows[0].source.model_dump() == resolved
+    assert run.flows[0].max_pacing_rate_bps == 50_000_000
+
+
+# Changes
+
+
+def changes(tmp_path, text, head=HEAD):
+    run = one(tmp_path, head + FLOW + "changes:\n" + text)
+    return [(c.at_s, f"{c.node}>{c.peer}", c.action.model_dump()) for c in run.changes]
+
+
+def test_rate_steps(tmp_path):
+    # suite B, scenario 3, given out of order
+    made = changes(tmp_path, "- {at: 30s, rate: 10mbit}\n- {at: 25s, rate: 25mbit, direction: up}\n")
+    step = {"kind": "class-change", "side": "egress", "id": "1"}
+    assert made == [
+        (25.0, "mid>srv", {**step, "class": "rate 25mbit ceil 25mbit"}),
+        (30.0, "mid>srv", {**step, "class": "rate 10mbit ceil 10mbit"}),
+        (30.0, "mid>cli", {**step, "class": "rate 10mbit ceil 10mbit"}),
+    ]
+
+
+def test_a_bottleneck_shift_knows_what_stands(tmp_path):
+    # suite C, scenario 3: cake as root, then htb over pie, then cake again; a rate step in between
+    made = changes(
+        tmp_path,
+        "- {at: 10s, rate: 40mbit, direction: up}\n"
+        "- {at: 20s, replace: {rate: 50mbit, qdisc: pie noecn}, direction: up}\n"
+        "- {at: 30s, change: pie noecn target 5ms, direction: up}\n"
+        "- {at: 35s, replace: fq_codel, direction: up}\n"
+        "- {at: 40s, replace: {rate: 50mbit, qdisc: cake sce}, direction: up}\n"
+        "- {at: 50s, change: cake sce bandwidth 20mbit, direction: up}\n",
+        HEAD.replace("fq_codel", "cake sce"),
+    )
+    htb = {
+        "qdisc": "htb default 1",
+        "classes": [{"id": "1", "class": "rate 50mbit ceil 50mbit", "child": {"qdisc": "pie noecn"}}],
+    }
+    assert [action for _, _, action in made] == [
+        {"kind": "qdisc-change", "side": "egress", "handle": "", "qdisc": "cake bandwidth 40mbit sce"},
+        {"kind": "qdisc-replace", "side": "egress", "handle": "", "qdisc": htb},
+        {"kind": "qdisc-change", "side": "egress", "handle": "1", "qdisc": "pie noecn target 5ms"},
+        {"kind": "qdisc-replace", "side": "egress", "handle": "1", "qdisc": {"qdisc": "fq_codel"}},
+        {"kind": "qdisc-replace", "side": "egress", "handle": "", "qdisc": {"qdisc": "cake bandwidth 50mbit sce"}},
+        {"kind": "qdisc-change", "side": "egress", "handle": "", "qdisc": "cake sce bandwidth 20mbit"},
+    ]
+
+
+def test_an_rtt_step(tmp_path):
+    made = changes(tmp_path, "- {at: 30s, rtt: 80ms}\n")
+    line = {"kind": "qdisc-change", "side": "ingress", "handle": "", "qdisc": "netem delay 40ms limit 1000000"}
+    assert made == [(30.0, "mid>cli", line), (30.0, "mid>srv", line)]
+
+
+def test_changes_at_any_interface(tmp_path):
+    made = changes(
+        tmp_path,
+        "- {at: 1s, interface: mid>srv, handle: '1', change: fq_codel target 1ms}\n"
+        "- {at: 2s, interface: mid>srv, set_class: {id: '1', words: rate 5mbit}}\n"
+        "- {at: 3s, interface: mid<srv, link: {up: false}}\n".replace("<", ">")
+        + "- {at: 4s, interface: mid>cli, side: ingress, replace: netem delay 1ms}\n",
+    )
+    assert [action for _, _, action in made] == [
+        {"kind": "qdisc-change", "side": "egress", "handle": "1", "qdisc": "fq_codel target 1ms"},
+        {"kind": "class-change", "side": "egress", "id": "1", "class": "rate 5mbit"},
+        {"kind": "link", "rate_bps": None, "delay_s": None, "loss": None, "up": False},
+        {"kind": "qdisc-replace", "side": "ingress", "handle": "", "qdisc": {"qdisc": "netem delay 1ms"}},
+    ]
+
+
+# The window
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ("at end", (20.0, 60.0)),
+        ("2s before end", (18.0, 58.0)),
+        ("at 58s", (18.0, 58.0)),
+        # samples every 7 s: the last is at 56 s
+        ("1s before last sample", (15.0, 55.0)),
+    ],
+)
+def test_window(ends, expected):
+    measure = Measure(steady_state=SteadyState.model_validate({"window": "40s", "ends": ends}))
+    assert window(measure, 60.0, 7.0) == expected
+
+
+def test_a_window_outside_the_run():
+    measure = Measure(steady_state=SteadyState.model_validate({"window": "59s", "ends": "2s before end"}))
+    with pytest.raises(ScenarioError, match=r"measure.steady_state: the window from -1 s to 58 s is not within"):
+        window(measure, 60.0, 0.05)

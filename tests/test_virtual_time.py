@@ -1,0 +1,182 @@
+"""Engine `kernel`: which kernel, how a boot is judged, and runs of real Linux in virtual time (where one was built)."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from bakeoff import campaign, engines
+from bakeoff.cli.options import with_kernel
+from bakeoff.engines.kernel import virtual
+from bakeoff.engines.kernel.standstill import standstill
+from bakeoff.engines.lab import plan
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import Run
+from lab_runs import HTB, ecn_nodes, egress, flow, in_virtual_time, network, nodes, probe
+
+# Engines
+
+
+def test_an_engine_may_come_in_several_makes():
+    assert engines.get("kernel:other") == virtual.VirtualTime("other")
+    with pytest.raises(BakeoffError, match="engine 'sim' comes in one make only"):
+        engines.get("sim:other")
+    assert with_kernel("kernel", "linux-7.3.4") == "kernel:linux-7.3.4"
+    assert with_kernel("kernel", "./linux") == f"kernel:{Path.cwd() / 'linux'}"
+    assert with_kernel("sim", None) == "sim"
+    with pytest.raises(BakeoffError, match="--kernel is for --engine kernel; --engine sim has no choice"):
+        with_kernel("sim", "x")
+
+
+def test_without_a_kernel_the_engine_says_how_to_get_one(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(BakeoffError, match="bakeoff kernel build --source DIR"):
+        virtual.VirtualTime().check(network())
+    with pytest.raises(BakeoffError, match="no kernel 'nix'"):
+        virtual.VirtualTime("nix").check(network())
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "message"),
+    [
+        (
+            '{"status": "failed", "phase": "setup", "error": "mid: tc: exit code 2: Error"}',
+            "ok",
+            "setup: mid: tc: exit",
+        ),
+        (None, "ok", "the agent left no status"),
+        (None, "panic", "kernel: panic: why"),
+        ('{"status": "ok", "phase": null, "error": null}', "hang", "kernel: hang: why"),
+    ],
+)
+def test_a_boot_that_did_not_end_well_fails_the_run(tmp_path, told, status, message):
+    if told is not None:
+        (tmp_path / "agent-status.json").write_text(told)
+    with pytest.raises(RuntimeError, match=message):
+        virtual._judge(tmp_path, status, "why")
+
+
+def test_what_lies_below_the_guests_own_tmp_is_mounted_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/tmp/cache")
+    mounts = virtual._covered(["/usr/sbin/ip", "/tmp/cache/bakeoff/programs/bin/tc"])
+    assert [mount["target"] for mount in mounts] == ["/tmp/cache/bakeoff", "/tmp/cache/bakeoff/programs/bin"]
+    assert all(mount["target"] == mount["options"] for mount in mounts)
+    assert virtual._covered(["/usr/sbin/ip"]) == []
+
+
+# Real Linux in virtual time
+
+
+def test_a_flow_that_nothing_slows_down_would_stop_time():
+    message = "flows[0]: 'a' is bulk and nothing in the network has a rate or a delay"
+    for tree in ({"qdisc": "fq_codel target 5ms"}, {"qdisc": "netem delay 0ms limit 9"}, {"qdisc": "netem rate 0"}):
+        assert str(standstill(network(interfaces=egress(tree)))).startswith(message)
+    for tree in (HTB, {"qdisc": "cake bandwidth 5mbit"}, {"qdisc": "fq", "child": {"qdisc": "netem delay 0.1ms"}}):
+        assert standstill(network(interfaces=egress(tree))) is None
+    assert standstill(network(flows=[flow(max_pacing_rate_bps=1000)])) is None
+    assert standstill(network(flows=[flow(source={"kind": "bytes", "bytes": 9})])) is None
+
+
+def delayed(delay: str, **changes: object) -> Run:
+    queue = {"qdisc": f"netem delay {delay} limit 100000"}
+    ends = [{"node": "mid", "peer": peer, "ingress": queue, "egress": HTB} for peer in ("cli", "srv")]
+    usual = {"interfaces": ends, "duration_s": 4.0, "probes": [probe(every_s=0.1, stop_s=4.0)]}
+    return network(**(usual | changes))
+
+
+def test_a_run_in_virtual_time(kernel, tmp_path):
+    run = delayed("10ms", flows=[flow(start_s=2.0, stop_s=4.0)])
+    result = in_virtual_time(kernel, run, tmp_path / "r")
+    pings = result.series.filter((pl.col("metric") == "rtt") & (pl.col("time") < 1.9))
+    # 2 × 10 ms of netem, and at most 10 µs for everything else while the path is idle.
+    assert pings.height == 19
+    assert pings["value"].min() >= 0.02
+    assert pings["value"].max() <= 0.02001
+    received = result.series.filter((pl.col("metric") == "received") & (pl.col("time") < 4.01))["value"].max()
+    # Less than 2 s of 20 Mbit/s, more than half of it: slow start takes 0.2 s.
+    assert 0.5 < received * 8 / (2 * 20e6 * 1448 / 1514) < 1
+    log = (result.path / "setup.log").read_text()
+    assert "rate 20Mbit ceil 20Mbit linklayer ethernet burst 1600b" in log
+    assert sorted(path.name for path in result.path.iterdir()) == [
+        "console.log", "counters.json", "plan.json", "run.json", "series.parquet", "setup.log", "summary.json",
+        "teardown.log",
+    ]  # fmt: skip
+    assert "kernel fingerprint" in result.meta["versions"]
+
+
+def test_the_same_seed_gives_the_same_bytes(kernel, tmp_path):
+    # Which packets are lost is drawn by the kernel.
+    run = delayed("5ms loss 1%")
+    again = [in_virtual_time(kernel, run, tmp_path / str(i)).meta["digest"] for i in (1, 2)]
+    assert again[0] == again[1]
+    other = in_virtual_time(kernel, run.model_copy(update={"seed": 2}), tmp_path / "3").meta["digest"]
+    assert other != again[0]
+
+
+def test_marks_are_rewritten_on_the_way(kernel, tmp_path):
+    clear = {"match": {"proto": "tcp", "dscp": 4, "syn": True}, "clear_syn_ecn": True}
+    bleach = {"match": {"proto": "tcp", "dscp": 5}, "set_dscp": 0, "set_ecn": "not-ect"}
+    ends = [
+        {"node": "mid", "peer": "cli", "mangle": [clear, bleach]},
+        {"node": "mid", "peer": "srv", "egress": HTB},
+    ]
+    flows = [flow(name=name, dscp=dscp, stop_s=4.0) for name, dscp in (("on", 0), ("off", 4), ("bleached", 5))]
+    run = network(nodes=ecn_nodes(), interfaces=ends, flows=flows, duration_s=4.0, captures=["mid>srv"])
+    result = in_virtual_time(kernel, run, tmp_path / "r")
+    flows = result.counters["flows"]
+    assert [flows[name]["ecn"] for name in ("on", "off", "bleached")] == ["accecn", "off", "accecn"]
+    # What cannot be marked is dropped.
+    assert flows["on"]["delivered_ce"] > 0
+    assert flows["bleached"]["delivered_ce"] == 0
+    assert flows["bleached"]["retransmits"] > 0
+    assert (result.path / "mid-to-srv.pcapng").stat().st_size > 1000
+    assert not list(result.path.glob("*.pcap"))
+
+
+def test_an_unknown_qdisc_or_congestion_control_is_refused_by_name(kernel, tmp_path):
+    for changes, message in (
+        (
+            {"interfaces": egress({"qdisc": "cnq_codel_af bandwidth 20mbit"})},
+            "interfaces[0].egress.qdisc: 'cnq_codel_af'",
+        ),
+        ({"interfaces": egress(HTB), "flows": [flow(cc="nix@1")]}, "flows[0].cc: 'nix' is not in kernel"),
+    ):
+        with pytest.raises(BakeoffError) as refused:
+            campaign.run([network(**changes)], tmp_path / "r", engine=kernel, jobs=1)
+        assert message in str(refused.value)
+    assert not (tmp_path / "r").exists()
+
+
+def test_words_that_tc_does_not_know_fail_the_run(kernel, tmp_path):
+    run = network(interfaces=egress(HTB | {"qdisc": "htb defalt 1"}))
+    [done] = campaign.run([run], tmp_path / "r", engine=kernel, jobs=1).runs
+    assert done.status == "failed"
+    assert "htb defalt 1: exit code" in done.error
+    assert done.error.startswith("setup: mid: ")
+
+
+def test_an_agent_that_is_lost_fails_the_run(kernel, tmp_path, monkeypatch):
+    lost = tmp_path / "agent"
+    lost.write_text("#!/bin/sh\nexit 3\n")
+    lost.chmod(0o755)
+    monkeypatch.setenv("BAKEOFF_AGENT", str(lost))
+    [done] = campaign.run([network(interfaces=egress(HTB))], tmp_path / "r", engine=kernel, jobs=1).runs
+    assert done.status == "failed"
+    assert "kernel: init-ended: PID 1 (the agent) ended with exit code 3" in done.error
+    assert (done.path / "console.log").exists()
+
+
+def test_notes_of_what_differs_stand_in_run_json(kernel, tmp_path):
+    run = network(nodes=[node | {"hz": 250} for node in nodes()], interfaces=egress(HTB), flows=[flow(cc="cubic@7.3")])
+    result = in_virtual_time(kernel, run, tmp_path / "r")
+    assert result.meta["effective"] == [
+        "flows[0].cc: 'cubic@7.3' asked for: the kernel's own 'cubic' is in effect",
+        "nodes[].hz: 250 asked for: the kernel's HZ is 1000",
+    ]
+
+
+def test_the_plan_is_what_dry_run_shows(kernel):
+    text = engines.get(kernel).check(network(interfaces=egress(HTB)))
+    assert "mid: tc class add dev mid.srv parent 1: classid 1:1 htb rate 20mbit" in text.splitlines()
+    assert text == replace(plan(network(interfaces=egress(HTB))), notes=()).text()
