@@ -386,7 +386,7 @@ impl FlowState {
             fq: self.exit.fq,
             gso: self.exit.gso,
             charges: self.exit.charges.clone(),
-            handshake_rtt: now - packet.echo,
+            handshake_rtt: Time::from_us(now.us_since(packet.echo)),
             sysctl: host.sender,
         };
         let mut sender = Sender::new(setup, cc, now);

@@ -38,6 +38,11 @@ impl Time {
     pub const fn as_us(self) -> u64 {
         self.0 / 1_000
     }
+    /// Whole microseconds since `earlier` on a clock that counts in them: the kernel truncates both stamps, then
+    /// subtracts (`tcp_stamp_us_delta`).
+    pub const fn us_since(self, earlier: Time) -> u64 {
+        self.as_us().saturating_sub(earlier.as_us())
+    }
     /// Whole milliseconds, truncated.
     pub const fn as_ms(self) -> u64 {
         self.0 / 1_000_000

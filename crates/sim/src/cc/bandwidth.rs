@@ -111,7 +111,7 @@ impl AckAggregation {
                 self.extra[self.current] = 0;
             }
         }
-        let us = (tp.delivered_mstamp - self.epoch).as_us();
+        let us = tp.delivered_mstamp.us_since(self.epoch);
         let mut expected = ((u128::from(bw) * u128::from(us)) >> 24).min(u128::from(u32::MAX)) as u32;
         if self.acked <= expected || self.acked.saturating_add(sample.acked_sacked) >= EPOCH_RESET {
             self.restart(tp.delivered_mstamp);

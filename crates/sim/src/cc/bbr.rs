@@ -188,7 +188,7 @@ impl Bbr {
 
     /// `bbr_is_next_cycle_phase`
     fn phase_is_over(&self, tp: &TcpSock, sample: &RateSample) -> bool {
-        let is_full_length = (tp.delivered_mstamp - self.phase_start).as_us() > self.min_rtt_us;
+        let is_full_length = tp.delivered_mstamp.us_since(self.phase_start) > self.min_rtt_us;
         if self.pacing_gain == UNIT {
             return is_full_length;
         }

@@ -136,6 +136,7 @@ impl Sender {
             if window != self.snd_wnd {
                 ack.win_update = true;
                 self.snd_wnd = window;
+                self.max_window = self.max_window.max(window);
                 if self.write_seq > self.tp.snd_nxt {
                     self.restart_after_idle();
                 }
@@ -159,7 +160,7 @@ impl Sender {
                 cache[i] = (start, end);
             }
         }
-        // In order: what is below a block of the same ACK was not overtaken for that.
+        // In order: what is below a block of the same ACK was not overtaken for that, and RACK's RTT is that of the highest segment.
         cache.sort_unstable();
         for (start, end) in cache {
             if start == end || self.tp.packets_out == 0 {
@@ -283,7 +284,7 @@ impl Sender {
             self.highest_sacked = self.highest_sacked.max(upto);
         }
         let now = tp.now;
-        let since = |t: Time| (now - t).as_us();
+        let since = |t: Time| now.us_since(t);
         let mut newest = None;
         let mut oldest = None;
         if let (Some(first), false) = (first_acked_at, ack.retrans_data_acked) {
@@ -400,7 +401,7 @@ impl Sender {
         if let Some(seg) = &ack.sampled {
             let delivered = (tp.delivered - seg.delivered) as u32;
             // Sending and acknowledging are a pipeline: the slower of the two counts.
-            let interval = (seg.sent - seg.first_tx).max(tp.now - seg.delivered_mstamp).as_us();
+            let interval = seg.sent.us_since(seg.first_tx).max(tp.now.us_since(seg.delivered_mstamp));
             sample.prior_delivered = seg.delivered;
             sample.delivered = delivered;
             sample.interval_ce = (tp.delivered_ce as u32).wrapping_sub(seg.delivered_ce);
@@ -451,13 +452,13 @@ impl AckState {
     fn delivered_one(&mut self, seg: &Seg, tp: &mut TcpSock, rack: Option<&mut Rack>, rate: &mut Rate) {
         self.delivered_bytes += seg.end - seg.seq;
         let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
-        let age = tp.now - seg.sent;
+        let age = tp.now.us_since(seg.sent);
         // The ACK of an original must not pass for that of its retransmission.
         if let Some(rack) = rack
-            && !(retransmitted && age.as_us() < tp.min_rtt_us)
+            && !(retransmitted && age < tp.min_rtt_us)
         {
             rack.advanced = true;
-            rack.rtt = age;
+            rack.rtt_us = age;
             if sent_after(seg.sent, seg.end, rack.mstamp, rack.end_seq) {
                 rack.mstamp = seg.sent;
                 rack.end_seq = seg.end;
@@ -530,5 +531,38 @@ mod tests {
         let (mut s, mut out) = open(20);
         s.on_ack(&Packet { window: 0, ..ack(10) }, Time::from_ms(200), &mut out);
         assert_eq!((s.sock().snd_nxt, s.window_end), (10_000, 10_000));
+    }
+
+    #[test]
+    fn two_holes_in_one_ack_are_losses_and_no_reordering() {
+        let (mut s, mut out) = open(20);
+        s.on_ack(&ack(10), Time::from_ms(200), &mut out);
+        // segments 12 and 16 are missing; the newest block comes first, as a receiver that compresses its ACKs sends it
+        s.on_ack(&sacking(12, &[(17, 18), (13, 16)]), Time::from_ms(300), &mut out);
+        assert!(!s.rack.reord_seen);
+        assert_eq!((s.sock().lost_out, s.sock().ca_state), (2, CaState::Recovery));
+    }
+
+    #[test]
+    fn racks_rtt_is_that_of_the_highest_segment_whatever_block_comes_first() {
+        let (mut s, mut out) = open(20);
+        s.on_ack(&ack(2), Time::from_ms(200), &mut out);
+        // 8 and 9 were sent at 100 ms, 10 to 13 at 200 ms
+        s.on_ack(&sacking(2, &[(11, 12), (8, 9)]), Time::from_ms(310), &mut out);
+        assert_eq!(s.rack.rtt_us, 110_000);
+    }
+
+    #[test]
+    fn a_rate_is_measured_between_stamps_of_whole_microseconds() {
+        // 1.1 us and 3.0 us are stamped 1 and 3
+        assert_eq!(Time(3_000).us_since(Time(1_100)), 2);
+        let (mut s, mut out) = open(20);
+        let at = Time::from_ms(200) + Time(900);
+        s.on_ack(&ack(1), at, &mut out);
+        // the next ACK's sample begins with this one: 1 packet, from 100 ms of sending to its stamp of 200 ms
+        assert_eq!(s.rate.interval_us, 100_000);
+        s.on_ack(&ack(2), at + Time(200), &mut out);
+        // both ACKs are of segments sent at 100 ms; 200000.9 us and 200001.1 us
+        assert_eq!((s.rate.delivered, s.rate.interval_us), (2, 100_001));
     }
 }

@@ -15,3 +15,4 @@ mod send_buffer;
 pub mod sender;
 mod small_queue;
 pub mod sock;
+mod timer;

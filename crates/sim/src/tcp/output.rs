@@ -128,17 +128,24 @@ impl Sender {
         true
     }
 
+    /// Segments that the application writes into one skb: as many as GSO takes, but no more than half of the widest window that
+    /// the peer ever gave (`tcp_xmit_size_goal`, `tcp_bound_to_half_wnd`).
+    pub(super) fn size_goal(&self) -> u32 {
+        (self.max_window / 2 / u64::from(self.tp.mss)).clamp(1, MAX_GSO_SEGS.into()) as u32
+    }
+
     /// The skb at the head of the write queue, which takes from the one behind it what `quota` segments want
     /// (`tcp_grow_skb`).
     fn fill_skb(&mut self, quota: u32) {
         if self.skb_left == 0 {
-            self.skb_left = std::mem::replace(&mut self.skb_behind, MAX_GSO_SEGS);
+            self.skb_left = self.skb_behind;
+            self.skb_behind = self.size_goal();
         }
         let missing = quota.saturating_sub(self.skb_left).min(self.skb_behind);
         self.skb_left += missing;
         self.skb_behind -= missing;
         if self.skb_behind == 0 {
-            self.skb_behind = MAX_GSO_SEGS;
+            self.skb_behind = self.size_goal();
         }
     }
 
@@ -162,7 +169,7 @@ impl Sender {
     fn start_window_probe(&mut self) {
         if self.window_is_closed() {
             let wait = (self.rtt.rto_us() << self.window_probes.min(20)).min(RTO_MAX_US);
-            self.timer = Some((Timer::WindowProbe, self.on_tick(self.tp.now + Time::from_us(wait))));
+            self.timer = Some((Timer::WindowProbe, self.timer_in(wait)));
         }
     }
 
@@ -547,6 +554,20 @@ mod tests {
         s.on_ack(&ack(10), now, &mut out);
         assert_eq!(out.iter().map(|p| p.payload).sum::<u32>(), 10_000);
         assert_eq!(s.window_probes, 0);
+    }
+
+    #[test]
+    fn an_skb_holds_no_more_than_half_of_the_widest_window() {
+        let (mut s, mut out) = open(10);
+        // half of 1 MiB is more than GSO takes
+        assert_eq!(s.size_goal(), MAX_GSO_SEGS);
+        s.max_window = 0;
+        s.set_window(64_240);
+        // 32120 bytes of 1000
+        assert_eq!((s.size_goal(), s.skb_behind), (32, 32));
+        s.on_ack(&Packet { window: 80_000, ..ack(5) }, Time::from_ms(200), &mut out);
+        s.on_ack(&Packet { window: 60_000, ..ack(10) }, Time::from_ms(201), &mut out);
+        assert_eq!(s.size_goal(), 40);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use crate::units::Time;
 
 /// `TCP_TIMEOUT_MIN_US`
-const TIMEOUT_MIN_US: u64 = 2_000;
+pub(super) const TIMEOUT_MIN_US: u64 = 2_000;
 const RACK_RECOVERY_THRESH: u32 = 16;
 
 /// What to send once congestion control has set the window.
@@ -247,12 +247,13 @@ impl Sender {
         }
     }
 
-    fn reordering_window(&self) -> Time {
+    /// `tcp_rack_reo_wnd`, in microseconds.
+    fn reordering_window(&self) -> u64 {
         let tp = &self.tp;
         if !self.rack.reord_seen && (tp.ca_state >= CaState::Recovery || tp.sacked_out >= tp.reordering) {
-            return Time::ZERO;
+            return 0;
         }
-        Time::from_us(((tp.min_rtt_us >> 2) * self.rack.reo_wnd_steps).min(tp.srtt_us >> 3))
+        ((tp.min_rtt_us >> 2) * self.rack.reo_wnd_steps).min(tp.srtt_us >> 3)
     }
 
     fn identify_loss(&mut self, ack: &mut AckState) {
@@ -263,7 +264,8 @@ impl Sender {
         if self.rack.advanced && !self.board.is_empty() {
             self.rack.advanced = false;
             if let Some(wait) = self.rack_detect() {
-                self.timer = Some((Timer::Reorder, self.tp.now + wait + Time::from_us(TIMEOUT_MIN_US)));
+                self.start_reorder_timer(wait);
+                ack.set_xmit_timer = false;
             }
         }
         if before > self.tp.retrans_out {
@@ -272,15 +274,15 @@ impl Sender {
     }
 
     fn rack_detect(&mut self) -> Option<Time> {
-        let window = self.reordering_window();
-        let (mstamp, end_seq, rtt) = (self.rack.mstamp, self.rack.end_seq, self.rack.rtt);
+        let wait_us = self.rack.rtt_us + self.reordering_window();
+        let (mstamp, end_seq) = (self.rack.mstamp, self.rack.end_seq);
         let (tp, cc) = (&mut self.tp, &mut self.cc);
         self.board.rack_walk(
             |sent, end| sent_after(mstamp, end_seq, sent, end),
             |seg| {
-                let due = seg.sent + rtt + window;
-                if due > tp.now {
-                    return Some(due - tp.now);
+                let age_us = tp.now.us_since(seg.sent);
+                if wait_us > age_us {
+                    return Some(Time::from_us(wait_us - age_us));
                 }
                 if seg.flags.any(SegFlags::RETRANS) {
                     seg.flags.clear(SegFlags::RETRANS);
@@ -297,11 +299,15 @@ impl Sender {
         )
     }
 
+    fn start_reorder_timer(&mut self, wait: Time) {
+        self.timer = Some((Timer::Reorder, self.timer_in(wait.as_us() + TIMEOUT_MIN_US)));
+    }
+
     /// `tcp_rack_reo_timeout`
     pub(super) fn on_reorder_timeout(&mut self, out: &mut Vec<Packet>) {
         let before = self.tp.packets_in_flight();
         if let Some(wait) = self.rack_detect() {
-            self.timer = Some((Timer::Reorder, self.tp.now + wait + Time::from_us(TIMEOUT_MIN_US)));
+            self.start_reorder_timer(wait);
         }
         if before != self.tp.packets_in_flight() {
             if self.tp.ca_state != CaState::Recovery {
@@ -318,61 +324,7 @@ impl Sender {
         self.send_new(out);
     }
 
-    // ---- timers ---------------------------------------------------------------------------------
-
-    /// `tcp_set_xmit_timer`: a loss probe if one may be scheduled, else the RTO.
-    pub(super) fn set_xmit_timer(&mut self) {
-        if !self.schedule_loss_probe(true) {
-            self.rearm_rto();
-        }
-    }
-
-    /// `tcp_rearm_rto`
-    pub(super) fn rearm_rto(&mut self) {
-        if self.tp.packets_out == 0 {
-            self.timer = None;
-            return;
-        }
-        let rto = Time::from_us(self.rtt.rto_us());
-        let due = match self.timer {
-            // The probe's or RACK's wait counts against the timeout.
-            Some((Timer::LossProbe | Timer::Reorder, _)) => {
-                let head = self.board.front().map_or(self.tp.now, |s| s.sent);
-                (head + rto).max(self.tp.now + Time::from_us(1))
-            }
-            _ => self.tp.now + rto,
-        };
-        self.timer = Some((Timer::Rto, self.on_tick(due)));
-    }
-
-    /// Timers of this kind fire on the jiffy that follows.
-    pub(super) fn on_tick(&self, at: Time) -> Time {
-        let jiffy = 1_000_000_000 / self.tp.hz;
-        Time(at.0.div_ceil(jiffy) * jiffy)
-    }
-
-    /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too.
-    pub(super) fn schedule_loss_probe(&mut self, from_now: bool) -> bool {
-        let tp = &self.tp;
-        if self.reno || tp.packets_out == 0 || !matches!(tp.ca_state, CaState::Open | CaState::Cwr) {
-            return false;
-        }
-        let mut wait_us = tp.srtt_us >> 2;
-        // A lone segment's ACK may be delayed by the peer.
-        wait_us += if tp.packets_out == 1 { super::rtt::RTO_MIN_US } else { TIMEOUT_MIN_US };
-        let rto_us = self.rtt.rto_us();
-        let until_rto = if from_now {
-            rto_us
-        } else {
-            let head = self.board.front().map_or(tp.now, |s| s.sent);
-            (head + Time::from_us(rto_us) - tp.now).as_us()
-        };
-        if until_rto > 0 {
-            wait_us = wait_us.min(until_rto);
-        }
-        self.timer = Some((Timer::LossProbe, self.on_tick(tp.now + Time::from_us(wait_us))));
-        true
-    }
+    // ---- timeouts -------------------------------------------------------------------------------
 
     /// `tcp_send_loss_probe`
     pub(super) fn send_loss_probe(&mut self, out: &mut Vec<Packet>) {
@@ -428,14 +380,14 @@ impl Sender {
     fn enter_loss(&mut self) {
         let new_recovery = self.tp.ca_state < CaState::Recovery;
         self.reset_reno_sack();
-        let (rtt, now) = (self.rack.rtt, self.tp.now);
+        let (rtt_us, now) = (self.rack.rtt_us, self.tp.now);
         let (tp, cc) = (&mut self.tp, &mut self.cc);
         for (i, seg) in self.board.iter_mut().enumerate() {
             if seg.flags.any(SegFlags::SACKED) {
                 continue;
             }
             // What was sent within the last RTT may still arrive.
-            if i > 0 && seg.sent + rtt > now {
+            if i > 0 && rtt_us > now.us_since(seg.sent) {
                 continue;
             }
             if seg.flags.any(SegFlags::RETRANS) {
@@ -675,6 +627,28 @@ mod tests {
         s.on_ack(&dsacking(&sacking(2, &[(1, 2)])), at + MS(20), &mut out);
         assert_eq!((s.sock().snd_ssthresh, s.rack.dsack_seen), (INFINITE_SSTHRESH, false));
         assert_eq!(s.tlp_high_seq, None);
+    }
+
+    #[test]
+    fn racks_timer_waits_for_whole_jiffies_and_the_tick_that_follows() {
+        let (mut s, mut out) = open(10);
+        s.rack.reord_seen = true;
+        let at = MS(200) + Time::from_us(300);
+        s.on_ack(&sacking(0, &[(1, 2)]), at, &mut out);
+        // min_rtt / 4 = 25 ms and 2 ms: 27 jiffies from 200.3 ms end in 227.3 ms
+        assert_eq!(s.timer, Some((Timer::Reorder, MS(228))));
+        // 27.3 ms are 28 jiffies
+        s.tp.now = at;
+        assert_eq!(s.timer_in(27_300), MS(229));
+    }
+
+    #[test]
+    fn an_ack_that_goes_on_leaves_racks_timer_alone() {
+        let (mut s, mut out) = open(10);
+        s.rack.reord_seen = true;
+        // segments 0 and 1 arrived, 2 did not, 3 did: neither a loss probe nor the RTO takes the place of RACK's wait
+        s.on_ack(&sacking(2, &[(3, 4)]), MS(200), &mut out);
+        assert_eq!(s.timer, Some((Timer::Reorder, MS(227))));
     }
 
     #[test]

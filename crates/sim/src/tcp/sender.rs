@@ -70,8 +70,8 @@ pub(super) struct Rack {
     pub mstamp: Time,
     /// Its end.
     pub end_seq: u64,
-    /// Its RTT.
-    pub rtt: Time,
+    /// RTT of the segment known delivered last, in microseconds.
+    pub rtt_us: u64,
     /// Whether it moved since the last detection.
     pub advanced: bool,
     pub reord_seen: bool,
@@ -211,6 +211,8 @@ pub struct Sender {
     /// Right edge of the receiver's window.
     pub(super) window_end: u64,
     pub(super) snd_wnd: u64,
+    /// The widest that it was.
+    pub(super) max_window: u64,
     /// Segments left in the skb at the head of the write queue.
     pub(super) skb_left: u32,
     /// Segments in the skb behind it.
@@ -283,7 +285,7 @@ impl Sender {
             rack: Rack {
                 mstamp: Time::ZERO,
                 end_seq: 0,
-                rtt: Time::ZERO,
+                rtt_us: 0,
                 advanced: false,
                 reord_seen: false,
                 reo_wnd_steps: 1,
@@ -305,6 +307,7 @@ impl Sender {
             send_buffer: SendBuffer::new(setup.sysctl.wmem),
             window_end: 0,
             snd_wnd: 0,
+            max_window: 0,
             skb_left: 0,
             skb_behind: super::output::MAX_GSO_SEGS,
             pacing_timer: None,
@@ -333,6 +336,8 @@ impl Sender {
     /// The receiver's window as the handshake told it, in bytes.
     pub fn set_window(&mut self, bytes: u64) {
         self.snd_wnd = bytes;
+        self.max_window = self.max_window.max(bytes);
+        self.skb_behind = self.size_goal();
         self.window_end = self.tp.snd_una + bytes;
     }
 

@@ -1,0 +1,71 @@
+//! Which timer runs, and when it fires: RTO, tail loss probe, in whole jiffies.
+//!
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_set_xmit_timer`, `tcp_rearm_rto`), `tcp_output.c`
+//! (`tcp_schedule_loss_probe`), `kernel/time/time.c` (`usecs_to_jiffies`).
+//!
+//! Departures: a timer that is set exactly on a tick fires a tick earlier than the kernel's wheel.
+//!
+//! Validation: the tests of `recovery.rs`, the kernel's packetdrill scripts.
+
+use super::recovery::TIMEOUT_MIN_US;
+use super::sender::{Sender, Timer};
+use super::sock::CaState;
+use crate::units::Time;
+
+impl Sender {
+    /// `tcp_set_xmit_timer`: a loss probe if one may be scheduled, else the RTO.
+    pub(super) fn set_xmit_timer(&mut self) {
+        if !self.schedule_loss_probe(true) {
+            self.rearm_rto();
+        }
+    }
+
+    /// `tcp_rearm_rto`
+    pub(super) fn rearm_rto(&mut self) {
+        if self.tp.packets_out == 0 {
+            self.timer = None;
+            return;
+        }
+        let rto = self.rtt.rto_us();
+        let wait = match self.timer {
+            // The probe's or RACK's wait counts against the timeout.
+            Some((Timer::LossProbe | Timer::Reorder, _)) => {
+                let head = self.board.front().map_or(self.tp.now, |s| s.sent);
+                (head + Time::from_us(rto) - self.tp.now).as_us().max(1)
+            }
+            _ => rto,
+        };
+        self.timer = Some((Timer::Rto, self.timer_in(wait)));
+    }
+
+    /// When a timer of `us` microseconds fires: it waits for whole jiffies (`usecs_to_jiffies` rounds up), and then for the tick
+    /// that follows.
+    pub(super) fn timer_in(&self, us: u64) -> Time {
+        let jiffy = 1_000_000_000 / self.tp.hz;
+        let wait = (us * 1_000).div_ceil(jiffy);
+        Time((self.tp.now.0.div_ceil(jiffy) + wait) * jiffy)
+    }
+
+    /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too.
+    pub(super) fn schedule_loss_probe(&mut self, from_now: bool) -> bool {
+        let tp = &self.tp;
+        if self.reno || tp.packets_out == 0 || !matches!(tp.ca_state, CaState::Open | CaState::Cwr) {
+            return false;
+        }
+        let mut wait_us = tp.srtt_us >> 2;
+        // A lone segment's ACK may be delayed by the peer.
+        wait_us += if tp.packets_out == 1 { super::rtt::RTO_MIN_US } else { TIMEOUT_MIN_US };
+        let rto_us = self.rtt.rto_us();
+        let until_rto = if from_now {
+            rto_us
+        } else {
+            let head = self.board.front().map_or(tp.now, |s| s.sent);
+            (head + Time::from_us(rto_us) - tp.now).as_us()
+        };
+        if until_rto > 0 {
+            wait_us = wait_us.min(until_rto);
+        }
+        self.timer = Some((Timer::LossProbe, self.timer_in(wait_us)));
+        true
+    }
+}
