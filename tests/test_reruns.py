@@ -1,8 +1,8 @@
 """Runs of the catalog against counters of other people's laboratories, which nothing here was made from.
 
 Source: the queues' counters of L4STeam's re-run of sce-l4s-ect1 (25 April 2020): bytes that left the middlebox towards
-the server, marks; and the largest RTT that l4s-tests names in its text (scenario 2). One draw stands against one draw.
-The re-run's Prague fell back in classic queues, as `prague@2020-04` does, but gave way to losses, as that one does not:
+the server, marks; and the largest RTT that l4s-tests names in its text (scenario 2). Four draws stand beside
+one. The re-run's Prague fell back in classic queues, as `prague@2020-04` does, but gave way to losses, as that one does not:
 its runs in queues that only drop are no yardstick for it.
 """
 
@@ -35,29 +35,34 @@ MARKS = {
 
 @pytest.fixture(scope="module")
 def rerun(tmp_path_factory):
-    """`scenario/run` -> result."""
+    """`scenario/run` -> results with four seeds."""
     folder = tmp_path_factory.mktemp("reruns")
-    assert not campaign.run(catalog.select([f"sce-l4s-ect1/{name}" for name in SENT]), folder).failed
-    found = {f"{r.resolved['scenario']}/{r.resolved['run']}": r for r in read_all(scan(folder))}
-    assert found.keys() == SENT.keys()
+    runs = catalog.select([f"sce-l4s-ect1/{name}" for name in SENT], seeds=4)
+    assert not campaign.run(runs, folder, jobs=1).failed
+    found = {name: [] for name in SENT}
+    for result in read_all(scan(folder)):
+        found[f"{result.resolved['scenario']}/{result.resolved['run']}"].append(result)
+    assert {len(results) for results in found.values()} == {4}
     return found
+
+
+def beyond(values, theirs):
+    """By what factor `theirs` lies outside the range of `values`; 1 within it."""
+    return max(theirs / max(values), min(values) / theirs, 1)
 
 
 @pytest.mark.parametrize("name", SENT)
 def test_as_many_bytes_pass_the_bottleneck(rerun, name):
-    series = rerun[name].series
-    sent = series.filter(name="mid>srv", metric="sent")["value"].max()
-    # What slow start leaves unused differs from draw to draw where PIE ends it; bursts come in random slots.
-    drawn = name.endswith("-pie-80ms") or "burstiness" in name
-    assert abs(math.log(sent / SENT[name])) < (0.1 if drawn else 0.02)
+    sent = [run.series.filter(name="mid>srv", metric="sent")["value"].max() for run in rerun[name]]
+    # Bursts: ours carries 7 to 9 % less than theirs.
+    assert beyond(sent, SENT[name]) < (1.1 if "burstiness" in name else 1.03)
 
 
 @pytest.mark.parametrize("name", MARKS)
 def test_as_many_packets_are_marked(rerun, name):
-    marks = rerun[name].counters["queues"]["mid>srv"]["marks"]
-    # Of n independent marks on both sides the logarithm strays by sqrt(2/n): three of these, and a tenth for what
-    # depends on the draw besides.
-    assert abs(math.log(marks / MARKS[name])) < 3 * math.sqrt(2 / MARKS[name]) + 0.1
+    marks = [run.counters["queues"]["mid>srv"]["marks"] for run in rerun[name]]
+    # Theirs strays by the square root of its number, at three of these.
+    assert beyond(marks, MARKS[name]) < 1 + 3 / math.sqrt(MARKS[name]) + 0.1
 
 
 def test_the_largest_rtt_after_a_fall_to_1_mbit(tmp_path):
