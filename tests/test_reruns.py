@@ -1,8 +1,9 @@
 """Runs of the catalog against counters of other people's laboratories, which nothing here was made from.
 
 Source: the queues' counters of L4STeam's re-run of sce-l4s-ect1 (25 April 2020): bytes that left the middlebox towards
-the server, marks; and the largest RTT that l4s-tests names in its text (scenario 2). Four draws stand beside
-one. The re-run's Prague fell back in classic queues, as `prague@2020-04` does, but gave way to losses, as that one does not:
+the server, marks; and the largest RTT that l4s-tests names in its text (scenario 2). Four draws stand beside one.
+
+The re-run's Prague fell back in classic queues, as `prague@2020-04` does, but gave way to losses, as that one does not:
 its runs in queues that only drop are no yardstick for it.
 """
 
