@@ -81,6 +81,8 @@ impl Seg {
 #[derive(Default)]
 pub struct Scoreboard {
     segs: VecDeque<Seg>,
+    /// Segments with [`SegFlags::HEAD`].
+    heads: usize,
     /// Retransmissions in order of their time: (when, first byte). Entries may be stale.
     retransmitted: VecDeque<(Time, u64)>,
     /// No segment that was sent once and is neither SACKed nor lost starts below this.
@@ -92,6 +94,7 @@ pub struct Scoreboard {
 impl Scoreboard {
     /// Appends a segment just sent for the first time.
     pub fn push(&mut self, seg: Seg) {
+        self.heads += usize::from(seg.flags.any(SegFlags::HEAD));
         self.segs.push_back(seg);
     }
 
@@ -107,7 +110,8 @@ impl Scoreboard {
 
     /// Removes the oldest segment.
     pub fn remove_front(&mut self) {
-        self.segs.pop_front();
+        let front = self.segs.pop_front();
+        self.heads -= usize::from(front.is_some_and(|seg| seg.flags.any(SegFlags::HEAD)));
     }
 
     /// Whether nothing is out.
@@ -156,6 +160,7 @@ impl Scoreboard {
         }
         for at in [index, index + n] {
             if let Some(seg) = self.segs.get_mut(at) {
+                self.heads += usize::from(!seg.flags.any(SegFlags::HEAD));
                 seg.flags.set(SegFlags::HEAD);
             }
         }
@@ -164,7 +169,7 @@ impl Scoreboard {
 
     /// Buffers in the queue.
     pub fn buffers(&self) -> usize {
-        self.segs.iter().filter(|seg| seg.flags.any(SegFlags::HEAD)).count()
+        self.heads
     }
 
     /// Notes a retransmission of the segment at `index` at `now`.
@@ -306,6 +311,13 @@ mod tests {
         assert_eq!(b.take_buffer(2, 2), 2);
         assert_eq!(b.take_buffer(2, 45), 2, "what was left is another buffer");
         assert_eq!(b.take_buffer(4, 45), 1);
+        // 0, 2 (set above), 4, 5: the count is that of the flags, also where one is taken away
+        let flagged = |b: &Scoreboard| b.segs.iter().filter(|seg| seg.flags.any(SegFlags::HEAD)).count();
+        assert_eq!(flagged(&b), 4);
+        let unseen = 1; // the flag of segment 2 was set past the board
+        assert_eq!(b.buffers() + unseen, flagged(&b));
+        b.remove_front();
+        assert_eq!(b.buffers() + unseen, flagged(&b));
     }
 
     #[test]
