@@ -84,7 +84,8 @@ pub struct Sim {
     end: Time,
     window: [Time; 2],
     pub(crate) events: EventQueue,
-    sender_armed: Vec<Time>,
+    /// Of each flow: when events of its sender are pending, the earliest last.
+    sender_armed: Vec<Vec<Time>>,
     receiver_armed: Vec<Time>,
     /// Arrivals without delay, to be handled at the same instant: (interface, packet).
     arrivals: VecDeque<(u16, Packet)>,
@@ -124,7 +125,7 @@ impl Sim {
             end,
             window,
             events: EventQueue::default(),
-            sender_armed: vec![Time::NEVER; n],
+            sender_armed: vec![Vec::new(); n],
             receiver_armed: vec![Time::NEVER; n],
             arrivals: VecDeque::new(),
             out: Vec::new(),
@@ -249,12 +250,9 @@ impl Sim {
 
     fn on_sender_event(&mut self, f: u16) {
         let i = usize::from(f);
-        if self.sender_armed[i] != self.now {
-            return;
-        }
-        self.sender_armed[i] = Time::NEVER;
+        self.sender_armed[i].pop();
         let flow = &mut self.flows[i];
-        // Armed for an earlier deadline that has moved since: the pending event only checks.
+        // Armed for a deadline that has moved since: the event only checks.
         if flow.sender_deadline().is_some_and(|d| d <= self.now) {
             flow.on_sender_timer(self.now, &mut self.out);
             if let (Some(trace), Some(sender)) = (&mut self.trace, &flow.sender) {
@@ -282,10 +280,10 @@ impl Sim {
     fn arm_sender(&mut self, f: u16) {
         let i = usize::from(f);
         if let Some(at) = self.flows[i].sender_deadline()
-            && at < self.sender_armed[i]
+            && self.sender_armed[i].last().is_none_or(|earliest| at < *earliest)
         {
             let at = at.max(self.now);
-            self.sender_armed[i] = at;
+            self.sender_armed[i].push(at);
             self.events.push(at, Event::Sender(f));
         }
     }
