@@ -63,7 +63,7 @@ def test_the_example_is_our_reno_sample_for_sample(folder, qdisc, rate, passed):
     assert series.equals(other_series)
     assert trace.equals(other_trace)
     reno = trace.filter(name="reno")
-    assert reno.filter(metric="cc.cwnd")["value"].n_unique() > 5
+    assert reno.filter(metric="cc.cwnd")["value"].n_unique() > 3
     # What the queue is there for was passed through, or the comparison says little.
     states = set(reno.filter(metric="cc.state")["value"].to_list())
     assert CaState[passed] in states
