@@ -11,8 +11,6 @@ from itertools import combinations
 from typing import Any
 
 _TCP_ECN = "net.ipv4.tcp_ecn"
-_FORCES_ECN = ("dctcp", "prague")
-_NEEDS_ACCECN = "prague"
 
 
 def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -68,10 +66,8 @@ def _negotiated(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> str | N
         return None
     sysctl = {node["name"]: node.get("sysctls", {}).get(_TCP_ECN, "2") for node in resolved["nodes"]}
     asks, accepts = sysctl[flow["from"]], sysctl[flow["to"]]
-    if asks == "3" and accepts in ("3", "4", "5"):
+    if (asks == "3" and accepts in ("3", "4", "5")) or flow["cc"].startswith("prague"):
         return "accecn"
-    if flow["cc"].startswith(_NEEDS_ACCECN):
-        return "accecn"
-    if flow["cc"].startswith(_FORCES_ECN):
+    if flow["cc"].startswith("dctcp"):  # asks for ECN by itself
         return None
     return "rfc3168" if asks in ("1", "3", "4") and accepts != "0" else "off"

@@ -37,7 +37,7 @@ def failures(summary: Mapping[str, Any]) -> list[str]:
         if not check["ok"]:
             of = f" of {check['flow']}" if check["flow"] else ""
             asked = f"asked for {check['requested']}, got {check['effective']}"
-            hint = "; expected net.ipv4.tcp_ecn: 3 on both hosts" if check["requested"] == "accecn" else ""
+            hint = "; AccECN takes net.ipv4.tcp_ecn: 3 on both hosts" if check["requested"] == "accecn" else ""
             found.append(f"check '{check['check']}'{of} failed: {asked}{hint}")
     return found
 

@@ -127,8 +127,7 @@ impl Qdisc for CnqCodelAf {
 
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = self.config.clone();
-        config.take_all(words)?;
+        let config = self.config.changed(words)?;
         self.params = config.params();
         self.config = config;
         Ok(())

@@ -94,8 +94,7 @@ impl Qdisc for CobaltFifo {
 
     /// Packets and state stay, and what the line does not say.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = self.config.clone();
-        config.take_all(words)?;
+        let config = self.config.changed(words)?;
         self.params = config.params();
         self.mtu_time = config.mtu_time(self.mtu);
         self.config = config;

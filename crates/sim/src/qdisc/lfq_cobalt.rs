@@ -183,8 +183,7 @@ impl Qdisc for LfqCobalt {
 
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = self.config.clone();
-        config.take_all(words)?;
+        let config = self.config.changed(words)?;
         let params = config.params();
         self.params = [params, params.divided(5)];
         self.mtu_time = config.mtu_time(self.mtu);

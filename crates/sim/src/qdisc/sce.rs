@@ -33,8 +33,14 @@ impl SceConfig {
         Ok(config)
     }
 
-    /// Takes the line; what it does not say stays.
-    pub(super) fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
+    /// This one after `tc qdisc change`: what the line does not say stays.
+    pub(super) fn changed(&self, words: &mut Words) -> Result<Self, TcError> {
+        let mut config = self.clone();
+        config.take_all(words)?;
+        Ok(config)
+    }
+
+    fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
         let mut framing = FramingWords::default();
         while let Some(word) = words.next_word() {
             match word {
@@ -126,6 +132,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Ecn;
     use crate::qdisc::{Env, Queue};
     use crate::run;
 
@@ -189,6 +196,30 @@ mod tests {
             }
             assert_eq!(left, [1, 3].map(Time::from_ms), "{kind}");
             assert!(q.change(&format!("{kind} rate 5mbit"), Time::ZERO).is_err());
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_rtt_changes_the_target() {
+        // Every packet waits 3 ms: below the target of 100 ms' rtt, 5 ms, and above that of 20 ms' rtt, 1 ms.
+        for kind in ["cnq_codel_af", "twin_codel_af", "lfq_cobalt", "cnq_cobalt", "cobalt"] {
+            let mut q = Queue::build(&run::Qdisc::leaf(kind), &Env::default()).unwrap();
+            let mut marks = Vec::new();
+            for ms in 0..600 {
+                if ms == 300 {
+                    marks.push(q.tally.marks);
+                    q.change(&format!("{kind} rtt 20ms"), Time::from_ms(ms)).unwrap();
+                }
+                let packet =
+                    Packet { len: 1250, ecn: Ecn::Ect0, enqueued: Time::from_ms(ms), ..Packet::default() };
+                q.enqueue(packet, Time::from_ms(ms));
+                if ms >= 3 {
+                    q.dequeue(Time::from_ms(ms));
+                }
+            }
+            marks.push(q.tally.marks);
+            assert_eq!(marks[0], 0, "{kind}");
+            assert!(marks[1] > 3, "{kind}: {}", marks[1]);
         }
     }
 }

@@ -98,6 +98,15 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_set_at_any_time_takes_the_wheels_slots_too() {
+        // 1000 jiffies lie in slots of 64: 1024. At HZ 100 a second is 100 jiffies, in slots of 8: 104.
+        let mut timer = Timer::after(Time::from_ms(5), Time::from_ms(1000), 1000);
+        let ticks: Vec<Time> = std::iter::from_fn(|| timer.due(Time::from_ms(2500))).collect();
+        assert_eq!(ticks, [1029, 2053].map(Time::from_ms));
+        assert_eq!(Timer::after(Time::ZERO, Time::from_ms(1000), 100).next, Time::from_ms(1040));
+    }
+
+    #[test]
     fn fifteen_milliseconds_are_five_jiffies_at_hz_250_and_start_after_128() {
         // 15 ms are asked for as 4 jiffies and expire in the slot behind; half a second, 125 jiffies,
         // in one of 8 jiffies: 128 of 4 ms.

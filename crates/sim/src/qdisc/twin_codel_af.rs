@@ -137,8 +137,7 @@ impl Qdisc for TwinCodelAf {
 
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        let mut config = self.config.clone();
-        config.take_all(words)?;
+        let config = self.config.changed(words)?;
         let params = config.params();
         for (class, params) in self.classes.iter_mut().zip([params, params.divided(5)]) {
             class.params = params;
