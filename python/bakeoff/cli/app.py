@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import catalog, compare, doctor, duel, kernel, packetdrill, present, qdisc_replay, run
+from bakeoff.cli import catalog, compare, doctor, duel, kernel, packetdrill, plot, present, qdisc_replay, run
 
 # Without rich's markup: twice as fast to show, and examples stay as they were typed.
 app = typer.Typer(
@@ -17,7 +17,7 @@ app.command("list")(catalog.list_)
 app.command()(catalog.show)
 app.command()(run.run)
 app.command()(present.table)
-app.command()(present.plot)
+app.command()(plot.plot)
 app.command()(compare.compare)
 app.command()(duel.duel)
 app.command()(packetdrill.packetdrill)

@@ -1,4 +1,4 @@
-"""What came out: table, plot."""
+"""What came out, as a table; and which results are meant, for all commands that read some."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
-
-_BARS = "bars"
 
 Results = Annotated[
     str | None,
@@ -33,13 +31,6 @@ class Format(StrEnum):
     markdown = "markdown"
     csv = "csv"
     json = "json"
-
-
-class Picture(StrEnum):
-    """How a picture is written."""
-
-    svg = "svg"
-    png = "png"
 
 
 def table(
@@ -61,53 +52,6 @@ def table(
 
     _, chosen = chosen_results(results)
     sys.stdout.write(tables.render(chosen, format=format_.value, reference=reference))
-
-
-def plot(
-    results: Results = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(help="What to draw.", show_default="tcp_delivery_with_rtt for one run, bars for several"),
-    ] = None,
-    format_: Annotated[Picture, typer.Option("--format", "-f", help="Vectors or pixels.")] = Picture.svg,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder, or file for a single picture.", show_default="beside the results")
-    ] = None,
-) -> None:
-    """Draw pictures of runs, and print where they lie.
-
-    \b
-    Examples:
-      bakeoff plot                                        bars over the latest campaign
-      bakeoff plot 'l4s-tests/s6*/*pie*' --kind tcp_delivery_with_rtt --format png
-      bakeoff plot results/fairness/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-pie-50Mbit-20ms --out pie.svg
-    """
-    from bakeoff.present import bars, plots
-
-    root, chosen = chosen_results(results)
-    known = [*plots.kinds(), _BARS]
-    kind = kind or (known[0] if len(chosen) == 1 else _BARS)
-    if kind not in known:
-        raise BakeoffError(f"--kind: unknown '{kind}'; expected one of {', '.join(known)}")
-    suffix = f".{format_.value}"
-    if kind == _BARS:
-        for path in bars.bars(chosen, out or root / "plots", suffix=suffix):
-            typer.echo(path)
-        return
-    for result in chosen:
-        if not result.ok:
-            typer.echo(f"left out: {result.key} failed: {result.meta['error']}", err=True)
-        else:
-            typer.echo(plots.draw(result, _picture(result, root, kind, suffix, out, alone=len(chosen) == 1), kind))
-
-
-def _picture(result: Result, root: Path, kind: str, suffix: str, out: Path | None, *, alone: bool) -> Path:
-    """Where the picture of one run goes."""
-    if out is not None and alone and out.suffix in (".svg", ".png"):
-        return out
-    if out is None and alone:
-        return result.path / f"{kind}{suffix}"
-    return (out or root / "plots") / f"{result.key.replace('/', '_')}-{kind}{suffix}"
 
 
 def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
