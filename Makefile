@@ -7,7 +7,7 @@ CARGO ?= cargo
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent kernel run test lint test-rust test-python bench clean
+.PHONY: help setup agent kernel kernel-tools run test lint test-rust test-python bench clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,7 +26,11 @@ $(BIN)/.ready: pyproject.toml requirements.lock $(RUST)
 agent: ## the traffic generator of the engines kernel and netns
 	$(CARGO) build --release --locked --quiet -p bakeoff-agent
 
-kernel: setup agent ## a virtual-time kernel from Debian's linux-source package, once (10 minutes)
+# First, so that nobody waits for a download or a compiler to learn what is missing.
+kernel-tools:
+	@$(PYTHON) -I python/bakeoff/engines/kernel/tools.py
+
+kernel: kernel-tools setup agent ## a virtual-time kernel from Debian's linux-source package, once (10 minutes)
 	$(BIN)/python kernel/fetch-programs --suite forky
 	$(BIN)/bakeoff kernel build --source "$$($(BIN)/python kernel/fetch-source --suite trixie-backports)"
 

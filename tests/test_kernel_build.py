@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from bakeoff.engines.kernel import build, config, registry, source
+from bakeoff.engines.kernel import build, config, registry, source, tools
 from bakeoff.errors import BakeoffError
 from kernel_boots import executable
+
+ROOT = Path(__file__).resolve().parents[1]
 
 # Configuration
 
@@ -151,14 +156,46 @@ def test_no_source_explains_where_to_get_one():
         build.build(None)
 
 
-def test_missing_tools_are_named_with_their_packages(tmp_path, monkeypatch):
+def only(folder: Path, *absent: str) -> Path:
+    """A folder for PATH in which every tool of a build does nothing, but for those that are absent."""
+    for tool in tools.TOOLS:
+        if tool not in absent:
+            executable(folder / tool, "#!/bin/sh\n")
+    return folder
+
+
+def test_missing_tools_are_named_with_the_command_that_installs_them(tmp_path, monkeypatch):
     tree = linux_tree(tmp_path / "linux")
-    for tool in build.TOOLS:
-        if tool not in {"flex", "bison"}:
-            executable(tmp_path / tool, "#!/bin/sh\n")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BakeoffError, match="missing to build a kernel: flex, bison; install: bison flex"):
+    monkeypatch.setenv("PATH", str(only(tmp_path, "flex", "bison")))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    message = "missing to build a kernel: flex, bison; install with: apt-get install --yes bison flex"
+    with pytest.raises(BakeoffError, match=f"^{message}$"):
         build.build(tree)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert tools.install_command({"xz": "xz-utils", "bc": "bc"}) == "sudo apt-get install --yes bc xz-utils"
+
+
+def test_a_gcc_without_headers_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(only(tmp_path)))
+    assert tools.missing_tools() == {}
+    executable(tmp_path / "gcc", "#!/bin/sh\nexit 1\n")
+    assert tools.missing_tools() == {"the C library's headers": "libc6-dev"}
+
+
+@pytest.mark.parametrize("command", [["make", "kernel"], ["kernel/fetch-source"]])
+def test_nothing_is_downloaded_or_built_where_a_tool_is_missing(tmp_path, monkeypatch, command):
+    """Every other program of the machine would say so, by its exit code, if it were asked."""
+    programs = only(tmp_path, "bc", "make")
+    for name in ("cargo", "apt-get", "apt-cache", "dpkg-deb"):
+        executable(programs / name, f"#!/bin/sh\necho {name} was called; exit 77\n")
+    # What stands in PATH may be a script that looks for others there.
+    for name, path in (("make", shutil.which("make")), ("bash", shutil.which("bash")), ("python3", sys.executable)):
+        executable(programs / name, f'#!/bin/sh\nexec {path} "$@"\n')
+    environment = {"PATH": str(programs), "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "missing to build a kernel: bc; install with: " in done.stderr
+    assert "was called" not in done.stdout + done.stderr
 
 
 def test_a_folder_without_a_makefile_is_no_module(tmp_path):
@@ -172,7 +209,7 @@ def test_a_bad_name_is_refused(tmp_path, name):
         build.build(linux_tree(tmp_path / "linux"), name=name)
 
 
-@pytest.mark.skipif(bool(build.missing_tools()), reason=f"not installed: {', '.join(build.missing_tools())}")
+@pytest.mark.skipif(bool(tools.missing_tools()), reason=f"not installed: {', '.join(tools.missing_tools())}")
 def test_a_failing_compiler_is_quoted_and_the_kernel_is_not_listed(tmp_path, cache_folder):
     tree = linux_tree(tmp_path / "linux")
     with (tree / "Makefile").open("a") as makefile:
@@ -183,7 +220,7 @@ def test_a_failing_compiler_is_quoted_and_the_kernel_is_not_listed(tmp_path, cac
     assert registry.list_kernels() == []
 
 
-@pytest.mark.skipif(bool(build.missing_tools()), reason=f"not installed: {', '.join(build.missing_tools())}")
+@pytest.mark.skipif(bool(tools.missing_tools()), reason=f"not installed: {', '.join(tools.missing_tools())}")
 def test_a_tree_that_does_not_grant_what_is_required_is_refused(tmp_path):
     tree = linux_tree(tmp_path / "linux")
     with (tree / "Makefile").open("a") as makefile:
@@ -206,7 +243,7 @@ modules:
 """
 
 
-@pytest.mark.skipif(bool(build.missing_tools()), reason=f"not installed: {', '.join(build.missing_tools())}")
+@pytest.mark.skipif(bool(tools.missing_tools()), reason=f"not installed: {', '.join(tools.missing_tools())}")
 def test_a_build_is_registered_with_its_module_and_fingerprint(tmp_path, cache_folder, monkeypatch):
     tree = linux_tree(tmp_path / "linux")
     with (tree / "Makefile").open("a") as makefile:

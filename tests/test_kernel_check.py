@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff import doctor
-from bakeoff.engines.kernel import build, check, programs, registry
+from bakeoff.engines.kernel import check, programs, registry, tools
 from bakeoff.errors import BakeoffError
 from kernel_boots import executable, fake_linux
 
@@ -72,7 +72,7 @@ def test_a_borrowed_program_is_found_before_the_systems_own(cache_folder):
 
 def test_the_doctor_names_what_is_missing_and_the_package(cache_folder, monkeypatch):
     monkeypatch.setattr(programs, "find", lambda _: None)
-    monkeypatch.setattr(build, "missing_tools", lambda: {"flex": "flex", "bison": "bison"})
+    monkeypatch.setattr(tools, "missing_tools", lambda: {"flex": "flex", "bison": "bison"})
     monkeypatch.setattr(doctor, "_capabilities", lambda: 1 << 12)
     lines = {(line.area, line.name): line for line in doctor.report()}
     assert lines["kernel", "virtual-time kernel"].status == "missing"

@@ -52,7 +52,7 @@ def _sim() -> Iterator[Check]:
 
 
 def _kernel() -> Iterator[Check]:
-    from bakeoff.engines.kernel import boot, build, programs, registry
+    from bakeoff.engines.kernel import boot, programs, registry, tools
 
     kernels = registry.list_kernels()
     if kernels:
@@ -62,7 +62,7 @@ def _kernel() -> Iterator[Check]:
         yield Check(
             "kernel", "virtual-time kernel", "missing", "none built yet", "bakeoff kernel build --source DIR|TARBALL"
         )
-    if missing := build.missing_tools():
+    if missing := tools.missing_tools():
         packages = " ".join(sorted(set(missing.values())))
         yield Check(
             "kernel", "build tools", "limited", f"no kernel can be built without {', '.join(missing)}", packages

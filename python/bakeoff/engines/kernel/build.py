@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from bakeoff.engines.kernel import cache, config, registry, source
+from bakeoff.engines.kernel import cache, config, registry, source, tools
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.errors import BakeoffError
 
@@ -26,24 +26,7 @@ HZ = 1000
 Progress = Callable[[str, int], None]
 """Called with what is being done (`configure`, `CC net/ipv4/tcp.o`) and the number of objects made so far."""
 
-# program -> Debian package. perl and bc make headers; flex and bison make kconfig.
-TOOLS = {
-    "gcc": "gcc",
-    "make": "make",
-    "flex": "flex",
-    "bison": "bison",
-    "bc": "bc",
-    "perl": "perl",
-    "tar": "tar",
-    "xz": "xz-utils",
-    "ld": "binutils",
-}
 _STEP = re.compile(r"^\s+(?P<kind>[A-Z][A-Z0-9_]*)\s+(?:\[M\]\s+)?(?P<path>\S+)")
-
-
-def missing_tools() -> dict[str, str]:
-    """Programs that a build needs and that are not on PATH, with the Debian package of each."""
-    return {program: package for program, package in TOOLS.items() if shutil.which(program) is None}
 
 
 def build(
@@ -69,9 +52,8 @@ def build(
     for folder in modules:
         if not any((folder / file).is_file() for file in ("Makefile", "Kbuild")):
             raise BakeoffError(f"--module {folder}: not a folder with a Makefile or Kbuild (obj-m := NAME.o)")
-    if missing := missing_tools():
-        packages = " ".join(sorted(set(missing.values())))
-        raise BakeoffError(f"missing to build a kernel: {', '.join(missing)}; install: {packages}")
+    if missing := tools.missing_tools():
+        raise BakeoffError(tools.complaint(missing))
 
     prepared = source.prepare(tree, lambda step: progress(step, 0))
     folder = cache.kernels() / (name or registry.check_name(f"linux-{prepared.release}"))
