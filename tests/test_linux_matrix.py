@@ -2,8 +2,7 @@
 
 import pytest
 
-from bakeoff import campaign
-from bakeoff.claims import references
+from bakeoff import campaign, references
 from bakeoff.claims.comparison import BOUNDS, compare, distributions, side_of, side_of_reference
 from bakeoff.results import read_all, scan
 from bakeoff.scenario import catalog

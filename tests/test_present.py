@@ -16,13 +16,13 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from bakeoff.claims.references import Reference
 from bakeoff.errors import BakeoffError
 from bakeoff.present import plots, tables
 from bakeoff.present.bars import bars
 from bakeoff.present.chart import chart
 from bakeoff.present.rows import rows
 from bakeoff.present.terminal import duel
+from bakeoff.references import Reference
 from synthetic import made
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from bakeoff.claims import references
+from bakeoff import references
 from bakeoff.errors import BakeoffError
 from synthetic import made
 

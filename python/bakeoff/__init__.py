@@ -29,12 +29,9 @@ __all__ = ["BakeoffError", "Result", "Results", "__version__", "duel", "load", "
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)
     """Import the interface when it is first used, so that `import bakeoff` and the command line's help stay light."""
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+        from bakeoff.version import version
 
-        try:
-            return version("bakeoff")
-        except PackageNotFoundError:
-            return "0+source"
+        return version()
     if name in __all__:
         from bakeoff import api
 

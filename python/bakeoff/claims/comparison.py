@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from math import inf, log
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from bakeoff.claims.references import Reference
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import summary_of
 from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.delays import quantile
 from bakeoff.measure.summary import bottleneck_queues
+from bakeoff.references import Reference
 
 if TYPE_CHECKING:
     from bakeoff.results import Result

@@ -29,9 +29,9 @@ app.add_typer(kernel.app, name="kernel")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        import bakeoff
+        from bakeoff.version import version as installed
 
-        typer.echo(f"bakeoff {bakeoff.__version__}")
+        typer.echo(f"bakeoff {installed()}")
         raise typer.Exit
 
 

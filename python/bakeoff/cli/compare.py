@@ -45,7 +45,8 @@ def compare(
       bakeoff compare results/sim results/kernel --by qdisc
       bakeoff compare results/sim linux --bound marks=0.3 -f csv > differences.csv
     """
-    from bakeoff.claims import comparison, references
+    from bakeoff import references
+    from bakeoff.claims import comparison
     from bakeoff.present.comparison import render
 
     bounds = _bounds(bound) if bound else dict(comparison.BOUNDS)

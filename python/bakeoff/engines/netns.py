@@ -97,12 +97,12 @@ def execute(run: Run, folder: Path) -> list[str]:
 
 def versions() -> dict[str, str]:
     """Kernel, iproute2, agent and bakeoff."""
-    import bakeoff
     from bakeoff.engines.lab import agent
+    from bakeoff.version import version
 
     iproute2 = programs.iproute2_version(programs.need("tc"))
     return {
-        "bakeoff": bakeoff.__version__,
+        "bakeoff": version(),
         "kernel": os.uname().release,
         "iproute2": ".".join(map(str, iproute2)) if iproute2 else "unknown",
         "agent": agent.version(agent.find()),

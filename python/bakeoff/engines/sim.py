@@ -71,9 +71,9 @@ def execute(run: Run, folder: Path) -> None:
 
 def versions() -> dict[str, str]:
     """The simulator is part of the package and has its version."""
-    import bakeoff
+    from bakeoff.version import version
 
-    return {"bakeoff": bakeoff.__version__}
+    return {"bakeoff": version()}
 
 
 def estimate_s(run: Run) -> float:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff.claims.references import Reference
 from bakeoff.errors import BakeoffError
 from bakeoff.present.rows import RATES, FlowRow, Row, base_cc, choose_references, qdisc_order, rows
 from bakeoff.present.style import COLOURS, SIZE_INCH, save, styled
+from bakeoff.references import Reference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
-from bakeoff.claims.references import Expected, Reference, expected, load, log_ratio, measured
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Interval, interval, summary_of
 from bakeoff.measure.summary import bottleneck_queues
 from bakeoff.present.words import engine_of, failures
+from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured
 
 if TYPE_CHECKING:
     from bakeoff.results import Result

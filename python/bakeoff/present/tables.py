@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from bakeoff.claims.references import Deviation, Reference, deviation
 from bakeoff.errors import BakeoffError
 from bakeoff.present.columns import Column, console, number, pipes, rich_table, text_of
 from bakeoff.present.rows import RATES, FlowRow, Row, base_cc, choose_references, finished, finite, qdisc_order, rows
+from bakeoff.references import Deviation, Reference, deviation
 
 if TYPE_CHECKING:
     from bakeoff.results import Result

@@ -120,11 +120,11 @@ class VirtualTime:
 
     def versions(self) -> dict[str, str]:
         """Kernel, its fingerprint, iproute2, agent and bakeoff."""
-        import bakeoff
         from bakeoff.engines.lab import agent
+        from bakeoff.version import version
 
         return {
-            "bakeoff": bakeoff.__version__,
+            "bakeoff": version(),
             "kernel": self.kernel.release,
             "kernel fingerprint": self.kernel.fingerprint,
             "iproute2": _iproute2(),

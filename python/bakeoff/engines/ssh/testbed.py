@@ -130,10 +130,10 @@ class Testbed:
 
     def versions(self) -> dict[str, str]:
         """Kernel and iproute2 of each node, agent and bakeoff."""
-        import bakeoff
         from bakeoff.engines.lab import agent
+        from bakeoff.version import version
 
-        told = {"bakeoff": bakeoff.__version__, "agent": agent.version(agent.find())}
+        told = {"bakeoff": version(), "agent": agent.version(agent.find())}
         for node, facts in self._facts.items():
             told[f"kernel {node}"] = facts.kernel
             told[f"tc {node}"] = facts.iproute2

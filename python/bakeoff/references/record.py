@@ -1,4 +1,4 @@
-"""A campaign's numbers as a reference: `python -m bakeoff.claims.record RESULTS --source TEXT > NAME.csv`."""
+"""A campaign's numbers as a reference: `python -m bakeoff.references.record RESULTS --source TEXT > NAME.csv`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
-from bakeoff.claims.references import COUNTS, UNITS, measured
 from bakeoff.measure import summary_of
 from bakeoff.measure.summary import bottleneck_queues
+from bakeoff.references import COUNTS, UNITS, measured
 from bakeoff.results import read_all, scan
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def write(results: Iterable[Result], source: str, stream: TextIO) -> None:
 
 def main() -> None:
     """Print a campaign's numbers."""
-    parser = argparse.ArgumentParser(prog="python -m bakeoff.claims.record", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bakeoff.references.record", description=__doc__)
     parser.add_argument("results", help="a campaign's folder")
     parser.add_argument("--source", required=True, help="who measured this, with what")
     given = parser.parse_args()
