@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import bakeoff.scenario
+from bakeoff import data, references
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run, catalog, expand, load
 
@@ -136,9 +137,12 @@ def test_the_root(monkeypatch, tmp_path):
     (tmp_path / "suites").mkdir()
     assert catalog.root() == tmp_path
     assert catalog.scenarios() == []
-    monkeypatch.delenv("BAKEOFF_CATALOG")
-    monkeypatch.setattr(catalog, "__file__", "/nowhere/bakeoff/scenario/catalog.py")
-    with pytest.raises(BakeoffError, match="not found"):
+    assert references.load() == []  # a catalog of one's own brings its own references
+
+
+def test_files_that_an_installation_lost(monkeypatch, tmp_path):
+    monkeypatch.setattr(data, "files", lambda _: tmp_path)
+    with pytest.raises(BakeoffError, match=r"bakeoff's own folder 'catalog' is missing.*install again"):
         catalog.root()
 
 

@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "python" / "bakeoff"
 ORDER = (
     "errors",
     "version",
+    "data",
     "_sim",
     "scenario",
     "results",

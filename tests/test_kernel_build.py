@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff import data
 from bakeoff.engines.kernel import build, config, registry, source, tools
 from bakeoff.errors import BakeoffError
 from kernel_boots import executable
@@ -62,7 +63,7 @@ def test_hz_is_defined_ahead_of_the_trees_own_kconfig():
 
 
 def test_the_projects_fragments_do_not_contradict_each_other():
-    fragments = config.folder() / "config"
+    fragments = data.folder("kernel") / "config"
     required, wanted = (config.read(fragments / name) for name in ("required.config", "wanted.config"))
     assert required["UML_TIME_TRAVEL_SUPPORT"] == "y"
     assert required["HZ"] == str(build.HZ)

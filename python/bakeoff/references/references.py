@@ -82,9 +82,10 @@ class Deviation:
 
 
 def directory() -> Path:
-    """Where the catalog's references lie: in the installed package, or in the source tree."""
-    package = Path(__file__).parents[1] / "catalog" / "references"
-    return package if package.is_dir() else Path(__file__).parents[3] / "catalog" / "references"
+    """Where the catalog's references lie."""
+    from bakeoff.scenario import catalog
+
+    return catalog.root() / "references"
 
 
 def load(where: Path | None = None) -> list[Reference]:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from bakeoff import data
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.run import Run, run_key
 from bakeoff.scenario.scenario import Scenario, expand, from_document, load, suite_of
@@ -25,16 +26,13 @@ class Entry(NamedTuple):
 
 
 def root() -> Path:
-    """The catalog's folder: BAKEOFF_CATALOG, else the one beside the package (a checkout) or inside it (installed)."""
+    """The catalog's folder: BAKEOFF_CATALOG, else the one that comes with bakeoff."""
     named = os.environ.get("BAKEOFF_CATALOG")
     if named:
         if not (Path(named) / "suites").is_dir():
             raise BakeoffError(f"BAKEOFF_CATALOG: '{named}' holds no folder 'suites'; expected the folder of a catalog")
         return Path(named)
-    for parent in Path(__file__).resolve().parents:
-        if (parent / "catalog" / "suites").is_dir():
-            return parent / "catalog"
-    raise BakeoffError("the catalog was not found beside the package; expected its folder in BAKEOFF_CATALOG")
+    return data.folder("catalog")
 
 
 def scenarios() -> list[Entry]:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from bakeoff import data
 from bakeoff.engines.kernel import cache, config, registry, source, tools
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.errors import BakeoffError
@@ -154,7 +155,7 @@ def _locked(folder: Path) -> Iterator[None]:
 def _configure(make: _Make, folder: Path, prepared: source.Source) -> tuple[dict[str, str], dict[str, str]]:
     """Write the configuration and return what was asked for and what the tree granted."""
     make.progress("configure", 0)
-    fragments = config.folder() / "config"
+    fragments = data.folder("kernel") / "config"
     required = config.read(fragments / "required.config")
     asked = config.merge(required, config.read(fragments / "wanted.config"), config.offered(prepared.tree))
     _write(folder / "build" / "Kconfig.bakeoff", config.with_hz((prepared.tree / "Kconfig").read_text(), HZ))

@@ -7,7 +7,6 @@ A fragment is a file of `CONFIG_NAME=value` and `# CONFIG_NAME is not set` lines
 from __future__ import annotations
 
 import re
-import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,19 +22,6 @@ _OFFERS = {
 }
 # NET_SCH_DEFAULT would change the queue that every device gets; NET_EMATCH_STACK is a number.
 _NOT_OFFERS = {"NET_SCH_DEFAULT", "NET_EMATCH_STACK"}
-
-
-def folder() -> Path:
-    """The project's `kernel` folder: beside the sources, or `share/bakeoff/kernel` of an installation."""
-    candidates = (
-        Path(__file__).resolve().parents[4] / "kernel",
-        Path(sysconfig.get_path("data")) / "share" / "bakeoff" / "kernel",
-    )
-    for candidate in candidates:
-        if (candidate / "config" / "required.config").is_file():
-            return candidate
-    places = " and ".join(str(candidate) for candidate in candidates)
-    raise BakeoffError(f"the kernel configuration fragments are missing: looked in {places}")
 
 
 def parse(text: str, *, place: str = "configuration") -> dict[str, str]:

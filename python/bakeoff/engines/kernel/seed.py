@@ -8,13 +8,14 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from bakeoff.engines.kernel import cache, config
+from bakeoff import data
+from bakeoff.engines.kernel import cache
 from bakeoff.errors import BakeoffError
 
 
 def library() -> Path | None:
     """The compiled library in the cache folder, made at the first call; None where there is no C compiler."""
-    source = config.folder() / "seed.c"
+    source = data.folder("kernel") / "seed.c"
     target = cache.root() / f"seed-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.so"
     if target.is_file():
         return target

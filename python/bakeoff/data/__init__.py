@@ -1,0 +1,20 @@
+"""The files that come with bakeoff and are no Python: the catalog, and what makes a virtual-time kernel of a tree.
+
+They lie at the top of the repository, as `catalog` and `kernel`; the links of these names beside this file lead there.
+A wheel holds the files themselves in the links' place, so that a checkout and an installation are read alike.
+"""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from bakeoff.errors import BakeoffError
+
+
+def folder(name: Literal["catalog", "kernel"]) -> Path:
+    """The folder of that name, without links in its path; BakeoffError if the installation lost it."""
+    here = Path(str(files(__name__)))
+    path = (here / name).resolve()
+    if not path.is_dir():
+        raise BakeoffError(f"{here / name}: bakeoff's own folder '{name}' is missing; expected it there: install again")
+    return path
