@@ -54,8 +54,8 @@ def goodputs(engine: str, folder: Path, scenario: str) -> dict[int, list[list[fl
     found: dict[int, list[list[float]]] = {}
     for done in runs:
         assert done.error is None, done.error
-        flows = results.read(done.path).summary["flows"]
-        rates = [flow["steady_state"]["goodput_bps"] / 1e6 for flow in flows.values()]
+        flows = results.read(done.path).summary.flows
+        rates = [flow.steady_state.goodput_bps / 1e6 for flow in flows.values()]
         found.setdefault(int(done.path.name.partition("~")[0]), []).append(rates)
     return found
 

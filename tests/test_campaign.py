@@ -58,7 +58,7 @@ def test_a_run_becomes_a_whole_folder(tmp_path, make):
     assert rates["time"].to_list() == [0.0, 0.1, 0.2, 0.3, 0.4]
     assert result.series["name"].to_list() == ["prague"] * 5 + ["cubic"] * 5 + ["mid>srv"] * 5
     # The mean of 3 series of 5: 100 * (0 + 1 + 2) / 3 + (0 + … + 4) / 5 + 2.
-    assert result.summary == {"mean": 104.0}
+    assert result.summary.utilisation == 104.0
     assert result.counters["events"] == 100
     assert result.meta["digest"] == results.digest(result.series)
     assert result.resolved == json.loads(make("pie", seed=2).to_json())

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff import measure
+from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError, Samples
 from bakeoff.measure.bottleneck import tc_rate
 from bakeoff.measure.delays import quantile
+from bakeoff.results.summary import Summary
 from synthetic import frame, made, resolved
 
 
@@ -158,7 +160,7 @@ class TestDelays:
         assert quantile(values, q) == pytest.approx(float(np.quantile(values, q)), abs=1e-6)
 
     def test_distribution(self):
-        assert measure.distribution(np.array([1.0, 2.0, 3.0])) == {
+        assert measure.distribution(np.array([1.0, 2.0, 3.0])).model_dump() == {
             "n": 3,
             "mean": 2,
             "p50": 2,
@@ -208,7 +210,7 @@ class TestMarks:
 
 class TestChecks:
     def failed(self, result):
-        return [(c["check"], c["flow"]) for c in measure.checks(result.resolved, result.counters) if not c["ok"]]
+        return [(c.check, c.flow) for c in measure.checks(result.resolved, result.counters) if not c.ok]
 
     def test_all_is_well_when_everything_is_as_asked(self):
         result = made()
@@ -245,15 +247,13 @@ class TestChecks:
         result = made()
         result.resolved["nodes"][0]["sysctls"]["net.ipv4.tcp_ecn"] = client
         result.resolved["nodes"][2]["sysctls"]["net.ipv4.tcp_ecn"] = server
-        found = {
-            c["flow"]: c["requested"] for c in measure.checks(result.resolved, result.counters) if c["check"] == "ecn"
-        }
+        found = {c.flow: c.requested for c in measure.checks(result.resolved, result.counters) if c.check == "ecn"}
         assert found == {"prague": "accecn", "cubic": ecn}  # prague is a classic flow without
 
     def test_dctcp_asks_for_ecn_by_itself(self):
         result = made(flows=(("dctcp", "dctcp"), ("cubic", "cubic")))
         result.resolved["nodes"][0]["sysctls"]["net.ipv4.tcp_ecn"] = "2"
-        found = [c["requested"] for c in measure.checks(result.resolved, result.counters) if c["check"] == "ecn"]
+        found = [c.requested for c in measure.checks(result.resolved, result.counters) if c.check == "ecn"]
         assert found == [None, "off"]
 
 
@@ -262,28 +262,45 @@ class TestSummary:
         result = made((40e6, 5e6))
         for name in ("prague", "cubic"):  # 1448 - 12 bytes of AccECN's option with every segment
             result.counters["flows"][name] |= {"received_bytes": 1436 * 1000, "delivered": 1000}
-        assert measure.summarise(result)["utilisation"] == pytest.approx(45 / 50 * 1514 / 1436)
+        assert measure.summarise(result).utilisation == pytest.approx(45 / 50 * 1514 / 1436)
 
     def test_numbers_of_a_known_run(self):
         summary = measure.summarise(made((40e6, 5e6)))
-        flow = summary["flows"]["cubic"]
-        assert flow["steady_state"] == {"delivery_rate_bps": pytest.approx(5e6), "goodput_bps": pytest.approx(5e6)}
-        assert flow["srtt_s"]["mean"] == pytest.approx(0.026, abs=1e-6)
-        assert flow["rtt_s"]["p99"] == 0.032
-        assert flow["retransmissions"] == 3
-        assert summary["bottleneck"] == {"queue": "mid>srv", "rate_bps": 50e6}
-        assert summary["jain"] == pytest.approx(45**2 / (2 * (40**2 + 5**2)))
-        assert summary["ratio"] == pytest.approx(8)
-        assert summary["utilisation"] == pytest.approx(45 / 50 * 1514 / 1448)
-        assert summary["queues"]["mid>srv"]["sojourn_s"]["p50"] == 0.005
-        assert summary["queues"]["mid>srv"]["sojourn_mean_s"]["mean"] == pytest.approx(0.005)
-        assert summary["probes"]["ping"]["loss"] == 0
-        assert (
-            summary["probes"]["ping"]["rtt_s"].items()
-            >= {"n": 1000, "mean": 0.0255, "p50": 0.0255, "p99": 0.033}.items()
-        )
-        assert summary["missing"] == []
-        assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+        flow = summary.flows["cubic"]
+        assert flow.steady_state.delivery_rate_bps == flow.steady_state.goodput_bps == pytest.approx(5e6)
+        assert flow.srtt_s.mean == pytest.approx(0.026, abs=1e-6)
+        assert flow.rtt_s.p99 == 0.032
+        assert flow.retransmissions == 3
+        assert (summary.bottleneck.queue, summary.bottleneck.rate_bps) == ("mid>srv", 50e6)
+        assert summary.jain == pytest.approx(45**2 / (2 * (40**2 + 5**2)))
+        assert summary.ratio == pytest.approx(8)
+        assert summary.utilisation == pytest.approx(45 / 50 * 1514 / 1448)
+        assert summary.queues["mid>srv"].sojourn_s.p50 == 0.005
+        assert summary.queues["mid>srv"].sojourn_mean_s.mean == pytest.approx(0.005)
+        ping = summary.probes["ping"]
+        assert ping.loss == 0
+        assert (ping.rtt_s.n, ping.rtt_s.mean, ping.rtt_s.p50, ping.rtt_s.p99) == (1000, 0.0255, 0.0255, 0.033)
+        assert summary.missing == []
+
+    def test_what_is_written_is_what_is_read(self):
+        summary = measure.summarise(made((40e6, 5e6)))
+        text = json.dumps(summary.to_json(), allow_nan=False)
+        assert Summary.from_json(text, "summary.json") == summary
+        # Absent parts are not written: no flow here is short or a video.
+        assert "fct" not in json.loads(text)["flows"]["cubic"]
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"format": 99}, r"s\.json: format: 99; this version reads formats 1 to"),
+            ({"window_s": "long"}, r"s\.json: window_s: Input should be a valid"),
+            ({"flows": {"a": {}}}, r"s\.json: flows\.a\.cc: Field required; without this file the measures are taken"),
+        ],
+    )
+    def test_a_summary_of_another_shape_is_named(self, change, message):
+        document = measure.summarise(made()).to_json() | change
+        with pytest.raises(BakeoffError, match=message):
+            Summary.from_json(json.dumps(document), "s.json")
 
     def test_the_code_of_the_suite_takes_another_window(self):
         result = made((40e6, 5e6))
@@ -294,18 +311,19 @@ class TestSummary:
             [(t, k, n, m, 2 * v if m == "delivery_rate" and abs(t - 58.5) < 0.01 else v) for t, k, n, m, v in rows]
         )
         run = made((40e6, 5e6)).__class__(result.path, result.meta, result.resolved, cut, result.counters)
-        assert measure.summarise(run)["flows"]["cubic"]["steady_state"]["delivery_rate_bps"] == pytest.approx(5e6)
+        assert measure.summarise(run).flows["cubic"].steady_state.delivery_rate_bps == pytest.approx(5e6)
         inside = 40 / 0.05 - 1  # samples strictly between 19 s and 59 s
-        shown = measure.summarise(run, end="code")["flows"]["cubic"]["steady_state"]["delivery_rate_bps"]
+        shown = measure.summarise(run, end="code").flows["cubic"].steady_state.delivery_rate_bps
         assert shown == pytest.approx(5e6 * (inside + 1) / inside)
 
     def test_a_starved_flow_is_shown_not_hidden(self):
         summary = measure.summarise(made((40e6, 0.0)))
-        assert summary["flows"]["cubic"]["steady_state"] == {"delivery_rate_bps": None, "goodput_bps": 0}
-        assert summary["jain"] is None  # one flow alone would look perfectly fair
-        assert summary["jain_goodput"] == 0.5
-        assert summary["ratio_goodput"] is None
-        assert summary["missing"] == [
+        steady = summary.flows["cubic"].steady_state
+        assert (steady.delivery_rate_bps, steady.goodput_bps) == (None, 0)
+        assert summary.jain is None  # one flow alone would look perfectly fair
+        assert summary.jain_goodput == 0.5
+        assert summary.ratio_goodput is None
+        assert summary.missing == [
             "flows.cubic.steady_state.delivery_rate_bps: no sample other than zero between 18 s and 58 s",
             "jain: a flow has no delivery rate",
             "ratio: a flow has no delivery rate",

@@ -138,7 +138,7 @@ def test_cong_control_takes_over_window_and_pacing(folder):
     result = bakeoff.duel(mine(body), "reno", duration="5s", rate="50mbit", qdisc="fq_codel", trace=["cc"])
     assert set(result.trace.filter(name="Mine", metric="cc.cwnd")["value"].to_list()[1:]) == {20.0}
     # Linux paces payload: 500 kB/s are 4 Mbit/s.
-    goodput_bps = result.summary["flows"]["Mine"]["steady_state"]["goodput_bps"]
+    goodput_bps = result.summary.flows["Mine"].steady_state.goodput_bps
     assert goodput_bps == pytest.approx(4e6, rel=0.01)
 
 

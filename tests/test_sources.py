@@ -103,23 +103,23 @@ def test_completion_times_by_hand():
     size = [(1.0, 5000.0), (2.0, 5000.0), (3.0, 2e6), (4.0, 99_999.0), (9.0, 1.0)]
     fct = [(1.0, 0.1), (2.0, 0.4), (3.0, 2.0), (9.0, 7.0)]
     measured = completion(tidy({"size": size, "fct": fct}), "a", (1.0, 5.0))
-    assert (measured["begun"], measured["ended"]) == (4, 3)
-    times = measured["fct_s"]
-    assert (times["n"], times["p50"], times["max"]) == (3, 0.4, 2.0)
-    assert times["mean"] == pytest.approx(2.5 / 3)
-    assert times["geometric_mean"] == pytest.approx(0.08 ** (1 / 3))
+    assert (measured.begun, measured.ended) == (4, 3)
+    times = measured.fct_s
+    assert (times.n, times.p50, times.max) == (3, 0.4, 2.0)
+    assert times.mean == pytest.approx(2.5 / 3)
+    assert times.geometric_mean == pytest.approx(0.08 ** (1 / 3))
     # Linear between order statistics: 0.95 x 2 = 1.9 of the way.
-    assert times["p95"] == pytest.approx(0.4 + 0.9 * 1.6)
-    classes = [(part["from_bytes"], part["to_bytes"], part["n"]) for part in measured["sizes"]]
+    assert times.p95 == pytest.approx(0.4 + 0.9 * 1.6)
+    classes = [(part.from_bytes, part.to_bytes, part.n) for part in measured.sizes]
     assert classes == [(0, 10_000, 2), (1_000_000, None, 1)]
     cut_off = completion(tidy({"size": size}), "a", (1.0, 5.0))
-    assert (cut_off["ended"], cut_off["fct_s"], cut_off["sizes"]) == (0, None, [])
+    assert (cut_off.ended, cut_off.fct_s, cut_off.sizes) == (0, None, [])
 
 
 def test_a_video_by_hand():
     rates = [(0.0, 1e6), (1.0, 2e6), (3.0, 2e6), (5.0, 1e6)]
     seen = video(tidy({"segment_rate": rates, "stall": [(2.0, 0.5), (4.0, 1.0)], "startup": [(0.0, 0.3)]}), "a")
-    assert seen == {
+    assert seen.model_dump() == {
         "segments": 4, "startup_s": 0.3, "mean_rate_bps": 1.5e6, "switches": 2, "stalls": 2, "stalled_s": 1.5,
     }  # fmt: skip
 
@@ -134,23 +134,23 @@ def test_both_sources_beside_a_bulk_flow_in_the_simulator(tmp_path):
     run = scenario(tmp_path, FLOWS)
     result = done(run, tmp_path / "out")
     summary = result.summary
-    web, tv = summary["flows"]["web"], summary["flows"]["tv"]
+    web, tv = summary.flows["web"], summary.flows["tv"]
     offered = [object_ for object_ in run.flows[0].source.objects if object_[0] < 30]
-    assert web["fct"]["begun"] == len(offered)
-    assert sum(part["n"] for part in web["fct"]["sizes"]) == web["fct"]["ended"]
-    assert (web["steady_state"]["delivery_rate_bps"], web["srtt_s"]) == (None, None)
+    assert web.fct.begun == len(offered)
+    assert sum(part.n for part in web.fct.sizes) == web.fct.ended
+    assert (web.steady_state.delivery_rate_bps, web.srtt_s) == (None, None)
     # fq_codel gives each a third of 19 Mbit/s: 4 Mbit/s is the highest rate below 0.9 times that.
     rates = result.series.filter(name="tv", metric="segment_rate")["value"].to_list()
     assert set(rates[5:]) == {4e6}
-    assert (tv["video"]["stalls"], tv["video"]["segments"]) == (0, len(rates))
+    assert (tv.video.stalls, tv.video.segments) == (0, len(rates))
     # The sizes are those of the resolved run, each at its time.
     sizes = result.series.filter(name="web", metric="size").select("time", "value").rows()
     assert sizes == [(pytest.approx(at), size) for at, size in offered]
     assert result.counters["flows"]["web"]["received_bytes"] >= sum(
         size for at, size in offered if at in dict(result.series.filter(metric="fct").select("time", "value").rows())
     )
-    assert not [line for line in summary["missing"] if "web" in line or "tv" in line]
-    assert summary["jain"] is not None  # of tv and bulk
+    assert not [line for line in summary.missing if "web" in line or "tv" in line]
+    assert summary.jain is not None  # of tv and bulk
 
 
 def test_tables_show_what_applications_saw(tmp_path):
@@ -158,13 +158,13 @@ def test_tables_show_what_applications_saw(tmp_path):
     text = tables.render([result], format="markdown")
     heads, _, cells = (line.split(" | ") for line in text.splitlines() if line.startswith("|"))
     shown = dict(zip(heads, cells, strict=True))
-    quantiles = result.summary["flows"]["web"]["fct"]["fct_s"]
-    assert shown["FCT ms 50/95/99 %"] == "/".join(f"{1000 * quantiles[q]:.0f}" for q in ("p50", "p95", "p99"))
+    quantiles = result.summary.flows["web"].fct.fct_s
+    assert shown["FCT ms 50/95/99 %"] == "/".join(f"{1000 * getattr(quantiles, q):.0f}" for q in ("p50", "p95", "p99"))
     # Below the 4 Mbit/s at which nearly all segments come, in Mbit/s and not another unit.
     assert 3 < float(shown["video Mbit/s"]) < 4
-    assert shown["video Mbit/s"] == f"{result.summary['flows']['tv']['video']['mean_rate_bps'] / 1e6:.2f}"
+    assert shown["video Mbit/s"] == f"{result.summary.flows['tv'].video.mean_rate_bps / 1e6:.2f}"
     [flat] = json.loads(tables.render([result], format="json"))["rows"]
-    assert flat["flow1_fct_p95_s"] == quantiles["p95"]
+    assert flat["flow1_fct_p95_s"] == quantiles.p95
     assert flat["flow2_video_stalled_s"] == 0
     assert "flow3_fct_p95_s" not in flat
     [row] = rows.rows([result])
@@ -200,15 +200,15 @@ def test_short_flows_in_a_real_kernel_as_in_the_simulator(kernel, tmp_path):
 
 def test_a_video_in_a_real_kernel_as_in_the_simulator(kernel, tmp_path):
     run = scenario(tmp_path, f"[{{name: tv, source: {VIDEO}}}]")
-    seen = [done(run, tmp_path / engine, engine).summary["flows"]["tv"]["video"] for engine in ("sim", kernel)]
-    assert seen[0]["startup_s"] == pytest.approx(seen[1]["startup_s"], rel=0.05)
+    seen = [done(run, tmp_path / engine, engine).summary.flows["tv"].video for engine in ("sim", kernel)]
+    assert seen[0].startup_s == pytest.approx(seen[1].startup_s, rel=0.05)
     for key in ("segments", "mean_rate_bps", "switches", "stalls"):
-        assert seen[0][key] == seen[1][key], key
+        assert getattr(seen[0], key) == getattr(seen[1], key), key
 
 
 def test_a_pacing_rate_in_a_real_kernel(kernel, tmp_path):
     run = scenario(tmp_path, "[{name: paced, cc: reno, max_pacing_rate: 5mbit}]")
     for engine in ("sim", kernel):
-        goodput = done(run, tmp_path / engine, engine).summary["flows"]["paced"]["steady_state"]["goodput_bps"]
+        goodput = done(run, tmp_path / engine, engine).summary.flows["paced"].steady_state.goodput_bps
         # The payload is what is paced.
         assert goodput == pytest.approx(5e6, rel=0.01), engine

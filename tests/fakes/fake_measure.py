@@ -1,12 +1,32 @@
-"""Measures of the fake runs: the mean of all samples."""
+"""Measures of the fake runs: the mean of all samples stands as the utilisation."""
 
 from bakeoff.errors import BakeoffError
+from bakeoff.results.summary import FORMAT, Summary
 
 
-def summarise(result) -> dict:
-    does = result.resolved["point"].get("does")
+def summarise(result) -> Summary:
+    run = result.resolved
+    does = run["point"].get("does")
     if does == "unmeasurable":
         raise BakeoffError("no samples of flow 'cubic'")
     if does == "measure-bug":
         raise KeyError("cubic")
-    return {"mean": float(result.series["value"].mean())}
+    return Summary(
+        format=FORMAT,
+        suite=run["suite"],
+        scenario=run["scenario"],
+        run=run["run"],
+        seed=run["seed"],
+        window_s=run["window_s"],
+        flows={},
+        queues={},
+        probes={},
+        bottleneck=None,
+        jain=None,
+        ratio=None,
+        jain_goodput=None,
+        ratio_goodput=None,
+        utilisation=float(result.series["value"].mean()),
+        checks=[],
+        missing=[],
+    )

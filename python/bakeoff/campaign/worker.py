@@ -67,7 +67,7 @@ def execute(run: Run, folder: Path, engine: str) -> Done:
 def _measure(folder: Path) -> None:
     from bakeoff.measure import summarise
 
-    results.write_json(folder / layout.SUMMARY, summarise(results.read(folder)))
+    results.write_json(folder / layout.SUMMARY, summarise(results.read(folder)).to_json())
 
 
 def _message(problem: Exception) -> str:

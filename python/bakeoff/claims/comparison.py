@@ -27,6 +27,7 @@ from bakeoff.references import Reference
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
+    from bakeoff.results.summary import Summary
 
 UNITS: Final = {"goodput": "bit/s", "queue_delay": "s", "queue_delay_p99": "s", "marks": "packet", "drops": "packet"}
 BOUNDS: Final = {"goodput": 0.05, "queue_delay": 0.15}
@@ -193,20 +194,20 @@ def outside(differences: Iterable[Difference], bounds: Mapping[str, float]) -> l
     return sorted(beyond, key=lambda one: (list(UNITS).index(one.key.measure), -abs(one.ln)))
 
 
-def _numbers(run: Mapping[str, Any], summary: Mapping[str, Any]) -> Iterable[tuple[str, str, float]]:
+def _numbers(run: Mapping[str, Any], summary: Summary) -> Iterable[tuple[str, str, float]]:
     """(flow, measure, value) of all that a summary has; a measure that could not be taken is left out."""
     for flow in run["flows"]:
-        name, part = flow["name"], summary["flows"][flow["name"]]
-        if part["steady_state"]["goodput_bps"] is not None:
-            yield name, "goodput", part["steady_state"]["goodput_bps"]
-        if part["srtt_s"] is not None:
+        name, part = flow["name"], summary.flows[flow["name"]]
+        if part.steady_state.goodput_bps is not None:
+            yield name, "goodput", part.steady_state.goodput_bps
+        if part.srtt_s is not None:
             base = base_rtt(run, flow)
-            yield name, "queue_delay", part["srtt_s"]["mean"] - base
-            yield name, "queue_delay_p99", part["srtt_s"]["p99"] - base
+            yield name, "queue_delay", part.srtt_s.mean - base
+            yield name, "queue_delay_p99", part.srtt_s.p99 - base
     queues = bottleneck_queues(summary)
     if queues:
         for count in _COUNTS:
-            yield "", count, float(sum(queue[count] for queue in queues))
+            yield "", count, float(sum(getattr(queue, count) for queue in queues))
 
 
 def _difference(key: Key, ours: Sequence[float], theirs: Sequence[float], run: Mapping[str, Any]) -> Difference:

@@ -69,7 +69,10 @@ def duel(
         raise typer.Exit(1)
     found = [results.read(done.path) for done in report.runs]
     if as_json:
-        records = [{"results": str(result.path), "run": result.key, "summary": result.summary} for result in found]
+        records = [
+            {"results": str(result.path), "run": result.key, "summary": result.summary and result.summary.to_json()}
+            for result in found
+        ]
         typer.echo(json.dumps(records[0] if len(records) == 1 else records, indent=2))
         return
     _show(found)

@@ -1,7 +1,7 @@
 """Numbers from results: one definition per measure, with its formula, unit and source. Reads results, nothing else."""
 
 from bakeoff.measure.applications import completion, video
-from bakeoff.measure.bottleneck import Bottleneck, bottleneck, path, payload_fraction
+from bakeoff.measure.bottleneck import bottleneck, path, payload_fraction
 from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import distribution, histogram, probe_loss
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions
@@ -11,7 +11,6 @@ from bakeoff.measure.samples import MeasureError, Samples
 from bakeoff.measure.summary import summarise, summary_of
 
 __all__ = [
-    "Bottleneck",
     "Interval",
     "MeasureError",
     "Samples",

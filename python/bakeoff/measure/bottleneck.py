@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
 from bakeoff.measure.samples import MeasureError, Window
+from bakeoff.results.summary import Bottleneck
 
 Hop = tuple[str, str]
 
@@ -20,16 +20,6 @@ _SHAPER_WORD = {"tbf": "rate", "netem": "rate"} | dict.fromkeys(
     ("cake", "cnq_cobalt", "cnq_codel_af", "cobalt", "deltic_boroshne", "lfq_cobalt", "twin_codel_af"), "bandwidth"
 )
 _UNIT = re.compile(r"([0-9.]+(?:e[0-9]+)?)([kmgt]?)(i?)(bit|bps|)", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Bottleneck:
-    """The hop of a flow's path with the lowest rate."""
-
-    queue: str
-    """Its name in counters and series, without the class: `mid>srv`."""
-    rate_bps: float
-    """Its rate in bit/s, averaged over time where it changes in the window."""
 
 
 def tc_rate(word: str) -> float:
@@ -92,15 +82,15 @@ def bottleneck(resolved: Mapping[str, Any], flow: Mapping[str, Any], window: Win
             window[1] - window[0]
         )
         if mean != float("inf") and (found is None or mean < found.rate_bps):
-            found = Bottleneck(f"{node}>{peer}", mean)
+            found = Bottleneck(queue=f"{node}>{peer}", rate_bps=mean)
     if found is None:
         raise MeasureError(f"flow '{flow['name']}': nothing on its path has a rate")
     return found
 
 
-def leaves(queue: str, counters: Mapping[str, Any]) -> list[str]:
-    """The names under which a hop's queues are counted: itself, or one per class (`mid>srv/1`)."""
-    return [name for name in counters.get("queues", {}) if name == queue or name.startswith(queue + "/")]
+def leaves(hop: str, names: Iterable[str]) -> list[str]:
+    """Those of the queues' names under which a hop's queues are counted: itself, or one per class (`mid>srv/1`)."""
+    return [name for name in names if name == hop or name.startswith(hop + "/")]
 
 
 def _rate_at(

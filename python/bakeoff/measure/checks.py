@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
+from bakeoff.results.summary import Check
+
 _TCP_ECN = "net.ipv4.tcp_ecn"
 
 
-def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One entry {check, flow, requested, effective, ok} per thing compared.
+def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[Check]:
+    """One check per thing compared.
 
     `cc`: the congestion control each TCP flow ran (a plain name asks for any version of it). `ecn`: the negotiated
     feedback against what both ends' `tcp_ecn` give; `requested` is null where that depends on more than the sysctl, and
@@ -43,8 +45,10 @@ def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[dic
     return found
 
 
-def _check(check: str, flow: str | None, requested: object, effective: object, *, ok: bool) -> dict[str, Any]:
-    return {"check": check, "flow": flow, "requested": requested, "effective": effective, "ok": ok}
+def _check(
+    check: str, flow: str | None, requested: str | int | None, effective: str | int | None, *, ok: bool
+) -> Check:
+    return Check(check=check, flow=flow, requested=requested, effective=effective, ok=ok)
 
 
 def _same_cc(requested: str, effective: str) -> bool:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.results.summary import Distribution
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
-
-Distribution = dict[str, float]
 
 
 def quantile(values: Sequence[float], q: float) -> float:
@@ -33,13 +32,13 @@ def distribution(values: Array) -> Distribution:
     if not len(values):
         raise MeasureError("no samples")
     ordered = sorted(values.tolist())
-    return {
-        "n": len(ordered),
-        "mean": float(values.mean()),
-        "p50": quantile(ordered, 0.5),
-        "p99": quantile(ordered, 0.99),
-        "max": ordered[-1],
-    }
+    return Distribution(
+        n=len(ordered),
+        mean=float(values.mean()),
+        p50=quantile(ordered, 0.5),
+        p99=quantile(ordered, 0.99),
+        max=ordered[-1],
+    )
 
 
 def histogram(counters: Mapping[str, Any], kind: str, name: str, key: str) -> Distribution:
@@ -51,7 +50,7 @@ def histogram(counters: Mapping[str, Any], kind: str, name: str, key: str) -> Di
     found = counters.get(kind, {}).get(name, {}).get(key, {"n": 0})
     if not found["n"]:
         raise MeasureError(f"counters: {kind}.{name}.{key} has no samples")
-    return {field.removesuffix("_s"): value for field, value in found.items()}
+    return Distribution.model_validate({field.removesuffix("_s"): value for field, value in found.items()})
 
 
 def probe_loss(samples: Samples, name: str, window: Window) -> float:

@@ -47,7 +47,8 @@ def mark_fraction(
         if not counted["delivered"]:
             raise MeasureError(f"flow '{name}' delivered nothing")
         return counted["delivered_ce"] / counted["delivered"], "delivered_ce / delivered"
-    queues = [leaf for node, peer in path(resolved, flow) for leaf in leaves(f"{node}>{peer}", counters)]
+    known = counters.get("queues", {})
+    queues = [leaf for node, peer in path(resolved, flow) for leaf in leaves(f"{node}>{peer}", known)]
     seen = [counters["queues"][queue]["flows"].get(name, {"packets": 0, "marks": 0}) for queue in queues]
     packets = max((part["packets"] for part in seen), default=0)
     if not packets:

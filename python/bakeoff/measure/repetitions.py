@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Any, TypedDict
 
 from bakeoff.measure.samples import MeasureError
+from bakeoff.results.summary import Summary
 
 # 97.5 % quantile of Student's t with 1, 2, … 30 degrees of freedom, then with as many as stated.
 _T = (
@@ -43,14 +44,14 @@ def interval(values: Sequence[float]) -> Interval:
     return {"n": n, "mean": mean, "ci95": _student(n - 1) * deviation / sqrt(n)}
 
 
-def repetitions(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Interval]:
+def repetitions(summaries: Sequence[Summary]) -> dict[str, Interval]:
     """The interval of every measured number in the summaries, by its dotted name (`flows.prague.srtt_s.mean`).
 
     A number that is missing from some of them has a smaller `n`.
     """
     values: dict[str, list[float]] = {}
     for summary in summaries:
-        for name, value in _numbers(summary, ""):
+        for name, value in _numbers(summary.to_json(), ""):
             values.setdefault(name, []).append(value)
     return {name: interval(numbers) for name, numbers in values.items()}
 

@@ -7,47 +7,37 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bakeoff.measure.applications import completion, video
-from bakeoff.measure.bottleneck import Bottleneck, bottleneck, leaves, payload_fraction
+from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
 from bakeoff.measure.checks import checks
-from bakeoff.measure.delays import Distribution, distribution, histogram, probe_loss
+from bakeoff.measure.delays import distribution, histogram, probe_loss
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions
 from bakeoff.measure.rates import End, goodput, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.results.summary import (
+    FORMAT,
+    Distribution,
+    Flow,
+    FlowAtQueue,
+    Probe,
+    Queue,
+    SteadyState,
+    Summary,
+)
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
 
 T = TypeVar("T")
 
-FORMAT = 1
 
+def summarise(result: Result, *, end: End = "text") -> Summary:
+    """Every measure of a run.
 
-def summarise(result: Result, *, end: End = "text") -> dict[str, Any]:
-    """Every measure of a run, as plain JSON values.
-
-    Rates are in bit/s (`_bps`), delays in seconds (`_s`), marks, drops and retransmissions in packets over the
-    whole run; everything else is taken in the steady-state window (`end`: see `window_of`; it moves the rates
-    only).
-
-    ```
-    format, suite, scenario, run, seed, window_s
-    flows.NAME      cc, ecn, transport, start_s, bottleneck, steady_state.{delivery_rate_bps, goodput_bps},
-                    srtt_s, rtt_s, retransmissions, mark_fraction, mark_fraction_of
-                    of a short flow: fct.{begun, ended, fct_s, sizes}, and neither delivery rate nor srtt_s
-                    of a video: video.{segments, startup_s, mean_rate_bps, switches, stalls, stalled_s}
-    queues.NAME     qdisc, sojourn_s (per packet), sojourn_mean_s (per interval), marks, drops, dropped.REASON,
-                    flows.FLOW.{packets, marks, drops}
-    probes.NAME     rtt_s, loss
-    bottleneck      {queue, rate_bps} of the first flow; over the flows that share it:
-    jain, ratio     of the delivery rates (TCP), as the suites define them; jain_goodput, ratio_goodput; utilisation.
-                    Short flows are left out of all but the last
-    checks          [{check, flow, requested, effective, ok}]
-    missing         ["flows.cubic.srtt_s: no 'srtt' samples of flow 'cubic' between 18 s and 58 s"]
-    ```
-
-    `srtt_s`, `rtt_s`, `sojourn_s`, `sojourn_mean_s` are distributions: n, mean, p50, p99 and more. A measure that
-    cannot be computed is null, and `missing` says why. Raises MeasureError if there are no series, or if a flow has
-    no samples at all.
+    Marks, drops and retransmissions are those of the whole run; everything else is taken in the steady-state window
+    (`end`: see `window_of`; it moves the rates only). Short flows are left out of Jain's index and the ratio, as the
+    suites define them, and count for the utilisation. A measure that cannot be computed is None, and `missing` says
+    why: "flows.cubic.srtt_s: no 'srtt' samples of flow 'cubic' between 18 s and 58 s". Raises MeasureError if there
+    are no series, or if a flow has no samples at all.
     """
     resolved, counters = result.resolved, result.counters
     place = f"{resolved['suite']}/{resolved['scenario']}/{resolved['run']}"
@@ -61,23 +51,24 @@ def summarise(result: Result, *, end: End = "text") -> dict[str, Any]:
     flows = {flow["name"]: _flow(run, flow) for flow in resolved["flows"]}
     queues = {name: _queue(run, name) for name in counters.get("queues", {})}
     probes = {probe["name"]: _probe(run, probe["name"]) for probe in resolved["probes"]}
-    return {
-        "format": FORMAT,
-        "suite": resolved["suite"],
-        "scenario": resolved["scenario"],
-        "run": resolved["run"],
-        "seed": resolved["seed"],
-        "window_s": list(run.window),
-        "flows": flows,
-        "queues": queues,
-        "probes": probes,
-        **_shared(run, flows),
-        "checks": checks(resolved, counters),
-        "missing": run.missing,
-    }
+    shared = _shared(run, flows)
+    return Summary(
+        format=FORMAT,
+        suite=resolved["suite"],
+        scenario=resolved["scenario"],
+        run=resolved["run"],
+        seed=resolved["seed"],
+        window_s=run.window,
+        flows=flows,
+        queues=queues,
+        probes=probes,
+        **shared,
+        checks=checks(resolved, counters),
+        missing=run.missing,
+    )
 
 
-def summary_of(result: Result) -> dict[str, Any]:
+def summary_of(result: Result) -> Summary:
     """The summary that lies beside a result, or a new one if there is none."""
     return result.summary if result.summary is not None else summarise(result)
 
@@ -102,9 +93,9 @@ class _Run:
             return None
 
 
-def _flow(run: _Run, flow: Mapping[str, Any]) -> dict[str, Any]:
+def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
     resolved, counters, samples, tried = run.resolved, run.counters, run.samples, run.tried
-    name = flow["name"]
+    name, kind = flow["name"], flow["source"]["kind"]
     at = f"flows.{name}"
     counted = counters.get("flows", {}).get(name, {})
     tcp = flow["transport"] == "tcp"
@@ -124,83 +115,74 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> dict[str, Any]:
 
     marked = tried(f"{at}.mark_fraction", lambda: mark_fraction(resolved, counters, flow)) if tcp else None
     narrow = tried(f"{at}.bottleneck", lambda: bottleneck(resolved, flow, run.window))
-    return {
-        "cc": counted.get("cc"),
-        "ecn": counted.get("ecn"),
-        "transport": flow["transport"],
-        "start_s": flow["start_s"],
-        "bottleneck": narrow.queue if narrow else None,
-        "steady_state": {
-            "delivery_rate_bps": tried(f"{at}.steady_state.delivery_rate_bps", delivery_rate) if single else None,
-            "goodput_bps": tried(f"{at}.steady_state.goodput_bps", received),
-        },
-        "srtt_s": tried(f"{at}.srtt_s", srtt) if single else None,
-        "rtt_s": tried(f"{at}.rtt_s", lambda: histogram(counters, "flows", name, "rtt")) if tcp else None,
-        "retransmissions": tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
-        "mark_fraction": marked[0] if marked else None,
-        "mark_fraction_of": marked[1] if marked else None,
-        **_application(run, flow),
-    }
+    return Flow(
+        cc=counted.get("cc"),
+        ecn=counted.get("ecn"),
+        transport=flow["transport"],
+        start_s=flow["start_s"],
+        bottleneck=narrow.queue if narrow else None,
+        steady_state=SteadyState(
+            delivery_rate_bps=tried(f"{at}.steady_state.delivery_rate_bps", delivery_rate) if single else None,
+            goodput_bps=tried(f"{at}.steady_state.goodput_bps", received),
+        ),
+        srtt_s=tried(f"{at}.srtt_s", srtt) if single else None,
+        rtt_s=tried(f"{at}.rtt_s", lambda: histogram(counters, "flows", name, "rtt")) if tcp else None,
+        retransmissions=tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
+        mark_fraction=marked[0] if marked else None,
+        mark_fraction_of=marked[1] if marked else None,
+        fct=tried(f"{at}.fct", lambda: completion(samples, name, run.window)) if kind == "short" else None,
+        video=tried(f"{at}.video", lambda: video(samples, name)) if kind == "video" else None,
+    )
 
 
 def _is_short(flow: Mapping[str, Any]) -> bool:
     return bool(flow["source"]["kind"] == "short")
 
 
-def _application(run: _Run, flow: Mapping[str, Any]) -> dict[str, Any]:
-    name, kind = flow["name"], flow["source"]["kind"]
-    if kind == "short":
-        return {"fct": run.tried(f"flows.{name}.fct", lambda: completion(run.samples, name, run.window))}
-    if kind == "video":
-        return {"video": run.tried(f"flows.{name}.video", lambda: video(run.samples, name))}
-    return {}
-
-
-def _queue(run: _Run, name: str) -> dict[str, Any]:
+def _queue(run: _Run, name: str) -> Queue:
     counters, samples = run.counters, run.samples
-    at = f"queues.{name}"
     counted = counters["queues"][name]
+
+    def over_time() -> Distribution:
+        return distribution(samples.of("queue", name, "sojourn", run.window)[1])
+
     # Only egress leaves are sampled, and no packet passes the ones beside the path: neither is a surprise.
     sampled = ("queue", name, "sojourn") in samples
-    return {
-        "qdisc": counted["qdisc"],
-        "sojourn_s": histogram(counters, "queues", name, "sojourn") if counted.get("sojourn", {}).get("n") else None,
-        "sojourn_mean_s": run.tried(
-            f"{at}.sojourn_mean_s", lambda: distribution(samples.of("queue", name, "sojourn", run.window)[1])
-        )
-        if sampled
-        else None,
-        "marks": marks(counters, name),
-        "drops": drops(counters, name),
-        "dropped": dict(counted["drops"]),
-        "flows": {flow: dict(part) for flow, part in counted.get("flows", {}).items()},
-    }
+    return Queue(
+        qdisc=counted["qdisc"],
+        sojourn_s=histogram(counters, "queues", name, "sojourn") if counted.get("sojourn", {}).get("n") else None,
+        sojourn_mean_s=run.tried(f"queues.{name}.sojourn_mean_s", over_time) if sampled else None,
+        marks=marks(counters, name),
+        drops=drops(counters, name),
+        dropped=counted["drops"],
+        flows={flow: FlowAtQueue.model_validate(part) for flow, part in counted.get("flows", {}).items()},
+    )
 
 
-def _probe(run: _Run, name: str) -> dict[str, Any]:
+def _probe(run: _Run, name: str) -> Probe:
     at = f"probes.{name}"
-    return {
-        "rtt_s": run.tried(f"{at}.rtt_s", lambda: histogram(run.counters, "probes", name, "rtt")),
-        "loss": run.tried(f"{at}.loss", lambda: probe_loss(run.samples, name, run.window)),
-    }
+    return Probe(
+        rtt_s=run.tried(f"{at}.rtt_s", lambda: histogram(run.counters, "probes", name, "rtt")),
+        loss=run.tried(f"{at}.loss", lambda: probe_loss(run.samples, name, run.window)),
+    )
 
 
-def _shared(run: _Run, flows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _shared(run: _Run, flows: Mapping[str, Flow]) -> dict[str, Any]:
     """What is one number for the flows that meet in one bottleneck."""
     resolved, counters, tried = run.resolved, run.counters, run.tried
     first = resolved["flows"][0]
-    narrow: Bottleneck | None = tried("bottleneck", lambda: bottleneck(resolved, first, run.window))
+    narrow = tried("bottleneck", lambda: bottleneck(resolved, first, run.window))
     queue = narrow.queue if narrow else None
-    together = [flow for flow in resolved["flows"] if flows[flow["name"]]["bottleneck"] == queue]
-    steady = [flows[flow["name"]]["steady_state"] for flow in together]
+    together = [flow for flow in resolved["flows"] if flows[flow["name"]].bottleneck == queue]
+    steady = [flows[flow["name"]].steady_state for flow in together]
     long = [not _is_short(flow) for flow in together]
     # A flow with no rate to show would make the rest look fair: then there is no index.
     rates = [
-        part["delivery_rate_bps"]
+        part.delivery_rate_bps
         for part, flow, one in zip(steady, together, long, strict=True)
         if one and flow["transport"] == "tcp"
     ]
-    goodputs = [part["goodput_bps"] for part in steady]
+    goodputs = [part.goodput_bps for part in steady]
     shares = [share for share, one in zip(goodputs, long, strict=True) if one]
 
     def used() -> float:
@@ -214,7 +196,7 @@ def _shared(run: _Run, flows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]
 
     several = len(shares) > 1
     return {
-        "bottleneck": {"queue": narrow.queue, "rate_bps": narrow.rate_bps} if narrow else None,
+        "bottleneck": narrow,
         "jain": tried("jain", lambda: jain(_all(rates, "delivery rate"))) if several else None,
         "ratio": tried("ratio", lambda: ratio(_all(rates, "delivery rate"))) if several else None,
         "jain_goodput": tried("jain_goodput", lambda: jain(_all(shares, "goodput"))) if several else None,
@@ -245,12 +227,7 @@ def _all(rates: list[float | None], what: str) -> list[float]:
     return known
 
 
-def bottleneck_queues(summary: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def bottleneck_queues(summary: Summary) -> list[Queue]:
     """The bottleneck's queues in a summary, one per class; none if the path has no bottleneck."""
-    narrow = summary["bottleneck"]
-    return [] if narrow is None else [summary["queues"][name] for name in leaves(narrow["queue"], summary)]
-
-
-def bottleneck_leaf(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The bottleneck's queue in a summary; of several classes the one with the longest 99th percentile of delay."""
-    return max(bottleneck_queues(summary), key=lambda queue: (queue["sojourn_s"] or {"p99": 0.0})["p99"], default=None)
+    narrow = summary.bottleneck
+    return [] if narrow is None else [summary.queues[name] for name in leaves(narrow.queue, summary.queues)]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from bakeoff.measure.samples import Array
     from bakeoff.results import Result
+    from bakeoff.results.summary import Summary
 
 _MEAN_OVER_S = 1.0
 _BAND = "#f4f4f4"
@@ -58,7 +59,7 @@ def figure(result: Result, kind: str = "tcp_delivery_with_rtt") -> Figure:
     return made
 
 
-def _head(made: Figure, result: Result, summary: Mapping[str, Any]) -> None:
+def _head(made: Figure, result: Result, summary: Summary) -> None:
     """Title, and what was in effect; a failed self-check in red, because then the picture shows something else."""
     lines = [part for line in words.in_effect(result, summary) for part in textwrap.wrap(line, 130)]
     failed = [part for line in words.failures(summary) for part in textwrap.wrap(line, 130)]
@@ -67,7 +68,7 @@ def _head(made: Figure, result: Result, summary: Mapping[str, Any]) -> None:
     made.suptitle(words.title(result), x=0.01, ha="left", fontsize=14, fontweight="bold", parse_math=False)
 
 
-def _delivery_with_rtt(made: Figure, result: Result, samples: Samples, summary: Mapping[str, Any]) -> None:
+def _delivery_with_rtt(made: Figure, result: Result, samples: Samples, summary: Summary) -> None:
     left = made.add_subplot()
     right = left.twinx()
     present = result.resolved.get("present", {})
@@ -93,7 +94,7 @@ def _delivery_with_rtt(made: Figure, result: Result, samples: Samples, summary: 
     _legend(made, left, right)
 
 
-def _cwnd(made: Figure, result: Result, samples: Samples, summary: Mapping[str, Any]) -> None:
+def _cwnd(made: Figure, result: Result, samples: Samples, summary: Summary) -> None:
     axes = made.add_subplot()
     for i, flow in enumerate(_tcp(result)):
         name, colour = flow["name"], COLOURS[i % len(COLOURS)]
@@ -110,13 +111,13 @@ def _cwnd(made: Figure, result: Result, samples: Samples, summary: Mapping[str, 
     _legend(made, axes)
 
 
-def _queue(made: Figure, result: Result, samples: Samples, summary: Mapping[str, Any]) -> None:
+def _queue(made: Figure, result: Result, samples: Samples, summary: Summary) -> None:
     import numpy as np
 
-    narrow = summary["bottleneck"]
+    narrow = summary.bottleneck
     if narrow is None:
         raise MeasureError(f"{words.title(result)}: the first flow's path has no bottleneck")
-    names = leaves(narrow["queue"], result.counters)
+    names = leaves(narrow.queue, summary.queues)
     panels = made.subplots(3, 1, sharex=True)
     for i, name in enumerate(names):
         look = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
@@ -138,7 +139,7 @@ def _queue(made: Figure, result: Result, samples: Samples, summary: Mapping[str,
     _legend(made, *panels)
 
 
-_KINDS: dict[str, Callable[[Figure, Result, Samples, Mapping[str, Any]], None]] = {
+_KINDS: dict[str, Callable[[Figure, Result, Samples, Summary], None]] = {
     "tcp_delivery_with_rtt": _delivery_with_rtt,
     "cwnd": _cwnd,
     "queue": _queue,

@@ -12,10 +12,11 @@ from bakeoff.errors import BakeoffError
 from bakeoff.measure import Interval, interval, summary_of
 from bakeoff.measure.summary import bottleneck_queues
 from bakeoff.present.words import engine_of, failures
-from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured
+from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured, rate_of
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
+    from bakeoff.results.summary import Summary
 
 RATES = ("delivery_rate", "goodput")
 
@@ -189,12 +190,10 @@ def _row(
         of = known.get((reference or "", scenario, run, flow["name"], f"steady_state.{metric}"))
         flows.append(_flow_row(flow["name"], summaries, of, metric))
     queues = [bottleneck_queues(summary) for summary in summaries]
-    slowest = [
-        max((q["sojourn_s"] for q in part if q["sojourn_s"]), key=lambda d: d["p99"], default=None) for part in queues
-    ]
-    probes = [next((p["rtt_s"] for p in summary["probes"].values() if p["rtt_s"]), None) for summary in summaries]
-    rates = [summary["bottleneck"]["rate_bps"] for summary in summaries if summary["bottleneck"]]
-    suffix = "" if metric == RATES[0] else f"_{metric}"
+    slowest = [max((q.sojourn_s for q in part if q.sojourn_s), key=lambda d: d.p99, default=None) for part in queues]
+    probes = [next((p.rtt_s for p in summary.probes.values() if p.rtt_s), None) for summary in summaries]
+    rates = [summary.bottleneck.rate_bps for summary in summaries if summary.bottleneck]
+    delivery = metric == RATES[0]
     return Row(
         suite=suite,
         scenario=scenario,
@@ -206,47 +205,45 @@ def _row(
         reference=reference,
         flows=tuple(flows),
         rate_bps=rates[0] if rates else None,
-        jain=_mean(summary[f"jain{suffix}"] for summary in summaries),
-        ratio=_mean(summary[f"ratio{suffix}"] for summary in summaries),
-        utilisation=_mean(summary["utilisation"] for summary in summaries),
-        queue_delay_p50_s=_mean(d and d["p50"] for d in slowest),
-        queue_delay_p99_s=_mean(d and d["p99"] for d in slowest),
-        probe_rtt_mean_s=_mean(d and d["mean"] for d in probes),
-        marks=_mean(sum(q["marks"] for q in part) if part else None for part in queues),
-        drops=_mean(sum(q["drops"] for q in part) if part else None for part in queues),
-        notes=tuple(
-            dict.fromkeys(note for summary in summaries for note in failures(summary) + list(summary["missing"]))
-        ),
+        jain=_mean(summary.jain if delivery else summary.jain_goodput for summary in summaries),
+        ratio=_mean(summary.ratio if delivery else summary.ratio_goodput for summary in summaries),
+        utilisation=_mean(summary.utilisation for summary in summaries),
+        queue_delay_p50_s=_mean(d.p50 if d else None for d in slowest),
+        queue_delay_p99_s=_mean(d.p99 if d else None for d in slowest),
+        probe_rtt_mean_s=_mean(d.mean if d else None for d in probes),
+        marks=_mean(sum(q.marks for q in part) if part else None for part in queues),
+        drops=_mean(sum(q.drops for q in part) if part else None for part in queues),
+        notes=tuple(dict.fromkeys(note for summary in summaries for note in failures(summary) + summary.missing)),
     )
 
 
-def _flow_row(name: str, summaries: Sequence[Mapping[str, Any]], of: Expected | None, metric: str) -> FlowRow:
-    parts = [summary["flows"][name] for summary in summaries]
+def _flow_row(name: str, summaries: Sequence[Summary], of: Expected | None, metric: str) -> FlowRow:
+    parts = [summary.flows[name] for summary in summaries]
     rates: dict[str, Interval | None] = {}
     for rate in RATES:
-        values = [v for part in parts if (v := part["steady_state"][f"{rate}_bps"]) is not None]
+        values = [v for part in parts if (v := rate_of(part, rate)) is not None]
         rates[rate] = interval(values) if values else None
     ours = measured(summaries, name, f"steady_state.{metric}")
     return FlowRow(
         name=name,
-        cc=parts[0]["cc"],
-        ecn=parts[0]["ecn"],
+        cc=parts[0].cc,
+        ecn=parts[0].ecn,
         rates_bps=rates,
-        srtt_mean_s=_mean(part["srtt_s"] and part["srtt_s"]["mean"] for part in parts),
-        srtt_p99_s=_mean(part["srtt_s"] and part["srtt_s"]["p99"] for part in parts),
-        retransmissions=_mean(part["retransmissions"] for part in parts),
-        mark_fraction=_mean(part["mark_fraction"] for part in parts),
-        fct_s=_means([part["fct"]["fct_s"] for part in parts if part.get("fct")], _FCT),
-        unfinished=_mean(part["fct"]["begun"] - part["fct"]["ended"] for part in parts if part.get("fct")),
-        video=_means([part.get("video") for part in parts], _VIDEO),
+        srtt_mean_s=_mean(part.srtt_s.mean if part.srtt_s else None for part in parts),
+        srtt_p99_s=_mean(part.srtt_s.p99 if part.srtt_s else None for part in parts),
+        retransmissions=_mean(part.retransmissions for part in parts),
+        mark_fraction=_mean(part.mark_fraction for part in parts),
+        fct_s=_means([part.fct.fct_s for part in parts if part.fct], _FCT),
+        unfinished=_mean(part.fct.begun - part.fct.ended for part in parts if part.fct),
+        video=_means([part.video for part in parts], _VIDEO),
         reference=of,
         log_ratio=log_ratio(ours, of.value) if of and ours is not None else None,
     )
 
 
-def _means(parts: Sequence[Mapping[str, Any] | None], names: Sequence[str]) -> dict[str, Any] | None:
+def _means(parts: Sequence[object | None], names: Sequence[str]) -> dict[str, Any] | None:
     known = [part for part in parts if part]
-    return {name: _mean(part[name] for part in known) for name in names} if known else None
+    return {name: _mean(getattr(part, name) for part in known) for name in names} if known else None
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bakeoff.measure import Samples, summary_of
 from bakeoff.measure.bottleneck import leaves
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bakeoff.results import Result
+    from bakeoff.results.summary import Flow, Summary
 
 _COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7")
 _BAR = 20
@@ -38,12 +38,12 @@ def duel(result: Result, console: Console) -> None:
         console.print(line, markup=False, highlight=False)
     console.print()
     _rates(result, summary, samples, console)
-    for line in [*words.failures(summary), *summary["missing"]]:
+    for line in [*words.failures(summary), *summary.missing]:
         console.print(line, style="bold red", markup=False, highlight=False)
     console.print(f"results: {result.path}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _shares(summary: Mapping[str, Any], console: Console) -> None:
+def _shares(summary: Summary, console: Console) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -52,25 +52,25 @@ def _shares(summary: Mapping[str, Any], console: Console) -> None:
     heads = ("flow", "Mbit/s", "share", "", "RTT ms\nmean/p99", "marked", "retrans")
     for head in heads:
         table.add_column(head, justify="left" if head in ("flow", "") else "right", header_style="bold")
-    flows = summary["flows"]
+    flows = summary.flows
     total = sum(_goodput(flow) for flow in flows.values())
     for i, (name, flow) in enumerate(flows.items()):
         share = _goodput(flow) / total if total else 0.0
-        srtt = flow["srtt_s"]
+        srtt = flow.srtt_s
         table.add_row(
             Text(name, style=_COLOURS[i % len(_COLOURS)]),
             f"{_goodput(flow) / 1e6:.2f}",
             f"{share:.0%}",
             Text(_bar(share, ascii_only=console.options.ascii_only), style=_COLOURS[i % len(_COLOURS)]),
-            f"{srtt['mean'] * 1e3:.1f}/{srtt['p99'] * 1e3:.1f}" if srtt else "",
-            "" if flow["mark_fraction"] is None else f"{flow['mark_fraction']:.2%}",
-            "" if flow["retransmissions"] is None else str(flow["retransmissions"]),
+            f"{srtt.mean * 1e3:.1f}/{srtt.p99 * 1e3:.1f}" if srtt else "",
+            "" if flow.mark_fraction is None else f"{flow.mark_fraction:.2%}",
+            "" if flow.retransmissions is None else str(flow.retransmissions),
         )
     console.print(table)
 
 
-def _goodput(flow: Mapping[str, Any]) -> float:
-    return float(flow["steady_state"]["goodput_bps"] or 0.0)
+def _goodput(flow: Flow) -> float:
+    return flow.steady_state.goodput_bps or 0.0
 
 
 def _bar(share: float, *, ascii_only: bool) -> str:
@@ -80,41 +80,41 @@ def _bar(share: float, *, ascii_only: bool) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _together(summary: Mapping[str, Any]) -> list[str]:
+def _together(summary: Summary) -> list[str]:
     """What is one number for all flows, and for the queue they share."""
     parts = []
-    if summary["ratio_goodput"] is not None:
-        parts.append(f"ratio {summary['ratio_goodput']:.2f}:1")
-    if summary["jain_goodput"] is not None:
-        parts.append(f"Jain's index {summary['jain_goodput']:.3f}")
-    if summary["utilisation"] is not None:
-        parts.append(f"utilisation {summary['utilisation']:.1%}")
+    if summary.ratio_goodput is not None:
+        parts.append(f"ratio {summary.ratio_goodput:.2f}:1")
+    if summary.jain_goodput is not None:
+        parts.append(f"Jain's index {summary.jain_goodput:.3f}")
+    if summary.utilisation is not None:
+        parts.append(f"utilisation {summary.utilisation:.1%}")
     lines = [", ".join(parts)] if parts else []
-    narrow = summary["bottleneck"]
-    for name in leaves(narrow["queue"], summary) if narrow else ():
-        queue = summary["queues"][name]
-        delay = queue["sojourn_s"]
-        text = f"queue delay {delay['p50'] * 1e3:.1f} ms (p99 {delay['p99'] * 1e3:.1f} ms), " if delay else ""
-        lines.append(f"{name}: {text}{queue['marks']} marks, {queue['drops']} drops")
-    for name, probe in summary["probes"].items():
-        if probe["rtt_s"]:
-            rtt = probe["rtt_s"]
+    narrow = summary.bottleneck
+    for name in leaves(narrow.queue, summary.queues) if narrow else ():
+        queue = summary.queues[name]
+        delay = queue.sojourn_s
+        text = f"queue delay {delay.p50 * 1e3:.1f} ms (p99 {delay.p99 * 1e3:.1f} ms), " if delay else ""
+        lines.append(f"{name}: {text}{queue.marks} marks, {queue.drops} drops")
+    for name, probe in summary.probes.items():
+        if probe.rtt_s:
+            rtt = probe.rtt_s
             lines.append(
-                f"{name}: RTT {rtt['mean'] * 1e3:.1f} ms (p99 {rtt['p99'] * 1e3:.1f} ms), {probe['loss'] or 0:.1%} lost"
+                f"{name}: RTT {rtt.mean * 1e3:.1f} ms (p99 {rtt.p99 * 1e3:.1f} ms), {probe.loss or 0:.1%} lost"
             )
     return lines
 
 
-def _rates(result: Result, summary: Mapping[str, Any], samples: Samples, console: Console) -> None:
+def _rates(result: Result, summary: Summary, samples: Samples, console: Console) -> None:
     """Goodput over time, with labels on both axes."""
     from rich.text import Text
 
-    names = [name for name in summary["flows"] if ("flow", name, "goodput") in samples]
+    names = [name for name in summary.flows if ("flow", name, "goodput") in samples]
     if not names:
         return
     lines = [samples.of("flow", name, "goodput") for name in names]
-    narrow = summary["bottleneck"]
-    top = narrow["rate_bps"] if narrow else max(float(rate.max()) for _, rate in lines) or 1.0
+    narrow = summary.bottleneck
+    top = narrow.rate_bps if narrow else max(float(rate.max()) for _, rate in lines) or 1.0
     end = float(result.resolved["duration_s"])
     braille = console.color_system is not None and not console.options.ascii_only
     ascii_only = console.options.ascii_only

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bakeoff.measure.bottleneck import leaves
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
+    from bakeoff.results.summary import Summary
 
 
 def title(result: Result) -> str:
@@ -17,28 +18,28 @@ def title(result: Result) -> str:
     return f"{at['suite']}/{at['scenario']}/{at['run']}"
 
 
-def in_effect(result: Result, summary: Mapping[str, Any]) -> list[str]:
+def in_effect(result: Result, summary: Summary) -> list[str]:
     """The configuration that was in effect, as the engine reported it: queue, flows, engine; one line each."""
     lines = []
-    narrow = summary["bottleneck"]
+    narrow = summary.bottleneck
     if narrow is not None:
-        for name in leaves(narrow["queue"], result.counters):
-            lines.append(f"{name}: {narrow['rate_bps'] / 1e6:g} Mbit/s, {result.counters['queues'][name]['qdisc']}")
-    flows = [f"{name}: {flow['cc']}, {ecn_words(flow['ecn'])}" for name, flow in summary["flows"].items()]
+        for name in leaves(narrow.queue, summary.queues):
+            lines.append(f"{name}: {narrow.rate_bps / 1e6:g} Mbit/s, {summary.queues[name].qdisc}")
+    flows = [f"{name}: {flow.cc}, {ecn_words(flow.ecn)}" for name, flow in summary.flows.items()]
     lines.append("; ".join(flows))
     lines.append(f"engine {engine_of(result)}, seed {result.resolved['seed']}")
     return lines
 
 
-def failures(summary: Mapping[str, Any]) -> list[str]:
+def failures(summary: Summary) -> list[str]:
     """The self-checks that failed, in words."""
     found = []
-    for check in summary["checks"]:
-        if not check["ok"]:
-            of = f" of {check['flow']}" if check["flow"] else ""
-            asked = f"asked for {check['requested']}, got {check['effective']}"
-            hint = "; AccECN takes net.ipv4.tcp_ecn: 3 on both hosts" if check["requested"] == "accecn" else ""
-            found.append(f"check '{check['check']}'{of} failed: {asked}{hint}")
+    for check in summary.checks:
+        if not check.ok:
+            of = f" of {check.flow}" if check.flow else ""
+            asked = f"asked for {check.requested}, got {check.effective}"
+            hint = "; AccECN takes net.ipv4.tcp_ecn: 3 on both hosts" if check.requested == "accecn" else ""
+            found.append(f"check '{check.check}'{of} failed: {asked}{hint}")
     return found
 
 

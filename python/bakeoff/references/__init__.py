@@ -12,6 +12,7 @@ from bakeoff.references.references import (
     load,
     log_ratio,
     measured,
+    rate_of,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "load",
     "log_ratio",
     "measured",
+    "rate_of",
 ]

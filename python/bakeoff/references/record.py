@@ -37,7 +37,7 @@ def record(results: Iterable[Result], source: str) -> Iterator[dict[str, Any]]:
             for measure in _MEASURES
         ]
         queues = bottleneck_queues(summary)
-        found += [("", count, float(sum(queue[count] for queue in queues))) for count in COUNTS]
+        found += [("", count, float(sum(getattr(queue, count) for queue in queues))) for count in COUNTS]
         for flow, measure, value in found:
             if value or (value is not None and measure in COUNTS):
                 number = {"flow": flow, "measure": measure, "value": f"{value:.{_DIGITS}g}", "unit": UNITS[measure]}

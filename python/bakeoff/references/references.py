@@ -19,6 +19,7 @@ from bakeoff.measure.delays import quantile
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
+    from bakeoff.results.summary import Flow, Summary
 
 UNITS = {
     "steady_state.delivery_rate": "bit/s",
@@ -126,7 +127,7 @@ def log_ratio(ours: float, reference: float) -> float:
     return log(ours / reference) if ours else -inf
 
 
-def measured(summaries: Sequence[Mapping[str, object]], flow: str, measure: str) -> float | None:
+def measured(summaries: Sequence[Summary], flow: str, measure: str) -> float | None:
     """Our value of a reference's measure, the mean over repetitions; 0 for a starved flow's rate, None if unknown."""
     values = [value for summary in summaries if (value := _pick(summary, flow, measure)) is not None]
     return sum(values) / len(values) if values else None
@@ -162,19 +163,24 @@ def deviation(results: Iterable[Result], reference: Iterable[Reference]) -> list
     ]
 
 
-def _pick(summary: Mapping[str, object], flow: str, measure: str) -> float | None:
-    flows = summary["flows"]
-    part = flows.get(flow) if isinstance(flows, Mapping) else None
+def rate_of(flow: Flow, rate: str) -> float | None:
+    """A flow's `delivery_rate` or `goodput` in the steady state, in bit/s."""
+    steady = flow.steady_state
+    return steady.delivery_rate_bps if rate == "delivery_rate" else steady.goodput_bps
+
+
+def _pick(summary: Summary, flow: str, measure: str) -> float | None:
+    part = summary.flows.get(flow)
     if part is None:
         return None
     if measure.startswith("steady_state.srtt"):
-        return None if part["srtt_s"] is None else float(part["srtt_s"]["p99" if measure.endswith("p99") else "mean"])
-    steady = part["steady_state"]
-    value = steady[measure.removeprefix("steady_state.") + "_bps"]
-    if value is None and steady["goodput_bps"] == 0:
+        srtt = part.srtt_s
+        return None if srtt is None else srtt.p99 if measure.endswith("p99") else srtt.mean
+    value = rate_of(part, measure.removeprefix("steady_state."))
+    if value is None and part.steady_state.goodput_bps == 0:
         # A flow that got nothing has no delivery-rate sample either: that is the worst result, not a missing one.
         return 0.0
-    return None if value is None else float(value)
+    return value
 
 
 def _read(file: Path) -> list[Reference]:

@@ -16,20 +16,21 @@ from bakeoff.results import layout
 if TYPE_CHECKING:
     import polars as pl
 
+    from bakeoff.results.summary import Summary
+
 
 @dataclass(frozen=True, repr=False)
 class Result:
     """One run as its folder tells it.
 
     `meta` is run.json without the resolved run, `resolved` the resolved run (docs/resolved-run.md), `counters` what the
-    engine counted ({} if the run failed), `summary` the measures, or None if there are none.
+
     """
 
     path: Path
     meta: dict[str, Any]
     resolved: dict[str, Any]
     counters: dict[str, Any]
-    summary: dict[str, Any] | None
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
@@ -38,14 +39,8 @@ class Result:
         run = _whole(path)
         resolved = run.pop("resolved")
         ok = run["status"] == "ok"
-        summary = path / layout.SUMMARY
-        return cls(
-            path=path,
-            meta=run,
-            resolved=resolved,
-            counters=_read_json(path / layout.COUNTERS) if ok else {},
-            summary=_read_json(summary) if summary.exists() else None,
-        )
+        counters = _read_json(path / layout.COUNTERS) if ok else {}
+        return cls(path=path, meta=run, resolved=resolved, counters=counters)
 
     @property
     def key(self) -> str:
@@ -56,6 +51,23 @@ class Result:
     def ok(self) -> bool:
         """Whether the run ended well and has samples."""
         return bool(self.meta["status"] == "ok")
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """The measures as the folder has them, None if it has none; read when first asked for.
+
+        BakeoffError names what is wrong if the file is no summary of a format that can be read.
+        """
+        from bakeoff.results.summary import Summary
+
+        path = self.path / layout.SUMMARY
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BakeoffError(f"{path}: cannot be read: {error.strerror}") from error
+        return Summary.from_json(text, str(path))
 
     @cached_property
     def series(self) -> pl.DataFrame:

@@ -1,0 +1,222 @@
+"""summary.json: the measures of a run, as records. `bakeoff.measure` computes them.
+
+Names end in their unit: `_s` seconds, `_bps` bit/s; counts are packets, shares lie between 0 and 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, Self
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
+
+from bakeoff.errors import BakeoffError
+
+FORMAT: Final = 1
+"""The format that is written; this one and all before it can be read."""
+
+
+class Record(BaseModel):
+    """A part of summary.json: nothing changes after construction, and keys that this version does not know are left."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+
+class Sparse(Record):
+    """A record whose optional fields are written only where they say something."""
+
+    _optional: ClassVar[tuple[str, ...]] = ()
+
+    @model_serializer(mode="wrap")
+    def _drop_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None or key not in self._optional}
+
+
+class Distribution(Sparse):
+    """How samples are spread, in their own unit; `n` is their number."""
+
+    _optional: ClassVar = ("min", "p5", "p90", "p95", "p999")
+
+    n: int
+    mean: float
+    p50: float
+    p99: float
+    max: float
+    min: float | None = None
+    p5: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p999: float | None = None
+
+
+class SteadyState(Record):
+    """A flow's rates in the measurement window."""
+
+    delivery_rate_bps: float | None
+    """Mean of `tcpi_delivery_rate`; None for what is no single TCP connection."""
+    goodput_bps: float | None
+    """Payload that reached the receiving socket."""
+
+
+class CompletionTimes(Record):
+    """Completion times of objects, in seconds."""
+
+    n: int
+    mean: float
+    geometric_mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+class SizeClass(CompletionTimes):
+    """The same of the objects of `from_bytes` up to, and without, `to_bytes` (None: no upper end)."""
+
+    from_bytes: int
+    to_bytes: int | None
+
+
+class Completion(Record):
+    """Objects of a `short` flow that began in the window."""
+
+    begun: int
+    ended: int
+    """How many of them ended before the run did."""
+    fct_s: CompletionTimes | None
+    """None if none ended."""
+    sizes: list[SizeClass]
+
+
+class Video(Record):
+    """What a player saw over the whole run."""
+
+    segments: int
+    startup_s: float | None
+    """From opening to playing; None if it never played."""
+    mean_rate_bps: float
+    switches: int
+    stalls: int
+    stalled_s: float
+
+
+class Flow(Sparse):
+    """The measures of one flow."""
+
+    _optional: ClassVar = ("fct", "video")
+
+    cc: str | None
+    """What it ran, as the engine reported it."""
+    ecn: str | None
+    """What was negotiated: `accecn`, `rfc3168`, `off`."""
+    transport: str
+    start_s: float
+    bottleneck: str | None
+    """The hop of its path with the lowest rate: `mid>srv`."""
+    steady_state: SteadyState
+    srtt_s: Distribution | None
+    """Samples of the smoothed round-trip time in the window."""
+    rtt_s: Distribution | None
+    """Every ACK's sample of the round-trip time in the window."""
+    retransmissions: int | None
+    mark_fraction: float | None
+    mark_fraction_of: str | None
+    """Where `mark_fraction` comes from."""
+    fct: Completion | None = None
+    """Of a `short` flow."""
+    video: Video | None = None
+    """Of a `video`."""
+
+
+class FlowAtQueue(Record):
+    """What a queue did with one flow's (or probe's) packets, over the whole run."""
+
+    packets: int
+    marks: int
+    drops: int
+
+
+class Queue(Record):
+    """The measures of one queue."""
+
+    qdisc: str
+    """In tc's words, as it was in effect."""
+    sojourn_s: Distribution | None
+    """Of every packet that left in the window."""
+    sojourn_mean_s: Distribution | None
+    """Of the means over each sampling interval: the delay as time passes."""
+    marks: int
+    """CE marks, over the whole run."""
+    drops: int
+    """For whatever reason, over the whole run."""
+    dropped: dict[str, int]
+    """By reason."""
+    flows: dict[str, FlowAtQueue]
+
+
+class Probe(Record):
+    """The measures of one latency probe, of the requests sent in the window."""
+
+    rtt_s: Distribution | None
+    loss: float | None
+
+
+class Bottleneck(Record):
+    """The hop of a flow's path with the lowest rate."""
+
+    queue: str
+    """Its name in counters and series, without the class: `mid>srv`."""
+    rate_bps: float
+    """Its rate, averaged over time where it changes in the window."""
+
+
+class Check(Record):
+    """A comparison of what was asked for with what was in effect."""
+
+    check: str
+    flow: str | None
+    requested: str | int | None
+    effective: str | int | None
+    ok: bool
+
+
+class Summary(Record):
+    """All measures of a run. A measure that could not be taken is None, and `missing` says why."""
+
+    format: int
+    suite: str
+    scenario: str
+    run: str
+    seed: int
+    window_s: tuple[float, float]
+    flows: dict[str, Flow]
+    queues: dict[str, Queue]
+    probes: dict[str, Probe]
+    bottleneck: Bottleneck | None
+    """Of the first flow; what follows is over the flows that share it."""
+    jain: float | None
+    """Jain's index of the delivery rates."""
+    ratio: float | None
+    jain_goodput: float | None
+    ratio_goodput: float | None
+    utilisation: float | None
+    checks: list[Check]
+    missing: list[str]
+
+    @classmethod
+    def from_json(cls, text: str | bytes, place: str) -> Self:
+        """Read summary.json; `place` is its path. BakeoffError names the first key that is wrong, or the format."""
+        try:
+            found = cls.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"])) or "the file"
+            raise BakeoffError(
+                f"{place}: {key}: {first['msg']}; without this file the measures are taken from the samples again"
+            ) from None
+        if found.format not in range(1, FORMAT + 1):
+            raise BakeoffError(f"{place}: format: {found.format}; this version reads formats 1 to {FORMAT}")
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return self.model_dump(mode="json")
