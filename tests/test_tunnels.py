@@ -276,7 +276,7 @@ def shaped(child: str, delay: str = "5ms") -> list[dict]:
 @pytest.mark.parametrize(
     ("kind", "options", "sizes"),
     [
-        # MTU inside - 52, and the outer frame of such a packet (crates/sim/src/tunnel/frame.rs)
+        # MTU inside - 52, and the outer frame of such a packet (crates/sim/src/network/tunnel/frame.rs)
         ("wireguard", {}, (1368, 1494)),
         ("ipsec", {"cipher": "aes-gcm"}, (1394, 1514)),
         ("ipsec", {"cipher": CBC}, (1386, 1514)),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bakeoff_sim::Registry;
+use bakeoff_sim::cc::sock::{CaState, TcpSock};
 use bakeoff_sim::cc::{CaEvent, CcError, CongestionControl, RateSample, Reno};
-use bakeoff_sim::tcp::sock::{CaState, TcpSock};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

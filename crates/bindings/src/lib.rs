@@ -3,9 +3,10 @@
 mod cc;
 mod sock;
 
+use bakeoff_sim::SimError;
+use bakeoff_sim::document::run;
 use bakeoff_sim::qdisc::{Env, KINDS, Queue, replay};
-use bakeoff_sim::record::Series;
-use bakeoff_sim::{SimError, run};
+use bakeoff_sim::record::series::Series;
 use cc::Failure;
 use numpy::IntoPyArray;
 use pyo3::create_exception;

@@ -1,7 +1,7 @@
 //! What a congestion control in Python sees of a connection: `sk` and `rs`, in Linux's names.
 
 use bakeoff_sim::cc::RateSample;
-use bakeoff_sim::tcp::sock::{INFINITE_SSTHRESH, Pacing, TcpSock};
+use bakeoff_sim::cc::sock::{INFINITE_SSTHRESH, Pacing, TcpSock};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -8,13 +8,13 @@
 
 use std::collections::VecDeque;
 
+use bakeoff_sim::base::units::Time;
 use bakeoff_sim::cc::CongestionControl;
 use bakeoff_sim::packet::{Ecn, Flags as SimFlags, Packet, SackBlock};
 use bakeoff_sim::tcp::accecn::ACE_INIT;
 use bakeoff_sim::tcp::ecn::{self, Mode, Policy};
 use bakeoff_sim::tcp::receiver::Receiver;
 use bakeoff_sim::tcp::sender::Sender;
-use bakeoff_sim::units::Time;
 
 use crate::accecn;
 use crate::handshake::{Handshake, Peer, local_scale};

@@ -1,15 +1,15 @@
 //! The handshake of an [`Endpoint`]: SYN, SYN/ACK, their options and repetitions, and the connection that comes of it.
 
+use bakeoff_sim::base::rng::Stream;
+use bakeoff_sim::base::units::Time;
 use bakeoff_sim::cc::{Cc, CcEnv, CongestionControl};
 use bakeoff_sim::packet::{Ecn, Packet};
-use bakeoff_sim::rng::Stream;
 use bakeoff_sim::tcp::accecn::OptionClock;
 use bakeoff_sim::tcp::ecn::{self, Mode, Policy, Sysctls};
 use bakeoff_sim::tcp::feedback::Feedback;
 use bakeoff_sim::tcp::receive_window::Buffer;
 use bakeoff_sim::tcp::receiver::Receiver;
 use bakeoff_sim::tcp::sender::{Sender, SenderSetup};
-use bakeoff_sim::units::Time;
 
 use crate::accecn;
 use crate::endpoint::{Endpoint, LOCAL_MSS, Sent, State};

@@ -1,7 +1,7 @@
 //! Runs a script's events against an endpoint on a virtual clock.
 
+use bakeoff_sim::base::units::Time;
 use bakeoff_sim::packet::Ecn;
-use bakeoff_sim::units::Time;
 
 use crate::endpoint::{Endpoint, Sent, State};
 use crate::python;

@@ -1,10 +1,10 @@
 //! Every congestion control under any sequence of hooks: nothing panics or overflows (tests are built with
 //! overflow checks), and the window stays usable.
 
+use bakeoff_sim::base::rng::Stream;
+use bakeoff_sim::base::units::Time;
+use bakeoff_sim::cc::sock::{CaState, TcpSock};
 use bakeoff_sim::cc::{CaEvent, Cc, CcEnv, CongestionControl, NAMES, RateSample};
-use bakeoff_sim::rng::Stream;
-use bakeoff_sim::tcp::sock::{CaState, TcpSock};
-use bakeoff_sim::units::Time;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! Properties of every queue discipline under random traffic: no packet and no byte appears or
 //! vanishes, nobody spins, and what stands in a queue leaves in the end.
 
+use bakeoff_sim::base::units::Time;
+use bakeoff_sim::document::run;
 use bakeoff_sim::packet::{Ecn, Packet};
 use bakeoff_sim::qdisc::{Env, Queue};
-use bakeoff_sim::run;
-use bakeoff_sim::units::Time;
 use proptest::prelude::*;
 
 /// One line each; more complicated trees in [`trees`].

@@ -3,7 +3,7 @@
 //! `tests/test_determinism.py` asserts the same digest of the release build behind the Python
 //! extension; here it is the test profile's.
 
-use bakeoff_sim::record::Series;
+use bakeoff_sim::record::series::Series;
 use bakeoff_sim::simulate;
 
 /// FNV-1a, 64 bits, over times, series numbers and values, little-endian, row by row.

@@ -3,10 +3,10 @@
 //!
 //! A kind added later is covered without a word here, unless it cannot be built from its name alone.
 
+use bakeoff_sim::base::units::Time;
+use bakeoff_sim::document::run;
 use bakeoff_sim::packet::{Ecn, Flags, Packet, Proto};
 use bakeoff_sim::qdisc::{Env, KINDS, Queue};
-use bakeoff_sim::run;
-use bakeoff_sim::units::Time;
 use proptest::prelude::*;
 
 /// What must be said to a kind that has no defaults, at a slow and at a fast rate.

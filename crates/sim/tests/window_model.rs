@@ -12,10 +12,10 @@
 
 use std::collections::VecDeque;
 
+use bakeoff_sim::base::rng::Stream;
+use bakeoff_sim::base::units::Time;
+use bakeoff_sim::cc::sock::{CaState, TcpSock};
 use bakeoff_sim::cc::{CaEvent, Cc, CcEnv, CongestionControl, RateSample};
-use bakeoff_sim::rng::Stream;
-use bakeoff_sim::tcp::sock::{CaState, TcpSock};
-use bakeoff_sim::units::Time;
 
 const MSS: u32 = 1448;
 

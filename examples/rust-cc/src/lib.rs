@@ -7,8 +7,8 @@
 //! Departures: below a window of `ai` it grows as Reno does.
 
 use bakeoff_sim::Registry;
+use bakeoff_sim::cc::sock::TcpSock;
 use bakeoff_sim::cc::{CcError, CongestionControl, Reno, Words};
-use bakeoff_sim::tcp::sock::TcpSock;
 
 /// The state of one connection.
 pub struct Scalable {

@@ -1,6 +1,7 @@
 """The resolved run: one experiment with every value filled in, in SI units.
 
-The same contract as `crates/sim/src/run.rs`, field by field and name by name; `docs/resolved-run.md` explains it.
+The same contract as `crates/sim/src/document/run.rs`, field by field and name by name;
+`docs/resolved-run.md` explains it.
 """
 
 from typing import Annotated, Any, ClassVar, Final, Literal, Self

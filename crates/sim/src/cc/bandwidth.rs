@@ -11,8 +11,8 @@
 //! Validation: the tests below and in [`super::bbr`].
 
 use super::RateSample;
-use crate::tcp::sock::TcpSock;
-use crate::units::Time;
+use crate::base::units::Time;
+use crate::cc::sock::TcpSock;
 
 /// 1 packet per microsecond.
 pub const BW_UNIT: u64 = 1 << 24;

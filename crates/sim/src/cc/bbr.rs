@@ -18,11 +18,11 @@
 use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, tso_segs_goal};
 use super::max_filter::MaxFilter;
 use super::policer::{Policer, Verdict};
-use super::words::Words;
 use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
-use crate::rng::Stream;
-use crate::tcp::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
-use crate::units::Time;
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::cc::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
+use crate::document::cc::Words;
 
 /// 2/ln 2, rounded up: the least gain that doubles the rate each round.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;

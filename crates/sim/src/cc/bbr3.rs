@@ -20,10 +20,10 @@ mod bounds;
 mod cycle;
 
 use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, tso_segs_goal};
-use super::words::Words;
 use super::{CaEvent, CcEnv, CcError, CongestionControl, Lost, RateSample};
-use crate::rng::Stream;
-use crate::tcp::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
+use crate::base::rng::Stream;
+use crate::cc::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
+use crate::document::cc::Words;
 
 /// 4 ln 2, rounded up: the least gain that doubles the delivery rate each round.
 const STARTUP_GAIN: u64 = UNIT * 277 / 100 + 1;
@@ -428,7 +428,7 @@ impl CongestionControl for Bbr3 {
 pub(super) mod tests {
     use super::cycle::Phase;
     use super::*;
-    use crate::units::Time;
+    use crate::base::units::Time;
 
     pub const RTT_US: u64 = 20_000;
 

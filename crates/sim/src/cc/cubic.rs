@@ -28,9 +28,9 @@
 //! (mean windows under random marks), `tests/cc_hooks.rs` (any sequence of hooks).
 
 use super::hystart::{HyStart, Kernel};
-use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl};
-use crate::tcp::sock::{CaState, TcpSock};
+use crate::cc::sock::{CaState, TcpSock};
+use crate::document::cc::Words;
 
 /// Unit of beta: 1.0.
 const BETA_SCALE: u64 = 1024;
@@ -333,7 +333,7 @@ fn cube_root(mut x: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Time;
+    use crate::base::units::Time;
 
     /// A socket in congestion avoidance, limited by its window.
     fn avoiding(cwnd: u32) -> TcpSock {

@@ -17,9 +17,9 @@
 use super::cubic::{Cubic, HZ_SHIFT};
 use super::hystart::Kernel;
 use super::sce::{AckedBytes, MIN_CWND, root};
-use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl};
-use crate::tcp::sock::{CaState, Pacing, TcpSock};
+use crate::cc::sock::{CaState, Pacing, TcpSock};
+use crate::document::cc::Words;
 
 /// State beside CUBIC's own.
 pub struct CubicSce {
@@ -131,7 +131,7 @@ impl CongestionControl for CubicSce {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Time;
+    use crate::base::units::Time;
 
     const MSS: u64 = 1448;
 
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_first_mark_ends_slow_start() {
         let (mut cubic, mut tp) = avoiding("cubic-sce", 40);
-        tp.snd_ssthresh = crate::tcp::sock::INFINITE_SSTHRESH;
+        tp.snd_ssthresh = crate::cc::sock::INFINITE_SSTHRESH;
         ack(&mut cubic, &mut tp, 1, true);
         assert_eq!(tp.snd_ssthresh, 20);
     }

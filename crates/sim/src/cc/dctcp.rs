@@ -15,9 +15,9 @@
 //! Validation: the tests below, `tests/window_model.rs` (mean windows under random marks), `tests/cc_hooks.rs`.
 
 use super::reno::Reno;
-use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl};
-use crate::tcp::sock::{CaState, TcpSock};
+use crate::cc::sock::{CaState, TcpSock};
+use crate::document::cc::Words;
 
 /// 1.0
 const MAX_ALPHA: u32 = 1024;

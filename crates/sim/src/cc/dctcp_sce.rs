@@ -12,9 +12,9 @@
 //! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks).
 
 use super::sce::SceWindow;
-use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl};
-use crate::tcp::sock::TcpSock;
+use crate::cc::sock::TcpSock;
+use crate::document::cc::Words;
 
 /// The module.
 #[derive(Default)]

@@ -13,8 +13,8 @@
 //!
 //! Validation: the tests below.
 
-use crate::tcp::sock::{Pacing, TcpSock};
-use crate::units::Time;
+use crate::base::units::Time;
+use crate::cc::sock::{Pacing, TcpSock};
 
 /// Whose HyStart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,12 +21,13 @@ mod reno;
 mod reno_sce;
 mod rtt_scaling;
 mod sce;
-mod words;
+pub mod sock;
 
-use crate::rng::Stream;
-use crate::tcp::sock::{CaState, TcpSock};
-use crate::units::Time;
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::cc::sock::{CaState, TcpSock};
 
+pub use crate::document::cc::Words;
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
@@ -40,7 +41,6 @@ pub use prague_2020::Prague2020;
 pub use registry::Registry;
 pub use reno::Reno;
 pub use reno_sce::RenoSce;
-pub use words::Words;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

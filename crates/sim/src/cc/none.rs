@@ -12,9 +12,9 @@
 //!
 //! Validation: the tests below, `tests/bbr_runs.rs` (a window over a round-trip time).
 
-use super::words::Words;
 use super::{CcError, CongestionControl, RateSample};
-use crate::tcp::sock::TcpSock;
+use crate::cc::sock::TcpSock;
+use crate::document::cc::Words;
 
 /// The window.
 pub struct Fixed {

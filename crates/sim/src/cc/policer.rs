@@ -11,7 +11,7 @@
 //! Validation: the tests below.
 
 use super::bandwidth;
-use crate::tcp::sock::TcpSock;
+use crate::cc::sock::TcpSock;
 
 const MIN_ROUNDS: u32 = 4;
 /// In 1/256 of the packets delivered.
@@ -137,7 +137,7 @@ impl Policer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Time;
+    use crate::base::units::Time;
 
     /// Rounds of 100 ms in which `delivered` packets arrive and `lost` do not; the verdicts.
     fn rounds(policer: &mut Policer, tp: &mut TcpSock, n: usize, delivered: u64, lost: u64) -> Vec<Verdict> {

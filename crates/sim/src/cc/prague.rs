@@ -35,10 +35,10 @@
 
 use super::reno::Reno;
 use super::rtt_scaling::{Mode as Scaling, RttScaling};
-use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl, RateSample};
-use crate::tcp::sock::{CaState, TcpSock};
-use crate::units::Time;
+use crate::base::units::Time;
+use crate::cc::sock::{CaState, TcpSock};
+use crate::document::cc::Words;
 
 /// One packet in `frac_cwnd`, `CWND_UNIT` of the module.
 const UNIT: u32 = 20;
@@ -409,7 +409,7 @@ impl CongestionControl for Prague {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::sock::Pacing;
+    use crate::cc::sock::Pacing;
 
     /// A connection with AccECN in slow start, RTT 50 ms, where `rate` scales nothing.
     fn open(text: &str, cwnd: u32) -> (Prague, TcpSock) {

@@ -16,9 +16,9 @@
 //! Validation: the tests below, `tests/test_versions.py` (what was published of each version).
 
 use super::reno::Reno;
-use super::words::Words;
 use super::{CcError, CongestionControl, RateSample};
-use crate::tcp::sock::{CaState, TcpSock};
+use crate::cc::sock::{CaState, TcpSock};
+use crate::document::cc::Words;
 
 /// 1.0 in alpha.
 const ONE: u64 = 1 << 31;
@@ -201,7 +201,7 @@ impl CongestionControl for Prague2019 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::sock::Pacing;
+    use crate::cc::sock::Pacing;
 
     /// In slow start, limited by the window, RTT 20 ms.
     fn open(version: Version, cwnd: u32) -> (Prague2019, TcpSock) {

@@ -28,10 +28,10 @@
 use super::classic_ecn::ClassicEcn;
 use super::reno::Reno;
 use super::rtt_scaling::{Mode, RttScaling};
-use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl, RateSample};
-use crate::tcp::sock::{CaState, Pacing, TcpSock};
-use crate::units::Time;
+use crate::base::units::Time;
+use crate::cc::sock::{CaState, Pacing, TcpSock};
+use crate::document::cc::Words;
 
 /// One packet in `cwnd_cnt`, and 1.0 in a fraction of marks.
 const ONE: i64 = 1 << 20;

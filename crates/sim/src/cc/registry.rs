@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::words::Words;
 use super::{CcEnv, CcError, CongestionControl};
+use crate::document::cc::Words;
 
 type Made = Box<dyn CongestionControl + Send>;
 type Make = Box<dyn Fn(&mut Words, CcEnv) -> Result<Made, CcError> + Send + Sync>;
@@ -46,9 +46,9 @@ impl Registry {
 mod tests {
     use super::super::{Cc, Reno};
     use super::*;
-    use crate::rng::Stream;
-    use crate::tcp::sock::TcpSock;
-    use crate::units::Time;
+    use crate::base::rng::Stream;
+    use crate::base::units::Time;
+    use crate::cc::sock::TcpSock;
 
     fn build(text: &str) -> Result<Cc, CcError> {
         let mut registry = Registry::default();

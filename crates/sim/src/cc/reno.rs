@@ -6,9 +6,9 @@
 //!
 //! Departures: none known. ECN and loss are answered alike (no RFC 8511).
 
-use super::words::Words;
 use super::{CcError, CongestionControl};
-use crate::tcp::sock::TcpSock;
+use crate::cc::sock::TcpSock;
+use crate::document::cc::Words;
 
 /// Reno has no state of its own.
 pub struct Reno;

@@ -19,9 +19,9 @@
 //! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks), `tests/test_versions.py` (published runs).
 
 use super::sce::{CePart, SceWindow, root};
-use super::words::Words;
 use super::{CaEvent, CcError, CongestionControl};
-use crate::tcp::sock::TcpSock;
+use crate::cc::sock::TcpSock;
+use crate::document::cc::Words;
 
 /// The module.
 #[derive(Default)]
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn pacing_is_asked_for_by_the_sysctl() {
-        use crate::tcp::sock::Pacing;
+        use crate::cc::sock::Pacing;
         let (mut reno, mut tp) = avoiding(10);
         assert_eq!(tp.pacing, Pacing::None);
         tp.sce_pacing = true;

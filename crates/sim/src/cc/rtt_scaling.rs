@@ -12,9 +12,9 @@
 //! Validation: the tests below, in [`super::prague`] and in [`super::prague_2020`].
 
 use super::CcError;
-use super::words::Words;
-use crate::tcp::sock::TcpSock;
-use crate::units::Time;
+use crate::base::units::Time;
+use crate::cc::sock::TcpSock;
+use crate::document::cc::Words;
 
 /// One packet per RTT, in the units of [`RttScaling::ai`].
 const ONE: u64 = 1 << 20;

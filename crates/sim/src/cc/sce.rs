@@ -8,7 +8,7 @@
 //! Validation: the tests of [`super::reno_sce`] and [`super::dctcp_sce`].
 
 use super::CaEvent;
-use crate::tcp::sock::{Pacing, TcpSock};
+use crate::cc::sock::{Pacing, TcpSock};
 
 /// Least window in packets.
 pub const MIN_CWND: u32 = 2;

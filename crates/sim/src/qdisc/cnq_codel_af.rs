@@ -20,10 +20,10 @@ use super::cobalt::{Cobalt, Over, Params};
 use super::sce::{Clock, SceConfig};
 use super::sparse_bulk::{SLOTS, SparseBulk, slot_of};
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words};
-use crate::units::Time;
 
 /// The qdisc; see the module's documentation.
 pub struct CnqCodelAf {
@@ -156,11 +156,11 @@ mod tests {
     use std::collections::{BTreeMap, VecDeque};
 
     use super::*;
+    use crate::base::units::Rate;
+    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
     use crate::qdisc::sparse_bulk::Bulk;
-    use crate::run;
-    use crate::units::Rate;
 
     fn parse(line: &str) -> Result<CnqCodelAf, TcError> {
         let mut words = Words::new(line);

@@ -11,9 +11,9 @@
 //!
 //! Validation: the inverse square roots; signal times; BLUE's steps; the SCE schedule.
 
+use crate::base::rng::Stream;
+use crate::base::units::Time;
 use crate::packet::Ecn;
-use crate::rng::Stream;
-use crate::units::Time;
 
 /// Counts whose inverse square root is exact (four Newton steps from the previous one).
 const CACHED: usize = 16;

@@ -14,10 +14,10 @@ use std::collections::VecDeque;
 use super::cobalt::{Cobalt, Params};
 use super::sce::{Clock, SceConfig, over};
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words};
-use crate::units::Time;
 
 /// The qdisc; see the module's documentation.
 pub struct CobaltFifo {
@@ -121,9 +121,9 @@ impl Qdisc for CobaltFifo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
-    use crate::run;
 
     /// What leaves of 200 packets at 10 Mbit/s (1.2112 ms each): (ms, ECN field).
     fn drain(line: &str, ecn: Ecn) -> (Vec<(f64, Ecn)>, Queue) {

@@ -27,10 +27,10 @@ use self::params::{MAX_PROB, MAX_WEIGHT, Params, Step, Version};
 use super::fq_codel::truesize;
 use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words, show};
 use crate::packet::{Ecn, Packet};
-use crate::rng::Stream;
-use crate::tc::{TcError, Words, show};
-use crate::units::Time;
 
 /// A packet in the L queue.
 struct Queued {

@@ -4,7 +4,7 @@
 //!
 //! A packet leaves no earlier than TCP asked for ([`Packet::enqueued`] before the first queue), and no earlier than
 //! `maxrate` allows. What may leave is served by deficit round robin, new flows first, in three bands with credits of their own. A host's
-//! TCP that finds `fq` on its way leaves all delays to it ([`crate::tcp::sock::Pacing::Fq`]), whatever its congestion control.
+//! TCP that finds `fq` on its way leaves all delays to it ([`crate::cc::sock::Pacing::Fq`]), whatever its congestion control.
 //!
 //! Parameters: `limit` in packets per band (10000), `flow_limit` in packets (100), `quantum` (2 frames) and `initial_quantum` (10) in
 //! bytes, `maxrate` (none), `buckets`, `pacing` / `nopacing` (whether TCP leaves its delays here, and `maxrate` holds), `refill_delay`
@@ -23,9 +23,9 @@ mod params;
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::units::{Rate, Time};
+use crate::document::tc::{TcError, Words, show};
 use crate::packet::{Packet, Proto};
-use crate::tc::{TcError, Words, show};
-use crate::units::{Rate, Time};
 use params::Config;
 
 const BANDS: usize = 3;
@@ -464,9 +464,9 @@ impl Qdisc for Fq {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
-    use crate::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env { host: true, ..Env::default() }).unwrap()

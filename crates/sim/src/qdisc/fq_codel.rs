@@ -15,10 +15,10 @@
 
 use super::codel::{CodelParams, CodelStats, CodelVars, Head};
 use super::{Cause, Env, Qdisc, Tally};
-use crate::charge;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words, parse_u32, show};
 use crate::packet::Packet;
-use crate::tc::{TcError, Words, parse_u32, show};
-use crate::units::Time;
+use crate::packet::charge;
 
 /// No index: the end of a list.
 const NONE: u32 = u32::MAX;
@@ -410,9 +410,9 @@ impl Qdisc for FqCodel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
-    use crate::run;
 
     const NOW: Time = Time::ZERO;
 

@@ -20,10 +20,10 @@ use super::fq_codel::truesize;
 use super::pie::control::{Params, Vars, Version, ticks};
 use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words, show};
-use crate::units::Time;
 
 /// The flow-queueing scheduler.
 pub struct FqPie {
@@ -315,9 +315,9 @@ impl Qdisc for FqPie {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
-    use crate::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

@@ -11,8 +11,8 @@
 //!
 //! Validation: the arithmetic of cells and code words, tc's wording (tests below).
 
+use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
-use crate::tc::{TcError, Words};
 
 /// The header that Linux counts and an overhead replaces.
 const ETHERNET: u32 = 14;

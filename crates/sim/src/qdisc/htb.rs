@@ -29,11 +29,11 @@ mod turns;
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Queue, Tally};
-use crate::matching::{CompiledMatch, compile_filters};
+use crate::base::units::Time;
+use crate::document::run;
+use crate::document::tc::{TcError, Words, parse_minor};
 use crate::packet::Packet;
-use crate::run;
-use crate::tc::{TcError, Words, parse_minor};
-use crate::units::Time;
+use crate::packet::matching::{CompiledMatch, compile_filters};
 use class::{Class, Turn};
 use params::{MAX_LEVEL, PRIORITIES, Params};
 

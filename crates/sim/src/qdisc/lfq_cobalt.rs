@@ -20,10 +20,10 @@ use super::cobalt::{Cobalt, Params};
 use super::sce::{Clock, SceConfig, over};
 use super::sparse_bulk::{SLOTS, slot_of};
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words};
-use crate::units::Time;
 
 /// What a flow gets per scan, in bytes.
 const QUANTUM: i32 = 1514;
@@ -211,9 +211,9 @@ impl Qdisc for LfqCobalt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
-    use crate::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

@@ -1,7 +1,7 @@
 //! Queue disciplines. The public [`Queue`] stamps, counts and records; the algorithm behind the
 //! [`Qdisc`] trait decides.
 //!
-//! One file per algorithm, in tc's own grammar ([`crate::tc`]).
+//! One file per algorithm, in tc's own grammar ([`crate::document::tc`]).
 
 mod cake;
 mod cnq_cobalt;
@@ -36,11 +36,11 @@ mod twin_codel_af;
 
 use std::sync::Arc;
 
-use crate::charge::Charges;
+use crate::base::units::Time;
+use crate::document::run;
+use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
-use crate::run;
-use crate::tc::{TcError, Words};
-use crate::units::Time;
+use crate::packet::charge::Charges;
 
 pub use cake::Cake;
 pub use cnq_cobalt::CnqCobalt;

@@ -26,11 +26,11 @@ mod loss;
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Queue, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::run;
+use crate::document::tc::{TcError, Words};
 use crate::packet::{Flags, Packet};
-use crate::rng::Stream;
-use crate::run;
-use crate::tc::{TcError, Words};
-use crate::units::Time;
 use config::{Config, SlotConfig};
 use loss::{LossModel, State};
 

@@ -10,9 +10,9 @@
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
-use crate::tc::{TcError, Words, show};
-use crate::units::Time;
 
 /// A plain queue with a limit in packets or in bytes.
 pub struct Fifo {
@@ -109,8 +109,8 @@ impl Qdisc for Fifo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::qdisc::Queue;
-    use crate::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

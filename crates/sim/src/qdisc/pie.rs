@@ -18,10 +18,10 @@ use std::collections::VecDeque;
 
 use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words, show};
-use crate::units::Time;
 use control::{Params, RATE_SHIFT, TICK_SHIFT, TICKS_PER_S, Vars, Version, ticks};
 
 /// What `tc -s` reports.
@@ -202,8 +202,8 @@ mod tests {
     use super::control::BURST_ALLOWANCE;
     use super::*;
 
+    use crate::base::units::Rate;
     use crate::packet::Ecn;
-    use crate::units::Rate;
 
     fn pie(line: &str) -> Pie {
         let mut words = Words::new(line);

@@ -12,11 +12,11 @@
 
 use super::pfifo_fast::{PRIOMAP, priority, show_bands};
 use super::{Env, Qdisc, Queue, Tally};
-use crate::matching::{CompiledMatch, compile_filters};
+use crate::base::units::Time;
+use crate::document::run;
+use crate::document::tc::{TcError, Words, parse_minor};
 use crate::packet::Packet;
-use crate::run;
-use crate::tc::{TcError, Words, parse_minor};
-use crate::units::Time;
+use crate::packet::matching::{CompiledMatch, compile_filters};
 
 /// Strict priority among bands.
 pub struct Prio {

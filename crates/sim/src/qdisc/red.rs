@@ -22,10 +22,10 @@ use std::collections::VecDeque;
 
 use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::{Rate, Time};
+use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words, show};
-use crate::units::{Rate, Time};
 
 /// Probability one, 32 binary digits.
 pub const ONE: f64 = 4_294_967_296.0;

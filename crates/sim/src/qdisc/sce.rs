@@ -7,9 +7,9 @@
 
 use super::cobalt::{Over, Params};
 use super::framing::{Framing, FramingWords};
+use crate::base::units::{Rate, Time};
+use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
-use crate::tc::{TcError, Words, show};
-use crate::units::{Rate, Time};
 
 /// The configuration.
 #[derive(Clone, Debug)]
@@ -132,9 +132,9 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::{Env, Queue};
-    use crate::run;
 
     #[test]
     fn four_full_frames_are_no_queue_for_ce_and_two_none_for_sce() {

@@ -18,10 +18,10 @@ use std::collections::VecDeque;
 use super::red::{Action, Average, Curve, ONE, fraction, u32_size};
 use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words, show};
-use crate::units::Time;
 
 /// The most packets of one flow.
 const MAX_DEPTH: u32 = 127;
@@ -491,9 +491,9 @@ impl Qdisc for Sfq {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
-    use crate::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::units::Time;
+use crate::base::units::Time;
 
 /// The longest sojourn that the histogram tells apart, in nanoseconds; longer ones count as this.
 const MAX_NS: u64 = 60_000_000_000;

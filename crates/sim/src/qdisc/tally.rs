@@ -1,6 +1,6 @@
 //! What a queue counts.
 
-use crate::charge::Charges;
+use crate::packet::charge::Charges;
 use crate::packet::{Flags, Packet};
 
 /// Why a queue threw a packet away.

@@ -15,10 +15,10 @@
 
 use super::ratecfg::{Framing, SendTime, atm, burst_size, nonzero, short};
 use super::{Cause, Env, Qdisc, Queue, Tally};
+use crate::base::units::Time;
+use crate::document::run;
+use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
-use crate::run;
-use crate::tc::{TcError, Words, show};
-use crate::units::Time;
 
 /// The token bucket filter.
 pub struct Tbf {

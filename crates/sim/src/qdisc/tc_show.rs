@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{Kind, Queue};
-use crate::units::Time;
+use crate::base::units::Time;
 
 impl Queue {
     /// The whole tree; `device` is named as tc does when it shows all devices. Handles are shown in hexadecimal, as tc
@@ -56,7 +56,7 @@ impl Queue {
              backlog {} {}p requeues {requeues}",
             self.tally.sent_bytes,
             self.tally.sent + self.tally.more_segs,
-            crate::tc::show::size(self.backlog()),
+            crate::document::tc::show::size(self.backlog()),
             self.qlen(),
         );
         if !first && !statistics.is_empty() {

@@ -1,7 +1,7 @@
 //! Periodic controllers without events: the ticks that are due run before the next enqueue or
 //! dequeue, each at its own time.
 
-use crate::units::Time;
+use crate::base::units::Time;
 
 const NS_PER_S: u64 = 1_000_000_000;
 

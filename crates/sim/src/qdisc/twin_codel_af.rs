@@ -19,10 +19,10 @@ use super::lfq_cobalt::LOW_LATENCY;
 use super::sce::{Clock, SceConfig};
 use super::sparse_bulk::{SLOTS, SparseBulk, slot_of};
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words};
-use crate::units::Time;
 
 struct Class {
     queues: SparseBulk,
@@ -168,9 +168,9 @@ impl Qdisc for TwinCodelAf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
-    use crate::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

@@ -1,7 +1,7 @@
 //! What is written down every sample interval.
 
 use super::Sim;
-use crate::record::FLOW_METRICS;
+use crate::record::series::FLOW_METRICS;
 
 impl Sim {
     #[inline(never)]

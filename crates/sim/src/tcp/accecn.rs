@@ -15,8 +15,8 @@
 //!
 //! Validation: the tests below; one CUBIC flow against the real kernel with `tcp_ecn_option` 0, 1 and 2.
 
+use crate::base::units::Time;
 use crate::packet::{Ecn, Packet};
-use crate::units::Time;
 
 /// Initial value of the ACE counter (RFC 9768, section 3.2.1).
 pub const ACE_INIT: u64 = 5;

@@ -8,10 +8,10 @@ use super::ecn::Mode;
 use super::recovery::Rexmit;
 use super::scoreboard::{Seg, SegFlags};
 use super::sender::{Rack, Rate, Sender};
-use super::sock::{CaState, TcpSock};
+use crate::base::units::Time;
+use crate::cc::sock::{CaState, TcpSock};
 use crate::cc::{CongestionControl, RateSample};
 use crate::packet::{Ecn, Flags, Packet};
-use crate::units::Time;
 
 /// Reordering degrees beyond this are not believed (`tcp_max_reordering`).
 const MAX_REORDERING: u32 = 300;
@@ -482,8 +482,8 @@ impl AckState {
 #[cfg(test)]
 mod tests {
     use super::super::sender::tests::{ack, open, sacking};
-    use super::super::sock::INFINITE_SSTHRESH;
     use super::*;
+    use crate::cc::sock::INFINITE_SSTHRESH;
 
     #[test]
     fn an_ack_below_snd_una_still_makes_room_with_its_sacks() {

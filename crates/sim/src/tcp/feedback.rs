@@ -11,8 +11,8 @@
 
 use super::accecn::{ACE_INIT, OptionClock, field, fit, write};
 use super::ecn::{Mode, Sysctls};
+use crate::base::units::Time;
 use crate::packet::{Ecn, Flags, Packet};
-use crate::units::Time;
 
 /// Unreported CE packets at which an ACK is due before ACE wraps (`TCP_ACCECN_ACE_MAX_DELTA`).
 const MAX_PENDING: u32 = 6;

@@ -14,5 +14,4 @@ mod scoreboard;
 mod send_buffer;
 pub mod sender;
 mod small_queue;
-pub mod sock;
 mod timer;

@@ -9,10 +9,10 @@ use super::receiver::HEADERS;
 use super::rtt::RTO_MAX_US;
 use super::scoreboard::{Seg, SegFlags};
 use super::sender::{Sender, Timer};
-use super::sock::{CaState, Pacing};
+use crate::base::units::Time;
+use crate::cc::sock::{CaState, Pacing};
 use crate::cc::{CaEvent, CongestionControl};
 use crate::packet::{Ecn, Flags, Packet};
-use crate::units::Time;
 
 /// Segments of the largest GSO skb: (65536 - headers) / 1448.
 pub(super) const MAX_GSO_SEGS: u32 = 45;

@@ -11,9 +11,9 @@
 //!
 //! Validation: the tests below and in `receiver.rs`; slow start beside a real kernel's (docs/validation.md).
 
-use crate::charge;
+use crate::base::units::Time;
 use crate::packet::Packet;
-use crate::units::Time;
+use crate::packet::charge;
 
 /// The most that a window is before any data.
 const INITIAL: u64 = 64 * 1024;

@@ -8,8 +8,8 @@
 
 use super::feedback::Feedback;
 use super::receive_window::{Buffer, ReceiveWindow};
+use crate::base::units::Time;
 use crate::packet::{Flags, Packet, Proto, SackBlock};
-use crate::units::Time;
 
 const ATO_MIN: Time = Time::from_ms(40);
 const DELACK_MAX: Time = Time::from_ms(200);

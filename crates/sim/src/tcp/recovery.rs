@@ -7,10 +7,10 @@ use super::ack::{AckState, sent_after};
 use super::ecn::Mode;
 use super::scoreboard::SegFlags;
 use super::sender::{Sender, Timer, current_ssthresh};
-use super::sock::{CaState, INFINITE_SSTHRESH};
+use crate::base::units::Time;
+use crate::cc::sock::{CaState, INFINITE_SSTHRESH};
 use crate::cc::{CaEvent, CongestionControl};
 use crate::packet::Packet;
-use crate::units::Time;
 
 /// `TCP_TIMEOUT_MIN_US`
 pub(super) const TIMEOUT_MIN_US: u64 = 2_000;

@@ -12,8 +12,8 @@
 use super::ecn::Mode;
 use super::scoreboard::SegFlags;
 use super::sender::Sender;
-use super::sock::CaState;
 use crate::cc::CongestionControl;
+use crate::cc::sock::CaState;
 
 /// `tcp_max_reordering`
 const MAX_REORDERING: u32 = 300;
@@ -104,10 +104,10 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::super::sender::tests::{ack, open};
+    use crate::base::units::Time;
+    use crate::cc::sock::CaState;
     use crate::packet::Packet;
     use crate::tcp::sender::Sender;
-    use crate::tcp::sock::CaState;
-    use crate::units::Time;
 
     const MS: fn(u64) -> Time = Time::from_ms;
 

@@ -3,7 +3,7 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_rtt_estimator`), RFC 6298 with Linux's 200 ms floor
 //! under the variance term and its smaller gain when the RTT falls.
 
-use super::sock::TcpSock;
+use crate::cc::sock::TcpSock;
 
 /// `TCP_RTO_MIN` in microseconds.
 pub const RTO_MIN_US: u64 = 200_000;

@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
+use crate::base::units::Time;
 use crate::cc::Lost;
-use crate::units::Time;
 
 /// What is known about a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@
 //!
 //! Validation: the tests below, `tests/offloads.rs`; the real kernel (docs/validation.md).
 
-use crate::charge::HEAD;
+use crate::packet::charge::HEAD;
 
 /// Memory of the largest segment in a buffer of its own, `kmalloc` and `sk_buff` included: 4096 + 256 bytes.
 const PER_MSS: u64 = 4352;

@@ -15,11 +15,11 @@ use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::small_queue::SmallQueue;
-use super::sock::{CaState, Pacing, TcpSock};
+use crate::base::units::Time;
+use crate::cc::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
-use crate::charge::{self, Charges};
+use crate::packet::charge::{self, Charges};
 use crate::packet::{Ecn, Packet};
-use crate::units::Time;
 
 /// Which event the one retransmission timer stands for (`icsk_pending`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -487,7 +487,7 @@ impl Sender {
                 .then(|| f64::from(self.rate.delivered) * bits * 1e6 / self.rate.interval_us as f64),
             srtt_s: (tp.srtt_us >> 3) as f64 / 1e6,
             cwnd: tp.snd_cwnd,
-            ssthresh: (tp.snd_ssthresh < super::sock::INFINITE_SSTHRESH).then_some(tp.snd_ssthresh),
+            ssthresh: (tp.snd_ssthresh < crate::cc::sock::INFINITE_SSTHRESH).then_some(tp.snd_ssthresh),
             pacing_rate_bps: (tp.pacing_rate != u64::MAX).then_some(tp.pacing_rate as f64 * 8.0),
             in_flight: tp.packets_in_flight(),
         }
@@ -506,9 +506,9 @@ pub(super) fn current_ssthresh(tp: &TcpSock) -> u32 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::base::rng::Stream;
     use crate::cc::CcEnv;
     use crate::packet::{Flags, SackBlock};
-    use crate::rng::Stream;
 
     const MSS: u32 = 1000;
 

@@ -11,7 +11,7 @@
 //!
 //! Validation: the tests below, `tests/offloads.rs`.
 
-use crate::charge::{Charges, HEAD};
+use crate::packet::charge::{Charges, HEAD};
 
 /// What a socket without data is charged (`SK_WMEM_ALLOC_BIAS`): the reason why two buffers may wait, not three.
 const BIAS: u64 = 1;
@@ -68,7 +68,7 @@ impl SmallQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::charge::memory;
+    use crate::packet::charge::memory;
     use crate::packet::{Flags, Packet};
 
     #[test]

@@ -9,8 +9,8 @@
 
 use super::recovery::TIMEOUT_MIN_US;
 use super::sender::{Sender, Timer};
-use super::sock::CaState;
-use crate::units::Time;
+use crate::base::units::Time;
+use crate::cc::sock::CaState;
 
 impl Sender {
     /// `tcp_set_xmit_timer`: a loss probe if one may be scheduled, else the RTO.

@@ -6,8 +6,8 @@
 
 use super::{Bbr3, MIN_CWND, Mode, NONE};
 use crate::cc::bandwidth::UNIT;
+use crate::cc::sock::{CaState, TcpSock};
 use crate::cc::{Lost, RateSample};
-use crate::tcp::sock::{CaState, TcpSock};
 
 /// Loss above this is too much: 2 %.
 const LOSS_THRESHOLD: u64 = UNIT * 2 / 100;

@@ -5,10 +5,10 @@
 //! Departures, validation: see [`super`]; the tests below.
 
 use super::{Bbr3, Mode, NONE};
+use crate::base::units::Time;
 use crate::cc::RateSample;
 use crate::cc::bandwidth::UNIT;
-use crate::tcp::sock::{CaState, TcpSock};
-use crate::units::Time;
+use crate::cc::sock::{CaState, TcpSock};
 
 /// Wait between probes: 2 s and up to 1 s more.
 const WAIT_US: u64 = 2_000_000;

@@ -106,8 +106,8 @@ fn sack_says(older: &Packet, newest: &Packet) -> Sack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::units::Time;
     use crate::packet::SackBlock;
-    use crate::units::Time;
 
     fn ack(number: u64) -> Packet {
         Packet { ack: number, sent: Time(number), flags: Flags::ACK, len: 66, ..Packet::default() }

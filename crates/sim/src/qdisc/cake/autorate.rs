@@ -3,7 +3,7 @@
 //! Source: Linux 7.3 `net/sched/sch_cake.c` (`cake_enqueue`, incoming bandwidth capacity estimate).
 
 use super::tin::moving_average;
-use crate::units::Time;
+use crate::base::units::Time;
 
 const NS_PER_S: u64 = 1_000_000_000;
 

@@ -3,10 +3,10 @@
 //! Source: Linux 7.3 `net/sched/sch_cake.c` (`cobalt_*`); chromi/sce `net/sched/sch_cake.c` (the ramp).
 //! The SCE family's other qdiscs have another one, in [`crate::qdisc::cobalt`].
 
+use crate::base::rng::Stream;
+use crate::base::units::Time;
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::Cause;
-use crate::rng::Stream;
-use crate::units::Time;
 
 /// 2^32/sqrt(count); 0 and 1 are as near to 1 as 32 bits allow.
 const ISQRT: [u32; 16] = [

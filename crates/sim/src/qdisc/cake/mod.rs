@@ -33,10 +33,10 @@ use std::sync::Arc;
 
 use super::fq_codel::truesize;
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::rng::Stream;
+use crate::base::units::{Rate, Time};
+use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words};
-use crate::units::{Rate, Time};
 use autorate::Autorate;
 use hash::Hashes;
 use overflow::Overflow;
@@ -417,9 +417,9 @@ impl Qdisc for Cake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::packet::{Ecn, Flags};
     use crate::qdisc::Queue;
-    use crate::run;
 
     /// Nodes: source `flow` / 100, destination 50 + `flow` % 10.
     fn env() -> Env {

@@ -108,7 +108,7 @@ impl Overflow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Stream;
+    use crate::base::rng::Stream;
 
     #[test]
     fn the_longest_queue_is_found_whatever_grew_and_shrank() {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::base::units::{Rate, Time};
+use crate::document::tc::{TcError, Words, show};
 use crate::qdisc::framing::{Framing, FramingWords};
-use crate::tc::{TcError, Words, show};
-use crate::units::{Rate, Time};
 
 /// Which words are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

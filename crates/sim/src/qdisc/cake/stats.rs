@@ -7,8 +7,8 @@ use std::fmt::Write;
 use super::Cake;
 use super::tin::Tin;
 use super::tins;
-use crate::tc::show;
-use crate::units::Rate;
+use crate::base::units::Rate;
+use crate::document::tc::show;
 
 /// Lengths in bytes that packets had on the network layer and on the link.
 #[derive(Clone, Copy, Debug)]
@@ -101,9 +101,9 @@ pub(super) fn show(cake: &Cake) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::units::Time;
+    use crate::document::run;
     use crate::qdisc::{Env, Queue};
-    use crate::run;
-    use crate::units::Time;
 
     /// What tc 7.0 prints for `cake bandwidth 50mbit` on Linux 7.3.
     const IDLE: &str = " memory used: 0b of 4Mb

@@ -1,8 +1,8 @@
 //! What `fq` is told: tc's words with their defaults.
 
 use super::BANDS;
-use crate::tc::{TcError, Words};
-use crate::units::{Rate, Time};
+use crate::base::units::{Rate, Time};
+use crate::document::tc::{TcError, Words};
 
 /// See [`super`] for units and defaults.
 #[derive(Clone)]

@@ -1,12 +1,12 @@
 //! A class of `htb`: its two buckets, its place in the tree, and the queue of a leaf.
 
 use super::params::{MAX_LEVEL, PRIORITIES, Params};
+use crate::base::units::Time;
+use crate::document::run;
+use crate::document::tc::{TcError, Words, parse_minor};
 use crate::packet::Packet;
 use crate::qdisc::ratecfg::SendTime;
 use crate::qdisc::{Env, Queue};
-use crate::run;
-use crate::tc::{TcError, Words, parse_minor};
-use crate::units::Time;
 
 /// No bucket is deeper in debt than this, in nanoseconds, and no idle time counts for more.
 const MBUFFER: i64 = 60_000_000_000;
@@ -185,7 +185,7 @@ impl Class {
             0 => String::new(),
             bytes => format!(" overhead {bytes}"),
         };
-        let mpu = crate::tc::show::size(u64::from(params.frame.mpu));
+        let mpu = crate::document::tc::show::size(u64::from(params.frame.mpu));
         format!(
             "class htb 1:{:x} {place}{leaf} rate {}{overhead} ceil {} linklayer {} burst {}/1mpu {mpu} cburst {}/1mpu \
              {mpu} level {}",

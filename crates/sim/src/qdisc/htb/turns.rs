@@ -6,8 +6,8 @@
 use super::Htb;
 use super::class::{Mode, Turn};
 use super::params::MAX_LEVEL;
+use crate::base::units::Time;
 use crate::packet::Packet;
-use crate::units::Time;
 
 impl Htb {
     /// Brings the modes, and who has packets, up to date; the priorities of which some class may send, by level.
@@ -132,8 +132,8 @@ impl Htb {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
     use crate::qdisc::htb::tests::{build, by_dscp, class, frame, with_child};
-    use crate::run;
 
     fn below(parent: &str, class: run::Class) -> run::Class {
         run::Class { parent: Some(parent.into()), ..class }

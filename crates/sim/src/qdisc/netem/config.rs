@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::tc::{TcError, Words, show};
-use crate::units::Rate;
+use crate::base::units::Rate;
+use crate::document::tc::{TcError, Words, show};
 
 use super::distribution::Distribution;
 use super::loss::LossModel;

@@ -3,8 +3,8 @@
 //! Source: Salsano, Ludovici, Ordine 2012 (general and intuitive loss model); Gilbert 1960, Elliott 1963; Linux 7.3
 //! `net/sched/sch_netem.c`. Probabilities: 100 % is `u32::MAX`.
 
-use crate::rng::Stream;
-use crate::tc::{TcError, Words, show};
+use crate::base::rng::Stream;
+use crate::document::tc::{TcError, Words, show};
 
 /// How losses come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,10 +143,10 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::units::Time;
+    use crate::document::run;
     use crate::packet::Packet;
     use crate::qdisc::{Cause, Env, Queue};
-    use crate::run;
-    use crate::units::Time;
 
     /// Which of `n` packets a loss model takes.
     fn lost(line: &str, n: usize) -> Vec<bool> {

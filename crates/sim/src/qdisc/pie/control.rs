@@ -2,10 +2,10 @@
 //!
 //! Source: RFC 8033; Linux 7.3 `include/net/pie.h`, `net/sched/sch_pie.c`.
 
+use crate::base::rng::Stream;
+use crate::base::units::Time;
+use crate::document::tc::{TcError, Words, show};
 use crate::qdisc::timer::Timer;
-use crate::rng::Stream;
-use crate::tc::{TcError, Words, show};
-use crate::units::Time;
 
 /// The kernel's scheduler tick is 64 ns.
 pub const TICK_SHIFT: u32 = 6;

@@ -1,0 +1,443 @@
+//! From a resolved run to a simulation, refusing by name what is not modelled.
+
+pub mod outcome;
+
+use std::sync::Arc;
+
+use crate::base::rng::Stream;
+use crate::base::units::{Rate, Time};
+use crate::cc::Registry;
+use crate::document::run::{self, Action, FORMAT, Mangle, Node, Run};
+use crate::endpoint::flow::{Exit, FlowState, Host};
+use crate::endpoint::probe::ProbeState;
+use crate::network::graph::{Graph, loss_threshold};
+use crate::network::interface::{Interface, Rule};
+use crate::network::medium;
+use crate::network::tunnel::Tunnels;
+use crate::packet::capture::{Capture, Ends};
+use crate::packet::charge::Charges;
+use crate::packet::matching::{CompiledMatch, parse_ecn};
+use crate::qdisc::{Env, Queue};
+use crate::record::trace::TRACES;
+use crate::sim::Sim;
+use crate::tcp::ecn::{Policy, Sysctls};
+use crate::tcp::receive_window::Buffer;
+use crate::tcp::sender::Sysctl;
+
+/// A document that this simulator does not run, with the place and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+impl From<String> for Refused {
+    fn from(message: String) -> Self {
+        Refused(message)
+    }
+}
+
+/// Reads a resolved run.
+///
+/// # Errors
+/// What the JSON lacks or has too much.
+pub fn parse(json: &str) -> Result<Run, Refused> {
+    let run: Run = serde_json::from_str(json).map_err(|e| Refused(format!("resolved run: {e}")))?;
+    if run.format != FORMAT {
+        return Err(Refused(format!("format: {} is not {FORMAT}, the one this version reads", run.format)));
+    }
+    Ok(run)
+}
+
+/// Builds the simulation of `run`; `modules` are congestion controls from outside.
+///
+/// # Errors
+/// The first thing that does not exist, is malformed or not modelled, with its place.
+pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
+    check_times(&run)?;
+    let graph = Graph::build(&run)?;
+    let traffic: Arc<[String]> =
+        run.flows.iter().map(|f| f.name.clone()).chain(run.probes.iter().map(|p| p.name.clone())).collect();
+    for (i, name) in traffic.iter().enumerate() {
+        if traffic[..i].contains(name) {
+            return Err(Refused(format!("flows and probes: the name '{name}' stands twice")));
+        }
+    }
+    refuse_features(&run)?;
+    let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
+    let tunnels = Tunnels::build(&run, &graph)?;
+    let charges = Charges::new(run.flows.len());
+    let mut interfaces = interfaces(&run, &graph, &traffic, &charges)?;
+    let mut flows = Vec::new();
+    for (i, spec) in run.flows.iter().enumerate() {
+        let from = graph.node(&spec.from, &format!("flows[{i}].from"))?;
+        let to = graph.node(&spec.to, &format!("flows[{i}].to"))?;
+        let nodes = [from, to];
+        if graph.route(from, to).is_none() || graph.route(to, from).is_none() {
+            return Err(Refused(format!("flows[{i}]: no path between '{}' and '{}'", spec.from, spec.to)));
+        }
+        let ends = nodes.map(|n| hosts[usize::from(n)].clone());
+        let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
+        let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed, modules)?;
+        if let Some(out) = graph.route(from, to) {
+            let egress = interfaces[usize::from(out)].egress.as_ref();
+            // TCP builds large buffers whatever the device can do; a queue that was asked for holds them whole, and only a
+            // device without one takes them apart at once.
+            let name = |node: u16| &graph.names[usize::from(node)];
+            let peer = graph.node_of[usize::from(out ^ 1)];
+            let queued = run
+                .interfaces
+                .iter()
+                .any(|i| i.egress.is_some() && &i.node == name(from) && &i.peer == name(peer));
+            flow.leaves_by(&Exit {
+                fq: egress.is_some_and(Queue::paces),
+                charges: egress.is_some().then(|| charges.clone()),
+                gso: (queued || run.nodes[usize::from(from)].offloads) && tunnels.number(i) == 0,
+                tunnel: tunnels.number(i),
+            });
+        }
+        flows.push(flow);
+    }
+    let mut probes = Vec::new();
+    for (i, spec) in run.probes.iter().enumerate() {
+        let place = format!("probes[{i}]");
+        let from = graph.node(&spec.from, &format!("{place}.from"))?;
+        let to = graph.node(&spec.to, &format!("{place}.to"))?;
+        if graph.route(from, to).is_none() || graph.route(to, from).is_none() {
+            return Err(Refused(format!("{place}: no path between '{}' and '{}'", spec.from, spec.to)));
+        }
+        let hash = Stream::new(run.seed, &format!("probe/{}", spec.name)).u32();
+        let traffic = run.flows.len() + i;
+        let mut probe = ProbeState::new(spec, traffic as u16, &place, [from, to], hash)?;
+        probe.tunnel = tunnels.number(traffic);
+        probes.push(probe);
+    }
+    for (i, change) in run.changes.iter().enumerate() {
+        check_change(&run, &graph, i, change)?;
+    }
+    captures(&run, &graph, &mut interfaces, &flows, &probes)?;
+    let mut sim = Sim::new(run, graph, interfaces, flows, probes);
+    sim.tunnels = tunnels;
+    sim.charges = charges;
+    Ok(sim)
+}
+
+fn check_times(run: &Run) -> Result<(), Refused> {
+    if !(run.duration_s > 0.0 && run.duration_s.is_finite()) {
+        return Err(Refused(format!("duration_s: {} is not a time above 0", run.duration_s)));
+    }
+    if run.sample_interval_s < 0.0001 || run.sample_interval_s.is_nan() {
+        return Err(Refused(format!("sample_interval_s: {} is below 0.1 ms", run.sample_interval_s)));
+    }
+    let [from, to] = run.window_s;
+    if from >= to || from.is_nan() || to.is_nan() {
+        return Err(Refused(format!("window_s: [{from}, {to}] is empty")));
+    }
+    Ok(())
+}
+
+fn refuse_features(run: &Run) -> Result<(), Refused> {
+    for (i, what) in run.trace.iter().enumerate() {
+        if !TRACES.contains(&what.as_str()) {
+            return Err(Refused(format!("trace[{i}]: unknown trace '{what}'; known: {}", TRACES.join(", "))));
+        }
+    }
+    let refused =
+        |place: String, what: &str| Err(Refused(format!("{place}: {what} not modelled by the simulator")));
+    for (i, link) in run.links.iter().enumerate() {
+        if !(64..=65_535).contains(&link.mtu) {
+            return Err(Refused(format!("links[{i}].mtu: {} is not between 64 and 65535", link.mtu)));
+        }
+        if !(0.0..=1.0).contains(&link.loss) {
+            return Err(Refused(format!("links[{i}].loss: {} is not a probability", link.loss)));
+        }
+        if link.delay_s.is_nan() || link.delay_s < 0.0 {
+            return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
+        }
+    }
+    for (key, tool) in run.tools.iter().flat_map(|tools| [("flows", &tools.flows), ("probes", &tools.probes)])
+    {
+        if let Some(name) = tool {
+            return refused(format!("tools.{key}"), &format!("'{name}' is"));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the sysctls that are modelled.
+fn host(node: &Node, index: usize) -> Result<Host, Refused> {
+    let mut host = Host {
+        ecn: Sysctls::default(),
+        hz: node.hz,
+        ss_ratio: 200,
+        ca_ratio: 120,
+        sce_pacing: false,
+        receive: Buffer::default(),
+        sender: Sysctl::default(),
+    };
+    if !(100..=1000).contains(&node.hz) {
+        return Err(Refused(format!("nodes[{index}].hz: {} is not between 100 and 1000", node.hz)));
+    }
+    for (name, value) in &node.sysctls {
+        let place = format!("nodes[{index}].sysctls.{name}");
+        let number = |text: &str| {
+            text.trim()
+                .parse::<u64>()
+                .map_err(|_| Refused(format!("{place}: '{value}' is not a whole number")))
+        };
+        let up_to = |text: &str, most: u8| match number(text)? {
+            n if n <= u64::from(most) => Ok(n as u8),
+            n => Err(Refused(format!("{place}: {n} is not between 0 and {most}"))),
+        };
+        let three = |text: &str| {
+            let numbers = text.split_whitespace().map(number).collect::<Result<Vec<_>, _>>()?;
+            <[u64; 3]>::try_from(numbers).map_err(|_| {
+                Refused(format!("{place}: '{value}' is not three numbers: least, default, most"))
+            })
+        };
+        match name.as_str() {
+            "net.ipv4.tcp_ecn" => host.ecn.ecn = Policy(up_to(value, 5)?),
+            "net.ipv4.tcp_ecn_fallback" => host.ecn.fallback = up_to(value, 1)? == 1,
+            "net.ipv4.tcp_ecn_option" => host.ecn.option = up_to(value, 3)?,
+            "net.ipv4.tcp_ecn_option_beacon" => host.ecn.beacon = up_to(value, 3)?.into(),
+            "net.ipv4.tcp_sce" => host.ecn.sce = up_to(value, 1)? == 1,
+            "net.ipv4.tcp_sce_pacing" => host.sce_pacing = up_to(value, 1)? == 1,
+            "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = number(value)?.max(1),
+            "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = number(value)?.max(1),
+            "net.ipv4.tcp_sack" => host.sender.sack = up_to(value, 1)? == 1,
+            "net.ipv4.tcp_slow_start_after_idle" => {
+                host.sender.slow_start_after_idle = up_to(value, 1)? == 1;
+            }
+            "net.ipv4.tcp_limit_output_bytes" => host.sender.limit_output_bytes = number(value)?,
+            "net.ipv4.tcp_moderate_rcvbuf" => host.receive.moderate = up_to(value, 1)? == 1,
+            "net.ipv4.tcp_rmem" => [_, host.receive.default, host.receive.most] = three(value)?,
+            "net.ipv4.tcp_wmem" => host.sender.wmem = three(value)?,
+            // No flow sets its buffers by itself; runs begin without metrics, whether they would be kept or not.
+            "net.core.rmem_max" | "net.core.wmem_max" | "net.ipv4.tcp_no_metrics_save" => _ = number(value)?,
+            "net.ipv4.ip_forward" => {}
+            _ => return Err(Refused(format!("{place}: this sysctl is not modelled by the simulator"))),
+        }
+    }
+    Ok(host)
+}
+
+fn env(
+    run: &Run,
+    name: String,
+    node: &Node,
+    (tx_queue_len, mtu): (u32, u32),
+    traffic: &Arc<[String]>,
+    charges: &Charges,
+) -> Env {
+    let index = |name: &str| run.nodes.iter().position(|n| n.name == name).unwrap_or(0) as u16;
+    let flows = run.flows.iter().map(|f| [index(&f.from), index(&f.to)]);
+    let probes = run.probes.iter().map(|p| [index(&p.from), index(&p.to)]);
+    Env {
+        seed: run.seed,
+        name,
+        mtu,
+        tx_queue_len,
+        hz: node.hz,
+        bridge: node.kind == run::NodeKind::Bridge,
+        host: node.kind == run::NodeKind::Host,
+        flows: traffic.len(),
+        flow_names: traffic.clone(),
+        endpoints: flows.chain(probes).collect(),
+        told_buckets: false,
+        charges: if node.kind == run::NodeKind::Host { charges.clone() } else { Charges::default() },
+    }
+}
+
+fn queue(run: &Run, spec: &run::Qdisc, env: &Env, place: &str) -> Result<Queue, Refused> {
+    let mut queue = Queue::build(spec, env).map_err(|e| Refused(format!("{place}: {e}")))?;
+    let [from, to] = run.window_s.map(Time::from_secs_f64);
+    queue.record_window(from, to);
+    Ok(queue)
+}
+
+fn interfaces(
+    run: &Run,
+    graph: &Graph,
+    traffic: &Arc<[String]>,
+    charges: &Charges,
+) -> Result<Vec<Interface>, Refused> {
+    let mut built: Vec<Interface> = graph.wires(run).into_iter().map(Interface::new).collect();
+    for (interface, node) in built.iter_mut().zip(&graph.node_of) {
+        let node = &run.nodes[usize::from(*node)];
+        interface.host = node.kind == run::NodeKind::Host;
+        interface.offloads = node.offloads;
+    }
+    for l in 0..run.links.len() {
+        for (e, medium) in medium::build(run, l)?.into_iter().enumerate() {
+            let wire = &mut built[2 * l + e].wire;
+            wire.busy_until = if medium.is_some() { medium::HELD } else { wire.busy_until };
+            wire.medium = medium;
+        }
+    }
+    let mut seen = vec![false; built.len()];
+    for (n, spec) in run.interfaces.iter().enumerate() {
+        let place = format!("interfaces[{n}]");
+        let i = graph.interface(&spec.node, &spec.peer, &place)?;
+        if std::mem::replace(&mut seen[i], true) {
+            return Err(Refused(format!("{place}: {} stands twice", graph.egress_name(i))));
+        }
+        let node = &run.nodes[usize::from(graph.node_of[i])];
+        let mtu = run.links[i / 2].mtu;
+        let interface = &mut built[i];
+        interface.tx_queue_len = spec.tx_queue_len;
+        if let Some(tree) = &spec.egress {
+            let env = env(run, graph.egress_name(i), node, (spec.tx_queue_len, mtu), traffic, charges);
+            interface.egress = Some(queue(run, tree, &env, &format!("{place}.egress"))?);
+        }
+        if let Some(tree) = &spec.ingress {
+            let env = env(run, graph.ingress_name(i), node, (spec.tx_queue_len, mtu), traffic, charges);
+            interface.ingress = Some(queue(run, tree, &env, &format!("{place}.ingress"))?);
+        }
+        for (r, rule) in spec.mangle.iter().enumerate() {
+            interface.rules.push(compile(rule, traffic, &format!("{place}.mangle[{r}]"))?);
+        }
+    }
+    // A device that takes time to send has a queue; Linux gives it txqueuelen packets.
+    for (i, interface) in built.iter_mut().enumerate() {
+        if interface.egress.is_none() && (interface.wire.rate.is_some() || interface.wire.medium.is_some()) {
+            let node = &run.nodes[usize::from(graph.node_of[i])];
+            let env = env(
+                run,
+                graph.egress_name(i),
+                node,
+                (interface.tx_queue_len, run.links[i / 2].mtu),
+                traffic,
+                charges,
+            );
+            let mut device = queue(run, &run::Qdisc::leaf("pfifo"), &env, "links")?;
+            // Nobody asked for it: counted, not measured.
+            device.sojourn = None;
+            interface.egress = Some(device);
+        }
+    }
+    Ok(built)
+}
+
+/// Opens the captures: `node>peer` of what leaves there, `node<peer` of what arrives.
+fn captures(
+    run: &Run,
+    graph: &Graph,
+    interfaces: &mut [Interface],
+    flows: &[FlowState],
+    probes: &[ProbeState],
+) -> Result<(), Refused> {
+    let ends: Arc<[Ends]> =
+        flows.iter().map(|f| Ends(f.nodes)).chain(probes.iter().map(|p| Ends(p.nodes()))).collect();
+    for (n, name) in run.captures.iter().enumerate() {
+        let place = format!("captures[{n}]");
+        let (way, parts) = match (name.split_once('>'), name.split_once('<')) {
+            (Some(parts), _) => (0, parts),
+            (None, Some(parts)) => (1, parts),
+            (None, None) => {
+                return Err(Refused(format!("{place}: '{name}'; expected NODE>PEER or NODE<PEER")));
+            }
+        };
+        let i = graph.interface(parts.0, parts.1, &place)?;
+        let capture = Capture::new(name, ends.clone()).map_err(|e| Refused(format!("{place}: {e}")))?;
+        interfaces[i].captures[way] = Some(Box::new(capture));
+    }
+    Ok(())
+}
+
+fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, Refused> {
+    let index = |name: &str| traffic.iter().position(|n| n == name).map(|i| i as u16);
+    let matches = CompiledMatch::compile(&rule.matches, &index).map_err(|e| format!("{place}.match.{e}"))?;
+    if rule.set_dscp.is_some_and(|d| d > 63) {
+        return Err(Refused(format!("{place}.set_dscp: must be 0 to 63")));
+    }
+    let ecn = rule.set_ecn.as_deref().map(parse_ecn).transpose().map_err(|e| format!("{place}.set_{e}"))?;
+    Ok(Rule { matches, dscp: rule.set_dscp, ecn, clear_syn_ecn: rule.clear_syn_ecn })
+}
+
+fn check_change(run: &Run, graph: &Graph, index: usize, change: &run::Change) -> Result<(), Refused> {
+    let place = format!("changes[{index}]");
+    let i = graph.interface(&change.node, &change.peer, &place)?;
+    let side = match &change.action {
+        Action::ClassChange { side, .. }
+        | Action::QdiscChange { side, .. }
+        | Action::QdiscReplace { side, .. } => side,
+        Action::Link { rate_bps, .. } => {
+            let features = &run.links[i / 2].features;
+            let gives = ["multipath", "trace"].into_iter().find(|name| features.contains_key(*name));
+            return match (rate_bps, gives) {
+                (Some(_), Some(name)) => {
+                    Err(Refused(format!("{place}.action.rate_bps: the link's '{name}' gives its rate")))
+                }
+                _ => Ok(()),
+            };
+        }
+    };
+    if side == "egress" || side == "ingress" {
+        return Ok(());
+    }
+    Err(Refused(format!("{place}.action.side: '{side}' is not egress or ingress")))
+}
+
+impl Sim {
+    /// Applies the change number `index` of the run.
+    ///
+    /// # Errors
+    /// What tc would refuse.
+    pub(crate) fn change(&mut self, index: usize) -> Result<(), Refused> {
+        let change = self.run.changes[index].clone();
+        let place = format!("changes[{index}]");
+        let i = self.graph.interface(&change.node, &change.peer, &place)?;
+        let now = self.now();
+        match &change.action {
+            Action::Link { rate_bps, delay_s, loss, up } => {
+                let wire = &mut self.interfaces[i].wire;
+                wire.rate = rate_bps.map(Rate).or(wire.rate);
+                wire.delay = delay_s.map_or(wire.delay, Time::from_secs_f64);
+                wire.loss = loss.map_or(wire.loss, loss_threshold);
+                wire.up = up.unwrap_or(wire.up);
+            }
+            Action::ClassChange { side, id, class } => {
+                let queue = self.side(i, side, &place)?;
+                queue.change_class(id, class).map_err(|e| Refused(format!("{place}: {e}")))?;
+            }
+            Action::QdiscChange { side, handle, qdisc } => {
+                let queue = self.side(i, side, &place)?;
+                let mut result = Ok(());
+                if !queue.at(handle, &mut |at| result = at.change(qdisc, now)) {
+                    return Err(Refused(format!("{place}: no qdisc '{handle}'")));
+                }
+                result.map_err(|e| Refused(format!("{place}: {e}")))?;
+            }
+            Action::QdiscReplace { side, handle, qdisc } => {
+                let traffic: Arc<[String]> = self
+                    .flows
+                    .iter()
+                    .map(|f| f.spec.name.clone())
+                    .chain(self.probes.iter().map(|p| p.spec.name.clone()))
+                    .collect();
+                let node = &self.run.nodes[usize::from(self.graph.node_of[i])];
+                let name = format!("{}/{handle}@{index}", self.graph.egress_name(i));
+                let env = env(
+                    &self.run,
+                    name,
+                    node,
+                    (self.interfaces[i].tx_queue_len, self.run.links[i / 2].mtu),
+                    &traffic,
+                    &self.charges,
+                );
+                let mut other = queue(&self.run, qdisc, &env, &place)?;
+                let queue = self.side(i, side, &place)?;
+                if !queue.at(handle, &mut |at| std::mem::swap(at, &mut other)) {
+                    return Err(Refused(format!("{place}: no qdisc '{handle}'")));
+                }
+                self.count_replaced(i, &other);
+            }
+        }
+        self.serve(i as u16);
+        Ok(())
+    }
+
+    fn side(&mut self, i: usize, side: &str, place: &str) -> Result<&mut Queue, Refused> {
+        let interface = &mut self.interfaces[i];
+        let queue = if side == "egress" { &mut interface.egress } else { &mut interface.ingress };
+        queue.as_mut().ok_or_else(|| Refused(format!("{place}: there is no {side} qdisc to change")))
+    }
+}

@@ -1,0 +1,241 @@
+//! The grammar of a flow's `cc`: `NAME[@VERSION] [PARAMETER VALUE]…`.
+//!
+//! Names and parameters are Linux's (module and module parameters); times are written as in tc.
+
+use std::ops::RangeInclusive;
+
+use crate::base::units::Time;
+use crate::cc::CcError;
+use crate::document::tc::{nearest, parse_time};
+
+/// The words of one `cc`, taken from left to right.
+pub struct Words<'a> {
+    text: &'a str,
+    first: &'a str,
+    rest: std::str::SplitWhitespace<'a>,
+    parameter: &'a str,
+}
+
+impl<'a> Words<'a> {
+    /// Splits `text` at white space.
+    pub fn new(text: &'a str) -> Self {
+        let mut rest = text.split_whitespace();
+        Words { text, first: rest.next().unwrap_or_default(), rest, parameter: "" }
+    }
+
+    /// The words after `name`, with which `text` begins.
+    pub(crate) fn after(text: &'a str, name: &str) -> Self {
+        let (first, rest) = text.split_at(name.len());
+        Words { text, first, rest: rest.split_whitespace(), parameter: "" }
+    }
+
+    /// `NAME`
+    pub fn name(&self) -> &'a str {
+        self.first.split('@').next().unwrap_or_default()
+    }
+
+    /// `VERSION`, which must be one of `known`; `None` if not given.
+    pub fn version(&self, known: &[&str]) -> Result<Option<&'a str>, CcError> {
+        match self.first.split_once('@') {
+            None => Ok(None),
+            Some((_, version)) if known.contains(&version) => Ok(Some(version)),
+            Some((name, version)) => {
+                Err(self.unknown(&format!("version '{version}' of {name}"), version, known, "versions"))
+            }
+        }
+    }
+
+    /// The error for a name that is none of `known`.
+    pub fn unknown_name(&self, known: &[&str]) -> CcError {
+        let what = format!("congestion control '{}'", self.first);
+        self.unknown(&what, self.first, known, "names")
+    }
+
+    /// The next parameter, which must be one of `known`.
+    pub fn parameter(&mut self, known: &[&str]) -> Result<Option<&'a str>, CcError> {
+        let Some(word) = self.rest.next() else {
+            return Ok(None);
+        };
+        if !known.contains(&word) {
+            let what = format!("parameter '{word}' of {}", self.first);
+            return Err(self.unknown(&what, word, known, "parameters"));
+        }
+        self.parameter = word;
+        Ok(Some(word))
+    }
+
+    /// `0` or `1`.
+    pub fn flag(&mut self) -> Result<bool, CcError> {
+        Ok(self.one_of(&["0", "1"])? == "1")
+    }
+
+    /// A whole number in `range`.
+    pub fn number(&mut self, range: RangeInclusive<u32>) -> Result<u32, CcError> {
+        let text = self.value()?;
+        match text.parse() {
+            Ok(n) if range.contains(&n) => Ok(n),
+            _ => Err(self.bad(text, &format!("a whole number from {} to {}", range.start(), range.end()))),
+        }
+    }
+
+    /// A time from `least` to `most`, written as in tc.
+    pub fn time(&mut self, least: Time, most: Time) -> Result<Time, CcError> {
+        let text = self.value()?;
+        match parse_time(text) {
+            Some(t) if t >= least && t <= most => Ok(t),
+            _ => Err(self
+                .bad(text, &format!("a time from {}us to {}us, such as 15ms", least.as_us(), most.as_us()))),
+        }
+    }
+
+    /// One of `known`.
+    pub fn one_of(&mut self, known: &[&str]) -> Result<&'a str, CcError> {
+        let text = self.value()?;
+        if known.contains(&text) {
+            return Ok(text);
+        }
+        Err(self.bad(text, &format!("one of {}", known.join(", "))))
+    }
+
+    fn value(&mut self) -> Result<&'a str, CcError> {
+        self.rest.next().ok_or_else(|| self.error(&format!("'{}' needs a value", self.parameter)))
+    }
+
+    fn bad(&self, value: &str, expected: &str) -> CcError {
+        self.error(&format!("{}: '{value}' is not {expected}", self.parameter))
+    }
+
+    fn unknown(&self, what: &str, word: &str, known: &[&str], kind: &str) -> CcError {
+        let hint = nearest(word, known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        let known = if known.is_empty() {
+            format!("it has no {kind}")
+        } else {
+            format!("known {kind}: {}", known.join(", "))
+        };
+        self.error(&format!("unknown {what}{hint}; {known}"))
+    }
+
+    fn error(&self, message: &str) -> CcError {
+        CcError(format!("cc '{}': {message}", self.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Stream;
+    use crate::cc::{Cc, CcEnv, NAMES};
+
+    fn error(text: &str) -> String {
+        let env = CcEnv { rng: Stream::new(1, "flow"), now: Time::ZERO };
+        match Cc::build(text, env) {
+            Ok(_) => format!("'{text}' was taken"),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn every_known_name_is_taken() {
+        for name in NAMES {
+            assert_eq!(error(name), format!("'{name}' was taken"));
+        }
+    }
+
+    #[test]
+    fn the_parameters_of_the_kernels_modules_are_taken() {
+        for text in [
+            "cubic fast_convergence 0 beta 819 initial_ssthresh 100 bic_scale 410 tcp_friendliness 0 hystart 0 hystart_detect 1 hystart_low_window 32 hystart_ack_delta_us 1000",
+            "cubic@5.4 hystart_ack_delta 3",
+            "cubic-sce bic_scale 82",
+            "dctcp dctcp_shift_g 5 dctcp_alpha_on_init 0",
+            "prague alpha_mode 0 rtt_target 25ms",
+            "prague@2023 alpha_mode 1 rtt_scaling additive rtt_target 15ms rtt_transition 100",
+            "prague@2020-04 alpha_mode 0 rtt_scaling rate rtt_target 25ms rtt_transition 500 ecn_fallback 0",
+            "prague@2019-09 alpha_mode 1",
+        ] {
+            assert_eq!(error(text), format!("'{text}' was taken"));
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_named_with_what_is_known_and_what_is_near() {
+        for (text, expected) in [
+            (
+                "cubik",
+                format!(
+                    "cc 'cubik': unknown congestion control 'cubik'; did you mean 'cubic'?; known names: {}",
+                    NAMES.join(", ")
+                ),
+            ),
+            (
+                "",
+                format!(
+                    "cc '': unknown congestion control ''; known names: {}",
+                    NAMES.join(", ")
+                ),
+            ),
+            (
+                "cubic@5.5",
+                "cc 'cubic@5.5': unknown version '5.5' of cubic; did you mean '5.4'?; known versions: 7.3, 5.4".into(),
+            ),
+            (
+                "reno@5.4",
+                "cc 'reno@5.4': unknown version '5.4' of reno; it has no versions".into(),
+            ),
+            (
+                "reno beta 512",
+                "cc 'reno beta 512': unknown parameter 'beta' of reno; it has no parameters".into(),
+            ),
+            (
+                "prague@2020",
+                "cc 'prague@2020': unknown version '2020' of prague; did you mean '2020-04'?; known versions: 2019-09, 2019-11, 2020-04, 2020-08, 2021-06, 2023".into(),
+            ),
+            (
+                "prague ecn_fallback 1",
+                "cc 'prague ecn_fallback 1': unknown parameter 'ecn_fallback' of prague; known parameters: alpha_mode, rtt_scaling, rtt_target, rtt_transition".into(),
+            ),
+            (
+                "prague@2019-11 rtt_target 25ms",
+                "cc 'prague@2019-11 rtt_target 25ms': unknown parameter 'rtt_target' of prague@2019-11; known parameters: alpha_mode".into(),
+            ),
+            (
+                "prague@2020-08 rtt_scaling rates",
+                "cc 'prague@2020-08 rtt_scaling rates': rtt_scaling: 'rates' is not one of none, rate, scalable, additive".into(),
+            ),
+            (
+                "prague@2020-08 rtt_tarket 25ms",
+                "cc 'prague@2020-08 rtt_tarket 25ms': unknown parameter 'rtt_tarket' of prague@2020-08; did you mean 'rtt_target'?; known parameters: alpha_mode, rtt_scaling, rtt_target, rtt_transition, ecn_fallback".into(),
+            ),
+            (
+                "prague@2020-08 rtt_target 0",
+                "cc 'prague@2020-08 rtt_target 0': rtt_target: '0' is not a time from 128us to 1000000us, such as 15ms".into(),
+            ),
+            (
+                "bbr beta 1",
+                "cc 'bbr beta 1': unknown parameter 'beta' of bbr; it has no parameters".into(),
+            ),
+            (
+                "cubic bic_scal 41",
+                "cc 'cubic bic_scal 41': unknown parameter 'bic_scal' of cubic; did you mean 'bic_scale'?; known parameters: fast_convergence, beta, initial_ssthresh, bic_scale, tcp_friendliness, hystart, hystart_detect, hystart_low_window, hystart_ack_delta_us".into(),
+            ),
+            (
+                "dctcp dctcp_shift_h 4",
+                "cc 'dctcp dctcp_shift_h 4': unknown parameter 'dctcp_shift_h' of dctcp; did you mean 'dctcp_shift_g'?; known parameters: dctcp_shift_g, dctcp_alpha_on_init".into(),
+            ),
+            (
+                "cubic beta 1024",
+                "cc 'cubic beta 1024': beta: '1024' is not a whole number from 1 to 1023".into(),
+            ),
+            (
+                "cubic hystart",
+                "cc 'cubic hystart': 'hystart' needs a value".into(),
+            ),
+            (
+                "cubic hystart yes",
+                "cc 'cubic hystart yes': hystart: 'yes' is not one of 0, 1".into(),
+            ),
+        ] {
+            assert_eq!(error(text), expected);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What is read: the resolved run, tc's language, the words of a congestion control.
+
+pub mod cc;
+pub mod run;
+pub mod tc;

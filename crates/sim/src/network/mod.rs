@@ -1,0 +1,6 @@
+//! Nodes, links and what is on the way between them.
+
+pub mod graph;
+pub mod interface;
+pub mod medium;
+pub mod tunnel;

@@ -1,0 +1,85 @@
+//! Traces: what a congestion control thinks, after every ACK and every retransmission timeout, as series.
+//!
+//! Asked for by `trace: ["cc"]` in the resolved run; docs/results-folder.md has the units.
+
+use crate::base::units::Time;
+use crate::cc::CongestionControl;
+use crate::record::series::{Recorder, Series};
+use crate::tcp::sender::Sender;
+
+/// What every module has, in the order of its series; the module's own follow.
+pub const TRACE_METRICS: [&str; 5] = ["cc.cwnd", "cc.ssthresh", "cc.srtt", "cc.pacing_rate", "cc.state"];
+
+/// What the run may ask for.
+pub const TRACES: [&str; 1] = ["cc"];
+
+/// The trace of a run.
+#[derive(Default)]
+pub struct Trace {
+    recorder: Recorder,
+    flows: Vec<FlowTrace>,
+}
+
+struct FlowTrace {
+    /// First series of [`TRACE_METRICS`].
+    first: u32,
+    /// Series of the module's own metrics, in the order in which it first named them.
+    own: Vec<(&'static str, u32)>,
+    rtos: u64,
+}
+
+impl Trace {
+    /// A trace of the flows with these names, in their order.
+    pub fn new(flows: &[String]) -> Trace {
+        let mut recorder = Recorder::default();
+        let flows = flows
+            .iter()
+            .map(|name| FlowTrace {
+                first: recorder.register("flow", name, &TRACE_METRICS),
+                own: Vec::new(),
+                rtos: 0,
+            })
+            .collect();
+        Trace { recorder, flows }
+    }
+
+    /// Flow number `f`, called `name`, has handled an ACK.
+    pub fn acked(&mut self, f: usize, name: &str, sender: &Sender, now: Time) {
+        let flow = &mut self.flows[f];
+        let info = sender.info();
+        let values = [
+            Some(f64::from(info.cwnd)),
+            info.ssthresh.map(f64::from),
+            Some(info.srtt_s),
+            info.pacing_rate_bps,
+            Some(f64::from(sender.sock().ca_state as u8)),
+        ];
+        for (series, value) in (flow.first..).zip(values) {
+            if let Some(value) = value {
+                self.recorder.push(now, series, value);
+            }
+        }
+        for (metric, value) in sender.cc().trace() {
+            let known = flow.own.iter().find(|(known, _)| *known == metric).map(|(_, series)| *series);
+            let series = known.unwrap_or_else(|| {
+                let series = self.recorder.register("flow", name, &[&format!("cc.{metric}")]);
+                flow.own.push((metric, series));
+                series
+            });
+            self.recorder.push(now, series, value);
+        }
+        flow.rtos = sender.counters.rtos;
+    }
+
+    /// One of the sender's timers ran: of interest if it was the retransmission timeout.
+    pub fn timer_ran(&mut self, f: usize, name: &str, sender: &Sender, now: Time) {
+        if sender.counters.rtos != self.flows[f].rtos {
+            self.acked(f, name, sender, now);
+        }
+    }
+
+    /// The rows in order of time.
+    pub fn finish(self) -> Series {
+        self.recorder.finish()
+    }
+}

@@ -1,0 +1,475 @@
+//! The event loop: what happens next, and to whom.
+
+mod forwarding;
+mod sampling;
+
+use std::collections::VecDeque;
+
+use crate::base::event::{Event, EventQueue};
+use crate::base::units::Time;
+use crate::build::Refused;
+use crate::document::run::Run;
+use crate::endpoint::flow::FlowState;
+use crate::endpoint::probe::ProbeState;
+use crate::network::graph::Graph;
+use crate::network::interface::Interface;
+use crate::network::tunnel::Tunnels;
+use crate::packet::charge::Charges;
+use crate::packet::{Flags, Packet, Proto};
+use crate::qdisc::Queue;
+use crate::record::series::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
+use crate::record::trace::Trace;
+use crate::tcp::sender::Sender;
+
+/// Packets and frame bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes, Ethernet header included.
+    pub bytes: u64,
+}
+
+impl Count {
+    /// Counts one more.
+    pub fn add(&mut self, packet: &Packet) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.len);
+    }
+}
+
+impl<'a> FromIterator<&'a Packet> for Count {
+    fn from_iter<I: IntoIterator<Item = &'a Packet>>(packets: I) -> Count {
+        let mut count = Count::default();
+        packets.into_iter().for_each(|packet| count.add(packet));
+        count
+    }
+}
+
+/// What became of every packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Conservation {
+    /// Emitted by hosts, or duplicated by netem.
+    pub sent: Count,
+    /// Reached their destination.
+    pub delivered: Count,
+    /// Dropped by queues, wires, or for want of a route.
+    pub dropped: Count,
+    /// In queues and on wires at the end.
+    pub queued: Count,
+}
+
+/// A simulation.
+pub struct Sim {
+    /// The document.
+    pub run: Run,
+    /// The graph.
+    pub graph: Graph,
+    /// Interfaces, two per link.
+    pub interfaces: Vec<Interface>,
+    /// Flows.
+    pub flows: Vec<FlowState>,
+    /// Probes; their traffic index follows the flows'.
+    pub probes: Vec<ProbeState>,
+    /// Tunnels.
+    pub tunnels: Tunnels,
+    /// What hosts' queues give back.
+    pub(crate) charges: Charges,
+    /// Internals of congestion controls, if the run asks for them.
+    pub trace: Option<Trace>,
+    now: Time,
+    end: Time,
+    window: [Time; 2],
+    pub(crate) events: EventQueue,
+    /// Of each flow: when events of its sender are pending, the earliest last.
+    sender_armed: Vec<Vec<Time>>,
+    receiver_armed: Vec<Time>,
+    /// Arrivals without delay, to be handled at the same instant: (interface, packet).
+    arrivals: VecDeque<(u16, Packet)>,
+    out: Vec<Packet>,
+    recorder: Recorder,
+    flow_series: u32,
+    probe_series: u32,
+    handled: u64,
+    sent: Count,
+    delivered: Count,
+    pub(crate) lost: Count,
+}
+
+impl Sim {
+    /// Puts the parts together; see [`crate::build`].
+    pub fn new(
+        run: Run,
+        graph: Graph,
+        interfaces: Vec<Interface>,
+        flows: Vec<FlowState>,
+        probes: Vec<ProbeState>,
+    ) -> Sim {
+        let window = run.window_s.map(Time::from_secs_f64);
+        let end = Time::from_secs_f64(run.duration_s);
+        let n = flows.len();
+        let names: Vec<String> = flows.iter().map(|f| f.spec.name.clone()).collect();
+        Sim {
+            trace: (!run.trace.is_empty()).then(|| Trace::new(&names)),
+            run,
+            graph,
+            interfaces,
+            flows,
+            probes,
+            tunnels: Tunnels::default(),
+            charges: Charges::default(),
+            now: Time::ZERO,
+            end,
+            window,
+            events: EventQueue::default(),
+            sender_armed: vec![Vec::new(); n],
+            receiver_armed: vec![Time::NEVER; n],
+            arrivals: VecDeque::new(),
+            out: Vec::new(),
+            recorder: Recorder::default(),
+            flow_series: 0,
+            probe_series: 0,
+            handled: 0,
+            sent: Count::default(),
+            delivered: Count::default(),
+            lost: Count::default(),
+        }
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// A change that turns out impossible.
+    pub fn execute(&mut self) -> Result<(), Refused> {
+        self.schedule();
+        while let Some((time, event)) = self.events.pop() {
+            if time > self.end {
+                break;
+            }
+            self.now = time;
+            self.handled += 1;
+            self.handle(event)?;
+            while let Some((interface, mut packet)) = self.arrivals.pop_front() {
+                let onward = self.arrive(interface, &mut packet);
+                self.travel(onward, &packet);
+            }
+        }
+        self.now = self.end;
+        Ok(())
+    }
+
+    fn schedule(&mut self) {
+        let names = self.flows.iter().map(|f| f.spec.name.clone()).collect::<Vec<_>>();
+        for name in names {
+            let first = self.recorder.register("flow", &name, &FLOW_METRICS);
+            self.flow_series = self.flow_series.max(first + FLOW_METRICS.len() as u32);
+        }
+        self.probe_series = self.flow_series;
+        for i in 0..self.probes.len() {
+            let name = self.probes[i].spec.name.clone();
+            self.recorder.register("probe", &name, &PROBE_METRICS);
+        }
+        for i in 0..self.interfaces.len() {
+            let name = self.graph.egress_name(i);
+            let Some(queue) = &self.interfaces[i].egress else { continue };
+            let names = measured_queues(queue, &name);
+            let leaves = names.iter().map(|n| self.recorder.register("queue", n, &QUEUE_METRICS)).collect();
+            self.interfaces[i].leaves = leaves;
+        }
+        self.events.push(Time::from_secs_f64(self.run.sample_interval_s), Event::Sample);
+        for (i, change) in self.run.changes.iter().enumerate() {
+            self.events.push(Time::from_secs_f64(change.at_s), Event::Change(i as u16));
+        }
+        for (i, flow) in self.flows.iter().enumerate() {
+            self.events.push(Time::from_secs_f64(flow.spec.start_s), Event::Source(i as u16));
+        }
+        for (i, probe) in self.probes.iter().enumerate() {
+            self.events.push(Time::from_secs_f64(probe.spec.start_s), Event::Probe(i as u16));
+        }
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), Refused> {
+        match event {
+            Event::Ingress(i) => {
+                let interface = &mut self.interfaces[usize::from(i)];
+                if interface.ingress_armed == self.now {
+                    interface.ingress_armed = Time::NEVER;
+                    self.serve_ingress(i);
+                }
+            }
+            Event::Egress(i) => {
+                let interface = &mut self.interfaces[usize::from(i)];
+                if interface.egress_armed == self.now {
+                    interface.egress_armed = Time::NEVER;
+                    self.serve_egress(i);
+                }
+            }
+            Event::Arrival(i) => self.serve_wire(i),
+            Event::Link(i) => self.on_link_event(i),
+            Event::Sender(f) => self.on_sender_event(f),
+            Event::Receiver(f) => self.on_receiver_event(f),
+            Event::Source(f) => self.on_source_event(f),
+            Event::Probe(p) => {
+                let probe = &mut self.probes[usize::from(p)];
+                let next = probe.ask(self.now, &mut self.out);
+                let node = probe.source();
+                if let Some(next) = next {
+                    self.events.push(next, Event::Probe(p));
+                }
+                self.emit_all(node);
+            }
+            Event::Sample => {
+                self.sample();
+                if self.failure().is_some() {
+                    self.end = self.now;
+                }
+                self.events.push(self.now + Time::from_secs_f64(self.run.sample_interval_s), Event::Sample);
+            }
+            Event::Change(i) => self.change(usize::from(i))?,
+        }
+        Ok(())
+    }
+
+    // ---- endpoints ------------------------------------------------------------------------------
+
+    fn on_source_event(&mut self, f: u16) {
+        let flow = &mut self.flows[usize::from(f)];
+        let opens = flow.mode.is_none() && flow.sender_deadline().is_none() && flow.datagrams[0].0 == 0;
+        let next =
+            if opens { flow.start(self.now, &mut self.out) } else { flow.on_source(self.now, &mut self.out) };
+        let node = flow.nodes[0];
+        if let Some(next) = next {
+            self.events.push(next, Event::Source(f));
+        }
+        self.emit_all(node);
+        self.arm_sender(f);
+    }
+
+    fn on_sender_event(&mut self, f: u16) {
+        let i = usize::from(f);
+        self.sender_armed[i].pop();
+        let flow = &mut self.flows[i];
+        // Armed for a deadline that has moved since: the event only checks.
+        if flow.sender_deadline().is_some_and(|d| d <= self.now) {
+            flow.on_sender_timer(self.now, &mut self.out);
+            if let (Some(trace), Some(sender)) = (&mut self.trace, &flow.sender) {
+                trace.timer_ran(i, &flow.spec.name, sender, self.now);
+            }
+            let node = flow.nodes[0];
+            self.emit_all(node);
+        }
+        self.arm_sender(f);
+    }
+
+    fn on_receiver_event(&mut self, f: u16) {
+        let i = usize::from(f);
+        if self.receiver_armed[i] != self.now {
+            return;
+        }
+        self.receiver_armed[i] = Time::NEVER;
+        let flow = &mut self.flows[i];
+        let node = flow.nodes[1];
+        flow.on_receiver_timer(self.now, &mut self.out);
+        self.emit_all(node);
+        self.arm_receiver(f);
+    }
+
+    fn arm_sender(&mut self, f: u16) {
+        let i = usize::from(f);
+        if let Some(at) = self.flows[i].sender_deadline()
+            && self.sender_armed[i].last().is_none_or(|earliest| at < *earliest)
+        {
+            let at = at.max(self.now);
+            self.sender_armed[i].push(at);
+            self.events.push(at, Event::Sender(f));
+        }
+    }
+
+    fn arm_receiver(&mut self, f: u16) {
+        let i = usize::from(f);
+        if let Some(at) = self.flows[i].receiver_deadline()
+            && at < self.receiver_armed[i]
+        {
+            let at = at.max(self.now);
+            self.receiver_armed[i] = at;
+            self.events.push(at, Event::Receiver(f));
+        }
+    }
+
+    // What endpoints do is long; kept out of line, the way from wire to wire stays short.
+    #[inline(never)]
+    fn deliver(&mut self, node: u16, packet: &Packet) {
+        if packet.flags.has(Flags::CORRUPT) {
+            self.lost.add(packet);
+            return;
+        }
+        self.delivered.add(packet);
+        let f = usize::from(packet.flow);
+        if f >= self.flows.len() {
+            let p = f - self.flows.len();
+            if let Some((asked, rtt)) = self.probes[p].on_packet(packet, self.now, &mut self.out) {
+                self.recorder.push(
+                    asked,
+                    self.probe_series + (p * PROBE_METRICS.len()) as u32,
+                    rtt.as_secs_f64(),
+                );
+                if self.in_window() {
+                    self.probes[p].rtts.record(rtt);
+                }
+            }
+            self.emit_all(node);
+            return;
+        }
+        let flow = &mut self.flows[f];
+        let opened = flow.on_packet(packet, self.now, &mut self.out);
+        let to_sender = node == flow.nodes[0];
+        if to_sender
+            && packet.proto == Proto::Tcp
+            && let Some(rtt_us) = flow.last_rtt_us()
+            && self.now >= self.window[0]
+            && self.now <= self.window[1]
+        {
+            flow.rtts.record(Time::from_us(rtt_us));
+        }
+        if let (Some(trace), true, Some(sender)) = (&mut self.trace, to_sender, &flow.sender) {
+            trace.acked(f, &flow.spec.name, sender, self.now);
+        }
+        self.emit_all(node);
+        if opened {
+            self.on_source_event(packet.flow);
+        } else if to_sender {
+            self.arm_sender(packet.flow);
+        } else {
+            self.arm_receiver(packet.flow);
+        }
+    }
+
+    fn in_window(&self) -> bool {
+        self.now >= self.window[0] && self.now <= self.window[1]
+    }
+
+    /// Sends what an endpoint on `node` put into `out`.
+    fn emit_all(&mut self, node: u16) {
+        if self.out.is_empty() {
+            return;
+        }
+        let mut out = std::mem::take(&mut self.out);
+        if !self.tunnels.is_empty() {
+            self.tunnels.encapsulate(node, &mut out);
+        }
+        for packet in &out {
+            self.sent.add(packet);
+            match self.graph.route(node, packet.dst) {
+                Some(i) => {
+                    let onward = self.send(i, packet);
+                    self.travel(onward, packet);
+                }
+                None => self.lost.add(packet),
+            }
+        }
+        out.clear();
+        self.out = out;
+    }
+
+    /// What became of every packet so far.
+    pub fn conservation(&self) -> Conservation {
+        let mut c = Conservation {
+            sent: self.sent,
+            delivered: self.delivered,
+            dropped: self.lost,
+            queued: Count::default(),
+        };
+        for interface in &self.interfaces {
+            for queue in [&interface.egress, &interface.ingress].into_iter().flatten() {
+                c.queued.packets += queue.qlen() as u64;
+                c.queued.bytes += queue.backlog();
+                queue.for_each(&mut |_, q| {
+                    c.dropped.packets += q.tally.dropped();
+                    c.dropped.bytes += q.tally.dropped_bytes;
+                    c.sent.packets += q.tally.duplicated;
+                    c.sent.bytes += q.tally.duplicated_bytes;
+                });
+            }
+            if let Some(medium) = &interface.wire.medium {
+                let held = medium.held();
+                c.queued.packets += held.packets;
+                c.queued.bytes += held.bytes;
+            }
+            for (_, packet) in &interface.wire.in_flight {
+                c.queued.add(packet);
+            }
+        }
+        c
+    }
+
+    /// Ends recording and gives the series.
+    pub fn take_series(&mut self) -> Series {
+        for (p, probe) in self.probes.iter().enumerate() {
+            let series = self.probe_series + (p * PROBE_METRICS.len()) as u32 + 1;
+            for at in probe.lost(self.now) {
+                self.recorder.push(at, series, 1.0);
+            }
+        }
+        for flow in &mut self.flows {
+            for (metric, rows) in flow.happenings(self.now) {
+                let series = self.recorder.register("flow", &flow.spec.name, &[metric]);
+                for (at, value) in rows {
+                    self.recorder.push(at, series, value);
+                }
+            }
+        }
+        std::mem::take(&mut self.recorder).finish()
+    }
+
+    /// The time reached.
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What went wrong inside a congestion control, if anything did.
+    pub fn failure(&self) -> Option<String> {
+        self.flows.iter().find_map(FlowState::failure)
+    }
+
+    /// Events handled.
+    pub fn handled(&self) -> u64 {
+        self.handled
+    }
+
+    /// A replaced queue takes its packets and its counts with it.
+    pub(crate) fn count_replaced(&mut self, i: usize, old: &Queue) {
+        let node = self.graph.node_of[i];
+        for flow in self.flows.iter_mut().filter(|flow| flow.nodes[0] == node) {
+            flow.sender.iter_mut().for_each(Sender::host_queue_replaced);
+        }
+        self.lost.packets += old.qlen() as u64;
+        self.lost.bytes += old.backlog();
+        old.for_each(&mut |_, q| {
+            self.lost.packets += q.tally.dropped();
+            self.lost.bytes += q.tally.dropped_bytes;
+            self.sent.packets += q.tally.duplicated;
+            self.sent.bytes += q.tally.duplicated_bytes;
+        });
+    }
+
+    /// Serves an interface after its queues changed.
+    pub(crate) fn serve(&mut self, i: u16) {
+        self.serve_egress(i);
+        self.serve_ingress(i);
+    }
+}
+
+/// The queues of a tree in which packets wait, by name: the interface's own if there is one, else
+/// with the handle behind it.
+pub fn measured_queues(queue: &Queue, interface: &str) -> Vec<String> {
+    let mut handles = Vec::new();
+    queue.for_each(&mut |handle, q| {
+        if q.sojourn.is_some() {
+            handles.push(handle.to_owned());
+        }
+    });
+    if handles.len() == 1 {
+        return vec![interface.to_owned()];
+    }
+    handles.into_iter().map(|h| format!("{interface}/{h}")).collect()
+}
