@@ -12,23 +12,26 @@ from bakeoff.scenario.matrix import points
 from bakeoff.scenario.resolve import jitter
 from scenario_texts import FLOW, HEAD, interface, refused, runs, write
 
+USES = "hosts: {sysctl: {x: '%s'}}\n"
+
 # The matrix
 
 
-def names(tmp_path, vary, run="", extra=""):
-    text = f"{HEAD}{FLOW}{extra}\nvary: {vary}\n" + (f"run: '{run}'\n" if run else "")
+def names(tmp_path, vary, uses, run="", extra=""):
+    """The runs of a matrix whose axes `uses` stand in a sysctl."""
+    text = f"{HEAD}{FLOW}{USES % uses}{extra}\nvary: {vary}\n" + (f"run: '{run}'\n" if run else "")
     return [run.run for run in runs(tmp_path, text)]
 
 
 def test_the_last_axis_moves_fastest_and_names_are_labels(tmp_path):
     vary = "{q: {one: fq_codel flows 1, pie: pie}, r: [1mbit, 2mbit]}"
-    assert names(tmp_path, vary) == ["one-1mbit", "one-2mbit", "pie-1mbit", "pie-2mbit"]
-    assert names(tmp_path, vary, "a-{r}-{q}-{{x}}")[0] == "a-1mbit-one-{x}"
+    assert names(tmp_path, vary, "{q} {r}") == ["one-1mbit", "one-2mbit", "pie-1mbit", "pie-2mbit"]
+    assert names(tmp_path, vary, "{q} {r}", "a-{r}-{q}-{{x}}")[0] == "a-1mbit-one-{x}"
 
 
 def test_linked_axes_move_together(tmp_path):
     vary = "{rtts: [{a: 10ms, b: 20ms}, {a: 80ms, b: 10ms}], c: [x, y]}"
-    assert names(tmp_path, vary) == ["10ms-20ms-x", "10ms-20ms-y", "80ms-10ms-x", "80ms-10ms-y"]
+    assert names(tmp_path, vary, "{a} {b} {c}") == ["10ms-20ms-x", "10ms-20ms-y", "80ms-10ms-x", "80ms-10ms-y"]
 
 
 def test_labels_may_depend_on_other_axes(tmp_path):
@@ -47,8 +50,8 @@ def test_labels_may_depend_on_other_axes(tmp_path):
 
 def test_exclude(tmp_path):
     vary = "{a: [1, 2], b: [x, y]}"
-    assert names(tmp_path, vary, extra="exclude: [{a: 1, b: [x]}]") == ["1-y", "2-x", "2-y"]
-    assert names(tmp_path, vary, extra="exclude: [{a: 1}, {b: x}]") == ["2-y"]
+    assert names(tmp_path, vary, "{a} {b}", extra="exclude: [{a: 1, b: [x]}]") == ["1-y", "2-x", "2-y"]
+    assert names(tmp_path, vary, "{a} {b}", extra="exclude: [{a: 1}, {b: x}]") == ["2-y"]
 
 
 def test_a_whole_placeholder_becomes_the_value_itself(tmp_path):
@@ -76,12 +79,16 @@ def test_a_whole_placeholder_becomes_the_value_itself(tmp_path):
         ("vary: {a: 5}", "vary.a: 5; expected a list or a mapping label -> value"),
         ("vary: {a: [{x: 1}, {y: 2}]}", "vary.a[1]: has the keys ['y']; expected those of the first entry, ['x']"),
         ("vary: {a: [1], b: [{a: 2}]}", "vary: the axis 'a' stands twice"),
-        ("vary: {n: [1]}", "vary.n: 'n' cannot name an axis"),
+        ("vary: {n: [1]}", "vary.n: 'n' cannot name an axis, because {n} numbers the copies of a flow with 'count'"),
+        (
+            "vary: {a b: [1]}",
+            "vary.a b: 'a b' cannot name an axis, because it could not stand in a placeholder; expected",
+        ),
         ("vary: {qdisc: [1]}\ntitle: '{qdsic}'", "title: unknown placeholder '{qdsic}'; did you mean 'qdisc'?"),
         ("vary: {a: {x: {f: 1}}}\ntitle: '{a.g}'", "title: unknown placeholder '{a.g}'; expected one of label, f"),
         ("vary: {a: {x: '{b}'}, b: {y: '{a}'}}\nsource: '{a}'", "source: the placeholder '{a}' refers to itself"),
         (
-            "vary: {a: [1, 2]}\nrun: same",
+            "hosts: {hz: '{a}'}\nvary: {a: [1, 2]}\nrun: same",
             "run: two points of the matrix are named 'same'; expected a template that holds {a}",
         ),
     ],
@@ -106,7 +113,7 @@ def test_the_matrix_is_the_product_of_its_axes(vary):
 
 
 def test_repetitions_have_the_same_seeds_for_every_variant(tmp_path):
-    text = HEAD.replace("start_jitter: 0s\n", "") + FLOW + "vary: {a: [x, y]}"
+    text = HEAD.replace("start_jitter: 0s\n", "") + FLOW + USES % "{a}" + "vary: {a: [x, y]}"
     found = runs(tmp_path, text, seeds=3)
     assert [run.key for run in found] == [
         "local/x/x", "local/x/x~seed2", "local/x/x~seed3",

@@ -108,7 +108,7 @@ def test_words_stay_words():
         ("\tkey: 1", "x: line 1, column 1: not YAML: "),
         ("a: 1\nb: 2\na: 3\n", "x: line 3, column 1: not YAML: the key 'a' stands twice"),
         ("", "x: holds nothing; expected a mapping"),
-        ("- a\n- b\n", "x: holds list; expected a mapping"),
+        ("- a\n- b\n", "x: holds a list; expected a mapping"),
         ("a: 1\n---\nb: 2\n", "x: line 2, column 1: not YAML: "),
         ("a: \x00", "x: not YAML: "),
         ("a: !!python/object:os.system x", "not YAML: could not determine a constructor"),

@@ -130,7 +130,9 @@ def duel(
 def run(
     patterns: str | Sequence[str],
     *,
-    seeds: int = 1,
+    only: str | None = None,
+    seeds: int | None = None,
+    yes: bool = False,
     jobs: int | None = None,
     engine: str = "sim",
     out: Path | str | None = None,
@@ -140,14 +142,17 @@ def run(
 ) -> Results:
     """Do all runs that `patterns` name, as `bakeoff run` does, and return what came out, in the same order.
 
-    `seeds` repetitions of each, `jobs` processes (default: one per core; a script needs `if __name__ == "__main__":`
+    `only` is what every run's name has to match besides, as `-k` of the command line. `seeds` repetitions of each (by
+    default what the scenario says, or 1); more than 100,000 runs need `yes`.
+
+    `jobs` processes (default: one per core; a script needs `if __name__ == "__main__":`
     then). Without `out` the results lie in results/ and the time of day, as those of the command line do. With
     `resume` runs that are in `out` already are not done again. Failed runs are in the collection too: see
     `Results.failed`. `trace` and `capture` as for `duel`. BakeoffError as for `campaign.run`.
     """
     from bakeoff.scenario import catalog
 
-    runs = _observed(catalog.select(patterns, seeds=seeds), trace, capture)
+    runs = _observed(catalog.select(patterns, seeds, only=only, yes=yes), trace, capture)
     root = campaign.new_folder() if out is None else Path(out)
     report = campaign.run(runs, root, engine=engine, jobs=jobs, resume=resume)
     campaign.point_latest(root)

@@ -8,14 +8,19 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.options import Engine, Json, complete_scenario
+from bakeoff.cli.options import Engine, Json, Only, Yes, complete_scenario
 
 
 def list_(
     pattern: Annotated[
         str | None,
-        typer.Argument(help="Glob (or re:REGEX) on suite/scenario/run: its runs.", autocompletion=complete_scenario),
+        typer.Argument(
+            help="Glob (or re:REGEX) on suite/scenario/run, or a scenario file: its runs.",
+            autocompletion=complete_scenario,
+        ),
     ] = None,
+    only: Only = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """List the scenarios, or the runs that a pattern names, with their simulated time.
@@ -24,12 +29,15 @@ def list_(
     Examples:
       bakeoff list                         all scenarios
       bakeoff list 'l4s-tests/s6*'         the runs that 'bakeoff run' would do
-      bakeoff list 're:s1.*-pie' --json
+      bakeoff list 're:s1.*-pfifo' --json
+      bakeoff list linux -k bbr            of these, the runs whose name holds a word
+      bakeoff list mine.yaml               the runs of a scenario of your own
     """
     from bakeoff.scenario import catalog
 
-    runs = catalog.select("*" if pattern is None else pattern)
-    if pattern is None:
+    runs = catalog.select("*" if pattern is None else pattern, only=only, yes=yes)
+    scenarios = pattern is None and only is None
+    if scenarios:
         rows = []
         for entry in catalog.scenarios():
             lengths_s = [run.duration_s for run in runs if (run.suite, run.scenario) == (entry.suite, entry.scenario)]
@@ -40,7 +48,7 @@ def list_(
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    what = "scenario" if pattern is None else "run"
+    what = "scenario" if scenarios else "run"
     width = max(len(str(row[what])) for row in rows)
     for row in rows:
         count = f"{row['runs']:>5} runs " if "runs" in row else ""
@@ -50,9 +58,15 @@ def list_(
 
 def show(
     pattern: Annotated[
-        str, typer.Argument(help="suite/scenario, or a glob (or re:REGEX) for a run.", autocompletion=complete_scenario)
+        str,
+        typer.Argument(
+            help="suite/scenario, a glob (or re:REGEX) for a run, a scenario file, or FILE::PATTERN for a run of one.",
+            autocompletion=complete_scenario,
+        ),
     ],
     engine: Engine = "sim",
+    only: Only = None,
+    yes: Yes = False,
 ) -> None:
     """Show a scenario as it is written, or one run with every value filled in, and the configuration in effect.
 
@@ -62,14 +76,15 @@ def show(
     Examples:
       bakeoff show l4s-tests/s6-rfc3168
       bakeoff show 'l4s-tests/s6-rfc3168/*pie*' | jq .flows
+      bakeoff show mine.yaml::'*pie*'
     """
     from bakeoff import engines
     from bakeoff.scenario import catalog
 
-    runs = catalog.select(pattern)
+    runs = catalog.select(pattern, only=only, yes=yes)
     first = runs[0]
     files = [each.path for each in catalog.scenarios() if f"{each.suite}/{each.scenario}" == pattern.rstrip("/")]
-    if files:
+    if files and only is None:
         typer.echo(files[0].read_text(encoding="utf-8"), nl=False)
     else:
         typer.echo(json.dumps(json.loads(first.to_json()), indent=2, ensure_ascii=False))

@@ -72,6 +72,25 @@ Jobs = Annotated[
 Seeds = Annotated[
     int, typer.Option(min=1, help="Repetitions of every run, with seeds 1 to N, the same in all variants.")
 ]
+FileSeeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        min=1,
+        help="Repetitions of every run, with seeds 1 to N, the same in all variants.",
+        show_default="what the scenario says, or 1",
+    ),
+]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        "-k",
+        metavar="PATTERN",
+        help="Of these, the runs of this name: a glob on the run's own or whole name, re:REGEX, or a word in it.",
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="More than 100,000 runs are meant.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Trace = Annotated[
     list[str] | None, typer.Option(metavar="cc", help="Keep the congestion controls' internals after every ACK.")

@@ -12,12 +12,14 @@ import typer
 from bakeoff.cli.options import (
     Capture,
     Engine,
+    FileSeeds,
     Inventory,
     Jobs,
     Json,
     Kernel,
-    Seeds,
+    Only,
     Trace,
+    Yes,
     complete_scenario,
     with_inventory,
     with_kernel,
@@ -34,7 +36,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="PATTERN",
-            help="Globs (or re:REGEX) on suite/scenario/run, or scenario files.",
+            help="Globs (or re:REGEX) on suite/scenario/run, or scenario files; FILE::PATTERN for single runs of one.",
             autocompletion=complete_scenario,
         ),
     ],
@@ -43,7 +45,9 @@ def run(
     kernel: Kernel = None,
     inventory: Inventory = None,
     jobs: Jobs = None,
-    seeds: Seeds = 1,
+    only: Only = None,
+    seeds: FileSeeds = None,
+    yes: Yes = False,
     resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
     dry_run: Annotated[
         bool,
@@ -71,13 +75,15 @@ def run(
       bakeoff run 'l4s-tests/s1*fq_codel*' --engine kernel     on real Linux, in virtual time
       bakeoff run mine.yaml --engine ssh --inventory bed.yaml     on the machines of a testbed
       bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
+      bakeoff run mine.yaml::'*pie*'             those of its runs whose name has such a form
+      bakeoff run 'l4s-tests/s6*' -k reno        likewise, of any selection
       bakeoff run '*/s1*/*pie*' --trace cc --capture all     with internals per ACK, and packets
     """
     from bakeoff import campaign
     from bakeoff.scenario import catalog
 
     engine = with_inventory(with_kernel(engine, kernel), inventory)
-    runs = catalog.select(patterns, seeds=seeds)
+    runs = catalog.select(patterns, seeds, only=only, yes=yes)
     if trace or capture:
         from bakeoff.scenario.observe import observe
 
@@ -87,7 +93,8 @@ def run(
         return
     root = _root(out, name, resume)
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]
-    again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds > 1)
+    again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds is not None)
+    again += (["-k", only] if only is not None else []) + ["--yes"] * yes
     again += [word for what in trace or () for word in ("--trace", what)]
     again += [word for where in capture or () for word in ("--capture", where)]
     report = execute(runs, root, engine=engine, jobs=jobs, resume=resume, again=shlex.join(again))

@@ -1,18 +1,22 @@
 """The catalog: published suites of experiments, as files."""
 
-import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bakeoff import data
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario import bounds
+from bakeoff.scenario.matrix import Point, did_you_mean
 from bakeoff.scenario.run import Run, run_key
-from bakeoff.scenario.scenario import Scenario, expand, from_document, load, suite_of
+from bakeoff.scenario.scenario import Scenario, from_document, load, runs_at, suite_of
+from bakeoff.scenario.shipped import root
 from bakeoff.scenario.yaml_file import read_yaml
+
+__all__ = ["Entry", "root", "scenarios", "select"]
 
 
 class Entry(NamedTuple):
@@ -25,16 +29,6 @@ class Entry(NamedTuple):
     n_runs: int
 
 
-def root() -> Path:
-    """The catalog's folder: BAKEOFF_CATALOG, else the one that comes with bakeoff."""
-    named = os.environ.get("BAKEOFF_CATALOG")
-    if named:
-        if not (Path(named) / "suites").is_dir():
-            raise BakeoffError(f"BAKEOFF_CATALOG: '{named}' holds no folder 'suites'; expected the folder of a catalog")
-        return Path(named)
-    return data.folder("catalog")
-
-
 def scenarios() -> list[Entry]:
     """All scenarios in order of suite and name. Only their matrices are read, not what is in them."""
     return [
@@ -43,24 +37,37 @@ def scenarios() -> list[Entry]:
     ]
 
 
-def select(patterns: str | Sequence[str], seeds: int = 1) -> list[Run]:
+def select(
+    patterns: str | Sequence[str], seeds: int | None = None, *, only: str | None = None, yes: bool = False
+) -> list[Run]:
     """The runs that any of `patterns` names, each once, in the catalog's order.
 
     A pattern is a glob on `suite/scenario/run` or on its first parts (`l4s-tests/s6*` selects all its runs), or a plain
     word that such a name contains (`s6`, `rttfair`), or `re:REGEX`, searched in the same, or the path of a scenario
-    file. A pattern that names nothing is a BakeoffError.
+    file, of which `FILE::PATTERN` selects single runs. `only` is a pattern that every run has to have besides; here a
+    glob may also be one on the run's own name. A pattern that names nothing is a BakeoffError.
+
+    `seeds` repetitions of each run; without it as many as the scenario says, or one. Unless `yes`, more than 100,000
+    runs are a BakeoffError, before they are made.
     """
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     if not patterns:
         raise BakeoffError("no pattern; expected for example 'l4s-tests/s6*'")
-    if seeds < 1:
-        raise BakeoffError(f"seeds: {seeds}; expected at least 1")
     shipped = _all()
-    chosen: dict[str, Run] = {}
+    found: dict[int, tuple[Scenario, dict[int, Point]]] = {}
     for pattern in patterns:
-        runs = _of_file(Path(pattern), seeds) if _is_file(pattern) else _matching(pattern, shipped, seeds)
-        chosen |= {run.key: run for run in runs}
-    return list(chosen.values())
+        for scenario, points in _of_file(pattern, yes) if _is_file(pattern) else _of_catalog(pattern, shipped):
+            kept = [point for point in points if only is None or _named(only, scenario, point, own_name=True)]
+            found.setdefault(id(scenario), (scenario, {}))[1].update({id(point): point for point in kept})
+    runs: dict[str, Run] = {}
+    for scenario, chosen in found.values():
+        runs |= {run.key: run for run in runs_at(scenario, list(chosen.values()), seeds=seeds, yes=yes)}
+        too_many = bounds.too_many_runs(len(runs))
+        if too_many is not None and not yes:
+            raise BakeoffError(too_many)
+    if not runs:
+        raise BakeoffError(f"-k: '{only}' names none of the runs that {' or '.join(map(repr, patterns))} names")
+    return list(runs.values())
 
 
 def _all() -> list[Scenario]:
@@ -78,41 +85,58 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 
 
 def _is_file(pattern: str) -> bool:
-    return pattern.endswith((".yaml", ".yml")) or Path(pattern).is_file()
+    path = pattern.partition("::")[0]
+    return not pattern.startswith("re:") and (path.endswith((".yaml", ".yml")) or Path(path).is_file())
 
 
-def _of_file(path: Path, seeds: int) -> list[Run]:
-    return expand(load(path), seeds=seeds)
+def _of_file(pattern: str, yes: bool) -> Iterator[tuple[Scenario, list[Point]]]:
+    path, _, run = pattern.partition("::")
+    scenario = load(path, yes=yes)
+    if not run:
+        yield scenario, scenario.points
+        return
+    runs_at(scenario, scenario.points, seeds=1, yes=yes)  # the whole has to be sound, also what is not chosen
+    points = [point for point in scenario.points if _named(run, scenario, point, own_name=True)]
+    if not points:
+        names = [scenario.run_name(point) for point in scenario.points]
+        raise BakeoffError(f"{path}: '{run}' names none of its {len(names)} runs{did_you_mean(run, names[:8])}")
+    yield scenario, points
 
 
-def _matching(pattern: str, scenarios: list[Scenario], seeds: int) -> list[Run]:
+def _of_catalog(pattern: str, scenarios: list[Scenario]) -> Iterator[tuple[Scenario, list[Point]]]:
+    none = True
+    for scenario in scenarios:
+        points = [point for point in scenario.points if _named(pattern, scenario, point)]
+        if points:
+            none = False
+            yield scenario, points
+    if none:
+        names = [f"{each.suite}/{each.name}/{each.run_name(point)}" for each in scenarios for point in each.points]
+        raise BakeoffError(_no_match(pattern, scenarios, names))
+
+
+def _named(pattern: str, scenario: Scenario, point: Point, *, own_name: bool = False) -> bool:
+    """Whether `pattern` names the run at `point`; with `own_name` also by a glob on the name of the run alone."""
+    run = scenario.run_name(point)
+    whole = f"{scenario.suite}/{scenario.name}/{run}"
+    written = (whole, run_key(scenario.suite, scenario.name, run, seed=1))
     if pattern.startswith("re:"):
-        try:
-            regex = re.compile(pattern.removeprefix("re:"))
-        except re.error as error:
-            raise BakeoffError(
-                f"'{pattern}' is no regular expression: {error}; expected for example 're:s6.*pie'"
-            ) from None
-        matches = regex.search
-    else:
-        matches = None
-    names = [(scenario, point, scenario.run_name(point)) for scenario in scenarios for point in scenario.points]
-    runs = []
-    for scenario, point, run in names:
-        whole = f"{scenario.suite}/{scenario.name}/{run}"
-        written = (whole, run_key(scenario.suite, scenario.name, run, seed=1))
-        if matches is not None:
-            hit = any(matches(name) for name in written)
-        else:
-            heads = (scenario.suite, f"{scenario.suite}/{scenario.name}", *written)
-            hit = any(fnmatchcase(name, pattern.rstrip("/")) for name in heads) or (
-                re.fullmatch(r"[\w.-]+", pattern) is not None and pattern in whole
-            )
-        if hit:
-            runs += [scenario.resolve(point, seed) for seed in range(1, seeds + 1)]
-    if not runs:
-        raise BakeoffError(_no_match(pattern, scenarios, [f"{s.suite}/{s.name}/{run}" for s, _, run in names]))
-    return runs
+        regex = _regex(pattern)
+        return any(regex.search(name) for name in written)
+    heads = (scenario.suite, f"{scenario.suite}/{scenario.name}", *written, *([run] if own_name else []))
+    return any(fnmatchcase(name, pattern.rstrip("/")) for name in heads) or (
+        re.fullmatch(r"[\w.-]+", pattern) is not None and pattern in whole
+    )
+
+
+@cache
+def _regex(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern.removeprefix("re:"))
+    except re.error as error:
+        raise BakeoffError(
+            f"'{pattern}' is no regular expression: {error}; expected for example 're:s6.*pie'"
+        ) from None
 
 
 def _no_match(pattern: str, scenarios: list[Scenario], runs: list[str]) -> str:

@@ -148,7 +148,7 @@ class FlowSpec(Model):
     """`SO_MAX_PACING_RATE`."""
     tunnel: str | None = None
     """Name of the tunnel it goes through."""
-    count: int | None = Field(default=None, gt=0)
+    count: int | None = Field(default=None, gt=0, le=65_534)
     """So many copies, named with `{n}` (1, 2, …), or with `-1`, `-2`, … appended."""
 
 
@@ -284,6 +284,8 @@ class Document(Model):
     """A file of the catalog's profiles that lies under this one: mappings are merged, everything else is replaced."""
     run: str | None = None
     """Template of run names; the labels of all axes, joined by '-', if absent. `{axis}` is the label here."""
+    seeds: int = Field(default=1, gt=0)
+    """Repetitions of every run, with the seeds 1 to N, if nobody says otherwise."""
     duration: PositiveTime
     """Of a run."""
     sample_interval: PositiveTime = 0.05

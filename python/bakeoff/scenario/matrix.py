@@ -12,16 +12,23 @@ nothing but a placeholder becomes the value itself, so that numbers and mappings
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import product
-from typing import Any
+from math import prod
+from typing import Any, Final
+
+from bakeoff.scenario import bounds
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
-COPY = "n"
+COPY: Final = "n"
 """Reserved: the number of the copy in a flow with `count`."""
+
+_LONGEST: Final = 65_536
+"""Characters of a text whose placeholders are filled in."""
 
 
 class ScenarioError(ValueError):
@@ -53,10 +60,10 @@ def did_you_mean(word: str, known: list[str]) -> str:
     return f"; expected one of {', '.join(known)}" if known else ""
 
 
-def points(vary: object, exclude: object = None) -> list[Point]:
+def points(vary: object, exclude: object = None, *, yes: bool = False) -> list[Point]:
     """The Cartesian product of the axes, in their order (the last moves fastest), without what is excluded.
 
-    Raises ScenarioError for a malformed or empty matrix.
+    Raises ScenarioError for a malformed or empty matrix, and, unless `yes`, for one of very many runs.
     """
     if vary is None:
         return [{}]
@@ -64,9 +71,12 @@ def points(vary: object, exclude: object = None) -> list[Point]:
         raise ScenarioError("vary", f"{_show(vary)}; expected a mapping of axis names")
     columns = [_axis(str(name), axis) for name, axis in vary.items()]
     names = [name for column in columns for name in (column[0] if column else ())]
-    for name in names:
-        if names.count(name) > 1:
-            raise ScenarioError("vary", f"the axis '{name}' stands twice")
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
+        raise ScenarioError("vary", f"the axis '{twice}' stands twice")
+    many = bounds.too_many_runs(prod(map(len, columns)))
+    if many is not None and not yes:
+        raise ScenarioError("vary", many)
     spanned: list[Point] = [
         {name: choice for part in parts for name, choice in part.items()} for parts in product(*columns)
     ]
@@ -98,15 +108,25 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     else:
         rows = [{name: Choice(_text(value), value)} for value in axis]
     for key in rows[0]:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", key) or key == COPY:
-            raise ScenarioError(
-                place, f"'{key}' cannot name an axis; expected letters, digits and underscores, not '{COPY}'"
-            )
-    labels = [tuple(choice.label for choice in row.values()) for row in rows]
-    for entry in labels:
-        if labels.count(entry) > 1:
+        _check_name(key, place)
+    labels = Counter(tuple(choice.label for choice in row.values()) for row in rows)
+    for entry, times in labels.items():
+        if times > 1:
             raise ScenarioError(place, f"the value {_show('-'.join(entry))} stands twice")
     return rows
+
+
+def _check_name(axis: str, place: str) -> None:
+    if axis == COPY:
+        raise ScenarioError(
+            place, f"'{COPY}' cannot name an axis, because {{{COPY}}} numbers the copies of a flow with 'count'"
+        )
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", axis):
+        raise ScenarioError(
+            place,
+            f"'{axis}' cannot name an axis, because it could not stand in a placeholder; "
+            "expected a letter, then letters, digits, '_' or '-'",
+        )
 
 
 def _rules(exclude: object, spanned: list[Point]) -> list[dict[str, list[str]]]:
@@ -134,68 +154,100 @@ def _fits(point: Point, rule: dict[str, list[str]]) -> bool:
 
 def label_of(point: Point, axis: str) -> str:
     """The label of `axis` at this point, with its own placeholders substituted."""
-    return interpolate(point[axis].label, point, f"vary.{axis}", labels=True)
+    return interpolate(point[axis].label, point, f"vary.{axis}")
 
 
-def interpolate(text: str, point: Point, place: str, *, labels: bool = False, inside: tuple[str, ...] = ()) -> str:
-    """`text` with placeholders replaced; `labels` chooses what `{axis}` means. `{{` and `}}` are plain braces."""
-
-    def replacement(found: re.Match[str]) -> str:
-        name: str | None = found[1]
-        if name is None:
-            return found[0][0]
-        if name == COPY:
-            return found[0]
-        value = _lookup(name, point, place, labels=labels, inside=inside)
-        if isinstance(value, dict) and name in point:
-            value = _lookup(f"{name}.label", point, place, labels=True, inside=inside)
-        if isinstance(value, (dict, list)):
-            raise ScenarioError(
-                place, f"the placeholder '{found[0]}' stands for {_show(value)}; expected a plain value here"
-            )
-        return _text(value)
-
-    return PLACEHOLDER.sub(replacement, text)
+def interpolate(text: str, point: Point, place: str) -> str:
+    """`text` with placeholders replaced by labels. `{{` and `}}` are plain braces."""
+    return _Filling(point).text(text, place, labels=True)
 
 
-def substitute(data: Any, point: Point, place: str = "", inside: tuple[str, ...] = ()) -> Any:  # noqa: ANN401
-    """`data` with the placeholders of every string, also of keys, substituted by values."""
-    match data:
-        case str():
-            whole = PLACEHOLDER.fullmatch(data)
-            if whole is None or whole[1] in (None, COPY):
-                return interpolate(data, point, place, inside=inside)
-            return _lookup(whole[1], point, place, labels=False, inside=inside)
-        case dict():
-            return {
-                interpolate(str(key), point, place, inside=inside): substitute(
-                    value, point, f"{place}.{key}" if place else str(key), inside
+def substitute(data: Any, point: Point) -> Any:  # noqa: ANN401 (plain data)
+    """`data` with the placeholders of every string, also of keys, substituted by values.
+
+    Parts may be shared: what a placeholder stands for is made once.
+    """
+    return _Filling(point).data(data, "")
+
+
+class _Filling:
+    """Fills placeholders in at one point; `inside` are those whose own value is being made."""
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+        self.found: dict[tuple[str, bool], Any] = {}
+
+    def text(self, text: str, place: str, *, labels: bool, inside: tuple[str, ...] = ()) -> str:
+        """`labels` chooses what `{axis}` means."""
+
+        def replacement(found: re.Match[str]) -> str:
+            name: str | None = found[1]
+            if name is None:
+                return found[0][0]
+            if name == COPY:
+                return found[0]
+            value = self.lookup(name, place, labels=labels, inside=inside)
+            if isinstance(value, dict) and name in self.point:
+                value = self.lookup(f"{name}.label", place, labels=True, inside=inside)
+            if isinstance(value, (dict, list)):
+                raise ScenarioError(
+                    place, f"the placeholder '{found[0]}' stands for {_show(value)}; expected a plain value here"
                 )
-                for key, value in data.items()
-            }
-        case list():
-            return [substitute(value, point, f"{place}[{index}]", inside) for index, value in enumerate(data)]
-    return data
+            return _text(value)
+
+        filled = PLACEHOLDER.sub(replacement, text)
+        if len(filled) > max(_LONGEST, len(text)):
+            raise ScenarioError(place, f"is {len(filled):,} characters with its placeholders filled in")
+        return filled
+
+    def data(self, data: Any, place: str, inside: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 (plain data)
+        match data:
+            case str():
+                whole = PLACEHOLDER.fullmatch(data)
+                if whole is None or whole[1] in (None, COPY):
+                    return self.text(data, place, labels=False, inside=inside)
+                return self.lookup(whole[1], place, labels=False, inside=inside)
+            case dict():
+                return {
+                    self.text(str(key), place, labels=False, inside=inside): self.data(
+                        value, f"{place}.{key}" if place else str(key), inside
+                    )
+                    for key, value in data.items()
+                }
+            case list():
+                return [self.data(value, f"{place}[{index}]", inside) for index, value in enumerate(data)]
+        return data
+
+    def lookup(self, name: str, place: str, *, labels: bool, inside: tuple[str, ...]) -> Any:  # noqa: ANN401
+        """What `{name}` stands for."""
+        if name in inside:
+            raise ScenarioError(place, f"the placeholder '{{{name}}}' refers to itself")
+        key = (name, labels)
+        if key not in self.found:
+            self.found[key] = self._made(name, place, labels=labels, inside=(*inside, name))
+        return self.found[key]
+
+    def _made(self, name: str, place: str, *, labels: bool, inside: tuple[str, ...]) -> Any:  # noqa: ANN401
+        axis, _, field = name.partition(".")
+        if axis not in self.point:
+            raise ScenarioError(place, f"unknown placeholder '{{{name}}}'{_axes(axis, list(self.point))}")
+        choice = self.point[axis]
+        fields = choice.value if isinstance(choice.value, dict) else {}
+        if field and field != "label":
+            if field not in fields:
+                raise ScenarioError(
+                    place, f"unknown placeholder '{{{name}}}'{did_you_mean(field, ['label', *map(str, fields)])}"
+                )
+            return self.data(fields[field], place, inside)
+        if field or labels:
+            return self.text(choice.label, place, labels=True, inside=inside)
+        return self.data(choice.value, place, inside)
 
 
-def _lookup(name: str, point: Point, place: str, *, labels: bool, inside: tuple[str, ...]) -> Any:  # noqa: ANN401
-    axis, _, field = name.partition(".")
-    if axis not in point:
-        raise ScenarioError(place, f"unknown placeholder '{{{name}}}'{did_you_mean(axis, list(point))}")
-    if name in inside:
-        raise ScenarioError(place, f"the placeholder '{{{name}}}' refers to itself")
-    inside = (*inside, name)
-    choice = point[axis]
-    fields = choice.value if isinstance(choice.value, dict) else {}
-    if field and field != "label":
-        if field not in fields:
-            raise ScenarioError(
-                place, f"unknown placeholder '{{{name}}}'{did_you_mean(field, ['label', *map(str, fields)])}"
-            )
-        return substitute(fields[field], point, place, inside)
-    if field or labels:
-        return interpolate(choice.label, point, place, labels=True, inside=inside)
-    return substitute(choice.value, point, place, inside)
+def _axes(word: str, axes: list[str]) -> str:
+    if axes:
+        return did_you_mean(word, axes)
+    return f"; there is no axis, because the scenario has no 'vary'; expected '{{{{{word}}}}}' for braces as they are"
 
 
 def _text(value: object) -> str:

@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal
 
+from bakeoff.scenario import bounds, short, units
 from bakeoff.scenario import run as resolved
-from bakeoff.scenario import short, units
 from bakeoff.scenario.changes import resolve_changes
 from bakeoff.scenario.dumbbell import Ends, put_bottlenecks, put_delay, put_mangling
 from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source
@@ -96,6 +96,11 @@ def window(measure: Measure, duration_s: float, sample_interval_s: float) -> tup
 
 def _copies(specs: list[FlowSpec]) -> list[FlowSpec]:
     flows: list[FlowSpec] = []
+    many = sum((spec.count or 1) * (spec.source.short.count if spec.source.short else 1) for spec in specs)
+    too_many = bounds.too_many_flows(many, within="one run")
+    if too_many is not None:
+        raise ScenarioError("flows", too_many)
+    taken: set[str] = set()
     for index, spec in enumerate(specs):
         ccs = [spec.cc] if isinstance(spec.cc, str) else spec.cc
         counted = "{" + COPY + "}"
@@ -110,8 +115,9 @@ def _copies(specs: list[FlowSpec]) -> list[FlowSpec]:
             name = spec.name
             if spec.count is not None:
                 name = name.replace(counted, str(number)) if counted in name else f"{name}-{number}"
-            if any(name == flow.name for flow in flows):
+            if name in taken:
                 raise ScenarioError(f"flows[{index}].name", f"'{name}' stands twice; expected unique names")
+            taken.add(name)
             flows.append(spec.model_copy(update={"name": name, "cc": ccs[(number - 1) % len(ccs)], "count": None}))
     return flows
 

@@ -325,6 +325,11 @@ class Run(Grown):
         """
         return run_key(self.suite, self.scenario, self.run, self.seed)
 
+    @property
+    def n_flows(self) -> int:
+        """Flows, and objects of short flows: what the size of the document grows with."""
+        return sum(len(flow.source.objects) if isinstance(flow.source, Short) else 1 for flow in self.flows)
+
     def to_json(self) -> str:
         """The document, on one line."""
         return self.model_dump_json()

@@ -1,7 +1,7 @@
 """A scenario: a YAML file whose matrix is known and whose points can be expanded into resolved runs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,15 +9,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario import bounds
+from bakeoff.scenario.effect import check_alike, check_axes
 from bakeoff.scenario.language import Document
 from bakeoff.scenario.matrix import Point, ScenarioError, did_you_mean, interpolate, label_of, points, substitute
 from bakeoff.scenario.python_cc import placed
 from bakeoff.scenario.resolve import resolve
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.schedules import spread
+from bakeoff.scenario.shipped import with_profile
 from bakeoff.scenario.yaml_file import read_yaml
 
-_MATRIX = ("vary", "exclude", "run", "profile")
+_MATRIX = ("vary", "exclude", "run", "profile", "seeds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,11 @@ class Scenario:
     points: list[Point]
 
     @property
+    def seeds(self) -> int:
+        """How often every run is repeated if nobody says otherwise."""
+        return int(self.document.get("seeds", 1))
+
+    @property
     def title(self) -> str:
         """For lists: the title as written, with braces around what varies."""
         return str(self.document.get("title", ""))
@@ -42,14 +50,18 @@ class Scenario:
         """The name of the run at `point`."""
         template = self.document.get("run") or "-".join(f"{{{axis}}}" for axis in point) or self.name
         with _at(self.path):
-            return interpolate(str(template), point, "run", labels=True)
+            return interpolate(str(template), point, "run")
 
     def resolve(self, point: Point, seed: int) -> Run:
         """The resolved run at `point`; BakeoffError names the place of what is wrong."""
         with _at(self.path):
             data = {key: value for key, value in self.document.items() if key not in _MATRIX}
-            title = interpolate(str(data.pop("title", "")), point, "title", labels=True)
-            document = _validated(spread({**substitute(data, point), "title": title}))
+            title = interpolate(str(data.pop("title", "")), point, "title")
+            data = {**substitute(data, point), "title": title}
+            too_much = bounds.too_much_text(data)
+            if too_much is not None:
+                raise ScenarioError("", f"the run {too_much}")
+            document = _validated(spread(data))
             labels = {axis: label_of(point, axis) for axis in point}
             folder = Path(self.path).parent
             name = self.run_name(point)
@@ -73,10 +85,13 @@ class _at:  # noqa: N801 (reads as a word)
             raise BakeoffError(f"{self.path}: {explain(error)}") from None
 
 
-def load(path: Path | str) -> Scenario:
-    """Read the scenario file at `path` and check it with its first point; BakeoffError says what is wrong where."""
+def load(path: Path | str, *, yes: bool = False) -> Scenario:
+    """Read the scenario file at `path` and check it with its first point; BakeoffError says what is wrong where.
+
+    `yes` allows a matrix of any size.
+    """
     path = Path(path)
-    scenario = from_document(read_yaml(path), path=str(path), suite=suite_of(path), default_name=path.stem)
+    scenario = from_document(read_yaml(path), path=str(path), suite=suite_of(path), default_name=path.stem, yes=yes)
     scenario.resolve(scenario.points[0], seed=1)
     return scenario
 
@@ -87,62 +102,74 @@ def suite_of(path: Path) -> str:
     return parent.name if parent.parent.name == "suites" else "local"
 
 
-def from_document(data: Mapping[str, Any], *, path: str, suite: str, default_name: str) -> Scenario:
+def from_document(data: Mapping[str, Any], *, path: str, suite: str, default_name: str, yes: bool = False) -> Scenario:
     """A scenario from plain data; checks the matrix only."""
     with _at(path):
-        document = {"scenario": default_name, **_with_profile(data)}
+        document = {"scenario": default_name, **with_profile(data)}
         known = list(Document.model_fields)
         for key in document:
             if key not in known:
                 raise ScenarioError("", f"unknown key '{key}'{did_you_mean(key, known)}")
+        seeds = document.get("seeds", 1)
+        if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
+            raise ScenarioError("seeds", f"{seeds!r}; expected a number of repetitions, at least 1")
         return Scenario(
             path=path,
             suite=str(document.get("suite") or suite),
             name=str(document["scenario"]),
             document=document,
-            points=points(document.get("vary"), document.get("exclude")),
+            points=points(document.get("vary"), document.get("exclude"), yes=yes),
         )
 
 
-def expand(scenario: Scenario, *, seeds: int = 1) -> list[Run]:
+def expand(scenario: Scenario, *, seeds: int | None = None, yes: bool = False) -> list[Run]:
     """All runs of the matrix, each with the seeds 1 to `seeds`: the same seeds for every variant.
 
-    Raises BakeoffError for the first point that does not make a run, or if two points have one name.
+    Without `seeds` there are as many as the scenario says, or one. Raises BakeoffError for the first point that does
+    not make a run, if two points have one name or make the same run, for an axis that changes nothing, and, unless
+    `yes`, for very many runs.
     """
+    return runs_at(scenario, scenario.points, seeds=seeds, yes=yes)
+
+
+def runs_at(scenario: Scenario, chosen: Sequence[Point], *, seeds: int | None = None, yes: bool = False) -> list[Run]:
+    """The runs at some points of the matrix; otherwise as `expand`."""
+    seeds = scenario.seeds if seeds is None else seeds
     if seeds < 1:
         raise BakeoffError(f"seeds: {seeds}; expected at least 1")
+    with _at(scenario.path):
+        check_axes(scenario.document)
+        times = f"{len(chosen):,} points of the matrix with {seeds:,} seeds each are " if seeds > 1 else ""
+        too_many = bounds.too_many_runs(len(chosen) * seeds, times)
+        if too_many is not None and not yes:
+            raise ScenarioError("", too_many)
+        _check_names(scenario)
+        first: list[Run] = []
+        runs: list[Run] = []
+        flows = 0
+        for point in chosen:
+            first.append(scenario.resolve(point, seed=1))
+            flows += seeds * first[-1].n_flows
+            too_many = bounds.too_many_flows(flows, within="all runs")
+            if too_many is not None and not yes:
+                raise ScenarioError("", too_many)
+            runs += [first[-1], *(scenario.resolve(point, seed) for seed in range(2, seeds + 1))]
+        check_alike(chosen, first)
+    return runs
+
+
+def _check_names(scenario: Scenario) -> None:
     named: dict[str, Point] = {}
     for point in scenario.points:
         name = scenario.run_name(point)
         if name in named:
             unlike = [axis for axis in point if label_of(point, axis) != label_of(named[name], axis)]
-            raise BakeoffError(
-                f"{scenario.path}: run: two points of the matrix are named '{name}'; "
-                f"expected a template that holds {' or '.join(f'{{{axis}}}' for axis in unlike)}"
+            raise ScenarioError(
+                "run",
+                f"two points of the matrix are named '{name}'; "
+                f"expected a template that holds {' or '.join(f'{{{axis}}}' for axis in unlike)}",
             )
         named[name] = point
-    return [scenario.resolve(point, seed) for point in scenario.points for seed in range(1, seeds + 1)]
-
-
-def _with_profile(data: Mapping[str, Any]) -> dict[str, Any]:
-    name = data.get("profile")
-    if name is None:
-        return dict(data)
-    from bakeoff.scenario import catalog
-
-    folder = catalog.root() / "profiles"
-    known = sorted(file.stem for file in folder.glob("*.yaml"))
-    if name not in known:
-        raise ScenarioError("profile", f"'{name}' is no profile{did_you_mean(str(name), known)}")
-    return _merged(read_yaml(folder / f"{name}.yaml"), data)
-
-
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**under, **over}
-    for key in under.keys() & over.keys():
-        if isinstance(under[key], dict) and isinstance(over[key], dict):
-            merged[key] = _merged(under[key], over[key])
-    return merged
 
 
 def _validated(data: dict[str, Any]) -> Document:

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario import bounds
 
 try:
     from yaml import CSafeLoader as BaseLoader
@@ -30,6 +31,11 @@ class _Loader(BaseLoader):
                 )
             seen.add(str(key.value))
         return super().construct_mapping(node, deep=deep)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Take in what `<<` names, each key once: what several aliases repeat would double with every level."""
+        super().flatten_mapping(node)
+        node.value = list({(key.tag, str(key.value)): (key, value) for key, value in node.value}.values())
 
 
 _DROPPED = ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int")
@@ -63,9 +69,13 @@ def parse_yaml(text: str, path: str) -> dict[str, Any]:
         raise BakeoffError(f"{path}: {place}not YAML: {error.problem or error.context}") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise BakeoffError(f"{path}: not YAML: {error}") from None
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise BakeoffError(
-            f"{path}: holds {type(data).__name__ if data is not None else 'nothing'}; "
-            "expected a mapping that starts like 'scenario: NAME'"
-        )
+    if not isinstance(data, dict):
+        found = "nothing" if data is None else "a list" if isinstance(data, list) else f"'{data}'"[:60]
+        raise BakeoffError(f"{path}: holds {found}; expected a mapping that starts like 'scenario: NAME'")
+    odd = next((key for key in data if not isinstance(key, str)), None)
+    if odd is not None:
+        raise BakeoffError(f"{path}: unknown key '{odd}'; expected words such as 'duration' and 'network'")
+    too_much = bounds.too_much_text(data)
+    if too_much is not None:
+        raise BakeoffError(f"{path}: {too_much}")
     return data

@@ -30,15 +30,15 @@ def scenarios() -> list[Entry]:
     ]
 
 
-def select(patterns, seeds=1) -> list[Run]:
+def select(patterns, seeds=None, *, only=None, yes=False) -> list[Run]:
     runs = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         for scenario, names in (("s1-first", FIRST), ("s2-second", SECOND)):
             for name, point in names.items():
                 heads = ("fake", f"fake/{scenario}", f"fake/{scenario}/{name}")
-                if any(fnmatchcase(head, pattern) for head in heads):
+                if any(fnmatchcase(head, pattern) for head in heads) and (only is None or fnmatchcase(name, only)):
                     file = str(Path(tempfile.gettempdir()) / f"{scenario}.yaml")
-                    made = [make(name, seed, scenario, **point) for seed in range(1, seeds + 1)]
+                    made = [make(name, seed, scenario, **point) for seed in range(1, (seeds or 1) + 1)]
                     runs += [replace(run, source=file) for run in made]
     if not runs:
         raise BakeoffError(f"'{patterns}' names no run of the catalog")

@@ -1,0 +1,41 @@
+"""Where the catalog lies, and the profiles in it that lie under a scenario."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bakeoff import data
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario.matrix import ScenarioError, did_you_mean
+from bakeoff.scenario.yaml_file import read_yaml
+
+
+def root() -> Path:
+    """The catalog's folder: BAKEOFF_CATALOG, else the one that comes with bakeoff."""
+    named = os.environ.get("BAKEOFF_CATALOG")
+    if named:
+        if not (Path(named) / "suites").is_dir():
+            raise BakeoffError(f"BAKEOFF_CATALOG: '{named}' holds no folder 'suites'; expected the folder of a catalog")
+        return Path(named)
+    return data.folder("catalog")
+
+
+def with_profile(document: Mapping[str, Any]) -> dict[str, Any]:
+    """`document` over the profile that it names, if it names one; ScenarioError if there is no such profile."""
+    name = document.get("profile")
+    if name is None:
+        return dict(document)
+    folder = root() / "profiles"
+    known = sorted(file.stem for file in folder.glob("*.yaml"))
+    if name not in known:
+        raise ScenarioError("profile", f"'{name}' is no profile{did_you_mean(str(name), known)}")
+    return _merged(read_yaml(folder / f"{name}.yaml"), document)
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**under, **over}
+    for key in under.keys() & over.keys():
+        if isinstance(under[key], dict) and isinstance(over[key], dict):
+            merged[key] = _merged(under[key], over[key])
+    return merged
