@@ -75,7 +75,7 @@ def test_one_and_two_jobs_give_the_same_bytes(tmp_path, make):
     assert sorted(one) == sorted(two)
     assert len([name for name in one if name.endswith("series.parquet")]) == 8
     for name in one:
-        if not name.endswith("run.json"):  # holds the wall time
+        if not name.endswith(("run.json", "campaign.json")):  # these hold times and the campaign's id
             assert one[name] == two[name], name
     for name in (name for name in one if name.endswith("run.json")):
         assert json.loads(one[name])["digest"] == json.loads(two[name])["digest"]
@@ -136,14 +136,6 @@ def test_resume_skips_what_is_whole_and_equal_and_makes_the_rest(tmp_path, make)
     assert [done.status for done in campaign.run(again, root, jobs=1, resume=True).runs] == ["skipped"] * 6
 
 
-def test_another_engines_result_is_no_result_of_this_one(tmp_path, make):
-    [done] = campaign.run([make("a")], tmp_path, jobs=1).runs
-    content = json.loads((done.path / "run.json").read_text())
-    (done.path / "run.json").write_text(json.dumps(content | {"engine": "netns"}))
-    [again] = campaign.run([make("a")], tmp_path, jobs=1, resume=True).runs
-    assert again.status == "ok"
-
-
 def test_a_folder_with_content_is_refused_without_resume(tmp_path, make):
     root = tmp_path / "c"
     campaign.run([make("a")], root, jobs=1)
@@ -174,9 +166,6 @@ def test_two_campaigns_in_one_folder(tmp_path, make):
 def test_an_unknown_engine_lists_those_there_are(tmp_path, make):
     with pytest.raises(BakeoffError, match=r"^unknown engine 'smi'; there is: sim"):
         campaign.run([make("a")], tmp_path, engine="smi")
-    for name in engines.MODULES:
-        module = engines.get(name)
-        assert all(callable(getattr(module, part)) for part in ("check", "execute", "versions", "estimate_s"))
 
 
 @pytest.mark.parametrize("jobs", [0, -1])

@@ -202,6 +202,8 @@ def test_a_refused_run_ends_with_2_and_writes_nothing(cli, folder):
         (["run", "*/a", "--out", "x", "--name", "y"], "--out and --name both say where the results go"),
         (["run", "*/a", "--name", "../x"], "'../x' is no name for a folder"),
         (["run", "*/a", "--name", "latest"], "'latest' is no name for a folder"),
+        (["run", "*/a", "--name", "duels"], "'duels' is no name for a folder"),
+        (["run", "*/a", "--note", "two\nlines"], "note: 'two\\nlines' holds a character that cannot be printed"),
         (["run", "*/a", "--resume"], "results/latest: no campaign yet"),
         (["run", "*/a", "--out", "file"], "file: File exists"),
         (["table"], "results/latest: no campaign yet; make one: bakeoff run"),
@@ -318,6 +320,18 @@ def test_half_written_folders_are_reported_and_left_out(cli, folder):
 
 
 @pytest.mark.usefixtures("three")
+@pytest.mark.parametrize("command", [["table"], ["plot"]])
+def test_runs_of_different_model_epochs_do_not_stand_together_unsaid(cli, folder, command):
+    path = folder / "results" / "three" / "fake" / "s1-first" / "b" / "run.json"
+    run = json.loads(path.read_text())
+    run["provenance"]["model_epoch"] = 0
+    path.write_text(json.dumps(run))
+    code, _, err = cli(*command)
+    assert code == 0
+    assert err.startswith("bakeoff: the runs come from different model epochs (1 from epoch 0, 2 from epoch ")
+
+
+@pytest.mark.usefixtures("three")
 def test_plot_of_a_campaign_and_of_a_run(cli, folder):
     three = Path("results/three")
     assert cli("plot") == (0, f"{three}/plots/first.svg\n", "")
@@ -350,8 +364,18 @@ def test_duel_shows_who_got_what(cli, folder):
         "rtt2": "40ms",
         "duration": "30s",
     }
-    cli("duel", "prague", "cubic")
-    assert (folder / "results" / "latest").resolve().name.startswith("duel-")
+
+
+def test_a_duel_has_its_own_place_and_leaves_the_latest_run(cli, folder):
+    cli("run", "*/a", "--out", "results/mine")
+    assert cli("duel", "prague", "cubic")[0] == 0
+    duel = (folder / "results" / "duels" / "latest").resolve()
+    assert duel.parent == folder / "results" / "duels"
+    assert [path.name for path in results.scan(duel)] == ["prague-vs-cubic"]
+    assert (folder / "results" / "latest").resolve() == folder / "results" / "mine"
+    code, _, err = cli("run", "*/a", "--resume", "--out", str(duel))
+    assert code == 2
+    assert "holds a duel, and a run cannot go on in it; give another --out to make it anew" in err
 
 
 def test_duel_as_json_and_with_seeds(cli):

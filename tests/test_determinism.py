@@ -1,12 +1,14 @@
 """The same document gives the same bytes, whoever runs it."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 
 from bakeoff import _sim, campaign, results
 from bakeoff.scenario import Run
+from bakeoff.version import MODEL_EPOCH
 
 DATA = Path(__file__).parent / "data"
 
@@ -37,3 +39,19 @@ def test_one_and_two_jobs_give_the_same_series(tmp_path):
         digests.append([results.read(path).meta["digest"] for path in results.scan(tmp_path / str(jobs))])
     assert digests[0] == digests[1]
     assert len(set(digests[0])) == 3, "the seed reaches RED's draws"
+
+
+def test_a_changed_digest_is_a_new_model_epoch():
+    lines = (DATA / "model-epochs.txt").read_text().splitlines()
+    epochs = [(int(epoch), digest) for epoch, digest in (line.split() for line in lines if not line.startswith("#"))]
+    assert [epoch for epoch, _ in epochs] == list(range(1, MODEL_EPOCH + 1)), (
+        "every epoch up to MODEL_EPOCH of python/bakeoff/version.py has one line in model-epochs.txt"
+    )
+    assert epochs[-1][1] == (DATA / "determinism.digest").read_text().strip(), (
+        "the simulator's numbers moved: raise MODEL_EPOCH in python/bakeoff/version.py and add a line here"
+    )
+
+
+def test_the_changelog_knows_the_epoch():
+    headings = re.findall(r"^### Models \(epoch (\d+)\)$", (DATA.parent.parent / "CHANGELOG.md").read_text(), re.M)
+    assert int(headings[0]) == MODEL_EPOCH, "CHANGELOG.md's newest heading is '### Models (epoch N)'"

@@ -1,8 +1,12 @@
 """The results folder: what is written can be read, half-written folders are told apart, the digest is defined."""
 
+import errno
 import hashlib
 import json
+import os
+import re
 import struct
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -10,9 +14,21 @@ import pytest
 
 from bakeoff import results
 from bakeoff.errors import BakeoffError
+from bakeoff.results import Provenance, Result, RunRecord
 
 RESOLVED = {"suite": "fake", "scenario": "s1", "run": "pie", "seed": 3}
 COUNTERS = {"events": 7}
+MADE = Provenance(
+    version="1",
+    commit="59f731d",
+    dirty=True,
+    model_epoch=7,
+    date=datetime(2026, 11, 22, 16, 55, tzinfo=UTC),
+    command=("bakeoff", "run", "mine.yaml"),
+    host="lab",
+    note="after the patch",
+)
+GONE = object()
 
 
 def frame(*rows: tuple[float, str, str, str, float]) -> pl.DataFrame:
@@ -32,9 +48,33 @@ def fill(folder: Path) -> None:
     (folder / "setup.log").write_text("pie limit 1000p\n")
 
 
-def write(folder: Path, error: str | None = None) -> Path:
-    results.write(folder, fill, resolved=RESOLVED, engine="sim", versions={"bakeoff": "1"}, wall_s=0.25, error=error)
+def record(**changes) -> RunRecord:
+    record = RunRecord(
+        resolved=RESOLVED,
+        engine="sim",
+        versions={"bakeoff": "1"},
+        seed=3,
+        digest=results.digest(SAMPLES),
+        status="ok",
+        wall_s=0.25,
+        error=None,
+        campaign="c0ffee",
+        provenance=MADE,
+    )
+    return record.model_copy(update=changes)
+
+
+def write(folder: Path, **changes) -> Path:
+    with results.writing(folder) as partial:
+        fill(partial)
+        results.seal(partial, record(**changes))
     return folder
+
+
+def change_run_json(folder: Path, **changes) -> None:
+    content = json.loads((folder / "run.json").read_text()) | changes
+    kept = {key: value for key, value in content.items() if value is not GONE}
+    (folder / "run.json").write_text(json.dumps(kept))
 
 
 def test_what_is_written_is_read_back(tmp_path):
@@ -49,7 +89,20 @@ def test_what_is_written_is_read_back(tmp_path):
         "status": "ok",
         "wall_s": 0.25,
         "error": None,
+        "effective": [],
+        "campaign": "c0ffee",
+        "provenance": {
+            "version": "1",
+            "commit": "59f731d",
+            "dirty": True,
+            "model_epoch": 7,
+            "date": "2026-11-22T16:55:00Z",
+            "command": ["bakeoff", "run", "mine.yaml"],
+            "host": "lab",
+            "note": "after the patch",
+        },
     }
+    assert result.record == record()
     assert result.counters == COUNTERS
     assert result.summary is None
     assert result.series.equals(SAMPLES)
@@ -58,7 +111,7 @@ def test_what_is_written_is_read_back(tmp_path):
 
 
 def test_a_failed_run_keeps_its_logs_and_its_error_and_no_series(tmp_path):
-    folder = write(tmp_path / "pie", error="1 packet is missing")
+    folder = write(tmp_path / "pie", status="failed", digest=None, error="1 packet is missing")
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "setup.log"]
     result = results.read(folder)
     assert not result.ok
@@ -136,24 +189,19 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path):
 def test_an_old_result_survives_a_failed_replacement(tmp_path):
     folder = write(tmp_path / "pie")
 
-    def broken(partial: Path) -> None:
-        fill(partial)
-        raise OSError(28, "No space left on device")
+    def broken() -> None:
+        with results.writing(folder) as partial:
+            fill(partial)
+            raise OSError(28, "No space left on device")
 
     with pytest.raises(BakeoffError, match=r"pie: cannot be written: No space left on device; .* earlier results were"):
-        results.write(folder, broken, resolved=RESOLVED, engine="sim", versions={})
+        broken()
     assert results.read(folder).series.equals(SAMPLES)
     assert [path.name for path in tmp_path.iterdir()] == ["pie"]
 
 
 def break_run_json(folder: Path) -> None:
     (folder / "run.json").write_text('{"format": 1,')
-
-
-def forget_status(folder: Path) -> None:
-    run = json.loads((folder / "run.json").read_text())
-    del run["status"]
-    (folder / "run.json").write_text(json.dumps(run))
 
 
 def cut_series(folder: Path) -> None:
@@ -166,13 +214,11 @@ def cut_series(folder: Path) -> None:
     [
         (lambda folder: (folder / "run.json").unlink(), "run.json is missing"),
         (break_run_json, "run.json is no JSON"),
-        (forget_status, "run.json has no status"),
         (lambda folder: (folder / "series.parquet").unlink(), "series.parquet is missing or cut off"),
         (lambda folder: (folder / "series.parquet").write_bytes(b""), "series.parquet is missing or cut off"),
         (lambda folder: (folder / "series.parquet").write_bytes(b"PAR1"), "series.parquet is missing or cut off"),
         (cut_series, "series.parquet is missing or cut off"),
         (lambda folder: (folder / "counters.json").unlink(), "counters.json is missing"),
-        (lambda folder: (folder / "counters.json").write_text("[]"), "counters.json holds no JSON object"),
         (lambda folder: folder.rename(folder.with_name(".broken.77.partial")), "its writing was never ended"),
     ],
 )
@@ -184,7 +230,9 @@ def test_a_half_written_folder_is_named_and_never_a_result(tmp_path, damage, rea
     [(path, why)] = survey.half_written
     assert path.name in ("broken", ".broken.77.partial")
     assert reason in why
-    assert f"left out as half-written: {path} ({why})" in survey.complaint()
+    assert survey.complaints() == [
+        f"left out as half-written: {path} ({why}); 'bakeoff run … --resume' makes them anew"
+    ]
     if path.name == "broken":
         with pytest.raises(BakeoffError, match=f"broken: half-written: {reason}"):
             results.read(path)
@@ -192,7 +240,7 @@ def test_a_half_written_folder_is_named_and_never_a_result(tmp_path, damage, rea
 
 def test_nothing_to_complain_about(tmp_path):
     write(tmp_path / "pie")
-    assert results.survey(tmp_path).complaint() is None
+    assert results.survey(tmp_path).complaints() == []
 
 
 def test_a_run_folder_is_found_by_its_own_path(tmp_path):
@@ -204,7 +252,8 @@ def test_plots_and_notes_in_a_campaign_are_no_runs(tmp_path):
     write(tmp_path / "s" / "pie")
     (tmp_path / "plots").mkdir()
     (tmp_path / "plots" / "bars.svg").write_text("<svg/>")
-    assert results.survey(tmp_path) == results.Survey([tmp_path / "s" / "pie"], [])
+    survey = results.survey(tmp_path)
+    assert (survey.runs, survey.half_written, survey.unreadable) == ([tmp_path / "s" / "pie"], [], [])
 
 
 def test_a_missing_folder_is_named(tmp_path):
@@ -214,12 +263,85 @@ def test_a_missing_folder_is_named(tmp_path):
         results.read(tmp_path / "nowhere")
 
 
-def test_a_newer_format_is_refused_by_its_number(tmp_path):
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"format": 2}, "run.json is of format 2; this version reads format 1"),
+        ({"status": GONE}, "run.json: status: Field required"),
+        ({"status": "fine"}, "run.json: status: Input should be 'ok' or 'failed'"),
+        ({"wall_s": "1 s"}, "run.json: wall_s: Input should be a valid number"),
+        (
+            {"resolved": {"suite": "f", "scenario": "s", "run": 7, "seed": 1}},
+            "resolved: run: 7; expected str",
+        ),
+        ({"provenance": {"version": "1"}}, "run.json: provenance.commit: Field required"),
+    ],
+)
+def test_a_run_of_another_form_is_told_with_its_place_and_left_out(tmp_path, changes, reason):
+    whole = write(tmp_path / "s" / "whole")
+    broken = write(tmp_path / "s" / "broken")
+    change_run_json(broken, **changes)
+    with pytest.raises(BakeoffError, match=rf"broken: .*{re.escape(reason)}"):
+        results.read(broken)
+    survey = results.survey(tmp_path)
+    assert (survey.runs, survey.half_written) == ([whole], [])
+    [complaint] = survey.complaints()
+    assert complaint.startswith(f"left out, cannot be read: {broken} (")
+    assert reason in complaint
+
+
+def test_a_run_from_before_campaigns_had_records_is_readable(tmp_path):
     folder = write(tmp_path / "pie")
-    run = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(run | {"format": 2}))
-    with pytest.raises(BakeoffError, match="format 2; this version reads format 1"):
-        results.read(folder)
+    change_run_json(folder, campaign=GONE, provenance=GONE, effective=GONE)
+    result = results.read(folder)
+    assert (result.ok, result.record.campaign, result.record.provenance) == (True, None, None)
+
+
+@pytest.mark.parametrize("content", ["[]", '"x"', "{", "nonsense", "\xff"])
+def test_counters_of_another_form_are_told(tmp_path, content):
+    folder = write(tmp_path / "pie")
+    (folder / "counters.json").write_text(content, encoding="latin-1")
+    with pytest.raises(BakeoffError, match=r"pie: .*counters.json (is no JSON|holds no JSON object)"):
+        _ = results.read(folder).counters
+
+
+def test_a_folder_that_the_system_refuses_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    whole = write(tmp_path / "s" / "pie")
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    scandir = os.scandir
+
+    def refusing(path):
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    survey = results.survey(tmp_path)
+    assert survey.runs == [whole]
+    assert survey.complaints() == [f"left out, cannot be read: {closed} (cannot be read: Permission denied)"]
+    with pytest.raises(BakeoffError, match="closed: cannot be read: Permission denied"):
+        results.survey(closed)
+
+
+# Model epochs.
+
+
+def at_epoch(folder: Path, epoch: int | None) -> Result:
+    write(folder, provenance=None if epoch is None else MADE.model_copy(update={"model_epoch": epoch}))
+    return results.read(folder)
+
+
+def test_results_of_different_epochs_are_counted_and_told(tmp_path):
+    several = [at_epoch(tmp_path / str(i), epoch) for i, epoch in enumerate([2, 1, 2, None])]
+    assert results.epochs(several) == {2: 2, 1: 1, None: 1}
+    assert results.epoch_warning(several) == (
+        "the runs come from different model epochs (1 from an older bakeoff that does not say its epoch, 1 from "
+        "epoch 1, 2 from epoch 2): differences may come from the models"
+    )
+    assert results.epoch_warning([several[0], several[2]]) is None
+    assert results.epoch_warning([several[3]]) is None
+    assert results.epoch_warning([]) is None
 
 
 def test_other_columns_are_named(tmp_path):

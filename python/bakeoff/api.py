@@ -103,15 +103,16 @@ def duel(
     out: Path | str | None = None,
     trace: Sequence[str] = (),
     capture: Sequence[str] = (),
+    note: str | None = None,
 ) -> Result:
     """Let two bulk flows compete at one bottleneck and return what came out.
 
     `qdisc` is in tc's words; `rate`, the round-trip times and `duration` have units. `rtt2` gives the second flow a
     round-trip time of its own. A congestion control is a name with version and parameters, a class in a file
     (`./mycc.py:MyCC`) or a class object. `trace=["cc"]` keeps its internals (`Result.trace`), `capture=["mid>srv"]` or
-    `["all"]` the packets at interfaces. Without `out` the results folder is a temporary one that goes when Python
-    ends: the same duel gives the same result again. BakeoffError for what cannot be read or is not modelled,
-    RuntimeError if the run failed.
+    `["all"]` the packets at interfaces. `note` is a line of your own that the results keep. Without `out` the results
+    folder is a temporary one that goes when Python ends: the same duel gives the same result again. BakeoffError for
+    what cannot be read or is not modelled, RuntimeError if the run failed.
     """
     from bakeoff import scenario
 
@@ -121,7 +122,8 @@ def duel(
         run = _with_sources(run, names, (cc1, cc2))
         [run] = _observed([run], trace, capture)
         root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)
-        [done] = campaign.run([run], root, engine=engine, jobs=1).runs
+        asked = campaign.Asked("duel", (run.run,), note)
+        [done] = campaign.run([run], root, engine=engine, jobs=1, asked=asked).runs
     if done.error is not None:
         raise RuntimeError(f"{done.key}: {done.error}")
     return Result.read(done.path)
@@ -139,6 +141,7 @@ def run(
     resume: bool = False,
     trace: Sequence[str] = (),
     capture: Sequence[str] = (),
+    note: str | None = None,
 ) -> Results:
     """Do all runs that `patterns` name, as `bakeoff run` does, and return what came out, in the same order.
 
@@ -148,14 +151,14 @@ def run(
     `jobs` processes (default: one per core; a script needs `if __name__ == "__main__":`
     then). Without `out` the results lie in results/ and the time of day, as those of the command line do. With
     `resume` runs that are in `out` already are not done again. Failed runs are in the collection too: see
-    `Results.failed`. `trace` and `capture` as for `duel`. BakeoffError as for `campaign.run`.
+    `Results.failed`. `trace`, `capture` and `note` as for `duel`. BakeoffError as for `campaign.run`.
     """
     from bakeoff.scenario import catalog
 
     runs = _observed(catalog.select(patterns, seeds, only=only, yes=yes), trace, capture)
     root = campaign.new_folder() if out is None else Path(out)
-    report = campaign.run(runs, root, engine=engine, jobs=jobs, resume=resume)
-    campaign.point_latest(root)
+    asked = campaign.Asked("run", (patterns,) if isinstance(patterns, str) else tuple(patterns), note)
+    report = campaign.run(runs, root, engine=engine, jobs=jobs, resume=resume, asked=asked, latest=campaign.LATEST)
     return Results([Result.read(done.path) for done in report.runs])
 
 

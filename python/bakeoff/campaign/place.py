@@ -1,4 +1,4 @@
-"""Where campaigns lie: results/NAME below the working directory, and results/latest for the newest."""
+"""Where campaigns lie below the working directory: results/NAME and results/duels/NAME, with a link to the newest."""
 
 import os
 import time
@@ -10,36 +10,41 @@ from bakeoff.errors import BakeoffError
 
 RESULTS: Final = Path("results")
 LATEST: Final = RESULTS / "latest"
+"""The last `bakeoff run`."""
+DUELS: Final = RESULTS / "duels"
+LATEST_DUEL: Final = DUELS / "latest"
+TAKEN: Final = (LATEST.name, DUELS.name)
+"""Names below results/ that no campaign can have."""
 
 
-def new_folder(prefix: str = "") -> Path:
-    """A path below results/ that is not taken, named by the wall clock: results/PREFIX2026-11-21T22-35-10."""
-    name = prefix + time.strftime("%Y-%m-%dT%H-%M-%S")
-    folder = RESULTS / name
+def new_folder(below: Path = RESULTS) -> Path:
+    """A path that is not taken, named by the wall clock: results/2026-11-21T22-35-10."""
+    name = time.strftime("%Y-%m-%dT%H-%M-%S")
+    folder = below / name
     count = 1
     while folder.exists():
         count += 1
-        folder = RESULTS / f"{name}.{count}"
+        folder = below / f"{name}.{count}"
     return folder
 
 
-def point_latest(root: Path) -> None:
-    """Make results/latest lead to the campaign in `root`.
+def point(link: Path, root: Path) -> None:
+    """Make `link` (LATEST, LATEST_DUEL) lead to the campaign in `root`.
 
     A convenience: where it cannot be made (read-only directory, something else has the name) it is left.
     """
-    link = RESULTS / f".latest.{os.getpid()}"
+    partial = link.with_name(f".{link.name}.{os.getpid()}")
     with suppress(OSError):
-        RESULTS.mkdir(exist_ok=True)
-        if LATEST.is_symlink() or not LATEST.exists():
-            link.symlink_to(os.path.relpath(root.resolve(), RESULTS.resolve()))
-            link.replace(LATEST)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if link.is_symlink() or not link.exists():
+            partial.symlink_to(os.path.relpath(root.resolve(), link.parent.resolve()))
+            partial.replace(link)
     with suppress(OSError):
-        link.unlink()
+        partial.unlink()
 
 
 def latest() -> Path:
-    """The newest campaign's folder. BakeoffError if there is none yet."""
+    """The folder of the last `bakeoff run`. BakeoffError if there is none yet."""
     if not LATEST.is_dir():
         raise BakeoffError(
             f"{LATEST}: no campaign yet; make one: bakeoff run 'l4s-tests/s6*', or give the results folder"

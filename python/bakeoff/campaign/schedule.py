@@ -19,9 +19,11 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from bakeoff import engines, results
-from bakeoff.campaign import lock, worker
+from bakeoff.campaign import begin, lock, place, worker
+from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError
+from bakeoff.results import CampaignRecord, Provenance, layout
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -57,6 +59,8 @@ def run(
     engine: str = "sim",
     jobs: int | None = None,
     resume: bool = False,
+    asked: Asked | None = None,
+    latest: Path | None = None,
     on_done: Callable[[Done], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> Report:
@@ -65,26 +69,22 @@ def run(
     `jobs` processes work at a time (default: one per core; always one for an engine that shares what it needs); with
     one, the work is done in this process. `on_done` is
     called here, in this process, as each run ends. On Ctrl-C what is pending is dropped and what other processes have
-    under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that. With `resume` a
-    run is skipped if its folder is whole, ok, of the same engine and of an equal resolved run; all others are made
-    anew.
+    under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that. `asked` is kept in
+    the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With `resume` the campaign
+    in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and of an equal resolved
+    run; all others are made anew.
 
     BakeoffError, before anything is written: a run that the engine refuses, a folder that another campaign is writing
-    or that holds something already. BakeoffError later: the file system refuses (full disk). Then, and on
-    KeyboardInterrupt, the runs that ended stay and no half-written folder does.
+    or that holds something already; with `resume` a folder whose campaign is another one, or was made by other
+    versions. BakeoffError later: the file system refuses (full disk). Then, and on KeyboardInterrupt, the runs that
+    ended stay and no half-written folder does.
     """
     started = time.perf_counter()
+    asked = asked or Asked()
+    made = begin.provenance(asked.note)
     module = engines.get(engine)
-    jobs = cores() if jobs is None else jobs
-    if jobs < 1:
-        raise BakeoffError(f"jobs: {jobs}; expected 1 or more")
-    if not runs:
-        raise BakeoffError("no runs; expected at least one")
-    if engines.one_at_a_time(module):
-        jobs = 1
-    places = _places(runs, root)
-    for each in places.values():
-        module.check(each)
+    places = _checked(runs, root, module, jobs)
+    jobs = 1 if engines.one_at_a_time(module) else jobs or cores()
 
     ended: dict[Path, Done] = {}
 
@@ -94,23 +94,23 @@ def run(
             on_done(done)
 
     with _writable(root), lock.locked(root):
-        if not resume and _holds_files(root):
-            raise BakeoffError(
-                f"{root}: there are files here already; --resume continues the campaign, or choose another --out"
-            )
+        record = _claim(root, asked, engine, module.versions(), made, resume=resume)
+        if latest is not None:
+            place.point(latest, root)
         results.discard_partials(root)
         todo: dict[Path, Run] = {}
         for folder, each in places.items():
-            if _is_done(folder, each, engine):
+            if _is_done(folder, each, record):
                 note(Done(each.key, folder, "skipped"))
             else:
                 todo[folder] = each
+        task = worker.Task(engine, record.id, made)
         try:
             if min(jobs, len(todo)) <= 1:
                 for folder, each in todo.items():
-                    note(worker.execute(each, folder, engine))
+                    note(worker.execute(each, folder, task))
             else:
-                _in_parallel(todo, engine, min(jobs, len(todo)), note, on_interrupt)
+                _in_parallel(todo, task, min(jobs, len(todo)), note, on_interrupt)
         finally:
             # All workers have ended, and the lock says that nobody else writes: what is left was killed half-way.
             results.discard_partials(root)
@@ -120,6 +120,21 @@ def run(
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _checked(runs: Sequence[Run], root: Path, module: engines.Engine, jobs: int | None) -> dict[Path, Run]:
+    """Which folder each run goes to; BakeoffError for what can be said before anything is written."""
+    if jobs is not None and jobs < 1:
+        raise BakeoffError(f"jobs: {jobs}; expected 1 or more")
+    if not runs:
+        raise BakeoffError("no runs; expected at least one")
+    for parent in root.resolve().parents:
+        if (parent / layout.CAMPAIGN).exists():
+            raise BakeoffError(f"{root}: lies inside of another campaign's folder, {parent}; choose another --out")
+    places = _places(runs, root)
+    for each in places.values():
+        module.check(each)
+    return places
 
 
 def _places(runs: Sequence[Run], root: Path) -> dict[Path, Run]:
@@ -137,12 +152,36 @@ def _places(runs: Sequence[Run], root: Path) -> dict[Path, Run]:
     return places
 
 
-def _is_done(folder: Path, wanted: Run, engine: str) -> bool:
+def _claim(
+    root: Path, asked: Asked, engine: str, versions: dict[str, str], made: Provenance, *, resume: bool
+) -> CampaignRecord:
+    """The record of the campaign that `root` holds from now on; BakeoffError if it holds what is not ours."""
+    record = results.read_campaign(root)
+    if record is None and _holds_files(root):
+        if not resume:
+            raise BakeoffError(f"{root}: there are files here already, of no campaign; choose another --out")
+        raise BakeoffError(
+            f"{root}: no {layout.CAMPAIGN} says which campaign its files belong to (an older bakeoff wrote none); "
+            "choose another --out"
+        )
+    if record is None:
+        return begin.begin(root, asked, engine, versions, made)
+    if not resume:
+        raise BakeoffError(
+            f"{root}: there are files here already; --resume continues the campaign, or choose another --out"
+        )
+    begin.check_same(root, record, asked, engine, versions)
+    return record
+
+
+def _is_done(folder: Path, wanted: Run, campaign: CampaignRecord) -> bool:
     try:
         result = results.read(folder)
     except BakeoffError:
         return False
-    return result.ok and result.meta["engine"] == engine and result.resolved == json.loads(wanted.to_json())
+    if result.record.campaign != campaign.id:
+        raise BakeoffError(f"{folder}: belongs to another campaign; move it away, or choose another --out")
+    return result.ok and result.resolved == json.loads(wanted.to_json())
 
 
 def _holds_files(root: Path) -> bool:
@@ -158,7 +197,11 @@ def _writable(root: Path) -> Iterator[None]:
 
 
 def _in_parallel(
-    todo: dict[Path, Run], engine: str, jobs: int, note: Callable[[Done], None], on_interrupt: Callable[[], None] | None
+    todo: dict[Path, Run],
+    task: worker.Task,
+    jobs: int,
+    note: Callable[[Done], None],
+    on_interrupt: Callable[[], None] | None,
 ) -> None:
     strangers = set(multiprocessing.active_children())
     futures: list[Future[Done]] = []
@@ -169,7 +212,7 @@ def _in_parallel(
         try:
             with _interrupts_held():
                 for folder, each in todo.items():
-                    futures.append(pool.submit(worker.execute, each, folder, engine))
+                    futures.append(pool.submit(worker.execute, each, folder, task))
                     futures[-1].add_done_callback(ended.put)
             left = len(futures)
             while left and not interrupts:

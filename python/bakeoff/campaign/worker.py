@@ -10,13 +10,14 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bakeoff import engines, results
 from bakeoff.errors import BakeoffError, UserCodeError
-from bakeoff.results import layout
+from bakeoff.results import Provenance, RunRecord, layout
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -35,39 +36,64 @@ class Done:
     error: str | None = None
 
 
-def execute(run: Run, folder: Path, engine: str) -> Done:
+@dataclass(frozen=True)
+class Task:
+    """What all runs of a campaign have in common."""
+
+    engine: str
+    campaign: str
+    """Its id."""
+    provenance: Provenance
+
+
+def execute(run: Run, folder: Path, task: Task) -> Done:
     """Do one run, take its measures, and leave a whole results folder.
 
     What goes wrong inside the run is recorded in the folder (status `failed`) and returned. BakeoffError if the
     folder cannot be written: then there is none.
     """
-    module = engines.get(engine)
-    resolved = json.loads(run.to_json())
-    versions = module.versions()
-    error: str | None = None
+    module = engines.get(task.engine)
+    record = RunRecord(
+        resolved=json.loads(run.to_json()),
+        engine=task.engine,
+        versions=module.versions(),
+        seed=run.seed,
+        digest=None,
+        status="failed",
+        wall_s=0.0,
+        error=None,
+        campaign=task.campaign,
+        provenance=task.provenance.model_copy(update={"date": datetime.now(UTC).replace(microsecond=0)}),
+    )
     with results.writing(folder) as partial:
         started = time.perf_counter()
-        wall_s = 0.0
         try:
             notes = module.execute(run, partial) or []
-            wall_s = time.perf_counter() - started
-            results.seal(partial, resolved=resolved, engine=engine, versions=versions, wall_s=wall_s, effective=notes)
-            _measure(partial)
+            record = record.model_copy(update={"wall_s": _since(started), "status": "ok", "effective": tuple(notes)})
+            result = results.Result(partial, record)
+            record = record.model_copy(update={"digest": results.digest(result.series)})
+            _measure(result)
         except OSError:
             raise
         except Exception as problem:  # a fault in one run must not end the other runs
-            wall_s = wall_s or time.perf_counter() - started
-            error = _message(problem)
+            wall_s = record.wall_s or _since(started)
+            record = record.model_copy(
+                update={"wall_s": wall_s, "status": "failed", "digest": None, "error": _message(problem)}
+            )
             with (partial / layout.TEARDOWN_LOG).open("a", encoding="utf-8") as log:
                 log.write(_log(problem))
-            results.seal(partial, resolved=resolved, engine=engine, versions=versions, wall_s=wall_s, error=error)
-    return Done(run.key, folder, "ok" if error is None else "failed", wall_s, error)
+        results.seal(partial, record)
+    return Done(run.key, folder, record.status, record.wall_s, record.error)
 
 
-def _measure(folder: Path) -> None:
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 6)
+
+
+def _measure(result: results.Result) -> None:
     from bakeoff.measure import summarise
 
-    results.write_json(folder / layout.SUMMARY, summarise(results.read(folder)).to_json())
+    results.write_json(result.path / layout.SUMMARY, summarise(result).to_json())
 
 
 def _message(problem: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.present import Format, chosen_results
+from bakeoff.cli.present import Format, chosen_results, warn_of_epochs
 from bakeoff.errors import BakeoffError
 
 
@@ -50,9 +50,12 @@ def compare(
     from bakeoff.present.comparison import render
 
     bounds = _bounds(bound) if bound else dict(comparison.BOUNDS)
-    mine = comparison.side_of(ours, chosen_results(ours)[1])
+    our_results = chosen_results(ours)[1]
+    mine = comparison.side_of(ours, our_results)
     if Path(theirs).is_dir():
-        other = comparison.side_of(theirs, chosen_results(theirs)[1])
+        their_results = chosen_results(theirs)[1]
+        warn_of_epochs([*our_results, *their_results])
+        other = comparison.side_of(theirs, their_results)
     else:
         lines = references.load()
         names = list(dict.fromkeys(line.reference for line in lines))

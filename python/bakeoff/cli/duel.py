@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli.options import Capture, Engine, Jobs, Json, Seeds, Trace
+from bakeoff.cli.options import Capture, Engine, Jobs, Json, Note, Seeds, Trace
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -37,10 +37,11 @@ def duel(
     engine: Engine = "sim",
     jobs: Jobs = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results.", show_default="results/duel- and the time of day")
+        Path | None, typer.Option(help="Folder for the results.", show_default="results/duels/ and the time of day")
     ] = None,
     trace: Trace = None,
     capture: Capture = None,
+    note: Note = None,
     as_json: Json = False,
 ) -> None:
     """Let two flows compete, and show who got what, at what delay.
@@ -63,8 +64,9 @@ def duel(
         from bakeoff.scenario.observe import observe
 
         runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
-    root = out or campaign.new_folder("duel-")
-    report = execute(runs, root, engine=engine, jobs=jobs)
+    root = out or campaign.new_folder(campaign.DUELS)
+    asked = campaign.Asked("duel", tuple(dict.fromkeys(each.run for each in runs)), note)
+    report = execute(runs, root, asked, engine=engine, jobs=jobs, latest=campaign.LATEST_DUEL)
     if report.failed:
         raise typer.Exit(1)
     found = [results.read(done.path) for done in report.runs]

@@ -101,3 +101,6 @@ Capture = Annotated[
         metavar="NODE>PEER", help="Keep the packets that leave there as pcapng; 'all' for every interface; repeatable."
     ),
 ]
+Note = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="A line of your own that the results keep.", show_default=False)
+]

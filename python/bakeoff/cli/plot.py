@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli.present import Results, chosen_results
+from bakeoff.cli.present import Results, chosen_results, warn_of_epochs
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def plot(
     from bakeoff.present import bars, plots
 
     root, chosen = chosen_results(results)
+    warn_of_epochs(chosen)
     known = [*plots.kinds(), _BARS]
     kind = kind or (known[0] if len(chosen) == 1 else _BARS)
     if kind not in known:

@@ -51,6 +51,7 @@ def table(
     from bakeoff.present import tables
 
     _, chosen = chosen_results(results)
+    warn_of_epochs(chosen)
     sys.stdout.write(tables.render(chosen, format=format_.value, reference=reference))
 
 
@@ -60,21 +61,31 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
 
     from bakeoff import campaign
     from bakeoff.campaign.place import LATEST
-    from bakeoff.results import read_all, survey
+    from bakeoff.results import survey
 
     named = results is not None and Path(results).is_dir()
     if results is not None and not named and not LATEST.is_dir():
         raise BakeoffError(f"{results}: no such results folder, and no campaign yet whose runs could have such a name")
     root = Path(results or "") if named else campaign.latest()
     found = survey(root)
-    complaint = found.complaint()
-    if complaint is not None:
+    for complaint in found.complaints():
         typer.echo(f"bakeoff: {complaint}", err=True)
-    chosen = read_all(found.runs)
+    chosen = found.results
     if results is not None and not named:
         chosen = [result for result in chosen if fnmatchcase(result.key, results.rstrip("/") + "*")]
         if not chosen:
             raise BakeoffError(f"'{results}' is no folder, and no run in {root} has such a name")
+    if not chosen and found.unreadable:
+        raise BakeoffError(f"{root}: holds nothing that can be read")
     if not chosen:
         raise BakeoffError(f"{root}: holds no results; make some: bakeoff run 'l4s-tests/s6*' --out {root}")
     return root, chosen
+
+
+def warn_of_epochs(results: list[Result]) -> None:
+    """Say on standard error if numbers of different model epochs are about to stand side by side."""
+    from bakeoff.results import epoch_warning
+
+    warning = epoch_warning(results)
+    if warning is not None:
+        typer.echo(f"bakeoff: {warning}", err=True)

@@ -17,6 +17,7 @@ from bakeoff.cli.options import (
     Jobs,
     Json,
     Kernel,
+    Note,
     Only,
     Trace,
     Yes,
@@ -27,7 +28,7 @@ from bakeoff.cli.options import (
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    from bakeoff.campaign import Report
+    from bakeoff.campaign import Asked, Report
     from bakeoff.scenario import Run
 
 
@@ -59,6 +60,7 @@ def run(
     name: Annotated[str | None, typer.Option(help="Short for --out results/NAME.")] = None,
     trace: Trace = None,
     capture: Capture = None,
+    note: Note = None,
     as_json: Json = False,
 ) -> None:
     """Run all that the patterns name.
@@ -97,7 +99,11 @@ def run(
     again += (["-k", only] if only is not None else []) + ["--yes"] * yes
     again += [word for what in trace or () for word in ("--trace", what)]
     again += [word for where in capture or () for word in ("--capture", where)]
-    report = execute(runs, root, engine=engine, jobs=jobs, resume=resume, again=shlex.join(again))
+    again += ["--note", note] if note is not None else []
+    asked = campaign.Asked("run", tuple(patterns), note)
+    report = execute(
+        runs, root, asked, engine=engine, jobs=jobs, resume=resume, latest=campaign.LATEST, again=shlex.join(again)
+    )
     if as_json:
         typer.echo(json.dumps(_as_json(report), indent=2))
     else:
@@ -109,7 +115,15 @@ def run(
 
 
 def execute(
-    runs: list[Run], root: Path, *, engine: str, jobs: int | None, resume: bool = False, again: str | None = None
+    runs: list[Run],
+    root: Path,
+    asked: Asked,
+    *,
+    engine: str,
+    jobs: int | None,
+    resume: bool = False,
+    latest: Path | None = None,
+    again: str | None = None,
 ) -> Report:
     """Do the runs with progress on standard error; a Ctrl-C ends with 130 after telling how to go on (`again`)."""
     from rich.console import Console
@@ -125,7 +139,15 @@ def execute(
     try:
         with progress(runs, console) as ended:
             report = campaign.run(
-                runs, root, engine=engine, jobs=jobs, resume=resume, on_done=ended, on_interrupt=waiting
+                runs,
+                root,
+                engine=engine,
+                jobs=jobs,
+                resume=resume,
+                asked=asked,
+                latest=latest,
+                on_done=ended,
+                on_interrupt=waiting,
             )
     except KeyboardInterrupt:
         whole = len(results.scan(root)) if root.is_dir() else 0
@@ -133,9 +155,6 @@ def execute(
         if again is not None:
             typer.echo(f"go on with: {again}", err=True)
         raise typer.Exit(130) from None
-    finally:
-        if root.is_dir():
-            campaign.point_latest(root)
     for done in report.failed:
         typer.echo(f"failed: {done.key}: {done.error} ({done.path})", err=True)
     return report
@@ -143,12 +162,12 @@ def execute(
 
 def _root(out: Path | None, name: str | None, resume: bool) -> Path:
     from bakeoff import campaign
-    from bakeoff.campaign.place import RESULTS
+    from bakeoff.campaign.place import RESULTS, TAKEN
 
     if out is not None and name is not None:
         raise BakeoffError("--out and --name both say where the results go; expected one of them")
     if name is not None:
-        if Path(name).name != name or name.startswith(".") or name == "latest":
+        if Path(name).name != name or name.startswith(".") or name in TAKEN:
             raise BakeoffError(
                 f"--name: '{name}' is no name for a folder below results/; expected for example 'fairness'"
             )

@@ -3,21 +3,30 @@
 docs/results-folder.md has the form; `read` and `scan` are the way in, `writing` and `seal` the way out.
 """
 
-from bakeoff.results.read import Result, Survey, read, read_all, scan, survey
+from bakeoff.results.read import HalfWrittenError, Result, Survey, read, read_all, read_campaign, scan, survey
+from bakeoff.results.records import CampaignRecord, Kind, Provenance, RunRecord, epoch_warning, epochs
 from bakeoff.results.series import digest, write_series
-from bakeoff.results.write import discard_partials, seal, write, write_json, writing
+from bakeoff.results.write import discard_partials, seal, write_campaign, write_json, writing
 
 __all__ = [
+    "CampaignRecord",
+    "HalfWrittenError",
+    "Kind",
+    "Provenance",
     "Result",
+    "RunRecord",
     "Survey",
     "digest",
     "discard_partials",
+    "epoch_warning",
+    "epochs",
     "read",
     "read_all",
+    "read_campaign",
     "scan",
     "seal",
     "survey",
-    "write",
+    "write_campaign",
     "write_json",
     "write_series",
     "writing",

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 FORMAT: Final = 1
+CAMPAIGN: Final = "campaign.json"
 RUN: Final = "run.json"
 SERIES: Final = "series.parquet"
 TRACE: Final = "trace.parquet"
@@ -11,9 +12,6 @@ COUNTERS: Final = "counters.json"
 SUMMARY: Final = "summary.json"
 SETUP_LOG: Final = "setup.log"
 TEARDOWN_LOG: Final = "teardown.log"
-
-RUN_KEYS: Final = ("format", "resolved", "engine", "versions", "seed", "digest", "status", "wall_s", "error")
-STATUSES: Final = ("ok", "failed")
 
 _PARTIAL = re.compile(r"\..+\.\d+\.partial")
 

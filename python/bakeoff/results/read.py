@@ -4,43 +4,62 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
+from bakeoff.results.records import CampaignRecord, Record, RunRecord
 
 if TYPE_CHECKING:
     import polars as pl
 
     from bakeoff.results.summary import Summary
 
+R = TypeVar("R", bound=Record)
 
-@dataclass(frozen=True, repr=False)
+
+class HalfWrittenError(BakeoffError):
+    """A folder that a crash left behind, or somebody took something from: `bakeoff run --resume` makes it anew."""
+
+
 class Result:
-    """One run as its folder tells it.
+    """One run as its folder tells it: `record` is its run.json, everything else is read when it is first asked for."""
 
-    `meta` is run.json without the resolved run, `resolved` the resolved run (docs/resolved-run.md), `counters` what the
-
-    """
-
-    path: Path
-    meta: dict[str, Any]
-    resolved: dict[str, Any]
-    counters: dict[str, Any]
+    def __init__(
+        self,
+        path: Path,
+        record: RunRecord,
+        *,
+        series: pl.DataFrame | None = None,
+        counters: dict[str, Any] | None = None,
+    ) -> None:
+        """What whoever wrote the folder still has in memory, `series` and `counters`, need not be read."""
+        self.path = path
+        self.record = record
+        if series is not None:
+            self.series = series
+        if counters is not None:
+            self.counters = counters
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
         """Read one results folder. BakeoffError names what is missing if it is half-written or no results folder."""
         path = Path(path)
-        run = _whole(path)
-        resolved = run.pop("resolved")
-        ok = run["status"] == "ok"
-        counters = _read_json(path / layout.COUNTERS) if ok else {}
-        return cls(path=path, meta=run, resolved=resolved, counters=counters)
+        return cls(path, _whole(path))
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The resolved run (docs/resolved-run.md)."""
+        return self.record.resolved
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        """run.json without the resolved run."""
+        return self.record.model_dump(mode="json", exclude={"resolved"})
 
     @property
     def key(self) -> str:
@@ -50,7 +69,12 @@ class Result:
     @property
     def ok(self) -> bool:
         """Whether the run ended well and has samples."""
-        return bool(self.meta["status"] == "ok")
+        return self.record.status == "ok"
+
+    @cached_property
+    def counters(self) -> dict[str, Any]:
+        """What the engine counted (counters.json); {} if the run failed."""
+        return _read(self.path / layout.COUNTERS) if self.ok else {}
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -71,16 +95,16 @@ class Result:
 
     @cached_property
     def series(self) -> pl.DataFrame:
-        """The samples: time (s), kind, name, metric, value; read when first asked for."""
+        """The samples: time (s), kind, name, metric, value."""
         from bakeoff.results.series import read_series
 
         if not self.ok:
-            raise BakeoffError(f"{self.path}: the run failed and has no series: {self.meta['error']}")
+            raise BakeoffError(f"{self.path}: the run failed and has no series: {self.record.error}")
         return read_series(self.path / layout.SERIES)
 
     @cached_property
     def trace(self) -> pl.DataFrame:
-        """Internals of the congestion controls after every ACK, in the columns of `series`; read when first asked for.
+        """Internals of the congestion controls after every ACK, in the columns of `series`.
 
         BakeoffError if the run did not record any.
         """
@@ -91,7 +115,7 @@ class Result:
         return read_series(self.path / layout.TRACE)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.key} {self.meta['status']} at {self.path}>"
+        return f"<{type(self).__name__} {self.key} {self.record.status} at {self.path}>"
 
 
 def run_key(resolved: dict[str, Any]) -> str:
@@ -102,18 +126,35 @@ def run_key(resolved: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Survey:
-    """What lies below a folder: whole runs in order of path, and half-written ones with what is wrong with them."""
+    """What lies below a folder, each in order of path."""
 
-    runs: list[Path]
+    results: list[Result]
+    """The whole runs."""
     half_written: list[tuple[Path, str]]
+    """Folders that a crash left behind or somebody took something from, with what is wrong."""
+    unreadable: list[tuple[Path, str]] = field(default_factory=list)
+    """Folders and files that the system, or this version, does not read, with the reason."""
 
-    def complaint(self) -> str | None:
-        """One line on the half-written folders for the user, or None if there are none."""
-        if not self.half_written:
-            return None
-        path, reason = self.half_written[0]
-        more = f" and {len(self.half_written) - 1} more" if len(self.half_written) > 1 else ""
-        return f"left out as half-written: {path} ({reason}){more}; 'bakeoff run … --resume' makes them anew"
+    @property
+    def runs(self) -> list[Path]:
+        """Where the whole runs lie."""
+        return [result.path for result in self.results]
+
+    def complaints(self) -> list[str]:
+        """For the user: a line on the half-written folders and one on what cannot be read, if there are any."""
+        lines = []
+        if self.half_written:
+            lines.append(
+                f"left out as half-written: {_first(self.half_written)}; 'bakeoff run … --resume' makes them anew"
+            )
+        if self.unreadable:
+            lines.append(f"left out, cannot be read: {_first(self.unreadable)}")
+        return lines
+
+
+def _first(several: list[tuple[Path, str]]) -> str:
+    path, reason = several[0]
+    return f"{path} ({reason})" + (f" and {len(several) - 1} more" if len(several) > 1 else "")
 
 
 def read(path: Path | str) -> Result:
@@ -122,31 +163,47 @@ def read(path: Path | str) -> Result:
 
 
 def scan(root: Path | str) -> list[Path]:
-    """The whole runs at or below `root`, in order of path. Half-written folders are left out: see `survey`."""
+    """The whole runs at or below `root`, in order of path. What is not whole is left out: see `survey`."""
     return survey(root).runs
 
 
 def survey(root: Path | str) -> Survey:
-    """Find the runs at or below `root`, whole and half-written ones. BakeoffError if there is no such folder."""
+    """Find the runs at or below `root`. BakeoffError if there is no such folder or it cannot be read."""
     root = Path(root)
     if not root.is_dir():
         raise BakeoffError(f"{root}: no such results folder")
-    runs: list[Path] = []
+    whole: list[Result] = []
     half_written: list[tuple[Path, str]] = []
-    for parent, folders, files in os.walk(root):
+    unreadable: list[tuple[Path, str]] = []
+    for path, is_run in _folders(root, unreadable):
+        if not is_run:
+            half_written.append((path, "its writing was never ended"))
+            continue
+        try:
+            whole.append(Result(path, _whole(path)))
+        except HalfWrittenError as error:
+            half_written.append((path, str(error).removeprefix(f"{path}: half-written: ")))
+        except BakeoffError as error:
+            unreadable.append((path, str(error).removeprefix(f"{path}: ")))
+    if unreadable and unreadable[0][0] == root:
+        raise BakeoffError(f"{root}: {unreadable[0][1]}")
+    return Survey(sorted(whole, key=lambda result: result.path), sorted(half_written), sorted(unreadable))
+
+
+def _folders(root: Path, unreadable: list[tuple[Path, str]]) -> Iterator[tuple[Path, bool]]:
+    """The folders that hold a run, and those that were never ended (False); what the system refuses is noted."""
+
+    def refused(error: OSError) -> None:
+        unreadable.append((Path(error.filename or root), f"cannot be read: {error.strerror or error}"))
+
+    for parent, folders, files in os.walk(root, onerror=refused):
         path = Path(parent)
         if layout.is_partial(path.name):
-            half_written.append((path, "its writing was never ended"))
             folders.clear()
+            yield path, False
         elif layout.RUN in files or layout.SERIES in files or layout.COUNTERS in files:
             folders.clear()
-            try:
-                _whole(path)
-            except BakeoffError as error:
-                half_written.append((path, str(error).removeprefix(f"{path}: half-written: ")))
-            else:
-                runs.append(path)
-    return Survey(sorted(runs), sorted(half_written))
+            yield path, True
 
 
 def read_all(paths: Iterable[Path]) -> list[Result]:
@@ -154,43 +211,52 @@ def read_all(paths: Iterable[Path]) -> list[Result]:
     return [Result.read(path) for path in paths]
 
 
-def _whole(path: Path) -> dict[str, Any]:
+def read_campaign(root: Path) -> CampaignRecord | None:
+    """campaign.json of the folder `root`, or None if it has none, as older campaigns. BakeoffError if it is broken."""
+    path = root / layout.CAMPAIGN
+    if not path.exists():
+        return None
+    return _record(path, CampaignRecord)
+
+
+def _whole(path: Path) -> RunRecord:
     """run.json of a whole results folder; BakeoffError says what keeps it from being one."""
     if not path.is_dir():
         raise BakeoffError(f"{path}: no such results folder")
     if layout.is_partial(path.name) and not (path / layout.RUN).exists():
-        raise BakeoffError(f"{path}: half-written: its writing was never ended")
-    run = _read_json(path / layout.RUN)
-    missing = [key for key in layout.RUN_KEYS if key not in run]
-    if missing:
-        raise BakeoffError(f"{path}: half-written: {layout.RUN} has no {', '.join(missing)}")
-    if run["format"] != layout.FORMAT:
-        raise BakeoffError(
-            f"{path}: {layout.RUN} is of format {run['format']!r}; this version reads format {layout.FORMAT}"
-        )
-    if run["status"] not in layout.STATUSES:
-        raise BakeoffError(
-            f"{path}: {layout.RUN}: status is {run['status']!r}; expected {' or '.join(layout.STATUSES)}"
-        )
-    if run["status"] == "ok":
+        raise HalfWrittenError(f"{path}: half-written: its writing was never ended")
+    run = _record(path / layout.RUN, RunRecord)
+    if run.status == "ok":
         if not _is_whole_parquet(path / layout.SERIES):
-            raise BakeoffError(f"{path}: half-written: {layout.SERIES} is missing or cut off")
-        _read_json(path / layout.COUNTERS)
+            raise HalfWrittenError(f"{path}: half-written: {layout.SERIES} is missing or cut off")
+        if not (path / layout.COUNTERS).exists():
+            raise HalfWrittenError(f"{path}: half-written: {layout.COUNTERS} is missing")
     return run
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, Any]:
+    """The object that a JSON file of a results folder holds; BakeoffError if it holds none of a known format."""
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
-        raise BakeoffError(f"{path.parent}: half-written: {path.name} is missing") from None
+        raise HalfWrittenError(f"{path.parent}: half-written: {path.name} is missing") from None
     except OSError as error:
-        raise BakeoffError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise BakeoffError(f"{path.parent}: half-written: {path.name} is no JSON: {error}") from error
+        raise BakeoffError(f"{path.parent}: {path.name} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise HalfWrittenError(f"{path.parent}: half-written: {path.name} is no JSON: {error}") from None
     if not isinstance(content, dict):
-        raise BakeoffError(f"{path.parent}: half-written: {path.name} holds no JSON object")
+        raise BakeoffError(f"{path.parent}: {path.name} holds no JSON object")
     return content
+
+
+def _record(path: Path, form: type[R]) -> R:
+    """The same as a record."""
+    content = _read(path)
+    if content.get("format", layout.FORMAT) != layout.FORMAT:
+        raise BakeoffError(
+            f"{path.parent}: {path.name} is of format {content['format']!r}; this version reads format {layout.FORMAT}"
+        )
+    return form.of(content, f"{path.parent}: {path.name}")
 
 
 def _is_whole_parquet(path: Path) -> bool:

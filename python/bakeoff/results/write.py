@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
+from bakeoff.results.records import CampaignRecord, RunRecord
 
 
 @contextmanager
@@ -48,55 +48,26 @@ def _take_place(partial: Path, folder: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def seal(
-    partial: Path,
-    *,
-    resolved: Mapping[str, Any],
-    engine: str,
-    versions: Mapping[str, str],
-    wall_s: float,
-    error: str | None = None,
-    effective: Sequence[str] = (),
-) -> None:
+def seal(partial: Path, record: RunRecord) -> None:
     """Write run.json beside what the engine left in `partial`.
 
-    `effective`: notes on what was in effect and differs from what `resolved` asks for.
-    With an `error` the run is `failed`: samples, counters and measures go, the logs stay.
+    Of a run that failed samples, counters and measures go, the logs stay.
     """
-    if error is not None:
+    if record.status == "failed":
         for name in (layout.SERIES, layout.TRACE, layout.COUNTERS, layout.SUMMARY):
             (partial / name).unlink(missing_ok=True)
-    write_json(
-        partial / layout.RUN,
-        {
-            "format": layout.FORMAT,
-            "resolved": resolved,
-            "engine": engine,
-            "versions": dict(versions),
-            "seed": resolved["seed"],
-            "digest": None if error is not None else _digest(partial / layout.SERIES),
-            "status": "ok" if error is None else "failed",
-            "wall_s": round(wall_s, 6),
-            "error": error,
-            **({"effective": list(effective)} if effective else {}),
-        },
-    )
+    write_json(partial / layout.RUN, record.to_json())
 
 
-def write(
-    folder: Path,
-    fill: Callable[[Path], None],
-    *,
-    resolved: Mapping[str, Any],
-    engine: str,
-    versions: Mapping[str, str],
-    wall_s: float = 0.0,
-    error: str | None = None,
-) -> None:
-    """Write a whole results folder at once: what `fill` puts into it, then run.json (see `seal`)."""
-    with writing(folder) as partial:
-        fill(partial)
-        seal(partial, resolved=resolved, engine=engine, versions=versions, wall_s=wall_s, error=error)
+def write_campaign(root: Path, record: CampaignRecord) -> None:
+    """Write campaign.json, whole or not at all."""
+    path = root / layout.CAMPAIGN
+    partial = path.with_name(layout.partial_name(path.name, os.getpid()))
+    try:
+        write_json(partial, record.to_json())
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_json(path: Path, content: object) -> None:
@@ -115,9 +86,3 @@ def discard_partials(root: Path) -> list[Path]:
     for partial in partials:
         shutil.rmtree(partial, ignore_errors=True)
     return partials
-
-
-def _digest(path: Path) -> str:
-    from bakeoff.results.series import digest, read_series
-
-    return digest(read_series(path))

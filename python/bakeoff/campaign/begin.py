@@ -1,0 +1,102 @@
+"""What a campaign is: the record that is written as it begins, and the check of what a resumed one holds."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bakeoff import results
+from bakeoff.errors import BakeoffError
+from bakeoff.results import CampaignRecord, Kind, Provenance
+from bakeoff.version import MODEL_EPOCH, commit, version
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked for: it decides which folders a campaign may be continued in."""
+
+    kind: Kind = "run"
+    patterns: tuple[str, ...] = ()
+    """As the user wrote them."""
+    note: str | None = None
+
+
+def provenance(note: str | None = None) -> Provenance:
+    """From which bakeoff, command, machine and day the results are that are made now.
+
+    BakeoffError for a note that a terminal would not show as it is written.
+    """
+    if note is not None and not note.isprintable():
+        raise BakeoffError(f"note: {note!r} holds a character that cannot be printed; expected one line of text")
+    at = commit()
+    return Provenance(
+        version=version(),
+        commit=at.id if at else None,
+        dirty=at.dirty if at else None,
+        model_epoch=MODEL_EPOCH,
+        date=datetime.now(UTC).replace(microsecond=0),
+        command=_command(),
+        host=socket.gethostname(),
+        note=note,
+    )
+
+
+def begin(root: Path, asked: Asked, engine: str, versions: dict[str, str], made: Provenance) -> CampaignRecord:
+    """Write campaign.json of a new campaign into the folder `root`."""
+    record = CampaignRecord(
+        id=uuid.uuid4().hex,
+        kind=asked.kind,
+        patterns=asked.patterns,
+        engine=engine,
+        versions=versions,
+        provenance=made,
+    )
+    results.write_campaign(root, record)
+    return record
+
+
+def check_same(root: Path, record: CampaignRecord, asked: Asked, engine: str, versions: dict[str, str]) -> None:
+    """BakeoffError if what is asked for is no part of the campaign in `root`, or would not be made as that was."""
+    elsewhere = "give another --out to make it anew"
+    if record.kind != asked.kind:
+        raise BakeoffError(f"{root}: holds a {record.kind}, and a {asked.kind} cannot go on in it; {elsewhere}")
+    others = [pattern for pattern in asked.patterns if pattern not in record.patterns]
+    if others and record.patterns:
+        raise BakeoffError(
+            f"{root}: holds the campaign of {_quoted(record.patterns)}; {_quoted(others)} is not part of it; "
+            f"resume it with its own patterns, or {elsewhere}"
+        )
+    if record.engine != engine:
+        raise BakeoffError(
+            f"{root}: its runs are of the engine {record.engine}, not {engine}; "
+            f"resume it with --engine {record.engine}, or {elsewhere}"
+        )
+    theirs = record.provenance.model_epoch
+    if theirs != MODEL_EPOCH:
+        raise BakeoffError(
+            f"{root}: was begun in model epoch {theirs} (bakeoff {record.provenance.version}); this bakeoff has epoch "
+            f"{MODEL_EPOCH}, whose numbers may differ; {elsewhere}"
+        )
+    changed = [
+        f"{name} {record.versions.get(name, 'unknown')} then and {versions.get(name, 'unknown')} now"
+        for name in sorted({*record.versions, *versions})
+        if record.versions.get(name) != versions.get(name)
+    ]
+    if changed:
+        raise BakeoffError(f"{root}: was begun with other versions ({'; '.join(changed)}); {elsewhere}")
+
+
+def _quoted(patterns: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(f"'{pattern}'" for pattern in patterns)
+
+
+def _command() -> tuple[str, ...]:
+    """The words that this process was started with; a byte that is no text as an escape."""
+    first, *rest = sys.argv or [""]
+    name = Path(first).name
+    words = ["bakeoff" if name == "__main__.py" else name, *rest] if first else []
+    return tuple(word.encode(errors="backslashreplace").decode() for word in words)

@@ -1,0 +1,121 @@
+"""What campaign.json and run.json say, as types (docs/results-folder.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.results.read import Result
+
+Kind = Literal["run", "duel"]
+
+
+class Record(BaseModel):
+    """Nothing changes after construction, and keys that this version does not know are left."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    @classmethod
+    def of(cls, content: dict[str, Any], place: str) -> Self:
+        """The record that a JSON object holds. BakeoffError names `place`, the first wrong key and its form."""
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key, why = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+            raise BakeoffError(f"{place}: {key}: {why}") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return self.model_dump(mode="json")
+
+
+class Provenance(Record):
+    """From which bakeoff, command, machine and day something is."""
+
+    version: str
+    commit: str | None
+    """None if nothing says which one the package was built from."""
+    dirty: bool | None
+    """Whether the source had been changed since the commit; None without one."""
+    model_epoch: int
+    """See `bakeoff.version.MODEL_EPOCH`."""
+    date: AwareDatetime
+    command: tuple[str, ...]
+    """The words of the command line."""
+    host: str
+    note: str | None
+    """The user's own words (--note)."""
+
+
+class CampaignRecord(Record):
+    """campaign.json: what a campaign is, as it was begun."""
+
+    format: Literal[1] = 1
+    id: str
+    """Random; run.json of each of its runs names it."""
+    kind: Kind
+    patterns: tuple[str, ...]
+    """What was to be run, as the user wrote it."""
+    engine: str
+    versions: dict[str, str]
+    """Name and version of everything that decides what comes out, as the engine tells it."""
+    provenance: Provenance
+
+
+def _named(resolved: dict[str, Any]) -> dict[str, Any]:
+    """Whoever has a record may build its name: see `read.run_key`."""
+    forms = {"suite": str, "scenario": str, "run": str, "seed": int}
+    for key, form in forms.items():
+        if not isinstance(resolved.get(key), form):
+            raise ValueError(f"{key}: {resolved.get(key)!r}; expected {form.__name__}")  # noqa: TRY004 (pydantic's)
+    return resolved
+
+
+class RunRecord(Record):
+    """run.json: what one run was and how it ended."""
+
+    format: Literal[1] = 1
+    resolved: Annotated[dict[str, Any], AfterValidator(_named)]
+    """docs/resolved-run.md"""
+    engine: str
+    versions: dict[str, str]
+    seed: int
+    digest: str | None
+    """Of the samples; None if the run failed."""
+    status: Literal["ok", "failed"]
+    wall_s: float
+    """The engine's time."""
+    error: str | None
+    """Why the run failed."""
+    effective: tuple[str, ...] = ()
+    """What was in effect and differs from what `resolved` asks for."""
+    campaign: str | None = None
+    """The campaign's id. A result of before campaigns had one has neither this nor the next."""
+    provenance: Provenance | None = None
+
+
+def epochs(results: Iterable[Result]) -> dict[int | None, int]:
+    """How many of the results come from each model epoch; None stands for those that do not say theirs."""
+    counts: dict[int | None, int] = {}
+    for result in results:
+        epoch = (result.meta.get("provenance") or {}).get("model_epoch")
+        counts[epoch] = counts.get(epoch, 0) + 1
+    return counts
+
+
+def epoch_warning(results: Iterable[Result]) -> str | None:
+    """One line for who reads numbers of several model epochs side by side, or None if there is one epoch only."""
+    counts = epochs(results)
+    if len(counts) < 2:
+        return None
+    parts = [
+        f"{count} from " + ("an older bakeoff that does not say its epoch" if epoch is None else f"epoch {epoch}")
+        for epoch, count in sorted(counts.items(), key=lambda item: -1 if item[0] is None else item[0])
+    ]
+    return f"the runs come from different model epochs ({', '.join(parts)}): differences may come from the models"
