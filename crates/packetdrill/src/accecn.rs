@@ -4,8 +4,8 @@
 //! Source: Linux 7.3 `include/net/tcp_ecn.h` (`tcp_accecn_third_ack`, `tcp_accecn_validate_syn_feedback`,
 //! `tcp_accecn_option_init`), `net/ipv4/tcp_minisocks.c`; RFC 9768, sections 3.1, 3.2.2 and 3.2.3.2.
 
+use bakeoff_sim::packet::accecn;
 use bakeoff_sim::packet::{Ecn, Packet};
-use bakeoff_sim::tcp::accecn;
 use bakeoff_sim::tcp::ecn::{self, Mode};
 
 use crate::segment::{Counter, Opt, Segment};

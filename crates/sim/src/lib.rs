@@ -15,5 +15,6 @@ pub mod record;
 pub mod sim;
 pub mod tcp;
 
-pub use build::outcome::{Outcome, SimError, check, check_with, simulate, simulate_with};
+pub use base::error::{Refused, SimError};
+pub use build::outcome::{Outcome, check, check_with, simulate, simulate_with};
 pub use cc::Registry;

@@ -4,36 +4,26 @@ pub mod outcome;
 
 use std::sync::Arc;
 
+use crate::base::error::Refused;
 use crate::base::rng::Stream;
-use crate::base::units::{Rate, Time};
 use crate::cc::Registry;
 use crate::document::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::endpoint::flow::{Exit, FlowState, Host};
 use crate::endpoint::probe::ProbeState;
-use crate::network::graph::{Graph, loss_threshold};
+use crate::network::graph::Graph;
 use crate::network::interface::{Interface, Rule};
 use crate::network::medium;
+use crate::network::queue::{env, queue};
 use crate::network::tunnel::Tunnels;
 use crate::packet::capture::{Capture, Ends};
 use crate::packet::charge::Charges;
 use crate::packet::matching::{CompiledMatch, parse_ecn};
-use crate::qdisc::{Env, Queue};
+use crate::qdisc::Queue;
 use crate::record::trace::TRACES;
 use crate::sim::Sim;
 use crate::tcp::ecn::{Policy, Sysctls};
 use crate::tcp::receive_window::Buffer;
 use crate::tcp::sender::Sysctl;
-
-/// A document that this simulator does not run, with the place and the reason.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
-
-impl From<String> for Refused {
-    fn from(message: String) -> Self {
-        Refused(message)
-    }
-}
 
 /// Reads a resolved run.
 ///
@@ -219,40 +209,6 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
     Ok(host)
 }
 
-fn env(
-    run: &Run,
-    name: String,
-    node: &Node,
-    (tx_queue_len, mtu): (u32, u32),
-    traffic: &Arc<[String]>,
-    charges: &Charges,
-) -> Env {
-    let index = |name: &str| run.nodes.iter().position(|n| n.name == name).unwrap_or(0) as u16;
-    let flows = run.flows.iter().map(|f| [index(&f.from), index(&f.to)]);
-    let probes = run.probes.iter().map(|p| [index(&p.from), index(&p.to)]);
-    Env {
-        seed: run.seed,
-        name,
-        mtu,
-        tx_queue_len,
-        hz: node.hz,
-        bridge: node.kind == run::NodeKind::Bridge,
-        host: node.kind == run::NodeKind::Host,
-        flows: traffic.len(),
-        flow_names: traffic.clone(),
-        endpoints: flows.chain(probes).collect(),
-        told_buckets: false,
-        charges: if node.kind == run::NodeKind::Host { charges.clone() } else { Charges::default() },
-    }
-}
-
-fn queue(run: &Run, spec: &run::Qdisc, env: &Env, place: &str) -> Result<Queue, Refused> {
-    let mut queue = Queue::build(spec, env).map_err(|e| Refused(format!("{place}: {e}")))?;
-    let [from, to] = run.window_s.map(Time::from_secs_f64);
-    queue.record_window(from, to);
-    Ok(queue)
-}
-
 fn interfaces(
     run: &Run,
     graph: &Graph,
@@ -374,70 +330,4 @@ fn check_change(run: &Run, graph: &Graph, index: usize, change: &run::Change) ->
         return Ok(());
     }
     Err(Refused(format!("{place}.action.side: '{side}' is not egress or ingress")))
-}
-
-impl Sim {
-    /// Applies the change number `index` of the run.
-    ///
-    /// # Errors
-    /// What tc would refuse.
-    pub(crate) fn change(&mut self, index: usize) -> Result<(), Refused> {
-        let change = self.run.changes[index].clone();
-        let place = format!("changes[{index}]");
-        let i = self.graph.interface(&change.node, &change.peer, &place)?;
-        let now = self.now();
-        match &change.action {
-            Action::Link { rate_bps, delay_s, loss, up } => {
-                let wire = &mut self.interfaces[i].wire;
-                wire.rate = rate_bps.map(Rate).or(wire.rate);
-                wire.delay = delay_s.map_or(wire.delay, Time::from_secs_f64);
-                wire.loss = loss.map_or(wire.loss, loss_threshold);
-                wire.up = up.unwrap_or(wire.up);
-            }
-            Action::ClassChange { side, id, class } => {
-                let queue = self.side(i, side, &place)?;
-                queue.change_class(id, class).map_err(|e| Refused(format!("{place}: {e}")))?;
-            }
-            Action::QdiscChange { side, handle, qdisc } => {
-                let queue = self.side(i, side, &place)?;
-                let mut result = Ok(());
-                if !queue.at(handle, &mut |at| result = at.change(qdisc, now)) {
-                    return Err(Refused(format!("{place}: no qdisc '{handle}'")));
-                }
-                result.map_err(|e| Refused(format!("{place}: {e}")))?;
-            }
-            Action::QdiscReplace { side, handle, qdisc } => {
-                let traffic: Arc<[String]> = self
-                    .flows
-                    .iter()
-                    .map(|f| f.spec.name.clone())
-                    .chain(self.probes.iter().map(|p| p.spec.name.clone()))
-                    .collect();
-                let node = &self.run.nodes[usize::from(self.graph.node_of[i])];
-                let name = format!("{}/{handle}@{index}", self.graph.egress_name(i));
-                let env = env(
-                    &self.run,
-                    name,
-                    node,
-                    (self.interfaces[i].tx_queue_len, self.run.links[i / 2].mtu),
-                    &traffic,
-                    &self.charges,
-                );
-                let mut other = queue(&self.run, qdisc, &env, &place)?;
-                let queue = self.side(i, side, &place)?;
-                if !queue.at(handle, &mut |at| std::mem::swap(at, &mut other)) {
-                    return Err(Refused(format!("{place}: no qdisc '{handle}'")));
-                }
-                self.count_replaced(i, &other);
-            }
-        }
-        self.serve(i as u16);
-        Ok(())
-    }
-
-    fn side(&mut self, i: usize, side: &str, place: &str) -> Result<&mut Queue, Refused> {
-        let interface = &mut self.interfaces[i];
-        let queue = if side == "egress" { &mut interface.egress } else { &mut interface.ingress };
-        queue.as_mut().ok_or_else(|| Refused(format!("{place}: there is no {side} qdisc to change")))
-    }
 }

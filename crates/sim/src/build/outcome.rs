@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use crate::base::error::{Refused, SimError};
 use crate::base::histogram::summary;
-use crate::build::{Refused, build, parse};
+use crate::build::{build, parse};
 use crate::cc::Registry;
 use crate::endpoint::flow::FlowState;
 use crate::qdisc::{Cause, Queue, Sojourn};
@@ -28,20 +29,6 @@ pub struct Outcome {
     pub captures: Vec<(String, Vec<u8>)>,
     /// Internals of congestion controls, if the run asks for them.
     pub trace: Option<Series>,
-}
-
-/// Why there is no outcome.
-#[derive(Debug, thiserror::Error)]
-pub enum SimError {
-    /// The document is refused.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    /// A congestion control from outside failed.
-    #[error("{0}")]
-    Failed(String),
-    /// An invariant broke: the result cannot be trusted.
-    #[error("{0}")]
-    Broken(String),
 }
 
 /// Runs a resolved run given as JSON.

@@ -27,7 +27,7 @@ use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, TcpSock};
 
-pub use crate::document::cc::Words;
+pub use crate::document::cc::{CcError, Words};
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
@@ -184,11 +184,6 @@ pub struct CcEnv {
     /// The time of the connection.
     pub now: Time,
 }
-
-/// A name or parameter that does not exist.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CcError(pub String);
 
 /// The known modules. An enum for the same reason as [`crate::qdisc::Kind`].
 pub enum Cc {

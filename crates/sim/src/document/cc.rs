@@ -5,8 +5,12 @@
 use std::ops::RangeInclusive;
 
 use crate::base::units::Time;
-use crate::cc::CcError;
 use crate::document::tc::{nearest, parse_time};
+
+/// A name or parameter that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CcError(pub String);
 
 /// The words of one `cc`, taken from left to right.
 pub struct Words<'a> {

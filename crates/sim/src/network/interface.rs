@@ -1,7 +1,7 @@
 //! One end of a cable: its queues, its rules, and what it does to a packet that leaves or arrives.
 
 use crate::base::units::Time;
-use crate::network::graph::Wire;
+use crate::network::wire::Wire;
 use crate::packet::capture::Capture;
 use crate::packet::matching::CompiledMatch;
 use crate::packet::{Ecn, Flags, Packet};

@@ -3,4 +3,6 @@
 pub mod graph;
 pub mod interface;
 pub mod medium;
+pub mod queue;
 pub mod tunnel;
+pub mod wire;

@@ -28,8 +28,8 @@ use pcap_file::pcapng::blocks::interface_description::{
 };
 
 use crate::base::units::Time;
+use crate::packet::accecn;
 use crate::packet::{Flags, Packet, Proto};
-use crate::tcp::accecn;
 
 /// Bytes kept of a frame: every header fits.
 pub const SNAP_LENGTH: u32 = 128;

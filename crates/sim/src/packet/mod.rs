@@ -1,5 +1,6 @@
 //! What travels: one copyable record for TCP segments, ACKs and probes.
 
+pub mod accecn;
 pub mod capture;
 pub mod charge;
 pub mod matching;

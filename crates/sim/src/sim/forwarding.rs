@@ -59,11 +59,11 @@ impl Sim {
                 if packet.tunnel == 0 || self.tunnels.decapsulate(node, packet) {
                     self.deliver(node, packet);
                 } else {
-                    self.lost.add(packet);
+                    self.lost.add(packet.len);
                 }
             }
             Hop::Out(egress) => return self.send(egress, packet),
-            Hop::Nowhere => self.lost.add(packet),
+            Hop::Nowhere => self.lost.add(packet.len),
         }
         None
     }
@@ -95,7 +95,7 @@ impl Sim {
         }
         let onward = interface.transmit(i, packet, self.now);
         if onward.is_none() {
-            self.lost.add(packet);
+            self.lost.add(packet.len);
         }
         if packet.flags.has(Flags::CHARGED) {
             self.left_device(i, packet);
@@ -115,7 +115,7 @@ impl Sim {
             let starts = interface.wire.busy_until.max(self.now);
             let onward = interface.transmit(i, &frame, starts);
             if onward.is_none() {
-                self.lost.add(&frame);
+                self.lost.add(frame.len);
             }
             self.travel(onward, &frame);
         }

@@ -1,13 +1,16 @@
 //! The event loop: what happens next, and to whom.
 
+mod changes;
 mod forwarding;
+mod media;
 mod sampling;
 
 use std::collections::VecDeque;
 
+use crate::base::count::Count;
+use crate::base::error::Refused;
 use crate::base::event::{Event, EventQueue};
 use crate::base::units::Time;
-use crate::build::Refused;
 use crate::document::run::Run;
 use crate::endpoint::flow::FlowState;
 use crate::endpoint::probe::ProbeState;
@@ -20,31 +23,6 @@ use crate::qdisc::Queue;
 use crate::record::series::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
 use crate::record::trace::Trace;
 use crate::tcp::sender::Sender;
-
-/// Packets and frame bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes, Ethernet header included.
-    pub bytes: u64,
-}
-
-impl Count {
-    /// Counts one more.
-    pub fn add(&mut self, packet: &Packet) {
-        self.packets += 1;
-        self.bytes += u64::from(packet.len);
-    }
-}
-
-impl<'a> FromIterator<&'a Packet> for Count {
-    fn from_iter<I: IntoIterator<Item = &'a Packet>>(packets: I) -> Count {
-        let mut count = Count::default();
-        packets.into_iter().for_each(|packet| count.add(packet));
-        count
-    }
-}
 
 /// What became of every packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -300,10 +278,10 @@ impl Sim {
     #[inline(never)]
     fn deliver(&mut self, node: u16, packet: &Packet) {
         if packet.flags.has(Flags::CORRUPT) {
-            self.lost.add(packet);
+            self.lost.add(packet.len);
             return;
         }
-        self.delivered.add(packet);
+        self.delivered.add(packet.len);
         let f = usize::from(packet.flow);
         if f >= self.flows.len() {
             let p = f - self.flows.len();
@@ -358,13 +336,13 @@ impl Sim {
             self.tunnels.encapsulate(node, &mut out);
         }
         for packet in &out {
-            self.sent.add(packet);
+            self.sent.add(packet.len);
             match self.graph.route(node, packet.dst) {
                 Some(i) => {
                     let onward = self.send(i, packet);
                     self.travel(onward, packet);
                 }
-                None => self.lost.add(packet),
+                None => self.lost.add(packet.len),
             }
         }
         out.clear();
@@ -396,7 +374,7 @@ impl Sim {
                 c.queued.bytes += held.bytes;
             }
             for (_, packet) in &interface.wire.in_flight {
-                c.queued.add(packet);
+                c.queued.add(packet.len);
             }
         }
         c

@@ -16,12 +16,11 @@
 //! Validation: the tests below; one CUBIC flow against the real kernel with `tcp_ecn_option` 0, 1 and 2.
 
 use crate::base::units::Time;
+use crate::packet::accecn::read;
 use crate::packet::{Ecn, Packet};
 
 /// Initial value of the ACE counter (RFC 9768, section 3.2.1).
 pub const ACE_INIT: u64 = 5;
-/// Kind of the option with ECT(1) first.
-const OPTION_KIND: u8 = 174;
 /// Bytes that the option takes in a segment without SACK blocks: 11 and a NOP.
 pub const OPTION_LEN: u32 = 12;
 /// Counters are of 24 bits.
@@ -218,25 +217,6 @@ impl AceDecoder {
     }
 }
 
-/// The option as bytes, with the counters' initial values.
-pub fn wire(packet: &Packet) -> Vec<u8> {
-    let mut bytes = vec![OPTION_KIND, 2 + 3 * packet.n_accecn];
-    for (counter, offset) in packet.accecn.iter().zip([1, 0, 1]).take(packet.n_accecn.into()) {
-        bytes.extend(write(read(*counter).wrapping_add(offset)));
-    }
-    bytes
-}
-
-/// A counter of 24 bits.
-pub fn write(counter: u32) -> [u8; 3] {
-    let [_, a, b, c] = counter.to_be_bytes();
-    [a, b, c]
-}
-
-fn read([a, b, c]: [u8; 3]) -> u32 {
-    u32::from_be_bytes([0, a, b, c])
-}
-
 /// The largest count of CE packets among `packets` that leaves ACE where it is.
 pub fn safe_delta(delta: u32, packets: u32) -> u32 {
     packets - (packets.wrapping_sub(delta) & 7)
@@ -245,6 +225,7 @@ pub fn safe_delta(delta: u32, packets: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::accecn::write;
 
     const MSS: u32 = 1436;
 

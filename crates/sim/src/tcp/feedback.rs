@@ -9,9 +9,10 @@
 //!
 //! Validation: the tests below and in `receiver.rs`.
 
-use super::accecn::{ACE_INIT, OptionClock, field, fit, write};
+use super::accecn::{ACE_INIT, OptionClock, field, fit};
 use super::ecn::{Mode, Sysctls};
 use crate::base::units::Time;
+use crate::packet::accecn::write;
 use crate::packet::{Ecn, Flags, Packet};
 
 /// Unreported CE packets at which an ACK is due before ACE wraps (`TCP_ACCECN_ACE_MAX_DELTA`).

@@ -707,6 +707,6 @@ mod tests {
         let mut r = receiver(Mode::AccEcn);
         let acks = feed(&mut r, &[(32, Ecn::Ect0), (33, Ecn::Ect0), (35, Ecn::Ect0)]);
         assert_eq!(acks.iter().map(|a| a.len).collect::<Vec<_>>(), [66 + 12, 66 + 12 + 12]);
-        assert_eq!(acks[0].accecn[2], super::super::accecn::write(34 * MSS));
+        assert_eq!(acks[0].accecn[2], crate::packet::accecn::write(34 * MSS));
     }
 }

@@ -22,9 +22,9 @@ use std::collections::VecDeque;
 use serde::Deserialize;
 
 use super::{Access, Turn};
+use crate::base::count::Count;
 use crate::base::units::Time;
 use crate::packet::Packet;
-use crate::sim::Count;
 
 /// See the module.
 #[derive(Deserialize)]
@@ -118,7 +118,7 @@ impl Access for Docsis {
     }
 
     fn held(&self) -> Count {
-        self.begun.iter().map(|(packet, _)| packet).collect()
+        self.begun.iter().map(|(packet, _)| packet.len).collect()
     }
 }
 

@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Deserialize;
 
 use super::{Access, Turn};
+use crate::base::count::Count;
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
-use crate::network::graph::loss_threshold;
+use crate::network::wire::loss_threshold;
 use crate::packet::Packet;
-use crate::sim::Count;
 
 /// See the module.
 #[derive(Deserialize)]
@@ -141,14 +141,14 @@ impl Multipath {
             path.leaves.pop_front();
         }
         if path.leaves.len() >= path.limit {
-            lost.add(&packet);
+            lost.add(packet.len);
             return;
         }
         let takes = path.rate.map_or(Time::ZERO, |rate| rate.time_for(packet.len));
         path.busy_until = path.busy_until.max(now) + takes;
         path.leaves.push_back(path.busy_until);
         if path.loss > 0 && u64::from(self.rng.u32()) < path.loss {
-            lost.add(&packet);
+            lost.add(packet.len);
             return;
         }
         self.under_way.insert((path.busy_until + path.delay, self.count), packet);
@@ -171,7 +171,7 @@ impl Access for Multipath {
     }
 
     fn held(&self) -> Count {
-        self.under_way.values().collect()
+        self.under_way.values().map(|packet| packet.len).collect()
     }
 }
 

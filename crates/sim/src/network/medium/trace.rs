@@ -15,9 +15,9 @@
 use serde::Deserialize;
 
 use super::{Access, Turn};
+use crate::base::count::Count;
 use crate::base::units::Time;
 use crate::packet::Packet;
-use crate::sim::Count;
 
 /// Bytes per opportunity.
 const OPPORTUNITY: u32 = 1500;
@@ -90,7 +90,7 @@ impl Access for Trace {
     }
 
     fn held(&self) -> Count {
-        self.begun.iter().map(|(packet, _)| packet).collect()
+        self.begun.iter().map(|(packet, _)| packet.len).collect()
     }
 }
 

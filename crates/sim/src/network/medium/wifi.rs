@@ -16,10 +16,10 @@
 use serde::Deserialize;
 
 use super::{Access, Turn};
+use crate::base::count::Count;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
-use crate::sim::Count;
 
 /// See the module.
 #[derive(Deserialize)]
@@ -114,7 +114,7 @@ impl Access for Wifi {
     }
 
     fn held(&self) -> Count {
-        self.next.iter().collect()
+        self.next.iter().map(|packet| packet.len).collect()
     }
 }
 

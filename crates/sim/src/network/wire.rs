@@ -1,0 +1,102 @@
+//! One direction of a cable: what a packet on it takes, and what is under way.
+
+use std::collections::VecDeque;
+
+use crate::base::rng::Stream;
+use crate::base::units::{Rate, Time};
+use crate::document::run::Link;
+use crate::network::medium::Medium;
+use crate::packet::Packet;
+
+/// One direction of a cable.
+pub struct Wire {
+    /// Serialisation rate; none is instantaneous.
+    pub rate: Option<Rate>,
+    /// How long the last packet took.
+    pub serialisation: Serialisation,
+    /// Propagation delay.
+    pub delay: Time,
+    /// Loss probability in units of 2^-32.
+    pub loss: u64,
+    /// Whether anything arrives at all.
+    pub up: bool,
+    /// When the transmitter is free again.
+    pub busy_until: Time,
+    /// When the last packet arrives, or arrived.
+    pub last_arrival: Time,
+    /// What is under way, in order of arrival.
+    pub in_flight: VecDeque<(Time, Packet)>,
+    /// Whether an event for the first of them is pending or being handled.
+    pub watched: bool,
+    /// For losses.
+    pub rng: Stream,
+    /// What decides when packets leave, if it is not rate and delay alone; then `busy_until` is
+    /// [`crate::network::medium::HELD`] for ever.
+    pub medium: Option<Box<Medium>>,
+}
+
+impl Wire {
+    /// An idle wire of `link`; `name` is its direction's.
+    pub fn new(link: &Link, seed: u64, name: &str) -> Wire {
+        Wire {
+            rate: link.rate_bps.map(Rate),
+            serialisation: Serialisation::default(),
+            delay: Time::from_secs_f64(link.delay_s),
+            loss: loss_threshold(link.loss),
+            up: true,
+            busy_until: Time::ZERO,
+            last_arrival: Time::ZERO,
+            in_flight: VecDeque::new(),
+            watched: false,
+            rng: Stream::new(seed, &format!("link/{name}")),
+            medium: None,
+        }
+    }
+
+    /// Whether a packet just sent is lost.
+    pub fn loses(&mut self) -> bool {
+        !self.up || (self.loss > 0 && u64::from(self.rng.u32()) < self.loss)
+    }
+}
+
+/// The last answer of [`Rate::time_for`]: most packets are as long as the one before, and the division
+/// costs more than all else that a wire does.
+#[derive(Clone, Copy, Debug)]
+pub struct Serialisation {
+    bytes: u32,
+    rate: Rate,
+    time: Time,
+}
+
+impl Default for Serialisation {
+    fn default() -> Self {
+        let (bytes, rate) = (0, Rate(1));
+        Serialisation { bytes, rate, time: rate.time_for(bytes) }
+    }
+}
+
+impl Serialisation {
+    /// How long `bytes` take at `rate`.
+    pub fn of(&mut self, bytes: u32, rate: Rate) -> Time {
+        if self.bytes != bytes || self.rate != rate {
+            *self = Serialisation { bytes, rate, time: rate.time_for(bytes) };
+        }
+        self.time
+    }
+}
+
+/// A probability as a threshold for 32-bit draws.
+pub fn loss_threshold(probability: f64) -> u64 {
+    (probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_of_one_loses_everything() {
+        assert_eq!(loss_threshold(1.0), 1 << 32);
+        assert_eq!(loss_threshold(0.5), 1 << 31);
+    }
+}
