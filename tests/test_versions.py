@@ -328,7 +328,7 @@ def test_a_reno_sce_pair_converges_in_seconds_in_cake():
     120) flow 1 stayed at 120 packets with 8.2 % of them marked, flow 2 at 220 with 6.8 %: 1/(1 + 11) and 1/(1 + 14).
 
     The suite set ratios of 100 and 40, which its list of sysctls makes burst sizes only. With `tcp_sce_pacing` 40 % of
-    a window is sent per round trip, which never limits, so that the form of the fact sheet does not grow and the pair
+    a window is sent per round trip, which never limits, so that the later form of reno-sce does not grow and the pair
     stays at 14 Mbit/s.
     """
     for cc in ("reno-sce", "reno-sce@2019"):

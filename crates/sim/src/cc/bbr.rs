@@ -13,7 +13,7 @@
 //!
 //! Departures: bandwidths have 64 bits. Not modelled: nothing known.
 //!
-//! Validation: the tests below, `tests/bbr_runs.rs` (closed forms over whole runs), the real kernel (`docs/validation.md`).
+//! Validation: the tests below, `tests/bbr_runs.rs` (closed forms over whole runs), the real kernel (`docs/validation/results.md`).
 
 use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, tso_segs_goal};
 use super::max_filter::MaxFilter;

@@ -1,7 +1,7 @@
 //! `bbr3`: BBR with bounds on what is in flight, learned from loss and ECN (BBR v3).
 //!
-//! Source: github.com/google/bbr, branch v3, `net/ipv4/tcp_bbr.c` (BBR_VERSION 3), from the author's knowledge of it and the
-//! fact sheet this simulator is written from; draft-ietf-ccwg-bbr.
+//! Source: github.com/google/bbr, branch v3, `net/ipv4/tcp_bbr.c` (BBR_VERSION 3), and draft-ietf-ccwg-bbr. It was written from a
+//! description of that file, not from its lines.
 //!
 //! As [`super::bbr`], but: the bandwidth is the maximum of the last two probes for it; a probe ([`cycle`]) comes every 2 to 3 s, or after as many
 //! rounds as Reno needs to recover; it ends at 2 % of loss, which sets the long-term bound `inflight_hi`; loss outside of probes lowers short-term bounds by

@@ -1,7 +1,7 @@
 //! `cubic-sce`: CUBIC that gives way to SCE marks by the square root of its window, and whose curve has its flat part
 //! at the last mark.
 //!
-//! Source: chromi/sce `net/ipv4/tcp_cubic_sce.c` (0139ea04); models.md 2.9.4. On the CUBIC and HyStart of Linux 5.4.
+//! Source: chromi/sce `net/ipv4/tcp_cubic_sce.c` (0139ea04), described in docs/models/sce.md. On the CUBIC and HyStart of Linux 5.4.
 //! ECN, echo and sysctls as for `reno-sce`.
 //!
 //! Parameters: those of `cubic@5.4`, and
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_mark_before_k_makes_the_curve_flat_where_it_is() {
-        // K = 9.083 s; at 5 s the curve stands at 972.8 (models.md 7.1)
+        // K = 9.083 s; at 5 s the curve stands at 972.8 (docs/models/closed-forms.md)
         let (mut cubic, mut tp) = reduced("cubic-sce", 5000);
         ack(&mut cubic, &mut tp, 1, true);
         let origin = cubic.cubic.origin_point;

@@ -1,6 +1,6 @@
 //! `dctcp-sce`: half of the bytes that SCE marks leave the window.
 //!
-//! Source: chromi/sce `net/ipv4/tcp_dctcp_sce.c` (09cf5620); models.md 2.9.3. Growth is Reno's; per round trip with a fraction f of
+//! Source: chromi/sce `net/ipv4/tcp_dctcp_sce.c` (09cf5620), described in docs/models/sce.md. Growth is Reno's; per round trip with a fraction f of
 //! bytes marked the window W changes by (1 - f) - f W / 2. CE, loss, pacing and the sysctls as for `reno-sce`;
 //! of what slow start leaves over a fifth counts as earned. CE follows RFC 3168, so ECN is asked for by
 //! `net.ipv4.tcp_ecn` alone.

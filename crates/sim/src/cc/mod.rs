@@ -99,7 +99,7 @@ pub struct Lost {
     pub is_app_limited: bool,
 }
 
-/// A congestion control. Hooks are called in the order of models.md 1.3; all have defaults that do
+/// A congestion control. Hooks are called in the order of docs/models/tcp-sender.md; all have defaults that do
 /// nothing, or what Reno does.
 pub trait CongestionControl {
     /// A new connection; ECN is already negotiated.

@@ -1,7 +1,7 @@
 //! `prague`: TCP Prague of the present day. Scalable congestion control for L4S: reduces by half the smoothed fraction of CE
 //! marks, shares as a flow with an RTT of 25 ms would, and goes on below a window of two packets.
 //!
-//! Source: L4STeam/tcp-prague (the out-of-tree module of 2023, 90aea47f; `prague@2023` says the same), models.md 2.5.7;
+//! Source: L4STeam/tcp-prague (the out-of-tree module of 2023, 90aea47f; `prague@2023` says the same); docs/models/prague.md compares the versions;
 //! draft-briscoe-iccrg-prague-congestion-control. [`super::prague_2020`] and [`super::prague_2019`] have the versions of the published
 //! experiments. Needs AccECN; without it the connection runs as `reno` ("prague-reno"): no pacing, no ECT(1).
 //!
@@ -25,7 +25,7 @@
 //! | `rtt_target` | 25ms | the RTT whose growth `rate` and `additive` imitate, 128 us to 1 s |
 //! | `rtt_transition` | 4 | rounds out of slow start before scaling begins |
 //!
-//! Departures: the fact sheet gives the mechanisms, not each line. Decided here: slow start adds to the fractional window too, so that a
+//! Departures: this was written from a description of the module's mechanisms, not from its lines. Decided here: slow start adds to the fractional window too, so that a
 //! reduction in it is not forgotten and ends it with the next ACK; a loss puts ssthresh at the halved window; the first mark's halving
 //! happens on entry to CWR; a window that the core took down (after idling, or unused) takes the fractional one along; the round that the pace alternates in
 //! is one of what is in flight; the unit of growth in rate mode is a packet as it is sent, not a full one; the least size of packets is 150 bytes.

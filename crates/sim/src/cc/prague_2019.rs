@@ -10,8 +10,8 @@
 //! |---|---|---|
 //! | `alpha_mode` | 0 in 2019-09, else 1 | alpha before the first mark, 0 or 1 (2019-09 does not hold it until then) |
 //!
-//! Departures: marks are counted in packets, which are of one size here (2019-09: bytes). The fact sheet does not say when a loss that set
-//! ssthresh to half of the window reaches the window: here, when the state is Open again.
+//! Departures: marks are counted in packets, which are of one size here (2019-09: bytes). A loss sets
+//! ssthresh to half of the window; here the window follows when the state is Open again, which no source says.
 //!
 //! Validation: the tests below, `tests/test_versions.py` (what was published of each version).
 

@@ -1,6 +1,6 @@
 //! `reno-sce`: Reno that gives way to SCE marks by the square root of its window.
 //!
-//! Source: chromi/sce `net/ipv4/tcp_reno_sce.c`, its later form; `@2019`: the older one (07bbe597); models.md 2.9.2. Needs RFC 3168's ECN and
+//! Source: chromi/sce `net/ipv4/tcp_reno_sce.c`, its later form; `@2019`: the older one (07bbe597); docs/models/sce.md describes both. Needs RFC 3168's ECN and
 //! `net.ipv4.tcp_sce` at the receiver for marks to be echoed; `net.ipv4.tcp_sce_pacing` at the sender paces it, at
 //! `tcp_pacing_ss_ratio` and `tcp_pacing_ca_ratio` (100 and 40 in the published SCE runs).
 //!

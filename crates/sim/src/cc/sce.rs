@@ -1,6 +1,6 @@
 //! What `reno-sce` and `dctcp-sce` share: a window that bytes are earned for and taken from.
 //!
-//! Source: chromi/sce `net/ipv4/tcp_reno_sce.c` (its later form), `tcp_dctcp_sce.c` (09cf5620); models.md 2.9.
+//! Source: chromi/sce `net/ipv4/tcp_reno_sce.c` (its later form), `tcp_dctcp_sce.c` (09cf5620); docs/models/sce.md describes them.
 //!
 //! Departures: the square root of the window is its integer part at any time (the modules follow the window step by
 //! step); `in_ack_event` runs after the retransmit queue was cleaned, not before.

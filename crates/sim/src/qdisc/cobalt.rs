@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_7_6_inverse_square_roots() {
+    fn the_inverse_square_roots_are_those_of_four_newton_steps() {
         // 1/sqrt(count), but for count 2, where four Newton steps from 1 get to 0.5, 0.625, 0.6934,
         // 0.7067 and not yet to 0.7071.
         let expected = [1.0, 1.0, 0.7067, 0.5774, 0.5, 0.4472, 0.4082, 0.3780, 0.3536, 0.3333];

@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_7_2_pi_sequences_for_both_divisors() {
+    fn the_base_probability_follows_the_pi_controller() {
         assert_eq!(sequence("dualpi2", &[25; 6]), [8155, 8315, 8475, 8635, 8795, 8955]);
         let delays = [5, 10, 15, 20, 20, 20, 15, 15];
         let full = [1439, 2958, 4557, 6235, 6316, 6396, 4797, 4797];

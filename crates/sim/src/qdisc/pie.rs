@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_7_3_probability_after_each_update() {
+    fn the_probability_after_each_update() {
         // 25 ms against 15 ms: the first update adds the beta kick, (0.125*10ms + 1.25*25ms)/2048
         let expected = [
             1.59e-05, 2.56e-05, 3.54e-05, 4.52e-05, 5.49e-05, 6.47e-05, 7.45e-05, 8.42e-05, 9.4e-05,
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_7_3_updates_to_reach_1_5_and_10_percent() {
+    fn so_many_updates_reach_1_5_and_10_percent() {
         let reach = |line, delay| {
             let p = probabilities(line, delay, 600);
             [0.01, 0.05, 0.1].map(|level| p.iter().position(|&p| p >= level).unwrap() + 1)
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_7_3_ticks_come_every_20_ms_from_512_ms_on() {
+    fn ticks_come_every_20_ms_from_512_ms_on() {
         // one update before 532 ms, two from then on
         let after = |now| {
             let mut q = pie("pie");

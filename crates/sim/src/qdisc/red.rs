@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn table_3_9_1_what_tc_derives() {
+    fn what_tc_derives_from_limit_and_avpkt() {
         // limit, max = limit/4, min = max/3, burst = (2*min + max)/(3*avpkt), Wlog
         for (limit, max, min, burst, wlog) in
             [(400_000, 100_000, 33_333, 55, 5), (150_000, 37_500, 12_500, 20, 4)]
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_7_4_mean_spacing_of_marks() {
+    fn marks_are_spaced_uniformly() {
         // Uniform on 1..1/p_b, mean (1/p_b + 1)/2, standard deviation 0.58 of it: over 10 000
         // marks the mean strays by 0.6 %; 2 % are allowed.
         for (standing, percent) in [(50, 25.0), (67, 50.5), (83, 74.5), (99, 98.5)] {

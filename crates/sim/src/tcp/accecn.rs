@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn models_7_7_accecn_decode_vectors() {
+    fn ace_is_read_as_a_difference_modulo_8() {
         for (ace, ce, packets, expected) in
             [(5, 0, 2, 0), (6, 0, 2, 1), (7, 0, 2, 2), (5, 8, 2, 0), (0, 2, 4, 1)]
         {

@@ -1,4 +1,4 @@
-//! What a sender does with an ACK, in the kernel's order (models.md 1.3): SACK tagging, cleaning the
+//! What a sender does with an ACK, in the kernel's order (docs/models/tcp-sender.md): SACK tagging, cleaning the
 //! retransmit queue, RTT, RACK, AccECN, the state machine, the rate sample, congestion control, sending.
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_ack`, `tcp_sacktag_write_queue`,

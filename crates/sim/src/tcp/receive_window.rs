@@ -9,7 +9,7 @@
 //!
 //! Departures: no memory accounting; in bytes and not in units of the window scale.
 //!
-//! Validation: the tests below and in `receiver.rs`; slow start beside a real kernel's (docs/validation.md).
+//! Validation: the tests below and in `receiver.rs`; slow start beside a real kernel's (docs/validation/results.md).
 
 use crate::base::units::Time;
 use crate::packet::Packet;

@@ -12,7 +12,7 @@
 //! Departures: an application that has more to write does so when all that it wrote has been sent and it may, not a little
 //! earlier. BBR's own `sndbuf_expand` of 3 windows is 2 here.
 //!
-//! Validation: the tests below, `tests/offloads.rs`; the real kernel (docs/validation.md).
+//! Validation: the tests below, `tests/offloads.rs`; the real kernel (docs/validation/results.md).
 
 use crate::packet::charge::HEAD;
 

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn vector_7_6_inverse_square_roots() {
+    fn the_inverse_square_roots_of_small_counts_are_exact() {
         for (count, got) in ISQRT.iter().enumerate().skip(1) {
             let exact = 4_294_967_296.0 / (count as f64).sqrt();
             assert!((f64::from(*got) - exact).abs() <= 1.0, "{count}");

@@ -16,7 +16,7 @@
 //! kernel, 5.1, differs in how a host's flows are counted. Not modelled: tc filters and `skb->priority`.
 //!
 //! Validation: each file's tests; here the shaper's closed form, shares by flow, host and tin, memory; the same
-//! statistics as Linux's (below); conservation (`tests/conservation.rs`); the real kernel (docs/validation.md).
+//! statistics as Linux's (below); conservation (`tests/conservation.rs`); the real kernel (docs/validation/results.md).
 
 mod ack_filter;
 mod autorate;
