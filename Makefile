@@ -7,7 +7,7 @@ CARGO ?= cargo
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent kernel kernel-tools run test lint test-rust test-python bench clean
+.PHONY: help setup agent kernel kernel-tools run test lint test-rust test-python bench validation architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,8 +47,8 @@ lint: setup ## formatting, clippy, ruff, mypy; warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(CARGO) fmt --check --manifest-path examples/rust-cc/Cargo.toml
-	$(BIN)/ruff format --check --quiet python tests examples
-	$(BIN)/ruff check --quiet python tests examples
+	$(BIN)/ruff format --check --quiet python tests examples docs
+	$(BIN)/ruff check --quiet python tests examples docs
 	$(BIN)/mypy --no-error-summary
 
 test-rust: ## the simulator's tests
@@ -59,6 +59,12 @@ test-python: setup agent ## the shell's tests
 
 bench: setup ## speed: data packets per CPU second on the workloads of docs/performance.md
 	$(BIN)/python bench/workloads.py
+
+validation: setup ## the runs and tables of docs/validation/results.md (20 minutes)
+	$(BIN)/python docs/validation/generate.py
+
+architecture: setup ## the picture of docs/architecture.md, from the code
+	$(BIN)/python docs/draw_rooms.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) target

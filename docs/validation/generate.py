@@ -1,0 +1,208 @@
+"""Writes the tables of results.md anew, from runs of the catalog: `make validation`.
+
+Each table stands in results.md between `<!-- NAME -->` and `<!-- end -->`. The runs are made if their folder below
+`results/validation/` does not hold them yet, so that a second call only writes. A change of the simulator needs a
+fresh folder: remove `results/validation` first.
+
+With the argument `--check` it runs nothing, and ends with 1 unless the tables of results.md are those of `TABLES`.
+"""
+
+import csv
+import io
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import median, quantiles, stdev
+
+PAGE = Path(__file__).parent / "results.md"
+RESULTS = Path("results/validation")
+BLOCK = re.compile(r"(?<=<!-- )((?!end )[a-z0-9-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+RUNS = {
+    "s1": ["l4s-tests/s1-*"],
+    "s6": ["l4s-tests/s6*"],
+    "linux": ["linux/*"],
+    "seeds": [
+        "re:s1.*/ns-prague-vs-prague-dualpi2-50Mbit-(160ms-10ms|80ms-20ms)$",
+        "re:s1.*/ns-cubic-vs-prague-dualpi2-50Mbit-10ms-10ms$",
+        "re:s1.*-pfifo.1000.-50Mbit-10ms-10ms$",
+        "re:s1.*/ns-prague-vs-prague-pfifo.1000.-50Mbit-160ms-10ms$",
+        "re:s1.*/ns-prague-vs-cubic-(fq_codel|cnq_codel_af)-50Mbit-10ms-10ms$",
+        "re:s6.*/ns-prague-vs-cubic-ecn-(fq_codel.1q.|pie|red.400000b.)-50Mbit-20ms$",
+    ],
+    "counters": [
+        "sce-l4s-ect1/l4s-s1-oneflow/ns-prague-dualpi2-50Mbit-80ms",
+        "sce-l4s-ect1/l4s-s1-oneflow/ns-prague-dualpi2-5Mbit-80ms",
+        "sce-l4s-ect1/l4s-s2-twoflow/ns-cubic-vs-prague-codel1q-80ms",
+        "sce-l4s-ect1/l4s-s2-twoflow/ns-cubic-vs-prague-codel1q(20ms)-80ms",
+        "sce-l4s-ect1/l4s-s2-twoflow/ns-cubic-vs-prague-pie-80ms",
+        "sce-l4s-ect1/l4s-s2-twoflow/ns-cubic-vs-prague-red(150000)-80ms",
+        "sce-l4s-ect1/l4s-s5-burstiness/ns-prague-dualpi2-50Mbit-80ms",
+    ],
+}
+SEEDS = {"seeds": 8, "counters": 8}
+THEIRS = {  # bytes that left the bottleneck, marks: the queues' counters of L4STeam's re-run of 25 April 2020
+    "ns-prague-dualpi2-50Mbit-80ms": (291_132_648, None),
+    "ns-prague-dualpi2-5Mbit-80ms": (29_668_532, None),
+    "ns-cubic-vs-prague-codel1q-80ms": (360_883_766, 38),
+    "ns-cubic-vs-prague-codel1q(20ms)-80ms": (330_082_796, 2449),
+    "ns-cubic-vs-prague-pie-80ms": (371_952_732, 65),
+    "ns-cubic-vs-prague-red(150000)-80ms": (999_150_982, 958),
+    "s5-burstiness": (43_457_236, None),
+}
+
+
+def bakeoff(*words: str) -> str:
+    """What the command prints; it may end with 1, as `compare` does when a median is outside of its bound."""
+    done = subprocess.run([sys.executable, "-m", "bakeoff", *words], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode > 1:
+        raise SystemExit(f"bakeoff {' '.join(words)}: ended with {done.returncode}")
+    return done.stdout
+
+
+def made(name: str) -> Path:
+    """The folder with the runs of `name`, which are made if they are missing."""
+    folder = RESULTS / name
+    bakeoff("run", *RUNS[name], "--seeds", str(SEEDS.get(name, 1)), "--out", str(folder), "--resume")
+    return folder
+
+
+def rows(name: str, *words: str) -> list[dict[str, str]]:
+    """`bakeoff table --format csv` of the runs of `name`."""
+    return list(csv.DictReader(io.StringIO(bakeoff("table", str(made(name)), "--format", "csv", *words))))
+
+
+def table(head: list[str], lines: Iterable[list[str]]) -> str:
+    """A Markdown table."""
+    cells = [head, ["---"] * len(head), *lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
+
+def spread(values: list[float]) -> list[str]:
+    """Number, median, 90th percentile and maximum."""
+    return [str(len(values)), *(f"{v:.2f}" for v in (median(values), quantiles(values, n=10)[-1], max(values)))]
+
+
+def distances(reference: str) -> dict[tuple[str, str], list[tuple[str, str, float, float, float]]]:
+    """(scenario, qdisc) -> run, flow, our rate, the reference's in Mbit/s, ln(ours / reference)."""
+    found: dict[tuple[str, str], list[tuple[str, str, float, float, float]]] = {}
+    for name in ("s1", "s6"):
+        for row in rows(name, "--reference", reference):
+            for flow in ("flow1", "flow2"):
+                ln = row.get(f"{flow}_log_ratio")
+                if ln:
+                    theirs = float(row[f"{flow}_reference_bps"]) / 1e6
+                    where = row["run"], row[f"{flow}_name"], theirs * math.exp(float(ln)), theirs, float(ln)
+                    found.setdefault((name, row["axis_qdisc"]), []).append(where)
+    return found
+
+
+def against(reference: str) -> str:
+    """|ln| by scenario and queue."""
+    lines = [[f"{s} `{q}`", *spread([abs(f[-1]) for f in flows])] for (s, q), flows in distances(reference).items()]
+    return table(["scenario, queue", "flows", "median", "90th percentile", "maximum"], lines)
+
+
+def far(reference: str) -> str:
+    """The flows beyond 0.3."""
+    lines = [
+        [f"`{run}`", flow, f"{ours:.2f}", f"{theirs:.2f}", f"{ln:+.2f}"]
+        for flows in distances(reference).values()
+        for run, flow, ours, theirs, ln in flows
+        if abs(ln) > 0.3
+    ]
+    return table(["run", "flow", "ours [Mbit/s]", "reference [Mbit/s]", "ln"], lines)
+
+
+def linux() -> str:
+    """The suite `linux` against a real Linux 7.3, by queue."""
+    text = bakeoff("compare", str(made("linux")), "linux", "--bound", "goodput=99", "--by", "qdisc", "-f", "csv")
+    by: dict[str, dict[str, list[float]]] = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        for queue in ("all", row["axis_qdisc"]):
+            by.setdefault(queue, {}).setdefault(row["measure"], []).append(abs(float(row["ln"])))
+    measures = ["goodput", "queue_delay", "queue_delay_p99", "marks", "drops"]
+    lines = [
+        [queue, *(f"{median(of[m]):.3f}, {quantiles(of[m], n=10)[-1]:.2f}" for m in measures)]
+        for queue, of in by.items()
+    ]
+    return table(["queue", "goodput", "queue delay", "its 99th percentile", "marks", "drops"], lines)
+
+
+def seeds() -> str:
+    """How far eight seeds of a run differ."""
+    lines = []
+    for name, of in repetitions("seeds").items():
+        first, second = ([float(row[f"flow{n}_goodput_bps"]) / 1e6 for row in of] for n in (1, 2))
+        ratios = [math.log(a / b) for a, b in zip(first, second, strict=True)]
+        ranges = [f"{min(rates):.2f} to {max(rates):.2f}" for rates in (first, second)]
+        lines.append([f"`{name}`", *ranges, f"{stdev(ratios):.3f}"])
+    head = ["run", "first flow [Mbit/s]", "second flow [Mbit/s]", "standard deviation of ln(first / second)"]
+    return table(head, lines)
+
+
+def repetitions(name: str) -> dict[str, list[dict[str, str]]]:
+    """Run -> a row for each of its seeds."""
+    folder = made(name)
+    found: dict[str, list[dict[str, str]]] = {}
+    for run in sorted(folder.glob("*/*/*/run.json")):
+        text = bakeoff("table", str(run.parent), "--format", "csv")
+        for row in csv.DictReader(io.StringIO(text)):
+            found.setdefault(row["run"], []).append(row | {"folder": str(run.parent)})
+    return found
+
+
+def counters() -> str:
+    """Our counters beside those of another laboratory."""
+    import json
+
+    lines = []
+    for run, of in sorted(repetitions("counters").items()):
+        burst = [row for row in of if "burstiness" in row["scenario"]]
+        for name, group in (("s5-burstiness", burst), (run, [row for row in of if row not in burst])):
+            if not group:
+                continue
+            queues = [
+                json.loads((Path(row["folder"]) / "counters.json").read_text())["queues"]["mid>srv"] for row in group
+            ]
+            sent, marks = THEIRS[name]
+            ours = [queue["sent_bytes"] / 1e6 for queue in queues]
+            marked = [queue["marks"] for queue in queues]
+            lines.append(
+                [
+                    f"`{group[0]['scenario']}/{run}`",
+                    f"{min(ours):.1f} to {max(ours):.1f}",
+                    f"{sent / 1e6:.1f}",
+                    f"{min(marked)} to {max(marked)}" if marks else "–",
+                    str(marks or "–"),
+                ]
+            )
+    return table(["run", "MB, ours", "MB, theirs", "marks, ours", "marks, theirs"], lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "published": lambda: against("l4s-tests"),
+    "published-far": lambda: far("l4s-tests"),
+    "linux-7-3": lambda: against("linux-7.3"),
+    "linux-7-3-far": lambda: far("linux-7.3"),
+    "linux": linux,
+    "seeds": seeds,
+    "counters": counters,
+}
+
+
+def main() -> None:
+    """Fills the page, or checks its blocks."""
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = [match[1] for match in BLOCK.finditer(page)]
+    if sorted(blocks) != sorted(TABLES):
+        raise SystemExit(f"results.md has the tables {', '.join(blocks)}; there are {', '.join(TABLES)}")
+    if "--check" not in sys.argv:
+        PAGE.write_text(BLOCK.sub(lambda m: f"{m[1]}{m[2]}\n{TABLES[m[1]]()}\n", page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
