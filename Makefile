@@ -24,7 +24,7 @@ $(BIN)/.ready: pyproject.toml requirements.lock $(RUST)
 	@touch $@
 
 agent: ## the traffic generator of the engines kernel and netns
-	$(CARGO) build --release --locked --quiet -p bakeoff-agent
+	$(CARGO) rustc --release --locked --quiet --package bakeoff-agent --bin bakeoff-agent -- -C target-feature=+crt-static
 
 # First, so that nobody waits for a download or a compiler to learn what is missing.
 kernel-tools:

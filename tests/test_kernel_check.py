@@ -1,14 +1,12 @@
-"""What a kernel or this machine lacks is named: `check`, borrowed programs, the doctor."""
+"""What a kernel lacks is named, and borrowed programs are found first."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from bakeoff import doctor
-from bakeoff.engines.kernel import check, programs, registry, tools
+from bakeoff.engines.kernel import check, programs, registry
 from bakeoff.errors import BakeoffError
 from kernel_boots import executable, fake_linux
 
@@ -65,27 +63,3 @@ def test_a_borrowed_program_is_found_before_the_systems_own(cache_folder):
     assert programs.find("tc") == mine
     assert programs.iproute2_version(mine) == (7, 2)
     assert programs.search_path().startswith(str(mine.parent))
-
-
-# Doctor
-
-
-def test_the_doctor_names_what_is_missing_and_the_package(cache_folder, monkeypatch):
-    monkeypatch.setattr(programs, "find", lambda _: None)
-    monkeypatch.setattr(tools, "missing_tools", lambda: {"flex": "flex", "bison": "bison"})
-    monkeypatch.setattr(doctor, "_capabilities", lambda: 1 << 12)
-    lines = {(line.area, line.name): line for line in doctor.report()}
-    assert lines["kernel", "virtual-time kernel"].status == "missing"
-    assert lines["kernel", "virtual-time kernel"].install == "bakeoff kernel build --source DIR|TARBALL"
-    assert (lines["kernel", "tc"].status, lines["kernel", "tc"].install) == ("missing", "iproute2")
-    assert (lines["kernel", "build tools"].status, lines["kernel", "build tools"].install) == ("limited", "bison flex")
-    assert lines["netns", "privilege"].detail == "this process has no CAP_SYS_ADMIN"
-    assert all(line.detail and "\n" not in line.detail for line in lines.values())
-    json.dumps([line.to_json() for line in lines.values()])
-
-
-def test_the_doctor_tells_an_old_tc(tmp_path, cache_folder, monkeypatch):
-    old = executable(tmp_path / "tc", "#!/bin/sh\necho tc utility, iproute2-6.1.0, libbpf 1.1.0\n")
-    monkeypatch.setattr(programs, "find", lambda _: old)
-    line = next(line for line in doctor.report() if (line.area, line.name) == ("kernel", "tc"))
-    assert (line.status, line.install) == ("limited", "kernel/fetch-programs --suite SUITE")

@@ -1,21 +1,25 @@
-"""What this machine can run, what is missing for which engine and for which plots, and the package to install."""
+"""What this machine can run, what is missing for which engine and for which plots, and the command that installs it."""
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
+import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from bakeoff import data
+from bakeoff.engines.kernel import programs, tools
 from bakeoff.errors import BakeoffError
 
 Status = Literal["ok", "limited", "missing"]
 
-_CAP_NET_ADMIN: Final = 12
-_CAP_SYS_ADMIN: Final = 21
+ENGINES: Final = ("sim", "kernel", "netns", "ssh")
+_CAPABILITIES: Final = {"CAP_NET_ADMIN": 12, "CAP_NET_RAW": 13, "CAP_SYS_ADMIN": 21}
+_AGAIN: Final = "pip install --force-reinstall BAKEOFF.whl"
 
 
 @dataclass(frozen=True)
@@ -23,15 +27,17 @@ class Check:
     """One line of the doctor: one capability of this machine."""
 
     area: str
-    """`sim`, `kernel`, `netns`, `ssh`, `plots` or `tools`: what is lost without it."""
+    """What is lost without it: an engine of `ENGINES`, `plots` or `tools`."""
     name: str
     status: Status
     """`ok`; `limited`: works, but not all of it; `missing`: the area cannot be used."""
     detail: str
     install: str = ""
-    """A package to install or a command to run; empty if nothing helps or nothing is needed."""
+    """The one command that puts it right; empty if none does or nothing is needed."""
+    packages: tuple[str, ...] = ()
+    """The Debian packages that `install` installs; empty if it is another kind of command."""
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, object]:
         """The line as plain values."""
         return asdict(self)
 
@@ -41,32 +47,83 @@ def report() -> list[Check]:
     return [*_sim(), *_kernel(), *_netns(), *_ssh(), *_plots(), *_tools()]
 
 
+def origin() -> str:
+    """Which bakeoff this is: its version, its commit, and the folder it is used from."""
+    from bakeoff import version
+
+    commit = version.commit()
+    known = f", commit {commit.id[:12]}{' with changes' if commit.dirty else ''}" if commit is not None else ""
+    checkout = data.checkout()
+    where = f"the checkout {checkout}" if checkout is not None else f"the installation in {Path(__file__).parent}"
+    return f"bakeoff {version.version()}{known}: {where}"
+
+
+def lacking(checks: Iterable[Check], area: str) -> list[str]:
+    """The names of what an area cannot be used without and this machine has not; empty if it can be used."""
+    return [check.name for check in checks if check.area == area and check.status == "missing"]
+
+
+def install_all(checks: Iterable[Check]) -> str:
+    """One command for every package that any check names; empty if none does."""
+    packages = {package: package for check in checks for package in check.packages}
+    return _install(packages) if packages else ""
+
+
+def _install(packages: dict[str, str]) -> str:
+    if shutil.which("apt-get") is None:
+        return f"install what Debian calls {' '.join(sorted(set(packages.values())))}"
+    return tools.install_command(packages)
+
+
+def _packaged(area: str, name: str, status: Status, detail: str, package: str) -> Check:
+    """A check whose remedy is a package; a note behind its name (`netperf (Debian: non-free)`) goes to the detail."""
+    bare, _, note = package.partition(" (")
+    if note:
+        # It is kept out of the command for everything, which would fail where apt is not configured for it.
+        return Check(area, name, status, f"{detail} ({note}", _install({name: bare}))
+    return Check(area, name, status, detail, _install({name: bare}), (bare,))
+
+
 def _module(area: str, name: str, lost: str, install: str) -> Check:
-    if importlib.util.find_spec(name) is not None:
-        return Check(area, name, "ok", "installed")
-    return Check(area, name, "missing", f"not installed: {lost}", install)
+    """Whether a module can be imported: a file that is there may still be of another machine."""
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        return Check(area, name, "missing", f"cannot be imported: {lost} ({error})", install)
+    return Check(area, name, "ok", "installed")
 
 
 def _sim() -> Iterator[Check]:
-    yield _module("sim", "bakeoff._sim", "the simulator cannot run", "pip install bakeoff (or 'maturin develop')")
+    again = "make setup" if data.checkout() is not None else _AGAIN
+    yield _module("sim", "bakeoff._sim", "the simulator cannot run", again)
+    from bakeoff.scenario import catalog
+
+    try:
+        found = len(list(catalog.root().glob("suites/*/*.yaml")))
+        yield Check("sim", "catalog", "ok", f"{found} scenarios in {catalog.root()}")
+    except BakeoffError as error:
+        yield Check("sim", "catalog", "missing", str(error), "" if os.environ.get("BAKEOFF_CATALOG") else again)
 
 
 def _kernel() -> Iterator[Check]:
-    from bakeoff.engines.kernel import boot, programs, registry, tools
+    from bakeoff.engines.kernel import boot, registry
 
+    machine = platform.machine()
+    if machine == "x86_64":
+        yield Check("kernel", "processor", "ok", "x86_64, for which there is User-Mode Linux")
+    else:
+        yield Check("kernel", "processor", "missing", f"{machine}: User-Mode Linux is for x86_64 only")
+    yield _agent("kernel")
     kernels = registry.list_kernels()
     if kernels:
         names = ", ".join(f"{kernel.name} ({kernel.release})" for kernel in kernels)
         yield Check("kernel", "virtual-time kernel", "ok", names)
     else:
-        yield Check(
-            "kernel", "virtual-time kernel", "missing", "none built yet", "bakeoff kernel build --source DIR|TARBALL"
-        )
+        yield Check("kernel", "virtual-time kernel", "missing", "none built yet", _build_a_kernel())
     if missing := tools.missing_tools():
-        packages = " ".join(sorted(set(missing.values())))
-        yield Check(
-            "kernel", "build tools", "limited", f"no kernel can be built without {', '.join(missing)}", packages
-        )
+        detail = f"no kernel can be built without {', '.join(missing)}"
+        packages = tuple(sorted(set(missing.values())))
+        yield Check("kernel", "build tools", "limited", detail, _install(missing), packages)
     else:
         yield Check("kernel", "build tools", "ok", "gcc, make, flex, bison and the others are there")
     try:
@@ -79,19 +136,45 @@ def _kernel() -> Iterator[Check]:
         yield Check(
             "kernel", "landlock", "limited", "this host has none: only the read-only root keeps a guest from host files"
         )
-    yield from (_program("kernel", name, lost) for name, lost in (("ip", "no run"), ("ethtool", "offloads stay on")))
+    yield _program("kernel", "ip", "no run")
+    yield _tc("kernel")
+    for name, lost in (
+        ("ethtool", "offloads stay on"),
+        ("nft", "no rules that change DSCP or ECN by nftables"),
+        ("insmod", "no external modules"),
+        ("wg", "no WireGuard tunnels"),
+    ):
+        yield _program("kernel", name, lost)
+
+
+def _build_a_kernel() -> str:
+    if data.checkout() is not None:
+        return "make kernel"
+    if shutil.which("apt-get") is not None:
+        return 'bakeoff kernel build --source "$(bakeoff kernel fetch-source --suite trixie-backports)"'
+    return "bakeoff kernel build --source DIR|TARBALL"
+
+
+def _agent(area: str, note: str = "makes the traffic and samples it") -> Check:
+    from bakeoff.engines.lab import agent
+
+    try:
+        path = agent.find()
+        said = agent.version(path)
+    except (BakeoffError, OSError) as error:
+        return Check(area, "agent", "missing", str(error), "make agent" if data.checkout() is not None else _AGAIN)
+    return Check(area, "agent", "ok", f"{path} (version {said}): {note}")
+
+
+def _tc(area: str) -> Check:
     tc = programs.find("tc")
     version = programs.iproute2_version(tc) if tc else None
     if tc is None:
-        yield Check("kernel", "tc", "missing", "not installed: no run", programs.PACKAGES["tc"])
-    elif version is None or version < programs.TC_DUALPI2:
+        return _packaged(area, "tc", "missing", "not installed: no run", programs.PACKAGES["tc"])
+    if version is None or version < programs.TC_DUALPI2:
         detail = f"{tc} is of iproute2 {_dotted(version)}: options of dualpi2 need {_dotted(programs.TC_DUALPI2)}"
-        yield Check("kernel", "tc", "limited", detail, "kernel/fetch-programs --suite SUITE")
-    else:
-        yield Check("kernel", "tc", "ok", f"{tc} (iproute2 {_dotted(version)})")
-    yield _program("kernel", "nft", "no rules that change DSCP or ECN by nftables")
-    yield _program("kernel", "insmod", "no external modules")
-    yield _program("kernel", "wg", "no WireGuard tunnels")
+        return Check(area, "tc", "limited", detail, "bakeoff kernel fetch-programs --suite forky")
+    return Check(area, "tc", "ok", f"{tc} (iproute2 {_dotted(version)})")
 
 
 def _dotted(version: tuple[int, int] | None) -> str:
@@ -99,25 +182,25 @@ def _dotted(version: tuple[int, int] | None) -> str:
 
 
 def _program(area: str, name: str, lost: str) -> Check:
-    from bakeoff.engines.kernel import programs
-
     path = programs.find(name)
     if path is not None:
         return Check(area, name, "ok", str(path))
     status: Status = "missing" if lost == "no run" else "limited"
-    return Check(area, name, status, f"not installed: {lost}", programs.PACKAGES.get(name, name))
+    return _packaged(area, name, status, f"not installed: {lost}", programs.PACKAGES.get(name, name))
 
 
 def _netns() -> Iterator[Check]:
-    lacking = [
-        name
-        for name, bit in (("CAP_NET_ADMIN", _CAP_NET_ADMIN), ("CAP_SYS_ADMIN", _CAP_SYS_ADMIN))
-        if not _capabilities() >> bit & 1
-    ]
-    if lacking:
-        yield Check("netns", "privilege", "missing", f"this process has no {' and no '.join(lacking)}", "run as root")
+    held = _capabilities()
+    missing = [name for name, bit in _CAPABILITIES.items() if not held >> bit & 1]
+    if missing:
+        yield Check("netns", "privilege", "missing", f"this process has no {' and no '.join(missing)}", "run as root")
     else:
-        yield Check("netns", "privilege", "ok", "CAP_NET_ADMIN and CAP_SYS_ADMIN")
+        yield Check("netns", "privilege", "ok", ", ".join(_CAPABILITIES))
+    yield _agent("netns")
+    yield _program("netns", "ip", "no run")
+    yield _tc("netns")
+    yield _program("netns", "sysctl", "no scenario that sets one")
+    yield _program("netns", "ethtool", "offloads stay on")
 
 
 def _capabilities() -> int:
@@ -131,15 +214,10 @@ def _capabilities() -> int:
 def _ssh() -> Iterator[Check]:
     path = shutil.which("ssh")
     if path is None:
-        yield Check("ssh", "ssh", "missing", "not installed: no testbed can be reached", "openssh-client")
+        yield _packaged("ssh", "ssh", "missing", "not installed: no testbed can be reached", "openssh-client")
     else:
         yield Check("ssh", "ssh", "ok", f"{path}; a testbed is checked by 'bakeoff run … --inventory FILE --dry-run'")
-    from bakeoff.engines.lab import agent
-
-    try:
-        yield Check("ssh", "agent", "ok", f"{agent.find()}: copied to every machine, which has to be of this kind")
-    except BakeoffError as error:
-        yield Check("ssh", "agent", "missing", str(error))
+    yield _agent("ssh", f"copied to every machine, which has to be {platform.machine()} too")
 
 
 def _plots() -> Iterator[Check]:
@@ -148,13 +226,11 @@ def _plots() -> Iterator[Check]:
 
 
 def _tools() -> Iterator[Check]:
-    from bakeoff.engines.kernel import programs
-
     for name in ("flent", "iperf3", "irtt", "netperf", "tcpdump"):
         path = shutil.which(name)
         if path is None:
             lost = "no captures" if name == "tcpdump" else f"no scenario with 'tools: {{…: {name}}}'"
-            package = programs.PACKAGES[name]
-            yield Check("tools", name, "limited", f"not installed: {lost} on netns and ssh", package)
+            detail = f"not installed: {lost} on netns and ssh"
+            yield _packaged("tools", name, "limited", detail, programs.PACKAGES[name])
         else:
             yield Check("tools", name, "ok", path)

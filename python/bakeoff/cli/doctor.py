@@ -11,13 +11,22 @@ import typer
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="one JSON array instead of the table")] = False,
 ) -> None:
-    """Show what this machine can run, what is missing for which engine, and the package to install."""
-    from bakeoff.doctor import report
+    """Show what this machine can run, what is missing for which engine, and the command that installs it."""
+    from bakeoff.doctor import ENGINES, install_all, lacking, origin, report
 
     checks = report()
     if as_json:
         typer.echo(json.dumps([check.to_json() for check in checks], indent=2))
         return
-    for check in checks:
-        line = f"{check.status:<8} {check.area:<7} {check.name}: {check.detail}"
-        typer.echo(line + (f"  -> {check.install}" if check.install else ""))
+    typer.echo(origin())
+    for area in dict.fromkeys(check.area for check in checks):
+        missing = lacking(checks, area)
+        verdict = f"cannot run without: {', '.join(missing)}" if missing else "can run"
+        typer.echo(f"\nengine {area}: {verdict}" if area in ENGINES else f"\n{area}")
+        for check in checks:
+            if check.area == area:
+                typer.echo(f"  {check.status:<8} {check.name}: {check.detail}")
+                if check.install:
+                    typer.echo(f"  {'':<8} -> {check.install}")
+    if command := install_all(checks):
+        typer.echo(f"\nAll packages that are missing: {command}")

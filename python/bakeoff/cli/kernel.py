@@ -71,3 +71,52 @@ def check(
     for kind, names in report.adds.items():
         if names:
             typer.echo(f"  beyond Linux 7.3, {kind}: {', '.join(names)}")
+
+
+Suites = Annotated[
+    list[str] | None,
+    typer.Option("--suite", metavar="SUITE", help="Suite of the mirror that apt is configured with; may be repeated."),
+]
+
+
+@app.command("fetch-source")
+def fetch_source(
+    suite: Suites = None,
+    package: Annotated[
+        str | None, typer.Option(metavar="linux-source-X.Y", help="Which one.", show_default="the newest")
+    ] = None,
+) -> None:
+    """Fetch Debian's linux-source package and print the path of the tarball in it; no root, nothing is installed.
+
+    \b
+    Example:
+      bakeoff kernel build --source "$(bakeoff kernel fetch-source --suite trixie-backports)"
+    """
+    _script("fetch-source", [*_options("--suite", suite), *_options("--package", [package] if package else None)])
+
+
+@app.command("fetch-programs")
+def fetch_programs(suite: Suites = None) -> None:
+    """Fetch newer programs for the guest (tc, ip, nft and others) beside the installed ones, from Debian's packages.
+
+    \b
+    Example:
+      bakeoff kernel fetch-programs --suite forky
+    """
+    _script("fetch-programs", _options("--suite", suite))
+
+
+def _options(name: str, values: list[str] | None) -> list[str]:
+    return [word for value in values or [] for word in (name, value)]
+
+
+def _script(name: str, arguments: list[str]) -> None:
+    """A program of the folder `kernel`, which imports nothing of bakeoff; this process ends as it does."""
+    import subprocess
+    import sys
+
+    from bakeoff import data
+
+    # -B: an installation's folders are not for compiled files that pip knows nothing of.
+    command = [sys.executable, "-B", str(data.folder("kernel") / name), *arguments]
+    raise typer.Exit(subprocess.run(command, check=False).returncode)

@@ -18,3 +18,9 @@ def folder(name: Literal["catalog", "kernel"]) -> Path:
     if not path.is_dir():
         raise BakeoffError(f"{here / name}: bakeoff's own folder '{name}' is missing; expected it there: install again")
     return path
+
+
+def checkout() -> Path | None:
+    """The top of the repository where bakeoff is used from a checkout; None where it is installed."""
+    catalog = Path(str(files(__name__))) / "catalog"
+    return catalog.resolve().parent if catalog.is_symlink() else None

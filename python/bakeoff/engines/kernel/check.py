@@ -272,7 +272,7 @@ def _judge(kernel: BuiltKernel, kind: str, name: str, symbol: str, said: str | N
             kind,
             name,
             False,
-            f"this kernel has it, the program does not: {said}; kernel/fetch-programs gets a newer one",
+            f"this kernel has it, the program does not: {said}; 'bakeoff kernel fetch-programs' gets a newer one",
         )
     return Finding(kind, name, False, said)
 

@@ -36,7 +36,7 @@ _SYSTEM: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def find(program: str) -> Path | None:
-    """The program's path: what kernel/fetch-programs unpacked first, then PATH and the system's folders."""
+    """The program's path: what 'bakeoff kernel fetch-programs' unpacked first, then PATH and the system's folders."""
     borrowed = cache.root() / "programs" / "bin" / program
     if os.access(borrowed, os.X_OK):
         return borrowed

@@ -24,7 +24,7 @@ _TARBALL = re.compile(r"\.(tar(\.(xz|gz|bz2|zst))?|t[xgb]z)$")
 
 WHERE_TO_GET_ONE = """no source given. A Linux source tree from 6.6 on is needed; any of these will do:
   a distribution's package: linux-source (Debian, Ubuntu), which puts a linux-source-*.tar.xz into /usr/src;
-    kernel/fetch-source fetches one without root and prints its path
+    'bakeoff kernel fetch-source' fetches one without root and prints its path
   a release tarball (linux-*.tar.xz) of kernel.org
   a development tree of your own: a git checkout with TCP Prague, SCE or your patch
 Then: bakeoff kernel build --source DIR|TARBALL"""

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from bakeoff import data
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
@@ -20,22 +21,30 @@ _PACKAGE: Final = Path(__file__).resolve().parents[2]
 
 
 def find() -> Path:
-    """The binary: $BAKEOFF_AGENT, the one in the package, a build in the source tree, or PATH. BakeoffError if none."""
+    """The binary: $BAKEOFF_AGENT, the newest build of a checkout, the one in a wheel, or PATH. BakeoffError if none."""
     named = os.environ.get("BAKEOFF_AGENT")
     if named is not None:
         if not os.access(named, os.X_OK):
             raise BakeoffError(f"BAKEOFF_AGENT: {named}: not executable; expected the agent's binary")
         return Path(named).resolve()
-    target = _PACKAGE.parents[1] / "target"
-    builds = [path for path in (target / "release" / NAME, target / "debug" / NAME) if os.access(path, os.X_OK)]
-    newest = sorted(builds, key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in (_PACKAGE / "bin" / NAME, *newest):
-        if os.access(path, os.X_OK):
-            return path
+    checkout = data.checkout()
+    if checkout is not None:
+        target = checkout / "target"
+        builds = [path for path in (target / "release" / NAME, target / "debug" / NAME) if os.access(path, os.X_OK)]
+        if builds:
+            return max(builds, key=lambda path: path.stat().st_mtime)
+    in_wheel = _PACKAGE / "bin" / NAME
+    if os.access(in_wheel, os.X_OK):
+        return in_wheel
     found = shutil.which(NAME)
     if found is None:
+        remedy = (
+            f"expected it as {in_wheel}: install bakeoff's wheel again"
+            if checkout is None
+            else f"'make agent' in {checkout} makes it"
+        )
         raise BakeoffError(
-            f"{NAME} was not found; 'cargo build --release -p {NAME}' makes it, or name it with BAKEOFF_AGENT"
+            f"{NAME}, which makes the traffic on real kernels, is missing; {remedy}, or name one with BAKEOFF_AGENT"
         )
     return Path(found).resolve()
 
