@@ -212,3 +212,42 @@ fn after_idling_the_window_restarts_unless_the_sysctl_says_otherwise() {
         assert!(!first.is_empty() && first.iter().all(|n| (least..=most).contains(n)), "{value}: {first:?}");
     }
 }
+
+/// A call of 100 bytes every 20 ms over an idle link of 1 Mbit/s: 142 bytes of frame are 1.136 ms, behind 10 ms of netem.
+#[test]
+fn a_datagram_tells_its_one_way_delay() {
+    let mut call = flow("call", "none");
+    call["transport"] = json!("udp");
+    call["start_s"] = json!(0.1);
+    call["stop_s"] = json!(1.1);
+    call["source"] = json!({"kind": "periodic", "size": 100, "count": 1, "every_s": 0.02});
+    let outcome = over_a_link(call, 0, 1_000_000);
+    let delays = series(&outcome, "flow", "call", "delay");
+    assert_eq!(delays.len(), 50);
+    for (n, (at, took)) in delays.iter().enumerate() {
+        assert!((at - 0.1 - 0.02 * n as f64).abs() < 1e-9, "{at}");
+        assert!((took - 0.011_136).abs() < 1e-8, "{took}");
+    }
+    assert!(series(&outcome, "flow", "call", "missing").is_empty());
+}
+
+/// 2 Mbit/s of frames into 1 Mbit/s: every second datagram is dropped once the queue is full, and each is told once.
+#[test]
+fn a_datagram_that_never_comes_is_missing() {
+    let mut flood = flow("flood", "none");
+    flood["transport"] = json!("udp");
+    flood["source"] = json!({"kind": "rate", "rate_bps": 2_000_000, "size": 1458});
+    let d = Dumbbell { flows: vec![flood], rate: "1mbit", qdisc: "pfifo limit 10", ..Dumbbell::default() };
+    let outcome = d.run();
+    let [came, missing] = ["delay", "missing"].map(|m| series(&outcome, "flow", "flood", m).len() as u64);
+    let dropped = outcome.counters["queues"]["mid>srv"]["flows"]["flood"]["drops"].as_u64().unwrap();
+    let sent = outcome.counters["flows"]["flood"]["sent_packets"].as_u64().unwrap();
+    assert!(dropped > sent / 3, "{dropped} of {sent}");
+    // Those that were dropped behind the last one that arrived may still be on their way: ten stand in the queue, and
+    // while they leave, as many come again.
+    assert!(dropped - missing <= 10, "{dropped} dropped, {missing} missing");
+    assert!(
+        sent - came - missing <= 21,
+        "{sent} sent, {came} came: what stands in the queue and on the path"
+    );
+}

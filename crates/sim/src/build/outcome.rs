@@ -184,7 +184,12 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
     let flows: Map<String, Value> = names
         .iter()
         .zip(&t.flows)
-        .map(|(n, f)| ((*n).to_owned(), json!({"packets": f.packets, "marks": f.marks, "drops": f.drops})))
+        .map(|(n, f)| {
+            (
+                (*n).to_owned(),
+                json!({"packets": f.packets, "marks": f.marks, "sce_marks": f.sce_marks, "drops": f.drops}),
+            )
+        })
         .collect();
     json!({
         "qdisc": queue.show(),
@@ -194,6 +199,7 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
         "sent_bytes": t.sent_bytes,
         "queued": queue.qlen(),
         "marks": t.marks,
+        "sce_marks": t.sce_marks,
         "drops": {
             "overlimit": t.drops[Cause::Overlimit as usize],
             "aqm": t.drops[Cause::Aqm as usize],

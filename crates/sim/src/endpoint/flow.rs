@@ -7,6 +7,7 @@ use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::cc::{Cc, CcEnv, CongestionControl, Registry};
 use crate::document::run::{Flow, Source};
+use crate::endpoint::probe::PATIENCE;
 use crate::endpoint::short::Short;
 use crate::packet::charge::Charges;
 use crate::packet::{Ecn, Flags, Packet, Proto};
@@ -125,6 +126,8 @@ pub struct FlowState {
     stopped: bool,
     /// Datagrams: sent and received, in packets and payload bytes.
     pub datagrams: [(u64, u64); 2],
+    /// Of each datagram, by its number: when it was sent, and how long its first copy took to the receiver, if it came.
+    transits: Vec<(Time, Option<Time>)>,
     /// RTT samples inside the window.
     pub rtts: Times,
     /// Received bytes when last sampled.
@@ -209,6 +212,7 @@ impl FlowState {
             written: 0,
             stopped: false,
             datagrams: [(0, 0); 2],
+            transits: Vec::new(),
             rtts: Times::default(),
             sampled_received: 0,
         })
@@ -305,6 +309,9 @@ impl FlowState {
         if packet.proto == Proto::Udp {
             self.datagrams[1].0 += 1;
             self.datagrams[1].1 += u64::from(packet.payload);
+            if let Some((sent, took)) = self.transits.get_mut(packet.seq as usize) {
+                took.get_or_insert(now - *sent);
+            }
             return false;
         }
         let to_server = packet.dst == self.nodes[1];
@@ -534,6 +541,7 @@ impl FlowState {
             packet.sent = now;
             self.datagrams[0].0 += 1;
             self.datagrams[0].1 += u64::from(size);
+            self.transits.push((now, None));
             out.push(packet);
         }
     }
@@ -575,6 +583,9 @@ impl FlowState {
         if let Some(short) = &self.short {
             return short.happenings();
         }
+        if !self.transits.is_empty() {
+            return self.transits(now);
+        }
         let start = Time::from_secs_f64(self.spec.start_s);
         let Some(player) = &mut self.player else { return Vec::new() };
         let seconds = |ns: u64| Time(ns).as_secs_f64();
@@ -584,6 +595,19 @@ impl FlowState {
             ("segment_rate", player.segments().iter().map(|s| (Time(s.asked), s.rate_bps as f64)).collect()),
             ("buffer", player.segments().iter().map(|s| (Time(s.arrived), seconds(s.level))).collect()),
             ("stall", stalls.map(|(at, lasted)| (Time(at), seconds(lasted))).collect()),
+        ]
+    }
+
+    /// One-way delays of the datagrams that arrived, and those that never will: a later one came, or two seconds went by.
+    fn transits(&self, end: Time) -> Vec<(&'static str, Vec<(Time, f64)>)> {
+        let last = self.transits.iter().rposition(|(_, took)| took.is_some());
+        let arrived = |&(sent, took): &(Time, Option<Time>)| Some((sent, took?.as_secs_f64()));
+        let missing = |(n, &(sent, took)): (usize, &(Time, Option<Time>))| {
+            (took.is_none() && (last > Some(n) || sent + PATIENCE < end)).then_some((sent, 1.0))
+        };
+        vec![
+            ("delay", self.transits.iter().filter_map(arrived).collect()),
+            ("missing", self.transits.iter().enumerate().filter_map(missing).collect()),
         ]
     }
 

@@ -8,8 +8,8 @@ use crate::packet::{Ecn, Flags, Packet, Proto};
 
 /// Bytes of Ethernet around an IP packet.
 const ETHERNET: u32 = 14;
-/// A request unanswered for so long is lost.
-const PATIENCE: Time = Time::from_ms(2000);
+/// A request unanswered, or a datagram on its way, for so long is lost.
+pub(super) const PATIENCE: Time = Time::from_ms(2000);
 
 /// A probe in the simulation.
 pub struct ProbeState {

@@ -62,7 +62,7 @@ impl CnqCobalt {
                 tally.drop(&packet, Cause::Aqm);
                 continue;
             }
-            self.sce_marks += u64::from(signal.sce && packet.set_ect1());
+            self.sce_marks += u64::from(signal.sce && tally.mark_sce(&mut packet));
             if signal.ce {
                 tally.mark(&mut packet);
             }

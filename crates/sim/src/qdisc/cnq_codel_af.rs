@@ -75,7 +75,7 @@ impl CnqCodelAf {
                 tally.drop(&packet, Cause::Aqm);
                 continue;
             }
-            if signal.sce && packet.set_ect1() {
+            if signal.sce && tally.mark_sce(&mut packet) {
                 self.sce_marks += 1;
             }
             if signal.ce {

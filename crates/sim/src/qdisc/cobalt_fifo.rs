@@ -78,7 +78,7 @@ impl Qdisc for CobaltFifo {
                     tally.drop(&packet, Cause::Aqm);
                     continue;
                 }
-                self.sce_marks += u64::from(signal.sce && packet.set_ect1());
+                self.sce_marks += u64::from(signal.sce && tally.mark_sce(&mut packet));
                 if signal.ce {
                     tally.mark(&mut packet);
                 }

@@ -23,6 +23,8 @@ pub struct FlowTally {
     pub packets: u64,
     /// Packets that got CE here.
     pub marks: u64,
+    /// Packets that got SCE, ECT(1) instead of ECT(0), here.
+    pub sce_marks: u64,
     /// Packets dropped here.
     pub drops: u64,
 }
@@ -43,6 +45,8 @@ pub struct Tally {
     pub sent_bytes: u64,
     /// Packets that got CE here.
     pub marks: u64,
+    /// Packets that got SCE, ECT(1) instead of ECT(0), here.
+    pub sce_marks: u64,
     /// Packets dropped, by [`Cause`] in its order of declaration.
     pub drops: [u64; 4],
     /// Bytes dropped.
@@ -87,6 +91,16 @@ impl Tally {
         if marked {
             self.marks += 1;
             self.flow(packet).marks += 1;
+        }
+        marked
+    }
+
+    /// Sets SCE and counts it; false (and nothing counted) if the packet was not ECT(0).
+    pub fn mark_sce(&mut self, packet: &mut Packet) -> bool {
+        let marked = packet.set_ect1();
+        if marked {
+            self.sce_marks += 1;
+            self.flow(packet).sce_marks += 1;
         }
         marked
     }

@@ -263,7 +263,7 @@ impl Cake {
                     t.stats.marks += 1;
                     tally.mark(&mut packet);
                 } else if cobalt::sce(self.config.sce_thresh, t.params.target, now, &packet, &mut self.rng) {
-                    self.sce_marks += u64::from(packet.set_ect1());
+                    self.sce_marks += u64::from(tally.mark_sce(&mut packet));
                 }
                 t.note_delay(now - packet.enqueued);
                 self.pay(tin, queue, adjusted_len, now, false);
