@@ -112,7 +112,7 @@ def bomb(levels):
         ),
         (
             HEAD + "flows: [{name: a, count: 100000000}]",
-            "flows[0].count: 100000000; expected less than or equal to 65534",
+            "flows[0].count: 100000000; expected at most 65534",
         ),
         # 65534 copies of 1000 objects
         (

@@ -45,11 +45,11 @@ def test_a_duel_of_unlike_rtts():
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"rate": "50"}, "duel: network.bottleneck[0].rate: '50' has no unit; expected a rate"),
+        ({"rate": "50"}, "duel: network.bottleneck.rate: '50' has no unit; expected a rate"),
         ({"rtt": "-5ms"}, "duel: network.rtt: '-5ms' is negative"),
-        ({"duration": "0s"}, "duel: duration: '0s'; expected greater than 0"),
+        ({"duration": "0s"}, "duel: duration: '0s'; expected more than 0"),
         ({"qdisc": " "}, "duel: qdisc: is empty"),
-        ({"rate": "{x}"}, "duel: network.bottleneck[0].rate: '{x}' is no quantity"),
+        ({"rate": "{x}"}, "duel: network.bottleneck.rate: '{x}' is no quantity"),
     ],
 )
 def test_duels_that_are_none(kwargs, message):

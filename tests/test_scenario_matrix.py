@@ -73,11 +73,11 @@ def test_a_whole_placeholder_becomes_the_value_itself(tmp_path):
         ("vary: {a: []}", "vary.a: the matrix is empty; expected at least one value"),
         ("vary: {a: {}}", "vary.a: the matrix is empty"),
         ("vary: {a: [1]}\nexclude: [{a: 1}]", "exclude: excludes every point of the matrix; expected at least one run"),
-        ("vary: {a: [1]}\nexclude: [{b: 1}]", "exclude[0].b: no such axis; expected one of a"),
+        ("vary: {a: [1]}\nexclude: [{b: 1}]", "exclude[0].b: no such axis; expected 'a'"),
         ("vary: {a: [one]}\nexclude: [{a: on}]", "exclude[0].a: no label 'on'; did you mean 'one'?"),
         ("vary: {a: [1, 1]}", "vary.a: the value '1' stands twice"),
         ("vary: {a: 5}", "vary.a: 5; expected a list or a mapping label -> value"),
-        ("vary: {a: [{x: 1}, {y: 2}]}", "vary.a[1]: has the keys ['y']; expected those of the first entry, ['x']"),
+        ("vary: {a: [{x: 1}, {y: 2}]}", "vary.a[1]: has the keys [y]; expected those of the first entry, [x]"),
         ("vary: {a: [1], b: [{a: 2}]}", "vary: the axis 'a' stands twice"),
         ("vary: {n: [1]}", "vary.n: 'n' cannot name an axis, because {n} numbers the copies of a flow with 'count'"),
         (

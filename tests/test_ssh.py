@@ -35,10 +35,13 @@ CABLES = {("cli", "mid"): ("c0", "m0"), ("mid", "srv"): ("m1", "s0")}
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nodes: {}", "nodes: {}; Dictionary should have at least 1 item"),
+        ("nodes: {}", "nodes: {}; expected at least 1 entry"),
         ("nodes: {a: {host: h}}", "nodes.a.interfaces: is missing"),
         ("nodes: {a: {host: -oProxyCommand=x, interfaces: {}}}", "nodes.a.host: '-oProxyCommand=x' is no destination"),
-        ("nodes: {a: {host: h, interfaces: {b: 'e 0'}}}", "nodes.a.interfaces.b.device: 'e 0'; expected a form as"),
+        (
+            "nodes: {a: {host: h, interfaces: {b: 'e 0'}}}",
+            "nodes.a.interfaces.b: 'e 0'; expected the name of a device such as 'enp1s0'",
+        ),
         ("nodes: {a: {host: h, interfaces: {b: e0, c: e0}}}", "nodes.a.interfaces.b: 'e0' leads to two nodes"),
         (
             "nodes: {a: {host: h, interfaces: {}}, b: {host: h, interfaces: {}}}",
@@ -53,7 +56,7 @@ CABLES = {("cli", "mid"): ("c0", "m0"), ("mid", "srv"): ("m1", "s0")}
             "No closing quotation; expected a command such as",
         ),
         ("nodes: {a: {host: h, interfaces: {}}}\nconfig: none", "none' is no file; expected one such as ~/.ssh/config"),
-        ("nodes: {a: {host: h, port: 22, interfaces: {}}}", "nodes.a.port: 22"),
+        ("nodes: {a: {host: h, port: 22, interfaces: {}}}", "nodes.a.port: unknown key 'port'"),
     ],
 )
 def test_an_inventory_is_refused_by_file_place_value_and_form(tmp_path, text, message):

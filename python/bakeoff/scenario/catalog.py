@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import bounds
-from bakeoff.scenario.matrix import Point, did_you_mean
+from bakeoff.scenario.error import did_you_mean
+from bakeoff.scenario.matrix import Point
 from bakeoff.scenario.run import Run, run_key
 from bakeoff.scenario.scenario import Scenario, from_document, load, runs_at, suite_of
 from bakeoff.scenario.shipped import root

@@ -1,5 +1,7 @@
 """Timed changes: at a bottleneck of the short form, or at any interface by name."""
 
+from collections.abc import Mapping
+
 from bakeoff.scenario import units
 from bakeoff.scenario.dumbbell import (
     class_words,
@@ -12,8 +14,8 @@ from bakeoff.scenario.dumbbell import (
     tree,
     with_bandwidth,
 )
+from bakeoff.scenario.error import ScenarioError, did_you_mean
 from bakeoff.scenario.language import ChangeSpec, Document
-from bakeoff.scenario.matrix import ScenarioError, did_you_mean
 from bakeoff.scenario.network import Lane, QdiscTree
 from bakeoff.scenario.run import (
     Action,
@@ -31,16 +33,24 @@ End = tuple[str, str]
 ACTIONS = ("rate", "rtt", "change", "replace", "set_class", "link")
 
 
-def resolve_changes(doc: Document, interfaces: list[Interface], known: set[End]) -> list[Change]:
-    """All changes in order of time. A change sees the bottleneck as the changes before it left it."""
+def resolve_changes(
+    doc: Document, scheduled: Mapping[int, str], interfaces: list[Interface], known: set[End]
+) -> list[Change]:
+    """All changes in order of time. A change sees the bottleneck as the changes before it left it.
+
+    `scheduled` has the places of those that stand for schedules.
+    """
     standing = {end: lane for node_lanes in _lanes_by_node(doc).values() for end, lane in node_lanes}
     order = sorted(range(len(doc.changes)), key=lambda index: doc.changes[index].at)
     done = []
     for index in order:
         spec = doc.changes[index]
-        place = f"changes[{index}]"
+        place = scheduled.get(index, f"changes[{index}]")
         if spec.at > doc.duration:
-            raise ScenarioError(f"{place}.at", f"{spec.at:g} s is after the end of the run at {doc.duration:g} s")
+            raise ScenarioError(
+                place if index in scheduled else f"{place}.at",
+                f"{spec.at:g} s is after the end of the run at {doc.duration:g} s",
+            )
         asked = [
             key for key in ("rate", "rtt", "change", "replace", "set_class", "link") if getattr(spec, key) is not None
         ]
@@ -95,11 +105,13 @@ def _at_bottleneck(
     by_node = _lanes_by_node(doc)
     if asked in ("set_class", "link"):
         raise ScenarioError(place, f"'{asked}' needs 'interface'; expected for example 'interface: mid>srv'")
+    if not by_node:
+        raise ScenarioError(place, f"'{asked}' is for a bottleneck, and there is none; expected 'network.bottleneck'")
     if spec.node is None and len(by_node) != 1:
         raise ScenarioError(
-            place, f"'node' is missing; expected one of {', '.join(by_node) or 'the bottlenecks (there is none)'}"
+            place, f"does not say at which bottleneck; expected 'node' with one of {', '.join(by_node)}"
         )
-    node = spec.node or next(iter(by_node))
+    node = next(iter(by_node)) if spec.node is None else spec.node
     if node not in by_node:
         raise ScenarioError(f"{place}.node", f"'{node}' is no bottleneck{did_you_mean(node, list(by_node))}")
     ends = sides(doc, node)
@@ -158,7 +170,10 @@ def _new_rate(rate_bps: int, lane: Lane, *, below: bool, place: str) -> tuple[Ac
 
 
 def _new_rtt(doc: Document, spec: ChangeSpec, interfaces: list[Interface], place: str) -> list[tuple[End, Action]]:
-    node = middle(doc, spec.node or doc.network.delay.at, place)
+    if spec.node is None:
+        node = middle(doc, doc.network.delay.at, place, key="network.delay.at")
+    else:
+        node = middle(doc, spec.node, place, key="node")
     ahead, back = sides(doc, node)
     delays = one_way(doc, spec.rtt or 0.0)
     actions: list[tuple[End, Action]] = []

@@ -6,11 +6,12 @@ between.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bakeoff.scenario import units
+from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
 from bakeoff.scenario.language import Document, FlowSpec
 from bakeoff.scenario.mangling import mangling
-from bakeoff.scenario.matrix import ScenarioError
 from bakeoff.scenario.network import Bottleneck, Lane, MangleRule
 from bakeoff.scenario.run import Class, Mangle, Match, Qdisc
 
@@ -34,6 +35,13 @@ End = tuple[str, str]
 """An interface: (node, peer)."""
 
 
+class Placed(NamedTuple):
+    """A flow, or one of its copies, and its place in the file: `flows[3]`."""
+
+    place: str
+    flow: FlowSpec
+
+
 @dataclass(slots=True)
 class Ends:
     """What stands on interfaces, by (node, peer)."""
@@ -42,6 +50,12 @@ class Ends:
     ingress: dict[End, Qdisc] = field(default_factory=dict)
     mangle: dict[End, list[Mangle]] = field(default_factory=dict)
     tx_queue_len: dict[End, int] = field(default_factory=dict)
+    named: dict[End, str] = field(default_factory=dict)
+    """Where in the file an interface was named first."""
+
+    def name(self, end: End, place: str) -> None:
+        """Remember that `place` means this interface, which the network may lack."""
+        self.named.setdefault(end, place)
 
     def put(self, side: str, end: End, qdisc: Qdisc, place: str) -> None:
         """Install a root qdisc; ScenarioError if there is one already."""
@@ -51,21 +65,29 @@ class Ends:
         queues[end] = qdisc
 
 
-def middle(doc: Document, named: str | None, place: str) -> str:
-    """The node of the path that `named` means; the only one between the hosts if None."""
+def middle(doc: Document, named: str | None, place: str, *, key: str = "at") -> str:
+    """The node of the path that `named` means; the only one between the hosts if None.
+
+    ScenarioError at `place`, whose `key` would say which node, if there is no such one, or none to choose.
+    """
     path = doc.network.path
     if path is None:
-        raise ScenarioError(place, "needs network.path; expected for example 'path: [cli, mid, srv]'")
+        raise ScenarioError(place, "needs 'network.path'; expected for example 'path: [cli, mid, srv]'")
     between = path[1:-1]
+    if not between:
+        raise ScenarioError(
+            place,
+            f"needs a node between the hosts of 'network.path', which is {shown(path)}; "
+            "expected for example 'path: [cli, mid, srv]'",
+        )
     if named is None:
-        if len(between) != 1:
-            raise ScenarioError(
-                place, f"'at' is missing; expected one of {', '.join(between) or 'the nodes between the hosts'}"
-            )
-        return between[0]
+        if len(between) == 1:
+            return between[0]
+        raise ScenarioError(place, f"does not say at which node; expected '{key}' with one of {', '.join(between)}")
     if named not in between:
         raise ScenarioError(
-            place, f"'{named}' is not between the hosts of the path; expected one of {', '.join(between)}"
+            f"{place}.{key}" if "." not in key else key,
+            f"'{named}' is not between the hosts of 'network.path'{did_you_mean(named, between)}",
         )
     return named
 
@@ -99,7 +121,7 @@ def tree(lane: Lane, place: str) -> Qdisc:
     if lane.shape is not None and lane.rate is not None:
         raise ScenarioError(place, "has 'shape' and 'rate'; expected one of them")
     if lane.qdisc is None and lane.shape is None and lane.rate is None:
-        raise ScenarioError(place, "is empty; expected for example {rate: 50mbit, qdisc: fq_codel}")
+        raise ScenarioError(place, "has no rate, shape or qdisc; expected for example {rate: 50mbit, qdisc: fq_codel}")
     if lane.rate is not None:
         if shapes_itself(lane.qdisc):
             return Qdisc(qdisc=with_bandwidth(lane.qdisc or "", lane.rate))
@@ -112,7 +134,9 @@ def tree(lane: Lane, place: str) -> Qdisc:
 def shaped(shape: str, qdisc: str | None, place: str) -> Qdisc:
     """A shaper with `qdisc` below it; htb gets one class, as the test beds have it, where `ceil` is the rate."""
     child = Qdisc(qdisc=qdisc) if qdisc else None
-    kind, *words = shape.split()
+    kind, *words = shape.split() or [""]
+    if not kind:
+        raise ScenarioError(place, "shape: is empty; expected for example 'htb rate 50mbit'")
     if kind != "htb":
         return Qdisc(qdisc=shape, child=child)
     return Qdisc(qdisc="htb default 1", classes=[Class(id="1", class_=class_words(words, place), child=child)])
@@ -121,7 +145,9 @@ def shaped(shape: str, qdisc: str | None, place: str) -> Qdisc:
 def class_words(words: list[str], place: str) -> str:
     """The words of an htb class, with its `ceil`; ScenarioError without a rate that has a unit."""
     if "rate" not in words[:-1]:
-        raise ScenarioError(place, f"shape 'htb {' '.join(words)}' has no rate; expected for example 'htb rate 50mbit'")
+        raise ScenarioError(
+            place, f"shape: '{' '.join(['htb', *words])}' has no rate; expected for example 'htb rate 50mbit'"
+        )
     rate = words[words.index("rate") + 1]
     if not rate.lower().endswith("bps"):
         try:
@@ -159,29 +185,30 @@ def netem(doc: Document, delay_s: float) -> Qdisc:
     return Qdisc(qdisc=" ".join(word for word in words if word), child=child)
 
 
-def put_delay(doc: Document, flows: list[FlowSpec], ends: Ends) -> None:
+def put_delay(doc: Document, flows: list[Placed], ends: Ends) -> None:
     """netem on both ingress ifbs of the delay node; with per-flow RTTs, a class of an unbinding htb per flow.
 
-    `flows` are the flows without copies. Unmatched traffic takes the path's `rtt` or else the first flow's.
+    Unmatched traffic takes the path's `rtt` or else the first flow's.
     """
-    own = [(index, flow.rtt, flow.dscp) for index, flow in enumerate(flows) if flow.rtt is not None]
+    own = [(place, flow.rtt, flow.dscp) for place, flow in flows if flow.rtt is not None]
     net = doc.network
     if net.rtt is None and not own and net.delay.up is None and net.delay.down is None:
         if net.delay.model_fields_set:
-            raise ScenarioError("network.delay", "has no time; expected network.rtt, or an rtt per flow")
+            raise ScenarioError("network.delay", "has no time; expected 'network.rtt', or an 'rtt' for each flow")
         return
-    node = middle(doc, net.delay.at, "network.delay.at" if net.path else "network.rtt")
+    written = "network.rtt" if net.rtt is not None else f"{own[0][0]}.rtt" if own else "network.delay"
+    node = middle(doc, net.delay.at, written, key="network.delay.at")
     ahead, back = sides(doc, node)
     if not own:
         up, down = one_way(doc, net.rtt or 0.0)
         ends.put("ingress", back, netem(doc, up), "network.rtt")
         ends.put("ingress", ahead, netem(doc, down), "network.rtt")
         return
-    for index, rtt, dscp in own:
-        rivals = [flow for flow in flows if flow.dscp == dscp and flow.rtt != rtt]
+    for place, rtt, dscp in own:
+        rivals = [flow for _, flow in flows if flow.dscp == dscp and flow.rtt != rtt]
         if rivals:
             raise ScenarioError(
-                f"flows[{index}].rtt",
+                f"{place}.rtt",
                 f"is chosen by DSCP, and '{rivals[0].name}' has {dscp} too, with another rtt; expected a 'dscp' each",
             )
     wanted = list(dict.fromkeys((rtt, dscp) for _, rtt, dscp in own))
@@ -208,23 +235,25 @@ def put_bottlenecks(doc: Document, ends: Ends) -> None:
     for index, bottleneck in enumerate(doc.network.bottleneck):
         place = f"network.bottleneck[{index}]" if len(doc.network.bottleneck) > 1 else "network.bottleneck"
         node = middle(doc, bottleneck.at, place)
-        for end, lane in zip(sides(doc, node), lanes(bottleneck), strict=True):
+        both = zip(sides(doc, node), lanes(bottleneck), ("up", "down"), strict=True)
+        for end, lane, direction in both:
             if lane is not None:
-                ends.put("egress", end, tree(lane, place), place)
+                own = getattr(bottleneck, direction) is not None
+                ends.put("egress", end, tree(lane, f"{place}.{direction}" if own else place), place)
 
 
-def put_mangling(doc: Document, flows: list[FlowSpec], ends: Ends) -> None:
+def put_mangling(doc: Document, flows: list[Placed], ends: Ends) -> None:
     """Rewriting rules of the network, then those that the flows' `ecn` asks for."""
     for index, rule in enumerate(doc.network.mangle):
-        ends.mangle.setdefault((rule.at, rule.from_), []).extend(mangling(rule, f"network.mangle[{index}]"))
+        place = f"network.mangle[{index}]"
+        ends.name((rule.at, rule.from_), place)
+        ends.mangle.setdefault((rule.at, rule.from_), []).extend(mangling(rule, place))
     path = doc.network.path or []
-    for index, flow in enumerate(flows):
+    for written, flow in flows:
         if flow.ecn == "on":
             continue
-        place = f"flows[{index}].ecn"
-        alike = [
-            other.name for other in flows if other is not flow and other.dscp == flow.dscp and other.ecn != flow.ecn
-        ]
+        place = f"{written}.ecn"
+        alike = [other.name for _, other in flows if other.dscp == flow.dscp and other.ecn != flow.ecn]
         if flow.dscp == 0 or alike:
             whose = f"which '{alike[0]}' has too" if alike else "the default of everything"
             raise ScenarioError(
@@ -232,7 +261,7 @@ def put_mangling(doc: Document, flows: list[FlowSpec], ends: Ends) -> None:
                 f"'{flow.ecn}' is chosen by DSCP, but the flow has {flow.dscp}, {whose}; expected a 'dscp' of its own",
             )
         at = doc.network.bottleneck[0].at if doc.network.bottleneck else None
-        node = middle(doc, at, place)
+        node = middle(doc, at, place, key="network.bottleneck.at")
         reverse = flow.direction == "down" or (path and flow.from_ == path[-1])
         end = sides(doc, node)[0 if reverse else 1]
         rules = mangling(MangleRule.model_construct(rule=FLOW_VERBS[flow.ecn], dscp=flow.dscp), place)

@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from bakeoff.scenario.matrix import PLACEHOLDER, Point, ScenarioError, label_of
+from bakeoff.scenario.error import ScenarioError
+from bakeoff.scenario.matrix import PLACEHOLDER, Point, label_of
 from bakeoff.scenario.run import Run
 
 _FOR_PEOPLE: Final = ("run", "title")

@@ -1,6 +1,6 @@
 """The named rewriting rules of the l4s-tests harness, as matches and actions."""
 
-from bakeoff.scenario.matrix import ScenarioError
+from bakeoff.scenario.error import ScenarioError
 from bakeoff.scenario.network import MangleRule
 from bakeoff.scenario.run import Ecn, Mangle, Match
 

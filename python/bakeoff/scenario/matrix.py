@@ -15,12 +15,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import product
 from math import prod
 from typing import Any, Final
 
 from bakeoff.scenario import bounds
+from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
@@ -29,15 +29,6 @@ COPY: Final = "n"
 
 _LONGEST: Final = 65_536
 """Characters of a text whose placeholders are filled in."""
-
-
-class ScenarioError(ValueError):
-    """Something wrong in a scenario: `place` inside the file and what is wrong there."""
-
-    def __init__(self, place: str, what: str) -> None:
-        super().__init__(f"{place}: {what}" if place else what)
-        self.place = place
-        self.what = what
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +43,6 @@ Point = Mapping[str, Choice]
 """Axis name -> what was chosen."""
 
 
-def did_you_mean(word: str, known: list[str]) -> str:
-    """`; did you mean 'flows'?` or, without a near word, `; expected one of …`."""
-    near = get_close_matches(word, known, n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean '{near[0]}'?"
-    return f"; expected one of {', '.join(known)}" if known else ""
-
-
 def points(vary: object, exclude: object = None, *, yes: bool = False) -> list[Point]:
     """The Cartesian product of the axes, in their order (the last moves fastest), without what is excluded.
 
@@ -68,7 +51,7 @@ def points(vary: object, exclude: object = None, *, yes: bool = False) -> list[P
     if vary is None:
         return [{}]
     if not isinstance(vary, dict):
-        raise ScenarioError("vary", f"{_show(vary)}; expected a mapping of axis names")
+        raise ScenarioError("vary", f"{shown(vary)}; expected a mapping of axis names")
     columns = [_axis(str(name), axis) for name, axis in vary.items()]
     names = [name for column in columns for name in (column[0] if column else ())]
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
@@ -90,7 +73,7 @@ def points(vary: object, exclude: object = None, *, yes: bool = False) -> list[P
 def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     place = f"vary.{name}"
     if not isinstance(axis, (list, dict)):
-        raise ScenarioError(place, f"{_show(axis)}; expected a list or a mapping label -> value")
+        raise ScenarioError(place, f"{shown(axis)}; expected a list or a mapping label -> value")
     if not axis:
         raise ScenarioError(place, "the matrix is empty; expected at least one value")
     if isinstance(axis, dict):
@@ -101,7 +84,7 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
             if row.keys() != rows[0].keys() or not row:
                 raise ScenarioError(
                     f"{place}[{index}]",
-                    f"has the keys {_show(sorted(row))}; expected those of the first entry, {_show(sorted(rows[0]))}",
+                    f"has the keys {shown(sorted(row))}; expected those of the first entry, {shown(sorted(rows[0]))}",
                 )
     elif any(isinstance(row, (list, dict)) for row in axis):
         raise ScenarioError(place, "mixes values of unlike form; expected plain values, or mappings with the same keys")
@@ -112,7 +95,7 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     labels = Counter(tuple(choice.label for choice in row.values()) for row in rows)
     for entry, times in labels.items():
         if times > 1:
-            raise ScenarioError(place, f"the value {_show('-'.join(entry))} stands twice")
+            raise ScenarioError(place, f"the value {shown('-'.join(entry))} stands twice")
     return rows
 
 
@@ -133,7 +116,7 @@ def _rules(exclude: object, spanned: list[Point]) -> list[dict[str, list[str]]]:
     if exclude is None:
         return []
     if not isinstance(exclude, list) or not all(isinstance(rule, dict) and rule for rule in exclude):
-        raise ScenarioError("exclude", f"{_show(exclude)}; expected a list of mappings axis -> label or labels")
+        raise ScenarioError("exclude", f"{shown(exclude)}; expected a list of mappings axis -> label or labels")
     rules = []
     for index, rule in enumerate(exclude):
         for axis, wanted in rule.items():
@@ -191,7 +174,7 @@ class _Filling:
                 value = self.lookup(f"{name}.label", place, labels=True, inside=inside)
             if isinstance(value, (dict, list)):
                 raise ScenarioError(
-                    place, f"the placeholder '{found[0]}' stands for {_show(value)}; expected a plain value here"
+                    place, f"the placeholder '{found[0]}' stands for {shown(value)}; expected a plain value here"
                 )
             return _text(value)
 
@@ -254,8 +237,3 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _show(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from bakeoff.scenario.error import ScenarioError, did_you_mean
 from bakeoff.scenario.language import Document
-from bakeoff.scenario.matrix import ScenarioError, did_you_mean
 from bakeoff.scenario.network import LinkSpec
 from bakeoff.scenario.run import Change, LinkChange
 

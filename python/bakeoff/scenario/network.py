@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from bakeoff.scenario import run, units
-from bakeoff.scenario.matrix import did_you_mean
+from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.run import Cipher, Ecn
 
 
@@ -81,6 +81,15 @@ class QdiscTree(Model):
     """Classes of a classful qdisc (htb, prio)."""
     child: "QdiscLine | None" = None
     """The child of a qdisc with one inner qdisc (netem, tbf)."""
+
+    def filters(self, place: str) -> "list[tuple[str, PacketMatch]]":
+        """All filters of the tree at `place`, with theirs."""
+        found = self.child.filters(f"{place}.child") if self.child else []
+        for number, entry in enumerate(self.classes):
+            here = f"{place}.classes[{number}]"
+            found += [(f"{here}.filters[{index}]", match) for index, match in enumerate(entry.filters)]
+            found += entry.child.filters(f"{here}.child") if entry.child else []
+        return found
 
     def resolved(self) -> run.Qdisc:
         """The same in the resolved run."""
@@ -266,7 +275,7 @@ def _turnaround(value: object) -> object:
 class LinkSpec(Model):
     """A cable, or one of the path's with properties of its own."""
 
-    ends: list[str] = Field(min_length=2, max_length=2)
+    ends: list[Name] = Field(min_length=2, max_length=2)
     """The two nodes."""
     rate: ScheduledRate | None = None
     """Serialisation rate, or `[[0s, 10mbit], [10s, 50mbit]]`; none is instantaneous (veth)."""

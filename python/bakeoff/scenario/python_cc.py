@@ -4,7 +4,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from bakeoff.scenario.matrix import ScenarioError
+from bakeoff.scenario.error import ScenarioError
 from bakeoff.scenario.run import Run
 
 _FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")

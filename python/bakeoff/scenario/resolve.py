@@ -3,6 +3,7 @@
 import hashlib
 import math
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal
@@ -10,10 +11,11 @@ from typing import Final, Literal
 from bakeoff.scenario import bounds, short, units
 from bakeoff.scenario import run as resolved
 from bakeoff.scenario.changes import resolve_changes
-from bakeoff.scenario.dumbbell import Ends, put_bottlenecks, put_delay, put_mangling
+from bakeoff.scenario.dumbbell import Ends, Placed, put_bottlenecks, put_delay, put_mangling
+from bakeoff.scenario.error import ScenarioError, did_you_mean
 from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source
 from bakeoff.scenario.mangling import mangling
-from bakeoff.scenario.matrix import COPY, ScenarioError, did_you_mean
+from bakeoff.scenario.matrix import COPY
 from bakeoff.scenario.media import features, outages
 
 # In packets: what IPsec's key exchange daemons ask for, and what WireGuard has had since May 2020.
@@ -22,9 +24,19 @@ _REPLAY_WINDOW: Final = {"ipsec": 32, "wireguard": 8128}
 _HASHED_INSIDE: Final = ("fou", "gre", "vxlan")
 
 
-def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, str], folder: Path) -> resolved.Run:
+def resolve(
+    doc: Document,
+    scheduled: Mapping[int, str],
+    *,
+    suite: str,
+    run: str,
+    seed: int,
+    point: dict[str, str],
+    folder: Path,
+) -> resolved.Run:
     """The resolved run of `doc`, whose files are named from `folder`; ScenarioError names the place of what does not
-    fit together."""
+    fit together. `scheduled` has the places of those changes that stand for schedules.
+    """
     flows = _copies(doc.flows)
     nodes, links = _graph(doc, folder)
     ends = Ends()
@@ -32,6 +44,7 @@ def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, 
     put_bottlenecks(doc, ends)
     put_mangling(doc, flows, ends)
     _put_interfaces(doc, ends)
+    _check_matches(doc, {flow.name for _, flow in flows})
     known = {end for link in links for end in (link.ends, link.ends[::-1])}
     interfaces = _interfaces(ends, known)
     hosts = [node.name for node in nodes if node.kind == "host"]
@@ -50,8 +63,10 @@ def resolve(doc: Document, *, suite: str, run: str, seed: int, point: dict[str, 
         interfaces=interfaces,
         tunnels=tunnels,
         flows=_flows(doc, flows, hosts, tunnels, seed),
-        probes=_probes(doc, hosts, tunnels, {flow.name for flow in flows}),
-        changes=sorted([*resolve_changes(doc, interfaces, known), *outages(doc)], key=lambda change: change.at_s),
+        probes=_probes(doc, hosts, tunnels, {flow.name for _, flow in flows}),
+        changes=sorted(
+            [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)], key=lambda change: change.at_s
+        ),
         captures=_captures(doc, known),
         tools=resolved.Tools(flows=doc.tools.flows, probes=doc.tools.probes) if doc.tools is not None else None,
         point=point,
@@ -94,8 +109,8 @@ def window(measure: Measure, duration_s: float, sample_interval_s: float) -> tup
     return start, end
 
 
-def _copies(specs: list[FlowSpec]) -> list[FlowSpec]:
-    flows: list[FlowSpec] = []
+def _copies(specs: list[FlowSpec]) -> list[Placed]:
+    flows: list[Placed] = []
     many = sum((spec.count or 1) * (spec.source.short.count if spec.source.short else 1) for spec in specs)
     too_many = bounds.too_many_flows(many, within="one run")
     if too_many is not None:
@@ -118,7 +133,8 @@ def _copies(specs: list[FlowSpec]) -> list[FlowSpec]:
             if name in taken:
                 raise ScenarioError(f"flows[{index}].name", f"'{name}' stands twice; expected unique names")
             taken.add(name)
-            flows.append(spec.model_copy(update={"name": name, "cc": ccs[(number - 1) % len(ccs)], "count": None}))
+            copy = spec.model_copy(update={"name": name, "cc": ccs[(number - 1) % len(ccs)], "count": None})
+            flows.append(Placed(f"flows[{index}]", copy))
     return flows
 
 
@@ -197,6 +213,7 @@ def _put_interfaces(doc: Document, ends: Ends) -> None:
     for index, spec in enumerate(doc.network.interfaces):
         place = f"network.interfaces[{index}]"
         end = (spec.node, spec.peer)
+        ends.name(end, place)
         if spec.egress is not None:
             ends.put("egress", end, spec.egress.resolved(), place)
         if spec.ingress is not None:
@@ -208,12 +225,28 @@ def _put_interfaces(doc: Document, ends: Ends) -> None:
         ends.tx_queue_len[end] = spec.tx_queue_len
 
 
+def _check_matches(doc: Document, flows: set[str]) -> None:
+    """ScenarioError for a match or a filter that names a flow which is not there: it would never match."""
+    known = {*flows, *(probe.name for probe in doc.probes)}
+    matches = [(f"network.mangle[{number}].match", rule.match) for number, rule in enumerate(doc.network.mangle)]
+    for number, spec in enumerate(doc.network.interfaces):
+        place = f"network.interfaces[{number}]"
+        matches += [(f"{place}.mangle[{index}].match", rule.match) for index, rule in enumerate(spec.mangle)]
+        for side, tree in (("egress", spec.egress), ("ingress", spec.ingress)):
+            matches += tree.filters(f"{place}.{side}") if tree is not None else []
+    for place, match in matches:
+        if match.flow is not None and match.flow not in known:
+            raise ScenarioError(
+                f"{place}.flow", f"'{match.flow}' is no flow and no probe{did_you_mean(match.flow, sorted(known))}"
+            )
+
+
 def _interfaces(ends: Ends, known: set[tuple[str, str]]) -> list[resolved.Interface]:
     used = dict.fromkeys([*ends.ingress, *ends.egress, *ends.mangle, *ends.tx_queue_len])
     for node, peer in used:
         if (node, peer) not in known:
             near = did_you_mean(f"{node}>{peer}", sorted(f"{a}>{b}" for a, b in known))
-            raise ScenarioError("network", f"there is no interface {node}>{peer}{near}")
+            raise ScenarioError(ends.named.get((node, peer), "network"), f"there is no interface '{node}>{peer}'{near}")
     return [
         resolved.Interface(
             node=end[0],
@@ -284,11 +317,10 @@ def _during(start: float, stop: float | None, duration_s: float, place: str) -> 
 
 
 def _flows(
-    doc: Document, specs: list[FlowSpec], hosts: list[str], tunnels: list[resolved.Tunnel], seed: int
+    doc: Document, specs: list[Placed], hosts: list[str], tunnels: list[resolved.Tunnel], seed: int
 ) -> list[resolved.Flow]:
     flows = []
-    for index, spec in enumerate(specs):
-        place = f"flows[{index}]"
+    for place, spec in specs:
         sender, receiver = _from_to(doc, spec, hosts, place)
         late = jitter(seed, spec.name, doc.start_jitter)
         start, stop = _during(round(spec.start + late, 9), spec.stop, doc.duration, place)
@@ -313,7 +345,8 @@ def _flows(
 def _tunnel(name: str | None, tunnels: list[resolved.Tunnel], place: str) -> str | None:
     names = [tunnel.name for tunnel in tunnels]
     if name is not None and name not in names:
-        raise ScenarioError(f"{place}.tunnel", f"'{name}' is no tunnel{did_you_mean(name, names)}")
+        near = did_you_mean(name, names) if names else "; there is no 'network.tunnels'"
+        raise ScenarioError(f"{place}.tunnel", f"'{name}' is no tunnel{near}")
     return name
 
 

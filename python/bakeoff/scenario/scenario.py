@@ -1,6 +1,5 @@
 """A scenario: a YAML file whose matrix is known and whose points can be expanded into resolved runs."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,10 @@ from pydantic import ValidationError
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import bounds
 from bakeoff.scenario.effect import check_alike, check_axes
+from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
+from bakeoff.scenario.explain import explain
 from bakeoff.scenario.language import Document
-from bakeoff.scenario.matrix import Point, ScenarioError, did_you_mean, interpolate, label_of, points, substitute
+from bakeoff.scenario.matrix import Point, interpolate, label_of, points, substitute
 from bakeoff.scenario.python_cc import placed
 from bakeoff.scenario.resolve import resolve
 from bakeoff.scenario.run import Run
@@ -61,11 +62,15 @@ class Scenario:
             too_much = bounds.too_much_text(data)
             if too_much is not None:
                 raise ScenarioError("", f"the run {too_much}")
-            document = _validated(spread(data))
+            data, scheduled = spread(data)
+            try:
+                document = Document.model_validate(data)
+            except ValidationError as error:
+                raise explain(error, data, scheduled) from None
             labels = {axis: label_of(point, axis) for axis in point}
             folder = Path(self.path).parent
             name = self.run_name(point)
-            run = resolve(document, suite=self.suite, run=name, seed=seed, point=labels, folder=folder)
+            run = resolve(document, scheduled, suite=self.suite, run=name, seed=seed, point=labels, folder=folder)
             return placed(run, folder).from_file(self.path)
 
 
@@ -81,8 +86,6 @@ class _at:  # noqa: N801 (reads as a word)
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ScenarioError):
             raise BakeoffError(f"{self.path}: {error}") from None
-        if isinstance(error, ValidationError):
-            raise BakeoffError(f"{self.path}: {explain(error)}") from None
 
 
 def load(path: Path | str, *, yes: bool = False) -> Scenario:
@@ -112,7 +115,11 @@ def from_document(data: Mapping[str, Any], *, path: str, suite: str, default_nam
                 raise ScenarioError("", f"unknown key '{key}'{did_you_mean(key, known)}")
         seeds = document.get("seeds", 1)
         if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-            raise ScenarioError("seeds", f"{seeds!r}; expected a number of repetitions, at least 1")
+            raise ScenarioError("seeds", f"{shown(seeds)}; expected a number of repetitions, at least 1")
+        for key in ("title", "run"):
+            value = document.get(key)
+            if value is not None and not isinstance(value, (str, int, float)):
+                raise ScenarioError(key, f"{shown(value)}; expected text")
         return Scenario(
             path=path,
             suite=str(document.get("suite") or suite),
@@ -170,55 +177,3 @@ def _check_names(scenario: Scenario) -> None:
                 f"expected a template that holds {' or '.join(f'{{{axis}}}' for axis in unlike)}",
             )
         named[name] = point
-
-
-def _validated(data: dict[str, Any]) -> Document:
-    return Document.model_validate(data)
-
-
-def explain(error: ValidationError) -> str:
-    """The first mistake of a validation, as `place: what; expected …`."""
-    first = error.errors()[0]
-    place = ""
-    for step in first["loc"]:
-        place += f"[{step}]" if isinstance(step, int) else f".{step}" if place else str(step)
-    key = next((step for step in reversed(first["loc"]) if isinstance(step, str)), "")
-    expected = first["msg"].replace("Input should be ", "expected ").replace("Value error, ", "")
-    value = first["input"]
-    match first["type"]:
-        case "value_error":
-            what = expected
-        case "missing":
-            what = "is missing"
-        case "model_type" | "dict_type":
-            what = f"{_short(value)}; expected a mapping"
-        case "literal_error":
-            words = re.findall(r"'([^']*)'", first["ctx"]["expected"])
-            what = (
-                f"{_short(value)}{did_you_mean(value, words)}"
-                if isinstance(value, str)
-                else f"{_short(value)}; {expected}"
-            )
-        case "string_pattern_mismatch":
-            what = f"{_short(value)}; expected {_FORMS.get(key, 'a form as ' + first['ctx']['pattern'])}"
-        case _:
-            what = f"{_short(value)}; {expected}"
-    more = error.error_count() - 1
-    tail = f" (and {more} more mistake{'s' * (more > 1)})" if more else ""
-    return f"{place}: {what}{tail}" if place else what + tail
-
-
-_FORMS = {
-    "name": "a name without spaces, slashes, '<' or '>'",
-    "scenario": "a name without spaces, slashes, '<' or '>'",
-    "suite": "a name without spaces, slashes, '<' or '>'",
-    "ends": "'at end', '2s before end', '1s before last sample' or 'at 58s'",
-    "interface": "an interface such as 'mid>srv'",
-    "captures": "an interface such as 'mid>srv'",
-    "id": "hexadecimal digits",
-}
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

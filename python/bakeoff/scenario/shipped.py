@@ -7,7 +7,7 @@ from typing import Any
 
 from bakeoff import data
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario.matrix import ScenarioError, did_you_mean
+from bakeoff.scenario.error import ScenarioError, did_you_mean
 from bakeoff.scenario.yaml_file import read_yaml
 
 

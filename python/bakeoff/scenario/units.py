@@ -9,6 +9,8 @@ All functions raise ValueError with the value and the expected form.
 import re
 from fractions import Fraction
 
+from bakeoff.scenario.error import shown
+
 NANOSECOND = Fraction(1, 10**9)
 
 RATES = {
@@ -116,7 +118,7 @@ def parse_dscp(value: object) -> int:
         except ValueError:
             raise ValueError(f"'{value}' is no DSCP; expected {DSCP_FORM}") from None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 63:
-        raise ValueError(f"{value!r} is no DSCP; expected {DSCP_FORM}")
+        raise ValueError(f"{shown(value)} is no DSCP; expected {DSCP_FORM}")
     return value
 
 
@@ -140,7 +142,7 @@ def format_time(seconds: float) -> str:
 
 def _split(text: object, form: str) -> tuple[Fraction, str]:
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
-        raise ValueError(f"{text!r} is no quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
+        raise ValueError(f"{shown(text)} is no quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
     match = _QUANTITY.fullmatch(str(text))
     if match is None:
         raise ValueError(f"'{text}' is no quantity; expected {form}")

@@ -73,9 +73,9 @@ def read(path: Path) -> Inventory:
     try:
         inventory = Inventory.model_validate(data)
     except ValidationError as error:
-        from bakeoff.scenario.scenario import explain
+        from bakeoff.scenario.explain import explain
 
-        raise BakeoffError(f"{path}: {explain(error)}") from None
+        raise BakeoffError(f"{path}: {explain(error, data)}") from None
     seen: dict[tuple[str, str | None], str] = {}
     for node, machine in inventory.nodes.items():
         other = seen.setdefault((machine.host, machine.user), node)
