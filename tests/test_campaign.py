@@ -360,6 +360,18 @@ def test_a_second_ctrl_c_discards_what_is_under_way(tmp_path):
     assert partials(tmp_path) == []
 
 
+@pytest.mark.parametrize("blocking", [["b"], ["b", "c"]])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_sigterm_and_sighup_discard_what_is_under_way(tmp_path, number, blocking):
+    with child_at_work(tmp_path, *blocking) as child:
+        os.killpg(child.pid, number)  # as a batch system or a closed terminal does: to the workers too
+        _, errors = child.communicate(timeout=60)
+    assert (child.returncode, errors) == (128 + number, "")
+    assert [path.name for path in results.scan(tmp_path / "c")] == ["a"]
+    assert partials(tmp_path) == []
+    assert not (tmp_path / "c" / ".lock").exists()
+
+
 def test_a_killed_campaign_leaves_whole_runs_and_is_resumed(tmp_path, make):
     with child_at_work(tmp_path, "b") as child:
         child.kill()

@@ -393,15 +393,3 @@ def test_a_failed_duel_ends_with_1(cli):
     code, _, err = cli("duel", "violates", "cubic")
     assert code == 1
     assert "failed: fake/duel/violates-vs-cubic: conservation" in err
-
-
-# Pipes.
-
-
-def test_a_reader_that_leaves_early_is_no_error():
-    process = child("-m", "bakeoff", "list", "--json")
-    process.stdout.close()
-    err = process.stderr.read()
-    process.stderr.close()
-    process.wait(timeout=60)
-    assert err == ""

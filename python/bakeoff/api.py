@@ -148,10 +148,10 @@ def run(
     `only` is what every run's name has to match besides, as `-k` of the command line. `seeds` repetitions of each (by
     default what the scenario says, or 1); more than 100,000 runs need `yes`.
 
-    `jobs` processes (default: one per core; a script needs `if __name__ == "__main__":`
-    then). Without `out` the results lie in results/ and the time of day, as those of the command line do. With
-    `resume` runs that are in `out` already are not done again. Failed runs are in the collection too: see
-    `Results.failed`. `trace`, `capture` and `note` as for `duel`. BakeoffError as for `campaign.run`.
+    `jobs` processes (default: one per core). Without `out` the results lie in results/ and the time of day, as those of
+    the command line do. With `resume` runs that are in `out` already are not done again. Failed runs are in the
+    collection too: see `Results.failed`. `trace`, `capture` and `note` as for `duel`. BakeoffError as for
+    `campaign.run`.
     """
     from bakeoff.scenario import catalog
 

@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from bakeoff import engines, results
-from bakeoff.campaign import begin, lock, place, worker
+from bakeoff.campaign import begin, ending, lock, place, worker
 from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError
@@ -93,7 +90,7 @@ def run(
         if on_done is not None:
             on_done(done)
 
-    with _writable(root), lock.locked(root):
+    with ending.unwinding(), _writable(root), lock.locked(root):
         record = _claim(root, asked, engine, module.versions(), made, resume=resume)
         if latest is not None:
             place.point(latest, root)
@@ -206,11 +203,12 @@ def _in_parallel(
     strangers = set(multiprocessing.active_children())
     futures: list[Future[Done]] = []
     ended: SimpleQueue[Future[Done]] = SimpleQueue()
+    ending.start_tracker()
     # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), worker.prepare_process)
-    with _counted_interrupts() as interrupts:
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), ending.prepare_worker)
+    with ending.counted() as interrupts:
         try:
-            with _interrupts_held():
+            with ending.starting_workers():
                 for folder, each in todo.items():
                     futures.append(pool.submit(worker.execute, each, folder, task))
                     futures[-1].add_done_callback(ended.put)
@@ -221,14 +219,13 @@ def _in_parallel(
                     left -= 1
         except BrokenProcessPool as error:
             raise BakeoffError(
-                "a worker process ended at once: out of memory (try fewer --jobs), killed, or started by a script "
-                "that calls bakeoff outside of `if __name__ == '__main__':`; the runs that ended were kept, --resume "
-                "does the others"
+                "a worker process ended at once: out of memory (try fewer --jobs) or killed; the runs that ended were "
+                "kept, --resume does the others"
             ) from error
         finally:
             # The pool drops what is pending itself: in 3.11 it stumbles over futures that somebody else cancelled.
             pool.shutdown(wait=False, cancel_futures=True)
-            if interrupts and on_interrupt is not None:
+            if len(interrupts) == 1 and on_interrupt is not None:
                 on_interrupt()
             workers = set(multiprocessing.active_children()) - strangers
             while not all(future.done() for future in futures):
@@ -240,35 +237,4 @@ def _in_parallel(
             for process in workers:
                 process.join()
     if interrupts:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def _counted_interrupts() -> Iterator[list[int]]:
-    """Gather Ctrl-C in a list: as an exception it could come anywhere inside of the pool, and leave it waiting."""
-    interrupts: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
-    # Only the main thread gets signals; and who ignores them (nohup) is to go on doing so.
-    ours = threading.current_thread() is threading.main_thread() and callable(before)
-    if ours:
-        signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
-    try:
-        yield interrupts
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back while workers are started; the parent gets it when the block ends.
-
-    Workers inherit that: it would end them with a traceback in the time until `prepare_process`.
-    """
-    # The tracker clears the mask when it starts: it has to be there before.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        ending.leave(interrupts)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import signal
-import threading
 import time
 import traceback
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -108,18 +103,3 @@ def _log(problem: Exception) -> str:
     if isinstance(problem, UserCodeError):
         return f"{problem}\n"
     return "".join(traceback.format_exception(problem))
-
-
-def prepare_process() -> None:
-    """Make a fresh process a worker: deaf to Ctrl-C (the parent's to handle), one thread, gone with its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for variable in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ.setdefault(variable, "1")
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)

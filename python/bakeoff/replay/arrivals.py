@@ -76,10 +76,15 @@ def read(path: Path) -> Arrivals:
         raise BakeoffError(
             f"{path}: {error.strerror}; expected a CSV file or one of the patterns {', '.join(_PATTERNS)}"
         ) from error
+    except UnicodeDecodeError:
+        raise BakeoffError(f"{path}: is no text; expected a CSV file with the columns {','.join(HEADER)}") from None
     rows = csv.reader(lines)
-    if tuple(next(rows, ())) != HEADER:
-        raise BakeoffError(f"{path}:1: expected the columns {','.join(HEADER)}")
-    packets = [_row(row, f"{path}:{number}") for number, row in enumerate(rows, 2) if row]
+    try:
+        if tuple(next(rows, ())) != HEADER:
+            raise BakeoffError(f"{path}:1: expected the columns {','.join(HEADER)}")
+        packets = [_row(row, f"{path}:{number}") for number, row in enumerate(rows, 2) if row]
+    except csv.Error as error:
+        raise BakeoffError(f"{path}:{rows.line_num}: {error}; expected {','.join(HEADER)}") from None
     if not packets:
         raise BakeoffError(f"{path}: no arrivals; expected a line for each packet under the header")
     for number, (one, next_one) in enumerate(itertools.pairwise(packets), 3):
@@ -116,7 +121,8 @@ def _row(row: list[str], place: str) -> Arrival:
 
 
 def _whole(text: str, low: int, high: int, place: str) -> int:
-    if not text.isdecimal() or not low <= int(text) <= high:
+    # Python refuses to read numbers of thousands of digits.
+    if not text.isdecimal() or len(text) > len(str(high)) or not low <= int(text) <= high:
         raise BakeoffError(f"{place}: '{text}'; expected a whole number from {low} to {high}")
     return int(text)
 

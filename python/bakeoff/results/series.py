@@ -32,7 +32,9 @@ def read_series(path: Path) -> pl.DataFrame:
     import polars as pl
 
     try:
-        series = pl.read_parquet(path)
+        # Through a file object: polars takes no path that is not UTF-8.
+        with path.open("rb") as file:
+            series = pl.read_parquet(file)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise BakeoffError(f"{path}: cannot be read as Parquet: {error}") from error
     if tuple(series.columns) != COLUMNS:
