@@ -10,6 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from bakeoff.errors import BakeoffError
+
 Rows = list[tuple[float, str, str, str, float]]
 
 
@@ -23,6 +25,14 @@ class StandIn:
     series: Any
     counters: dict[str, Any]
     summary: dict[str, Any] | None = None
+
+    @property
+    def key(self) -> str:
+        return "/".join(self.resolved[part] for part in ("suite", "scenario", "run"))
+
+    @property
+    def trace(self) -> pl.DataFrame:
+        raise BakeoffError("has no trace")
 
 
 def frame(rows: Rows) -> pl.DataFrame:

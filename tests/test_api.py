@@ -53,6 +53,9 @@ def test_run_returns_a_collection(folder):
     assert repr(several) == "<Results: 8 runs, 2 failed, fake/s1-first/a … fake/s2-second/violates~seed2>"
     assert "failed: fake/s2-second/violates: conservation" in several._repr_html_()
     assert [result.key for result in bakeoff.load("x")] == [result.key for result in several]
+    listed = several.list()
+    assert listed.columns[:5] == ["run", "status", "engine", "seed", "wall_s"]
+    assert listed["status"].to_list() == ["ok"] * 6 + ["failed"] * 2
     assert (folder / "results" / "latest").resolve() == folder / "x"
 
 

@@ -342,10 +342,41 @@ def test_plot_of_a_campaign_and_of_a_run(cli, folder):
     assert (folder / "here" / "b.svg").read_text() == "cwnd of b"
     names = [f"here/fake_s1-first_{name}-cwnd.svg" for name in "abc"]
     assert cli("plot", "results/three", "--kind", "cwnd", "--out", "here")[1].split() == names
+    assert cli("plot", "*/a", "*/b", "--overlay", "--out", "ab.pdf") == (0, "ab.pdf\n", "")
+    assert (folder / "ab.pdf").read_text() == "tcp_delivery_with_rtt of a, b"
     assert len(results.scan(three)) == 3
-    code, _, err = cli("plot", "--kind", "pie")
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kind", "pie"], "unknown 'pie'; expected one of tcp_delivery_with_rtt, cwnd, bars, sweep"),
+        (
+            ["--kind", "cwnd", "--out", "all.svg"],
+            "--out: 'all.svg' is one file, and there are several pictures; end it in /",
+        ),
+        (
+            ["--out", "a.jpg"],
+            "--out: 'a.jpg' is no picture's name; expected a file that ends in .svg, .png, .pdf, or a",
+        ),
+        (["--out", "a.svg", "-f", "png"], "--out: 'a.svg' is no png, which --format asks for"),
+        (["--measure", "jain"], "--measure: goes with --kind sweep or heatmap; 'bars' does not know it"),
+        (["--kind", "sweep", "--y", "rtt"], "--y: goes with --kind heatmap; 'sweep' has one axis"),
+        (["--kind", "cwnd", "--scale", "var"], "--scale: 'cwnd' has no scales; these have: tcp_delivery_with_rtt"),
+        (["--kind", "bars", "--overlay"], "--overlay: 'bars' shows all runs in one picture anyway"),
+    ],
+)
+def test_options_of_plot_that_do_not_fit(cli, folder, arguments, message):
+    before = set(folder.rglob("*"))
+    code, _, err = cli("plot", *arguments)
     assert code == 2
-    assert "--kind: unknown 'pie'; expected one of tcp_delivery_with_rtt, cwnd, bars" in err
+    assert message in err
+    assert set(folder.rglob("*")) == before
+
+
+def test_the_kinds_are_listed(cli):
+    assert "of a campaign:\n  bars" in cli("plot", "--list-kinds")[1]
 
 
 # duel.

@@ -8,7 +8,6 @@ import json
 import math
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
@@ -17,8 +16,7 @@ import pytest
 from rich.console import Console
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present import plots, tables
-from bakeoff.present.bars import bars
+from bakeoff.present import tables
 from bakeoff.present.chart import chart
 from bakeoff.present.rows import rows
 from bakeoff.present.terminal import duel
@@ -218,110 +216,6 @@ class TestTables:
         assert document["deviations"][0]["n"] == 2
 
 
-class TestPlots:
-    @pytest.mark.parametrize(
-        ("kind", "suffix"), [("tcp_delivery_with_rtt", "svg"), ("cwnd", "svg"), ("queue", "svg"), ("cwnd", "png")]
-    )
-    def test_the_same_result_gives_the_same_bytes(self, tmp_path, kind, suffix):
-        first = plots.draw(s6(), tmp_path / f"a.{suffix}", kind).read_bytes()
-        assert plots.draw(s6(), tmp_path / f"b.{suffix}", kind).read_bytes() == first
-        assert first.startswith(b"<?xml" if suffix == "svg" else b"\x89PNG")
-        assert sorted(path.name for path in tmp_path.iterdir()) == [f"a.{suffix}", f"b.{suffix}"]
-
-    def test_size_and_date_of_the_svg(self, tmp_path):
-        root = ET.fromstring(plots.draw(s6(), tmp_path / "a.svg").read_text())
-        assert (root.get("width"), root.get("height")) == ("864pt", "648pt")  # 12 x 9 inches of 72 points
-        assert not [node for node in root.iter() if node.tag.endswith("date")]
-
-    def test_axes_are_the_suites_and_units_are_scaled(self):
-        left, right = plots.figure(s6(rates=(45e6, 2e6))).axes
-        assert left.get_ylim() == (0, 55)
-        assert right.get_ylim() == (20, 70)
-        assert left.get_xlim() == (0, 60)
-        means = {line.get_label(): line for line in left.lines}
-        time, rate = means["prague: delivery rate"].get_data()
-        assert list(time[:3]) == [0.5, 1.5, 2.5]
-        assert rate[30] == pytest.approx(45)
-        assert {line.get_label() for line in right.lines} >= {"prague: TCP RTT", "cubic: TCP RTT", "ping: ICMP RTT"}
-
-    def test_without_axis_ranges_all_data_is_inside(self):
-        result = s6()
-        result.resolved["present"] = {}
-        left, right = plots.figure(result).axes
-        assert left.get_ylim()[0] == 0
-        assert left.get_ylim()[1] > 45
-        assert right.get_ylim()[1] > 45
-
-    def test_it_shows_what_ran_and_not_what_was_asked_for(self):
-        result = s6()
-        result.counters["flows"]["prague"]["cc"] = "cubic"
-        subtitle = plots.figure(result).axes[0].get_title(loc="left")
-        assert "mid>srv: 50 Mbit/s, pie limit 1000p target 15ms" in subtitle
-        assert "prague: cubic, AccECN; cubic: cubic, AccECN" in subtitle
-        assert "check 'cc' of prague failed: asked for prague@2020-08, got cubic" in subtitle
-
-    def test_flows_differ_without_colour(self):
-        left = plots.figure(s6()).axes[0]
-        markers = [line.get_marker() for line in left.lines if line.get_label().endswith("rate")]
-        assert len(set(markers)) == 2
-
-    def test_marks_per_second_are_differences_of_the_counter(self):
-        panels = plots.figure(s6(), "queue").axes
-        marks = panels[2].patches[0].get_data()
-        assert marks.values == pytest.approx([10.0] * 60)  # the stand-in marks 10 packets a second
-
-    def test_mistakes(self, tmp_path):
-        with pytest.raises(
-            BakeoffError, match="plot kind: unknown 'pie'; expected one of tcp_delivery_with_rtt, cwnd, queue"
-        ):
-            plots.figure(s6(), "pie")
-        with pytest.raises(BakeoffError, match=r"a.jpg: unknown picture format '.jpg'; expected .svg or .png"):
-            plots.draw(s6(), tmp_path / "a.jpg")
-        (tmp_path / "file").write_text("")
-        with pytest.raises(BakeoffError, match=r"file/a.svg: "):
-            plots.draw(s6(), tmp_path / "file" / "a.svg")
-
-    def test_a_missing_series_is_named(self):
-        result = s6()
-        without = result.series.filter((result.series["metric"] != "srtt") | (result.series["name"] != "cubic"))
-        with pytest.raises(BakeoffError, match="no 'srtt' samples of flow 'cubic'"):
-            plots.figure(result.__class__(result.path, result.meta, result.resolved, without, result.counters))
-
-
-class TestBars:
-    def test_one_file_per_rate_and_pair_of_round_trip_times(self, tmp_path):
-        runs = [
-            s1(rate, qdisc, rtts)
-            for rate in ("50Mbit", "10Mbit")
-            for qdisc in ("dualpi2", "fq_codel")
-            for rtts in (("20ms", "20ms"), ("160ms", "10ms"))
-        ]
-        paths = bars(runs, tmp_path, reference=())
-        assert [path.name for path in paths] == [
-            "rttfair_cc_qdisc_50Mbit_20ms_20ms.svg",
-            "rttfair_cc_qdisc_50Mbit_160ms_10ms.svg",
-            "rttfair_cc_qdisc_10Mbit_20ms_20ms.svg",
-            "rttfair_cc_qdisc_10Mbit_160ms_10ms.svg",
-        ]
-        same_point = [run for run in runs if "50Mbit-20ms-20ms" in run.resolved["run"]]
-        (again,) = bars(same_point, tmp_path / "again", reference=())
-        assert again.read_bytes() == paths[0].read_bytes()
-
-    def test_heights_intervals_and_the_published_value(self):
-        from bakeoff.present.bars import _chart
-
-        seeds = [
-            s1("10Mbit", "dualpi2", ("20ms", "20ms"), rates=(4e6 + 1e5 * seed, 5e6), seed=seed) for seed in (1, 2, 3)
-        ]
-        axes = _chart(rows(seeds, published(seeds[0], 3e6, 6e6))).axes[0]
-        assert [bar.get_height() for bar in axes.patches] == pytest.approx([4.2, 5.0])
-        assert [label.get_text() for label in axes.get_xticklabels()] == ["prague / cubic"]
-        diamonds = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
-        assert diamonds == pytest.approx([3, 6])
-        low, high = axes.containers[1].get_children()[-1].get_segments()[0][:, 1]
-        assert (high - low) / 2 == pytest.approx(4.3027 * 0.1 / math.sqrt(3))  # s = 0.1 Mbit/s over 3 seeds
-
-
 class TestTerminal:
     def shown(self, result, encoding, **words):
         out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
@@ -378,7 +272,7 @@ class TestChart:
 
 
 def test_importing_costs_nothing():
-    modules = "bars, chart, plots, rows, style, tables, terminal, words"
+    modules = "bars, chart, kinds, plots, rows, style, sweep, tables, terminal, words"
     heavy = "{'matplotlib', 'polars', 'numpy', 'rich'}"
     code = f"import sys; from bakeoff.present import {modules}; print(*{heavy} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

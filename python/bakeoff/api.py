@@ -7,8 +7,8 @@ import html
 import io
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -17,19 +17,25 @@ from bakeoff import campaign, results
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
 
+    from bakeoff.campaign import Done
+    from bakeoff.present.over_time import Scale
+    from bakeoff.present.panels import Picture, Pictures
     from bakeoff.scenario import Run
 
 
 class Result(results.Result):
     """One run: `series` (samples, a polars DataFrame), `summary` (the measures), `counters`, `resolved`, `meta`."""
 
-    def plot(self, kind: str = "tcp_delivery_with_rtt") -> Figure:
-        """Draw the run; an unknown `kind` is a BakeoffError that lists those there are."""
+    def plot(self, kind: str | None = None, *, scale: Scale = "auto") -> Picture:
+        """Draw the run as a matplotlib figure, which a notebook shows without more.
+
+        `kind` is one of docs/gallery.md, by default what says most at first sight; `scale` is `auto`, `fixed` or `var`
+        for kinds with rates above delays. BakeoffError for an unknown kind, which lists those there are.
+        """
         from bakeoff.present import plots
 
-        return plots.figure(self, kind)
+        return plots.figure(self, kind or plots.default_kind([self]), scale=scale)
 
     def _repr_html_(self) -> str:
         """What `bakeoff duel` prints, for a notebook."""
@@ -76,6 +82,65 @@ class Results(Sequence[Result]):
 
         text = tables.render(list(self), format="csv", reference=reference)
         return pl.read_csv(io.StringIO(text), infer_schema_length=None)
+
+    def list(self) -> pl.DataFrame:
+        """A row per run: its name, status, engine, seed, wall time [s], the labels of its axes and its folder."""
+        import polars as pl
+
+        axes = dict.fromkeys(axis for result in self for axis in result.resolved.get("point", {}))
+        rows = [
+            {
+                "run": result.key,
+                "status": result.meta["status"],
+                "engine": result.meta["engine"],
+                "seed": result.resolved["seed"],
+                "wall_s": float(result.meta["wall_s"]),
+                **{f"axis_{axis}": result.resolved.get("point", {}).get(axis) for axis in axes},
+                "path": str(result.path),
+            }
+            for result in self
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def plot(
+        self,
+        kind: str | None = None,
+        *,
+        scale: Scale = "auto",
+        measure: str | None = None,
+        x: str | None = None,
+        y: str | None = None,
+    ) -> Picture | Pictures:
+        """Draw the runs: a kind of single runs as one picture of all, a kind of campaigns over their matrix.
+
+        `kind`, `scale` as for `Result.plot`; `measure`, `x` and `y` are of the kinds `sweep` and `heatmap`. What takes
+        a picture for each point of the matrix is a list of figures, which a notebook shows too. BakeoffError for what
+        does not fit, and for more runs than can be told apart in one picture.
+        """
+        from bakeoff.present import plots
+
+        whole = [result for result in self if result.ok]
+        return plots.of_several(whole, kind, scale=scale, measure=measure, x=x, y=y)
+
+    def compare(self, theirs: Results | str) -> pl.DataFrame:
+        """What `bakeoff compare --format csv` writes, as a frame: a row per number that both sides have.
+
+        `theirs` are the same runs done elsewhere, or the name of a reference. `ln` is ln(ours / theirs). BakeoffError
+        if nothing can be compared.
+        """
+        import polars as pl
+
+        from bakeoff import references
+        from bakeoff.claims import comparison
+        from bakeoff.present.comparison import record
+
+        ours = comparison.side_of("ours", self)
+        if isinstance(theirs, str):
+            other = comparison.side_of_reference(theirs, references.load(), ours)
+        else:
+            other = comparison.side_of("theirs", theirs)
+        found = comparison.compare(ours, other)
+        return pl.DataFrame([record(one, comparison.BOUNDS) for one in found.differences], infer_schema_length=None)
 
     def __repr__(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""
@@ -142,6 +207,7 @@ def run(
     trace: Sequence[str] = (),
     capture: Sequence[str] = (),
     note: str | None = None,
+    progress: bool = False,
 ) -> Results:
     """Do all runs that `patterns` name, as `bakeoff run` does, and return what came out, in the same order.
 
@@ -150,21 +216,34 @@ def run(
 
     `jobs` processes (default: one per core). Without `out` the results lie in results/ and the time of day, as those of
     the command line do. With `resume` runs that are in `out` already are not done again. Failed runs are in the
-    collection too: see `Results.failed`. `trace`, `capture` and `note` as for `duel`. BakeoffError as for
-    `campaign.run`.
+    collection too: see `Results.failed`. `trace`, `capture` and `note` as for `duel`. With `progress` a bar
+    says how far it is. BakeoffError as for `campaign.run`.
     """
     from bakeoff.scenario import catalog
 
     runs = _observed(catalog.select(patterns, seeds, only=only, yes=yes), trace, capture)
     root = campaign.new_folder() if out is None else Path(out)
     asked = campaign.Asked("run", (patterns,) if isinstance(patterns, str) else tuple(patterns), note)
-    report = campaign.run(runs, root, engine=engine, jobs=jobs, resume=resume, asked=asked, latest=campaign.LATEST)
+    with _bar(len(runs)) if progress else nullcontext() as ended:
+        report = campaign.run(
+            runs, root, engine=engine, jobs=jobs, resume=resume, asked=asked, latest=campaign.LATEST, on_done=ended
+        )
     return Results([Result.read(done.path) for done in report.runs])
 
 
 def load(path: Path | str) -> Results:
     """The whole runs in a folder, of a campaign or one run, in order of path. BakeoffError if the folder is missing."""
     return Results([Result.read(found) for found in results.scan(path)])
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[Done], None]]:
+    """A bar on a terminal or in a notebook; what is to be called as each run ends."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeRemainingColumn()) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.advance(task)
 
 
 def _named(cls: type) -> AbstractContextManager[str]:

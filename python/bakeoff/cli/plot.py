@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli.present import Results, chosen_results, warn_of_epochs
+from bakeoff.cli.present import chosen_results, warn_of_epochs
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
+    from bakeoff.present.kinds import Kind
     from bakeoff.results import Result
 
-_BARS = "bars"
+MOST_PICTURES = 200
 
 
 class Picture(StrEnum):
@@ -22,17 +24,86 @@ class Picture(StrEnum):
 
     svg = "svg"
     png = "png"
+    pdf = "pdf"
+
+
+class Scale(StrEnum):
+    """Where axes end."""
+
+    auto = "auto"
+    fixed = "fixed"
+    var = "var"
+
+
+def complete_kind(incomplete: str) -> list[str]:
+    """The kinds that begin so."""
+    from bakeoff.present.kinds import KINDS
+
+    return [kind.name for kind in KINDS if kind.name.startswith(incomplete)]
+
+
+def _list_kinds(wanted: bool) -> None:
+    if wanted:
+        from bakeoff.present.kinds import KINDS
+
+        for title, of in (("of a run, or of several with --overlay", "run"), ("of a campaign", "campaign")):
+            typer.echo(f"{title}:")
+            for kind in KINDS:
+                if kind.of == of:
+                    typer.echo(f"  {kind.name:<30}{kind.shows}")
+        raise typer.Exit
 
 
 def plot(
-    results: Results = None,
+    results: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RESULTS]...",
+            help="Results folders, of campaigns or runs; or globs on suite/scenario/run in the latest campaign.",
+            show_default="the latest campaign",
+        ),
+    ] = None,
+    *,
     kind: Annotated[
         str | None,
-        typer.Option(help="What to draw.", show_default="tcp_delivery_with_rtt for one run, bars for several"),
+        typer.Option(
+            help="What to draw; --list-kinds says what there is.",
+            show_default="for one run tcp_delivery_with_rtt, or call where there is one; for several bars, or sweep",
+            autocompletion=complete_kind,
+        ),
     ] = None,
-    format_: Annotated[Picture, typer.Option("--format", "-f", help="Vectors or pixels.")] = Picture.svg,
+    list_kinds: Annotated[
+        bool, typer.Option("--list-kinds", callback=_list_kinds, is_eager=True, help="List the kinds and exit.")
+    ] = False,
+    overlay: Annotated[bool, typer.Option("--overlay", help="All runs in one picture.")] = False,
+    measure: Annotated[
+        str | None,
+        typer.Option(help="Of sweep and heatmap: what is measured.", show_default="goodput; jain or utilisation"),
+    ] = None,
+    x: Annotated[
+        str | None,
+        typer.Option(metavar="AXIS", help="Of sweep and heatmap: what lies along x.", show_default="the longest"),
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option(metavar="AXIS", help="Of heatmap: what lies along y.", show_default="the next")
+    ] = None,
+    scale: Annotated[
+        Scale,
+        typer.Option(
+            help="Where axes end: all data or what the scenario asks for; 1.2 times the capacity and 100 ms above the "
+            "empty path; three times the data's delay."
+        ),
+    ] = Scale.auto,
+    format_: Annotated[
+        Picture | None, typer.Option("--format", "-f", help="Vectors, pixels, or a page.", show_default="svg")
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder, or file for a single picture.", show_default="beside the results")
+        str | None,
+        typer.Option(
+            metavar="FILE|FOLDER/",
+            help="A file; a folder if it is one or ends in /.",
+            show_default="beside the results",
+        ),
     ] = None,
 ) -> None:
     """Draw pictures of runs, and print where they lie.
@@ -42,31 +113,103 @@ def plot(
       bakeoff plot                                        bars over the latest campaign
       bakeoff plot 'l4s-tests/s6*/*pie*' --kind tcp_delivery_with_rtt --format png
       bakeoff plot results/fairness/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-pie-50Mbit-20ms --out pie.svg
+      bakeoff plot results/a results/b --overlay --kind ping_cdf
+      bakeoff plot results/fairness --kind sweep --x rtt1 --measure jain
     """
-    from bakeoff.present import bars, plots
+    from bakeoff.present import kinds, plots
+    from bakeoff.present.style import save
 
-    root, chosen = chosen_results(results)
+    root, chosen = _chosen(results or [])
     warn_of_epochs(chosen)
-    known = [*plots.kinds(), _BARS]
-    kind = kind or (known[0] if len(chosen) == 1 else _BARS)
-    if kind not in known:
-        raise BakeoffError(f"--kind: unknown '{kind}'; expected one of {', '.join(known)}")
-    suffix = f".{format_.value}"
-    if kind == _BARS:
-        for path in bars.bars(chosen, out or root / "plots", suffix=suffix):
-            typer.echo(path)
-        return
+    whole = [result for result in chosen if result.ok]
     for result in chosen:
         if not result.ok:
             typer.echo(f"left out: {result.key} failed: {result.meta['error']}", err=True)
+    if not whole:
+        raise BakeoffError("no finished run to draw")
+    picked = kinds.kind(kind) if kind is not None else kinds.kind(plots.default_kind(whole, overlay=overlay))
+    _fits(picked, measure=measure, x=x, y=y, overlay=overlay, scale=scale)
+    place = _Place(out, format_)
+    if picked.of == "campaign":
+        made = plots.campaign(whole, picked.name, measure=measure, x=x, y=y)
+        for name, figure in made.items():
+            typer.echo(save(figure, place.of(root / "plots", name, alone=len(made) == 1)))
+        return
+    if overlay or len(whole) == 1:
+        figure = plots.overlay(whole, picked.name, scale=scale.value)
+        folder = whole[0].path if len(whole) == 1 else root / "plots"
+        typer.echo(
+            save(figure, place.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))
+        )
+        return
+    if len(whole) > MOST_PICTURES:
+        raise BakeoffError(
+            f"{len(whole)} runs: a picture of each would be as many files; at most {MOST_PICTURES} at a time: choose "
+            "runs with a pattern, or draw one picture of all with --kind bars, sweep or heatmap"
+        )
+    drawn = 0
+    for result, found in plots.compared(whole, picked.name, scale=scale.value):
+        if isinstance(found, BakeoffError):
+            typer.echo(f"left out: {found}", err=True)
         else:
-            typer.echo(plots.draw(result, _picture(result, root, kind, suffix, out, alone=len(chosen) == 1), kind))
+            name = f"{result.key.replace('/', '_')}-{picked.name}"
+            typer.echo(save(found, place.of(root / "plots", name, alone=False)))
+            drawn += 1
+    if not drawn:
+        raise BakeoffError(f"none of {len(whole)} runs has what '{picked.name}' shows")
 
 
-def _picture(result: Result, root: Path, kind: str, suffix: str, out: Path | None, *, alone: bool) -> Path:
-    """Where the picture of one run goes."""
-    if out is not None and alone and out.suffix in (".svg", ".png"):
-        return out
-    if out is None and alone:
-        return result.path / f"{kind}{suffix}"
-    return (out or root / "plots") / f"{result.key.replace('/', '_')}-{kind}{suffix}"
+def _chosen(names: list[str]) -> tuple[Path, list[Result]]:
+    """The first campaign's folder and the runs of all, each once."""
+    found = [chosen_results(name) for name in names] or [chosen_results(None)]
+    runs = {result.path.resolve(): result for _, several in found for result in several}
+    return found[0][0], list(runs.values())
+
+
+def _fits(kind: Kind, *, measure: str | None, x: str | None, y: str | None, overlay: bool, scale: Scale) -> None:
+    """Whether the options are ones that the kind knows."""
+    for option, value in (("--measure", measure), ("--x", x), ("--y", y)):
+        if value is not None and not kind.swept:
+            raise BakeoffError(f"{option}: goes with --kind sweep or heatmap; '{kind.name}' does not know it")
+    if y is not None and kind.name != "heatmap":
+        raise BakeoffError(f"--y: goes with --kind heatmap; '{kind.name}' has one axis")
+    if overlay and kind.of == "campaign":
+        raise BakeoffError(f"--overlay: '{kind.name}' shows all runs in one picture anyway")
+    if scale is not Scale.auto and not kind.scales:
+        from bakeoff.present.kinds import KINDS
+
+        able = ", ".join(one.name for one in KINDS if one.scales)
+        raise BakeoffError(f"--scale: '{kind.name}' has no scales; these have: {able}")
+
+
+class _Place:
+    """Where pictures go, from --out and --format."""
+
+    def __init__(self, out: str | None, format_: Picture | None) -> None:
+        from bakeoff.present.style import SUFFIXES
+
+        self.folder = self.file = None
+        self.suffix = f".{format_.value}" if format_ is not None else ".svg"
+        if out is None:
+            return
+        if out.endswith("/") or Path(out).is_dir():
+            self.folder = Path(out)
+            return
+        self.file = Path(out)
+        if self.file.suffix.lower() not in SUFFIXES:
+            raise BakeoffError(
+                f"--out: '{out}' is no picture's name; expected a file that ends in {', '.join(SUFFIXES)}, or a folder "
+                "that ends in /"
+            )
+        if format_ is not None and self.file.suffix.lower() != self.suffix:
+            raise BakeoffError(f"--out: '{out}' is no {format_.value}, which --format asks for")
+
+    def of(self, folder: Path, name: str, *, alone: bool) -> Path:
+        """The path of one picture; `alone` if there are no others."""
+        if self.file is not None:
+            if not alone:
+                raise BakeoffError(f"--out: '{self.file}' is one file, and there are several pictures; end it in /")
+            return self.file
+        # A file's name has at most 255 bytes; names of runs may be longer.
+        short = re.sub(r"[^\w.()+~@=,-]", "_", name)[:200]
+        return (self.folder or folder) / f"{short}{self.suffix}"

@@ -1,25 +1,45 @@
-"""Bar charts over a matrix: who gets what, per qdisc and pair of congestion controls."""
+"""Bar charts over a matrix: who gets what, per queue and set of flows."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present.rows import RATES, FlowRow, Row, base_cc, choose_references, qdisc_order, rows
-from bakeoff.present.style import COLOURS, SIZE_INCH, save, styled
+from bakeoff.present import caption, colours
+from bakeoff.present.rows import RATES, FlowRow, Row, choose_references, finished, qdisc_order, rows
+from bakeoff.present.shown import Shown
+from bakeoff.present.style import plain, save, styled
 from bakeoff.references import Reference
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+    from bakeoff.present.panels import Picture
     from bakeoff.results import Result
 
-_WIDTH = 0.38
-_HATCHES = ("", "////", "....", "xxxx")
+MOST_CHARTS = 60
+_MOST_FLOWS = 8
+"""Of more flows in one run those with one control share a bar."""
+_MOST_BARS = 80
+_MOST_GROUPS = 16
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar: a flow, or the flows of one control, in Mbit/s."""
+
+    name: str
+    control: str
+    height: float
+    low: float
+    high: float
+    reference: float | None
 
 
 def bars(
@@ -30,126 +50,193 @@ def bars(
     metric: str | None = None,
     suffix: str = ".svg",
 ) -> list[Path]:
-    """Draw grouped bars into the folder `path`: a file per scenario and point of the axes other than qdisc and pair.
+    """Draw grouped bars into the folder `path`: a file per scenario and point of the axes that make no group or bar.
 
-    Named as in l4s-tests scenario 1, `rttfair_cc_qdisc_50mbit_20ms_20ms.svg`: groups along x are qdiscs, in a group
-    stand the pairs of congestion controls, of each pair one bar per flow. Error bars are 95 % intervals over seeds,
-    diamonds the reference. `reference` and `metric` as in `tables.render`.
+    Named as in l4s-tests scenario 1, `rttfair_cc_qdisc_50mbit_20ms_20ms.svg`. See `charts`. Raises BakeoffError as
+    `charts` does, for an unknown suffix, and for a file that cannot be written.
+    """
+    made = charts(results, reference=reference, metric=metric)
+    return [save(picture, path / f"{name}{suffix}") for name, picture in made.items()]
 
-    Raises BakeoffError if there is no finished run, for an unknown reference, metric or suffix, and for a file that
-    cannot be written.
+
+def charts(
+    results: Iterable[Result], *, reference: str | Sequence[Reference] | None = None, metric: str | None = None
+) -> dict[str, Picture]:
+    """Grouped bars, by name: groups along x are qdiscs, in a group stand the runs, of each run a bar per flow.
+
+    Without an axis `qdisc` the groups are the labels of the last axis that says something else than which controls
+    compete. Error bars are 95 % intervals over seeds or, where flows of one control share a bar, from the least to the
+    greatest of them; diamonds are the reference. `reference` and `metric` as in `tables.render`.
+
+    Raises BakeoffError if there is no finished run, for an unknown reference or metric, and for more charts than
+    anybody looks at.
     """
     given = list(results)
     table = rows(given, choose_references(given, reference), metric)
     if not table:
         raise BakeoffError("no finished run to draw")
-    charts: dict[str, list[Row]] = {}
-    for scenario in dict.fromkeys(row.scenario for row in table):
-        part = [row for row in table if row.scenario == scenario]
-        fixed = [axis for axis in part[0].axes if axis != "qdisc" and not _names_flows(axis, part)]
+    parts: dict[str, tuple[str, list[Row]]] = {}
+    for scenario in dict.fromkeys((row.suite, row.scenario) for row in table):
+        part = [row for row in table if (row.suite, row.scenario) == scenario]
+        varied = [axis for axis in part[0].axes if len({row.axes.get(axis) for row in part}) > 1]
+        free = [axis for axis in part[0].axes if not _names_flows(axis, part)]
+        few = [a for a in free if a in varied and len({row.axes.get(a) for row in part}) <= _MOST_GROUPS]
+        group = next((axis for axis in ["qdisc", *reversed(free)] if axis in few), "")
         for row in part:
-            point = [row.axes.get(axis, "") for axis in fixed]
-            name = "_".join([re.sub(r"^s\d+-", "", scenario), "cc_qdisc", *point])
-            charts.setdefault(re.sub(r"[^\w.()+-]", "_", name), []).append(row)
-    return [save(_chart(part), path / f"{name}{suffix}") for name, part in charts.items()]
+            point = [row.axes.get(axis, "") for axis in free if axis not in (group, "qdisc")]
+            engine = [row.engine] if len({other.engine for other in part}) > 1 else []
+            name = "_".join([re.sub(r"^s\d+-", "", row.scenario), "cc_qdisc", *point, *engine])
+            parts.setdefault(re.sub(r"[^\w.()+-]", "_", name), (group, []))[1].append(row)
+    if len(parts) > MOST_CHARTS:
+        raise BakeoffError(
+            f"{len(parts)} bar charts of {len(table)} runs; at most {MOST_CHARTS} at a time: choose runs with a "
+            "pattern, or draw one picture of all with --kind sweep or heatmap"
+        )
+    said = _said(given)
+    return {name: _chart(part, group, said) for name, (group, part) in parts.items()}
 
 
 def _names_flows(axis: str, table: Sequence[Row]) -> bool:
     """Whether an axis says nothing but which congestion controls compete."""
     for row in table:
-        known = {base_cc(flow.cc or flow.name) for flow in row.flows} | {flow.name for flow in row.flows} | {"vs"}
+        known = {_control(flow) for flow in row.flows} | {flow.name for flow in row.flows} | {"vs"}
         if not set(re.split(r"[-/, ]+", row.axes.get(axis, ""))) <= known:
             return False
     return True
 
 
-def _chart(table: Sequence[Row]) -> Figure:
-    from matplotlib.figure import Figure
+def _chart(table: Sequence[Row], group_axis: str, said: Sequence[str]) -> Picture:
+    from bakeoff.present import panels
 
-    pairs = sorted({_pair(row) for row in table})
-    qdiscs = sorted({row.axes.get("qdisc", "") for row in table}, key=qdisc_order)
-    ccs = sorted({cc for pair in pairs for cc in pair})
+    groups = sorted({row.axes.get(group_axis, "") for row in table}, key=qdisc_order)
+    many = any(len(row.flows) > _MOST_FLOWS for row in table) or sum(len(row.flows) for row in table) > _MOST_BARS
+    stacks = {id(row): _bars_of(row, together=many) for row in table}
+    n = sum(len(stack) for stack in stacks.values())
+    looks = colours.looks(bar.control for stack in stacks.values() for bar in stack)
+    same = {axis: label for axis, label in table[0].axes.items() if len({row.axes.get(axis) for row in table}) == 1}
+    first = table[0]
+    title = f"{first.suite}/{first.scenario}  " + ", ".join(f"{axis} {label}" for axis, label in same.items())
+    failed = sum(any(note.startswith("check ") for note in row.notes) for row in table)
     with styled():
-        made = Figure(figsize=SIZE_INCH, layout="constrained")
-        axes = made.add_subplot()
+        made = panels.titled(
+            plain(title),
+            [*_ran(table), *said],
+            [f"self-checks failed in {failed} runs"] if failed else [],
+            height_inch=6.2,
+            width_inch=max(12.0, 0.26 * n + 2),
+        )
+        axes = made.subplots()
         axes.grid(visible=False, axis="x")
-        ticks: dict[float, str] = {}
-        for group, qdisc in enumerate(qdiscs):
-            left = group * (len(pairs) + 0.8)
-            for row in table:
-                if row.axes.get("qdisc", "") == qdisc:
-                    middle = left + pairs.index(_pair(row))
-                    ticks[middle] = " / ".join(_pair(row))
-                    _bars_of(axes, row, middle, ccs)
-            axes.text(
-                left + (len(pairs) - 1) / 2, 1.01, qdisc, transform=axes.get_xaxis_transform(), ha="center", fontsize=12
-            )
-            if group:
-                axes.axvline(left - 0.9, color="#bbbbbb", linewidth=0.8)
-        axes.set_xticks(list(ticks), list(ticks.values()), rotation=90)
+        left, ticks, middles = 0.0, {}, {}
+        for group in groups:
+            begin = left
+            for row in sorted((row for row in table if row.axes.get(group_axis, "") == group), key=_controls):
+                stack = stacks[id(row)]
+                for i, bar in enumerate(stack):
+                    _bar(axes, left + i, bar, looks[bar.control][0])
+                    ticks[left + i] = bar.name
+                if row.jain is not None and len(stack) > 1:
+                    axes.text(left + (len(stack) - 1) / 2, 0.985, f"{row.jain:.2f}", ha="center", va="top", fontsize=8,
+                              color="#666666", transform=axes.get_xaxis_transform())  # fmt: skip
+                left += len(stack) + 0.6
+            middles[(begin + left - 1.6) / 2] = group
+            if group != groups[-1]:
+                axes.axvline(left - 0.3, color="#bbbbbb", linewidth=0.8)
+            left += 1.0
+        axes.set_xlim(-1.0, left - 1.6)
+        room = 0.86 * made.get_figwidth() / max(left, 1.0)
+        upright = max(len(name) for name in ticks.values()) * 0.085 > room
+        axes.set_xticks(
+            list(ticks), [plain(name) for name in ticks.values()], rotation=90 if upright else 0, fontsize=9
+        )
         axes.tick_params(axis="x", length=0)
-        axes.margins(x=0.02)
-        rate = "delivery rate" if table[0].metric == RATES[0] else "goodput"
+        _name_groups(made, axes, middles)
+        rate = "delivery rate" if first.metric == RATES[0] else "goodput"
         axes.set_ylabel(f"{rate} in the steady state [Mbit/s]")
-        axes.set_ylim(0, 1.1 * max((row.rate_bps or 0.0) / 1e6 for row in table) or None)
-        _head(made, axes, table)
-        _legend(made, table, ccs)
+        highest = max((max(bar.high, bar.reference or 0.0) for stack in stacks.values() for bar in stack), default=0.0)
+        axes.set_ylim(0, 1.14 * highest or 1.0)
+        _legend(made, table, looks, together=many)
     return made
 
 
-def _bars_of(axes: Axes, row: Row, middle: float, ccs: Sequence[str]) -> None:
-    width = 2 * _WIDTH / len(row.flows)
-    for i, flow in enumerate(row.flows):
-        x = middle + (i - (len(row.flows) - 1) / 2) * width
+def _bars_of(row: Row, *, together: bool) -> list[Bar]:
+    """A bar for each flow, or for all flows of one control."""
+    found = []
+    for flow in row.flows:
         share = flow.rate_bps(row.metric)
-        colour = COLOURS[ccs.index(_cc(flow)) % len(COLOURS)]
-        height = share["mean"] / 1e6 if share else 0.0
-        axes.bar(x, height, width, color=colour, hatch=_HATCHES[i % len(_HATCHES)], edgecolor="white", linewidth=0.8)
-        if share and share["ci95"] is not None:
-            axes.errorbar(x, height, yerr=share["ci95"] / 1e6, color="black", capsize=3, linewidth=1.2)
-        if flow.reference is not None:
-            axes.plot(
-                x, flow.reference.value / 1e6, "D", color="black", markerfacecolor="white", markersize=6, zorder=4
-            )
+        mean = share["mean"] / 1e6 if share else 0.0
+        half = (share["ci95"] or 0.0) / 1e6 if share else 0.0
+        published = flow.reference.value / 1e6 if flow.reference is not None else None
+        found.append(Bar(flow.name, _control(flow), mean, mean - half, mean + half, published))
+    if not together:
+        return found
+    made = []
+    for control in dict.fromkeys(bar.control for bar in found):
+        several = [bar for bar in found if bar.control == control]
+        heights = [bar.height for bar in several]
+        name = several[0].name if len(several) == 1 else f"{control} \N{MULTIPLICATION SIGN}{len(several)}"
+        made.append(Bar(name, control, sum(heights) / len(heights), min(heights), max(heights), None))
+    return made
 
 
-def _head(made: Figure, axes: Axes, table: Sequence[Row]) -> None:
-    """The scenario, and for every congestion control what ran: version and negotiated ECN."""
-    first = table[0]
-    same = [f"{axis} {label}" for axis, label in first.axes.items() if len({row.axes.get(axis) for row in table}) == 1]
-    ran = sorted({f"{flow.cc}, {flow.ecn}" for row in table for flow in row.flows})
-    failed = sum(any(note.startswith("check ") for note in row.notes) for row in table)
+def _bar(axes: Axes, x: float, bar: Bar, colour: str) -> None:
+    axes.bar(x, bar.height, 0.86, color=colour, edgecolor="white", linewidth=0.6)
+    if bar.high > bar.low:
+        axes.errorbar(x, bar.height, yerr=[[bar.height - bar.low], [bar.high - bar.height]], color="black", capsize=3,
+                      linewidth=1.2)  # fmt: skip
+    if bar.reference is not None:
+        axes.plot(x, bar.reference, "D", color="black", markerfacecolor="white", markersize=6, zorder=4)
+
+
+def _name_groups(made: Picture, axes: Axes, middles: dict[float, str]) -> None:
+    """The groups' names above them, wrapped to the room they have."""
+    room = int(9.5 * made.get_figwidth() / max(len(middles), 1))
+    for middle, name in middles.items():
+        text = "\n".join(textwrap.wrap(plain(name), max(room, 6), break_on_hyphens=False))
+        axes.text(middle, 1.01, text, transform=axes.get_xaxis_transform(), ha="center", va="bottom", fontsize=11)
+
+
+def _ran(table: Sequence[Row]) -> list[str]:
+    """For every congestion control what ran: version and negotiated ECN."""
+    from bakeoff.present.words import ecn_words
+
+    ran = sorted({f"{flow.cc}, {ecn_words(flow.ecn)}" if flow.cc else "UDP" for row in table for flow in row.flows})
     line = f"ran: {'; '.join(ran)}; engine {', '.join(sorted({row.engine for row in table}))}"
-    made.suptitle(
-        f"{first.suite}/{first.scenario}  {', '.join(same)}", x=0.01, ha="left", fontsize=14, fontweight="bold"
-    )
-    line += f"; self-checks failed in {failed} runs" if failed else ""
-    axes.set_title(line, loc="left", fontsize=9.5, color="#b00000" if failed else "#444444", pad=26)
+    return textwrap.wrap(plain(line), 140)
 
 
-def _legend(made: Figure, table: Sequence[Row], ccs: Sequence[str]) -> None:
+def _said(results: Sequence[Result]) -> list[str]:
+    """Whether rates average over a timed change."""
+    return caption.averaged([Shown(result) for result in finished(results)])
+
+
+def _legend(made: Picture, table: Sequence[Row], looks: dict[str, tuple[str, str]], *, together: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list[Patch | Line2D] = [Patch(facecolor=COLOURS[i % len(COLOURS)], label=cc) for i, cc in enumerate(ccs)]
-    for i in range(max(len(row.flows) for row in table)):
-        handles.append(
-            Patch(facecolor="#999999", edgecolor="white", hatch=_HATCHES[i % len(_HATCHES)], label=f"flow {i + 1}")
-        )
-    names = sorted({row.reference for row in table if row.reference})
+    from bakeoff.present import panels
+
+    handles: list[Artist] = [
+        Patch(facecolor=colour, label="UDP" if name == "udp" else name) for name, (colour, _) in looks.items()
+    ]
+    names = sorted({row.reference for row in table if row.reference and any(flow.reference for flow in row.flows)})
     if names:
-        label = f"reference: {', '.join(names)}"
+        label = f"published: {', '.join(names)}"
         handles.append(Line2D([], [], marker="D", color="black", markerfacecolor="white", linestyle="", label=label))
     seeds = {row.n for row in table} - {1}
-    if seeds:
+    if together:
+        handles.append(Line2D([], [], marker="_", markersize=12, color="black", label="least to greatest of the flows"))
+    elif seeds:
         label = f"95 % interval over {'/'.join(str(n) for n in sorted(seeds))} seeds"
         handles.append(Line2D([], [], marker="_", markersize=12, color="black", label=label))
-    made.legend(handles=handles, loc="outside lower center", ncols=min(6, len(handles)))
+    if any(row.jain is not None for row in table):
+        handles.append(Line2D([], [], linestyle="", label="small figures: Jain's index"))
+    panels.legend(made, handles)
 
 
-def _cc(flow: FlowRow) -> str:
-    return base_cc(flow.cc or flow.name)
+def _control(flow: FlowRow) -> str:
+    return colours.control(flow.cc or flow.name) if flow.cc not in (None, "none") or flow.ecn else "udp"
 
 
-def _pair(row: Row) -> tuple[str, ...]:
-    return tuple(_cc(flow) for flow in row.flows)
+def _controls(row: Row) -> tuple[str, ...]:
+    return (*(_control(flow) for flow in row.flows), row.run)

@@ -1,196 +1,200 @@
-"""Pictures of one run over time, as SVG or PNG."""
+"""Pictures of runs: what `bakeoff plot` and `Result.plot` draw."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bakeoff.errors import BakeoffError
-from bakeoff.measure import MeasureError, Samples, summary_of
-from bakeoff.measure.bottleneck import leaves
-from bakeoff.present import words
-from bakeoff.present.style import COLOURS, MARKERS, SIZE_INCH, save, styled
+from bakeoff.present.kinds import KINDS, Kind
+from bakeoff.present.kinds import kind as kind_of
+from bakeoff.present.shown import Shown
+from bakeoff.present.style import save, styled
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from bakeoff.measure.samples import Array
+    from bakeoff.present.over_time import Scale
+    from bakeoff.present.panels import Picture, Pictures
     from bakeoff.results import Result
-    from bakeoff.results.summary import Summary
 
-_MEAN_OVER_S = 1.0
-_BAND = "#f4f4f4"
+DEFAULT = "tcp_delivery_with_rtt"
+SCALES = ("auto", "fixed", "var")
+MOST_OVERLAID = 8
 
 
 def kinds() -> list[str]:
-    """The kinds of picture that `figure` and `draw` know."""
-    return list(_KINDS)
+    """The kinds of picture of a run that `figure` and `draw` know."""
+    return [one.name for one in KINDS if one.of == "run"]
 
 
-def draw(result: Result, path: Path, kind: str = "tcp_delivery_with_rtt") -> Path:
-    """Draw a result into a file, `.svg` or `.png` by its suffix; the same result gives the same bytes.
+def draw(result: Result, path: Path, kind: str = DEFAULT, *, scale: Scale = "auto") -> Path:
+    """Draw a result into a file, `.svg`, `.png` or `.pdf` by its suffix; the same result gives the same bytes.
 
     Raises BakeoffError for an unknown kind or suffix, missing samples, or a file that cannot be written.
     """
-    return save(figure(result, kind), path)
+    return save(figure(result, kind, scale=scale), path)
 
 
-def figure(result: Result, kind: str = "tcp_delivery_with_rtt") -> Figure:
-    """A matplotlib figure of 12 x 9 inches, as the suites' plots are.
+def figure(result: Result, kind: str = DEFAULT, *, scale: Scale = "auto") -> Picture:
+    """A matplotlib figure, 12 inches wide; in a notebook it shows itself.
 
     Thin lines are samples, thick ones means over 1 s; the shaded band is the steady state. The lines below the
-    title are the configuration that was in effect, as the engine reported it. Raises BakeoffError for an unknown
-    kind and for missing samples.
+    title are the configuration that was in effect, as the engine reported it. `scale` is for kinds with rates above
+    round-trip times: `auto` takes the scenario's axes or else holds all data, `fixed` goes to 1.2 times the capacity
+    and from the empty path's round-trip time 100 ms up, `var` three times as far up as the data do. Raises
+    BakeoffError for an unknown kind or scale and for missing samples.
     """
-    if kind not in _KINDS:
-        raise BakeoffError(f"plot kind: unknown '{kind}'; expected one of {', '.join(_KINDS)}")
-    if result.series.is_empty():
-        raise MeasureError(f"{words.title(result)}: the run has no series")
-    from matplotlib.figure import Figure
+    return overlay([result], kind, scale=scale)
 
-    summary = summary_of(result)
+
+def overlay(results: Sequence[Result], kind: str = DEFAULT, *, scale: Scale = "auto") -> Picture:
+    """One picture of several runs: the colour says the congestion control, the dash the run.
+
+    Raises BakeoffError as `figure` does, and for more runs than can be told apart.
+    """
+    from bakeoff.present import panels
+
+    made = _drawn(results, kind, scale)
     with styled():
-        made = Figure(figsize=SIZE_INCH, layout="constrained")
-        _KINDS[kind](made, result, Samples(result.series), summary)
-        _head(made, result, summary)
+        return panels.finish(made)
+
+
+def compared(
+    results: Sequence[Result], kind: str = DEFAULT, *, scale: Scale = "auto"
+) -> Iterator[tuple[Result, Picture | BakeoffError]]:
+    """A picture of each run, with the same limits in all whose bottlenecks have the same rates.
+
+    Of a run that has not what the kind shows, the error. BakeoffError for an unknown kind or scale.
+    """
+    from bakeoff.present import panels
+
+    _known(kind, scale)
+    made: list[tuple[Result, Picture | BakeoffError]] = []
+    groups: dict[str, list[Picture]] = {}
+    for result in results:
+        # A copy, so that its samples go when it is drawn: hundreds of runs would fill the memory.
+        one = copy(result)
+        try:
+            picture = _drawn([one], kind, scale)
+        except BakeoffError as error:
+            made.append((result, error))
+            continue
+        made.append((result, picture))
+        shown = Shown(one)
+        rates = sorted({str(shown.capacity(queue)) for queue in shown.bottlenecks.values()})
+        groups.setdefault(" ".join(rates), []).append(picture)
+    for several in groups.values():
+        panels.share(several)
+    for result, found in made:
+        if not isinstance(found, BakeoffError):
+            with styled():
+                panels.finish(found)
+        yield result, found
+
+
+def campaign(
+    results: Sequence[Result],
+    kind: str = "bars",
+    *,
+    measure: str | None = None,
+    x: str | None = None,
+    y: str | None = None,
+) -> dict[str, Picture]:
+    """Pictures of many runs by name: bars per point, or a measure over the axes of each scenario's matrix.
+
+    Raises BakeoffError for an unknown kind, measure or axis, and without a finished run.
+    """
+    from bakeoff.present import bars, sweep
+
+    if kind == "bars":
+        return bars.charts(results)
+    if kind not in ("sweep", "heatmap"):
+        raise BakeoffError(f"plot kind: '{kind}' is of single runs, not of a campaign")
+    made = {}
+    for matrix in sweep.matrices(results):
+        picture = sweep.sweep(matrix, measure, x) if kind == "sweep" else sweep.heatmap(matrix, measure, x, y)
+        name = measure or sweep.default_measure(matrix, kind)
+        made[f"{matrix.title.replace('/', '_')}-{kind}-{name}"] = picture
     return made
 
 
-def _head(made: Figure, result: Result, summary: Summary) -> None:
-    """Title, and what was in effect; a failed self-check in red, because then the picture shows something else."""
-    lines = [part for line in words.in_effect(result, summary) for part in textwrap.wrap(line, 130)]
-    failed = [part for line in words.failures(summary) for part in textwrap.wrap(line, 130)]
-    top = made.axes[0]
-    top.set_title("\n".join(lines + failed), fontsize=9.5, color="#b00000" if failed else "#444444", loc="left")
-    made.suptitle(words.title(result), x=0.01, ha="left", fontsize=14, fontweight="bold", parse_math=False)
+def default_kind(results: Sequence[Result], *, overlay: bool = False) -> str:
+    """What says most at first sight: of one run rates above delays, or what a call felt where there is one.
+
+    Of several runs bars, or lines where a numeric axis has five labels or more.
+    """
+    from bakeoff.present.call import offered_bps
+    from bakeoff.present.sweep import matrices
+
+    if overlay or len(results) == 1:
+        flows = results[0].resolved["flows"]
+        return "call" if any(offered_bps(flow) is not None for flow in flows) else DEFAULT
+    found = matrices(results)
+    long = [m for m in found if any(m.numeric(axis) is not None and len(m.axes[axis]) >= 5 for axis in m.axes)]
+    return "sweep" if len(long) == len(found) else "bars"
 
 
-def _delivery_with_rtt(made: Figure, result: Result, samples: Samples, summary: Summary) -> None:
-    left = made.add_subplot()
-    right = left.twinx()
-    present = result.resolved.get("present", {})
-    for i, flow in enumerate(_tcp(result)):
-        name, look = flow["name"], {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-        time, rate = samples.of("flow", name, "delivery_rate")
-        _line(left, time, rate / 1e6, look, label=f"{name}: delivery rate")
-        time, srtt = samples.of("flow", name, "srtt")
-        look |= {"markerfacecolor": "white"}
-        _line(right, time, srtt * 1e3, look, label=f"{name}: TCP RTT", style="--")
-    for i, probe in enumerate(result.resolved["probes"]):
-        if ("probe", probe["name"], "rtt") in samples:
-            time, rtt = samples.of("probe", probe["name"], "rtt")
-            look = {"color": "#222222", "marker": "x+*"[i % 3]}
-            _line(right, time, rtt * 1e3, look, label=f"{probe['name']}: {probe['proto'].upper()} RTT", style=":")
-    left.set_ylabel("delivery rate [Mbit/s]  (solid)")
-    right.set_ylabel("round-trip time [ms]  (dashed, dotted)")
-    right.grid(visible=False)
-    right.spines["right"].set_visible(True)
-    _limits(left, present.get("rate_axis_bps"), 1e-6)
-    _limits(right, present.get("rtt_axis_s"), 1e3)
-    _time_axis(left, result)
-    _legend(made, left, right)
+def of_several(
+    results: Sequence[Result],
+    kind: str | None = None,
+    *,
+    scale: Scale = "auto",
+    measure: str | None = None,
+    x: str | None = None,
+    y: str | None = None,
+) -> Picture | Pictures:
+    """One picture of several runs, or, of a kind that needs one for each point of the matrix, all of them."""
+    from bakeoff.present.panels import Pictures
+
+    if not results:
+        raise BakeoffError("no finished run to draw")
+    name = kind or default_kind(results)
+    if kind_of(name).of == "run":
+        return overlay(results, name, scale=scale)
+    made = list(campaign(results, name, measure=measure, x=x, y=y).values())
+    return made[0] if len(made) == 1 else Pictures(made)
 
 
-def _cwnd(made: Figure, result: Result, samples: Samples, summary: Summary) -> None:
-    axes = made.add_subplot()
-    for i, flow in enumerate(_tcp(result)):
-        name, colour = flow["name"], COLOURS[i % len(COLOURS)]
-        time, cwnd = samples.of("flow", name, "cwnd")
-        axes.plot(
-            time, cwnd, color=colour, linewidth=1.1, label=f"{name}: cwnd", **_spaced(time, MARKERS[i % len(MARKERS)])
-        )
-        if ("flow", name, "ssthresh") in samples:
-            time, ssthresh = samples.of("flow", name, "ssthresh")
-            axes.plot(time, ssthresh, color=colour, linewidth=0.9, linestyle=":", label=f"{name}: ssthresh")
-    axes.set_ylabel("window [packets]")
-    axes.set_ylim(bottom=0)
-    _time_axis(axes, result)
-    _legend(made, axes)
+def _known(name: str, scale: Scale) -> Kind:
+    chosen = kind_of(name)
+    if chosen.draw is None:
+        raise BakeoffError(f"plot kind: '{name}' is of a campaign, not of single runs")
+    if scale not in SCALES:
+        raise BakeoffError(f"scale: unknown '{scale}'; expected {', '.join(SCALES)}")
+    if scale != "auto" and not chosen.scales:
+        able = ", ".join(one.name for one in KINDS if one.scales)
+        raise BakeoffError(f"scale: '{name}' has no scales; these have: {able}")
+    return chosen
 
 
-def _queue(made: Figure, result: Result, samples: Samples, summary: Summary) -> None:
-    import numpy as np
-
-    narrow = summary.bottleneck
-    if narrow is None:
-        raise MeasureError(f"{words.title(result)}: the first flow's path has no bottleneck")
-    names = leaves(narrow.queue, summary.queues)
-    panels = made.subplots(3, 1, sharex=True)
-    for i, name in enumerate(names):
-        look = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-        time, qlen = samples.of("queue", name, "qlen")
-        _line(panels[0], time, qlen, look, label=name)
-        time, sojourn = samples.of("queue", name, "sojourn")
-        _line(panels[1], time, sojourn * 1e3, look, label="")
-        for metric, style in (("marks", "-"), ("drops", "--")):
-            time, count = samples.of("queue", name, metric)
-            edges = np.arange(0.0, result.resolved["duration_s"] + _MEAN_OVER_S, _MEAN_OVER_S)
-            per_s = np.diff(np.interp(edges, time, count, left=0.0)) / _MEAN_OVER_S
-            panels[2].stairs(
-                per_s, edges, color=look["color"], linestyle=style, label=f"{name}: {metric}", linewidth=1.4
-            )
-    for axes, label in zip(panels, ("length [packets]", "queue delay [ms]", "signals [packets/s]"), strict=True):
-        axes.set_ylabel(label)
-        axes.set_ylim(bottom=0)
-        _time_axis(axes, result, label=axes is panels[-1])
-    _legend(made, *panels)
+def _drawn(results: Sequence[Result], name: str, scale: Scale) -> Picture:
+    chosen = _known(name, scale)
+    assert chosen.draw is not None
+    if len(results) > MOST_OVERLAID:
+        raise BakeoffError(f"{len(results)} runs in one picture cannot be told apart; choose at most {MOST_OVERLAID}")
+    shown = [Shown(result, label) for result, label in zip(results, labels(results), strict=True)]
+    for one in shown:
+        _ = one.samples
+    with styled():
+        return chosen.draw(shown, scale) if chosen.scales else chosen.draw(shown)
 
 
-_KINDS: dict[str, Callable[[Figure, Result, Samples, Summary], None]] = {
-    "tcp_delivery_with_rtt": _delivery_with_rtt,
-    "cwnd": _cwnd,
-    "queue": _queue,
-}
-
-
-def _tcp(result: Result) -> list[Mapping[str, Any]]:
-    return [flow for flow in result.resolved["flows"] if flow["transport"] == "tcp"]
-
-
-def _line(axes: Axes, time: Array, value: Array, look: Mapping[str, Any], *, label: str, style: str = "-") -> None:
-    """Samples as a thin pale line, their means over 1 s as a thick one: 50 ms of noise would hide everything else."""
-    import numpy as np
-
-    axes.plot(time, value, color=look["color"], linewidth=0.5, alpha=0.3, zorder=2)
-    # A sample stands for the interval that ends with it: one at 1 s belongs to the first second.
-    bins = np.maximum(np.ceil(time / _MEAN_OVER_S - 1e-9) - 1, 0).astype(int)
-    starts = np.flatnonzero(np.diff(bins, prepend=-1))
-    counts = np.diff(starts, append=len(bins))
-    means = np.add.reduceat(value, starts) / counts
-    middles = (bins[starts] + 0.5) * _MEAN_OVER_S
-    dress = {"markerfacecolor": look.get("markerfacecolor", look["color"]), **_spaced(middles, look["marker"])}
-    axes.plot(middles, means, color=look["color"], linewidth=1.7, linestyle=style, label=label, zorder=3, **dress)
-
-
-def _spaced(time: Array, marker: str) -> dict[str, Any]:
-    """Some ten markers along a line, so that lines differ without colour too."""
-    return {"marker": marker, "markersize": 6, "markevery": max(1, len(time) // 10)}
-
-
-def _limits(axes: Axes, limits: Sequence[float] | None, scale: float) -> None:
-    if limits is None:
-        axes.set_ylim(bottom=0)
-    else:
-        axes.set_ylim(limits[0] * scale, limits[1] * scale)
-
-
-def _time_axis(axes: Axes, result: Result, *, label: bool = True) -> None:
-    """Time from 0 to the end, the steady state shaded, a line where something was changed."""
-    axes.set_xlim(0, result.resolved["duration_s"])
-    if label:
-        axes.set_xlabel("time [s]")
-    axes.axvspan(*result.resolved["window_s"], color=_BAND, zorder=0)
-    for at_s in sorted({change["at_s"] for change in result.resolved.get("changes", ())}):
-        axes.axvline(at_s, color="#888888", linewidth=1, linestyle=(0, (6, 3)), zorder=1)
-
-
-def _legend(made: Figure, *several: Axes) -> None:
-    """One legend below everything, so that it never lies on data."""
-    from matplotlib.patches import Patch
-
-    handles = [handle for axes in several for handle in axes.get_legend_handles_labels()[0]]
-    handles.append(Patch(facecolor=_BAND, edgecolor="#cccccc", label="steady state"))
-    made.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)), fontsize=10)
+def labels(results: Sequence[Result]) -> list[str]:
+    """What tells runs apart: the labels of the axes in which they differ; else as much of their names as it takes."""
+    if len(results) < 2:
+        return [""] * len(results)
+    points = [{**result.resolved.get("point", {})} for result in results]
+    for point, result in zip(points, results, strict=True):
+        point["seed"] = f"seed {result.resolved['seed']}"
+    axes = [axis for axis in dict.fromkeys(a for p in points for a in p) if len({p.get(axis) for p in points}) > 1]
+    short = [", ".join(str(point[axis]) for axis in axes if axis in point) for point in points]
+    candidates = [
+        short,
+        [str(result.resolved["run"]) for result in results],
+        [result.key for result in results],
+        [f"{result.meta['engine']} {result.key}" for result in results],
+        [str(result.path) for result in results],
+    ]
+    fine = [made for made in candidates if len(set(made)) == len(results) and all(made)]
+    return fine[0] if fine else [f"run {i}" for i in range(1, len(results) + 1)]

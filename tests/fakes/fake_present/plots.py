@@ -1,16 +1,24 @@
-def kinds():
-    return ["tcp_delivery_with_rtt", "cwnd"]
+def figure(result, kind="tcp_delivery_with_rtt", *, scale="auto"):
+    return overlay([result], kind)
 
 
-def figure(result, kind="tcp_delivery_with_rtt"):
+def overlay(results, kind, *, scale="auto"):
     from matplotlib.figure import Figure
 
     drawing = Figure()
-    drawing.suptitle(f"{kind} of {result.resolved['run']}")
+    drawing.suptitle(f"{kind} of {', '.join(result.resolved['run'] for result in results)}")
     return drawing
 
 
-def draw(result, path, kind="tcp_delivery_with_rtt"):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{kind} of {result.resolved['run']}")
-    return path
+def compared(results, kind, *, scale="auto"):
+    return [(result, overlay([result], kind)) for result in results]
+
+
+def campaign(results, kind, *, measure=None, x=None, y=None):
+    drawing = overlay(results, kind)
+    drawing.suptitle(f"bars of {len(results)}")
+    return {"first": drawing}
+
+
+def default_kind(results, *, overlay=False):
+    return "bars" if len(results) > 1 and not overlay else "tcp_delivery_with_rtt"

@@ -1,0 +1,118 @@
+"""The words above a picture: which runs it shows, and what was in effect in them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from itertools import groupby
+
+from bakeoff.measure import summary_of
+from bakeoff.present import words
+from bakeoff.present.shown import Shown
+from bakeoff.present.style import plain
+
+_WIDTH = 160
+_MOST = 12
+
+
+def title(several: Sequence[Shown]) -> str:
+    """The run, or the scenarios that several are of."""
+    if len(several) == 1:
+        return plain(words.title(several[0].result))
+    names = list(dict.fromkeys("/".join(words.title(shown.result).split("/")[:2]) for shown in several))
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return plain(f"{', '.join(names[:2])}{more}: {len(several)} runs")
+
+
+def lines(several: Sequence[Shown]) -> list[str]:
+    """The configuration that was in effect, as the engines reported it, in lines that fit above a picture."""
+    if len(several) == 1:
+        [shown] = several
+        return fitted([*_heading(shown), *queues(shown), flows(shown), engine(shown)])
+    # What several runs have in common is said once; the rest with the runs that it is of.
+    of: dict[str, list[str]] = {}
+    for part in (queues, lambda shown: [flows(shown)], lambda shown: [engine(shown)]):
+        for shown in several:
+            for text in part(shown):
+                of.setdefault(text, []).append(shown.label)
+    return fitted(
+        [text if len(labels) == len(several) else f"{' | '.join(labels)}: {text}" for text, labels in of.items()]
+    )
+
+
+def failures(several: Sequence[Shown]) -> list[str]:
+    """The self-checks that failed: then the picture shows something else than was asked for."""
+    found = []
+    for shown in several:
+        of = f"{shown.label}: " if shown.label else ""
+        found += [of + failure for failure in words.failures(summary_of(shown.result))]
+    return fitted(found)
+
+
+def _heading(shown: Shown) -> list[str]:
+    heading = str(shown.resolved.get("title") or "")
+    return [heading] if heading else []
+
+
+def queues(shown: Shown) -> list[str]:
+    """`mid>srv: 50 Mbit/s, fq_codel flows 1024 …`, for every bottleneck."""
+    found = []
+    counted = shown.result.counters.get("queues", {})
+    for queue in dict.fromkeys(shown.bottlenecks.values()):
+        if queue is None:
+            continue
+        capacity = shown.capacity(queue)
+        rates = [rate for rate, _ in groupby(f"{rate / 1e6:g}" for rate in (capacity[1] if capacity else []))]
+        rate = f"{', then '.join(rates)} Mbit/s, " if 0 < len(rates) <= 4 else f"{len(rates)} rates, " if rates else ""
+        leaves = [name for name in counted if name == queue or name.startswith(queue + "/")]
+        leaves = [name for name in leaves if not name.endswith("/root")] or leaves
+        kinds = list(dict.fromkeys(str(counted[name]["qdisc"]) for name in leaves))
+        more = f" and {len(kinds) - 2} more" if len(kinds) > 2 else ""
+        found.append(f"{queue}: {rate}{'; '.join(kinds[:2])}{more}")
+    return found
+
+
+def flows(shown: Shown) -> str:
+    """`prague@2020-08, AccECN: prague; cubic, no ECN: f1 … f20 (20 flows)`."""
+    groups: dict[str, list[str]] = {}
+    for flow in shown.flows:
+        cc, ecn = shown.ran(flow)
+        ran = f"{cc}, {words.ecn_words(ecn)}" if cc else "UDP" if flow["transport"] != "tcp" else flow["cc"]
+        groups.setdefault(ran, []).append(flow["name"])
+    said = []
+    for ran, names in groups.items():
+        which = ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]} … {names[-1]} ({len(names)} flows)"
+        said.append(ran if names == [ran.split("@")[0].split(",")[0]] else f"{which}: {ran}")
+    return "; ".join(said)
+
+
+def engine(shown: Shown) -> str:
+    """The engine and the seed."""
+    return f"engine {words.engine_of(shown.result)}, seed {shown.resolved['seed']}"
+
+
+def sampling(shown: Shown, mean_over_s: float) -> str:
+    """What thin and thick lines are."""
+    step = float(shown.resolved["sample_interval_s"])
+    return f"thick lines: means over {mean_over_s:g} s; thin lines: samples every {step * 1e3:g} ms"
+
+
+def averaged(several: Sequence[Shown]) -> list[str]:
+    """That a timed change lies in the steady state, so that what is taken there averages over it."""
+    start, end = several[0].window
+    within = {
+        float(change["at_s"])
+        for shown in several
+        for change in shown.resolved.get("changes", ())
+        if shown.window[0] < float(change["at_s"]) < shown.window[1]
+    }
+    if not within:
+        return []
+    times = "a timed change lies" if len(within) == 1 else f"{len(within)} timed changes lie"
+    return [f"{times} in the steady state, {start:.4g} s to {end:.4g} s: what is taken there averages over it"]
+
+
+def fitted(said: Sequence[str]) -> list[str]:
+    """Wrapped, and no more lines than leave room for the picture."""
+    wrapped = [part for line in said for part in textwrap.wrap(plain(line), _WIDTH)]
+    return wrapped if len(wrapped) <= _MOST else [*wrapped[: _MOST - 1], f"… and {len(wrapped) - _MOST + 1} lines more"]

@@ -1,0 +1,96 @@
+"""The kinds of pictures: their names, what they show, and what draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from bakeoff.errors import BakeoffError
+from bakeoff.present import call, distributions, over_time, queues
+
+if TYPE_CHECKING:
+    from bakeoff.present.panels import Picture
+
+Of = Literal["run", "campaign"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of picture."""
+
+    name: str
+    shows: str
+    """One sentence for people."""
+    of: Of
+    """`run`: one run, or several laid over each other. `campaign`: the measures of many runs."""
+    draw: Callable[..., Picture] | None = None
+    """From runs, and a `scale` if it knows scales."""
+    scales: bool = False
+    """Whether `scale` means something to it."""
+    swept: bool = False
+    """Whether it takes axes of the matrix and a measure."""
+
+
+KINDS: Final[tuple[Kind, ...]] = (
+    Kind(
+        "tcp_delivery_with_rtt",
+        "every flow's delivery rate over time, and below it TCP's and the probes' round-trip times",
+        "run",
+        over_time.delivery_with_rtt,
+        scales=True,
+    ),
+    Kind(
+        "totals_with_tcp_rtt",
+        "the sum of all goodputs over time, and below it round-trip times",
+        "run",
+        over_time.totals_with_tcp_rtt,
+        scales=True,
+    ),
+    Kind(
+        "upload_with_ping_and_tcp_rtt",
+        "every flow's goodput over time, and below it round-trip times",
+        "run",
+        over_time.upload_with_ping_and_tcp_rtt,
+        scales=True,
+    ),
+    Kind(
+        "all_scaled_delivery",
+        "delivery rates up and down and round-trip times, without outliers",
+        "run",
+        over_time.all_scaled,
+    ),
+    Kind(
+        "cwnd",
+        "congestion windows, slow start thresholds, and alpha where a control has one and it was traced",
+        "run",
+        over_time.cwnd,
+    ),
+    Kind("queue", "delay, backlog, marks and drops of the queues at the bottlenecks over time", "run", queues.queue),
+    Kind(
+        "call", "what UDP flows felt: the share that arrived, and the delay of the probes beside them", "run", call.call
+    ),
+    Kind("box_totals", "rates and round-trip times as boxes", "run", distributions.box_totals),
+    Kind("ping_cdf", "the cumulative distribution of the probes' round-trip times", "run", distributions.ping_cdf),
+    Kind("queue_cdf", "the cumulative distribution of the queue's delay", "run", distributions.queue_cdf),
+    Kind("fct_cdf", "the cumulative distribution of short flows' completion times", "run", distributions.fct_cdf),
+    Kind(
+        "induced_latency_cdf",
+        "the share of probes that waited longer than so much, on a logarithmic axis",
+        "run",
+        distributions.induced_latency_cdf,
+    ),
+    Kind(
+        "bars", "who gets what: a bar for every flow of every run of a campaign, beside what was published", "campaign"
+    ),
+    Kind("sweep", "a measure against a numeric axis of the matrix, with intervals over seeds", "campaign", swept=True),
+    Kind("heatmap", "a measure over two axes of the matrix", "campaign", swept=True),
+)
+
+
+def kind(name: str) -> Kind:
+    """The kind of that name. BakeoffError lists those there are."""
+    found = next((one for one in KINDS if one.name == name), None)
+    if found is None:
+        raise BakeoffError(f"plot kind: unknown '{name}'; expected one of {', '.join(one.name for one in KINDS)}")
+    return found

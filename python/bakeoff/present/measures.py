@@ -1,0 +1,100 @@
+"""The measures that pictures can show by name, and where they stand in summary.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bakeoff.errors import BakeoffError
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of summary.json; `*` in its path stands for each flow, probe or queue."""
+
+    path: str
+    label: str
+    unit: str
+    scale: float = 1.0
+    top: float | None = None
+
+    @property
+    def text(self) -> str:
+        """As an axis has it."""
+        return f"{self.label} [{self.unit}]"
+
+
+MEASURES: Final[Mapping[str, Measure]] = {
+    "goodput": Measure("flows.*.steady_state.goodput_bps", "goodput", "Mbit/s", 1e-6),
+    "delivery_rate": Measure("flows.*.steady_state.delivery_rate_bps", "delivery rate", "Mbit/s", 1e-6),
+    "tcp_rtt": Measure("flows.*.srtt_s.mean", "mean TCP RTT", "ms", 1e3),
+    "tcp_rtt_p99": Measure("flows.*.srtt_s.p99", "TCP RTT, 99th percentile", "ms", 1e3),
+    "retransmissions": Measure("flows.*.retransmissions", "retransmissions", "packets"),
+    "mark_fraction": Measure("flows.*.mark_fraction", "share of packets marked", "%", 100.0),
+    "fct": Measure("flows.*.fct.fct_s.p50", "flow completion time, median", "ms", 1e3),
+    "fct_p95": Measure("flows.*.fct.fct_s.p95", "flow completion time, 95th percentile", "ms", 1e3),
+    "jain": Measure("jain", "Jain's index", "1", 1.0, 1.05),
+    "ratio": Measure("ratio", "ratio of the rates", "1"),
+    "utilisation": Measure("utilisation", "utilisation", "%", 100.0),
+    "queue_delay": Measure("queues.BOTTLENECK.sojourn_s.p50", "queue delay, median", "ms", 1e3),
+    "queue_delay_p99": Measure("queues.BOTTLENECK.sojourn_s.p99", "queue delay, 99th percentile", "ms", 1e3),
+    "marks": Measure("queues.BOTTLENECK.marks", "marks", "packets"),
+    "drops": Measure("queues.BOTTLENECK.drops", "drops", "packets"),
+    "ping": Measure("probes.*.rtt_s.mean", "mean probe RTT", "ms", 1e3),
+    "ping_p99": Measure("probes.*.rtt_s.p99", "probe RTT, 99th percentile", "ms", 1e3),
+    "ping_loss": Measure("probes.*.loss", "probes lost", "%", 100.0),
+}
+
+
+def measure_of(name: str) -> Measure:
+    """A measure by its name, or by its place in summary.json: `flows.*.srtt_s.max`.
+
+    BakeoffError lists the names for any other word.
+    """
+    if name in MEASURES:
+        return MEASURES[name]
+    if "." not in name:
+        raise BakeoffError(
+            f"measure: unknown '{name}'; expected one of {', '.join(MEASURES)}, or a place in summary.json such as "
+            "flows.*.srtt_s.max"
+        )
+    unit, scale = ("ms", 1e3) if "_s." in name or name.endswith("_s") else ("Mbit/s", 1e-6) if "_bps" in name else (
+        "1", 1.0
+    )  # fmt: skip
+    return Measure(name, name, unit, scale)
+
+
+def values(summary: Mapping[str, Any], measure: Measure) -> dict[str, float]:
+    """The measure's values in a summary (plain JSON), by what stands for the `*`; `""` where there is none."""
+    parts = measure.path.split(".")
+    found: dict[str, float] = {}
+
+    def walk(tree: Any, at: int, name: str) -> None:  # noqa: ANN401
+        if at == len(parts):
+            if isinstance(tree, int | float) and not isinstance(tree, bool):
+                found[name] = float(tree) * measure.scale
+        elif isinstance(tree, Mapping):
+            if parts[at] == "*":
+                for key, below in tree.items():
+                    walk(below, at + 1, key)
+            elif parts[at] == "BOTTLENECK":
+                _at_bottleneck(tree, parts[at + 1 :])
+            elif parts[at] in tree:
+                walk(tree[parts[at]], at + 1, name)
+
+    def _at_bottleneck(queues: Mapping[str, Any], below: Sequence[str]) -> None:
+        narrow = (summary.get("bottleneck") or {}).get("queue")
+        numbers = []
+        for key, queue in queues.items():
+            if narrow is not None and (key == narrow or key.startswith(f"{narrow}/")):
+                number: Any = queue
+                for part in below:
+                    number = (number or {}).get(part)
+                if number is not None:
+                    numbers.append(float(number) * measure.scale)
+        if numbers:
+            found[""] = sum(numbers) if below[-1] in ("marks", "drops") else max(numbers)
+
+    walk(summary, 0, "")
+    return found

@@ -1,0 +1,313 @@
+"""What pictures are put together from: a figure with words above and a legend below, and panels over time."""
+
+from __future__ import annotations
+
+import base64
+import io
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from bakeoff.present import caption, colours
+from bakeoff.present.shown import Line, Shown, bins, means
+from bakeoff.present.style import WIDTH_INCH, plain, styled
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+    from bakeoff.measure.samples import Array
+
+BAND = "#f2f2f2"
+CHANGE = "#888888"
+CAPACITY = "#999999"
+_MEMBERS_SEEN = 12
+"""Of a group of more flows than this the picture has the range, and no line for each of them."""
+_MOST_CHANGES = 4
+_THIN_LINES = 4
+
+
+class Picture(Figure):
+    """A matplotlib figure that shows itself in a notebook, and knows its panels."""
+
+    panels: list[Panel]
+
+    def _repr_png_(self) -> bytes:
+        with styled():
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png")
+        return buffer.getvalue()
+
+
+class Pictures(list[Picture]):
+    """Several figures, one below the other in a notebook."""
+
+    def _repr_html_(self) -> str:
+        images = (base64.b64encode(one._repr_png_()).decode() for one in self)
+        return "".join(f'<img src="data:image/png;base64,{image}"/>' for image in images)
+
+
+@dataclass
+class Panel:
+    """Axes of a picture, and the extent of what is drawn in them."""
+
+    axes: Axes
+    unit: str
+    role: str
+    """Panels of one role have the same limits in a comparison."""
+    values: list[tuple[float, float]] = field(default_factory=list)
+    fixed: tuple[float, float] | None = None
+    from_zero: bool = True
+
+    def saw(self, values: Array) -> None:
+        """Note what is drawn, so that limits hold it, or say that they do not."""
+        import numpy as np
+
+        known = values[np.isfinite(values)]
+        if len(known):
+            self.values.append((float(known.min()), float(known.max())))
+
+    @property
+    def extent(self) -> tuple[float, float] | None:
+        """The least and the greatest value that is drawn; None if nothing is."""
+        if not self.values:
+            return None
+        return min(low for low, _ in self.values), max(high for _, high in self.values)
+
+    def limits(self) -> tuple[float, float]:
+        """The limits that were asked for, else those that hold everything, with a little room above."""
+        if self.fixed is not None:
+            return self.fixed
+        if self.extent is None:
+            return 0.0, 1.0
+        low, high = self.extent
+        if self.from_zero:
+            return 0.0, (high * 1.06 or 1.0)
+        room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+        return max(low - room, 0.0) if low >= 0 else low - room, high + room
+
+    def finish(self) -> None:
+        """Set the limits; where they cut data off, say what is not seen."""
+        low, high = self.limits()
+        self.axes.set_ylim(low, high)
+        if self.extent is None:
+            self.axes.text(0.5, 0.5, "no samples", transform=self.axes.transAxes, ha="center", color="#888888")
+            return
+        least, greatest = self.extent
+        said = []
+        if greatest > high * 1.0001:
+            said.append(f"up to {greatest:.4g}")
+        if least < low - 1e-9 - 0.0001 * abs(low):
+            said.append(f"down to {least:.4g}")
+        if said:
+            note = f"the axis is cut: data go {' and '.join(said)} {self.unit}"
+            box = {"facecolor": "white", "edgecolor": "#b00000", "linewidth": 0.6, "pad": 2.5, "alpha": 0.9}
+            self.axes.text(
+                0.995, 0.97, note, transform=self.axes.transAxes, ha="right", va="top", fontsize=9, color="#b00000",
+                bbox=box, zorder=9,
+            )  # fmt: skip
+
+
+def picture(several: Sequence[Shown], rows: int, *, row_inch: float = 0.0, said: Sequence[str] = ()) -> Picture:
+    """A picture of some panels, one above the other, that share the x axis; `made.axes` are theirs.
+
+    `said` are lines for below the configuration that was in effect.
+    """
+    row_inch = row_inch or {1: 5.0, 2: 3.6}.get(rows, 2.7)
+    made = titled(
+        caption.title(several),
+        [*caption.lines(several), *said],
+        caption.failures(several),
+        height_inch=row_inch * rows,
+    )
+    for one in made.subplots(rows, 1, sharex=True, squeeze=False).flat:
+        one.tick_params(labelbottom=True)
+    return made
+
+
+def titled(
+    title: str, said: Sequence[str], failed: Sequence[str] = (), *, height_inch: float, width_inch: float = WIDTH_INCH
+) -> Picture:
+    """An empty picture with words above: what it is, what was in effect, and in red the self-checks that failed.
+
+    The words take the room that they need, `height_inch` is for the rest.
+    """
+    bold = textwrap.wrap(title, int(7.6 * width_inch), break_on_hyphens=False) or [""]
+    above = 0.12 + 0.26 * len(bold) + 0.165 * (len(said) + len(failed)) + 0.1
+    height = height_inch + above
+    made = Picture(figsize=(width_inch, height), layout="constrained")
+    made.panels = []
+    engine = made.get_layout_engine()
+    assert engine is not None
+    engine.set(rect=(0, 0, 1, 1 - above / height))  # type: ignore[call-arg]
+    made.text(0.012, 1 - 0.12 / height, "\n".join(bold), va="top", fontsize=14, fontweight="bold")
+    down = 0.12 + 0.26 * len(bold)
+    for lines, colour in ((said, "#444444"), (failed, "#b00000")):
+        if lines:
+            made.text(0.012, 1 - down / height, "\n".join(lines), va="top", fontsize=9, color=colour, linespacing=1.3)
+            down += 0.165 * len(lines)
+    return made
+
+
+def draw_line(panel: Panel, several: Sequence[Shown], line: Line, parts: Sequence[tuple[Array, Array]], *,
+              thin: bool) -> None:  # fmt: skip
+    """One flow: samples as a thin pale line, their means as a thick one, because 50 ms of noise hide everything else.
+
+    Several flows that are alike: the mean over them as the thick line, their means as pale lines or, of many, their
+    range as a band.
+    """
+    import numpy as np
+
+    edges, width = bins(several)
+    middles = edges[:-1] + width / 2
+    found = [means(time, value, edges) for time, value in parts]
+    if not found:
+        return
+    if len(found) == 1 and thin:
+        time, value = parts[0]
+        panel.axes.plot(time, value, color=line.colour, linewidth=0.5, alpha=0.3, zorder=2)
+        panel.saw(value)
+    stack = np.ma.masked_invalid(np.vstack(found))
+    mean = np.ma.filled(stack.mean(axis=0), np.nan)
+    if 1 < len(found) <= _MEMBERS_SEEN:
+        for one in found:
+            panel.axes.plot(middles, one, color=line.colour, linewidth=0.7, alpha=0.35, zorder=2)
+    elif len(found) > 1:
+        low, high = (np.ma.filled(part, np.nan) for part in (stack.min(axis=0), stack.max(axis=0)))
+        panel.axes.fill_between(middles, low, high, color=line.colour, alpha=0.16, linewidth=0, zorder=1.5)
+    panel.saw(np.concatenate(found))
+    panel.axes.plot(
+        middles, mean, color=line.colour, linewidth=1.8, linestyle=line.dash, zorder=3, **spaced(middles, line.marker)
+    )
+
+
+def spaced(time: Array, marker: str) -> dict[str, Any]:
+    """Some ten markers along a line, so that lines differ without colour too."""
+    return {"marker": marker, "markersize": 6, "markevery": max(1, len(time) // 10), "markeredgecolor": "white",
+            "markeredgewidth": 0.5}  # fmt: skip
+
+
+def over_time(panel: Panel, several: Sequence[Shown]) -> None:
+    """Time from 0 to the end, the steady state shaded, a line where something was changed."""
+    panel.axes.set_xlim(0, max(shown.end_s for shown in several))
+    if len({shown.window for shown in several}) == 1:
+        panel.axes.axvspan(*several[0].window, color=BAND, zorder=0)
+    for at_s in {float(change["at_s"]) for shown in several for change in shown.resolved.get("changes", ())}:
+        panel.axes.axvline(at_s, color=CHANGE, linewidth=1, linestyle=(0, (6, 3)), zorder=1)
+
+
+def capacity(panel: Panel, several: Sequence[Shown], queue: str | None) -> bool:
+    """The bottleneck's rate as a grey line; whether there is one."""
+    drawn = set()
+    for shown in several:
+        steps = shown.capacity(queue)
+        if steps is not None and (key := (tuple(steps[0]), tuple(steps[1]))) not in drawn:
+            drawn.add(key)
+            rates = [rate / 1e6 for rate in steps[1]]
+            panel.axes.stairs(rates, steps[0], baseline=None, color=CAPACITY, linewidth=2.2, zorder=1.2)
+            panel.values.append((0.0, max(rates)))
+    return bool(drawn)
+
+
+def legend(made: Picture, entries: Sequence[Artist], *, dashed: str = "") -> None:
+    """One legend below everything, so that it never lies on data; in as many columns as fit."""
+    handles = list(entries)
+    if not handles:
+        return
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    columns = max(1, min(len(handles), int(150 / (longest + 9))))
+    made.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=9.5)
+
+
+def line_entry(line: Line) -> Line2D:
+    """A line as the legend has it."""
+    return Line2D([], [], color=line.colour, linestyle=line.dash, marker=line.marker, linewidth=1.8, label=line.label)
+
+
+def capacity_entry() -> Line2D:
+    """The grey line of a bottleneck's rate."""
+    return Line2D([], [], color=CAPACITY, linewidth=2.2, label="capacity of the bottleneck")
+
+
+def time_entries(several: Sequence[Shown]) -> list[Artist]:
+    """What shading and vertical lines mean."""
+    entries: list[Artist] = []
+    if len({shown.window for shown in several}) == 1:
+        start, end = several[0].window
+        entries.append(Patch(facecolor=BAND, edgecolor="#cccccc", label=f"steady state, {start:.4g} s to {end:.4g} s"))
+    said = list(dict.fromkeys(text for shown in several for text in changes(shown)))
+    if len(said) > _MOST_CHANGES:
+        said = [f"{len(said)} timed changes, the first: {said[0]}"]
+    look = {"color": CHANGE, "linewidth": 1, "linestyle": (0, (6, 3))}
+    return entries + [Line2D([], [], label=text, **look) for text in said]  # type: ignore[arg-type]
+
+
+def changes(shown: Shown) -> list[str]:
+    """The timed changes in words: `20 s: rate 10mbit at mid>srv, mid>cli`; what happens at once is one."""
+    places: dict[tuple[float, str], list[str]] = {}
+    for change in shown.resolved.get("changes", ()):
+        at = (float(change["at_s"]), _action(change["action"]))
+        places.setdefault(at, []).append(f"{change['node']}>{change['peer']}")
+    return [
+        plain(f"{at_s:g} s: {what} at {', '.join(dict.fromkeys(where))}")
+        for (at_s, what), where in sorted(places.items())
+    ]
+
+
+def _action(action: Mapping[str, Any]) -> str:
+    match action["kind"]:
+        case "class-change":
+            words = str(action["class"]).split()
+            named = dict(pairwise(words))
+            return (
+                f"rate {named['rate']}"
+                if named.get("ceil", named.get("rate")) == named.get("rate")
+                else " ".join(words)
+            )
+        case "qdisc-change":
+            return str(action["qdisc"])
+        case "qdisc-replace":
+            return f"replaced by {action['qdisc']['qdisc']}"
+    parts = []
+    if action.get("rate_bps") is not None:
+        parts.append(f"rate {action['rate_bps'] / 1e6:g} Mbit/s")
+    if action.get("delay_s") is not None:
+        parts.append(f"delay {action['delay_s'] * 1e3:g} ms")
+    if action.get("loss") is not None:
+        parts.append(f"loss {action['loss']:.3g}")
+    if action.get("up") is not None:
+        parts.append("link up" if action["up"] else "link down")
+    return ", ".join(parts) or "link"
+
+
+def share(pictures: Sequence[Picture]) -> None:
+    """Give panels of one role the same limits in all pictures that are compared."""
+    extents: dict[str, list[tuple[float, float]]] = {}
+    for panel in (panel for made in pictures for panel in made.panels):
+        if panel.extent is not None:
+            extents.setdefault(panel.role, []).append(panel.extent)
+    for panel in (panel for made in pictures for panel in made.panels):
+        panel.values += extents.get(panel.role, [])
+
+
+def finish(made: Picture) -> Picture:
+    """Set all limits: the last step, after `share`."""
+    for panel in made.panels:
+        panel.finish()
+    return made
+
+
+def thin_lines(n: int) -> bool:
+    """Whether single samples are drawn beside their means: of many lines they would be a cloud."""
+    return n <= _THIN_LINES
+
+
+def probe_colour(shown: Shown, name: str) -> str:
+    """Black, or what the scenario asks for."""
+    return colours.wanted(shown.resolved.get("present", {})).get(name, colours.PROBE)

@@ -1,0 +1,235 @@
+"""Runs as pictures need them: their samples, and which lines stand for which flows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.measure import MeasureError, Samples, bottleneck
+from bakeoff.measure import path as path_of
+from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.present import colours, words
+from bakeoff.present.style import plain
+
+if TYPE_CHECKING:
+    from bakeoff.measure.samples import Array
+    from bakeoff.results import Result
+
+MOST_LINES = 8
+"""More lines than this in one panel nobody tells apart: flows that are alike then share one."""
+_MOST_OF_A_COLOUR = len(colours.DASHES)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One run in a picture; `label` says which one where there are several."""
+
+    result: Result
+    label: str = ""
+
+    @cached_property
+    def samples(self) -> Samples:
+        """Its samples. MeasureError if it has none."""
+        if self.result.series.is_empty():
+            raise MeasureError(f"{words.title(self.result)}: the run has no series")
+        return Samples(self.result.series)
+
+    @property
+    def resolved(self) -> Mapping[str, Any]:
+        """What was asked for."""
+        return self.result.resolved
+
+    @property
+    def end_s(self) -> float:
+        """When it ended."""
+        return float(self.resolved["duration_s"])
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """The steady state, in seconds."""
+        start, end = self.resolved["window_s"]
+        return float(start), float(end)
+
+    @property
+    def flows(self) -> Sequence[Mapping[str, Any]]:
+        """Its flows as the resolved run has them."""
+        return self.resolved["flows"]  # type: ignore[no-any-return]
+
+    def ran(self, flow: Mapping[str, Any]) -> tuple[str | None, str | None]:
+        """The congestion control and the feedback that a flow had, as the engine reported it."""
+        counted = self.result.counters.get("flows", {}).get(flow["name"], {})
+        return (counted.get("cc") if flow["transport"] == "tcp" else None), counted.get("ecn")
+
+    def control(self, flow: Mapping[str, Any]) -> str:
+        """The congestion control that a flow ran, without its version."""
+        cc, _ = self.ran(flow)
+        return colours.control(cc or flow["cc"], flow["transport"])
+
+    @cached_property
+    def bottlenecks(self) -> dict[str, str | None]:
+        """The queue that each flow fights for, by the flow's name; None if nothing on its path has a rate."""
+        return {flow["name"]: self._bottleneck(flow) for flow in self.flows}
+
+    def _bottleneck(self, flow: Mapping[str, Any]) -> str | None:
+        try:
+            return bottleneck(self.resolved, flow, self.window).queue
+        except MeasureError:
+            return None
+
+    def crosses(self, flow: Mapping[str, Any], queue: str | None) -> bool:
+        """Whether a flow goes through the interface `queue`."""
+        if queue is None:
+            return self.bottlenecks[flow["name"]] is None
+        return tuple(queue.split(">")) in path_of(self.resolved, flow)
+
+    def capacity(self, queue: str | None) -> tuple[list[float], list[float]] | None:
+        """Edges [s] and rates [bit/s] of a bottleneck over the run, None if it has no known rate."""
+        flow = next((flow for flow in self.flows if self.bottlenecks[flow["name"]] == queue), None)
+        if flow is None or queue is None:
+            return None
+        inside = {float(change["at_s"]) for change in self.resolved.get("changes", ())}
+        edges = sorted({0.0, self.end_s} | {at for at in inside if 0 < at < self.end_s})
+        try:
+            rates = [float(bottleneck(self.resolved, flow, part).rate_bps) for part in pairwise(edges)]
+        except MeasureError:
+            return None
+        return edges, rates
+
+    def base_rtt_s(self, flow_or_probe: Mapping[str, Any]) -> float:
+        """The round-trip time of its path while all queues are empty."""
+        return base_rtt(self.resolved, flow_or_probe)
+
+    def rate_metric(self, flow: Mapping[str, Any], metric: str) -> str:
+        """`metric`, or `goodput` for what has none: UDP, and many connections under one name."""
+        return metric if ("flow", flow["name"], metric) in self.samples else "goodput"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a panel: a flow, or several that are alike."""
+
+    label: str
+    colour: str
+    marker: str
+    members: tuple[tuple[Shown, Mapping[str, Any]], ...]
+    dash: Any = "-"
+    key: tuple[Any, ...] = field(default=(), compare=False)
+
+
+def direction(shown: Shown, flow: Mapping[str, Any]) -> str:
+    """`up` for what goes the way of the first flow, `down` for what comes back, by the ends of the path."""
+    first = shown.flows[0]
+    there = path_of(shown.resolved, first)
+    back = {(peer, node) for node, peer in there}
+    return "down" if back & set(path_of(shown.resolved, flow)) else "up"
+
+
+def lines(several: Sequence[Shown], only: Callable[[Shown, Mapping[str, Any]], bool] | None = None) -> list[Line]:
+    """The lines that stand for all flows of some runs, or for those that `only` chooses.
+
+    A line for each flow, as long as eyes can tell them apart; else one for all that are alike: control, feedback,
+    direction, source, round-trip time and start, or, if that still makes too many, control and direction. Colour and
+    marker say the congestion control. Of several flows with one control the dash says which; in a picture of several
+    runs it says which run.
+    """
+    flows = [(shown, flow) for shown in several for flow in shown.flows if only is None or only(shown, flow)]
+    for key in (_alone, _alike, _same_control, _same_direction):
+        made = _grouped(flows, key)
+        most = max(Counter((line.colour) for line in made).values(), default=0)
+        if len(made) <= MOST_LINES and most <= max(_MOST_OF_A_COLOUR, len(several)):
+            break
+    return _dashed(made, several)
+
+
+Key = Callable[[Shown, Mapping[str, Any]], tuple[Any, ...]]
+
+
+def _grouped(flows: Sequence[tuple[Shown, Mapping[str, Any]]], key: Key) -> list[Line]:
+    groups: dict[tuple[Any, ...], list[tuple[Shown, Mapping[str, Any]]]] = {}
+    for shown, flow in flows:
+        asked = colours.wanted(shown.resolved.get("present", {})).get(flow["name"])
+        groups.setdefault((shown.label, asked, *key(shown, flow)), []).append((shown, flow))
+    looks = colours.looks(shown.control(flow) for shown, flow in flows)
+    made = []
+    for (label, asked, *rest), members in groups.items():
+        shown, flow = members[0]
+        colour, marker = looks[shown.control(flow)]
+        name = _label([(s, f) for s, f in members])
+        made.append(
+            Line(
+                label=f"{plain(label)}: {name}" if label else name,
+                colour=asked or colour,
+                marker=marker,
+                members=tuple(members),
+                key=tuple(rest),
+            )
+        )
+    return made
+
+
+def _dashed(made: Sequence[Line], several: Sequence[Shown]) -> list[Line]:
+    """Dashes by run, or by the ordinal among lines of the same colour."""
+    seen: Counter[str] = Counter()
+    found = []
+    for line in made:
+        at = several.index(line.members[0][0]) if len(several) > 1 else seen[line.colour]
+        seen[line.colour] += 1
+        found.append(replace(line, dash=colours.DASHES[at % len(colours.DASHES)]))
+    return found
+
+
+def _label(members: Sequence[tuple[Shown, Mapping[str, Any]]]) -> str:
+    shown, flow = members[0]
+    if len(members) == 1:
+        cc = shown.control(flow)
+        name = plain(flow["name"])
+        return name if cc in flow["name"] else f"{name} ({'UDP' if cc == 'udp' else cc})"
+    controls = sorted({"UDP" if s.control(f) == "udp" else s.control(f) for s, f in members})
+    of = controls[0] if len(controls) == 1 else f"{len(controls)} controls"
+    ways = {direction(s, f) for s, f in members}
+    both = len({direction(shown, f) for f in shown.flows}) > 1 and len(ways) == 1
+    return f"{of}{f', {ways.pop()}' if both else ''}: {len(members)} flows"
+
+
+def _alone(shown: Shown, flow: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (flow["name"],)
+
+
+def _alike(shown: Shown, flow: Mapping[str, Any]) -> tuple[Any, ...]:
+    start = round(float(flow["start_s"]))
+    rtt = round(shown.base_rtt_s(flow), 3)
+    return (*_same_control(shown, flow), *shown.ran(flow), flow["source"]["kind"], rtt, start)
+
+
+def _same_control(shown: Shown, flow: Mapping[str, Any]) -> tuple[Any, ...]:
+    return shown.control(flow), direction(shown, flow), shown.bottlenecks[flow["name"]]
+
+
+def _same_direction(shown: Shown, flow: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (direction(shown, flow),)
+
+
+def bins(shown: Sequence[Shown]) -> tuple[Array, float]:
+    """Edges [s] of the intervals that thick lines are means over, and their width: 1 s for runs of 20 s to 300 s."""
+    import numpy as np
+
+    end = max(one.end_s for one in shown)
+    steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if end < 20 else (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+    width = next((width for width in steps if end / width <= (40 if end < 20 else 300)), end / 300)
+    width = max(width, *(float(one.resolved["sample_interval_s"]) for one in shown))
+    return np.arange(0.0, end + width * 0.999, width), width
+
+
+def means(time: Array, value: Array, edges: Array) -> Array:
+    """The mean in each bin, NaN where there is no sample. A sample stands for the interval that ends with it."""
+    import numpy as np
+
+    n, width = len(edges) - 1, edges[1] - edges[0]
+    at = np.clip(np.ceil(time / width - 1e-9).astype(int) - 1, 0, n - 1)
+    counts = np.bincount(at, minlength=n)
+    sums = np.bincount(at, weights=value, minlength=n)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

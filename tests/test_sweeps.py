@@ -1,0 +1,117 @@
+"""Measures against the axes of a matrix: sweeps and heat maps."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bakeoff.errors import BakeoffError
+from bakeoff.present import measures, plots, sweep
+from synthetic import made
+
+
+def matrix(rtts=("10ms", "20ms", "100ms"), qdiscs=("pie", "red"), seeds=(1,), goodput=lambda rtt, qdisc, seed: 4e6):
+    """Runs of Prague beside CUBIC; the first gets what `goodput` says, the other 2 Mbit/s."""
+    return [
+        made((goodput(rtt, qdisc, seed), 2e6), scenario="s", run=f"{rtt}-{qdisc}", seed=seed,
+             point={"rtt": rtt, "qdisc": qdisc, "flows": "two"})
+        for rtt in rtts for qdisc in qdiscs for seed in seeds
+    ]  # fmt: skip
+
+
+def one(results):
+    [found] = sweep.matrices(results)
+    return found
+
+
+def points_of(axes):
+    return {line.get_color(): line.get_data() for line in axes.lines}
+
+
+def test_numbers_of_labels():
+    assert sweep.number("40ms") == (40.0, "ms")
+    assert sweep.number("0.5s") == (500.0, "ms")
+    assert sweep.number("1Gbit") == (1000.0, "Mbit/s")
+    assert sweep.number("64") == (64.0, "")
+    assert sweep.number("fq_codel") is None
+
+
+def test_a_panel_per_qdisc_a_line_per_flow():
+    picture = sweep.sweep(one(matrix(goodput=lambda rtt, qdisc, seed: 1e6 * len(rtt) * len(qdisc))))
+    pie, red = picture.axes
+    assert (pie.get_title(loc="left"), red.get_title(loc="left")) == ("qdisc pie", "qdisc red")
+    at, mbit = points_of(pie)["#D55E00"]
+    assert list(at) == [10.0, 20.0, 100.0]
+    assert list(mbit) == pytest.approx([12.0, 12.0, 15.0])  # 3 letters of pie times 4 or 5 of the label
+    assert points_of(pie)["#0072B2"][1] == pytest.approx([2.0] * 3)
+    assert pie.get_xlabel() == "rtt [ms]"
+    assert pie.get_xscale() == "log"  # 100 ms are ten times 10 ms
+    assert pie.get_ylim() == red.get_ylim()
+
+
+def test_bands_are_intervals_over_seeds():
+    picture = sweep.sweep(one(matrix(qdiscs=("pie",), seeds=(1, 2, 3), goodput=lambda r, q, seed: 4e6 + 1e5 * seed)))
+    [axes] = picture.axes
+    band = axes.collections[0].get_paths()[0].vertices[:, 1]
+    half = 4.3027 * 0.1 / math.sqrt(3)  # s = 0.1 Mbit/s, n = 3
+    assert (band.min(), band.max()) == pytest.approx((4.2 - half, 4.2 + half))
+
+
+def test_one_number_per_run_makes_lines_of_the_other_axis():
+    picture = sweep.sweep(one(matrix()), "queue_delay_p99")
+    [axes] = picture.axes
+    assert len(axes.lines) == 2
+    assert list(axes.lines[0].get_ydata()) == pytest.approx([12.5] * 3)  # the stand-in's 99th percentile
+    [legend] = picture.legends
+    assert [text.get_text() for text in legend.get_texts()][:2] == ["pie", "red"]
+
+
+def test_a_heat_map_has_a_cell_per_point():
+    picture = sweep.heatmap(one(matrix(goodput=lambda rtt, qdisc, seed: 2e6 if qdisc == "pie" else 6e6)))
+    axes = picture.axes[0]
+    # Jain of 2 and 2 is 1, of 6 and 2 (6 + 2)^2 / (2 (36 + 4)) = 0.8
+    assert {text.get_text() for text in axes.texts} == {"1", "0.8"}
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["10ms", "20ms", "100ms"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["pie", "red"]
+
+
+def test_a_missing_point_is_an_empty_cell():
+    assert "none" in {text.get_text() for text in sweep.heatmap(one(matrix()[:-1])).axes[0].texts}
+
+
+def test_measures_by_name_and_by_place():
+    summary = {"flows": {"a": {"srtt_s": {"max": 0.5}}, "b": {"srtt_s": None}}, "jain": 0.5}
+    assert measures.values(summary, measures.measure_of("flows.*.srtt_s.max")) == {"a": 500.0}
+    assert measures.values(summary, measures.measure_of("jain")) == {"": 0.5}
+    with pytest.raises(BakeoffError, match="measure: unknown 'fairness'; expected one of goodput, delivery_rate"):
+        measures.measure_of("fairness")
+
+
+def test_every_measure_stands_in_a_summary():
+    result = matrix()[0]
+    absent = {"fct", "fct_p95"}  # of short flows
+    summary = sweep.Point({}, (result,)).summaries[0]
+    found = {name for name, measure in measures.MEASURES.items() if measures.values(summary, measure)}
+    assert found == set(measures.MEASURES) - absent
+
+
+def test_mistakes_name_the_axes(monkeypatch):
+    found = one(matrix())
+    with pytest.raises(BakeoffError, match="s: nothing varies along 'rate'; the axes are: rtt, qdisc"):
+        sweep.sweep(found, x="rate")
+    with pytest.raises(BakeoffError, match="the labels of 'qdisc' are no numbers of one unit"):
+        sweep.sweep(found, x="qdisc")
+    with pytest.raises(BakeoffError, match="a heat map has two axes; what varies is: rtt"):
+        sweep.heatmap(one(matrix(qdiscs=("pie",))))
+    with pytest.raises(BakeoffError, match="no axis has numbers for labels"):
+        sweep.sweep(one(matrix(rtts=("near", "far"))))
+    monkeypatch.setattr(sweep, "MOST_PANELS", 1)
+    with pytest.raises(BakeoffError, match="2 panels for qdisc; at most 1 in one picture"):
+        sweep.sweep(found)
+
+
+def test_what_is_drawn_when_nothing_is_said():
+    assert plots.default_kind(matrix()) == "bars"
+    assert plots.default_kind(matrix(rtts=("1ms", "2ms", "3ms", "4ms", "5ms"))) == "sweep"
+    assert plots.default_kind(matrix()[:1]) == "tcp_delivery_with_rtt"
