@@ -177,9 +177,9 @@ class TestDelays:
             (4.0, "probe", "ping", "lost", 1.0),
             (9.0, "probe", "ping", "lost", 1.0),
         ]
-        assert measure.probe_loss(Samples(frame(rows)), "ping", (0, 5)) == 0.25
+        assert measure.lost_share(Samples(frame(rows)), "probe", "ping", (0, 5)) == 0.25
         with pytest.raises(MeasureError, match="no requests of probe 'ping' between 5 s and 6 s"):
-            measure.probe_loss(Samples(frame(rows)), "ping", (5, 6))
+            measure.lost_share(Samples(frame(rows)), "probe", "ping", (5, 6))
 
     def test_missing_samples_are_named(self):
         samples = Samples(frame([(1.0, "flow", "cubic", "srtt", 0.02)]))

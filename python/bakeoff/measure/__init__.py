@@ -3,7 +3,7 @@
 from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import bottleneck, path, payload_fraction
 from bakeoff.measure.checks import checks
-from bakeoff.measure.delays import distribution, histogram, probe_loss
+from bakeoff.measure.delays import distribution, histogram, jitter, lost_share
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions
 from bakeoff.measure.rates import goodput, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.repetitions import Interval, interval, repetitions
@@ -23,11 +23,12 @@ __all__ = [
     "histogram",
     "interval",
     "jain",
+    "jitter",
+    "lost_share",
     "mark_fraction",
     "marks",
     "path",
     "payload_fraction",
-    "probe_loss",
     "ratio",
     "repetitions",
     "retransmissions",

@@ -16,6 +16,9 @@ Hop = tuple[str, str]
 _ETHERNET = 14
 """Bytes of an Ethernet header: what a qdisc's rate is counted in (skb->len on egress) beyond the IP packet."""
 
+_UDP_HEADERS = 42
+"""Ethernet 14, IPv4 20, UDP 8 bytes."""
+
 _SHAPER_WORD = {"tbf": "rate", "netem": "rate"} | dict.fromkeys(
     ("cake", "cnq_cobalt", "cnq_codel_af", "cobalt", "deltic_boroshne", "lfq_cobalt", "twin_codel_af"), "bandwidth"
 )
@@ -59,33 +62,68 @@ def path(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[Hop]:
 
 
 def payload_fraction(resolved: Mapping[str, Any], flow: Mapping[str, Any], payload: float) -> float:
-    """`payload` [B] over what the bottleneck counts for a full segment: path MTU + 14 bytes of Ethernet; no unit."""
+    """`payload` [B] over what the bottleneck counts for it; no unit.
+
+    That is for a full segment of TCP the path MTU and 14 bytes of Ethernet, for a datagram 42 bytes of headers more.
+    """
+    if flow["transport"] == "udp":
+        return payload / (payload + _UDP_HEADERS)
     hops = {frozenset(hop) for hop in path(resolved, flow)}
     mtu = min(int(link["mtu"]) for link in resolved["links"] if frozenset(link["ends"]) in hops)
     return payload / (mtu + _ETHERNET)
 
 
 def bottleneck(resolved: Mapping[str, Any], flow: Mapping[str, Any], window: Window) -> Bottleneck:
-    """The hop with the lowest mean rate in the window, the first of equals.
+    """The place on the flow's way with the lowest mean rate in the window, the first of equals.
 
-    A hop's rate is the lower one of its link's and its shaper's: the `ceil` (else `rate`) of the htb class that
-    takes the flow, tbf's and netem's `rate`, or the `bandwidth` of a qdisc that shapes by itself. Timed changes
-    count from when they are made. Raises MeasureError if nothing on the path has a rate.
+    A place is the egress of a hop (`mid>srv`) or the ingress at its other end (`srv<mid`); its rate is that of `rates`.
+    Raises MeasureError if nothing on the path has a rate.
     """
     found: Bottleneck | None = None
     for node, peer in path(resolved, flow):
-        changes = [c for c in resolved.get("changes", ()) if (c["node"], c["peer"]) == (node, peer)]
-        inside = [float(c["at_s"]) for c in changes if window[0] < c["at_s"] < window[1]]
-        edges = sorted({window[0], *inside, window[1]})
-        rates = [_rate_at(resolved, (node, peer), flow, changes, start) for start in edges[:-1]]
-        mean = sum(rate * (b - a) for rate, (a, b) in zip(rates, pairwise(edges), strict=True)) / (
-            window[1] - window[0]
-        )
-        if mean != float("inf") and (found is None or mean < found.rate_bps):
-            found = Bottleneck(queue=f"{node}>{peer}", rate_bps=mean)
+        for hop in (f"{node}>{peer}", f"{peer}<{node}"):
+            bits = sum(rate * (stop - start) for start, stop, rate in rates(resolved, hop, window, traffic=flow))
+            mean = bits / (window[1] - window[0])
+            if mean != float("inf") and (found is None or mean < found.rate_bps):
+                found = Bottleneck(queue=hop, rate_bps=mean)
     if found is None:
         raise MeasureError(f"flow '{flow['name']}': nothing on its path has a rate")
     return found
+
+
+def rates(
+    resolved: Mapping[str, Any],
+    hop: str,
+    window: Window,
+    *,
+    traffic: Mapping[str, Any] | None = None,
+    class_id: str | None = None,
+) -> list[tuple[float, float, float]]:
+    """(from [s], to [s], rate [bit/s]) of a place over the window, cut where the rate changes; infinite without a rate.
+
+    The rate is the lower one of the link's (for egress) and the shaper's: of htb the lowest `ceil` (else `rate`) from
+    the class that takes `traffic` (or has the `class_id`) up to the root, tbf's and netem's `rate`, or the `bandwidth`
+    of a qdisc that shapes by itself. Without either it is that of all classes together. Timed changes count from when
+    they are made.
+    """
+    node, peer, _ = end_of(hop)
+    changes = [c for c in resolved.get("changes", ()) if (c["node"], c["peer"]) == (node, peer)]
+    edges = sorted({window[0], *(float(c["at_s"]) for c in changes if window[0] < c["at_s"] < window[1]), window[1]})
+    found: list[tuple[float, float, float]] = []
+    for start, stop in pairwise(edges):
+        link, tree, words = _in_effect(resolved, hop, changes, start)
+        rate = min(link, float("inf") if tree is None else _shaper(tree, traffic or class_id, words))
+        if found and found[-1][2] == rate:
+            found[-1] = (found[-1][0], stop, rate)
+        else:
+            found.append((start, stop, rate))
+    return found
+
+
+def end_of(hop: str) -> tuple[str, str, str]:
+    """`mid>srv` as (`mid`, `srv`, `egress`), and `mid<cli` as (`mid`, `cli`, `ingress`)."""
+    node, sign, peer = hop.partition(">") if ">" in hop else hop.partition("<")
+    return node, peer, "egress" if sign == ">" else "ingress"
 
 
 def leaves(hop: str, names: Iterable[str]) -> list[str]:
@@ -93,47 +131,61 @@ def leaves(hop: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name == hop or name.startswith(hop + "/")]
 
 
-def _rate_at(
-    resolved: Mapping[str, Any], hop: Hop, flow: Mapping[str, Any], changes: list[Mapping[str, Any]], at_s: float
-) -> float:
-    link = next(link for link in resolved["links"] if set(link["ends"]) == set(hop))
-    link_rate = link["rate_bps"]
+def _in_effect(
+    resolved: Mapping[str, Any], hop: str, changes: list[Mapping[str, Any]], at_s: float
+) -> tuple[float, Mapping[str, Any] | None, dict[str, str]]:
+    """At a time: the link's rate, the tree of qdiscs, and the words of classes that were changed by then."""
+    node, peer, side = end_of(hop)
+    link = next(link for link in resolved["links"] if set(link["ends"]) == {node, peer})
+    link_rate = link["rate_bps"] if side == "egress" else None
     tree: Mapping[str, Any] | None = next(
-        (i.get("egress") for i in resolved.get("interfaces", ()) if (i["node"], i["peer"]) == hop), None
+        (i.get(side) for i in resolved.get("interfaces", ()) if (i["node"], i["peer"]) == (node, peer)), None
     )
     words: dict[str, str] = {}
     for change in sorted(changes, key=lambda c: float(c["at_s"])):
         action = change["action"]
         if change["at_s"] > at_s:
             break
-        if action["kind"] == "link" and action.get("rate_bps") is not None:
+        if action["kind"] == "link" and action.get("rate_bps") is not None and side == "egress":
             link_rate = action["rate_bps"]
-        elif action.get("side") == "egress" and action["kind"] == "class-change":
+        elif action.get("side") == side and action["kind"] == "class-change":
             words[action["id"]] = action["class"]
-        elif action.get("side") == "egress" and action.get("handle") == "":
+        elif action.get("side") == side and action.get("handle") == "":
             new = action["qdisc"]
             tree = new if action["kind"] == "qdisc-replace" else {**(tree or {}), "qdisc": new}
-    shaped = float("inf") if tree is None else _shaper(tree, flow, words)
-    return min(shaped, float("inf") if link_rate is None else float(link_rate))
+    return float("inf") if link_rate is None else float(link_rate), tree, words
 
 
-def _shaper(tree: Mapping[str, Any], flow: Mapping[str, Any], changed: Mapping[str, str]) -> float:
+def _shaper(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str]) -> float:
     kind, *words = tree["qdisc"].split()
     if kind == "htb":
-        class_ = class_of(tree, flow)
-        if class_ is None:
-            return float("inf")
-        words = changed.get(class_["id"], class_["class"]).split()
-        return tc_rate(_after("ceil", words) or _after("rate", words) or "1000gbit")
+        classes = {class_["id"]: class_ for class_ in tree.get("classes", ())}
+
+        def ceil(class_: Mapping[str, Any]) -> float:
+            words = changed.get(class_["id"], class_["class"]).split()
+            return tc_rate(_after("ceil", words) or _after("rate", words) or "1000gbit")
+
+        if of is None:
+            return sum(ceil(class_) for class_ in classes.values() if not class_.get("parent"))
+        taken = classes.get(of) if isinstance(of, str) else class_of(tree, of)
+        lowest = float("inf")
+        while taken is not None:
+            lowest = min(lowest, ceil(taken))
+            taken = classes.get(taken.get("parent") or "")
+        return lowest
     rate = _after(_SHAPER_WORD.get(kind.partition("@")[0], ""), words)
     return float("inf") if rate is None or rate == "unlimited" else tc_rate(rate)
 
 
 def class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The class whose filter names the flow (by name or DSCP), else the default class."""
+    """The class whose filter names the flow or probe (by name, DSCP or protocol), else the default class.
+
+    A filter on what differs from packet to packet (the ECN field, a SYN) names nobody.
+    """
+    known = {"flow": flow["name"], "dscp": flow["dscp"], "proto": flow.get("transport") or flow.get("proto")}
     for class_ in tree.get("classes", ()):
         for want in class_.get("filters", ()):
-            if want.get("flow", flow["name"]) == flow["name"] and want.get("dscp", flow["dscp"]) == flow["dscp"]:
+            if all(key in known and known[key] == value for key, value in want.items()):
                 return class_  # type: ignore[no-any-return]
     default = _after("default", tree["qdisc"].split())
     return next((c for c in tree.get("classes", ()) if default is not None and _same_id(c["id"], default)), None)

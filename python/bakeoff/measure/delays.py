@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.results.summary import Distribution
@@ -53,14 +54,38 @@ def histogram(counters: Mapping[str, Any], kind: str, name: str, key: str) -> Di
     return Distribution.model_validate({field.removesuffix("_s"): value for field, value in found.items()})
 
 
-def probe_loss(samples: Samples, name: str, window: Window) -> float:
-    """Share of a probe's requests sent inside the window that were never answered, from 0 to 1; no unit."""
+def lost_share(samples: Samples, kind: Literal["probe", "flow"], name: str, window: Window) -> float:
+    """Share of a probe's requests, or a UDP flow's datagrams, sent inside the window that got lost; 0 to 1, no unit.
+
+    A request is lost that was never answered, a datagram that never arrived; what may still be on its way as the run
+    ends counts for neither side.
+    """
+    came, lost = ("rtt", "lost") if kind == "probe" else ("delay", "missing")
     counts = {}
-    for metric in ("rtt", "lost"):
+    for metric in (came, lost):
         try:
-            counts[metric] = len(samples.of("probe", name, metric, window)[0])
+            counts[metric] = len(samples.of(kind, name, metric, window)[0])
         except MeasureError:
             counts[metric] = 0
     if not sum(counts.values()):
-        raise MeasureError(f"no requests of probe '{name}' between {window[0]:g} s and {window[1]:g} s")
-    return counts["lost"] / sum(counts.values())
+        what = f"requests of probe '{name}'" if kind == "probe" else f"datagrams of flow '{name}'"
+        raise MeasureError(f"no {what} between {window[0]:g} s and {window[1]:g} s")
+    return counts[lost] / sum(counts.values())
+
+
+def jitter(sent: Array, took: Array) -> float | None:
+    """Mean of the interarrival jitter, in seconds; None for fewer than two arrivals.
+
+    `sent`: when each packet left [s]; `took`: how long it was on its way [s], one way or there and back. In order of
+    arrival J moves by (|D| - J) / 16, where D is the difference of the two last times on the way; the mean is over the
+    values of J after each arrival but the first. An offset between the clocks of the two ends cancels out. Source: RFC
+    3550 section 6.4.1.
+    """
+    if len(took) < 2:
+        return None
+    ordered = took[(sent + took).argsort(kind="stable")].tolist()
+    estimate = total = 0.0
+    for before, after in pairwise(ordered):
+        estimate += (abs(after - before) - estimate) / 16
+        total += estimate
+    return total / (len(ordered) - 1)

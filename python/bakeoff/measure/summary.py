@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bakeoff.measure import phases as cut
 from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
 from bakeoff.measure.checks import checks
-from bakeoff.measure.delays import distribution, histogram, probe_loss
+from bakeoff.measure.delays import distribution, histogram, jitter, lost_share
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions
 from bakeoff.measure.rates import End, goodput, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.measure.stations import Station, stations
 from bakeoff.results.summary import (
     FORMAT,
+    Check,
     Distribution,
     Flow,
     FlowAtQueue,
     Probe,
     Queue,
+    RatedQueue,
     SteadyState,
     Summary,
 )
@@ -34,10 +38,11 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     """Every measure of a run.
 
     Marks, drops and retransmissions are those of the whole run; everything else is taken in the steady-state window
-    (`end`: see `window_of`; it moves the rates only). Short flows are left out of Jain's index and the ratio, as the
-    suites define them, and count for the utilisation. A measure that cannot be computed is None, and `missing` says
-    why: "flows.cubic.srtt_s: no 'srtt' samples of flow 'cubic' between 18 s and 58 s". Raises MeasureError if there
-    are no series, or if a flow has no samples at all.
+    (`end`: see `window_of`; it moves the rates only), and per phase of it where something changes inside. Short flows
+    are left out of Jain's index and the ratio, as the suites define them, and so are UDP flows, which send what they
+    are told to. A measure that cannot be computed is None, and `missing` says why: "flows.cubic.srtt_s: no 'srtt'
+    samples of flow 'cubic' between 18 s and 58 s". Raises MeasureError if there are no series, or if a flow has no
+    samples at all.
     """
     resolved, counters = result.resolved, result.counters
     place = f"{resolved['suite']}/{resolved['scenario']}/{resolved['run']}"
@@ -51,7 +56,12 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     flows = {flow["name"]: _flow(run, flow) for flow in resolved["flows"]}
     queues = {name: _queue(run, name) for name in counters.get("queues", {})}
     probes = {probe["name"]: _probe(run, probe["name"]) for probe in resolved["probes"]}
-    shared = _shared(run, flows)
+    places = run.tried("rated", lambda: stations(resolved, counters, samples, run.window)) or []
+    shared = _shared(run, flows, places)
+    changed = cut.changes(resolved, run.window)
+    told = cut.phases(resolved, samples, run.window, places)
+    if changed and not told:
+        run.missing.append(f"phases: {len(changed)} changes in the window; at most {cut.MOST - 1} are told apart")
     return Summary(
         format=FORMAT,
         suite=resolved["suite"],
@@ -63,14 +73,18 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         queues=queues,
         probes=probes,
         **shared,
-        checks=checks(resolved, counters),
+        checks=[*checks(resolved, counters), *_capacities(run, places)],
         missing=run.missing,
+        rated=[_rated(run, place) for place in places],
+        changes=[f"at {at:g} s {what}" for at, what in changed],
+        phases=told,
     )
 
 
 def summary_of(result: Result) -> Summary:
-    """The summary that lies beside a result, or a new one if there is none."""
-    return result.summary if result.summary is not None else summarise(result)
+    """The summary that lies beside a result; a new one if there is none, or one of an older format."""
+    found = result.summary
+    return found if found is not None and found.format == FORMAT else summarise(result)
 
 
 @dataclass(frozen=True)
@@ -132,7 +146,21 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
         mark_fraction_of=marked[1] if marked else None,
         fct=tried(f"{at}.fct", lambda: completion(samples, name, run.window)) if kind == "short" else None,
         video=tried(f"{at}.video", lambda: video(samples, name)) if kind == "video" else None,
+        **({} if tcp else _datagrams(run, name)),
     )
+
+
+def _datagrams(run: _Run, name: str) -> dict[str, Any]:
+    """What the datagrams of a UDP flow met, if the engine tells it of each."""
+    if ("flow", name, "delay") not in run.samples and ("flow", name, "missing") not in run.samples:
+        return {}
+    at = f"flows.{name}"
+    delays = run.tried(f"{at}.delay_s", lambda: run.samples.of("flow", name, "delay", run.window))
+    return {
+        "delay_s": distribution(delays[1]) if delays else None,
+        "jitter_s": jitter(*delays) if delays else None,
+        "loss": run.tried(f"{at}.loss", lambda: lost_share(run.samples, "flow", name, run.window)),
+    }
 
 
 def _is_short(flow: Mapping[str, Any]) -> bool:
@@ -153,6 +181,7 @@ def _queue(run: _Run, name: str) -> Queue:
         sojourn_s=histogram(counters, "queues", name, "sojourn") if counted.get("sojourn", {}).get("n") else None,
         sojourn_mean_s=run.tried(f"queues.{name}.sojourn_mean_s", over_time) if sampled else None,
         marks=marks(counters, name),
+        sce_marks=counted.get("sce_marks", 0),
         drops=drops(counters, name),
         dropped=counted["drops"],
         flows={flow: FlowAtQueue.model_validate(part) for flow, part in counted.get("flows", {}).items()},
@@ -161,13 +190,44 @@ def _queue(run: _Run, name: str) -> Queue:
 
 def _probe(run: _Run, name: str) -> Probe:
     at = f"probes.{name}"
+    rtts = run.samples.of("probe", name, "rtt", run.window) if ("probe", name, "rtt") in run.samples else None
     return Probe(
         rtt_s=run.tried(f"{at}.rtt_s", lambda: histogram(run.counters, "probes", name, "rtt")),
-        loss=run.tried(f"{at}.loss", lambda: probe_loss(run.samples, name, run.window)),
+        loss=run.tried(f"{at}.loss", lambda: lost_share(run.samples, "probe", name, run.window)),
+        jitter_s=jitter(*rtts) if rtts else None,
     )
 
 
-def _shared(run: _Run, flows: Mapping[str, Flow]) -> dict[str, Any]:
+def _rated(run: _Run, place: Station) -> RatedQueue:
+    used = None
+    if place.sampled(run.samples):
+        used = run.tried(f"rated.{place.queue}", lambda: place.utilisation(run.samples, run.window))
+    return RatedQueue(
+        queue=place.queue,
+        hop=place.hop,
+        queues=place.leaves,
+        rate_bps=place.mean_rate(run.window),
+        utilisation=used,
+        flows=place.flows,
+    )
+
+
+def _capacities(run: _Run, places: Sequence[Station]) -> list[Check]:
+    """No queue lets more through than its rate allows: if one did, the rate was not what it was said to be."""
+    found = []
+    for place in places:
+        try:
+            used = place.utilisation(run.samples, run.window) if place.sampled(run.samples) else 0.0
+        except MeasureError:
+            continue  # `_rated` says why
+        if used > 1:
+            rate = f"at most {place.mean_rate(run.window) / 1e6:g} Mbit/s"
+            sent = f"{used * place.mean_rate(run.window) / 1e6:g} Mbit/s"
+            found.append(Check(check="capacity", flow=place.queue, requested=rate, effective=sent, ok=False))
+    return found
+
+
+def _shared(run: _Run, flows: Mapping[str, Flow], places: Sequence[Station]) -> dict[str, Any]:
     """What is one number for the flows that meet in one bottleneck."""
     resolved, counters, tried = run.resolved, run.counters, run.tried
     first = resolved["flows"][0]
@@ -175,19 +235,18 @@ def _shared(run: _Run, flows: Mapping[str, Flow]) -> dict[str, Any]:
     queue = narrow.queue if narrow else None
     together = [flow for flow in resolved["flows"] if flows[flow["name"]].bottleneck == queue]
     steady = [flows[flow["name"]].steady_state for flow in together]
-    long = [not _is_short(flow) for flow in together]
+    long = [flow["transport"] == "tcp" and not _is_short(flow) for flow in together]
     # A flow with no rate to show would make the rest look fair: then there is no index.
-    rates = [
-        part.delivery_rate_bps
-        for part, flow, one in zip(steady, together, long, strict=True)
-        if one and flow["transport"] == "tcp"
-    ]
+    rates = [part.delivery_rate_bps for part, one in zip(steady, long, strict=True) if one]
     goodputs = [part.goodput_bps for part in steady]
     shares = [share for share, one in zip(goodputs, long, strict=True) if one]
 
     def used() -> float:
         if narrow is None:
             raise MeasureError("the path has no bottleneck")
+        place = next((place for place in places if place.queue == narrow.queue), None)
+        if place is not None and place.sampled(run.samples):
+            return place.utilisation(run.samples, run.window)
         parts = [
             (rate, payload_fraction(resolved, flow, _payload(counters, flow)))
             for rate, flow in zip(_all(goodputs, "goodput"), together, strict=True)
@@ -211,6 +270,8 @@ def _payload(counters: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
     Linux's `snd_mss` does not know these, so a bulk flow's is the mean of what was delivered.
     """
     counted = counters.get("flows", {}).get(flow["name"], {})
+    if flow["transport"] == "udp":
+        return float(flow["source"]["size"])
     mss = counted.get("mss")
     if mss is None:
         raise MeasureError(f"counters: flows.{flow['name']}.mss is missing")

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, Valid
 
 from bakeoff.errors import BakeoffError
 
-FORMAT: Final = 1
-"""The format that is written; this one and all before it can be read."""
+FORMAT: Final = 2
+"""The format that is written; this one and all before it can be read. Those before lack what has a default here."""
 
 
 class Record(BaseModel):
@@ -102,7 +102,7 @@ class Video(Record):
 class Flow(Sparse):
     """The measures of one flow."""
 
-    _optional: ClassVar = ("fct", "video")
+    _optional: ClassVar = ("fct", "video", "delay_s", "jitter_s", "loss")
 
     cc: str | None
     """What it ran, as the engine reported it."""
@@ -125,6 +125,12 @@ class Flow(Sparse):
     """Of a `short` flow."""
     video: Video | None = None
     """Of a `video`."""
+    delay_s: Distribution | None = None
+    """Of a `udp` flow: one-way delays of the datagrams sent in the window; None where clocks are not shared."""
+    jitter_s: float | None = None
+    """Of a `udp` flow: mean of the interarrival jitter (RFC 3550) of the same."""
+    loss: float | None = None
+    """Of a `udp` flow: share of the datagrams sent in the window that never arrived."""
 
 
 class FlowAtQueue(Record):
@@ -133,6 +139,7 @@ class FlowAtQueue(Record):
     packets: int
     marks: int
     drops: int
+    sce_marks: int = 0
 
 
 class Queue(Record):
@@ -151,6 +158,8 @@ class Queue(Record):
     dropped: dict[str, int]
     """By reason."""
     flows: dict[str, FlowAtQueue]
+    sce_marks: int = 0
+    """SCE marks (ECT(0) turned into ECT(1)), over the whole run; no CE mark is among them."""
 
 
 class Probe(Record):
@@ -158,6 +167,68 @@ class Probe(Record):
 
     rtt_s: Distribution | None
     loss: float | None
+    jitter_s: float | None = None
+    """Mean of the interarrival jitter (RFC 3550) of the answers."""
+
+
+class RatedQueue(Record):
+    """A queue with a rate on the way of some flow or probe, or all queues of a hop that has several."""
+
+    queue: str
+    """`mid>srv`; `mid>srv/1` for what class 1 holds there."""
+    hop: str
+    """The interface, `mid>srv` for what leaves there and `srv<mid` for what arrives."""
+    queues: list[str]
+    """Names of the queues it is made of, as in `Summary.queues`."""
+    rate_bps: float
+    """Averaged over the window."""
+    utilisation: float | None
+    """Share of the rate that left in the window, from 0 to 1: all packets, whole frames."""
+    flows: list[str]
+    """Whose data passes it; none if only ACKs and probes do."""
+
+
+class PhaseFlow(Record):
+    """What a flow got in one phase."""
+
+    delivery_rate_bps: float | None
+    goodput_bps: float | None
+    srtt_s: Distribution | None
+    delay_s: Distribution | None
+    jitter_s: float | None
+    loss: float | None
+
+
+class PhaseQueue(Record):
+    """What a queue with a rate did in one phase."""
+
+    rate_bps: float
+    utilisation: float | None
+    sojourn_mean_s: Distribution | None
+    """Of the means over each sampling interval."""
+    marks: int | None
+    drops: int | None
+
+
+class PhaseProbe(Record):
+    """What a probe met in one phase."""
+
+    rtt_s: Distribution | None
+    jitter_s: float | None
+    loss: float | None
+
+
+class Phase(Record):
+    """A part of the window in which nothing changes."""
+
+    from_s: float
+    to_s: float
+    changes: list[str]
+    """What changed at its beginning, in words; nothing at that of the first."""
+    flows: dict[str, PhaseFlow]
+    queues: dict[str, PhaseQueue]
+    """By `RatedQueue.queue`."""
+    probes: dict[str, PhaseProbe]
 
 
 class Bottleneck(Record):
@@ -201,6 +272,12 @@ class Summary(Record):
     utilisation: float | None
     checks: list[Check]
     missing: list[str]
+    rated: list[RatedQueue] = []
+    """Every queue with a rate that somebody's packets pass; those with data first."""
+    changes: list[str] = []
+    """What changes inside the window: every number that is taken over the window averages over it."""
+    phases: list[Phase] = []
+    """The parts of the window between these changes; none if nothing changes, or too much to be told apart."""
 
     @classmethod
     def from_json(cls, text: str | bytes, place: str) -> Self:

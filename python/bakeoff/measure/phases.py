@@ -1,0 +1,140 @@
+"""A window in which something changes, cut at the changes: no number has to average over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from bakeoff.measure.delays import distribution, jitter, lost_share
+from bakeoff.measure.rates import goodput, steady_state_rate
+from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.results.summary import Phase, PhaseFlow, PhaseProbe, PhaseQueue
+
+if TYPE_CHECKING:
+    from bakeoff.measure.samples import Array
+    from bakeoff.measure.stations import Station
+
+T = TypeVar("T")
+
+MOST: Final = 20
+"""More phases than these are not told apart: a link that follows a schedule is one link."""
+
+
+def changes(resolved: Mapping[str, Any], window: Window) -> list[tuple[float, str]]:
+    """(time [s], what happens) strictly inside the window, in order of time: timed changes, flows that start or stop.
+
+    A flow that starts within one sampling interval of the window's beginning started with it.
+    """
+    start, stop = window
+    margin = float(resolved["sample_interval_s"])
+    found = [(float(change["at_s"]), _words(change)) for change in resolved.get("changes", ())]
+    for flow in resolved["flows"]:
+        found += [(float(flow["start_s"]), f"{flow['name']} starts"), (float(flow["stop_s"]), f"{flow['name']} stops")]
+    return sorted((at, what) for at, what in found if start + margin < at < stop - margin)
+
+
+def phases(resolved: Mapping[str, Any], samples: Samples, window: Window, stations: Sequence[Station]) -> list[Phase]:
+    """The numbers of each part of the window between changes; none if nothing changes, or more often than `MOST`."""
+    happened = changes(resolved, window)
+    edges = [window[0], *dict.fromkeys(at for at, _ in happened), window[1]]
+    if not 3 <= len(edges) <= MOST + 1:
+        return []
+    found = []
+    for start, stop in pairwise(edges):
+        part = (start, stop)
+        found.append(
+            Phase(
+                from_s=start,
+                to_s=stop,
+                changes=[what for at, what in happened if at == start],
+                flows={flow["name"]: _flow(flow, samples, part) for flow in resolved["flows"]},
+                queues={station.queue: _queue(station, samples, part) for station in stations},
+                probes={probe["name"]: _probe(probe["name"], samples, part) for probe in resolved["probes"]},
+            )
+        )
+    return found
+
+
+def _flow(flow: Mapping[str, Any], samples: Samples, part: Window) -> PhaseFlow:
+    name, udp = flow["name"], flow["transport"] == "udp"
+
+    def of(metric: str) -> tuple[Array, Array]:
+        return samples.of("flow", name, metric, part)
+
+    delays = _tried(lambda: of("delay"))
+    return PhaseFlow(
+        delivery_rate_bps=_tried(lambda: steady_state_rate(*of("delivery_rate"), window=part)),
+        goodput_bps=_tried(lambda: goodput(*of("received"), window=part)),
+        srtt_s=_tried(lambda: distribution(of("srtt")[1])),
+        delay_s=distribution(delays[1]) if delays else None,
+        jitter_s=jitter(*delays) if delays else None,
+        loss=_tried(lambda: lost_share(samples, "flow", name, part)) if udp else None,
+    )
+
+
+def _queue(station: Station, samples: Samples, part: Window) -> PhaseQueue:
+    def counted(metric: str) -> int:
+        count = 0.0
+        for leaf in station.leaves:
+            values = samples.of("queue", leaf, metric, part)[1]
+            count += float(values[-1] - values[0])
+        return round(count)
+
+    [leaf] = station.leaves if len(station.leaves) == 1 else [""]
+    return PhaseQueue(
+        rate_bps=station.mean_rate(part),
+        utilisation=_tried(lambda: station.utilisation(samples, part)) if station.sampled(samples) else None,
+        sojourn_mean_s=_tried(lambda: distribution(samples.of("queue", leaf, "sojourn", part)[1])),
+        marks=_tried(lambda: counted("marks")),
+        drops=_tried(lambda: counted("drops")),
+    )
+
+
+def _probe(name: str, samples: Samples, part: Window) -> PhaseProbe:
+    rtts = _tried(lambda: samples.of("probe", name, "rtt", part))
+    return PhaseProbe(
+        rtt_s=distribution(rtts[1]) if rtts else None,
+        jitter_s=jitter(*rtts) if rtts else None,
+        loss=_tried(lambda: lost_share(samples, "probe", name, part)),
+    )
+
+
+def _tried(measure: Callable[[], T]) -> T | None:
+    """A phase may be too short for a measure, and a flow need not be there in all of them."""
+    try:
+        return measure()
+    except MeasureError:
+        return None
+
+
+def _words(change: Mapping[str, Any]) -> str:
+    """A timed change as people say it: `mid>srv: class 1: rate 10mbit ceil 10mbit`."""
+    action = change["action"]
+    sign = "<" if action.get("side") == "ingress" else ">"
+    place = f"{change['node']}{sign}{change['peer']}"
+    match action["kind"]:
+        case "class-change":
+            return f"{place}: class {action['id']}: {action['class']}"
+        case "qdisc-change":
+            return f"{place}: {action['qdisc']}"
+        case "qdisc-replace":
+            return f"{place}: replaced by {_tree(action['qdisc'])}"
+        case _:
+            told = {
+                "rate": (action.get("rate_bps"), 1e-6, " Mbit/s"),
+                "delay": (action.get("delay_s"), 1e3, " ms"),
+                "loss": (action.get("loss"), 100, " %"),
+            }
+            parts = [
+                f"{what} {value * scale:g}{unit}" for what, (value, scale, unit) in told.items() if value is not None
+            ]
+            up = action.get("up")
+            return f"{place}: link {', '.join(parts + ([] if up is None else ['up' if up else 'down']))}"
+
+
+def _tree(tree: Mapping[str, Any]) -> str:
+    below = [tree["child"]] if tree.get("child") else []
+    below += [class_["child"] for class_ in tree.get("classes", ()) if class_.get("child")]
+    classes = [class_["class"] for class_ in tree.get("classes", ())]
+    return ", ".join([tree["qdisc"], *classes, *(_tree(child) for child in below)])

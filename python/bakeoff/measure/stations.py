@@ -1,0 +1,113 @@
+"""Every place with a rate: the queues that packets wait in, what they may send, and how much of it they sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.measure.bottleneck import end_of, path, rates
+from bakeoff.measure.samples import MeasureError, Samples, Window
+
+if TYPE_CHECKING:
+    from bakeoff.measure.bottleneck import Hop
+
+
+@dataclass
+class Station:
+    """A queue with a rate, or all queues of a hop that has several."""
+
+    queue: str
+    """`mid>srv`, or `mid>srv/1` for what class 1 holds there."""
+    hop: str
+    """The interface: `mid>srv` for what leaves there, `srv<mid` for what arrives."""
+    pieces: list[tuple[float, float, float]]
+    """(from [s], to [s], rate [bit/s]), over the window."""
+    leaves: list[str]
+    """Under which names its queues are counted."""
+    flows: list[str] = field(default_factory=list)
+    """Whose data passes it, in the run's order."""
+
+    def mean_rate(self, window: Window) -> float:
+        """Its rate in bit/s, averaged over a part of the window."""
+        bits = sum(rate * max(0.0, min(stop, window[1]) - max(start, window[0])) for start, stop, rate in self.pieces)
+        return bits / (window[1] - window[0])
+
+    def sampled(self, samples: Samples) -> bool:
+        """Whether it is known what left it: not of ingress queues, nor of devices without a queue of their own."""
+        return bool(self.leaves) and all(("queue", leaf, "sent") in samples for leaf in self.leaves)
+
+    def utilisation(self, samples: Samples, window: Window) -> float:
+        """Share of the rate that was used, from 0 to 1; no unit.
+
+        8 (b(t1) - b(t0)) over the integral of the rate from t0 to t1, where b is the cumulative `sent` [byte] of the
+        queues (whole frames, as a shaper counts them) and t0, t1 are the first and the last sample in the window. It
+        counts everything that left: data, ACKs, probes, retransmissions, headers. A shaper that stood idle may send
+        its bucket at once, and a packet may straddle an edge: an excess of less than 0.1 % is no more than that, and
+        shown as 1. Raises MeasureError if a queue was not sampled.
+        """
+        sent = 0.0
+        edges: list[Window] = []
+        for leaf in self.leaves:
+            time, count = samples.of("queue", leaf, "sent", window)
+            if len(time) < 2:
+                raise MeasureError(f"fewer than two 'sent' samples of queue '{leaf}'")
+            edges.append((float(time[0]), float(time[-1])))
+            sent += 8 * float(count[-1] - count[0])
+        used = sent / (self.mean_rate(edges[0]) * (edges[0][1] - edges[0][0]))
+        return min(used, 1.0) if used < 1.001 else used
+
+
+def stations(
+    resolved: Mapping[str, Any], counters: Mapping[str, Any], samples: Samples, window: Window
+) -> list[Station]:
+    """The stations on the ways of all flows and probes, there and back; first those that data passes.
+
+    They are in the flows' order. A hop whose classes lead to several queues gives one station per queue and one for all
+    of them together.
+    """
+    counted = counters.get("queues", {})
+    sampled = list(samples.names("queue"))
+    found: dict[str, Station] = {}
+    ways = [(flow, path(resolved, flow)) for flow in resolved["flows"]]
+    back = [_back(there) for flow, there in ways if flow["transport"] == "tcp"]
+    probed = [path(resolved, probe) for probe in resolved["probes"]]
+    for hops in [*(there for _, there in ways), *back, *probed, *map(_back, probed)]:
+        for node, peer in hops:
+            for hop in (f"{node}>{peer}", f"{peer}<{node}"):
+                for station in _at(resolved, hop, window, sampled):
+                    found.setdefault(station.queue, station)
+    for flow, there in ways:
+        for station in found.values():
+            node, peer, side = end_of(station.hop)
+            if ((node, peer) if side == "egress" else (peer, node)) in there and _passes(flow, station, counted):
+                station.flows.append(flow["name"])
+    return sorted(found.values(), key=lambda station: not station.flows)
+
+
+def _back(there: list[Hop]) -> list[Hop]:
+    return [(peer, node) for node, peer in reversed(there)]
+
+
+def _passes(flow: Mapping[str, Any], station: Station, counted: Mapping[str, Any]) -> bool:
+    """Whether one of the station's queues counted the flow's packets; without such counts, whether it may have."""
+    told = [counted[leaf]["flows"] for leaf in station.leaves if counted.get(leaf, {}).get("flows")]
+    return not told or any(part.get(flow["name"], {"packets": 0})["packets"] for part in told)
+
+
+def _at(resolved: Mapping[str, Any], hop: str, window: Window, sampled: list[str]) -> Iterator[Station]:
+    """The stations of one side of a hop: each class's, and that of all of them."""
+    inside = [name for name in sampled if name == hop or name.startswith(hop + "/")]
+    whole = rates(resolved, hop, window)
+    if len(inside) > 1:
+        for leaf in inside:
+            class_id = leaf.removeprefix(hop + "/").partition("/")[0]
+            own = rates(resolved, hop, window, class_id=class_id)
+            if _finite(own):
+                yield Station(leaf, hop, own, [leaf])
+    if _finite(whole):
+        yield Station(hop, hop, whole, inside)
+
+
+def _finite(pieces: list[tuple[float, float, float]]) -> bool:
+    return all(rate != float("inf") for _, _, rate in pieces)
