@@ -44,6 +44,9 @@ def check_qdisc(line: str) -> str:
 def qdiscs() -> list[str]:
     """The qdiscs that the simulator models."""
 
+def shaping_qdiscs() -> list[str]:
+    """Of these, those that shape by a `bandwidth` of their own, and need no shaper above them."""
+
 def qdisc_replay(document: str) -> str:
     """Drive a queue alone with recorded arrivals. JSON in: `qdisc` (a tree as in a resolved run), `seed`, `hz`,
     `arrivals` ({at, bytes, flow, hash, ecn}; ns) and `ticks` (ns: when a real kernel's watchdog expired). JSON out:

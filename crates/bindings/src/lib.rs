@@ -107,7 +107,13 @@ fn show_qdisc(tree: &str, hz: u64) -> PyResult<Vec<String>> {
 /// The qdiscs that the simulator models.
 #[pyfunction]
 fn qdiscs() -> Vec<&'static str> {
-    KINDS.to_vec()
+    KINDS.iter().map(|known| known.name).collect()
+}
+
+/// Of these, those that shape by a `bandwidth` of their own.
+#[pyfunction]
+fn shaping_qdiscs() -> Vec<&'static str> {
+    KINDS.iter().filter(|known| known.shapes).map(|known| known.name).collect()
 }
 
 /// Replays arrivals through a queue; both documents are JSON ([`replay::Replay`], [`replay::Replayed`]).
@@ -142,6 +148,7 @@ fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(show_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(qdiscs, module)?)?;
+    module.add_function(wrap_pyfunction!(shaping_qdiscs, module)?)?;
     module.add_function(wrap_pyfunction!(qdisc_replay, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
     module.add_function(wrap_pyfunction!(packetdrill, module)?)?;

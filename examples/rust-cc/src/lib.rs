@@ -8,7 +8,7 @@
 
 use bakeoff_sim::Registry;
 use bakeoff_sim::cc::sock::TcpSock;
-use bakeoff_sim::cc::{CcError, CongestionControl, Reno, Words};
+use bakeoff_sim::cc::{CcError, CcWords, CongestionControl, Reno};
 
 /// The state of one connection.
 pub struct Scalable {
@@ -21,7 +21,7 @@ impl Scalable {
     ///
     /// # Errors
     /// An unknown parameter, or a value that is none.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let mut scalable = Scalable { ai: 100 };
         while words.parameter(&["ai"])?.is_some() {
             scalable.ai = words.number(1..=1_000_000)?;

@@ -5,4 +5,5 @@ pub mod error;
 pub mod event;
 pub mod histogram;
 pub mod rng;
+pub(crate) mod table;
 pub mod units;

@@ -23,7 +23,7 @@ use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, t
 use super::{CaEvent, CcEnv, CcError, CongestionControl, Lost, RateSample};
 use crate::base::rng::Stream;
 use crate::cc::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// 4 ln 2, rounded up: the least gain that doubles the delivery rate each round.
 const STARTUP_GAIN: u64 = UNIT * 277 / 100 + 1;
@@ -89,8 +89,7 @@ pub struct Bbr3 {
 
 impl Bbr3 {
     /// From the words after the name.
-    pub fn parse(words: &mut Words, env: CcEnv) -> Result<Self, CcError> {
-        words.version(&[])?;
+    pub fn parse(words: &mut CcWords, env: CcEnv) -> Result<Self, CcError> {
         let mut c = Bbr3::new(env.rng);
         while words.parameter(&["ecn_low"])?.is_some() {
             c.ecn_low = words.flag()?;

@@ -28,9 +28,9 @@
 //! (mean windows under random marks), `tests/cc_hooks.rs` (any sequence of hooks).
 
 use super::hystart::{HyStart, Kernel};
-use super::{CaEvent, CcError, CongestionControl};
+use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::{CaState, TcpSock};
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// Unit of beta: 1.0.
 const BETA_SCALE: u64 = 1024;
@@ -96,8 +96,8 @@ impl Cubic {
     }
 
     /// From the words after the name.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
-        let (kernel, ack_delta) = match words.version(&["7.3", "5.4"])? {
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
+        let (kernel, ack_delta) = match words.version() {
             Some("5.4") => (Kernel::V5_4, "hystart_ack_delta"),
             _ => (Kernel::V7_3, "hystart_ack_delta_us"),
         };
@@ -109,7 +109,7 @@ impl Cubic {
     /// Sets the parameters that follow; returns the value of `origin` if that is known ([`super::cubic_sce`]).
     pub(super) fn parameters<'a>(
         &mut self,
-        words: &mut Words<'a>,
+        words: &mut CcWords<'a>,
         ack_delta: &str,
         origin: Option<&str>,
     ) -> Result<Option<&'a str>, CcError> {
@@ -411,8 +411,8 @@ mod tests {
     fn bic_scale_is_c() {
         // ten times C: K is shorter by the cube root of 10, 9.083 s / 2.1544
         let mut cubic = Cubic::new(Kernel::V7_3);
-        let mut words = Words::new("cubic bic_scale 410");
-        assert!(words.version(&[]).is_ok() && cubic.parameters(&mut words, "", None).is_ok());
+        let mut words = CcWords::new("cubic bic_scale 410");
+        assert!(cubic.parameters(&mut words, "", None).is_ok());
         let mut tp = avoiding(1000);
         tp.snd_cwnd = cubic.ssthresh(&mut tp);
         cubic.cong_avoid(&mut tp, 1);
@@ -429,7 +429,9 @@ mod tests {
             ("cubic hystart 0", 0x7fff_ffff),
             ("cubic initial_ssthresh 100", 0x7fff_ffff),
         ] {
-            let Ok(mut cubic) = Cubic::parse(&mut Words::new(text)) else { panic!("'{text}' was refused") };
+            let Ok(mut cubic) = Cubic::parse(&mut CcWords::new(text), CcEnv::default()) else {
+                panic!("'{text}' was refused")
+            };
             let mut tp = TcpSock::new(1448, 250);
             cubic.init(&mut tp);
             assert_eq!(tp.snd_ssthresh, expected, "{text}");

@@ -17,9 +17,9 @@
 use super::cubic::{Cubic, HZ_SHIFT};
 use super::hystart::Kernel;
 use super::sce::{AckedBytes, MIN_CWND, root};
-use super::{CaEvent, CcError, CongestionControl};
+use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::{CaState, Pacing, TcpSock};
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// State beside CUBIC's own.
 pub struct CubicSce {
@@ -32,8 +32,7 @@ pub struct CubicSce {
 
 impl CubicSce {
     /// From the words after the name.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
-        words.version(&[])?;
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let mut cubic = Cubic::new(Kernel::V5_4);
         let literal = cubic.parameters(words, "hystart_ack_delta", Some("origin"))? == Some("literal");
         Ok(CubicSce { cubic, acked: AckedBytes::default(), recent_sce: 0, literal })
@@ -141,8 +140,10 @@ mod tests {
         tp.snd_ssthresh = 2;
         tp.is_cwnd_limited = true;
         tp.now = Time::from_ms(1_000_000);
-        let mut words = Words::new(text);
-        let Ok(mut cubic) = CubicSce::parse(&mut words) else { panic!("'{text}' was refused") };
+        let mut words = CcWords::new(text);
+        let Ok(mut cubic) = CubicSce::parse(&mut words, CcEnv::default()) else {
+            panic!("'{text}' was refused")
+        };
         cubic.init(&mut tp);
         (cubic, tp)
     }

@@ -15,9 +15,9 @@
 //! Validation: the tests below, `tests/window_model.rs` (mean windows under random marks), `tests/cc_hooks.rs`.
 
 use super::reno::Reno;
-use super::{CaEvent, CcError, CongestionControl};
+use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::{CaState, TcpSock};
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// 1.0
 const MAX_ALPHA: u32 = 1024;
@@ -38,8 +38,7 @@ pub struct Dctcp {
 
 impl Dctcp {
     /// From the words after the name.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
-        words.version(&[])?;
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let mut c = Dctcp {
             shift_g: 4,
             alpha_on_init: MAX_ALPHA,
@@ -152,8 +151,10 @@ mod tests {
         tp.ecn_ok = true;
         tp.snd_cwnd = cwnd;
         tp.is_cwnd_limited = true;
-        let mut words = Words::new(text);
-        let Ok(mut dctcp) = Dctcp::parse(&mut words) else { panic!("'{text}' was refused") };
+        let mut words = CcWords::new(text);
+        let Ok(mut dctcp) = Dctcp::parse(&mut words, CcEnv::default()) else {
+            panic!("'{text}' was refused")
+        };
         dctcp.init(&mut tp);
         (dctcp, tp)
     }

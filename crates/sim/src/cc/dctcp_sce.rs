@@ -12,9 +12,9 @@
 //! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks).
 
 use super::sce::SceWindow;
-use super::{CaEvent, CcError, CongestionControl};
+use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::TcpSock;
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// The module.
 #[derive(Default)]
@@ -24,8 +24,7 @@ pub struct DctcpSce {
 
 impl DctcpSce {
     /// From the words after the name: there are none.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
-        words.version(&[])?;
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         words.parameter(&[])?;
         Ok(DctcpSce::default())
     }

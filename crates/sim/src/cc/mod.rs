@@ -2,45 +2,22 @@
 //! one file per algorithm.
 
 mod bandwidth;
-mod bbr;
-mod bbr3;
 mod classic_ecn;
-mod cubic;
-mod cubic_sce;
-mod dctcp;
-mod dctcp_sce;
 mod hystart;
 mod max_filter;
-mod none;
 mod policer;
-mod prague;
-mod prague_2019;
-mod prague_2020;
 mod registry;
-mod reno;
-mod reno_sce;
 mod rtt_scaling;
 mod sce;
 pub mod sock;
 
 use crate::base::rng::Stream;
+use crate::base::table::table;
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, TcpSock};
 
-pub use crate::document::cc::{CcError, Words};
-pub use bbr::Bbr;
-pub use bbr3::Bbr3;
-pub use cubic::Cubic;
-pub use cubic_sce::CubicSce;
-pub use dctcp::Dctcp;
-pub use dctcp_sce::DctcpSce;
-pub use none::Fixed;
-pub use prague::Prague;
-pub use prague_2019::Prague2019;
-pub use prague_2020::Prague2020;
+pub use crate::document::cc::{CcError, CcWords};
 pub use registry::Registry;
-pub use reno::Reno;
-pub use reno_sce::RenoSce;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,55 +162,40 @@ pub struct CcEnv {
     pub now: Time,
 }
 
-/// The known modules. An enum for the same reason as [`crate::qdisc::Kind`].
-pub enum Cc {
-    /// `bbr`
-    Bbr(Bbr),
-    /// `bbr3`
-    Bbr3(Box<Bbr3>),
-    /// `cubic`
-    Cubic(Cubic),
-    /// `cubic-sce`
-    CubicSce(CubicSce),
-    /// `dctcp`
-    Dctcp(Dctcp),
-    /// `dctcp-sce`
-    DctcpSce(DctcpSce),
-    /// `none`
-    Fixed(Fixed),
-    /// `prague`
-    Prague(Prague),
-    /// `prague` of 2019
-    Prague2019(Prague2019),
-    /// `prague` of 2020 and 2021
-    Prague2020(Prague2020),
-    /// `reno`
-    Reno(Reno),
-    /// `reno-sce`
-    RenoSce(RenoSce),
-    /// Somebody's own.
-    User(Box<dyn CongestionControl + Send>),
+impl Default for CcEnv {
+    fn default() -> Self {
+        CcEnv { rng: Stream::new(1, "cc"), now: Time::ZERO }
+    }
 }
 
-/// Calls a hook on whichever module it is.
-macro_rules! dispatch {
-    ($self:expr, $c:ident => $e:expr) => {
-        match $self {
-            Cc::Bbr($c) => $e,
-            Cc::Bbr3($c) => $e,
-            Cc::Cubic($c) => $e,
-            Cc::CubicSce($c) => $e,
-            Cc::Dctcp($c) => $e,
-            Cc::DctcpSce($c) => $e,
-            Cc::Fixed($c) => $e,
-            Cc::Prague($c) => $e,
-            Cc::Prague2019($c) => $e,
-            Cc::Prague2020($c) => $e,
-            Cc::Reno($c) => $e,
-            Cc::RenoSce($c) => $e,
-            Cc::User($c) => $e,
-        }
-    };
+/// The entry of a name in [`NAMES`].
+#[expect(
+    clippy::extra_unused_type_parameters,
+    reason = "the table gives the type too, which a name does not need"
+)]
+const fn name<C: CongestionControl>(name: &'static str) -> &'static str {
+    name
+}
+
+table! { $
+    /// The known modules.
+    enum Cc and User(Box<dyn CongestionControl + Send>);
+    dispatch dispatch;
+    list NAMES: &str = name;
+    make make(words: &mut CcWords, env: CcEnv) -> CcError;
+
+    bbr::Bbr { "bbr" => Bbr::parse }
+    bbr3::Bbr3 in Box { "bbr3" => Bbr3::parse }
+    cubic::Cubic { "cubic", "cubic@5.4", "cubic@7.3" => Cubic::parse }
+    cubic_sce::CubicSce { "cubic-sce" => CubicSce::parse }
+    dctcp::Dctcp { "dctcp" => Dctcp::parse }
+    dctcp_sce::DctcpSce { "dctcp-sce" => DctcpSce::parse }
+    none::Fixed { "none" => Fixed::parse }
+    prague::Prague { "prague", "prague@2023" => Prague::parse }
+    prague_2019::Prague2019 { "prague@2019-09", "prague@2019-11" => Prague2019::parse }
+    prague_2020::Prague2020 { "prague@2020-04", "prague@2020-08", "prague@2021-06" => Prague2020::parse }
+    reno::Reno { "reno" => Reno::parse }
+    reno_sce::RenoSce { "reno-sce", "reno-sce@2019" => RenoSce::parse }
 }
 
 impl Cc {
@@ -257,33 +219,8 @@ impl Cc {
     }
 
     fn build_known(text: &str, env: CcEnv) -> Result<Cc, CcError> {
-        let words = &mut Words::new(text);
-        match words.name() {
-            "bbr" => Ok(Cc::Bbr(Bbr::parse(words, env)?)),
-            "bbr3" => Ok(Cc::Bbr3(Box::new(Bbr3::parse(words, env)?))),
-            "cubic" => Ok(Cc::Cubic(Cubic::parse(words)?)),
-            "cubic-sce" => Ok(Cc::CubicSce(CubicSce::parse(words)?)),
-            "dctcp" => Ok(Cc::Dctcp(Dctcp::parse(words)?)),
-            "dctcp-sce" => Ok(Cc::DctcpSce(DctcpSce::parse(words)?)),
-            "none" => Ok(Cc::Fixed(Fixed::parse(words)?)),
-            "prague" => Cc::build_prague(words),
-            "reno" => Ok(Cc::Reno(Reno::parse(words)?)),
-            "reno-sce" => Ok(Cc::RenoSce(RenoSce::parse(words)?)),
-            _ => Err(words.unknown_name(NAMES)),
-        }
-    }
-
-    fn build_prague(words: &mut Words) -> Result<Cc, CcError> {
-        use prague_2019::Version::{Nov2019, Sep2019};
-        use prague_2020::Version::{Apr2020, Aug2020, Jun2021};
-        match words.version(prague::VERSIONS)? {
-            Some("2019-09") => Ok(Cc::Prague2019(Prague2019::parse(words, Sep2019)?)),
-            Some("2019-11") => Ok(Cc::Prague2019(Prague2019::parse(words, Nov2019)?)),
-            Some("2020-04") => Ok(Cc::Prague2020(Prague2020::parse(words, Apr2020)?)),
-            Some("2020-08") => Ok(Cc::Prague2020(Prague2020::parse(words, Aug2020)?)),
-            Some("2021-06") => Ok(Cc::Prague2020(Prague2020::parse(words, Jun2021)?)),
-            _ => Ok(Cc::Prague(Prague::parse(words)?)),
-        }
+        let words = &mut CcWords::new(text);
+        make(words.first(), words, env).unwrap_or_else(|| Err(words.unknown_name(NAMES)))
     }
 }
 
@@ -343,26 +280,3 @@ impl CongestionControl for Cc {
         dispatch!(self, c => c.failure())
     }
 }
-
-/// The names that [`Cc::build`] knows, with their versions; without one it is the newest.
-pub const NAMES: &[&str] = &[
-    "bbr",
-    "bbr3",
-    "cubic",
-    "cubic@5.4",
-    "cubic@7.3",
-    "cubic-sce",
-    "dctcp",
-    "dctcp-sce",
-    "none",
-    "prague",
-    "prague@2019-09",
-    "prague@2019-11",
-    "prague@2020-04",
-    "prague@2020-08",
-    "prague@2021-06",
-    "prague@2023",
-    "reno",
-    "reno-sce",
-    "reno-sce@2019",
-];

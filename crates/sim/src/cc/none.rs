@@ -12,9 +12,9 @@
 //!
 //! Validation: the tests below, `tests/bbr_runs.rs` (a window over a round-trip time).
 
-use super::{CcError, CongestionControl, RateSample};
+use super::{CcEnv, CcError, CongestionControl, RateSample};
 use crate::cc::sock::TcpSock;
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// The window.
 pub struct Fixed {
@@ -23,8 +23,7 @@ pub struct Fixed {
 
 impl Fixed {
     /// From the words after the name.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
-        words.version(&[])?;
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let mut c = Fixed { cwnd: 10 };
         while words.parameter(&["cwnd"])?.is_some() {
             c.cwnd = words.number(1..=1_000_000)?;
@@ -62,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_window_is_what_was_asked_for_whatever_happens() {
-        let Ok(mut none) = Fixed::parse(&mut Words::new("none cwnd 37")) else {
+        let Ok(mut none) = Fixed::parse(&mut CcWords::new("none cwnd 37"), CcEnv::default()) else {
             panic!("refused");
         };
         let mut tp = TcpSock::new(1448, 250);

@@ -35,10 +35,10 @@
 
 use super::reno::Reno;
 use super::rtt_scaling::{Mode as Scaling, RttScaling};
-use super::{CaEvent, CcError, CongestionControl, RateSample};
+use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, TcpSock};
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// One packet in `frac_cwnd`, `CWND_UNIT` of the module.
 const UNIT: u32 = 20;
@@ -107,8 +107,6 @@ pub struct Prague {
     max_burst: u32,
 }
 
-/// All versions, those of [`super::prague_2020`] and [`super::prague_2019`] included.
-pub const VERSIONS: &[&str] = &["2019-09", "2019-11", "2020-04", "2020-08", "2021-06", "2023"];
 const PARAMETERS: &[&str] = &["alpha_mode", "rtt_scaling", "rtt_target", "rtt_transition"];
 
 fn mtu(tp: &TcpSock) -> u64 {
@@ -144,7 +142,7 @@ impl Prague {
     }
 
     /// From the words after the name and its version.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let mut c = Prague::new();
         while let Some(parameter) = words.parameter(PARAMETERS)? {
             match parameter {
@@ -419,8 +417,10 @@ mod tests {
         tp.srtt_us = 50_000 << 3;
         tp.min_rtt_us = 50_000;
         tp.snd_nxt = 1_000_000;
-        let mut words = Words::new(text);
-        let Ok(mut prague) = Prague::parse(&mut words) else { panic!("'{text}' was refused") };
+        let mut words = CcWords::new(text);
+        let Ok(mut prague) = Prague::parse(&mut words, CcEnv::default()) else {
+            panic!("'{text}' was refused")
+        };
         prague.init(&mut tp);
         (prague, tp)
     }

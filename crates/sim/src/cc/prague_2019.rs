@@ -16,9 +16,9 @@
 //! Validation: the tests below, `tests/test_versions.py` (what was published of each version).
 
 use super::reno::Reno;
-use super::{CcError, CongestionControl, RateSample};
+use super::{CcEnv, CcError, CongestionControl, RateSample};
 use crate::cc::sock::{CaState, TcpSock};
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// 1.0 in alpha.
 const ONE: u64 = 1 << 31;
@@ -52,8 +52,9 @@ pub struct Prague2019 {
 }
 
 impl Prague2019 {
-    /// From the words after the name and its version.
-    pub fn parse(words: &mut Words, version: Version) -> Result<Self, CcError> {
+    /// From the version and the words after the name.
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
+        let version = if words.version() == Some("2019-09") { Version::Sep2019 } else { Version::Nov2019 };
         let mut c = Prague2019::new(version);
         while words.parameter(&["alpha_mode"])?.is_some() {
             c.alpha = if words.flag()? { ONE } else { 0 };
@@ -239,8 +240,8 @@ mod tests {
 
     #[test]
     fn alpha_mode_is_what_tells_the_first_reductions_apart() {
-        let mut words = Words::new("prague alpha_mode 1");
-        let Ok(mut prague) = Prague2019::parse(&mut words, Version::Sep2019) else {
+        let mut words = CcWords::new("prague@2019-09 alpha_mode 1");
+        let Ok(mut prague) = Prague2019::parse(&mut words, CcEnv::default()) else {
             panic!("it was refused")
         };
         let (_, mut tp) = open(Version::Sep2019, 320);

@@ -28,10 +28,10 @@
 use super::classic_ecn::ClassicEcn;
 use super::reno::Reno;
 use super::rtt_scaling::{Mode, RttScaling};
-use super::{CaEvent, CcError, CongestionControl, RateSample};
+use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, Pacing, TcpSock};
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// One packet in `cwnd_cnt`, and 1.0 in a fraction of marks.
 const ONE: i64 = 1 << 20;
@@ -117,8 +117,13 @@ impl Prague2020 {
         }
     }
 
-    /// From the words after the name and its version.
-    pub fn parse(words: &mut Words, version: Version) -> Result<Self, CcError> {
+    /// From the version and the words after the name.
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
+        let version = match words.version() {
+            Some("2020-04") => Version::Apr2020,
+            Some("2021-06") => Version::Jun2021,
+            _ => Version::Aug2020,
+        };
         let mut c = Prague2020::new(version);
         while let Some(parameter) = words.parameter(PARAMETERS)? {
             match parameter {
@@ -414,8 +419,8 @@ mod tests {
 
     #[test]
     fn alpha_mode_0_begins_at_0_and_the_first_mark_takes_nothing() {
-        let mut words = Words::new("prague alpha_mode 0");
-        let Ok(mut prague) = Prague2020::parse(&mut words, Version::Aug2020) else {
+        let mut words = CcWords::new("prague@2020-08 alpha_mode 0");
+        let Ok(mut prague) = Prague2020::parse(&mut words, CcEnv::default()) else {
             panic!("it was refused")
         };
         let (_, mut tp) = avoiding(Version::Aug2020, 100);

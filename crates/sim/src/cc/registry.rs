@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use super::{CcEnv, CcError, CongestionControl};
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 type Made = Box<dyn CongestionControl + Send>;
-type Make = Box<dyn Fn(&mut Words, CcEnv) -> Result<Made, CcError> + Send + Sync>;
+type Make = Box<dyn Fn(&mut CcWords, CcEnv) -> Result<Made, CcError> + Send + Sync>;
 
 /// What is known besides [`super::NAMES`]; empty by default.
 #[derive(Default)]
@@ -20,9 +20,9 @@ impl Registry {
     pub fn register<C, F>(&mut self, name: &str, make: F)
     where
         C: CongestionControl + Send + 'static,
-        F: Fn(&mut Words, CcEnv) -> Result<C, CcError> + Send + Sync + 'static,
+        F: Fn(&mut CcWords, CcEnv) -> Result<C, CcError> + Send + Sync + 'static,
     {
-        let boxed = move |words: &mut Words, env: CcEnv| -> Result<Made, CcError> {
+        let boxed = move |words: &mut CcWords, env: CcEnv| -> Result<Made, CcError> {
             make(words, env).map(|module| Box::new(module) as Made)
         };
         self.0.insert(name.to_owned(), Box::new(boxed));
@@ -36,7 +36,7 @@ impl Registry {
         };
         // The last of the names that fit is the longest.
         match self.0.iter().rev().find(|(name, _)| named(name)) {
-            Some((name, make)) => Ok(make(&mut Words::after(text, name), env)),
+            Some((name, make)) => Ok(make(&mut CcWords::after(text, name), env)),
             None => Err(env),
         }
     }

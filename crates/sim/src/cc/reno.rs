@@ -6,17 +6,16 @@
 //!
 //! Departures: none known. ECN and loss are answered alike (no RFC 8511).
 
-use super::{CcError, CongestionControl};
+use super::{CcEnv, CcError, CongestionControl};
 use crate::cc::sock::TcpSock;
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// Reno has no state of its own.
 pub struct Reno;
 
 impl Reno {
     /// From the words after the name: there are none.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
-        words.version(&[])?;
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         words.parameter(&[])?;
         Ok(Reno)
     }

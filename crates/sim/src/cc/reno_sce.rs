@@ -19,9 +19,9 @@
 //! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks), `tests/test_versions.py` (published runs).
 
 use super::sce::{CePart, SceWindow, root};
-use super::{CaEvent, CcError, CongestionControl};
+use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::TcpSock;
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// The module.
 #[derive(Default)]
@@ -32,8 +32,8 @@ pub struct RenoSce {
 
 impl RenoSce {
     /// From the words after the name: there are none.
-    pub fn parse(words: &mut Words) -> Result<Self, CcError> {
-        let halved = words.version(&["2019"])?.is_some();
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
+        let halved = words.version() == Some("2019");
         words.parameter(&[])?;
         let ce_part = if halved { CePart::ProRata } else { CePart::AtTheEnd };
         Ok(RenoSce { window: SceWindow::new(ce_part), halved })
@@ -82,7 +82,9 @@ mod tests {
         tp.snd_cwnd = cwnd;
         tp.snd_ssthresh = 2;
         tp.is_cwnd_limited = true;
-        let Ok(mut reno) = RenoSce::parse(&mut Words::new(text)) else { panic!("'{text}' was refused") };
+        let Ok(mut reno) = RenoSce::parse(&mut CcWords::new(text), CcEnv::default()) else {
+            panic!("'{text}' was refused")
+        };
         reno.init(&mut tp);
         (reno, tp)
     }

@@ -14,7 +14,7 @@
 use super::CcError;
 use crate::base::units::Time;
 use crate::cc::sock::TcpSock;
-use crate::document::cc::Words;
+use crate::document::cc::CcWords;
 
 /// One packet per RTT, in the units of [`RttScaling::ai`].
 const ONE: u64 = 1 << 20;
@@ -42,7 +42,7 @@ pub enum Mode {
 
 impl Mode {
     /// The value of `rtt_scaling`.
-    fn parse(words: &mut Words) -> Result<Self, CcError> {
+    fn parse(words: &mut CcWords) -> Result<Self, CcError> {
         Ok(match words.one_of(&["none", "rate", "scalable", "additive"])? {
             "rate" => Mode::Rate,
             "scalable" => Mode::Scalable,
@@ -72,7 +72,7 @@ impl RttScaling {
     }
 
     /// The value of one of the parameters `rtt_scaling`, `rtt_target`, `rtt_transition`.
-    pub fn parse(&mut self, parameter: &str, words: &mut Words) -> Result<(), CcError> {
+    pub fn parse(&mut self, parameter: &str, words: &mut CcWords) -> Result<(), CcError> {
         match parameter {
             "rtt_scaling" => self.mode = Mode::parse(words)?,
             "rtt_target" => self.target = words.time(Time::from_us(128), Time::from_ms(1_000))?,

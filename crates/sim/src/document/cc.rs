@@ -13,44 +13,46 @@ use crate::document::tc::{nearest, parse_time};
 pub struct CcError(pub String);
 
 /// The words of one `cc`, taken from left to right.
-pub struct Words<'a> {
+pub struct CcWords<'a> {
     text: &'a str,
     first: &'a str,
     rest: std::str::SplitWhitespace<'a>,
     parameter: &'a str,
 }
 
-impl<'a> Words<'a> {
+impl<'a> CcWords<'a> {
     /// Splits `text` at white space.
     pub fn new(text: &'a str) -> Self {
         let mut rest = text.split_whitespace();
-        Words { text, first: rest.next().unwrap_or_default(), rest, parameter: "" }
+        CcWords { text, first: rest.next().unwrap_or_default(), rest, parameter: "" }
     }
 
     /// The words after `name`, with which `text` begins.
     pub(crate) fn after(text: &'a str, name: &str) -> Self {
         let (first, rest) = text.split_at(name.len());
-        Words { text, first, rest: rest.split_whitespace(), parameter: "" }
+        CcWords { text, first, rest: rest.split_whitespace(), parameter: "" }
     }
 
-    /// `NAME`
-    pub fn name(&self) -> &'a str {
-        self.first.split('@').next().unwrap_or_default()
+    /// `NAME[@VERSION]`
+    pub fn first(&self) -> &'a str {
+        self.first
     }
 
-    /// `VERSION`, which must be one of `known`; `None` if not given.
-    pub fn version(&self, known: &[&str]) -> Result<Option<&'a str>, CcError> {
-        match self.first.split_once('@') {
-            None => Ok(None),
-            Some((_, version)) if known.contains(&version) => Ok(Some(version)),
-            Some((name, version)) => {
-                Err(self.unknown(&format!("version '{version}' of {name}"), version, known, "versions"))
-            }
+    /// `VERSION`, if one is given.
+    pub fn version(&self) -> Option<&'a str> {
+        self.first.split_once('@').map(|(_, version)| version)
+    }
+
+    /// The error for a name, or for a version of one, that is none of `known`.
+    pub fn unknown_name(&self, known: &[&'static str]) -> CcError {
+        if let Some((name, version)) = self.first.split_once('@')
+            && known.contains(&name)
+        {
+            let of = |other: &&'static str| other.strip_prefix(name)?.strip_prefix('@');
+            let mut versions: Vec<&str> = known.iter().filter_map(of).collect();
+            versions.sort_unstable();
+            return self.unknown(&format!("version '{version}' of {name}"), version, &versions, "versions");
         }
-    }
-
-    /// The error for a name that is none of `known`.
-    pub fn unknown_name(&self, known: &[&str]) -> CcError {
         let what = format!("congestion control '{}'", self.first);
         self.unknown(&what, self.first, known, "names")
     }
@@ -180,7 +182,7 @@ mod tests {
             ),
             (
                 "cubic@5.5",
-                "cc 'cubic@5.5': unknown version '5.5' of cubic; did you mean '5.4'?; known versions: 7.3, 5.4".into(),
+                "cc 'cubic@5.5': unknown version '5.5' of cubic; did you mean '5.4'?; known versions: 5.4, 7.3".into(),
             ),
             (
                 "reno@5.4",

@@ -72,6 +72,8 @@ impl CnqCobalt {
 }
 
 impl Qdisc for CnqCobalt {
+    const SHAPES: bool = true;
+
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.qlen() == 0 && self.clock.next <= now {
             self.clock.idle_until(now);
@@ -120,6 +122,10 @@ impl Qdisc for CnqCobalt {
     fn show_stats(&self, _now: Time) -> String {
         let queues = &self.queues;
         format!("  flows {} sparse {} sce_marks {}", queues.active, queues.tokens, self.sce_marks)
+    }
+
+    fn segments(&self, _packet: &Packet) -> bool {
+        true
     }
 }
 

@@ -98,6 +98,8 @@ pub(super) fn weighted(queues: &SparseBulk, slot: u16, sojourn: Time, params: &P
 }
 
 impl Qdisc for CnqCodelAf {
+    const SHAPES: bool = true;
+
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.qlen() == 0 && self.clock.next <= now {
             self.clock.idle_until(now);

@@ -54,6 +54,8 @@ impl CobaltFifo {
 }
 
 impl Qdisc for CobaltFifo {
+    const SHAPES: bool = true;
+
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.packets.is_empty() {
             self.clock.idle_until(now);

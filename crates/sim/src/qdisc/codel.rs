@@ -400,6 +400,10 @@ impl Qdisc for Codel {
         }
         Ok(())
     }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
 }
 
 impl CodelStats {

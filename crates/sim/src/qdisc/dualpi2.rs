@@ -127,11 +127,6 @@ impl DualPi2 {
         Ok(q)
     }
 
-    /// Whether several segments in one buffer enter frame by frame.
-    pub(super) fn segments(&self) -> bool {
-        self.params.version == Version::Mainline && self.params.split_gso
-    }
-
     fn run_timer(&mut self, now: Time) {
         self.now = now;
         while let Some(at) = self.timer.due(now) {
@@ -364,6 +359,18 @@ impl Qdisc for DualPi2 {
             tally.drop(&packet, Cause::Overlimit);
         }
         Ok(())
+    }
+
+    fn segments(&self, _packet: &Packet) -> bool {
+        self.params.version == Version::Mainline && self.params.split_gso
+    }
+
+    fn stats_end_open(&self) -> bool {
+        true
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        true
     }
 }
 

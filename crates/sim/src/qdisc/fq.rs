@@ -143,11 +143,6 @@ impl Fq {
         })
     }
 
-    /// Whether TCP leaves its delays to this qdisc.
-    pub fn paces(&self) -> bool {
-        self.config.pacing
-    }
-
     fn band_of(&self, packet: &Packet) -> usize {
         self.config.priomap[TOS_PRIORITY[usize::from(packet.dscp >> 1 & 3)]].into()
     }
@@ -458,6 +453,15 @@ impl Qdisc for Fq {
             tally.drop(&packet, Cause::Overlimit);
         }
         Ok(())
+    }
+
+    fn paces(&self) -> bool {
+        self.config.pacing
+    }
+
+    /// A packet waits from when it may leave.
+    fn departs(&self, packet: &Packet, _now: Time) -> Time {
+        packet.enqueued
     }
 }
 

@@ -405,6 +405,10 @@ impl Qdisc for FqCodel {
         }
         Ok(())
     }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -310,6 +310,10 @@ impl Qdisc for FqPie {
         }
         Ok(())
     }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -56,7 +56,8 @@ pub struct Htb {
 
 impl Htb {
     /// `htb [default MINOR] [r2q N] [direct_qlen PACKETS]` with its classes.
-    pub fn new(words: &mut Words, classes: &[run::Class], env: &Env) -> Result<Self, TcError> {
+    pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        let classes = words.classes();
         let (mut default, mut r2q, mut direct_qlen) = (0, 10, env.tx_queue_len);
         while let Some(word) = words.next_word() {
             match word {
@@ -112,21 +113,6 @@ impl Htb {
             direct_qlen,
             r2q,
         })
-    }
-
-    /// `tc class change`: all parameters are read anew, defaults included; the tokens, which are
-    /// time, stay, and so does the child.
-    pub fn change_class(&mut self, id: &str, words: &mut Words) -> Result<(), TcError> {
-        let at = parse_minor(id)
-            .and_then(|minor| self.classes.iter().position(|class| class.minor == minor))
-            .ok_or_else(|| words.refuse(&format!("there is no class '{id}'")))?;
-        self.classes[at].params = Params::parse(words, self.r2q)?;
-        Ok(())
-    }
-
-    /// The classes as `tc -d class show` words them.
-    pub fn show_classes(&self) -> Vec<String> {
-        self.classes.iter().map(|class| class.show(&self.classes)).collect()
     }
 
     fn classify(&self, packet: &Packet) -> Option<usize> {
@@ -255,6 +241,18 @@ impl Qdisc for Htb {
             }
             class.note();
         }
+    }
+
+    fn change_class(&mut self, id: &str, words: &mut Words) -> Result<(), TcError> {
+        let at = parse_minor(id)
+            .and_then(|minor| self.classes.iter().position(|class| class.minor == minor))
+            .ok_or_else(|| words.refuse(&format!("there is no class '{id}'")))?;
+        self.classes[at].params = Params::parse(words, self.r2q)?;
+        Ok(())
+    }
+
+    fn show_classes(&self) -> Vec<String> {
+        self.classes.iter().map(|class| class.show(&self.classes)).collect()
     }
 }
 

@@ -148,6 +148,8 @@ impl LfqCobalt {
 }
 
 impl Qdisc for LfqCobalt {
+    const SHAPES: bool = true;
+
     fn enqueue(&mut self, packet: Packet, now: Time, _tally: &mut Tally) {
         if self.qlen() == 0 {
             self.clock.idle_until(now);

@@ -3,70 +3,34 @@
 //!
 //! One file per algorithm, in tc's own grammar ([`crate::document::tc`]).
 
-mod cake;
-mod cnq_cobalt;
-mod cnq_codel_af;
 mod cobalt;
-mod cobalt_fifo;
-mod codel;
-mod dualpi2;
-mod fq;
-mod fq_codel;
-mod fq_pie;
 mod framing;
-mod htb;
-mod lfq_cobalt;
-mod netem;
-mod pfifo;
-mod pfifo_fast;
-mod pie;
-mod prio;
 mod ratecfg;
-mod red;
 pub mod replay;
 mod sce;
-mod sfq;
 mod sojourn;
 mod sparse_bulk;
 mod tally;
-mod tbf;
 mod tc_show;
 mod timer;
-mod twin_codel_af;
 
 use std::sync::Arc;
 
+use crate::base::table::table;
 use crate::base::units::Time;
 use crate::document::run;
 use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
 use crate::packet::charge::Charges;
 
-pub use cake::Cake;
-pub use cnq_cobalt::CnqCobalt;
-pub use cnq_codel_af::CnqCodelAf;
-pub use cobalt_fifo::CobaltFifo;
-pub use codel::Codel;
-pub use dualpi2::DualPi2;
-pub use fq::Fq;
-pub use fq_codel::FqCodel;
-pub use fq_pie::FqPie;
-pub use htb::Htb;
-pub use lfq_cobalt::LfqCobalt;
-pub use netem::Netem;
-pub use pfifo::Fifo;
-pub use pfifo_fast::PfifoFast;
-pub use pie::Pie;
-pub use prio::Prio;
-pub use red::Red;
-pub use sfq::Sfq;
 pub use sojourn::{Interval, Sojourn};
 pub use tally::{Cause, FlowTally, Tally};
-pub use tbf::Tbf;
-pub use twin_codel_af::TwinCodelAf;
 
 /// An algorithm. Linux's names; time is an argument.
 pub trait Qdisc {
+    /// Whether it paces what leaves by a `bandwidth` of its own, and needs no shaper above it.
+    const SHAPES: bool = false;
+
     /// Takes a packet, or reports it (or others) to [`Tally::drop`]. `packet.enqueued` is `now`.
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally);
 
@@ -121,6 +85,61 @@ pub trait Qdisc {
     /// or something that a child measures (false).
     fn is_leaf_queue(&self) -> bool {
         true
+    }
+
+    /// Whether it is known to give a packet whenever it has one: then it has no [`Qdisc::next_event`].
+    fn is_work_conserving(&self) -> bool {
+        false
+    }
+
+    /// Whether this packet of several segments enters frame by frame.
+    fn segments(&self, _packet: &Packet) -> bool {
+        false
+    }
+
+    /// From when `packet`, enqueued at `now`, waits.
+    fn departs(&self, _packet: &Packet, now: Time) -> Time {
+        now
+    }
+
+    /// Whether a host's TCP leaves its delays to this queue (`SK_PACING_FQ`).
+    fn paces(&self) -> bool {
+        false
+    }
+
+    /// Whether it has no state but its packets, and gives them in the order in which they came.
+    fn is_fifo(&self) -> bool {
+        false
+    }
+
+    /// Whether there is room for `packet`; asked of an empty fifo.
+    fn fits(&self, _packet: &Packet) -> bool {
+        false
+    }
+
+    /// The packet that a fifo gives next; none in others.
+    fn head(&self) -> Option<&Packet> {
+        None
+    }
+
+    /// The classes, as `tc -d class show` words them; none in a classless qdisc.
+    fn show_classes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// `tc class change`: new words for the class `id`; its tokens and its queue stay.
+    fn change_class(&mut self, id: &str, words: &mut Words) -> Result<(), TcError> {
+        Err(words.refuse(&format!("class {id}: this qdisc has no classes")))
+    }
+
+    /// Whether `tc -s` prints the algorithm's own lines before the counters, with the options.
+    fn stats_first(&self) -> bool {
+        false
+    }
+
+    /// Whether `tc -s` ends with an empty line.
+    fn stats_end_open(&self) -> bool {
+        false
     }
 
     /// Visits the queues directly below: class ids, or `child`.
@@ -190,104 +209,48 @@ impl Default for Env {
     }
 }
 
-/// The known algorithms. An enum, not a `dyn`: one indirect call per packet and hop is most of what
-/// a simple queue costs; `User` is the door for others.
-pub enum Kind {
-    /// pfifo and bfifo
-    Fifo(Fifo),
-    /// codel
-    Codel(Codel),
-    /// fq
-    Fq(Fq),
-    /// fq_codel
-    FqCodel(FqCodel),
-    /// fq_pie
-    FqPie(FqPie),
-    /// htb
-    Htb(Htb),
-    /// netem
-    Netem(Netem),
-    /// pfifo_fast
-    PfifoFast(PfifoFast),
-    /// pie and pie@5.4
-    Pie(Pie),
-    /// prio
-    Prio(Prio),
-    /// red and red@5.4
-    Red(Red),
-    /// sfq
-    Sfq(Sfq),
-    /// tbf
-    Tbf(Tbf),
-    /// dualpi2, dualpi2@2020 and dualpi2@2019
-    DualPi2(DualPi2),
-    /// cnq_codel_af
-    CnqCodelAf(CnqCodelAf),
-    // Boxed: they have much to remember, and would make each of the others longer.
-    /// cake and cake@sce
-    Cake(Box<Cake>),
-    /// cnq_cobalt
-    CnqCobalt(Box<CnqCobalt>),
-    /// cobalt
-    Cobalt(Box<CobaltFifo>),
-    /// lfq_cobalt
-    LfqCobalt(Box<LfqCobalt>),
-    /// twin_codel_af
-    TwinCodelAf(Box<TwinCodelAf>),
-    /// Somebody's own.
-    User(Box<dyn Qdisc + Send>),
+/// A name that [`Queue::build`] knows, and what others have to know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// As tc has it; a version stands behind an `@`.
+    pub name: &'static str,
+    /// See [`Qdisc::SHAPES`].
+    pub shapes: bool,
 }
 
-impl Kind {
-    /// Whether this is known to give a packet whenever it has one: then it has no [`Qdisc::next_event`].
-    fn is_work_conserving(&self) -> bool {
-        use Kind::{Codel, DualPi2, Fifo, FqCodel, FqPie, PfifoFast, Pie, Red, Sfq};
-        matches!(
-            self,
-            Fifo(_) | Codel(_) | DualPi2(_) | FqCodel(_) | FqPie(_) | PfifoFast(_) | Pie(_) | Red(_) | Sfq(_)
-        )
+const fn known<Q: Qdisc>(name: &'static str) -> Known {
+    Known { name, shapes: Q::SHAPES }
+}
+
+table! { $
+    /// The known algorithms.
+    enum Kind;
+    dispatch dispatch;
+    list KINDS: Known = known;
+    make make(words: &mut Words, env: &Env) -> TcError;
+
+    pfifo::Fifo { "pfifo" => Fifo::pfifo, "bfifo" => Fifo::bfifo }
+    codel::Codel { "codel" => Codel::new }
+    fq::Fq { "fq" => Fq::new }
+    fq_codel::FqCodel { "fq_codel" => FqCodel::new }
+    fq_pie::FqPie { "fq_pie" => FqPie::new }
+    htb::Htb { "htb" => Htb::new }
+    netem::Netem { "netem" => Netem::new }
+    pfifo_fast::PfifoFast { "pfifo_fast" => PfifoFast::new }
+    pie::Pie { "pie" => Pie::mainline, "pie@5.4" => Pie::v5_4 }
+    prio::Prio { "prio" => Prio::new }
+    red::Red { "red" => Red::new, "red@5.4" => Red::v5_4 }
+    sfq::Sfq { "sfq" => Sfq::new }
+    tbf::Tbf { "tbf" => Tbf::new }
+    dualpi2::DualPi2 {
+        "dualpi2" => DualPi2::mainline, "dualpi2@2020" => DualPi2::v2020, "dualpi2@2019" => DualPi2::v2019,
     }
-}
-
-impl Kind {
-    /// Whether a packet of several segments enters frame by frame.
-    fn segments(&self, packet: &Packet) -> bool {
-        match self {
-            Kind::Cake(cake) => cake.segments(),
-            Kind::CnqCobalt(_) => true,
-            Kind::DualPi2(dualpi2) => dualpi2.segments(),
-            Kind::Tbf(tbf) => tbf.segments(packet),
-            _ => false,
-        }
-    }
-}
-
-macro_rules! dispatch {
-    ($self:expr, $q:ident => $e:expr) => {
-        match $self {
-            Kind::Fifo($q) => $e,
-            Kind::Codel($q) => $e,
-            Kind::Fq($q) => $e,
-            Kind::FqCodel($q) => $e,
-            Kind::FqPie($q) => $e,
-            Kind::Htb($q) => $e,
-            Kind::Netem($q) => $e,
-            Kind::PfifoFast($q) => $e,
-            Kind::Pie($q) => $e,
-            Kind::Prio($q) => $e,
-            Kind::Red($q) => $e,
-            Kind::Sfq($q) => $e,
-            Kind::Tbf($q) => $e,
-            Kind::DualPi2($q) => $e,
-            Kind::CnqCodelAf($q) => $e,
-            Kind::Cake($q) => $e,
-            Kind::CnqCobalt($q) => $e,
-            Kind::Cobalt($q) => $e,
-            Kind::LfqCobalt($q) => $e,
-            Kind::TwinCodelAf($q) => $e,
-            Kind::User($q) => $e,
-        }
-    };
+    cake::Cake in Box { "cake" => Cake::mainline, "cake@sce" => Cake::sce }
+    cnq_cobalt::CnqCobalt in Box { "cnq_cobalt" => CnqCobalt::new }
+    cnq_codel_af::CnqCodelAf { "cnq_codel_af" => CnqCodelAf::new }
+    cobalt_fifo::CobaltFifo in Box { "cobalt" => CobaltFifo::new }
+    lfq_cobalt::LfqCobalt in Box { "lfq_cobalt" => LfqCobalt::new }
+    twin_codel_af::TwinCodelAf in Box { "twin_codel_af" => TwinCodelAf::new }
 }
 
 /// A queue discipline in place: counts every packet around the algorithm, and measures how long
@@ -308,49 +271,10 @@ impl Queue {
     /// # Errors
     /// [`TcError`] names the unknown word or the malformed value.
     pub fn build(spec: &run::Qdisc, env: &Env) -> Result<Queue, TcError> {
-        let words = &mut Words::new(&spec.qdisc);
+        let words = &mut Words::of(spec);
         let name = words.kind()?;
-        if !spec.classes.is_empty() && !["htb", "prio"].contains(&name) {
-            return Err(words.refuse(&format!("'{name}' has no classes")));
-        }
-        if spec.child.is_some() && !["netem", "tbf"].contains(&name) {
-            return Err(words.refuse(&format!("'{name}' has no child")));
-        }
-        let kind = match name {
-            "pfifo" => Kind::Fifo(Fifo::pfifo(words, env)?),
-            "bfifo" => Kind::Fifo(Fifo::bfifo(words, env)?),
-            "codel" => Kind::Codel(Codel::new(words, env)?),
-            "fq_pie" => Kind::FqPie(FqPie::new(words, env)?),
-            "fq" => Kind::Fq(Fq::new(words, env)?),
-            "fq_codel" => Kind::FqCodel(FqCodel::new(words, env)?),
-            "htb" => Kind::Htb(Htb::new(words, &spec.classes, env)?),
-            "netem" => Kind::Netem(Netem::new(words, spec.child.as_deref(), env)?),
-            "pfifo_fast" => Kind::PfifoFast(PfifoFast::new(words, env)?),
-            "pie" => Kind::Pie(Pie::mainline(words, env)?),
-            "pie@5.4" => Kind::Pie(Pie::v5_4(words, env)?),
-            "prio" => Kind::Prio(Prio::new(words, &spec.classes, env)?),
-            "red" => Kind::Red(Red::new(words, env)?),
-            "red@5.4" => Kind::Red(Red::v5_4(words, env)?),
-            "sfq" => Kind::Sfq(Sfq::new(words, env)?),
-            "tbf" => Kind::Tbf(Tbf::new(words, spec.child.as_deref(), env)?),
-            "dualpi2" => Kind::DualPi2(DualPi2::mainline(words, env)?),
-            "dualpi2@2020" => Kind::DualPi2(DualPi2::v2020(words, env)?),
-            "dualpi2@2019" => Kind::DualPi2(DualPi2::v2019(words, env)?),
-            "cake" => Kind::Cake(Box::new(Cake::mainline(words, env)?)),
-            "cake@sce" => Kind::Cake(Box::new(Cake::sce(words, env)?)),
-            "cnq_cobalt" => Kind::CnqCobalt(Box::new(CnqCobalt::new(words, env)?)),
-            "cnq_codel_af" => Kind::CnqCodelAf(CnqCodelAf::new(words, env)?),
-            "cobalt" => Kind::Cobalt(Box::new(CobaltFifo::new(words, env)?)),
-            "lfq_cobalt" => Kind::LfqCobalt(Box::new(LfqCobalt::new(words, env)?)),
-            "twin_codel_af" => Kind::TwinCodelAf(Box::new(TwinCodelAf::new(words, env)?)),
-            deltic if deltic.starts_with("deltic") => {
-                return Err(words.refuse(&format!(
-                    "'{deltic}' is not modelled: its algorithm is described nowhere but in the SCE tree's own kernel, \
-                     which does run it (--engine kernel)"
-                )));
-            }
-            other => return Err(words.unknown_kind(other, KINDS)),
-        };
+        let kind = make(name, words, env).unwrap_or_else(|| Err(unknown(name, words)))?;
+        words.nothing_below(name)?;
         Ok(Queue::new(kind, env))
     }
 
@@ -371,12 +295,10 @@ impl Queue {
 
     /// Offers a packet.
     pub fn enqueue(&mut self, mut packet: Packet, now: Time) {
-        // In fq a packet waits from when it may leave.
-        let departs = if matches!(self.kind, Kind::Fq(_)) { packet.enqueued } else { now };
-        packet.enqueued = departs.max(now);
+        packet.enqueued = dispatch!(&self.kind, q => q.departs(&packet, now)).max(now);
         self.tally.enqueued += 1;
         self.tally.enqueued_bytes += u64::from(packet.len);
-        if packet.gso_size != 0 && self.kind.segments(&packet) {
+        if packet.gso_size != 0 && dispatch!(&self.kind, q => q.segments(&packet)) {
             self.enqueue_segments(&packet, now);
             return;
         }
@@ -395,7 +317,7 @@ impl Queue {
 
     /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
     pub fn passes(&mut self, packet: &Packet, now: Time) -> bool {
-        let free = matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0 && fifo.fits(packet));
+        let free = dispatch!(&self.kind, q => q.is_fifo() && q.qlen() == 0 && q.fits(packet));
         if free {
             let bytes = u64::from(packet.len);
             self.tally.enqueued += 1;
@@ -446,7 +368,7 @@ impl Queue {
     /// See [`Qdisc::next_event`].
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
-        if self.kind.is_work_conserving() { None } else { self.next_event_of_kind() }
+        if dispatch!(&self.kind, q => q.is_work_conserving()) { None } else { self.next_event_of_kind() }
     }
 
     fn next_event_of_kind(&self) -> Option<Time> {
@@ -460,28 +382,25 @@ impl Queue {
         self.next_event().is_none_or(|at| at <= now) || self.eager
     }
 
-    /// Whether a host's TCP leaves its delays to this queue (`SK_PACING_FQ`).
+    /// See [`Qdisc::paces`].
     pub fn paces(&self) -> bool {
-        matches!(&self.kind, Kind::Fq(fq) if fq.paces())
+        dispatch!(&self.kind, q => q.paces())
     }
 
-    /// Whether this is a pfifo or bfifo, which has no state but its packets.
+    /// See [`Qdisc::is_fifo`].
     pub fn is_fifo(&self) -> bool {
-        matches!(self.kind, Kind::Fifo(_))
+        dispatch!(&self.kind, q => q.is_fifo())
     }
 
     /// Whether this is one without packets.
     #[inline]
     pub fn is_empty_fifo(&self) -> bool {
-        matches!(&self.kind, Kind::Fifo(fifo) if fifo.qlen() == 0)
+        dispatch!(&self.kind, q => q.is_fifo() && q.qlen() == 0)
     }
 
-    /// The packet that a pfifo or bfifo gives next; none in others.
-    pub fn fifo_head(&self) -> Option<&Packet> {
-        match &self.kind {
-            Kind::Fifo(fifo) => fifo.head(),
-            _ => None,
-        }
+    /// See [`Qdisc::head`].
+    pub fn head(&self) -> Option<&Packet> {
+        dispatch!(&self.kind, q => q.head())
     }
 
     /// See [`Qdisc::is_eager`].
@@ -523,13 +442,17 @@ impl Queue {
         dispatch!(&self.kind, q => q.requeues())
     }
 
-    /// The classes, as `tc -d class show` words them; none in a classless qdisc.
+    /// See [`Qdisc::show_classes`].
     pub fn show_classes(&self) -> Vec<String> {
-        match &self.kind {
-            Kind::Htb(htb) => htb.show_classes(),
-            Kind::Prio(prio) => prio.show_classes(),
-            _ => Vec::new(),
-        }
+        dispatch!(&self.kind, q => q.show_classes())
+    }
+
+    fn stats_first(&self) -> bool {
+        dispatch!(&self.kind, q => q.stats_first())
+    }
+
+    fn stats_end_open(&self) -> bool {
+        dispatch!(&self.kind, q => q.stats_end_open())
     }
 
     /// `tc qdisc change` with the whole line, of the same kind as what is here.
@@ -557,10 +480,7 @@ impl Queue {
     /// No such class, an unknown word or a malformed value; nothing is changed then.
     pub fn change_class(&mut self, id: &str, line: &str) -> Result<(), TcError> {
         let words = &mut Words::new(line);
-        match &mut self.kind {
-            Kind::Htb(htb) => htb.change_class(id, words),
-            _ => Err(words.refuse(&format!("class {id}: this qdisc has no classes"))),
-        }
+        dispatch!(&mut self.kind, q => q.change_class(id, words))
     }
 
     /// Feeds the histograms of sojourn times in the whole tree with the packets that leave from
@@ -639,32 +559,13 @@ fn below(handle: &str, name: &str) -> String {
     if handle.is_empty() { name.to_owned() } else { format!("{handle}/{name}") }
 }
 
-/// The names that [`Queue::build`] knows, for error messages and completion.
-pub const KINDS: &[&str] = &[
-    "pfifo",
-    "bfifo",
-    "codel",
-    "fq",
-    "fq_codel",
-    "fq_pie",
-    "htb",
-    "netem",
-    "pfifo_fast",
-    "pie",
-    "pie@5.4",
-    "prio",
-    "red",
-    "red@5.4",
-    "sfq",
-    "tbf",
-    "dualpi2",
-    "dualpi2@2020",
-    "dualpi2@2019",
-    "cake",
-    "cake@sce",
-    "cnq_cobalt",
-    "cnq_codel_af",
-    "cobalt",
-    "lfq_cobalt",
-    "twin_codel_af",
-];
+fn unknown(name: &str, words: &Words) -> TcError {
+    if name.starts_with("deltic") {
+        return words.refuse(&format!(
+            "'{name}' is not modelled: its algorithm is described nowhere but in the SCE tree's own kernel, which does \
+             run it (--engine kernel)"
+        ));
+    }
+    let names: Vec<&str> = KINDS.iter().map(|known| known.name).collect();
+    words.unknown_kind(name, &names)
+}

@@ -28,7 +28,6 @@ use std::collections::VecDeque;
 use super::{Cause, Env, Qdisc, Queue, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::run;
 use crate::document::tc::{TcError, Words};
 use crate::packet::{Flags, Packet};
 use config::{Config, SlotConfig};
@@ -127,7 +126,8 @@ impl SlotConfig {
 
 impl Netem {
     /// The line of the file's parameters, and the queue behind the delay.
-    pub fn new(words: &mut Words, child: Option<&run::Qdisc>, env: &Env) -> Result<Self, TcError> {
+    pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        let child = words.child();
         let mut config = Config::new();
         config.take_all(words)?;
         let build = |spec| Queue::build(spec, &env.child("child")).map(Box::new);
@@ -403,6 +403,7 @@ impl Qdisc for Netem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

@@ -39,20 +39,6 @@ impl Fifo {
         let limit = take_limit(words, default)?;
         Ok(Fifo { queue: VecDeque::new(), backlog: 0, limit, default, in_bytes })
     }
-
-    /// The packet that leaves next.
-    pub fn head(&self) -> Option<&Packet> {
-        self.queue.front()
-    }
-
-    /// Whether there is room for `packet`.
-    pub fn fits(&self, packet: &Packet) -> bool {
-        if self.in_bytes {
-            self.backlog + u64::from(packet.len) <= self.limit
-        } else {
-            (self.queue.len() as u64) < self.limit
-        }
-    }
 }
 
 /// tc reads packets as it reads bytes: `1k` is 1024.
@@ -103,6 +89,26 @@ impl Qdisc for Fifo {
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         self.limit = take_limit(words, self.default)?;
         Ok(())
+    }
+
+    fn head(&self) -> Option<&Packet> {
+        self.queue.front()
+    }
+
+    fn fits(&self, packet: &Packet) -> bool {
+        if self.in_bytes {
+            self.backlog + u64::from(packet.len) <= self.limit
+        } else {
+            (self.queue.len() as u64) < self.limit
+        }
+    }
+
+    fn is_fifo(&self) -> bool {
+        true
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        true
     }
 }
 

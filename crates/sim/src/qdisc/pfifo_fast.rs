@@ -112,6 +112,10 @@ impl Qdisc for PfifoFast {
     fn show(&self) -> String {
         format!("pfifo_fast {}", show_bands(3, &PRIOMAP))
     }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

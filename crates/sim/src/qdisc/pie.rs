@@ -195,6 +195,10 @@ impl Qdisc for Pie {
         }
         Ok(())
     }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -68,7 +68,8 @@ impl Map {
 
 impl Prio {
     /// `prio [bands N] [priomap P…]` with the classes of its bands.
-    pub fn new(words: &mut Words, classes: &[run::Class], env: &Env) -> Result<Self, TcError> {
+    pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        let classes = words.classes();
         let mut map = Map { bands: 3, priomap: PRIOMAP };
         map.take_all(words)?;
         let mut bands = Vec::with_capacity(map.bands);
@@ -107,11 +108,6 @@ impl Prio {
         matching
             .next()
             .map_or_else(|| usize::from(self.map.priomap[priority(packet, self.bridge)]), |(_, band)| *band)
-    }
-
-    /// The bands as `tc class show` words them.
-    pub fn show_classes(&self) -> Vec<String> {
-        (1..=self.bands.len()).map(|band| format!("class prio 1:{band:x} parent 1:")).collect()
     }
 }
 
@@ -171,6 +167,10 @@ impl Qdisc for Prio {
         for band in &mut self.bands {
             visit(&band.id, &mut band.queue);
         }
+    }
+
+    fn show_classes(&self) -> Vec<String> {
+        (1..=self.bands.len()).map(|band| format!("class prio 1:{band:x} parent 1:")).collect()
     }
 }
 

@@ -434,6 +434,10 @@ impl Qdisc for Red {
         }
         Ok(())
     }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

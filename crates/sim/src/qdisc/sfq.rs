@@ -486,6 +486,14 @@ impl Qdisc for Sfq {
         }
         Ok(())
     }
+
+    fn stats_first(&self) -> bool {
+        true
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

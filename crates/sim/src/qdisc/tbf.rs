@@ -143,7 +143,8 @@ impl Params {
 
 impl Tbf {
     /// The line of the file's parameters, and the queue behind the bucket.
-    pub fn new(words: &mut Words, child: Option<&run::Qdisc>, env: &Env) -> Result<Self, TcError> {
+    pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
+        let child = words.child();
         let params = Params::parse(words)?;
         let bfifo = run::Qdisc::leaf(&format!("bfifo limit {}", params.limit));
         let queue = Queue::build(child.unwrap_or(&bfifo), &env.child("child"))?;
@@ -160,17 +161,11 @@ impl Tbf {
         })
     }
 
-    /// Whether a packet of several segments is too long, but not its frames (`tbf_segment`).
-    pub(super) fn segments(&self, packet: &Packet) -> bool {
-        let frame = packet.headers() + u32::from(packet.gso_size);
-        u64::from(packet.len) > self.params.max_size && u64::from(frame) <= self.params.max_size
-    }
-
     /// The length of the packet that leaves next.
     fn head_len(&mut self, now: Time) -> Option<u32> {
         if self.held.is_none() {
             if self.child.is_fifo() {
-                return self.child.fifo_head().map(|packet| packet.len);
+                return self.child.head().map(|packet| packet.len);
             }
             self.held = self.child.dequeue(now);
         }
@@ -258,6 +253,11 @@ impl Qdisc for Tbf {
 
     fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&str, &mut Queue)) {
         visit("child", &mut self.child);
+    }
+
+    fn segments(&self, packet: &Packet) -> bool {
+        let frame = packet.headers() + u32::from(packet.gso_size);
+        u64::from(packet.len) > self.params.max_size && u64::from(frame) <= self.params.max_size
     }
 }
 

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{Kind, Queue};
+use super::Queue;
 use crate::base::units::Time;
 
 impl Queue {
@@ -43,7 +43,7 @@ impl Queue {
         let _ = writeln!(text, "{}", format!("qdisc {kind} {place} {words}").trim_end());
         let statistics = self.show_stats(now);
         // tc prints sfq's with its options.
-        let first = matches!(self.kind, Kind::Sfq(_));
+        let first = self.stats_first();
         if first && !statistics.is_empty() {
             let _ = writeln!(text, "{statistics}");
         }
@@ -62,7 +62,7 @@ impl Queue {
         if !first && !statistics.is_empty() {
             let _ = writeln!(text, "{statistics}");
         }
-        if matches!(self.kind, Kind::Cake(_) | Kind::DualPi2(_)) {
+        if self.stats_end_open() {
             text.push('\n');
         }
     }

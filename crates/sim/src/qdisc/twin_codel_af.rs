@@ -103,6 +103,8 @@ impl TwinCodelAf {
 }
 
 impl Qdisc for TwinCodelAf {
+    const SHAPES: bool = true;
+
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
         if self.config.limit.is_some_and(|limit| self.qlen() >= limit as usize) {
             tally.drop(&packet, Cause::Overlimit);

@@ -9,6 +9,7 @@
 pub mod show;
 
 use crate::base::units::{Rate, Time};
+use crate::document::run::{Class, Qdisc};
 
 /// A word or a value that tc would refuse, or that is not modelled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,12 +35,40 @@ pub struct Words<'a> {
     line: &'a str,
     rest: std::str::SplitWhitespace<'a>,
     last: &'a str,
+    classes: &'a [Class],
+    child: Option<&'a Qdisc>,
 }
 
 impl<'a> Words<'a> {
     /// Splits `line` at white space.
     pub fn new(line: &'a str) -> Self {
-        Words { line, rest: line.split_whitespace(), last: "" }
+        Words { line, rest: line.split_whitespace(), last: "", classes: &[], child: None }
+    }
+
+    /// The words of `spec`, and what stands below it.
+    pub fn of(spec: &'a Qdisc) -> Self {
+        Words { classes: &spec.classes, child: spec.child.as_deref(), ..Words::new(&spec.qdisc) }
+    }
+
+    /// Takes the classes below, as a classful qdisc does when it is made.
+    pub fn classes(&mut self) -> &'a [Class] {
+        std::mem::take(&mut self.classes)
+    }
+
+    /// Takes the one qdisc below, if there is any.
+    pub fn child(&mut self) -> Option<&'a Qdisc> {
+        self.child.take()
+    }
+
+    /// Refuses what stands below the qdisc `name` if it did not take it.
+    pub fn nothing_below(&self, name: &str) -> Result<(), TcError> {
+        if !self.classes.is_empty() {
+            return Err(self.refuse(&format!("'{name}' has no classes")));
+        }
+        if self.child.is_some() {
+            return Err(self.refuse(&format!("'{name}' has no child")));
+        }
+        Ok(())
     }
 
     /// The first word: the kind of qdisc.

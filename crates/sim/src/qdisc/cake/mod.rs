@@ -110,11 +110,6 @@ impl Cake {
         Ok(cake)
     }
 
-    /// Whether several segments in one buffer enter frame by frame.
-    pub(super) fn segments(&self) -> bool {
-        self.config.split_gso
-    }
-
     /// Makes tins, rates and limits what the configuration says; there are enough tins afterwards.
     fn configure(&mut self) {
         let shares = tins::shares(self.config.diffserv, self.config.bytes_per_s());
@@ -301,6 +296,8 @@ impl Cake {
 }
 
 impl Qdisc for Cake {
+    const SHAPES: bool = true;
+
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         let tin = tins::tin_of(self.config.diffserv, packet.dscp);
         if self.config.wash {
@@ -411,6 +408,14 @@ impl Qdisc for Cake {
         self.tins.truncate(used);
         self.turn = 0;
         Ok(())
+    }
+
+    fn segments(&self, _packet: &Packet) -> bool {
+        self.config.split_gso
+    }
+
+    fn stats_end_open(&self) -> bool {
+        true
     }
 }
 
