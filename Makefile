@@ -8,11 +8,16 @@ CARGO ?= cargo
 RUST_FILES := $(shell find crates examples -name '*.rs' -not -path '*/target/*' 2>/dev/null)
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
+# What the build backend gets for wheels besides `--locked`; with --compatibility pypi maturin looks up which C library a wheel needs.
+WHEEL_ARGS ?= --compatibility pypi
+ARM := aarch64-unknown-linux
+BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
+
 .DEFAULT_GOAL := help
-.PHONY: help setup agent kernel kernel-tools run test lint format test-rust test-python bench validation architecture clean
+.PHONY: help setup agent wheel wheel-aarch64 sdist kernel kernel-tools run test lint format test-rust test-python bench validation architecture clean
 
 help: ## print this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(BIN)/.ready ## make .venv with bakeoff and everything it needs
 
@@ -27,6 +32,20 @@ $(BIN)/.ready: pyproject.toml requirements.lock $(RUST)
 
 agent: ## the traffic generator of the engines kernel and netns
 	$(CARGO) rustc --release --locked --quiet --package bakeoff-agent --bin bakeoff-agent -- -C target-feature=+crt-static
+
+# The extension is the one of `make setup`, the agent that of `make agent`: little is left to compile.
+wheel: setup ## a wheel for machines like this one, into dist/
+	$(BUILD) --wheel -C build-args="--locked $(WHEEL_ARGS)"
+
+wheel-aarch64: setup ## a wheel for 64-bit ARM, cross-compiled, into dist/
+	@for target in $(ARM)-gnu $(ARM)-musl; do \
+		test -d "$$(rustc --print target-libdir --target $$target)" || \
+		{ echo "Rust's standard library for $$target is missing: rustup target add $(ARM)-gnu $(ARM)-musl"; exit 1; }; done
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang
+	$(BUILD) --wheel -C build-args="--locked $(WHEEL_ARGS) --zig --target $(ARM)-gnu"
+
+sdist: setup ## a source distribution, into dist/
+	$(BUILD) --sdist
 
 # First, so that nobody waits for a download or a compiler to learn what is missing.
 kernel-tools:
