@@ -213,7 +213,16 @@ def test_kernel_references_have_four_seeds_of_what_was_repeated():
 
 
 def test_the_api_that_other_rooms_use():
-    assert set(bakeoff.scenario.__all__) == {"Run", "Scenario", "catalog", "duel", "expand", "json_schema", "load"}
+    assert set(bakeoff.scenario.__all__) == {
+        "Run",
+        "Scenario",
+        "catalog",
+        "duel",
+        "expand",
+        "json_schema",
+        "load",
+        "parse_settings",
+    }
 
 
 def test_a_plain_word_selects_every_run_whose_name_holds_it():

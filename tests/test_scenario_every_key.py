@@ -137,5 +137,7 @@ def test_a_message_names_a_place_of_the_file(top):
             parent = re.sub(r"(\.[^.\[]+|\[\d+\])$|^[^.\[]+$", "", written)
             missing = "is missing" in said or "there is no bottleneck" in said
             assert written in places or (missing and parent in places), where
-            assert not re.search(r"function-|Input should|validation|None|True|False|\.(str|int)\b|literal", said), where
+            assert not re.search(r"function-|Input should|validation|None|True|False|\.(str|int)\b|literal", said), (
+                where
+            )
             assert len(said) < 400, where

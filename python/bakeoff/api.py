@@ -7,11 +7,11 @@ import html
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from bakeoff import campaign, results
 
@@ -198,6 +198,7 @@ def run(
     patterns: str | Sequence[str],
     *,
     only: str | None = None,
+    settings: Mapping[str, Any] | None = None,
     seeds: int | None = None,
     yes: bool = False,
     jobs: int | None = None,
@@ -211,8 +212,9 @@ def run(
 ) -> Results:
     """Do all runs that `patterns` name, as `bakeoff run` does, and return what came out, in the same order.
 
-    `only` is what every run's name has to match besides, as `-k` of the command line. `seeds` repetitions of each (by
-    default what the scenario says, or 1); more than 100,000 runs need `yes`.
+    `only` is what every run's name has to match besides, as `-k` of the command line. `settings` replaces values of the
+    scenarios by their place: `{"network.rtt": "40ms", "flows.0.cc": "bbr"}`. `seeds` repetitions of each (by default
+    what the scenario says, or 1); more than 100,000 runs need `yes`.
 
     `jobs` processes (default: one per core). Without `out` the results lie in results/ and the time of day, as those of
     the command line do. With `resume` runs that are in `out` already are not done again. Failed runs are in the
@@ -221,7 +223,7 @@ def run(
     """
     from bakeoff.scenario import catalog
 
-    runs = _observed(catalog.select(patterns, seeds, only=only, yes=yes), trace, capture)
+    runs = _observed(catalog.select(patterns, seeds, only=only, settings=settings, yes=yes), trace, capture)
     root = campaign.new_folder() if out is None else Path(out)
     asked = campaign.Asked("run", (patterns,) if isinstance(patterns, str) else tuple(patterns), note)
     with _bar(len(runs)) if progress else nullcontext() as ended:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.options import Engine, Json, Only, Yes, complete_scenario
+from bakeoff.cli.options import Engine, Json, Only, Set, Yes, complete_scenario
 
 
 def list_(
@@ -20,6 +20,7 @@ def list_(
         ),
     ] = None,
     only: Only = None,
+    set_: Set = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -33,10 +34,10 @@ def list_(
       bakeoff list linux -k bbr            of these, the runs whose name holds a word
       bakeoff list mine.yaml               the runs of a scenario of your own
     """
-    from bakeoff.scenario import catalog
+    from bakeoff.scenario import catalog, parse_settings
 
-    runs = catalog.select("*" if pattern is None else pattern, only=only, yes=yes)
-    scenarios = pattern is None and only is None
+    runs = catalog.select("*" if pattern is None else pattern, only=only, settings=parse_settings(set_ or ()), yes=yes)
+    scenarios = pattern is None and only is None and not set_
     if scenarios:
         rows = []
         for entry in catalog.scenarios():
@@ -66,6 +67,7 @@ def show(
     ],
     engine: Engine = "sim",
     only: Only = None,
+    set_: Set = None,
     yes: Yes = False,
 ) -> None:
     """Show a scenario as it is written, or one run with every value filled in, and the configuration in effect.
@@ -77,14 +79,15 @@ def show(
       bakeoff show l4s-tests/s6-rfc3168
       bakeoff show 'l4s-tests/s6-rfc3168/*pie*' | jq .flows
       bakeoff show mine.yaml::'*pie*'
+      bakeoff show 'l4s-tests/s6-rfc3168/*pie*' --set network.rtt=40ms     with another value
     """
     from bakeoff import engines
-    from bakeoff.scenario import catalog
+    from bakeoff.scenario import catalog, parse_settings
 
-    runs = catalog.select(pattern, only=only, yes=yes)
+    runs = catalog.select(pattern, only=only, settings=parse_settings(set_ or ()), yes=yes)
     first = runs[0]
     files = [each.path for each in catalog.scenarios() if f"{each.suite}/{each.scenario}" == pattern.rstrip("/")]
-    if files and only is None:
+    if files and only is None and not set_:
         typer.echo(files[0].read_text(encoding="utf-8"), nl=False)
     else:
         typer.echo(json.dumps(json.loads(first.to_json()), indent=2, ensure_ascii=False))

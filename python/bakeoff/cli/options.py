@@ -90,6 +90,14 @@ Only = Annotated[
         show_default=False,
     ),
 ]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A value of the scenario, as in network.rtt=40ms or flows.0.cc=bbr (or flows.NAME.cc); repeatable.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="More than 100,000 runs are meant.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Trace = Annotated[

@@ -19,6 +19,7 @@ from bakeoff.cli.options import (
     Kernel,
     Note,
     Only,
+    Set,
     Trace,
     Yes,
     complete_scenario,
@@ -47,6 +48,7 @@ def run(
     inventory: Inventory = None,
     jobs: Jobs = None,
     only: Only = None,
+    set_: Set = None,
     seeds: FileSeeds = None,
     yes: Yes = False,
     resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
@@ -79,13 +81,14 @@ def run(
       bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
       bakeoff run mine.yaml::'*pie*'             those of its runs whose name has such a form
       bakeoff run 'l4s-tests/s6*' -k reno        likewise, of any selection
+      bakeoff run l4s-tests/s6-rfc3168 --set network.rtt=40ms --set flows.prague.cc=prague     with other values
       bakeoff run '*/s1*/*pie*' --trace cc --capture all     with internals per ACK, and packets
     """
     from bakeoff import campaign
-    from bakeoff.scenario import catalog
+    from bakeoff.scenario import catalog, parse_settings
 
     engine = with_inventory(with_kernel(engine, kernel), inventory)
-    runs = catalog.select(patterns, seeds, only=only, yes=yes)
+    runs = catalog.select(patterns, seeds, only=only, settings=parse_settings(set_ or ()), yes=yes)
     if trace or capture:
         from bakeoff.scenario.observe import observe
 
@@ -96,11 +99,12 @@ def run(
     root = _root(out, name, resume)
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]
     again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds is not None)
-    again += (["-k", only] if only is not None else []) + ["--yes"] * yes
+    chosen = [word for each in set_ or () for word in ("--set", each)] + (["-k", only] if only is not None else [])
+    again += chosen + ["--yes"] * yes
     again += [word for what in trace or () for word in ("--trace", what)]
     again += [word for where in capture or () for word in ("--capture", where)]
     again += ["--note", note] if note is not None else []
-    asked = campaign.Asked("run", tuple(patterns), note)
+    asked = campaign.Asked("run", (*patterns, *([shlex.join(chosen)] if chosen else [])), note)
     report = execute(
         runs, root, asked, engine=engine, jobs=jobs, resume=resume, latest=campaign.LATEST, again=shlex.join(again)
     )

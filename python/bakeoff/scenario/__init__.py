@@ -8,5 +8,6 @@ from bakeoff.scenario.duels import duel
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.scenario import Scenario, expand, load
 from bakeoff.scenario.schema import json_schema
+from bakeoff.scenario.settings import parse_settings
 
-__all__ = ["Run", "Scenario", "catalog", "duel", "expand", "json_schema", "load"]
+__all__ = ["Run", "Scenario", "catalog", "duel", "expand", "json_schema", "load", "parse_settings"]

@@ -13,9 +13,9 @@ from bakeoff.scenario import bounds
 from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.matrix import Point
 from bakeoff.scenario.run import Run, run_key
-from bakeoff.scenario.scenario import Scenario, from_document, load, runs_at, suite_of
+from bakeoff.scenario.scenario import Scenario, load, open_file, runs_at
+from bakeoff.scenario.settings import Settings
 from bakeoff.scenario.shipped import root
-from bakeoff.scenario.yaml_file import read_yaml
 
 __all__ = ["Entry", "root", "scenarios", "select"]
 
@@ -39,7 +39,12 @@ def scenarios() -> list[Entry]:
 
 
 def select(
-    patterns: str | Sequence[str], seeds: int | None = None, *, only: str | None = None, yes: bool = False
+    patterns: str | Sequence[str],
+    seeds: int | None = None,
+    *,
+    only: str | None = None,
+    settings: Settings | None = None,
+    yes: bool = False,
 ) -> list[Run]:
     """The runs that any of `patterns` names, each once, in the catalog's order.
 
@@ -47,6 +52,9 @@ def select(
     word that such a name contains (`s6`, `rttfair`), or `re:REGEX`, searched in the same, or the path of a scenario
     file, of which `FILE::PATTERN` selects single runs. `only` is a pattern that every run has to have besides; here a
     glob may also be one on the run's own name. A pattern that names nothing is a BakeoffError.
+
+    `settings` are values that replace those of the scenarios, by their place (`flows.0.cc`); what they change is no
+    longer the suite's, and its runs are named `local/SCENARIO/RUN`.
 
     `seeds` repetitions of each run; without it as many as the scenario says, or one. Unless `yes`, more than 100,000
     runs are a BakeoffError, before they are made.
@@ -57,12 +65,17 @@ def select(
     shipped = _all()
     found: dict[int, tuple[Scenario, dict[int, Point]]] = {}
     for pattern in patterns:
-        for scenario, points in _of_file(pattern, yes) if _is_file(pattern) else _of_catalog(pattern, shipped):
+        chosen = _of_file(pattern, settings, yes) if _is_file(pattern) else _of_catalog(pattern, shipped, settings)
+        for scenario, points in chosen:
             kept = [point for point in points if only is None or _named(only, scenario, point, own_name=True)]
             found.setdefault(id(scenario), (scenario, {}))[1].update({id(point): point for point in kept})
     runs: dict[str, Run] = {}
-    for scenario, chosen in found.values():
-        runs |= {run.key: run for run in runs_at(scenario, list(chosen.values()), seeds=seeds, yes=yes)}
+    for scenario, at in found.values():
+        for run in runs_at(scenario, list(at.values()), seeds=seeds, yes=yes):
+            if runs.setdefault(run.key, run) != run:
+                raise BakeoffError(
+                    f"two unlike runs are named '{run.key}'; expected a selection that holds one of them"
+                )
         too_many = bounds.too_many_runs(len(runs))
         if too_many is not None and not yes:
             raise BakeoffError(too_many)
@@ -72,11 +85,7 @@ def select(
 
 
 def _all() -> list[Scenario]:
-    return [_open(path) for path in sorted(root().glob("suites/*/*.yaml"), key=_natural)]
-
-
-def _open(path: Path) -> Scenario:
-    return from_document(read_yaml(path), path=str(path), suite=suite_of(path), default_name=path.stem)
+    return [open_file(path) for path in sorted(root().glob("suites/*/*.yaml"), key=_natural)]
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -90,9 +99,9 @@ def _is_file(pattern: str) -> bool:
     return not pattern.startswith("re:") and (path.endswith((".yaml", ".yml")) or Path(path).is_file())
 
 
-def _of_file(pattern: str, yes: bool) -> Iterator[tuple[Scenario, list[Point]]]:
+def _of_file(pattern: str, settings: Settings | None, yes: bool) -> Iterator[tuple[Scenario, list[Point]]]:
     path, _, run = pattern.partition("::")
-    scenario = load(path, yes=yes)
+    scenario = load(path, settings=settings, yes=yes)
     if not run:
         yield scenario, scenario.points
         return
@@ -104,16 +113,34 @@ def _of_file(pattern: str, yes: bool) -> Iterator[tuple[Scenario, list[Point]]]:
     yield scenario, points
 
 
-def _of_catalog(pattern: str, scenarios: list[Scenario]) -> Iterator[tuple[Scenario, list[Point]]]:
+def _of_catalog(
+    pattern: str, scenarios: list[Scenario], settings: Settings | None
+) -> Iterator[tuple[Scenario, list[Point]]]:
     none = True
     for scenario in scenarios:
         points = [point for point in scenario.points if _named(pattern, scenario, point)]
         if points:
             none = False
-            yield scenario, points
+            yield _changed(scenario, points, settings) if settings else (scenario, points)
     if none:
         names = [f"{each.suite}/{each.name}/{each.run_name(point)}" for each in scenarios for point in each.points]
         raise BakeoffError(_no_match(pattern, scenarios, names))
+
+
+def _changed(scenario: Scenario, points: list[Point], settings: Settings) -> tuple[Scenario, list[Point]]:
+    """A scenario of the catalog with settings, and of its points those of the same names, or all if all were chosen."""
+    changed = open_file(Path(scenario.path), settings=settings)
+    runs_at(changed, changed.points, seeds=1)  # the whole has to be sound, also what is not chosen
+    if len(points) == len(scenario.points):
+        return changed, changed.points
+    names = {scenario.run_name(point) for point in points}
+    kept = [point for point in changed.points if changed.run_name(point) in names]
+    if not kept:
+        raise BakeoffError(
+            f"{scenario.path}: with what --set changes, no run is named as one of those that were chosen; "
+            f"expected a selection of the whole scenario, '{scenario.suite}/{scenario.name}'"
+        )
+    return changed, kept
 
 
 def _named(pattern: str, scenario: Scenario, point: Point, *, own_name: bool = False) -> bool:

@@ -1,9 +1,9 @@
 """A scenario: a YAML file whose matrix is known and whose points can be expanded into resolved runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -18,9 +18,12 @@ from bakeoff.scenario.python_cc import placed
 from bakeoff.scenario.resolve import resolve
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.schedules import spread
+from bakeoff.scenario.settings import Settings, label, labels, name_of, with_settings
 from bakeoff.scenario.shipped import with_profile
 from bakeoff.scenario.yaml_file import read_yaml
 
+OWN: Final = "local"
+"""The suite of what no catalog holds."""
 _MATRIX = ("vary", "exclude", "run", "profile", "seeds")
 
 
@@ -36,6 +39,8 @@ class Scenario:
     name: str
     document: Mapping[str, Any]
     points: list[Point]
+    settings: Settings = field(default_factory=dict)
+    """What was set from outside; `document` holds it already. Such a scenario is the user's own, not its suite's."""
 
     @property
     def seeds(self) -> int:
@@ -50,12 +55,12 @@ class Scenario:
     def run_name(self, point: Point) -> str:
         """The name of the run at `point`."""
         template = self.document.get("run") or "-".join(f"{{{axis}}}" for axis in point) or self.name
-        with _at(self.path):
+        with _at(self.path, self.settings):
             return interpolate(str(template), point, "run")
 
     def resolve(self, point: Point, seed: int) -> Run:
         """The resolved run at `point`; BakeoffError names the place of what is wrong."""
-        with _at(self.path):
+        with _at(self.path, self.settings):
             data = {key: value for key, value in self.document.items() if key not in _MATRIX}
             title = interpolate(str(data.pop("title", "")), point, "title")
             data = {**substitute(data, point), "title": title}
@@ -67,18 +72,18 @@ class Scenario:
                 document = Document.model_validate(data)
             except ValidationError as error:
                 raise explain(error, data, scheduled) from None
-            labels = {axis: label_of(point, axis) for axis in point}
+            at = {axis: label_of(point, axis) for axis in point} | labels(self.settings)
             folder = Path(self.path).parent
-            name = self.run_name(point)
-            run = resolve(document, scheduled, suite=self.suite, run=name, seed=seed, point=labels, folder=folder)
+            name = name_of(self.run_name(point), self.settings)
+            run = resolve(document, scheduled, suite=self.suite, run=name, seed=seed, point=at, folder=folder)
             return placed(run, folder).from_file(self.path)
 
 
 class _at:  # noqa: N801 (reads as a word)
     """Turns what is wrong inside into a BakeoffError that starts with the path."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, settings: Settings) -> None:
+        self.path = path + "".join(f" with --set {key}={label(value)}" for key, value in settings.items())
 
     def __enter__(self) -> None:
         return None
@@ -88,27 +93,44 @@ class _at:  # noqa: N801 (reads as a word)
             raise BakeoffError(f"{self.path}: {error}") from None
 
 
-def load(path: Path | str, *, yes: bool = False) -> Scenario:
+def load(path: Path | str, *, settings: Settings | None = None, yes: bool = False) -> Scenario:
     """Read the scenario file at `path` and check it with its first point; BakeoffError says what is wrong where.
 
-    `yes` allows a matrix of any size.
+    `settings` are values that replace those of the file, by their place: `flows.0.cc`. `yes` allows a matrix of any
+    size.
     """
     path = Path(path)
-    scenario = from_document(read_yaml(path), path=str(path), suite=suite_of(path), default_name=path.stem, yes=yes)
+    scenario = open_file(path, settings=settings, yes=yes)
     scenario.resolve(scenario.points[0], seed=1)
     return scenario
+
+
+def open_file(path: Path, *, settings: Settings | None = None, yes: bool = False) -> Scenario:
+    """As `load`, without a look at what the matrix is filled into."""
+    return from_document(
+        read_yaml(path), path=str(path), suite=suite_of(path), default_name=path.stem, settings=settings, yes=yes
+    )
 
 
 def suite_of(path: Path) -> str:
     """The folder's name for a file of the catalog (`…/suites/SUITE/FILE.yaml`), else `local`."""
     parent = path.resolve().parent
-    return parent.name if parent.parent.name == "suites" else "local"
+    return parent.name if parent.parent.name == "suites" else OWN
 
 
-def from_document(data: Mapping[str, Any], *, path: str, suite: str, default_name: str, yes: bool = False) -> Scenario:
+def from_document(
+    data: Mapping[str, Any],
+    *,
+    path: str,
+    suite: str,
+    default_name: str,
+    settings: Settings | None = None,
+    yes: bool = False,
+) -> Scenario:
     """A scenario from plain data; checks the matrix only."""
-    with _at(path):
-        document = {"scenario": default_name, **with_profile(data)}
+    settings = settings or {}
+    with _at(path, settings):
+        document = with_settings({"scenario": default_name, **with_profile(data)}, settings)
         known = list(Document.model_fields)
         for key in document:
             if key not in known:
@@ -122,10 +144,11 @@ def from_document(data: Mapping[str, Any], *, path: str, suite: str, default_nam
                 raise ScenarioError(key, f"{shown(value)}; expected text")
         return Scenario(
             path=path,
-            suite=str(document.get("suite") or suite),
+            suite=OWN if settings else str(document.get("suite") or suite),
             name=str(document["scenario"]),
             document=document,
             points=points(document.get("vary"), document.get("exclude"), yes=yes),
+            settings=settings,
         )
 
 
@@ -144,7 +167,7 @@ def runs_at(scenario: Scenario, chosen: Sequence[Point], *, seeds: int | None = 
     seeds = scenario.seeds if seeds is None else seeds
     if seeds < 1:
         raise BakeoffError(f"seeds: {seeds}; expected at least 1")
-    with _at(scenario.path):
+    with _at(scenario.path, scenario.settings):
         check_axes(scenario.document)
         times = f"{len(chosen):,} points of the matrix with {seeds:,} seeds each are " if seeds > 1 else ""
         too_many = bounds.too_many_runs(len(chosen) * seeds, times)

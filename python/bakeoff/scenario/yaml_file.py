@@ -61,6 +61,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def parse_yaml(text: str, path: str) -> dict[str, Any]:
     """The mapping in `text`; `path` is for messages."""
+    data = parse_value(text, path)
+    if not isinstance(data, dict):
+        found = "nothing" if data is None else "a list" if isinstance(data, list) else f"'{data}'"[:60]
+        raise BakeoffError(f"{path}: holds {found}; expected a mapping that starts like 'scenario: NAME'")
+    odd = next((key for key in data if not isinstance(key, str)), None)
+    if odd is not None:
+        raise BakeoffError(f"{path}: unknown key '{odd}'; expected words such as 'duration' and 'network'")
+    return data
+
+
+def parse_value(text: str, path: str) -> Any:  # noqa: ANN401 (plain data)
+    """What `text` holds, be it a mapping, a list or a single value; `path` is for messages."""
     try:
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 (derived from the safe loader)
     except yaml.MarkedYAMLError as error:
@@ -69,12 +81,6 @@ def parse_yaml(text: str, path: str) -> dict[str, Any]:
         raise BakeoffError(f"{path}: {place}not YAML: {error.problem or error.context}") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise BakeoffError(f"{path}: not YAML: {error}") from None
-    if not isinstance(data, dict):
-        found = "nothing" if data is None else "a list" if isinstance(data, list) else f"'{data}'"[:60]
-        raise BakeoffError(f"{path}: holds {found}; expected a mapping that starts like 'scenario: NAME'")
-    odd = next((key for key in data if not isinstance(key, str)), None)
-    if odd is not None:
-        raise BakeoffError(f"{path}: unknown key '{odd}'; expected words such as 'duration' and 'network'")
     too_much = bounds.too_much_text(data)
     if too_much is not None:
         raise BakeoffError(f"{path}: {too_much}")

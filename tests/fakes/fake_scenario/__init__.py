@@ -60,3 +60,7 @@ def duel(cc1, cc2, *, qdisc, rate, rtt, rtt2, duration, seed) -> Run:
 
 def json_schema() -> dict:
     return {"title": "fake scenario"}
+
+
+def parse_settings(words) -> dict:
+    return dict(word.split("=", 1) for word in words)

@@ -30,7 +30,7 @@ def scenarios() -> list[Entry]:
     ]
 
 
-def select(patterns, seeds=None, *, only=None, yes=False) -> list[Run]:
+def select(patterns, seeds=None, *, only=None, settings=None, yes=False) -> list[Run]:
     runs = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         for scenario, names in (("s1-first", FIRST), ("s2-second", SECOND)):

@@ -1,0 +1,94 @@
+"""Single values of a scenario, set from outside: `flows.0.cc=bbr`, `network.rtt=40ms`."""
+
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Final
+
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
+from bakeoff.scenario.yaml_file import parse_value
+
+_TOLD: Final = ("vary", "exclude", "seeds", "run", "title", "scenario", "suite")
+_LONGEST: Final = 60
+"""Characters of a setting in a run's name."""
+
+Settings = Mapping[str, Any]
+"""Where in the scenario -> the value there, as plain data."""
+
+
+def parse_settings(words: Sequence[str]) -> dict[str, Any]:
+    """`KEY=VALUE` of each word, the value read as YAML; BakeoffError says which is none."""
+    settings = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.strip():
+            raise BakeoffError(f"--set: '{word}'; expected a key and a value, such as network.rtt=40ms")
+        settings[key.strip()] = parse_value(value, f"--set {key.strip()}")
+    return settings
+
+
+def with_settings(document: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """The document with each value in its place; ScenarioError names a key that leads nowhere."""
+    changed = deepcopy(dict(document))
+    for key, value in settings.items():
+        _set(changed, key, value)
+    return changed
+
+
+def labels(settings: Settings) -> dict[str, str]:
+    """What tells a run with settings from one without, as an axis of one label does: without what the axes tell."""
+    return {key: label(value) for key, value in settings.items() if re.split(r"[.\[]", key)[0] not in _TOLD}
+
+
+def name_of(run: str, settings: Settings) -> str:
+    """The name of a run, which may hold the value that was replaced, with the settings behind it."""
+    added = [re.sub(r"[^\w.=%-]+", "_", f"{key}={value}")[:_LONGEST] for key, value in labels(settings).items()]
+    return "+".join([run, *added])
+
+
+def label(value: object) -> str:
+    """The value as a table shows it."""
+    return value if isinstance(value, str) else shown(value)
+
+
+def _set(document: dict[str, Any], key: str, value: object) -> None:
+    steps = re.sub(r"\[(\w+)\]", r".\1", key).split(".")
+    here: Any = document
+    for number, step in enumerate(steps):
+        place = ".".join(steps[:number])
+        if isinstance(here, dict) and step in ("sysctl", "colours") and number + 1 < len(steps):
+            # The names below have dots of their own.
+            here.setdefault(step, {})[".".join(steps[number + 1 :])] = value
+            return
+        last = number + 1 == len(steps)
+        if isinstance(here, list):
+            index = _index(here, step, place, key)
+            if last:
+                here[index] = value
+            here = here[index]
+        elif isinstance(here, dict):
+            if last:
+                here[step] = value
+            elif here.get(step) is None:
+                here[step] = {}
+            here = here[step]
+        else:
+            raise ScenarioError(
+                key,
+                f"'{place}' is {shown(here)}, which has no '{step}'; expected a value for '{place}' itself",
+            )
+
+
+def _index(entries: list[Any], step: str, place: str, key: str) -> int:
+    """Which entry of a list is meant: by its number, from 0, or by its name."""
+    names = [str(entry["name"]) for entry in entries if isinstance(entry, dict) and "name" in entry]
+    if step.isdecimal() and int(step) < len(entries):
+        return int(step)
+    if step in names:
+        return next(i for i, entry in enumerate(entries) if isinstance(entry, dict) and str(entry.get("name")) == step)
+    numbers = [str(number) for number in range(len(entries))]
+    raise ScenarioError(
+        key,
+        f"'{place}' has no entry '{step}'{did_you_mean(step, [*numbers, *names]) or '; it is empty'}",
+    )

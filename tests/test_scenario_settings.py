@@ -1,0 +1,69 @@
+"""Values of a scenario that are set from outside, and what becomes of its runs."""
+
+import pytest
+
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import catalog, parse_settings
+from scenario_texts import HEAD, write
+
+TEXT = HEAD + "flows: [{name: a, cc: '{cc}'}, {name: b, cc: reno}]\nvary: {cc: [reno, cubic]}\nrun: x-{cc}\n"
+
+
+def chosen(path, *words, **options):
+    return catalog.select(str(path), settings=parse_settings(words), **options)
+
+
+def test_values_are_replaced_by_their_place(tmp_path):
+    path = write(tmp_path, TEXT)
+    words = ["flows.1.cc=bbr", "network.rtt=40ms", "hosts.sysctl.net.ipv4.tcp_ecn=1", "measure.steady_state.window=5s"]
+    first, second = chosen(path, *words)
+    assert [flow.cc for flow in first.flows] == ["reno", "bbr"]
+    assert first.interfaces[0].ingress.qdisc == "netem delay 20ms limit 1000000"  # half of 40 ms
+    assert first.nodes[0].sysctls == {"net.ipv4.tcp_ecn": "1"}
+    assert second.window_s == (55.0, 60.0)
+    assert second.point == {
+        "cc": "cubic", "flows.1.cc": "bbr", "network.rtt": "40ms", "hosts.sysctl.net.ipv4.tcp_ecn": "1",
+        "measure.steady_state.window": "5s",
+    }  # fmt: skip
+    assert chosen(path, "flows[1].cc=bbr")[0].flows == chosen(path, "flows.b.cc=bbr")[0].flows == first.flows
+
+
+def test_the_name_tells_what_the_template_does_not(tmp_path):
+    path = write(tmp_path, TEXT)
+    assert [run.run for run in chosen(path, "network.rtt=40ms")] == [
+        "x-reno+network.rtt=40ms",
+        "x-cubic+network.rtt=40ms",
+    ]
+    # what the axes and the seeds tell already is not said twice
+    assert [run.key for run in chosen(path, "vary.cc=[bbr]", "seeds=2")] == ["local/x/x-bbr", "local/x/x-bbr~seed2"]
+
+
+def test_a_scenario_of_the_catalog_is_its_users_own_when_it_is_changed():
+    runs = catalog.select("l4s-tests/s6-rfc3168", settings={"network.rtt": "40ms"}, only="*-pie-*")
+    assert {(run.suite, run.scenario) for run in runs} == {("local", "s6-rfc3168")}
+    assert len(runs) == 4
+    assert len(catalog.select("l4s-tests/s6-rfc3168", settings={"vary.other": ["bbr"]})) == 12
+    with pytest.raises(BakeoffError, match=r"no run is named as one of those that were chosen"):
+        catalog.select("l4s-tests/s6*/*cubic*", settings={"vary.other": ["bbr"]})
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("network", "--set: 'network'; expected a key and a value, such as network.rtt=40ms"),
+        ("=5", "--set: '=5'; expected a key and a value"),
+        ("x={", "--set x: line 2, column 1: not YAML"),
+        ("network.rtt=40", "x.yaml with --set network.rtt=40: network.rtt: '40' has no unit; expected a time"),
+        ("network.rrt=40ms", "x.yaml with --set network.rrt=40ms: network: unknown key 'rrt'; did you mean 'rtt'?"),
+        ("flows.2.cc=bbr", "flows.2.cc: 'flows' has no entry '2'; expected one of 0, 1, a, b"),
+        ("flows.aa.cc=bbr", "flows.aa.cc: 'flows' has no entry 'aa'; did you mean 'a'?"),
+        ("probes.0.every=1s", "probes: {0: {every: 1s}}; expected a list"),
+        ("network.rtt.max=1s", "network.rtt.max: 'network.rtt' is '20ms', which has no 'max'; expected a value for"),
+        ("flows.0.cc=bbr", "vary.cc: changes nothing, because nothing uses '{cc}'; 'flows[0].cc' is \"bbr\""),
+    ],
+)
+def test_settings_that_lead_nowhere(tmp_path, word, message):
+    path = write(tmp_path, TEXT)
+    with pytest.raises(BakeoffError) as error:
+        chosen(path, word)
+    assert message in str(error.value)
