@@ -1,10 +1,13 @@
 //! Properties of every queue discipline under random traffic: no packet and no byte appears or
 //! vanishes, nobody spins, and what stands in a queue leaves in the end.
+//!
+//! Configurations that people use get traffic of usual sizes. Every kind in `KINDS`, also one that is added later, is
+//! tried at the edges: queues of one packet, packets of nothing and of 64 kB, rates from 10 kbit/s to 100 Gbit/s.
 
 use bakeoff_sim::base::units::Time;
 use bakeoff_sim::document::run;
-use bakeoff_sim::packet::{Ecn, Packet};
-use bakeoff_sim::qdisc::{Env, Queue};
+use bakeoff_sim::packet::{Ecn, Flags, Packet, Proto};
+use bakeoff_sim::qdisc::{Env, KINDS, Queue};
 use proptest::prelude::*;
 
 /// One line each; more complicated trees in [`trees`].
@@ -104,14 +107,99 @@ fn trees() -> Vec<run::Qdisc> {
     trees
 }
 
+/// All kinds that there are.
+fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|known| known.name)
+}
+
+/// What must be said to a kind that has no defaults, at a slow and at a fast rate.
+fn needed(kind: &str, rate: &str) -> String {
+    match kind {
+        "red" | "red@5.4" => format!("limit 400000 avpkt 1000 bandwidth {rate}"),
+        "tbf" => format!("rate {rate} burst 70000 limit 400000"),
+        _ => String::new(),
+    }
+}
+
+/// The rates that are tried.
+const RATES: [&str; 2] = ["10kbit", "100gbit"];
+
+/// What is tried behind a kind's own words; a kind that refuses one is tried without it.
+const EXTRAS: [&str; 15] = [
+    "limit 1",
+    "limit 2",
+    "limit 1514",
+    "limit 0",
+    "flows 1 limit 1",
+    "rate RATE",
+    "bandwidth RATE",
+    "delay 1ms 2ms rate RATE limit 2",
+    "flow_limit 1",
+    "memlimit 1",
+    "memory_limit 1",
+    "quantum 1",
+    "direct_qlen 1",
+    "ecn limit 5",
+    "maxrate RATE",
+];
+
+/// Kinds that refuse `limit 1`: they have no limit, or (sfq) none below two.
+const WITHOUT_LIMIT: [&str; 12] = [
+    "htb",
+    "pfifo_fast",
+    "prio",
+    "red",
+    "red@5.4",
+    "sfq",
+    "cake",
+    "cake@sce",
+    "cnq_cobalt",
+    "cnq_codel_af",
+    "cobalt",
+    "lfq_cobalt",
+];
+
+/// Everything that is tried of one kind.
+fn variants(kind: &str) -> Vec<Queue> {
+    let env = Env { tx_queue_len: 3, flows: 4, ..Env::default() };
+    let mut built = Vec::new();
+    let mut add = |spec: run::Qdisc, must: bool| match Queue::build(&spec, &env) {
+        Ok(queue) => built.push(queue),
+        Err(error) => assert!(!must, "{kind}: {error}; say in `needed` what it needs"),
+    };
+    for rate in RATES {
+        let plain = run::Qdisc::leaf(&format!("{kind} {}", needed(kind, rate)));
+        add(plain.clone(), true);
+        for extra in EXTRAS {
+            add(run::Qdisc::leaf(&format!("{} {}", plain.qdisc, extra.replace("RATE", rate))), false);
+        }
+        // the same below a class, and above a child
+        for child in ["pfifo limit 1", "fq_codel limit 2", "netem delay 1ms"] {
+            let child = Some(Box::new(run::Qdisc::leaf(child)));
+            add(run::Qdisc { child: child.clone(), ..plain.clone() }, false);
+            let class = |words: &str| run::Class {
+                id: "1".into(),
+                parent: None,
+                class: words.into(),
+                filters: vec![run::Match::default()],
+                child: child.clone(),
+            };
+            for words in ["", &format!("rate {rate}")] {
+                add(run::Qdisc { classes: vec![class(words)], ..plain.clone() }, false);
+            }
+        }
+    }
+    built
+}
+
 #[derive(Clone, Debug)]
 struct Step {
-    after_us: u64,
+    after_ns: u64,
     /// A packet comes, or a packet is asked for.
     packet: Option<Packet>,
 }
 
-fn packet() -> impl Strategy<Value = Packet> {
+fn usual_packet() -> impl Strategy<Value = Packet> {
     (40_u32..1515, 0_u32..6, 0_u8..4, 0_u8..4).prop_map(|(len, flow, ecn, dscp)| Packet {
         len,
         // six flows, apart in the high bits (fq_codel) and in the low ones (cnq_codel_af)
@@ -123,12 +211,41 @@ fn packet() -> impl Strategy<Value = Packet> {
     })
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // mostly dense traffic, and pauses that let timers start (pie's and red's after 500 ms)
-    let after_us = prop_oneof![30 => 0_u64..800, 1 => 0_u64..400_000];
-    let step = (after_us, prop::option::weighted(0.6, packet()))
-        .prop_map(|(after_us, packet)| Step { after_us, packet });
-    prop::collection::vec(step, 0..300)
+fn any_packet() -> impl Strategy<Value = Packet> {
+    let len = prop_oneof![Just(0_u32), Just(1), Just(65_535), Just(1514), 40_u32..1514];
+    (len, 0_u16..4, 0_u8..4, 0_u8..64, any::<bool>()).prop_map(|(len, flow, ecn, dscp, tcp)| Packet {
+        len,
+        flow,
+        payload: len.saturating_sub(66),
+        hash: u32::from(flow) * 0x2aaa_aaab,
+        ecn: Ecn::from_bits(ecn),
+        dscp,
+        flags: Flags::ACK,
+        proto: if tcp { Proto::Tcp } else { Proto::Udp },
+        ..Packet::default()
+    })
+}
+
+/// At most so many steps: after a pause of one of these lengths `packet` comes, or a packet is asked for.
+fn steps(
+    pauses: impl Strategy<Value = u64>,
+    packet: impl Strategy<Value = Packet>,
+    most: usize,
+) -> impl Strategy<Value = Vec<Step>> {
+    let step = (pauses, prop::option::weighted(0.6, packet))
+        .prop_map(|(after_ns, packet)| Step { after_ns, packet });
+    prop::collection::vec(step, 0..most)
+}
+
+/// Mostly dense traffic, and pauses that let timers start (pie's and red's after 500 ms).
+fn usual_steps() -> impl Strategy<Value = Vec<Step>> {
+    let pauses = prop_oneof![30 => 0_u64..800_000, 1 => 0_u64..400_000_000];
+    steps(pauses, usual_packet(), 300)
+}
+
+fn any_steps() -> impl Strategy<Value = Vec<Step>> {
+    let pauses = prop_oneof![20 => 0_u64..2_000, 20 => 0_u64..2_000_000, 1 => 0_u64..700_000_000];
+    steps(pauses, any_packet(), 120)
 }
 
 /// In packets and in bytes: what came in, and was made here, went out, was dropped, or stands.
@@ -163,46 +280,52 @@ fn ask(queue: &mut Queue, now: Time) -> bool {
     false
 }
 
+/// Plays the steps, then empties the queue; nothing is lost from the count at any time.
+fn play(mut queue: Queue, steps: &[Step]) {
+    let mut now = Time::ZERO;
+    for step in steps {
+        now += Time::from_ns(step.after_ns);
+        match step.packet {
+            Some(packet) => queue.enqueue(packet, now),
+            None => _ = ask(&mut queue, now),
+        }
+        assert_conserved(&queue);
+    }
+    // Every packet costs at most itself, a slot, and a debt to wait for.
+    let mut patience = 4 * steps.len() + 16;
+    while queue.qlen() > 0 {
+        if !ask(&mut queue, now) {
+            now = queue.next_event().unwrap_or(now);
+        }
+        patience -= 1;
+        assert!(patience > 0, "{}: does not drain", queue.show());
+    }
+    assert_conserved(&queue);
+    assert_eq!(queue.backlog(), 0, "{}", queue.show());
+    queue.show_stats(now);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn packets_and_bytes_are_conserved_and_all_leave(steps in steps()) {
+    fn packets_and_bytes_are_conserved_and_all_leave(steps in usual_steps()) {
         for spec in trees() {
             let mut queue = Queue::build(&spec, &Env::default()).unwrap();
             queue.record_window(Time::ZERO, Time::from_ms(100));
-            let mut now = Time::ZERO;
-            for step in &steps {
-                now += Time::from_us(step.after_us);
-                match step.packet {
-                    Some(packet) => queue.enqueue(packet, now),
-                    None => _ = ask(&mut queue, now),
-                }
-                assert_conserved(&queue);
-            }
-            // Every packet costs at most itself, a slot, and a debt to wait for.
-            let mut patience = 4 * steps.len() + 4;
-            while queue.qlen() > 0 {
-                if !ask(&mut queue, now) {
-                    now = queue.next_event().unwrap_or(now);
-                }
-                patience -= 1;
-                prop_assert!(patience > 0, "{}: does not drain", queue.show());
-            }
-            assert_conserved(&queue);
-            prop_assert_eq!(queue.backlog(), 0);
+            play(queue, &steps);
         }
     }
 
     #[test]
-    fn the_same_traffic_gives_the_same_departures(steps in steps()) {
+    fn the_same_traffic_gives_the_same_departures(steps in usual_steps()) {
         for spec in trees() {
             let departures = || {
                 let mut queue = Queue::build(&spec, &Env::default()).unwrap();
                 let mut now = Time::ZERO;
                 let mut out = Vec::new();
                 for step in &steps {
-                    now += Time::from_us(step.after_us);
+                    now += Time::from_ns(step.after_ns);
                     match step.packet {
                         Some(packet) => queue.enqueue(packet, now),
                         None => out.push(queue.dequeue(now).map(|p| (p.enqueued, p.hash, p.ecn))),
@@ -212,5 +335,48 @@ proptest! {
             };
             prop_assert_eq!(departures(), departures());
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+    #[test]
+    fn no_order_size_or_limit_loses_count_or_spins(steps in any_steps()) {
+        for kind in kinds() {
+            for queue in variants(kind) {
+                play(queue, &steps);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_kind_with_a_limit_is_tried_with_one_packet_and_every_extra_is_of_use() {
+    let env = Env { tx_queue_len: 3, flows: 4, ..Env::default() };
+    let takes = |kind: &str, words: &str| {
+        let words = words.replace("RATE", RATES[0]);
+        Queue::build(&run::Qdisc::leaf(&format!("{kind} {} {words}", needed(kind, RATES[0]))), &env).is_ok()
+    };
+    let refusing: Vec<&str> = kinds().filter(|kind| !takes(kind, "limit 1")).collect();
+    assert_eq!(refusing, WITHOUT_LIMIT);
+    for extra in EXTRAS {
+        assert!(kinds().any(|kind| takes(kind, extra)), "no kind takes '{extra}'");
+    }
+    for kind in kinds() {
+        assert!(variants(kind).iter().all(|queue| queue.show().starts_with(kind)), "{kind}");
+    }
+}
+
+#[test]
+fn deltic_is_refused_with_the_reason() {
+    for kind in ["deltic", "deltic_polya", "deltic_boroshne bandwidth 50mbit"] {
+        let Err(error) = Queue::build(&run::Qdisc::leaf(kind), &Env::default()) else {
+            panic!("{kind}: built")
+        };
+        assert!(
+            error.to_string().contains("its algorithm is described nowhere but in the SCE tree"),
+            "{error}"
+        );
     }
 }

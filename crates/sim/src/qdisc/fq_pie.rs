@@ -12,7 +12,7 @@
 //! [`truesize`]; the timer's phase counts from the start of the run.
 //!
 //! Validation: byte fairness, one controller per flow, marks up to `ecn_prob` (tests below); conservation
-//! (`tests/every_qdisc.rs`).
+//! (`tests/conservation.rs`).
 
 use std::collections::VecDeque;
 

@@ -20,7 +20,7 @@
 //!
 //! Validation: departures of a saturated class (0, 0, 228.48, 470.72, 712.96, 955.20 us at
 //! 50 Mbit/s), DRR shares, priority, borrowing, ceilings, several levels, change in place (tests below);
-//! conservation (`tests/conservation.rs`, `tests/every_qdisc.rs`).
+//! conservation (`tests/conservation.rs`).
 
 mod class;
 mod params;

@@ -9,7 +9,7 @@
 //! Departures: the priority comes from the DSCP alone ([`priority`]); a socket's own `SO_PRIORITY` does not exist here.
 //!
 //! Validation: order, limit by band, slots given back (tests below); the real one packet by packet (docs/qdisc-replay.md);
-//! conservation (`tests/every_qdisc.rs`).
+//! conservation (`tests/conservation.rs`).
 
 use std::collections::VecDeque;
 

@@ -8,7 +8,7 @@
 //!
 //! Departures: `change` with fewer bands is refused: the packets of what goes away would be lost.
 //!
-//! Validation: order, filters, children (tests below); conservation (`tests/every_qdisc.rs`).
+//! Validation: order, filters, children (tests below); conservation (`tests/conservation.rs`).
 
 use super::pfifo_fast::{PRIOMAP, priority, show_bands};
 use super::{Env, Qdisc, Queue, Tally};

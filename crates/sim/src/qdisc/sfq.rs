@@ -11,7 +11,7 @@
 //! Departures: the hash is [`Packet::hash`] mixed with a random key, no siphash over the header.
 //!
 //! Validation: shares of bytes, limits and who pays, heads dropped, rehashing, RED's range (tests below);
-//! conservation (`tests/every_qdisc.rs`).
+//! conservation (`tests/conservation.rs`).
 
 use std::collections::VecDeque;
 

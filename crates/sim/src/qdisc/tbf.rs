@@ -11,7 +11,7 @@
 //! sojourn time ends then.
 //!
 //! Validation: departures at rate and peak rate, bursts, limits (tests below); conservation
-//! (`tests/every_qdisc.rs`).
+//! (`tests/conservation.rs`).
 
 use super::ratecfg::{Framing, SendTime, atm, burst_size, nonzero, short};
 use super::{Cause, Env, Qdisc, Queue, Tally};
