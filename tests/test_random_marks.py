@@ -15,7 +15,9 @@ network:
   path: [cli, mid, srv]
   rtt: 20ms
   bottleneck: {at: mid, direction: up, rate: 1gbit, qdisc: "netem loss {percent}% ecn limit 100000"}
-hosts: {offloads: false, sysctl: {net.ipv4.tcp_ecn: 1, net.ipv4.tcp_rmem: 4096 131072 67108864, net.ipv4.tcp_wmem: 4096 131072 67108864}}
+hosts:
+  offloads: false
+  sysctl: {net.ipv4.tcp_ecn: 1, net.ipv4.tcp_rmem: 4096 131072 67108864, net.ipv4.tcp_wmem: 4096 131072 67108864}
 flows: [{name: a, cc: dctcp}]
 vary: {percent: ["1", "2"]}
 run: "{percent}"
