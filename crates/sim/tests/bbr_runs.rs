@@ -91,6 +91,7 @@ fn a_fixed_window_is_sent_once_per_round_trip() {
     let mut f = flow("a", "none cwnd 40");
     f["stop_s"] = json!(10.0);
     let outcome = Dumbbell { flows: vec![f], duration_s: 10.0, ..Dumbbell::default() }.run();
+    let goodput = goodput_mbit(&outcome, "a", 2.0, 10.0);
     // 40 * 1448 B a round trip without a queue. The round trip is the path's 20 ms, the frame's own 0.242 ms on the
     // 50 Mbit/s link, and for the first of each pair the second's 0.242 ms, for which its ACK waits.
     let bits = 40.0 * 1448.0 * 8.0;
