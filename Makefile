@@ -14,7 +14,7 @@ ARM := aarch64-unknown-linux
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-aarch64 sdist kernel kernel-tools run test lint format test-rust test-python bench validation architecture clean
+.PHONY: help setup agent wheel wheel-aarch64 sdist kernel kernel-tools run test lint format test-rust test-python bench validation gallery architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -86,6 +86,9 @@ bench: setup ## speed: data packets per CPU second on the workloads of docs/perf
 
 validation: setup ## the runs and tables of docs/validation/results.md (20 minutes)
 	$(BIN)/python docs/validation/generate.py
+
+gallery: setup ## the pictures and the page of docs/gallery.md (5 minutes)
+	$(BIN)/python docs/draw_gallery.py
 
 architecture: setup ## the picture of docs/architecture.md, from the code
 	$(BIN)/python docs/draw_rooms.py

@@ -91,12 +91,6 @@ def engine(shown: Shown) -> str:
     return f"engine {words.engine_of(shown.result)}, seed {shown.resolved['seed']}"
 
 
-def sampling(shown: Shown, mean_over_s: float) -> str:
-    """What thin and thick lines are."""
-    step = float(shown.resolved["sample_interval_s"])
-    return f"thick lines: means over {mean_over_s:g} s; thin lines: samples every {step * 1e3:g} ms"
-
-
 def averaged(several: Sequence[Shown]) -> list[str]:
     """That a timed change lies in the steady state, so that what is taken there averages over it."""
     start, end = several[0].window

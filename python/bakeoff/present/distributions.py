@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from bakeoff.measure import MeasureError
 from bakeoff.present import caption, words
 from bakeoff.present.colours import DASHES, SERIES
 from bakeoff.present.queues import queue_lines
-from bakeoff.present.shown import Line, Shown, direction, lines
+from bakeoff.present.shown import Line, Shown, bins, direction, lines, means
 from bakeoff.present.style import plain
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def box_totals(several: Sequence[Shown]) -> Picture:
 
 def _boxes_are(several: Sequence[Shown]) -> str:
     step = several[0].resolved["sample_interval_s"] * 1e3
+    _, width = bins(several)
     return (
-        f"box: quartiles and median of samples every {step:g} ms in the steady state; "
+        f"box: quartiles and median in the steady state of rates over {width:g} s and of delays every {step:g} ms; "
         "whiskers: 1st and 99th percentile; cross: mean"
     )
 
@@ -237,18 +238,32 @@ def _completions(shown: Shown, name: str) -> list[float]:
 
 
 def _total(shown: Shown, flows: Sequence[Any]) -> Array:
-    """Sums of goodputs at each time of sampling in the steady state [Mbit/s]."""
+    """Sums of goodputs in the steady state [Mbit/s]."""
     from bakeoff.present.over_time import total
 
-    time, rate = total(shown, flows)
-    return rate[(time >= shown.window[0]) & (time <= shown.window[1])]
+    return _over_bins(shown, *total(shown, flows))
+
+
+def _over_bins(shown: Shown, time: Array, rate: Array) -> Array:
+    """Means of what lies in the steady state: in 50 ms a receiver can get more than the line carries, after a loss."""
+    import numpy as np
+
+    edges, width = bins([shown])
+    found = means(time, rate, edges)
+    inside = (edges[:-1] >= shown.window[0] - width / 2) & (edges[1:] <= shown.window[1] + width / 2)
+    kept: Array = found[inside & ~np.isnan(found)]
+    return kept
 
 
 def _of(shown: Shown, line: Line, metric: str, scale: float) -> Array | None:
     """The samples of all flows of a line in the steady state."""
     import numpy as np
 
-    read: Callable[[str], Array] = lambda name: shown.samples.of("flow", name, metric, shown.window)[1]  # noqa: E731
+    def read(name: str) -> Array:
+        if metric == "goodput":
+            return _over_bins(shown, *shown.samples.of("flow", name, metric))
+        return shown.samples.of("flow", name, metric, shown.window)[1]
+
     names = [flow["name"] for _, flow in line.members if ("flow", flow["name"], metric) in shown.samples]
     found = []
     for name in names:

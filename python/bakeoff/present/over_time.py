@@ -115,7 +115,7 @@ def cwnd(several: Sequence[Shown]) -> Picture:
         _threshold_limits(panel, traces, part)
         panels.over_time(panel, several)
     if alphas:
-        panel = panels.Panel(made.axes[-1], "", "alpha", fixed=(0.0, 1.05))
+        panel = panels.Panel(made.axes[-1], "", "alpha")
         made.panels.append(panel)
         panel.axes.set_ylabel("alpha [1]")
         for line in alphas:
@@ -166,7 +166,8 @@ def rate_panels(
         inside = [(line, members) for line, members in inside if members]
         for line, members in inside:
             # What reaches the application comes in bursts after a loss: samples of it would say nothing of the rate.
-            thin = metric != "goodput" and panels.thin_lines(len(inside))
+            bursts = any(one.rate_metric(flow, metric) == "goodput" for one, flow in members)
+            thin = not bursts and panels.thin_lines(len(inside))
             panels.draw_line(panel, several, line, _rates_of(members, metric), thin=thin)
         _share_of_many(panel, several, queue)
 
@@ -176,7 +177,7 @@ def _finish(made: Picture, several: Sequence[Shown], queues: Sequence[str | None
 
     if any(shown.capacity(queue) for shown in several for queue in queues):
         entries = [*entries, panels.capacity_entry()]
-    panels.legend(made, [*entries, *panels.time_entries(several)])
+    panels.legend(made, [*entries, *panels.time_entries(several, mean=True)])
     made.axes[-1].set_xlabel("time [s]")
 
 

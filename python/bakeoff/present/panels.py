@@ -235,9 +235,12 @@ def capacity_entry() -> Line2D:
     return Line2D([], [], color=CAPACITY, linewidth=2.2, label="capacity of the bottleneck")
 
 
-def time_entries(several: Sequence[Shown]) -> list[Artist]:
-    """What shading and vertical lines mean."""
+def time_entries(several: Sequence[Shown], *, mean: bool = False) -> list[Artist]:
+    """What shading and vertical lines mean, and, of lines that are means, over how much time."""
     entries: list[Artist] = []
+    if mean:
+        _, width = bins(several)
+        entries.append(Line2D([], [], linestyle="", label=f"thick lines: means over {width:g} s; thin: samples"))
     if len({shown.window for shown in several}) == 1:
         start, end = several[0].window
         entries.append(Patch(facecolor=BAND, edgecolor="#cccccc", label=f"steady state, {start:.4g} s to {end:.4g} s"))

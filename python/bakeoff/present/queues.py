@@ -55,7 +55,7 @@ def queue(several: Sequence[Shown]) -> Picture:
         if metric in _COUNTED and panel.extent == (0.0, 0.0):
             axes.text(0.5, 0.5, f"no {metric}", transform=axes.transAxes, ha="center", va="center", color="#888888")
     entries: list[Artist] = [panels.line_entry(line) for _, _, line in drawn]
-    panels.legend(made, [*entries, *panels.time_entries(several)])
+    panels.legend(made, [*entries, *panels.time_entries(several, mean=True)])
     made.axes[-1].set_xlabel("time [s]")
     return made
 

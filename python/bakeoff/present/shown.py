@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_LINES = 8
 """More lines than this in one panel nobody tells apart: flows that are alike then share one."""
 _MOST_OF_A_COLOUR = len(colours.DASHES)
+_MARKERS = "os^DvPX*"
 
 
 @dataclass(frozen=True)
@@ -172,13 +173,17 @@ def _grouped(flows: Sequence[tuple[Shown, Mapping[str, Any]]], key: Key) -> list
 
 
 def _dashed(made: Sequence[Line], several: Sequence[Shown]) -> list[Line]:
-    """Dashes by run, or by the ordinal among lines of the same colour."""
-    seen: Counter[str] = Counter()
+    """Dashes by the ordinal among lines of the same colour; of several runs by run, and markers by the ordinal."""
+    seen: Counter[tuple[int, str]] = Counter()
     found = []
     for line in made:
-        at = several.index(line.members[0][0]) if len(several) > 1 else seen[line.colour]
-        seen[line.colour] += 1
-        found.append(replace(line, dash=colours.DASHES[at % len(colours.DASHES)]))
+        run = several.index(line.members[0][0])
+        nth = seen[run, line.colour]
+        seen[run, line.colour] += 1
+        marker = line.marker if len(several) == 1 or nth == 0 else _MARKERS[nth % len(_MARKERS)]
+        found.append(
+            replace(line, dash=colours.DASHES[(run if len(several) > 1 else nth) % len(colours.DASHES)], marker=marker)
+        )
     return found
 
 
