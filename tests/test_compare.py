@@ -224,4 +224,4 @@ def test_json_holds_no_infinity():
 
 def test_markdown_escapes_the_bars_of_the_caption():
     text = render(found([made()], [made()]), comparison.BOUNDS, ["qdisc"], "markdown")
-    assert text.startswith("\\|ln(a / b)\\|:\n\n| qdisc | measure | n |")
+    assert text.startswith("### \\|ln(a / b)\\|\n\n| qdisc | measure | n |")

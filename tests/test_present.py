@@ -71,17 +71,20 @@ class TestTables:
 
     def test_what_a_reader_sees(self):
         runs = [s6("red(150000b)"), s6("pie"), s6("fq_codel(1q)", "reno", rates=(46e6, 1e6))]
-        text = tables.render(runs, reference=published(runs[1], 45e6, 4e6))
+        text = tables.render(runs, reference=published(runs[1], 45e6, 4e6), width=100)
         assert text == (
-            "l4s-tests/s6-rfc3168\n"
+            "l4s-tests/s6-rfc3168, steady state 18 s to 58 s\n"
             "                     prague                flow 2                             queue ms\n"
             "qdisc         other  Mbit/s    ref     ln  Mbit/s   ref     ln  ratio   Jain   p50/p99     RTT ms\n"
             "─────────────────────────────────────────────────────────────────────────────────────────────────\n"
             "fq_codel(1q)  reno    46.00                  1.00                46.0  0.522  5.0/12.5  25.0/26.0\n"
             "pie           cubic   45.00  45.00  +0.00    2.00  4.00  -0.69   22.5  0.544  5.0/12.5  25.0/26.0\n"
             "red(150000b)  cubic   45.00                  2.00                22.5  0.544  5.0/12.5  25.0/26.0\n"
+            "no room for: util, marks, drops, ping ms p50/p99; a wider terminal, --columns or --format csv shows\n"
+            "them\n"
             "always ecn on\n"
             "Mbit/s: mean tcp_delivery_rate in the steady state; ref: l4s-tests; ln: ln(ours / ref)\n"
+            "marks, drops: of the bottleneck, over the whole run\n"
             "\n"
             "|ln(ours / l4s-tests)| over all flows\n"
             "scenario    qdisc  measure        flows  median   p90   max\n"
@@ -126,7 +129,7 @@ class TestTables:
         share = row.flows[0].rates_bps["delivery_rate"]
         assert (row.n, share["n"], share["mean"]) == (3, 3, pytest.approx(42e6))
         assert share["ci95"] == pytest.approx(4.3027 * 1e6 / math.sqrt(3))  # s = 1 Mbit/s, t(2) = 4.3027
-        text = tables.render(seeds)
+        text = tables.render(seeds, width=200)
         assert "42.00±2.48" in text
         assert "mean ± 95 % interval over n seeds" in text
 
@@ -160,10 +163,10 @@ class TestTables:
     def test_a_failed_self_check_is_told(self):
         result = s6()
         result.counters["flows"]["cubic"]["cc"] = "reno"
-        assert "check 'cc' of cubic failed: asked for cubic, got reno" in tables.render([result])
+        assert "check 'cc' of cubic failed: asked for cubic, got reno" in tables.render([result], width=200)
 
     def test_failed_runs_are_named_and_left_out(self):
-        text = tables.render([s6(), failed(s6("red(150000b)"))])
+        text = tables.render([s6(), failed(s6("red(150000b)"))], width=200)
         assert (
             "left out: l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-red(150000b)-50Mbit-20ms: failed: htb: no such"
             in text
@@ -184,7 +187,7 @@ class TestTables:
     def test_markdown(self):
         result = s6("pie|odd")
         lines = tables.render([result, s6()], format="markdown", reference=published(result, 45e6, 4e6)).splitlines()
-        assert lines[0] == "### l4s-tests/s6-rfc3168"
+        assert lines[0] == "### l4s-tests/s6-rfc3168, steady state 18 s to 58 s"
         assert lines[2].startswith("| qdisc | prague Mbit/s | ref | ln | cubic Mbit/s | ref | ln | ratio | Jain |")
         assert lines[3].startswith("| --- | ---: |")
         assert lines[5].startswith("| pie\\|odd | 45.00 | 45.00 | +0.00 | 2.00 | 4.00 | -0.69 | 22.5 |")

@@ -155,7 +155,7 @@ def test_both_sources_beside_a_bulk_flow_in_the_simulator(tmp_path):
 
 def test_tables_show_what_applications_saw(tmp_path):
     result = done(scenario(tmp_path, FLOWS), tmp_path / "out")
-    text = tables.render([result], format="markdown")
+    text = tables.render([result], format="markdown", kind="runs")
     heads, _, cells = (line.split(" | ") for line in text.splitlines() if line.startswith("|"))
     shown = dict(zip(heads, cells, strict=True))
     quantiles = result.summary.flows["web"].fct.fct_s

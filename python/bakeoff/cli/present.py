@@ -1,4 +1,4 @@
-"""What came out, as a table; and which results are meant, for all commands that read some."""
+"""What came out, as a table or a report; and which results are meant, for all commands that read some."""
 
 from __future__ import annotations
 
@@ -31,11 +31,45 @@ class Format(StrEnum):
     markdown = "markdown"
     csv = "csv"
     json = "json"
+    latex = "latex"
+    html = "html"
+
+
+class Rows(StrEnum):
+    """What a table has one row of."""
+
+    runs = "runs"
+    flows = "flows"
+    queues = "queues"
+    probes = "probes"
+    phases = "phases"
 
 
 def table(
     results: Results = None,
+    *,
     format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
+    rows: Annotated[
+        Rows | None,
+        typer.Option(
+            help="One row per run, flow, queue with a rate, probe, or part of a window in which something changes.",
+            show_default="runs, and all of a single one",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,…", help="Only these, by their names in CSV; '?' lists them.", show_default=False),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,…", help="In the order of these columns; -NAME begins with the largest."),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION", help="Only rows for which it holds: columns, numbers, texts, == < in and or not."
+        ),
+    ] = None,
     reference: Annotated[
         str | None, typer.Option(help="Whose numbers stand beside.", show_default="what the suite published")
     ] = None,
@@ -47,12 +81,55 @@ def table(
       bakeoff table                                  the latest campaign
       bakeoff table results/fairness --format markdown > fairness.md
       bakeoff table 'l4s-tests/s6*pie*' -f json | jq .
+      bakeoff table --where 'qdisc == "pie" and jain < 0.9' --sort -jain
+      bakeoff table --rows flows --columns run,flow,goodput_bps,delay_p99_s,loss
     """
     from bakeoff.present import tables
 
     _, chosen = chosen_results(results)
     warn_of_epochs(chosen)
-    sys.stdout.write(tables.render(chosen, format=format_.value, reference=reference))
+    text = tables.render(
+        chosen,
+        format=format_.value,
+        kind=rows.value if rows else None,
+        columns=[name.strip() for name in columns.split(",")] if columns else None,
+        sort=sort,
+        condition=where,
+        reference=reference,
+    )
+    sys.stdout.write(text)
+
+
+def report(
+    results: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="The folder of a run, or a glob on suite/scenario/run in the latest campaign.",
+            show_default="the latest campaign, if it has one run",
+        ),
+    ] = None,
+) -> None:
+    """Show one run as a duel is shown: who got what, at what delay, what was in effect, the rates over time.
+
+    \b
+    Examples:
+      bakeoff report results/fairness/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-pie-50Mbit-20ms
+      bakeoff report 'l4s-tests/s6*/*cubic*pie*'
+    """
+    from rich.console import Console
+
+    from bakeoff.present import terminal
+
+    root, chosen = chosen_results(results)
+    if len(chosen) > 1:
+        keys = "".join(f"\n  {result.key}" for result in chosen[:5])
+        more = f"\n  and {len(chosen) - 5} more" if len(chosen) > 5 else ""
+        raise BakeoffError(f"{results or root}: holds {len(chosen)} runs; name one of them:{keys}{more}")
+    [result] = chosen
+    if not result.ok:
+        raise BakeoffError(f"{result.key} failed and has no measures: {result.meta['error']}")
+    terminal.duel(result, Console())
 
 
 def chosen_results(results: str | None) -> tuple[Path, list[Result]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_WIDTH = 100
+WIDE = 100_000
+"""As good as no bound."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,16 @@ class Column:
 
 
 def console(width: int | None = None, colour: bool | None = None) -> tuple[Console, io.StringIO]:
-    """What draws into the buffer beside it; width and colour are by default those of standard output."""
+    """What draws into the buffer beside it; width and colour are by default those of standard output.
+
+    COLUMNS of the environment is the width if it is set; what is piped has none.
+    """
     from rich.console import Console
 
     colour = sys.stdout.isatty() if colour is None else colour
     if width is None:
-        width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else _WIDTH
+        known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+        width = shutil.get_terminal_size((100, 24)).columns if known else WIDE
     out = io.StringIO()
     drawing = Console(
         file=out, width=width, force_terminal=colour, color_system="standard" if colour else None, highlight=False
@@ -48,7 +54,7 @@ def text_of(out: io.StringIO) -> str:
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n") + "\n"
     if (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf"):
         return text
-    return text.replace("±", "+-").replace("─", "-").encode("ascii", "replace").decode("ascii")
+    return text.replace("±", "+-").replace("─", "-").replace("×", "x").encode("ascii", "replace").decode("ascii")
 
 
 def rich_table(columns: Sequence[Column]) -> Table:
@@ -70,7 +76,20 @@ def rich_table(columns: Sequence[Column]) -> Table:
 def pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[str]]) -> str:
     """A table in Markdown; `left`: which columns are set flush left."""
     lines = [heads, ["---" if flush else "---:" for flush in left], *cells]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    escaped = ([_markdown(cell) for cell in line] if i != 1 else line for i, line in enumerate(lines))
+    return "".join("| " + " | ".join(line) + " |\n" for line in escaped)
+
+
+def _markdown(cell: str) -> str:
+    return clean(cell).replace("|", "\\|").replace("<", "&lt;")
+
+
+def clean(text: str, keep: str = "") -> str:
+    """A text as it may be shown: control characters, such as a terminal obeys, as escapes that say what they are."""
+    return "".join(
+        letter if letter in keep or (letter.isprintable() and letter not in "\u2028\u2029") else ascii(letter)[1:-1]
+        for letter in text
+    )
 
 
 def number(value: float | None, form: str) -> str:
@@ -78,7 +97,7 @@ def number(value: float | None, form: str) -> str:
     if value is None:
         return ""
     text = format(value, form)
-    return text.replace("-", "+") if float(text) == 0 else text
+    return text.replace("-", "+") if not text.strip("+-0.%") else text
 
 
 def _style(head: str, cell: str) -> str:

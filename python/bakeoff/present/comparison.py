@@ -10,10 +10,12 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from bakeoff.claims.comparison import UNITS, Comparison, Difference, Distribution, distributions, outside
-from bakeoff.present.columns import Column, console, number, pipes, rich_table, text_of
+from bakeoff.present import writers
+from bakeoff.present.columns import Column, number
 from bakeoff.present.rows import finite
+from bakeoff.present.writers import Block
 
-Format = Literal["terminal", "markdown", "csv", "json"]
+Format = Literal["terminal", "markdown", "csv", "json", "latex", "html"]
 
 _SHOWN = 40
 _SCALE = {"bit/s": (1e-6, "Mbit/s", ".2f"), "s": (1e3, "ms", ".2f"), "packet": (1.0, "packets", ".0f")}
@@ -39,10 +41,13 @@ def render(comparison: Comparison, bounds: Mapping[str, float], by: Sequence[str
                 "notes": list(comparison.notes),
             }
             return json.dumps(document, indent=2, allow_nan=False) + "\n"
-        case "markdown":
-            return _markdown(comparison, spread, beyond, by)
         case "terminal":
-            return _terminal(comparison, spread, beyond, by)
+            blocks = _blocks(comparison, spread, beyond, by, _SHOWN)
+            return writers.terminal(blocks, comparison.notes, None, None)
+        case _:
+            blocks = _blocks(comparison, spread, beyond, by, len(beyond))
+            write = {"markdown": writers.markdown, "latex": writers.latex, "html": writers.html_page}
+            return write[form](blocks, comparison.notes)
 
 
 def record(one: Difference, bounds: Mapping[str, float]) -> dict[str, Any]:
@@ -97,36 +102,16 @@ def _columns(heads: Sequence[str], left: Sequence[bool], lines: Sequence[Sequenc
     return [column for column in found if any(column.cells)]
 
 
-def _terminal(
-    comparison: Comparison, spread: Sequence[Distribution], beyond: Sequence[Difference], by: Sequence[str]
-) -> str:
-    drawing, out = console()
-    heads = _heads(by)
-    drawing.print(_caption(comparison), style="bold", markup=False)
-    left = [i <= len(by) for i in range(len(heads))]
-    drawing.print(rich_table(_columns(heads, left, [_cells(one) for one in spread])))
-    if beyond:
-        drawing.print("\noutside", style="bold", markup=False)
-        drawing.print(rich_table(_columns(_LIST, _LIST_LEFT, list(_listed(beyond[:_SHOWN])))))
-    if len(beyond) > _SHOWN:
-        drawing.print(f"and {len(beyond) - _SHOWN} more; format csv has all", style="dim", markup=False)
-    for note in comparison.notes:
-        drawing.print(note, style="yellow", markup=False)
-    return text_of(out)
-
-
-def _markdown(
-    comparison: Comparison, spread: Sequence[Distribution], beyond: Sequence[Difference], by: Sequence[str]
-) -> str:
+def _blocks(
+    comparison: Comparison, spread: Sequence[Distribution], beyond: Sequence[Difference], by: Sequence[str], most: int
+) -> list[Block]:
     heads = _heads(by)
     left = [i <= len(by) for i in range(len(heads))]
-    caption = _caption(comparison).replace("|", "\\|")
-    parts = [f"{caption}:\n\n" + pipes(heads, left, [_cells(one) for one in spread])]
+    found = [Block(_caption(comparison), _columns(heads, left, [_cells(one) for one in spread]))]
     if beyond:
-        parts.append("Outside:\n\n" + pipes(_LIST, _LIST_LEFT, _listed(beyond)))
-    if comparison.notes:
-        parts.append("".join(f"- {note}\n" for note in comparison.notes))
-    return "\n".join(parts)
+        more = [f"and {len(beyond) - most} more; format csv has all"] if len(beyond) > most else []
+        found.append(Block("outside", _columns(_LIST, _LIST_LEFT, list(_listed(beyond[:most]))), more))
+    return found
 
 
 def _csv(records: Sequence[Mapping[str, Any]]) -> str:

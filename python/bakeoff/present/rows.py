@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Interval, interval, summary_of
 from bakeoff.measure.summary import bottleneck_queues
+from bakeoff.present.where import natural
 from bakeoff.present.words import engine_of, failures
 from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured, rate_of
 
@@ -59,7 +60,7 @@ class FlowRow:
         return self.rates_bps[metric] or (goodput if goodput and goodput["mean"] > 0 else None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """A run, its repetitions taken together."""
 
@@ -88,6 +89,15 @@ class Row:
     drops: float | None
     notes: tuple[str, ...]
     """What is wrong or missing, for people."""
+    resolved: Mapping[str, Any]
+    """The resolved run of the first repetition."""
+    summaries: tuple[Summary, ...]
+    """The measures of each repetition."""
+
+    @property
+    def changes(self) -> list[str]:
+        """What changes inside the window, so that numbers of the window average over it."""
+        return list(dict.fromkeys(change for summary in self.summaries for change in summary.changes))
 
 
 def finished(results: Iterable[Result]) -> list[Result]:
@@ -140,11 +150,6 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
 def base_cc(cc: str) -> str:
     """A congestion control without version and parameters: `prague` of `prague@2020-08 rtt_target 25ms`."""
     return cc.partition(" ")[0].partition("@")[0]
-
-
-def natural(label: str) -> list[str | int]:
-    """A sort key that puts 20ms before 160ms."""
-    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", label))]
 
 
 def qdisc_order(label: str) -> tuple[int, list[str | int]]:
@@ -214,6 +219,8 @@ def _row(
         marks=_mean(sum(q.marks for q in part) if part else None for part in queues),
         drops=_mean(sum(q.drops for q in part) if part else None for part in queues),
         notes=tuple(dict.fromkeys(note for summary in summaries for note in failures(summary) + summary.missing)),
+        resolved=first,
+        summaries=tuple(summaries),
     )
 
 

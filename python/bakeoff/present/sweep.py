@@ -13,9 +13,10 @@ from bakeoff.errors import BakeoffError
 from bakeoff.measure import interval, summary_of
 from bakeoff.present import caption, colours
 from bakeoff.present.measures import Measure, measure_of, values
-from bakeoff.present.rows import finished, natural, qdisc_order
+from bakeoff.present.rows import finished, qdisc_order
 from bakeoff.present.shown import MOST_LINES, Shown
 from bakeoff.present.style import plain, styled
+from bakeoff.present.where import natural
 from bakeoff.present.words import engine_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,514 @@
+"""Which columns people see of each kind of record, in which unit, and what goes first when there is no room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bakeoff.present.columns import Column, clean, number
+from bakeoff.present.records import equal_flows
+from bakeoff.present.rows import RATES, base_cc
+from bakeoff.present.where import lookup
+
+if TYPE_CHECKING:
+    from bakeoff.present.rows import FlowRow, Row
+    from bakeoff.present.where import Record, Value
+    from bakeoff.results.summary import Distribution, Summary
+
+MANY: Final = 4
+"""More flows than these are shown in groups of equal ones."""
+
+_COUNTS: Final = ("marks", "sce_marks", "drops", "retransmissions", "unfinished", "video_stalls")
+"""Of the whole run: no averages."""
+_SECONDS: Final = ("window_from_s", "window_to_s", "from_s", "to_s", "start_s", "stop_s")
+_SHARES: Final = {"utilisation": ".1%", "loss": ".2%", "share": ".0%", "mark_fraction": ".2%"}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One column of one or several numbers of a record."""
+
+    head: str
+    names: tuple[str, ...]
+    keep: int
+    between: str = "/"
+    text: bool = False
+
+
+_WHO: Final = Spec("from > to", ("from", "to"), 4, " > ", text=True)
+SPECS: Final[Mapping[str, tuple[Spec, ...]]] = {
+    "flows": (
+        Spec("flow", ("flow",), 9, text=True),
+        _WHO,
+        Spec("cc", ("cc",), 6, text=True),
+        Spec("Mbit/s", ("goodput_bps",), 9),
+        Spec("share", ("share",), 8),
+        Spec("RTT ms\nmean/p99", ("srtt_mean_s", "srtt_p99_s"), 7),
+        Spec("one-way ms\nmean/p50/p99", ("delay_mean_s", "delay_p50_s", "delay_p99_s"), 8),
+        Spec("jitter\nms", ("jitter_s",), 8),
+        Spec("loss", ("loss",), 8),
+        Spec("FCT ms\n50/95/99 %", ("fct_p50_s", "fct_p95_s", "fct_p99_s"), 8),
+        Spec("video\nMbit/s", ("video_mean_rate_bps",), 8),
+        Spec("startup\ns", ("video_startup_s",), 5),
+        Spec("stalls", ("video_stalls",), 8),
+        Spec("stalled\ns", ("video_stalled_s",), 7),
+        Spec("marked", ("mark_fraction",), 3),
+        Spec("retrans", ("retransmissions",), 2),
+    ),
+    "queues": (
+        Spec("queue", ("queue",), 9, text=True),
+        Spec("Mbit/s", ("rate_bps",), 9),
+        Spec("util", ("utilisation",), 9),
+        Spec("delay ms\nmean/p50/p99", ("delay_mean_s", "delay_p50_s", "delay_p99_s"), 9),
+        Spec("CE\nmarks", ("marks",), 8),
+        Spec("SCE\nmarks", ("sce_marks",), 8),
+        Spec("drops", ("drops",), 8),
+        Spec("data of", ("flows",), 3, text=True),
+        Spec("qdisc", ("qdisc",), 2, text=True),
+    ),
+    "probes": (
+        Spec("probe", ("probe",), 9, text=True),
+        _WHO,
+        Spec("RTT ms\nmean/p50/p99", ("rtt_mean_s", "rtt_p50_s", "rtt_p99_s"), 9),
+        Spec("jitter\nms", ("jitter_s",), 9),
+        Spec("loss", ("loss",), 9),
+    ),
+}
+
+
+def columns(kind: str, table: Sequence[tuple[Row, Record]]) -> list[Column]:
+    """The columns of records of one kind, of one scenario: first what tells the runs apart."""
+    rows = [row for row, _ in table]
+    if kind == "runs":
+        return _runs(rows)
+    records = [record for _, record in table]
+    found = _apart(rows)
+    if kind == "phases":
+        return found + _phases(records)
+    for spec in SPECS[kind]:
+        cells = [_joined(spec, record) for record in records]
+        if any(cells) and not (spec.names == ("sce_marks",) and set(cells) <= {"0", ""}):
+            if not spec.text and spec.names[0] not in _COUNTS:
+                cells = [starred(row, cell) for row, cell in zip(rows, cells, strict=True)]
+            found.append(Column(spec.head, cells, spec.keep, text=spec.text))
+    return found
+
+
+def chosen(names: Sequence[str], records: Sequence[Record]) -> list[Column]:
+    """The columns that were asked for, each with its unit for people."""
+    found = []
+    for name in names:
+        values = [lookup(record, name) for record in records]
+        head = clean(f"{re.sub(r'_(bps|s)$', '', name)}\n{_unit_of(name)}".rstrip("\n"), keep="\n")
+        text = any(isinstance(value, str) for value in values)
+        found.append(Column(head, [shown(name, value) for value in values], text=text))
+    return found
+
+
+def shown(name: str, value: Value) -> str:
+    """A value as people read it: rates in Mbit/s, times in ms (moments in s), shares in per cent."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return clean(value)
+    unit = _unit_of(name)
+    share = next((form for word, form in _SHARES.items() if name == word or name.endswith(f"_{word}")), None)
+    if unit == "Mbit/s":
+        text = number(value / 1e6, ".2f")
+    elif unit == "ms":
+        text = number(value * 1e3, ".1f" if abs(value) >= 1e-4 or not value else ".3f")
+    elif share is not None:
+        text = number(value, share)
+    else:
+        text = f"{value:.0f}" if unit != "s" and value == round(value) else f"{value:.4g}"
+    return text
+
+
+def starred(row: Row, cell: str) -> str:
+    """A cell whose number averages over what changes in the window has an asterisk."""
+    return f"{cell}*" if cell and row.changes else cell
+
+
+def _unit_of(name: str) -> str:
+    if name.endswith("_bps"):
+        return "Mbit/s"
+    if name in _SECONDS or name.endswith(("startup_s", "stalled_s")):
+        return "s"
+    return "ms" if name.endswith("_s") else ""
+
+
+def _joined(spec: Spec, record: Record) -> str:
+    values = [record.get(name) for name in spec.names]
+    if all(value is None for value in values):
+        return ""
+    if spec.names == ("flows",) and str(values[0]).count(", ") >= MANY:
+        return f"{str(values[0]).count(', ') + 1} flows"
+    parts = [shown(name, value) or ("" if spec.text else "-") for name, value in zip(spec.names, values, strict=True)]
+    stem = re.sub(r"(_bps|_s)?$", lambda unit: f"_ci95{unit[0]}", spec.names[0], count=1)
+    spread = record.get(stem) if len(parts) == 1 else None
+    return spec.between.join(parts) + (f"±{shown(stem, spread)}" if spread is not None else "")
+
+
+def _apart(rows: Sequence[Row]) -> list[Column]:
+    """What tells runs of one scenario apart: axes that vary, else the names of the runs; engines, windows."""
+    found = [
+        Column(clean(axis), [clean(row.axes.get(axis, "")) for row in rows], 9, text=True)
+        for axis in dict.fromkeys(axis for row in rows for axis in row.axes)
+        if len({row.axes.get(axis) for row in rows}) > 1
+    ]
+    if not found and len({row.run for row in rows}) > 1:
+        found.append(Column("run", [clean(row.run) for row in rows], 9, text=True))
+    if len({row.engine for row in rows}) > 1:
+        found.append(Column("engine", [clean(row.engine) for row in rows], 9, text=True))
+    windows = [row.summaries[0].window_s for row in rows]
+    if len(set(windows)) > 1:
+        found.append(Column("window\ns", [f"{start:g}-{stop:g}" for start, stop in windows], 8, text=True))
+    return found
+
+
+def _runs(table: Sequence[Row]) -> list[Column]:
+    found = _apart(table)
+    several = max(len(row.flows) for row in table)
+    if several > MANY:
+        found += _groups(table)
+    else:
+        found += _each(table)
+    found.append(Column("ratio", [number(row.ratio, ".2f" if (row.ratio or 0) < 10 else ".1f") for row in table], 6))
+    found.append(Column("Jain", [number(row.jain, ".3f") for row in table], 5))
+    found.append(Column("FCT ms\n50/95/99 %", [_completion(row) for row in table], 8))
+    found.append(Column("video\nMbit/s", ["/".join(_video(row, "mean_rate_bps", 1e-6)) for row in table], 8))
+    found.append(Column("stalls\ns", ["/".join(_video(row, "stalled_s", 1.0)) for row in table], 8))
+    found += _calls(table)
+    found += _delays(table)
+    if several <= MANY:
+        rtts = ["/".join(milli(flow.srtt_mean_s) for flow in row.flows) for row in table]
+        rtts = ["" if set(cell) <= {"-", "/"} else cell for cell in rtts]
+        found.append(Column("RTT ms", [starred(*pair) for pair in zip(table, rtts, strict=True)], 4))
+    found += _probes(table)
+    found += _counts(table)
+    return [column for column in found if column.keep == 9 or any(column.cells)]
+
+
+def _each(table: Sequence[Row]) -> list[Column]:
+    """A column per flow, with the reference beside it."""
+    found = []
+    heads, named = _flow_heads(table)
+    if not named:
+        cells = [clean("/".join(flow.name for flow in row.flows)) for row in table]
+        found.append(Column("flows", cells, 8, text=True))
+    if any(row.n > 1 for row in table):
+        found.append(Column("n", [str(row.n) for row in table], 8))
+    compared = any(flow.reference for row in table for flow in row.flows)
+    for i, head in enumerate(heads):
+        found.append(Column(f"{head}\nMbit/s", _flow_cells(table, i, _share), 9))
+        if compared:
+            found.append(Column("ref", _flow_cells(table, i, _reference), 7))
+            found.append(Column("ln", _flow_cells(table, i, lambda flow, _: number(flow.log_ratio, "+.2f")), 7))
+    return found
+
+
+def _groups(table: Sequence[Row]) -> list[Column]:
+    """Of equal flows the sum, its share of all, and what the least and the most of them get."""
+    named = [_named_groups(row) for row in table]
+    found = []
+    if any(row.n > 1 for row in table):
+        found.append(Column("n", [str(row.n) for row in table], 8))
+    for label in dict.fromkeys(label for groups in named for label in groups):
+        sums, shares, ranges = [], [], []
+        for row, groups in zip(table, named, strict=True):
+            rates = {flow.name: rate_of(flow, row) for flow in row.flows}
+            mine = [rates[name] for name in groups.get(label, ())]
+            total = sum(rates.values())
+            sums.append(starred(row, mbit(sum(mine))) if mine else "")
+            shares.append(f"{sum(mine) / total:.0%}" if mine and total else "")
+            ranges.append(f"{mbit(min(mine))}-{mbit(max(mine))}" if len(mine) > 1 else "")
+        found.append(Column(f"{clean(label)}\nMbit/s", sums, 9))
+        if any(ranges):
+            found.append(Column("each\nMbit/s", ranges, 8))
+        found.append(Column("share", shares, 7))
+    return found
+
+
+def _named_groups(row: Row) -> dict[str, list[str]]:
+    """Groups of equal flows by what they are called: `20 flow` of flow1 to flow20, `cubic` of one."""
+    found: dict[str, list[str]] = {}
+    ccs = {flow.name: base_cc(flow.cc or "?") for flow in row.flows}
+    for names in equal_flows(row):
+        if len(names) == 1:
+            label = names[0]
+        else:
+            first, last = min(names), max(names)
+            same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+            prefix = re.sub(r"[\d\W_]+$", "", first[:same])
+            cc = ccs[names[0]]
+            label = f"{len(names)} {prefix}" + (f" {cc}" if cc not in (prefix, "none") else "")
+        while label in found:
+            label += "'"
+        found[label] = names
+    return found
+
+
+def grouped(row: Row) -> list[Column]:
+    """The flows of one run in groups of equal ones."""
+    groups = _named_groups(row)
+    rates = {flow.name: rate_of(flow, row) for flow in row.flows}
+    total = sum(rates.values())
+    parts = {label: [rates[name] for name in names] for label, names in groups.items()}
+
+    def over(names: Sequence[str], what: str, which: str, pick: Callable[[list[float]], float]) -> str:
+        known = [getattr(row.summaries[0].flows[name], what) for name in names]
+        values = [getattr(one, which) for one in known if one is not None]
+        return starred(row, milli(pick(values))) if values else ""
+
+    def mean(values: list[float]) -> float:
+        return sum(values) / len(values)
+
+    found = [
+        Column("flows", [clean(label) for label in groups], text=True),
+        Column("sum\nMbit/s", [starred(row, mbit(sum(part))) for part in parts.values()]),
+        Column("share", [f"{sum(part) / total:.0%}" if total else "" for part in parts.values()]),
+        Column("each Mbit/s\nleast-most", [f"{mbit(min(part))}-{mbit(max(part))}" for part in parts.values()], 8),
+        Column("RTT ms\nmean", [over(names, "srtt_s", "mean", mean) for names in groups.values()], 7),
+        Column("RTT ms\nworst p99", [over(names, "srtt_s", "p99", max) for names in groups.values()], 6),
+        Column("one-way ms\nworst p99", [over(names, "delay_s", "p99", max) for names in groups.values()], 6),
+    ]
+    return [column for column in found if any(column.cells)]
+
+
+def _calls(table: Sequence[Row]) -> list[Column]:
+    """What each UDP flow met, by its name."""
+    names = dict.fromkeys(
+        name
+        for row in table
+        for name, flow in row.summaries[0].flows.items()
+        if flow.delay_s is not None or flow.loss is not None
+    )
+    found = []
+    for name in list(names)[:MANY]:
+
+        def delay(summary: Summary, name: str = name) -> Distribution | None:
+            return summary.flows[name].delay_s if name in summary.flows else None
+
+        def loss(summary: Summary, name: str = name) -> float | None:
+            return summary.flows[name].loss if name in summary.flows else None
+
+        found.append(Column(f"{clean(name)} ms\np50/p99", [_quantiles(row, delay) for row in table], 8))
+        found.append(Column("loss", [number(_mean(row, loss), ".2%") for row in table], 7))
+    return found
+
+
+def _counts(table: Sequence[Row]) -> list[Column]:
+    """Marks, drops and use of the queues with a rate that data passes, in the order of the columns of their delays."""
+    names = _passed(table)
+    if len(names) < 2:
+        marks, drops = ([number(getattr(row, what), ".0f") for row in table] for what in ("marks", "drops"))
+        used = [starred(row, number(row.utilisation, ".2f")) for row in table]
+        sce = [_mean(row, lambda summary: sum(queue.sce_marks for queue in summary.queues.values())) for row in table]
+        sces = [number(count, ".0f") for count in sce]
+    else:
+
+        def each(what: str, form: str) -> list[str]:
+            joined = ["/".join(number(_at(row, name, what), form) or "-" for name in names) for row in table]
+            return ["" if set(cell) <= {"-", "/"} else cell for cell in joined]
+
+        marks, sces, drops = (each(what, ".0f") for what in ("marks", "sce_marks", "drops"))
+        used = [starred(row, cell) for row, cell in zip(table, each("utilisation", ".2f"), strict=True)]
+    found = [
+        Column("marks", marks, 2),
+        Column("SCE\nmarks", sces, 2),
+        Column("drops", drops, 2),
+        Column("util", used, 1),
+    ]
+    return [column for column in found if not column.head.startswith("SCE") or set("".join(sces)) - set("0/-")]
+
+
+def _passed(table: Sequence[Row]) -> list[str]:
+    """The queues with a rate that data of some run passes, each class of a hop for itself."""
+    names = dict.fromkeys(
+        rated.queue for row in table for rated in row.summaries[0].rated if rated.flows and len(rated.queues) < 2
+    )
+    return list(names)[: 2 * MANY]
+
+
+def _at(row: Row, name: str, what: str) -> float | None:
+    def take(summary: Summary) -> float | None:
+        rated = next((one for one in summary.rated if one.queue == name), None)
+        if what == "utilisation":
+            return rated.utilisation if rated else None
+        return getattr(summary.queues[name], what) if rated and name in summary.queues else None
+
+    return _mean(row, take)
+
+
+def _delays(table: Sequence[Row]) -> list[Column]:
+    """The delay in each queue with a rate that data passes: the name stands above if there are several."""
+    names = _passed(table)
+    if len(names) < 2:
+        delays = [(row.queue_delay_p50_s, row.queue_delay_p99_s) for row in table]
+        cells = ["/".join(milli(s) for s in pair) if pair != (None, None) else "" for pair in delays]
+        return [Column("queue ms\np50/p99", [starred(*pair) for pair in zip(table, cells, strict=True)], 5)]
+    found = []
+    for name in names:
+
+        def delay(summary: Summary, name: str = name) -> Distribution | None:
+            return summary.queues[name].sojourn_s if name in summary.queues else None
+
+        found.append(Column(f"{clean(name)} ms\np50/p99", [_quantiles(row, delay) for row in table], 5))
+    return found
+
+
+def _probes(table: Sequence[Row]) -> list[Column]:
+    names = dict.fromkeys(name for row in table for name in row.summaries[0].probes)
+    found = []
+    for name in list(names)[:MANY]:
+
+        def rtt(summary: Summary, name: str = name) -> Distribution | None:
+            return summary.probes[name].rtt_s if name in summary.probes else None
+
+        def loss(summary: Summary, name: str = name) -> float | None:
+            return summary.probes[name].loss if name in summary.probes else None
+
+        found.append(Column(f"{clean(name)} ms\np50/p99", [_quantiles(row, rtt) for row in table], 3))
+        losses = [_mean(row, loss) for row in table]
+        if any(losses):
+            found.append(Column("lost", [number(loss, ".1%") for loss in losses], 3))
+    return found
+
+
+def _mean(row: Row, take: Callable[[Summary], float | None]) -> float | None:
+    """Over the repetitions that have it."""
+    values = [value for summary in row.summaries if (value := take(summary)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _quantiles(row: Row, take: Callable[[Summary], Distribution | None]) -> str:
+    """Median and 99th percentile in ms, means over the repetitions."""
+    found = [one for summary in row.summaries if (one := take(summary)) is not None]
+    if not found:
+        return ""
+    middle, high = (sum(values) / len(found) for values in ([one.p50 for one in found], [one.p99 for one in found]))
+    return starred(row, f"{milli(middle)}/{milli(high)}")
+
+
+def _phases(records: Sequence[Record]) -> list[Column]:
+    found = [
+        Column("from s", [shown("from_s", record["from_s"]) for record in records]),
+        Column("to s", [shown("to_s", record["to_s"]) for record in records]),
+    ]
+    flows = _named(records, "flow")
+    for name, of in flows.items() if len(flows) <= MANY else ():
+        found.append(Column(f"{clean(name)}\nMbit/s", _cells(records, of, ("goodput_bps",))))
+        found.append(Column("RTT ms", _cells(records, of, ("srtt_mean_s",)), 6))
+        found.append(Column("one-way ms\np50/p99", _cells(records, of, ("delay_p50_s", "delay_p99_s")), 8))
+        found.append(Column("loss", _cells(records, of, ("loss",)), 7))
+    if len(flows) > MANY:
+        sums = [
+            sum(float(record.get(f"{of[i]}goodput_bps") or 0.0) for of in flows.values() if i in of)
+            for i, record in enumerate(records)
+        ]
+        found.append(Column(f"{len(flows)} flows\nMbit/s", [mbit(total) for total in sums]))
+    for name, of in _named(records, "queue").items():
+        found.append(Column(f"{clean(name)}\nMbit/s", _cells(records, of, ("rate_bps",)), 8))
+        found.append(Column("util", _cells(records, of, ("utilisation",)), 5))
+        found.append(Column("delay ms\nmean/p99", _cells(records, of, ("delay_mean_s", "delay_p99_s")), 7))
+        found.append(Column("marks", _cells(records, of, ("marks",)), 3))
+        found.append(Column("drops", _cells(records, of, ("drops",)), 3))
+    for name, of in _named(records, "probe").items():
+        found.append(Column(f"{clean(name)} ms\np50/p99", _cells(records, of, ("rtt_p50_s", "rtt_p99_s")), 4))
+    found.append(
+        Column("what changed at its beginning", [shown("", record["changes"]) for record in records], text=True)
+    )
+    return [column for column in found if any(column.cells)]
+
+
+def _named(records: Sequence[Record], what: str) -> dict[str, dict[int, str]]:
+    """By name of a flow, queue or probe: under which prefix each record has it."""
+    found: dict[str, dict[int, str]] = {}
+    for i, record in enumerate(records):
+        for key, value in record.items():
+            if re.fullmatch(rf"{what}\d+_name", key):
+                found.setdefault(str(value), {})[i] = key.removesuffix("name")
+    return found
+
+
+def _cells(records: Sequence[Record], of: Mapping[int, str], names: Sequence[str]) -> list[str]:
+    cells = []
+    for i, record in enumerate(records):
+        values = [record.get(f"{of[i]}{name}") if i in of else None for name in names]
+        known = any(value is not None for value in values)
+        cells.append("/".join(shown(n, v) or "-" for n, v in zip(names, values, strict=True)) if known else "")
+    return cells
+
+
+def _flow_heads(table: Sequence[Row]) -> tuple[list[str], bool]:
+    """The flows' headings, and whether a reader can tell from headings and axes which flow is which."""
+    heads, told = [], True
+    for i in range(max(len(row.flows) for row in table)):
+        names = {row.flows[i].name for row in table if i < len(row.flows)}
+        heads.append(clean(names.pop()) if len(names) == 1 else f"flow {i + 1}")
+        if names:
+            told &= all(
+                base_cc(row.flows[i].cc or "?") in " ".join(row.axes.values()) for row in table if i < len(row.flows)
+            )
+    return heads, told
+
+
+def _flow_cells(table: Sequence[Row], i: int, cell: Callable[[FlowRow, Row], str]) -> list[str]:
+    return [cell(row.flows[i], row) if i < len(row.flows) else "" for row in table]
+
+
+def _share(flow: FlowRow, row: Row) -> str:
+    share = flow.rate_bps(row.metric)
+    if share is None:
+        return "none"
+    return starred(row, mbit(share["mean"]) + (f"±{mbit(share['ci95'])}" if share["ci95"] is not None else ""))
+
+
+def _completion(row: Row) -> str:
+    times = [flow.fct_s for flow in row.flows if flow.fct_s]
+    return " ".join("/".join(f"{fct[name] * 1e3:.0f}" for name in ("p50", "p95", "p99")) for fct in times)
+
+
+def _video(row: Row, name: str, scale: float) -> list[str]:
+    values = [flow.video[name] for flow in row.flows if flow.video]
+    return [number(None if value is None else value * scale, ".2f") for value in values]
+
+
+def _reference(flow: FlowRow, _: Row) -> str:
+    return mbit(flow.reference.value if flow.reference else None)
+
+
+def rate_of(flow: FlowRow, row: Row) -> float:
+    """The rate that a run's table shows of a flow, in bit/s; 0 if nothing arrived."""
+    share = flow.rate_bps(row.metric)
+    return share["mean"] if share else 0.0
+
+
+def mbit(bps: float | None) -> str:
+    """A rate in Mbit/s."""
+    return number(None if bps is None else bps / 1e6, ".2f")
+
+
+def milli(seconds: float | None) -> str:
+    """A time in ms."""
+    return "-" if seconds is None else f"{seconds * 1e3:.1f}"
+
+
+def rates_shown(table: Sequence[Row]) -> str:
+    """What the column Mbit/s is, in words."""
+    first = table[0]
+    rate = "mean tcp_delivery_rate" if first.metric == RATES[0] else "goodput"
+    other = {
+        flow.name for row in table for flow in row.flows if not flow.rates_bps[row.metric] and flow.rate_bps(row.metric)
+    }
+    others = f" (goodput of {', '.join(clean(name) for name in sorted(other))})" if other else ""
+    return f"{rate}{others}"
+
+
+def counts_shown(table: Sequence[Row]) -> str:
+    """What the columns of marks and drops are, in words."""
+    names = _passed(table)
+    where = clean("/".join(names)) if len(names) > 1 else "the bottleneck"
+    return f"marks, drops: of {where}, over the whole run" + (f"; util: of {where}" if len(names) > 1 else "")

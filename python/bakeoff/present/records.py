@@ -1,0 +1,335 @@
+"""Tables as flat records: a name with its unit, and a plain value in SI units. docs/tables.md says what each is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.errors import BakeoffError
+from bakeoff.measure import interval
+from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.samples import MeasureError
+from bakeoff.present.rows import RATES, finite
+
+if TYPE_CHECKING:
+    from bakeoff.present.rows import Row
+    from bakeoff.present.where import Value
+    from bakeoff.results.summary import Distribution, Flow, Phase, Queue, RatedQueue, Summary
+
+    Record = dict[str, Value]
+
+KINDS: Final = ("runs", "flows", "queues", "probes", "phases")
+
+
+def records(table: Sequence[Row], kind: str) -> list[tuple[Row, Record]]:
+    """The records of a kind with the rows that they belong to.
+
+    `runs` has one per run, `flows`, `queues` and `probes` one each of these, `phases` one per part of a window between
+    changes. Numbers are means over the repetitions, and `…_ci95…` half widths of their 95 % intervals, where there are
+    several. BakeoffError for an unknown kind.
+    """
+    made: dict[str, Callable[[Row], Iterable[Record]]] = {
+        "runs": lambda row: [run(row)],
+        "flows": _flows,
+        "queues": _queues,
+        "probes": _probes,
+        "phases": _phases,
+    }
+    if kind not in made:
+        raise BakeoffError(f"rows: unknown '{kind}'; expected one of {', '.join(KINDS)}")
+    return [(row, record) for row in table for record in made[kind](row)]
+
+
+def run(row: Row) -> Record:
+    """A run as flat names and plain values.
+
+    `axis_…` is the point of the matrix; `flowN_…`, `queueN_…`, `probeN_…` the flows, the queues with a rate that data
+    passes, and the probes, in the run's order; `reference_ln_spread` the standard deviation of the logarithms of a
+    reference's seeds. Infinite and unknown values are null.
+    """
+    flat: Record = {
+        **_of(row),
+        "bottleneck_rate_bps": row.rate_bps,
+        "reference": row.reference,
+        "compared": row.metric,
+    }
+    for i, flow in enumerate(row.flows, start=1):
+        of = f"flow{i}_"
+        flat |= {f"{of}name": flow.name, f"{of}cc": flow.cc, f"{of}ecn": flow.ecn}
+        for rate in RATES:
+            share = flow.rates_bps[rate]
+            flat |= {f"{of}{rate}_bps": share and share["mean"], f"{of}{rate}_ci95_bps": share and share["ci95"]}
+        flat |= {
+            f"{of}reference_bps": flow.reference.value if flow.reference else None,
+            f"{of}reference_ln_spread": flow.reference.spread if flow.reference else None,
+            f"{of}log_ratio": finite(flow.log_ratio),
+            f"{of}srtt_mean_s": flow.srtt_mean_s,
+            f"{of}srtt_p99_s": flow.srtt_p99_s,
+            f"{of}retransmissions": flow.retransmissions,
+            f"{of}mark_fraction": flow.mark_fraction,
+        }
+        parts = [summary.flows[flow.name] for summary in row.summaries]
+        if parts[0].transport == "udp":
+            flat |= _numbers(parts, of, _DATAGRAMS)
+        if flow.unfinished is not None:
+            flat |= {f"{of}fct_{name}_s": value for name, value in (flow.fct_s or {}).items()}
+            flat[f"{of}unfinished"] = flow.unfinished
+        flat |= {f"{of}video_{name}": value for name, value in (flow.video or {}).items()}
+    for i, (name, several) in enumerate(_rated(row, with_data=True), start=1):
+        flat |= {f"queue{i}_name": name} | _numbers(several, f"queue{i}_", _QUEUE)
+    for i, name in enumerate(row.summaries[0].probes, start=1):
+        probes = [summary.probes[name] for summary in row.summaries]
+        flat |= {f"probe{i}_name": name} | _numbers(probes, f"probe{i}_", _PROBE)
+    sce = [sum(queue.sce_marks for queue in summary.queues.values()) for summary in row.summaries]
+    return flat | {
+        "jain": row.jain,
+        "ratio": row.ratio,
+        "utilisation": row.utilisation,
+        "queue_delay_p50_s": row.queue_delay_p50_s,
+        "queue_delay_p99_s": row.queue_delay_p99_s,
+        "probe_rtt_mean_s": row.probe_rtt_mean_s,
+        "marks": row.marks,
+        "sce_marks": sum(sce) / len(sce),
+        "drops": row.drops,
+        "changes": "; ".join(row.changes),
+        "notes": "; ".join(row.notes),
+    }
+
+
+def _of(row: Row) -> Record:
+    start, stop = row.summaries[0].window_s
+    return {
+        "suite": row.suite,
+        "scenario": row.scenario,
+        "run": row.run,
+        "engine": row.engine,
+        "n": row.n,
+        **{f"axis_{axis}": label for axis, label in row.axes.items()},
+        "window_from_s": start,
+        "window_to_s": stop,
+    }
+
+
+Take = Callable[[Any], float | None]
+
+
+def _spread(part: Distribution | None, which: str) -> float | None:
+    return None if part is None else getattr(part, which)
+
+
+def _distribution(name: str, take: Callable[[Any], Distribution | None]) -> dict[str, Take]:
+    def one(which: str) -> Take:
+        return lambda of: _spread(take(of), which)
+
+    return {f"{name}_{which}_s": one(which) for which in ("mean", "p50", "p99")}
+
+
+def _completion(which: str) -> Take:
+    def take(flow: Flow) -> float | None:
+        times = flow.fct.fct_s if flow.fct else None
+        return getattr(times, which) if times else None
+
+    return take
+
+
+_DATAGRAMS: Final[dict[str, Take]] = {
+    **_distribution("delay", lambda flow: flow.delay_s),
+    "jitter_s": lambda flow: flow.jitter_s,
+    "loss": lambda flow: flow.loss,
+}
+_FLOW: Final[dict[str, Take]] = {
+    "goodput_bps": lambda flow: flow.steady_state.goodput_bps,
+    "delivery_rate_bps": lambda flow: flow.steady_state.delivery_rate_bps,
+    **_distribution("srtt", lambda flow: flow.srtt_s),
+    **_distribution("rtt", lambda flow: flow.rtt_s),
+    **_DATAGRAMS,
+    "retransmissions": lambda flow: flow.retransmissions,
+    "mark_fraction": lambda flow: flow.mark_fraction,
+    **{f"fct_{which}_s": _completion(which) for which in ("geometric_mean", "p50", "p95", "p99")},
+    "unfinished": lambda flow: flow.fct and flow.fct.begun - flow.fct.ended,
+    "video_mean_rate_bps": lambda flow: flow.video and flow.video.mean_rate_bps,
+    "video_startup_s": lambda flow: flow.video and flow.video.startup_s,
+    "video_stalls": lambda flow: flow.video and flow.video.stalls,
+    "video_stalled_s": lambda flow: flow.video and flow.video.stalled_s,
+    "video_switches": lambda flow: flow.video and flow.video.switches,
+}
+_PROBE: Final[dict[str, Take]] = {
+    **_distribution("rtt", lambda probe: probe.rtt_s),
+    "jitter_s": lambda probe: probe.jitter_s,
+    "loss": lambda probe: probe.loss,
+}
+
+
+class Standing:
+    """A queue with a rate, and what its queues counted."""
+
+    def __init__(self, rated: RatedQueue, summary: Summary) -> None:
+        self.rated = rated
+        self.queues: list[Queue] = [summary.queues[name] for name in rated.queues if name in summary.queues]
+
+    def delay(self) -> Distribution | None:
+        """Of every packet; None for several queues together: percentiles of each are told, and do not add up."""
+        return self.queues[0].sojourn_s if len(self.queues) == 1 else None
+
+    def count(self, what: str) -> float | None:
+        """Marks or drops of all of them."""
+        return sum(getattr(queue, what) for queue in self.queues) if self.queues else None
+
+
+_QUEUE: Final[dict[str, Take]] = {
+    "rate_bps": lambda standing: standing.rated.rate_bps,
+    "utilisation": lambda standing: standing.rated.utilisation,
+    **_distribution("delay", lambda standing: standing.delay()),
+    "marks": lambda standing: standing.count("marks"),
+    "sce_marks": lambda standing: standing.count("sce_marks"),
+    "drops": lambda standing: standing.count("drops"),
+}
+
+
+def _numbers(several: Sequence[object], prefix: str, takes: Mapping[str, Take]) -> Record:
+    """The mean of each number over the repetitions, and its interval if there are several."""
+    flat: Record = {}
+    for name, take in takes.items():
+        values = [value for one in several if (value := take(one)) is not None]
+        mean = interval([float(value) for value in values]) if values else None
+        flat[prefix + name] = mean and mean["mean"]
+        if len(several) > 1:
+            stem, unit = _unit(name)
+            flat[f"{prefix}{stem}_ci95{unit}"] = mean and mean["ci95"]
+    return flat
+
+
+def _unit(name: str) -> tuple[str, str]:
+    unit = next((unit for unit in ("_bps", "_s") if name.endswith(unit)), "")
+    return name.removesuffix(unit), unit
+
+
+def _rated(row: Row, *, with_data: bool = False) -> Iterator[tuple[str, list[Standing]]]:
+    for rated in row.summaries[0].rated:
+        if rated.flows or not with_data:
+            same = [
+                Standing(one, summary) for summary in row.summaries for one in summary.rated if one.queue == rated.queue
+            ]
+            yield rated.queue, same
+
+
+def _flows(row: Row) -> Iterator[Record]:
+    documents = {flow["name"]: flow for flow in row.resolved["flows"]}
+    first = row.summaries[0].flows
+    rates = {name: _mean_goodput(row, name) for name in first}
+    for name, flow in first.items():
+        document = documents[name]
+        parts = [summary.flows[name] for summary in row.summaries]
+        together = sum(rates[other] for other, one in first.items() if one.bottleneck == flow.bottleneck)
+        yield {
+            **_of(row),
+            "flow": name,
+            "from": document["from"],
+            "to": document["to"],
+            "transport": flow.transport,
+            "source": document["source"]["kind"],
+            "cc": flow.cc,
+            "ecn": flow.ecn,
+            "start_s": document["start_s"],
+            "stop_s": document["stop_s"],
+            "base_rtt_s": _base_rtt(row.resolved, document),
+            "bottleneck": flow.bottleneck,
+            "share": rates[name] / together if together else None,
+            **_numbers(parts, "", _FLOW),
+        }
+
+
+def _mean_goodput(row: Row, name: str) -> float:
+    values = [summary.flows[name].steady_state.goodput_bps or 0.0 for summary in row.summaries]
+    return sum(values) / len(values)
+
+
+def _base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float | None:
+    try:
+        return base_rtt(resolved, flow)
+    except MeasureError:
+        return None
+
+
+def _queues(row: Row) -> Iterator[Record]:
+    for name, several in _rated(row):
+        qdiscs = dict.fromkeys(queue.qdisc for one in several for queue in one.queues)
+        yield {
+            **_of(row),
+            "queue": name,
+            "qdisc": "; ".join(qdiscs),
+            "flows": ", ".join(several[0].rated.flows),
+            **_numbers(several, "", _QUEUE),
+        }
+
+
+def _probes(row: Row) -> Iterator[Record]:
+    documents = {probe["name"]: probe for probe in row.resolved["probes"]}
+    for name in row.summaries[0].probes:
+        document = documents[name]
+        yield {
+            **_of(row),
+            "probe": name,
+            "protocol": document["proto"],
+            "from": document["from"],
+            "to": document["to"],
+            **_numbers([summary.probes[name] for summary in row.summaries], "", _PROBE),
+        }
+
+
+def _phases(row: Row) -> Iterator[Record]:
+    """Only where all repetitions have the same phases: a start that a seed moves over an edge cannot be averaged."""
+    several = [summary.phases for summary in row.summaries]
+    if len({len(phases) for phases in several}) > 1:
+        return
+    for i, phase in enumerate(several[0]):
+        same = [phases[i] for phases in several]
+        record = {
+            **_of(row),
+            "phase": i + 1,
+            "from_s": phase.from_s,
+            "to_s": phase.to_s,
+            "changes": "; ".join(phase.changes),
+        }
+        yield record | _phase(row, phase, same)
+
+
+def _phase(row: Row, phase: Phase, same: Sequence[Phase]) -> Record:
+    flat: Record = {}
+    for i, name in enumerate(phase.flows, start=1):
+        takes: dict[str, Take] = {
+            "goodput_bps": lambda flow: flow.goodput_bps,
+            "delivery_rate_bps": lambda flow: flow.delivery_rate_bps,
+            **_distribution("srtt", lambda flow: flow.srtt_s),
+            **(_DATAGRAMS if row.summaries[0].flows[name].transport == "udp" else {}),
+        }
+        flat |= {f"flow{i}_name": name} | _numbers([one.flows[name] for one in same], f"flow{i}_", takes)
+    data = [rated.queue for rated in row.summaries[0].rated if rated.flows]
+    for i, name in enumerate(data, start=1):
+        takes = {
+            "rate_bps": lambda queue: queue.rate_bps,
+            "utilisation": lambda queue: queue.utilisation,
+            **_distribution("delay", lambda queue: queue.sojourn_mean_s),
+            "marks": lambda queue: queue.marks,
+            "drops": lambda queue: queue.drops,
+        }
+        flat |= {f"queue{i}_name": name} | _numbers([one.queues[name] for one in same], f"queue{i}_", takes)
+    for i, name in enumerate(phase.probes, start=1):
+        flat |= {f"probe{i}_name": name} | _numbers([one.probes[name] for one in same], f"probe{i}_", _PROBE)
+    return flat
+
+
+def equal_flows(row: Row) -> list[list[str]]:
+    """The names of the flows in groups: those that differ in nothing but name, DSCP and when they start."""
+    groups: dict[str, list[str]] = {}
+    for flow in row.resolved["flows"]:
+        kept = {key: value for key, value in flow.items() if key not in ("name", "dscp", "start_s")}
+        if kept["source"]["kind"] == "short":
+            kept["source"] = "short"
+        groups.setdefault(f"{kept} {_base_rtt(row.resolved, flow)}", []).append(flow["name"])
+    return list(groups.values())
+
+
+def flow_of(row: Row, name: str) -> Flow:
+    """A flow's measures in the first repetition."""
+    return row.summaries[0].flows[name]

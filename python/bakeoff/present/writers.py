@@ -1,0 +1,137 @@
+"""Blocks of a table as text: for a terminal, in Markdown, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bakeoff.present.columns import WIDE, Column, clean, console, pipes, rich_table, text_of
+
+
+@dataclass(frozen=True)
+class Block:
+    """A title, a table below it, and what there is to say about it."""
+
+    title: str
+    columns: Sequence[Column]
+    captions: Sequence[str] = field(default_factory=tuple)
+    level: int = 1
+    """1 for a table of its own, 2 for a part of the one above."""
+
+
+def terminal(blocks: Sequence[Block], remarks: Sequence[str], width: int | None, colour: bool | None) -> str:
+    """For people at a terminal. Columns that have no room are left out, the least important first, and named below."""
+    drawing, out = console(width, colour)
+    width = drawing.width
+    boundless = drawing.options.update(width=WIDE)
+    for block in blocks:
+        drawing.print(clean(block.title), style="bold" if block.level == 1 else "bold dim", markup=False)
+        columns, left = list(block.columns), []
+        drawn = rich_table(columns)
+        while drawing.measure(drawn, options=boundless).maximum > width and any(column.keep < 9 for column in columns):
+            weakest = min(column.keep for column in columns)
+            left += [column.head for column in columns if column.keep == weakest]
+            columns = [column for column in columns if column.keep != weakest]
+            drawn = rich_table(columns)
+        drawing.print(drawn)
+        if left:
+            names = ", ".join(dict.fromkeys(" ".join(head.split()) for head in left))
+            hint = "a wider terminal, --columns or --format csv shows them"
+            drawing.print(f"no room for: {names}; {hint}", style="yellow", markup=False)
+        for caption in block.captions:
+            drawing.print(clean(caption), style="dim", markup=False)
+        drawing.print()
+    for remark in remarks:
+        drawing.print(clean(remark), style="yellow", markup=False)
+    return text_of(out)
+
+
+def markdown(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
+    """With tables of pipes."""
+    parts = []
+    for block in blocks:
+        cells = zip(*(column.cells for column in block.columns), strict=True)
+        heads = [column.head.replace("\n", " ") for column in block.columns]
+        text = _escaped(block.title, _MARKDOWN)
+        title = f"### {text}\n\n" if block.level == 1 else f"{text}:\n\n"
+        parts.append(title + pipes(heads, [column.text for column in block.columns], cells))
+        if block.captions:
+            parts.append("\n\n".join(_escaped(caption, _MARKDOWN) for caption in block.captions) + "\n")
+    if remarks:
+        parts.append("".join(f"- {_escaped(remark, _MARKDOWN)}\n" for remark in remarks))
+    return "\n".join(parts)
+
+
+def latex(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
+    r"""A `table` with `booktabs` per block; put `\usepackage{booktabs}` into the preamble."""
+    parts = []
+    for block in blocks:
+        lines = [r"\begin{table}", r"\centering", rf"\caption{{{_escaped(_sentences(block), _LATEX)}}}"]
+        lines += [
+            rf"\begin{{tabular}}{{{''.join('l' if column.text else 'r' for column in block.columns)}}}",
+            r"\toprule",
+        ]
+        heads = [[*column.head.split("\n"), ""][:2] for column in block.columns]
+        for line in zip(*heads, strict=True):
+            if any(line):
+                lines.append(_row(line))
+        lines.append(r"\midrule")
+        lines += [_row(cells) for cells in zip(*(column.cells for column in block.columns), strict=True)]
+        lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
+        parts.append("\n".join(lines))
+    parts += [f"% {clean(remark)}\n" for remark in remarks]
+    return "\n".join(parts)
+
+
+def html_page(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
+    """A page that needs nothing else; all texts are escaped."""
+    parts = ['<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>bakeoff table</title>\n', _STYLE]
+    for block in blocks:
+        parts.append(f"<h{block.level + 1}>{_html(block.title)}</h{block.level + 1}>\n<table>\n<thead><tr>")
+        for column in block.columns:
+            parts.append(f"<th{_side(column)}>{_html(column.head, keep=chr(10)).replace(chr(10), '<br>')}</th>")
+        parts.append("</tr></thead>\n<tbody>\n")
+        for cells in zip(*(column.cells for column in block.columns), strict=True):
+            line = "".join(
+                f"<td{_side(column)}>{_html(cell)}</td>" for column, cell in zip(block.columns, cells, strict=True)
+            )
+            parts.append(f"<tr>{line}</tr>\n")
+        parts.append("</tbody>\n</table>\n")
+        parts += [f"<p>{_html(caption)}</p>\n" for caption in block.captions]
+    if remarks:
+        parts.append("<ul>\n" + "".join(f"<li>{_html(remark)}</li>\n" for remark in remarks) + "</ul>\n")
+    return "".join(parts) + "</html>\n"
+
+
+_STYLE: Final = (
+    "<style>body{font:14px/1.4 sans-serif;margin:2em}table{border-collapse:collapse}th,td{padding:.15em .6em;"
+    "text-align:right;font-variant-numeric:tabular-nums}th{border-bottom:1px solid}.text{text-align:left}</style>\n"
+)
+_MARKDOWN: Final = {"\\": "\\\\", "<": "&lt;", "*": "\\*", "|": "\\|"}
+_LATEX: Final = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "±": r"$\pm$", "×": r"$\times$", "|": r"\textbar{}",
+}  # fmt: skip
+
+
+def _sentences(block: Block) -> str:
+    return ". ".join([block.title, *block.captions])
+
+
+def _escaped(text: str, table: Mapping[str, str]) -> str:
+    return "".join(table.get(letter, letter) for letter in clean(text))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return " & ".join(_escaped(cell, _LATEX) for cell in cells) + r" \\"
+
+
+def _side(column: Column) -> str:
+    return ' class="text"' if column.text else ""
+
+
+def _html(text: str, keep: str = "") -> str:
+    return html.escape(clean(text, keep))

@@ -1,0 +1,260 @@
+"""Tables of any network: all queues, probes and flows, groups, phases; sorted, filtered, in every format."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from bakeoff.errors import BakeoffError
+from bakeoff.present import tables, where
+from bakeoff.present.columns import clean
+from bakeoff.present.records import KINDS, records
+from bakeoff.present.rows import rows
+from synthetic import frame, made
+
+
+def honest(result):
+    for flow in result.counters["flows"].values():
+        flow["ecn"] = "accecn"
+    return result
+
+
+def with_call(result):
+    """The stand-in with a call whose datagrams took 30 ms, of which one in twenty was lost."""
+    call = {**result.resolved["flows"][0], "name": "call", "transport": "udp", "cc": "none"}
+    call["source"] = {"kind": "periodic", "size": 160, "count": 1, "every_s": 0.02}
+    result.resolved["flows"].append(call)
+    samples = [(20 + i * 0.02, "flow", "call", "delay", 0.03) for i in range(95)]
+    samples += [(30 + i, "flow", "call", "missing", 1.0) for i in range(5)]
+    samples += [(i * 0.05, "flow", "call", "received", 400.0 * i) for i in range(1200)]
+    return replace(result, series=result.series.extend(frame(samples)))
+
+
+def many(n=20):
+    """So many equal flows, of 1, 2, … n / 10 Mbit/s."""
+    return honest(made(tuple(1e5 * (i + 1) for i in range(n)), flows=tuple((f"flow{i}", "cubic") for i in range(n))))
+
+
+def stepped():
+    result = honest(made())
+    action = {"kind": "class-change", "side": "egress", "id": "1", "class": "rate 10mbit ceil 10mbit"}
+    result.resolved["changes"] = [{"at_s": 38.0, "node": "mid", "peer": "srv", "action": action}]
+    return result
+
+
+def shown(*results, **words):
+    return tables.render(list(results), width=400, **words)
+
+
+class TestRecords:
+    @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "phases"])
+    def test_every_kind_has_a_record_per_thing(self, kind):
+        found = records(rows([with_call(honest(made()))]), kind)
+        assert len(found) == {"runs": 1, "flows": 3, "queues": 2, "probes": 1}[kind]
+
+    def test_a_call(self):
+        [record] = [one for _, one in records(rows([with_call(honest(made()))]), "flows") if one["flow"] == "call"]
+        assert (record["delay_p99_s"], record["jitter_s"], record["loss"]) == (0.03, 0, 0.05)
+        assert record["goodput_bps"] == pytest.approx(64e3)
+        assert record["base_rtt_s"] == pytest.approx(0.02)
+        # Of 45.7 + 1.9 + 0.064 Mbit/s through the same bottleneck.
+        assert record["share"] == pytest.approx(0.064 / 47.664)
+
+    def test_numbers_of_several_seeds_have_intervals(self):
+        seeds = [honest(made((40e6 + 1e6 * seed, 2e6), seed=seed)) for seed in (1, 2, 3)]
+        [first, _] = [one for _, one in records(rows(seeds), "flows")]
+        assert first["goodput_bps"] == pytest.approx(42e6)
+        assert first["goodput_ci95_bps"] == pytest.approx(4.3027 * 1e6 / 3**0.5)  # s = 1 Mbit/s, t(2) = 4.3027
+        assert first["srtt_p99_ci95_s"] == pytest.approx(0, abs=1e-9)
+
+    def test_phases_have_numbers_of_their_own(self):
+        before, after = (one for _, one in records(rows([stepped()]), "phases"))
+        assert (before["from_s"], before["to_s"], after["from_s"], after["to_s"]) == (18, 38, 38, 58)
+        assert (before["queue1_rate_bps"], after["queue1_rate_bps"]) == (50e6, 10e6)
+        assert after["changes"] == "mid>srv: class 1: rate 10mbit ceil 10mbit"
+        assert (before["queue1_marks"], after["queue1_marks"]) == (200, 200)  # 10 a second for 20 s each
+
+
+class TestPeople:
+    def test_one_run_shows_its_flows_queues_and_probes(self):
+        text = shown(with_call(honest(made())))
+        assert "steady state 18 s to 58 s" in text
+        assert "call       cli > srv  " not in text  # the columns are as wide as what they hold
+        [call] = [line for line in text.splitlines() if line.startswith("call ")]
+        assert call.split()[-4:] == ["0%", "30.0/30.0/30.0", "0.0", "5.00%"]  # share, one way, jitter, loss
+        assert [line for line in text.splitlines() if line.startswith("mid>cli")]
+
+    def test_what_there_is_no_room_for_is_named(self):
+        text = tables.render([honest(made())], width=60)
+        assert "no room for: " in text
+        assert "--columns" in text
+        assert max(map(len, text.splitlines())) <= 60
+
+    def test_what_is_piped_is_wide_and_columns_are_honoured(self, monkeypatch):
+        monkeypatch.delenv("COLUMNS", raising=False)
+        assert "no room for" not in tables.render([honest(made())])
+        monkeypatch.setenv("COLUMNS", "60")
+        assert "no room for" in tables.render([honest(made())])
+
+    def test_twenty_equal_flows_are_one_group(self):
+        text = shown(many())
+        [_, line] = [line for line in text.splitlines() if line.startswith("20 flow cubic")]
+        # 0.1 + 0.2 + … + 2.0 = 21 Mbit/s
+        assert line.split()[3:6] == ["21.00", "100%", "0.10-2.00"]
+        assert "flow7" not in text
+        assert "  20 flows  " in text  # whose data passes the queue
+        assert shown(many(), kind="flows").count("flow") > 20
+
+    def test_flows_that_differ_are_groups_of_their_own(self):
+        flows = tuple((f"{cc}{i}", cc) for cc in ("cubic", "reno") for i in range(3))
+        text = shown(honest(made((1e6,) * 3 + (2e6,) * 3, flows=flows)))
+        assert "3 cubic" in text
+        assert "3 reno" in text
+
+    def test_a_number_over_a_rate_step_says_so(self):
+        text = shown(stepped())
+        assert "45.70*" in text
+        caption = "* averages over what changes in the window (at 38 s mid>srv: class 1: rate 10mbit ceil 10mbit)"
+        assert caption in text
+        assert "between changes" in text
+        assert "*" not in shown(honest(made()))
+
+    def test_sce_marks_have_a_column_where_there_are_some(self):
+        result = honest(made())
+        assert "SCE" not in shown(result)
+        result.counters["queues"]["mid>srv"]["sce_marks"] = 4711
+        assert "4711" in shown(result)
+
+    def test_hostile_names_are_shown_and_not_obeyed(self):
+        name = "a\x1b[31m<b>|\n&"
+        result = honest(made(flows=((name, "cubic"), ("reno", "reno"))))
+        texts = {form: shown(result, format=form) for form in ("terminal", "markdown", "latex", "html")}
+        for text in texts.values():
+            assert "\x1b" not in text
+        assert "\\x1b[31m<b>|\\n&" in texts["terminal"]
+        assert "<b>" not in texts["html"]
+        assert "&lt;b&gt;|\\n&amp;" in texts["html"]
+        assert r"\textless{}b\textgreater{}\textbar{}" in texts["latex"]
+        assert "&lt;b>\\|" in texts["markdown"]
+        assert clean("\u202e ä µ>") == "\\u202e ä µ>"  # letters stay, what turns the line round does not
+
+
+class Cells(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.rows, self.text = [], None
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.text = True
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.text = None
+
+    def handle_data(self, data):
+        if self.text:
+            self.rows[-1][-1] += data
+
+
+class TestFormats:
+    names = ("run", "flow1_goodput_bps", "jain")
+
+    def test_all_say_the_same(self):
+        result = honest(made((40e6, 10e6)))
+        of = {"columns": self.names, "reference": ()}
+        cell = ["ns-prague-vs-cubic-ecn-pie-50Mbit-20ms", "40.00", f"{50**2 / (2 * (40**2 + 10**2)):.4g}"]
+        assert cell in [line.split() for line in shown(result, **of).splitlines()]
+        assert shown(result, format="markdown", **of).splitlines()[4] == f"| {' | '.join(cell)} |"
+        assert " & ".join(cell) + r" \\" in shown(result, format="latex", **of)
+        page = Cells()
+        page.feed(shown(result, format="html", **of))
+        assert page.rows == [["run", "flow1_goodputMbit/s", "jain"], cell]
+        [line] = csv.DictReader(io.StringIO(shown(result, format="csv", **of)))
+        [row] = json.loads(shown(result, format="json", **of))["rows"]
+        assert tuple(line) == tuple(row) == self.names
+        assert float(line["flow1_goodput_bps"]) == row["flow1_goodput_bps"] == pytest.approx(40e6)
+
+    def test_the_names_of_all_columns(self):
+        assert shown(honest(made()), columns=["?"], kind="probes").splitlines()[-5:] == [
+            "rtt_mean_s",
+            "rtt_p50_s",
+            "rtt_p99_s",
+            "jitter_s",
+            "loss",
+        ]
+
+    def test_nothing_of_a_kind(self):
+        with pytest.raises(BakeoffError, match="no phases to show: nothing changes in a window"):
+            shown(made(), kind="phases")
+
+
+ROWS = [
+    {"run": "a", "axis_qdisc": "pie", "axis_rtt": "20ms", "jain": 0.9, "flow1_name": "cubic", "flow1_goodput_bps": 4e6},
+    {"run": "b", "axis_qdisc": "fq_codel", "axis_rtt": "160ms", "jain": 1.0, "flow1_name": "reno",
+     "flow1_goodput_bps": 5e6},
+    {"run": "c", "axis_qdisc": "pie", "axis_rtt": "10ms", "jain": None, "queue_delay_p99_s": 0.025},
+]  # fmt: skip
+
+
+class TestWhere:
+    @pytest.mark.parametrize(
+        ("condition", "found"),
+        [
+            ('qdisc == "pie"', "ac"),
+            ('qdisc == "pie" and jain < 0.95', "a"),  # a row without the number is out
+            ('qdisc != "pie" or run == "c"', "bc"),
+            ('"codel" in qdisc', "b"),
+            ('run in ["a", "c"]', "ac"),
+            ('run not in ("a", "c")', "b"),
+            ('rtt > "20ms"', "b"),  # in natural order, not that of letters
+            ('queue_delay_p99_s > "20ms"', "c"),
+            ('flow1_goodput_bps >= "5mbit"', "b"),
+            ("reno_goodput_bps > 1e6", "b"),
+            ("jain == None", "c"),
+            ("not (jain == None)", "ab"),
+            ("0.8 < jain < 1", "a"),
+            ("jain > -1", "ab"),
+        ],
+    )
+    def test_rows_for_which_it_holds(self, condition, found):
+        assert "".join(ROWS[i]["run"] for i in where.select(ROWS, condition)) == found
+
+    @pytest.mark.parametrize(
+        ("condition", "message"),
+        [
+            ("qdisk == 'pie'", "--where: no column 'qdisk'; did you mean 'qdisc'"),
+            ("qdisc = 'pie'", "cannot be read; expected comparisons"),
+            ("__import__('os').system('x')", "is not understood"),
+            ("run.__class__ == 1", "is not understood"),
+            ("[x for x in run] == 1", "is not understood"),
+            ("(lambda: 1) == 1", "is not understood"),
+            ("'a' * 9**9 == run", "is not understood"),
+            ("1", "is no comparison"),
+            ("", "cannot be read"),
+            ("not " * 60 + "jain", "nested too deeply"),
+            ("(" * 5000, "cannot be read"),
+        ],
+    )
+    def test_what_is_no_condition(self, condition, message):
+        with pytest.raises(BakeoffError, match=message):
+            where.select(ROWS, condition)
+
+    @pytest.mark.parametrize(("columns", "found"), [("rtt", "cab"), ("-jain", "bac"), ("qdisc,-run", "bca")])
+    def test_order(self, columns, found):
+        assert "".join(ROWS[i]["run"] for i in where.order(ROWS, columns)) == found
+
+    def test_a_table_of_chosen_rows(self):
+        runs = [honest(made(run=f"r{i}", point={"qdisc": qdisc})) for i, qdisc in enumerate(("pie", "red", "pie|2"))]
+        text = tables.render(runs, format="csv", condition='"pie" in qdisc', sort="-run", columns=["qdisc"])
+        assert text.split() == ["qdisc", "pie|2", "pie"]
+        with pytest.raises(BakeoffError, match='--where: no row of 3 has qdisc == "cake"'):
+            tables.render(runs, condition='qdisc == "cake"')
+        with pytest.raises(BakeoffError, match="--columns: no column 'speed'; there are: suite, scenario, run"):
+            tables.render(runs, columns=["speed"])
