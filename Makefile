@@ -6,6 +6,7 @@ PYTHON ?= python3
 CARGO ?= cargo
 # All by name: rustfmt does not see the modules that a macro declares.
 RUST_FILES := $(shell find crates examples -name '*.rs' -not -path '*/target/*' 2>/dev/null)
+RUST_NEEDED := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock
 
 # What the build backend gets for wheels besides `--locked`; with --compatibility pypi maturin looks up which C library a wheel needs.
@@ -23,7 +24,9 @@ setup: $(BIN)/.ready ## make .venv with bakeoff and everything it needs
 
 # The extension is rebuilt when Rust changes; Python is used from the tree.
 $(BIN)/.ready: pyproject.toml requirements.lock $(RUST)
-	@command -v $(CARGO) >/dev/null || { echo "bakeoff needs cargo (Rust 1.88 or newer): install it with rustup or your distribution"; exit 1; }
+	@found=$$($(CARGO) --version 2>/dev/null | cut -d' ' -f2); printf '%s\n' $(RUST_NEEDED) "$${found:-0}" | sort --version-sort --check=silent || \
+		{ echo "bakeoff needs cargo of Rust $(RUST_NEEDED) or newer, and this machine has $${found:-none}."; \
+		echo "Debian 13 has one in its backports (apt install -t trixie-backports cargo); rustup has one for every machine."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "bakeoff needs Python's venv module: apt install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@mkdir -p target
