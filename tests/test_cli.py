@@ -165,9 +165,9 @@ def test_run_as_json(cli):
     _, out, _ = cli("run", "fake/s1-first/a", "--json", "--out", "x")
     document = json.loads(out)
     assert document["results"] == "x"
-    assert document["runs"] == [
-        {"run": "fake/s1-first/a", "path": "x/fake/s1-first/a", "status": "ok", "error": None},
-    ]
+    [run] = document["runs"]
+    assert run.pop("wall_s") >= 0
+    assert run == {"run": "fake/s1-first/a", "path": "x/fake/s1-first/a", "status": "ok", "error": None}
 
 
 def test_run_with_seeds_and_a_name(cli, folder):
@@ -236,6 +236,48 @@ def test_dry_run_counts_and_writes_nothing(cli, folder):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_x_begins_no_run_after_one_that_failed(cli, folder, jobs):
+    # Where two run at a time, the first ends while the one that fails is still to come.
+    code, out, err = cli("run", "*/violates", "fake/s1*", "--seeds", "2", "-x", "--out", "x", "-j", jobs)
+    assert code == 1
+    done = len(results.scan(folder / "x"))
+    assert 1 <= done < 8
+    assert f"stopped at a failure: {8 - done} of 8 runs were not begun\n" in err
+    assert out.startswith(f"{done} runs: ")
+
+
+def test_last_failed_does_those_again_in_their_place(cli, folder):
+    cli("run", "*/violates", "fake/s1*", "--out", "x", "-j", "1")
+    before = (folder / "x" / "fake" / "s2-second" / "violates" / "run.json").stat().st_mtime_ns
+    code, out, _ = cli("run", "*/violates", "fake/s1*", "--last-failed", "-j", "1")
+    assert (code, out.splitlines()[0][:16]) == (1, "1 runs: 1 failed")
+    assert (folder / "x" / "fake" / "s2-second" / "violates" / "run.json").stat().st_mtime_ns > before
+    assert cli("run", "fake/s1*", "--last-failed") == (0, "x: no such run failed\n", "")
+
+
+def test_durations_shows_the_longest_first(cli):
+    out = cli("run", "fake/s1*", "--out", "x", "-j", "1", "--durations", "2")[1]
+    head, *lines = out[out.index("slowest:") :].splitlines()
+    seconds = [float(line.split()[0]) for line in lines]
+    assert (head, len(lines), seconds) == ("slowest:", 2, sorted(seconds, reverse=True))
+    assert all(re.fullmatch(r" +\d+\.\d\d s  fake/s1-first/[abc]", line) for line in lines)
+
+
+def test_quiet_shows_only_what_failed(cli):
+    assert cli("run", "fake/s1*", "--out", "x", "--quiet", "-j", "1") == (0, "", "")
+    code, out, err = cli("run", "*/violates", "--out", "y", "-q")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("failed: fake/s2-second/violates: ")
+    assert cli("duel", "a", "b", "-q", "--out", "z")[2] == ""
+
+
+def test_verbose_shows_when_a_run_begins(cli):
+    err = cli("run", "*/a", "--out", "x", "-v")[2]
+    assert re.fullmatch(r"      fake/s1-first/a: begins\n\[1/1\] fake/s1-first/a: \d\.\d\d s\n", err)
+    assert "--quiet and --verbose were both given" in cli("run", "*/a", "-q", "-v", "--out", "y")[2]
+
+
 def test_ctrl_c_says_how_to_go_on_and_resume_does(cli, folder):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -260,12 +302,13 @@ def test_a_second_campaign_into_the_same_folder_is_refused(cli, folder):
     assert [path.name for path in results.scan(folder / "x")] == ["a"]
 
 
-def test_a_terminal_gets_a_bar(folder):
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_terminal_gets_a_bar(folder, colour):
     primary, secondary = os.openpty()
     path = os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])
     with subprocess.Popen(
         [sys.executable, "-m", "bakeoff", "run", "*/violates", "fake/s1*", "--out", "x", "-j", "1"],
-        env=os.environ | {"PYTHONPATH": path, "TERM": "xterm"},
+        env=os.environ | {"PYTHONPATH": path, "TERM": "xterm"} | ({} if colour else {"NO_COLOR": "1"}),
         stdout=subprocess.PIPE,
         stderr=secondary,
     ) as process:
@@ -282,6 +325,8 @@ def test_a_terminal_gets_a_bar(folder):
     assert "━" in shown.decode()
     assert "4/4" in shown.decode()
     assert "failed: fake/s2-second/violates: conservation" in shown.decode()
+    assert "fake/s1-first/a" in shown.decode()
+    assert (re.search(rb"\x1b\[[0-9;]*3[0-9]", shown) is not None) == colour
 
 
 # table, plot.

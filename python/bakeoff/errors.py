@@ -11,3 +11,13 @@ class BakeoffError(Exception):
 
 class UserCodeError(BakeoffError):
     """The user's own code raised: the message ends in the traceback of their lines, and ours are not worth keeping."""
+
+
+def printable(text: str) -> str:
+    """The text with every character that a terminal would act on, and not show, as an escape; lines stay.
+
+    Names come from files, and files from anybody: an escape code in one could repaint the terminal.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" or "\udc80" <= c <= "\udcff" else ascii(c)[1:-1] for c in text)

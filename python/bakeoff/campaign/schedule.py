@@ -6,10 +6,11 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -32,11 +33,14 @@ _PATIENCE_S: Final = 0.1
 
 @dataclass(frozen=True)
 class Report:
-    """How a campaign ended: one entry per run, in the order the runs were given; `wall_s` is the time it took."""
+    """How a campaign ended: one entry per run, in the order the runs were given."""
 
     root: Path
     runs: list[Done]
+    not_begun: int
+    """Runs that a failure kept from beginning (`stop_on_failure`)."""
     wall_s: float
+    """The time that it took."""
 
     @property
     def failed(self) -> list[Done]:
@@ -58,18 +62,20 @@ def run(
     resume: bool = False,
     asked: Asked | None = None,
     latest: Path | None = None,
+    stop_on_failure: bool = False,
+    on_start: Callable[[Run], None] | None = None,
     on_done: Callable[[Done], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> Report:
     """Do all `runs` and leave their results in `root`/suite/scenario/run.
 
     `jobs` processes work at a time (default: one per core; always one for an engine that shares what it needs); with
-    one, the work is done in this process. `on_done` is
-    called here, in this process, as each run ends. On Ctrl-C what is pending is dropped and what other processes have
-    under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that. `asked` is kept in
-    the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With `resume` the campaign
-    in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and of an equal resolved
-    run; all others are made anew.
+    one, the work is done in this process. `on_start` and `on_done` are called here, in this process, as each run begins
+    and ends. With `stop_on_failure` none begins after one that failed. On Ctrl-C no other begins, and what other
+    processes have under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that.
+    `asked` is kept in the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With
+    `resume` the campaign in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and
+    of an equal resolved run; all others are made anew.
 
     BakeoffError, before anything is written: a run that the engine refuses, a folder that another campaign is writing
     or that holds something already; with `resume` a folder whose campaign is another one, or was made by other
@@ -90,6 +96,7 @@ def run(
         if on_done is not None:
             on_done(done)
 
+    begins = on_start or (lambda _: None)
     with ending.unwinding(), _writable(root), lock.locked(root):
         record = _claim(root, asked, engine, module.versions(), made, resume=resume)
         if latest is not None:
@@ -102,16 +109,22 @@ def run(
             else:
                 todo[folder] = each
         task = worker.Task(engine, record.id, made)
+        waiting = deque(todo.items())
+        jobs = min(jobs, len(todo))
+        doing = _one_by_one(waiting, task, begins)
+        if jobs > 1:
+            doing = _in_parallel(waiting, task, jobs, begins, on_interrupt)
         try:
-            if min(jobs, len(todo)) <= 1:
-                for folder, each in todo.items():
-                    note(worker.execute(each, folder, task))
-            else:
-                _in_parallel(todo, task, min(jobs, len(todo)), note, on_interrupt)
+            with closing(doing):
+                for done in doing:
+                    note(done)
+                    if stop_on_failure and done.status == "failed":
+                        waiting.clear()
         finally:
             # All workers have ended, and the lock says that nobody else writes: what is left was killed half-way.
             results.discard_partials(root)
-    return Report(root, [ended[folder] for folder in places], time.perf_counter() - started)
+    done_runs = [ended[folder] for folder in places if folder in ended]
+    return Report(root, done_runs, len(places) - len(done_runs), time.perf_counter() - started)
 
 
 def cores() -> int:
@@ -142,6 +155,8 @@ def _places(runs: Sequence[Run], root: Path) -> dict[Path, Run]:
             raise BakeoffError(
                 f"{each.key}: cannot name a results folder; expected suite/scenario/run without leading dots"
             )
+        if not each.key.isprintable():
+            raise BakeoffError(f"{each.key!r}: cannot name a results folder; expected characters that can be printed")
         folder = root / each.key
         if folder in places and places[folder].to_json() != each.to_json():
             raise BakeoffError(f"{each.key}: two different runs have this name; expected one")
@@ -193,42 +208,59 @@ def _writable(root: Path) -> Iterator[None]:
         raise BakeoffError(f"{error.filename or root}: {error.strerror or error}; earlier results were kept") from error
 
 
+def _one_by_one(
+    waiting: deque[tuple[Path, Run]], task: worker.Task, begins: Callable[[Run], None]
+) -> Generator[Done, None, None]:
+    """Do the runs in this process, each when the one before was taken; who empties `waiting` ends that."""
+    while waiting:
+        folder, each = waiting.popleft()
+        begins(each)
+        yield worker.execute(each, folder, task)
+
+
 def _in_parallel(
-    todo: dict[Path, Run],
+    waiting: deque[tuple[Path, Run]],
     task: worker.Task,
     jobs: int,
-    note: Callable[[Done], None],
+    begins: Callable[[Run], None],
     on_interrupt: Callable[[], None] | None,
-) -> None:
+) -> Generator[Done, None, None]:
+    """The same in `jobs` processes, as the runs end. Who closes this waits for those under way."""
     strangers = set(multiprocessing.active_children())
-    futures: list[Future[Done]] = []
+    under_way: set[Future[Done]] = set()
     ended: SimpleQueue[Future[Done]] = SimpleQueue()
     ending.start_tracker()
     # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), ending.prepare_worker)
+
+    def begin_next() -> None:
+        folder, each = waiting.popleft()
+        with ending.starting_workers():
+            future = pool.submit(worker.execute, each, folder, task)
+            future.add_done_callback(ended.put)
+        under_way.add(future)
+        begins(each)
+
     with ending.counted() as interrupts:
         try:
-            with ending.starting_workers():
-                for folder, each in todo.items():
-                    futures.append(pool.submit(worker.execute, each, folder, task))
-                    futures[-1].add_done_callback(ended.put)
-            left = len(futures)
-            while left and not interrupts:
+            while (waiting or under_way) and not interrupts:
+                while waiting and len(under_way) < jobs:
+                    begin_next()
                 with suppress(Empty):
-                    note(ended.get(timeout=_PATIENCE_S).result())
-                    left -= 1
+                    future = ended.get(timeout=_PATIENCE_S)
+                    under_way.discard(future)
+                    yield future.result()
         except BrokenProcessPool as error:
             raise BakeoffError(
                 "a worker process ended at once: out of memory (try fewer --jobs) or killed; the runs that ended were "
                 "kept, --resume does the others"
             ) from error
         finally:
-            # The pool drops what is pending itself: in 3.11 it stumbles over futures that somebody else cancelled.
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=False)
             if len(interrupts) == 1 and on_interrupt is not None:
                 on_interrupt()
             workers = set(multiprocessing.active_children()) - strangers
-            while not all(future.done() for future in futures):
+            while not all(future.done() for future in under_way):
                 if len(interrupts) > 1:
                     for process in workers:
                         process.kill()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli.options import Capture, Engine, Jobs, Json, Note, Seeds, Trace
+from bakeoff.cli.options import Capture, Engine, Jobs, Json, Note, Quiet, Seeds, Trace, Verbose, detail
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -42,6 +42,8 @@ def duel(
     trace: Trace = None,
     capture: Capture = None,
     note: Note = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Let two flows compete, and show who got what, at what delay.
@@ -66,7 +68,15 @@ def duel(
         runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
     root = out or campaign.new_folder(campaign.DUELS)
     asked = campaign.Asked("duel", tuple(dict.fromkeys(each.run for each in runs)), note)
-    report = execute(runs, root, asked, engine=engine, jobs=jobs, latest=campaign.LATEST_DUEL)
+    report = execute(
+        runs,
+        root,
+        asked,
+        engine=engine,
+        jobs=jobs,
+        latest=campaign.LATEST_DUEL,
+        show=detail(quiet=quiet, verbose=verbose),
+    )
     if report.failed:
         raise typer.Exit(1)
     found = [results.read(done.path) for done in report.runs]

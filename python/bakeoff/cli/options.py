@@ -1,7 +1,7 @@
 """Arguments and options that several commands take, and what completes them in a shell."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -112,3 +112,14 @@ Capture = Annotated[
 Note = Annotated[
     str | None, typer.Option(metavar="TEXT", help="A line of your own that the results keep.", show_default=False)
 ]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show no progress; only what failed, and what was asked for.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show a line whenever a run begins or ends.")]
+
+
+def detail(*, quiet: bool, verbose: bool) -> Literal["quiet", "normal", "verbose"]:
+    """How much of a campaign's progress is shown. BakeoffError if both were given."""
+    if quiet and verbose:
+        raise BakeoffError("--quiet and --verbose were both given; expected one of them")
+    return "quiet" if quiet else "verbose" if verbose else "normal"

@@ -1,27 +1,76 @@
-"""How far a campaign is, on standard error: a bar with the time left on a terminal, else one line per run."""
+"""How far a campaign is, on standard error: a bar with what runs now on a terminal, else one line per run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import typer
 
+from bakeoff.errors import printable
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
 
     from bakeoff.campaign import Done
     from bakeoff.scenario import Run
 
+Detail = Literal["quiet", "normal", "verbose"]
+
+
+class Watch(Protocol):
+    """What is told as a campaign goes on."""
+
+    def started(self, run: Run) -> None:
+        """The run is under way."""
+
+    def ended(self, done: Done) -> None:
+        """A run has ended, or was there already."""
+
 
 @contextmanager
-def progress(runs: Sequence[Run], console: Console) -> Iterator[Callable[[Done], None]]:
-    """Give what is to be called as each run ends."""
-    length_s = {run.key: run.duration_s for run in runs}
-    if not console.is_terminal:
-        yield _lines(len(length_s))
-        return
+def progress(runs: Sequence[Run], console: Console, detail: Detail = "normal") -> Iterator[Watch]:
+    """Show how the runs go on, in the block: `quiet` shows nothing, `verbose` a line whenever a run begins or ends."""
+    names = {run.key for run in runs}
+    if detail == "quiet":
+        yield _Nothing()
+    elif detail == "verbose" or not console.is_terminal:
+        yield _Lines(len(names), starts=detail == "verbose")
+    else:
+        with _bar(len(names), console) as bar:
+            yield bar
+
+
+class _Nothing:
+    def started(self, run: Run) -> None:
+        pass
+
+    def ended(self, done: Done) -> None:
+        pass
+
+
+class _Lines:
+    def __init__(self, total: int, *, starts: bool) -> None:
+        self._total = total
+        self._starts = starts
+        self._count = 0
+
+    def started(self, run: Run) -> None:
+        if self._starts:
+            typer.echo(f"{' ' * (2 * len(str(self._total)) + 3)} {printable(run.key)}: begins", err=True)
+
+    def ended(self, done: Done) -> None:
+        self._count += 1
+        what = {"ok": f"{done.wall_s:.2f} s", "skipped": "was there already", "failed": f"failed: {done.error}"}
+        number = f"[{self._count:>{len(str(self._total))}}/{self._total}]"
+        typer.echo(f"{number} {printable(f'{done.key}: {what[done.status]}')}", err=True)
+
+
+@contextmanager
+def _bar(total: int, console: Console) -> Iterator[Watch]:
+    from rich.console import Group
+    from rich.live import Live
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -30,8 +79,9 @@ def progress(runs: Sequence[Run], console: Console) -> Iterator[Callable[[Done],
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
 
-    columns = (
+    bar = Progress(
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("runs,"),
@@ -39,28 +89,29 @@ def progress(runs: Sequence[Run], console: Console) -> Iterator[Callable[[Done],
         TextColumn("so far,"),
         TimeRemainingColumn(),
         TextColumn("left"),
+        console=console,
     )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=len(length_s))
+    task = bar.add_task("", total=total)
+    # In order of their beginning.
+    under_way: dict[str, None] = {}
 
-        def ended(done: Done) -> None:
+    def shown() -> Group:
+        names = [Text(printable(key), style="dim", no_wrap=True, overflow="ellipsis") for key in under_way]
+        return Group(bar, *names)
+
+    class Bar:
+        def started(self, run: Run) -> None:
+            under_way[run.key] = None
+
+        def ended(self, done: Done) -> None:
+            under_way.pop(done.key, None)
             if done.status == "skipped":  # took no time, and says nothing of how long the others take
                 bar.update(task, total=(bar.tasks[0].total or 0) - 1)
                 return
             if done.status == "failed":
-                bar.console.print(f"failed: {done.key}: {done.error}", markup=False, highlight=False, soft_wrap=True)
+                text = printable(f"failed: {done.key}: {done.error}")
+                console.print(text, markup=False, highlight=False, soft_wrap=True)
             bar.advance(task)
 
-        yield ended
-
-
-def _lines(total: int) -> Callable[[Done], None]:
-    count = 0
-
-    def ended(done: Done) -> None:
-        nonlocal count
-        count += 1
-        what = {"ok": f"{done.wall_s:.2f} s", "skipped": "was there already", "failed": f"failed: {done.error}"}
-        typer.echo(f"[{count:>{len(str(total))}}/{total}] {done.key}: {what[done.status]}", err=True)
-
-    return ended
+    with Live(get_renderable=shown, console=console, transient=True, refresh_per_second=4):
+        yield Bar()

@@ -19,17 +19,21 @@ from bakeoff.cli.options import (
     Kernel,
     Note,
     Only,
+    Quiet,
     Set,
     Trace,
+    Verbose,
     Yes,
     complete_scenario,
+    detail,
     with_inventory,
     with_kernel,
 )
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
     from bakeoff.campaign import Asked, Report
+    from bakeoff.cli.progress import Detail
     from bakeoff.scenario import Run
 
 
@@ -52,6 +56,13 @@ def run(
     seeds: FileSeeds = None,
     yes: Yes = False,
     resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
+    last_failed: Annotated[
+        bool, typer.Option("--last-failed", help="Do only what failed in --out (or the latest), again.")
+    ] = False,
+    stop: Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Begin no run after one that failed.")] = False,
+    durations: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Show the N runs that took longest.", show_default=False)
+    ] = 0,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Check the runs and say their cost; of one run, all that would be done."),
@@ -63,6 +74,8 @@ def run(
     trace: Trace = None,
     capture: Capture = None,
     note: Note = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     as_json: Json = False,
 ) -> None:
     """Run all that the patterns name.
@@ -76,6 +89,7 @@ def run(
       bakeoff run 'l4s-tests/s6*' 're:s1.*-10ms-10ms$' --seeds 5 --jobs 2 --name fairness
       bakeoff run 'l4s-tests/s1-*' --dry-run
       bakeoff run 'l4s-tests/s1-*' --resume       go on where the latest was interrupted
+      bakeoff run 'l4s-tests/s1-*' --last-failed  again what failed in the latest, in its place
       bakeoff run 'l4s-tests/s1*fq_codel*' --engine kernel     on real Linux, in virtual time
       bakeoff run mine.yaml --engine ssh --inventory bed.yaml     on the machines of a testbed
       bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
@@ -93,10 +107,15 @@ def run(
         from bakeoff.scenario.observe import observe
 
         runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
+    root = _root(out, name, resume=resume or last_failed)
+    if last_failed:
+        runs = _failed_in(root, runs)
+        if not runs:
+            typer.echo(f"{root}: no such run failed")
+            return
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
         return
-    root = _root(out, name, resume)
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]
     again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds is not None)
     chosen = [word for each in set_ or () for word in ("--set", each)] + (["-k", only] if only is not None else [])
@@ -106,14 +125,26 @@ def run(
     again += ["--note", note] if note is not None else []
     asked = campaign.Asked("run", (*patterns, *([shlex.join(chosen)] if chosen else [])), note)
     report = execute(
-        runs, root, asked, engine=engine, jobs=jobs, resume=resume, latest=campaign.LATEST, again=shlex.join(again)
+        runs,
+        root,
+        asked,
+        engine=engine,
+        jobs=jobs,
+        resume=resume or last_failed,
+        stop_on_failure=stop,
+        latest=campaign.LATEST,
+        again=shlex.join(again),
+        show=detail(quiet=quiet, verbose=verbose),
     )
     if as_json:
         typer.echo(json.dumps(_as_json(report), indent=2))
-    else:
+    elif not quiet:
         typer.echo(f"{_counts(report)} in {report.wall_s:.1f} s")
         typer.echo(f"results: {root}")
         typer.echo(f"next:    bakeoff table {shlex.quote(str(root))}")
+    if durations and not as_json:
+        slowest = sorted(report.runs, key=lambda done: done.wall_s, reverse=True)[:durations]
+        typer.echo("slowest:\n" + "".join(f"{done.wall_s:>8.2f} s  {done.key}\n" for done in slowest), nl=False)
     if report.failed:
         raise typer.Exit(1)
 
@@ -126,8 +157,10 @@ def execute(
     engine: str,
     jobs: int | None,
     resume: bool = False,
+    stop_on_failure: bool = False,
     latest: Path | None = None,
     again: str | None = None,
+    show: Detail = "normal",
 ) -> Report:
     """Do the runs with progress on standard error; a Ctrl-C ends with 130 after telling how to go on (`again`)."""
     from rich.console import Console
@@ -141,7 +174,7 @@ def execute(
         typer.echo("interrupted: waiting for what is under way; Ctrl-C again discards it", err=True)
 
     try:
-        with progress(runs, console) as ended:
+        with progress(runs, console, show) as watch:
             report = campaign.run(
                 runs,
                 root,
@@ -150,21 +183,27 @@ def execute(
                 resume=resume,
                 asked=asked,
                 latest=latest,
-                on_done=ended,
+                stop_on_failure=stop_on_failure,
+                on_start=watch.started,
+                on_done=watch.ended,
                 on_interrupt=waiting,
             )
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as interrupt:
         whole = len(results.scan(root)) if root.is_dir() else 0
         typer.echo(f"interrupted: {whole} of {len(runs)} runs are in {root}", err=True)
         if again is not None:
             typer.echo(f"go on with: {again}", err=True)
+        if isinstance(interrupt, SystemExit):
+            raise
         raise typer.Exit(130) from None
     for done in report.failed:
-        typer.echo(f"failed: {done.key}: {done.error} ({done.path})", err=True)
+        typer.echo(printable(f"failed: {done.key}: {done.error} ({done.path})"), err=True)
+    if report.not_begun:
+        typer.echo(f"stopped at a failure: {report.not_begun} of {len(runs)} runs were not begun", err=True)
     return report
 
 
-def _root(out: Path | None, name: str | None, resume: bool) -> Path:
+def _root(out: Path | None, name: str | None, *, resume: bool) -> Path:
     from bakeoff import campaign
     from bakeoff.campaign.place import RESULTS, TAKEN
 
@@ -179,6 +218,14 @@ def _root(out: Path | None, name: str | None, resume: bool) -> Path:
     if out is not None:
         return out
     return campaign.latest() if resume else campaign.new_folder()
+
+
+def _failed_in(root: Path, runs: list[Run]) -> list[Run]:
+    """Those of the runs whose results in `root` say that they failed."""
+    from bakeoff import results
+
+    failed = {result.key for result in results.survey(root).results if not result.ok}
+    return [each for each in runs if each.key in failed]
 
 
 def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:
@@ -213,8 +260,15 @@ def _as_json(report: Report) -> dict[str, Any]:
     return {
         "results": str(report.root),
         "wall_s": round(report.wall_s, 3),
+        "not_begun": report.not_begun,
         "runs": [
-            {"run": done.key, "path": str(done.path), "status": done.status, "error": done.error}
+            {
+                "run": done.key,
+                "path": str(done.path),
+                "status": done.status,
+                "wall_s": round(done.wall_s, 3),
+                "error": done.error,
+            }
             for done in report.runs
         ],
     }

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from pydantic import ValidationError
+
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.results.records import CampaignRecord, Record, RunRecord
@@ -250,8 +252,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _record(path: Path, form: type[R]) -> R:
-    """The same as a record."""
-    content = _read(path)
+    """The record that a file holds; BakeoffError names the first key that is wrong, or the format."""
+    try:
+        return form.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        content = _read(path)
     if content.get("format", layout.FORMAT) != layout.FORMAT:
         raise BakeoffError(
             f"{path.parent}: {path.name} is of format {content['format']!r}; this version reads format {layout.FORMAT}"
