@@ -23,7 +23,7 @@ def test_duel_returns_samples_measures_and_a_figure(folder):
     assert result.series.filter(name="prague")["value"].to_list() == [2.0, 3.0, 4.0, 5.0, 6.0]
     assert result.summary.utilisation == 104.0
     assert result.plot("cwnd").get_suptitle() == "cwnd of prague-vs-cubic"
-    assert repr(result) == f"<Result fake/duel/prague-vs-cubic~seed2 ok at {result.path}>"
+    assert repr(result) == "shares of prague-vs-cubic"
     assert "shares of prague-vs-cubic" in result._repr_html_()
     # Without `out` nothing is left in the working directory.
     assert list(folder.iterdir()) == []

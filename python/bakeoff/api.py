@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from bakeoff import campaign, results
+from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bakeoff.campaign import Done
     from bakeoff.present.over_time import Scale
     from bakeoff.present.panels import Picture, Pictures
+    from bakeoff.present.tables import Kind
     from bakeoff.scenario import Run
 
 
@@ -37,12 +39,23 @@ class Result(results.Result):
 
         return plots.figure(self, kind or plots.default_kind([self]), scale=scale)
 
+    def __repr__(self) -> str:
+        """The report that `bakeoff report` prints; one line for a run that failed or cannot be measured."""
+        from bakeoff.present import terminal
+
+        if not self.ok:
+            return f"{super().__repr__()}: {self.meta['error']}"
+        try:
+            return terminal.text(self)
+        except BakeoffError as error:
+            return f"{super().__repr__()}: {error}"
+
     def _repr_html_(self) -> str:
-        """What `bakeoff duel` prints, for a notebook."""
+        """The same for a notebook, in colours."""
         from rich.console import Console
 
         if not self.ok:
-            return f"<pre>{html.escape(repr(self))}: {html.escape(str(self.meta['error']))}</pre>"
+            return f"<pre>{html.escape(repr(self))}</pre>"
         from bakeoff.present import terminal
 
         console = Console(record=True, file=io.StringIO(), width=100, force_jupyter=False, legacy_windows=False)
@@ -74,13 +87,27 @@ class Results(Sequence[Result]):
         """The runs that failed; `meta["error"]` says why."""
         return [result for result in self if not result.ok]
 
-    def table(self, reference: str | None = None) -> pl.DataFrame:
-        """What `bakeoff table --format csv` writes, as a frame: a row per run, repetitions taken together, SI units."""
+    def table(
+        self,
+        reference: str | None = None,
+        *,
+        rows: Kind = "runs",
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        sort: str | None = None,
+    ) -> pl.DataFrame:
+        """What `bakeoff table --format csv` writes, as a frame: a row per run, repetitions taken together, SI units.
+
+        `rows` may be `flows`, `queues`, `probes` or `phases`; `columns`, `where` and `sort` are those of the command.
+        docs/tables.md says what each column is.
+        """
         import polars as pl
 
         from bakeoff.present import tables
 
-        text = tables.render(list(self), format="csv", reference=reference)
+        text = tables.render(
+            list(self), format="csv", kind=rows, columns=columns, condition=where, sort=sort, reference=reference
+        )
         return pl.read_csv(io.StringIO(text), infer_schema_length=None)
 
     def list(self) -> pl.DataFrame:

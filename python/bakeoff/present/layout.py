@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MANY: Final = 4
 """More flows than these are shown in groups of equal ones."""
 
+WHAT: Final = "what changed at its beginning"
 _COUNTS: Final = ("marks", "sce_marks", "drops", "retransmissions", "unfinished", "video_stalls")
 """Of the whole run: no averages."""
 _SECONDS: Final = ("window_from_s", "window_to_s", "from_s", "to_s", "start_s", "stop_s")
@@ -417,9 +418,7 @@ def _phases(records: Sequence[Record]) -> list[Column]:
         found.append(Column("drops", _cells(records, of, ("drops",)), 3))
     for name, of in _named(records, "probe").items():
         found.append(Column(f"{clean(name)} ms\np50/p99", _cells(records, of, ("rtt_p50_s", "rtt_p99_s")), 4))
-    found.append(
-        Column("what changed at its beginning", [shown("", record["changes"]) for record in records], text=True)
-    )
+    found.append(Column(WHAT, [shown("", record["changes"]) for record in records], text=True))
     return [column for column in found if any(column.cells)]
 
 

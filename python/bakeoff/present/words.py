@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from bakeoff.measure.bottleneck import leaves
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
-    from bakeoff.results.summary import Summary
+    from bakeoff.results.summary import RatedQueue, Summary
+
+_NAMED: Final = 4
 
 
 def title(result: Result) -> str:
@@ -21,14 +21,27 @@ def title(result: Result) -> str:
 def in_effect(result: Result, summary: Summary) -> list[str]:
     """The configuration that was in effect, as the engine reported it: queue, flows, engine; one line each."""
     lines = []
-    narrow = summary.bottleneck
-    if narrow is not None:
-        for name in leaves(narrow.queue, summary.queues):
-            lines.append(f"{name}: {narrow.rate_bps / 1e6:g} Mbit/s, {summary.queues[name].qdisc}")
-    flows = [f"{name}: {flow.cc}, {ecn_words(flow.ecn)}" for name, flow in summary.flows.items()]
-    lines.append("; ".join(flows))
+    for rated in passed(summary):
+        qdiscs = "".join(f", {summary.queues[name].qdisc}" for name in rated.queues if name in summary.queues)
+        lines.append(f"{rated.queue}: {rated.rate_bps / 1e6:g} Mbit/s{qdiscs}")
+    flows: dict[str, list[str]] = {}
+    for name, flow in summary.flows.items():
+        ran = "UDP" if flow.transport == "udp" else f"{flow.cc}, {ecn_words(flow.ecn)}"
+        flows.setdefault(ran, []).append(name)
+    told = [f"{_several(names)}: {ran}" for ran, names in flows.items()]
+    lines.append("; ".join(told))
     lines.append(f"engine {engine_of(result)}, seed {result.resolved['seed']}")
     return lines
+
+
+def passed(summary: Summary) -> list[RatedQueue]:
+    """The queues with a rate that data passes, each class of a hop for itself."""
+    return [rated for rated in summary.rated if rated.flows and len(rated.queues) < 2]
+
+
+def _several(names: Sequence[str]) -> str:
+    """A few names, or the first, the last and how many they are."""
+    return ", ".join(names) if len(names) <= _NAMED else f"{names[0]} to {names[-1]} ({len(names)} flows)"
 
 
 def failures(summary: Summary) -> list[str]:

@@ -1,2 +1,6 @@
 def duel(result, console) -> None:
     console.print(f"shares of {result.resolved['run']}")
+
+
+def text(result) -> str:
+    return f"shares of {result.resolved['run']}"
