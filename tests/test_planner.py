@@ -219,13 +219,15 @@ def test_the_plan_of_a_bleached_flow_in_a_shared_queue():
             "mid: tc -s -d qdisc show dev ifb.srv",
             "mid: tc -s -d class show dev ifb.srv",
             "mid: tc -s -d filter show dev mid.cli parent ffff:",
-            "cli: ip -s link show",
             "cli: sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_ecn net.ipv4.tcp_ecn_option",
             "cli: ip tcp_metrics show",
-            "mid: ip -s link show",
-            "srv: ip -s link show",
             "srv: sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.tcp_ecn net.ipv4.tcp_ecn_option",
             "srv: ip tcp_metrics show",
+            "cli: ip -s link show",
+            "cli: cat /proc/net/netstat /proc/net/snmp",
+            "mid: ip -s link show",
+            "srv: ip -s link show",
+            "srv: cat /proc/net/netstat /proc/net/snmp",
         ]
     )
     assert lines(made.teardown) == snapshot(["srv: ip netns del srv", "mid: ip netns del mid", "cli: ip netns del cli"])

@@ -98,6 +98,7 @@ def test_a_run_in_virtual_time(kernel, tmp_path):
     assert 0.5 < received * 8 / (2 * 20e6 * 1448 / 1514) < 1
     log = (result.path / "setup.log").read_text()
     assert "rate 20Mbit ceil 20Mbit linklayer ethernet burst 1600b" in log
+    assert "net.ipv4.tcp_mem = 49152 49152 49152" in log
     assert sorted(path.name for path in result.path.iterdir()) == [
         "console.log", "counters.json", "plan.json", "run.json", "series.parquet", "setup.log", "summary.json",
         "teardown.log",
@@ -179,4 +180,14 @@ def test_notes_of_what_differs_stand_in_run_json(kernel, tmp_path):
 def test_the_plan_is_what_dry_run_shows(kernel):
     text = engines.get(kernel).check(network(interfaces=egress(HTB)))
     assert "mid: tc class add dev mid.srv parent 1: classid 1:1 htb rate 20mbit" in text.splitlines()
-    assert text == replace(plan(network(interfaces=egress(HTB))), notes=()).text()
+    # The least guest, 512 MiB: half of what is left beyond 128 MiB, in pages of 4096 bytes, for TCP.
+    assert text == replace(plan(network(interfaces=egress(HTB)), tcp_pages=49_152), notes=()).text()
+
+
+def test_a_run_that_comes_to_the_limit_of_tcps_memory_fails(kernel, tmp_path):
+    # A processor takes 1 MiB before the limit is looked at; a sender fills 4 MiB at once. In pages of 4096 bytes.
+    small = {"net.ipv4.tcp_mem": "300 300 300", "net.ipv4.tcp_wmem": "4096 4194304 4194304"}
+    run = network(interfaces=egress(HTB), nodes=nodes(cli=small), duration_s=1.0, window_s=[0.5, 1.0])
+    [done] = campaign.run([run], tmp_path, engine=kernel, jobs=1).runs
+    assert "cli: TcpExt TCPMemoryPressures" in str(done.error)
+    assert "TCP came to the limit of its memory (net.ipv4.tcp_mem)" in str(done.error)

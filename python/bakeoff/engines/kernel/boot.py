@@ -117,7 +117,7 @@ def boot(
             overdue = _wait(process, started + budget_s, console)
         wall_s = time.monotonic() - started
         memory_left = shutil.disk_usage(memory_folder).free
-    log_text = _read(console)
+    log_text = read_console(console)
     status, reason = _judge(process.returncode, log_text, overdue=overdue, results=results, memory_left=memory_left)
     if status == "hang":
         reason += f" of {budget_s:.0f} s (60 s + {simulated_s:g} simulated seconds × {wall_per_simulated_s:g} s)"
@@ -235,7 +235,7 @@ def _wait(process: subprocess.Popen[bytes], deadline: float, console: Path) -> s
         process.wait()
 
 
-def _read(console: Path) -> str:
+def read_console(console: Path) -> str:
     """The console log; of a flood only both ends, and no more than the limit stays on disk."""
     size = console.stat().st_size
     if size <= _CONSOLE_END:

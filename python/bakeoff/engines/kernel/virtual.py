@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff.engines import place
 from bakeoff.engines.kernel import cache as folders
 from bakeoff.engines.kernel import check as kernel_check
-from bakeoff.engines.kernel import programs, registry
-from bakeoff.engines.kernel.boot import boot
+from bakeoff.engines.kernel import console, memory, programs, registry
+from bakeoff.engines.kernel.boot import boot, read_console
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.standstill import standstill
 from bakeoff.errors import BakeoffError
@@ -30,8 +30,6 @@ PLAN: Final = "plan.json"
 _SCRIPT: Final = "script.json"
 _STATUS: Final = "agent-status.json"
 _GUEST: Final = "/tmp/out"  # noqa: S108 (a tmpfs of the guest's own)
-# Enough for TCP's own memory limits not to matter; only what is used takes memory of the host.
-_MEMORY: Final = "512M"
 # Set-up, settling and the drain behind the run, in virtual seconds.
 _AROUND_S: Final = 20.0
 # For --dry-run: what a simulated second cost, with two cores shared (docs/lab.md).
@@ -82,14 +80,16 @@ class VirtualTime:
             raise BakeoffError(
                 f"{place(run)}: tools.{key}: '{tool}' is not run in virtual time; expected --engine netns or ssh"
             )
+        guest = memory.guest(run)
         try:
-            made = plan(run, ethtool=programs.find("ethtool") is not None, captures=_GUEST)
+            made = plan(run, ethtool=programs.find("ethtool") is not None, captures=_GUEST, tcp_pages=guest.tcp_pages)
         except BakeoffError as error:
             raise BakeoffError(f"{place(run)}: {error}") from error
         hz = self.kernel.options.get("HZ", "unknown")
         others = sorted({str(node.hz) for node in run.nodes} - {hz})
         ticks = [f"nodes[].hz: {', '.join(others)} asked for: the kernel's HZ is {hz}"] if others else []
-        return replace(made, notes=(*made.notes, *ticks))
+        told = [guest.note] if guest.note else []
+        return replace(made, notes=(*made.notes, *ticks, *told))
 
     def execute(self, run: Run, folder: Path) -> list[str]:
         """See `Engine.execute`. RuntimeError if the set-up, the kernel or the agent failed."""
@@ -106,12 +106,14 @@ class VirtualTime:
             results=folder,
             init=agent.find(),
             simulated_s=run.duration_s + _AROUND_S,
-            memory=_MEMORY,
+            memory=memory.guest(run).option,
             seed=run.seed,
         )
         script.unlink()
         plan.remove_files(folder)
         _judge(folder, outcome.status, outcome.reason)
+        if said := console.trouble(read_console(outcome.console)):
+            raise RuntimeError(f"kernel: {said}; see {outcome.console.name}")
         tsv = folder / agent.OUTPUT
         convert.convert(run, plan, folder, tsv)
         tsv.unlink()

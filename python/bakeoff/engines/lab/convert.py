@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.engines.lab import pcapng, tc_show, tool_output, tunnels
+from bakeoff.engines.lab import pcapng, tc_show, tool_output, tunnels, unwanted
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.scenario import Run
@@ -29,11 +29,15 @@ _SOURCE: Final = {
 def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> None:
     """Write series.parquet, counters.json and captures into `folder` from what the agents, tc and tcpdump left there.
 
-    RuntimeError if an agent did not get to its end, a flow never connected, or the set-up was not what was asked for.
+    RuntimeError if an agent did not get to its end, a flow never connected, the set-up was not what was asked for, or
+    the kernel counted what no experiment should have.
     """
     summaries = [last_line(tsv) for tsv in tsvs]
     summary = together(summaries)
-    check_bursts(plan, (folder / layout.SETUP_LOG).read_text(encoding="utf-8"))
+    setup_log = (folder / layout.SETUP_LOG).read_text(encoding="utf-8")
+    log = (folder / layout.TEARDOWN_LOG).read_text(encoding="utf-8")
+    check_bursts(plan, setup_log)
+    unwanted.check(run, plan, setup_log, log)
     told = tool_output.read(run, plan, folder, summaries)
     for part, counted in told.counters.items():
         summary[part].update(counted)
@@ -47,7 +51,6 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> None:
             raise RuntimeError(f"flow '{flow.name}' never connected")
     frame = tool_output.added(series(*tsvs), told.rows)
     write_series(folder / layout.SERIES, frame)
-    log = (folder / layout.TEARDOWN_LOG).read_text(encoding="utf-8")
     write_json(folder / layout.COUNTERS, counters(run, plan, summary, frame, log))
     for name, file in plan.captures:
         pcapng.convert(folder / file, (folder / file).with_suffix(".pcapng"), name)

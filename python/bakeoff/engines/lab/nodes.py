@@ -15,27 +15,65 @@ BRIDGE: Final = "br0"
 # A machine may have a br0 of its own.
 BRIDGE_OF_A_MACHINE: Final = "bakeoff-br"
 # What Linux takes by itself on a machine with 1 GB or more; a small guest would have less, and the window with it.
-_BUFFERS: Final = {
+BUFFERS: Final = {
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
     "net.ipv4.tcp_wmem": "4096 16384 4194304",
 }
+# A kernel has these once for all its namespaces, in the first one only.
+_OF_THE_KERNEL: Final = (
+    "net.core.default_qdisc", "net.core.dev_weight", "net.core.gro_normal_batch", "net.core.max_skb_frags",
+    "net.core.netdev_budget", "net.core.netdev_budget_usecs", "net.core.netdev_max_backlog",
+    "net.core.qdisc_max_burst", "net.ipv4.tcp_max_orphans", "net.ipv4.tcp_mem", "net.ipv4.udp_mem",
+)  # fmt: skip
 _SYSCTL: Final = re.compile(r"net(\.[A-Za-z0-9_-]+)+")
 _OFFLOADS: Final = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan")
 # The kernel tells a bridge of a port's new carrier at most once a second.
 _CARRIER_S: Final = 3
 
 
-def sysctls(node: Node, place: str) -> dict[str, str]:
-    """What is set in a node: the scenario's sysctls over the lab's own. Refused if one is not of the network."""
+def sysctls(node: Node, place: str, netns: str | None) -> dict[str, str]:
+    """What is set in a node, a namespace or a machine: the scenario's sysctls over the lab's own.
+
+    Refused if one is not of the network.
+    """
     for key in node.sysctls:
         if not _SYSCTL.fullmatch(key):
             raise RefusedError(
                 f"{place}.sysctls: '{key}': only those of the network are a node's own; expected 'net.…'"
             )
-    own = {} if node.kind == "bridge" else dict(_BUFFERS)
+    own = {} if node.kind == "bridge" else dict(BUFFERS)
     if node.kind == "router":
         own["net.ipv4.ip_forward"] = "1"
-    return own | node.sysctls
+    wanted = own | node.sysctls
+    return {key: value for key, value in wanted.items() if netns is None or key not in _OF_THE_KERNEL}
+
+
+def of_the_kernel(run: Run, topology: Topology, tcp_pages: int | None) -> dict[str, str]:
+    """What is set once for all namespaces of the lab's own kernel; `tcp_pages`: the memory that its TCP may take.
+
+    Without `tcp_pages` the kernel is this machine's, or there is one per node: then there is nothing of the kind.
+    Refused if two nodes ask for unlike values, or if a node asks this machine's kernel for one.
+    """
+    # From the first of the three on windows stop growing, and nothing counts it: none of them may be reached.
+    found = {} if tcp_pages is None else {"net.ipv4.tcp_mem": f"{tcp_pages} {tcp_pages} {tcp_pages}"}
+    asked: dict[str, tuple[str, str]] = {}
+    for index, node in enumerate(run.nodes):
+        for key, value in node.sysctls.items():
+            if key not in _OF_THE_KERNEL or topology.namespaces[node.name] is None:
+                continue
+            place = f"nodes[{index}].sysctls: '{key}'"
+            if tcp_pages is None:
+                raise RefusedError(
+                    f"{place} is one for all namespaces of a kernel, and this machine's is not the lab's to change; "
+                    f"expected 'sysctl -w' before the run, or another engine"
+                )
+            other, before = asked.setdefault(key, (node.name, value))
+            if before.split() != value.split():
+                raise RefusedError(
+                    f"{place} is one for all nodes of a kernel: '{other}' has {before!r}, '{node.name}' {value!r}"
+                )
+            found[key] = value
+    return found
 
 
 def namespaces(run: Run, topology: Topology) -> list[Command]:
@@ -48,7 +86,7 @@ def namespaces(run: Run, topology: Topology) -> list[Command]:
         for off in _without_ipv6(topology, node.name):
             # -e: a kernel without IPv6 has no such key.
             commands.append(Command(node.name, ("sysctl", "-e", "-w", off), netns))
-        for key, value in sysctls(node, f"nodes[{index}]").items():
+        for key, value in sysctls(node, f"nodes[{index}]", netns).items():
             commands.append(Command(node.name, ("sysctl", "-w", f"{key}={value}"), netns))
         if netns is not None:
             commands.append(Command(node.name, ("ip", "link", "set", "dev", "lo", "up"), netns))

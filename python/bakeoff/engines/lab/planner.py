@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bakeoff.engines.lab import changes, ingress, nodes, tools, tunnels, versions
+from bakeoff.engines.lab import changes, ingress, nodes, tools, tunnels, unwanted, versions
 from bakeoff.engines.lab.plan import Command, Plan, Queue
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import packets, roles
@@ -25,13 +25,20 @@ Trees = dict[tuple[str, str, str], Tree]
 
 
 def plan(
-    run: Run, *, prefix: str = "", ethtool: bool = True, captures: str = "", machines: Machines | None = None
+    run: Run,
+    *,
+    prefix: str = "",
+    ethtool: bool = True,
+    captures: str = "",
+    machines: Machines | None = None,
+    tcp_pages: int | None = None,
 ) -> Plan:
     """The plan of a run.
 
     Nodes are namespaces called `prefix` and the node's name, or the `machines`. Without `ethtool` the offloads are only
     kept from building large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to, and where the
-    plan's files lie. RefusedError names the place in the run that real Linux, or this lab, cannot do.
+    plan's files lie. `tcp_pages` is the memory of all TCP sockets where the kernel is the lab's own. RefusedError names
+    the place in the run that real Linux, or this lab, cannot do.
     """
     _refuse(run)
     notes = [*versions.notes(run), *_notes(run, ethtool=ethtool), *tunnels.notes(run), *tools.notes(run)]
@@ -46,7 +53,10 @@ def plan(
     policers = _policers(run)
     queues = _queues(interfaces, policers, net, flows, trees)
     leaves = tuple(_leaves(interfaces, net, trees))
-    setup = [*nodes.namespaces(run, net), *nodes.cables(run, net, ethtool=ethtool), *queues]
+    shared = nodes.of_the_kernel(run, net, tcp_pages)
+    first = run.nodes[0].name
+    setup = [Command(first, ("sysctl", "-w", f"{key}={value}")) for key, value in shared.items()]
+    setup += [*nodes.namespaces(run, net), *nodes.cables(run, net, ethtool=ethtool), *queues]
     setup += [
         *nodes.addresses(run, net),
         *tunnels.setup(run, net, captures),
@@ -56,13 +66,19 @@ def plan(
     forget = [node for node in _hosts(run) if net.namespaces[node] is None]
     setup += [Command(node, ("ip", "tcp_metrics", "flush", NETWORK)) for node in forget]
     setup += [Command(node, ("ip", "tcp_metrics", "show"), net.namespaces[node]) for node in _hosts(run)]
+    setup += unwanted.before(run, net)
     dumps, files = _captures(run, net, captures)
     return Plan(
         notes=tuple(notes),
         namespaces=tuple(name for name in net.namespaces.values() if name is not None),
         setup=(*setup, *dumps),
         changes=tuple(changes.timed(run, net, trees)),
-        statistics=tuple(_statistics(run, _shown(interfaces, policers, net, trees, "-s", "-d"), net)),
+        statistics=(
+            *([Command(first, ("sysctl", *shared))] if shared else []),
+            *_statistics(
+                run, _shown(interfaces, policers, net, trees, "-s", "-d"), net, own_kernel=tcp_pages is not None
+            ),
+        ),
         teardown=tuple(
             Command(node, ("ip", "netns", "del", name))
             for node, name in reversed(net.namespaces.items())
@@ -219,19 +235,18 @@ def _shown(
     return commands
 
 
-def _statistics(run: Run, shown: list[Command], net: Topology) -> list[Command]:
+def _statistics(run: Run, shown: list[Command], net: Topology, *, own_kernel: bool) -> list[Command]:
     kernels = run.nodes if net.namespaces[run.nodes[0].name] is None else run.nodes[:1]
     commands = [Command(node.name, ("uname", "-a")) for node in kernels]
     commands += shown
     for index, node in enumerate(run.nodes):
         netns = net.namespaces[node.name]
-        commands.append(Command(node.name, ("ip", "-s", "link", "show"), netns))
-        keys = nodes.sysctls(node, f"nodes[{index}]")
+        keys = nodes.sysctls(node, f"nodes[{index}]", netns)
         if keys:
             commands.append(Command(node.name, ("sysctl", *keys), netns))
         if node.kind != "bridge":
             commands.append(Command(node.name, ("ip", "tcp_metrics", "show"), netns))
-    return commands + tunnels.statistics(run, net)
+    return commands + tunnels.statistics(run, net) + unwanted.after(run, net, own_kernel=own_kernel)
 
 
 def _captures(run: Run, net: Topology, folder: str) -> tuple[list[Command], tuple[tuple[str, str], ...]]:
