@@ -2,9 +2,9 @@
 //! connection, with the handshake and the header fields around them.
 //!
 //! What is the simulator's: every data segment, retransmission, acknowledgement, SACK block, window and ECN bit
-//! after the handshake, and the ECN bits that the handshake negotiates. What is this file's: the options of SYN and
-//! SYN/ACK and the timer that repeats them, the timestamps' numbers, and FIN, which travels as one more byte of
-//! the stream, as its sequence number does.
+//! after the handshake, and of the handshake its timer, its ECN bits and the two halves that come of it. What is this
+//! file's: the options of SYN and SYN/ACK, the timestamps' numbers, and FIN, which travels as one more byte of the
+//! stream, as its sequence number does.
 
 use std::collections::VecDeque;
 
@@ -25,8 +25,6 @@ use crate::sysctl::Settings;
 pub(super) const LOCAL_MSS: u32 = 1460;
 /// Bytes of the timestamp option with its padding.
 const TIMESTAMP_BYTES: u32 = 12;
-/// `tcp_syn_linear_timeouts`: so many repetitions of a SYN come before its timeout starts to double.
-const LINEAR_SYNS: u32 = 4;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,7 +225,7 @@ impl Endpoint {
     /// When the earliest timer expires.
     pub fn deadline(&self) -> Option<Time> {
         [
-            self.handshake.map(|h| h.due),
+            self.handshake.map(|h| h.repetition.due()),
             self.sender.as_ref().and_then(Sender::deadline),
             self.receiver.as_ref().and_then(Receiver::deadline),
         ]
@@ -238,12 +236,9 @@ impl Endpoint {
 
     /// Runs the timers that are due.
     pub fn on_timer(&mut self, now: Time) {
-        if let Some(h) = self.handshake.filter(|h| h.due <= now) {
-            let longest = Time::from_ms(self.settings.rto_max_ms);
-            let linear = self.state == State::SynSent && h.repeats < LINEAR_SYNS;
-            let timeout = if linear { h.timeout } else { (h.timeout + h.timeout).min(longest) };
-            let (repeats, resent) = (h.repeats + 1, h.resent + 1);
-            self.handshake = Some(Handshake { due: now + timeout, timeout, repeats, resent, ..h });
+        if let Some(handshake) = self.handshake.as_mut().filter(|h| h.repetition.due() <= now) {
+            handshake.repetition.repeat(now);
+            handshake.resent += 1;
             self.send_syn(now, true);
         }
         let mut out = Vec::new();

@@ -4,12 +4,10 @@ use bakeoff_sim::base::rng::Stream;
 use bakeoff_sim::base::units::Time;
 use bakeoff_sim::cc::{Cc, CcEnv, CongestionControl};
 use bakeoff_sim::packet::{Ecn, Packet};
-use bakeoff_sim::tcp::accecn::OptionClock;
-use bakeoff_sim::tcp::ecn::{self, Mode, Policy, Sysctls};
-use bakeoff_sim::tcp::feedback::Feedback;
+use bakeoff_sim::tcp::ecn::{Mode, Policy, Sysctls};
+use bakeoff_sim::tcp::handshake::{Agreement, ReceiverSetup, Repetition, ack_field, syn_ace, synack_ace};
 use bakeoff_sim::tcp::receive_window::Buffer;
-use bakeoff_sim::tcp::receiver::Receiver;
-use bakeoff_sim::tcp::sender::{Sender, SenderSetup};
+use bakeoff_sim::tcp::sender::SenderSetup;
 
 use crate::accecn;
 use crate::endpoint::{Endpoint, LOCAL_MSS, Sent, State};
@@ -18,7 +16,6 @@ use crate::sysctl::RMEM_MAX;
 
 /// The frequency of the kernel that the scripts were written for (`config`).
 const HZ: u64 = 1000;
-const SYN_TIMEOUT: Time = Time::from_ms(1000);
 
 /// What the peer's SYN told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,14 +26,10 @@ pub(super) struct Peer {
     pub(super) sack: bool,
 }
 
-/// The repetition of a SYN or SYN/ACK.
+/// A SYN or SYN/ACK that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handshake {
-    pub(super) sent: Time,
-    pub(super) due: Time,
-    pub(super) timeout: Time,
-    /// Timeouts so far.
-    pub(super) repeats: u32,
+    pub(super) repetition: Repetition,
     /// SYN/ACKs sent again, for our timeouts and the peer's.
     pub(super) resent: u32,
     /// ECN field with which the peer's SYN arrived.
@@ -44,8 +37,8 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    pub(super) fn starting(now: Time, field: Ecn) -> Self {
-        Handshake { sent: now, due: now + SYN_TIMEOUT, timeout: SYN_TIMEOUT, repeats: 0, resent: 0, field }
+    fn new(repetition: Repetition, field: Ecn) -> Self {
+        Handshake { repetition, resent: 0, field }
     }
 }
 
@@ -60,7 +53,7 @@ impl Endpoint {
         let (field, needs_ecn) = (segment.ecn.unwrap_or_default(), self.congestion_control()?.needs_ecn());
         self.mode = Policy(self.settings.ecn).accept(segment.ace, field, needs_ecn);
         self.state = State::SynReceived;
-        self.handshake = Some(Handshake::starting(now, field));
+        self.handshake = Some(Handshake::new(Repetition::of_synack(now, self.longest_timeout()), field));
         self.syn_field = field;
         self.send_syn(now, false);
         Ok(())
@@ -121,18 +114,13 @@ impl Endpoint {
         if !answer || self.peer.scale.is_some() {
             options.push(Opt::WindowScale(local_scale()));
         }
-        let handshake = self.handshake.get_or_insert(Handshake::starting(now, Ecn::NotEct));
-        // A middlebox may drop what it does not know: the bits of a SYN/ACK go with the second timeout, of a SYN
-        // those of RFC 3168 with the first, AccECN's with the second.
-        let keeps = if answer {
-            handshake.repeats < 2
+        let syn = Handshake::new(Repetition::of_syn(now, self.longest_timeout()), Ecn::NotEct);
+        let handshake = self.handshake.get_or_insert(syn);
+        let timeouts = handshake.repetition.timeouts;
+        let ace = if answer {
+            synack_ace(self.mode, handshake.field, timeouts)
         } else {
-            ecn::syn_keeps_bits(self.mode, handshake.repeats, self.settings.ecn_fallback)
-        };
-        let ace = match (answer, self.mode) {
-            _ if !keeps => 0,
-            (true, mode) => ecn::synack_bits(mode, handshake.field),
-            (false, mode) => ecn::syn_bits(mode),
+            syn_ace(self.mode, timeouts, self.settings.ecn_fallback)
         };
         let segment = Segment {
             ecn: Some(Ecn::NotEct),
@@ -151,17 +139,33 @@ impl Endpoint {
         self.state = State::Established;
         self.last_data = now;
         let cc = self.congestion_control()?;
-        let rtt = self.handshake.take().map_or(Time::ZERO, |h| now - h.sent);
-        let ect = match self.mode {
-            Mode::AccEcn if cc.ect1() => Ecn::Ect1,
-            Mode::AccEcn => Ecn::Ect0,
-            _ => Ecn::NotEct,
-        };
+        let rtt = self.handshake.take().map_or(Time::ZERO, |h| now - h.repetition.begun);
+        let ect = ack_field(self.mode, &cc);
         self.ect = ect;
+        let agreement = Agreement {
+            mode: self.mode,
+            accecn_option: self.option_level() > 0,
+            sack: self.peer.sack,
+            timestamps: self.peer.timestamps,
+        };
+        let sysctls = Sysctls {
+            option: self.settings.ecn_option,
+            beacon: self.settings.ecn_option_beacon,
+            ..Sysctls::default()
+        };
+        let mut receiver = agreement.receiver(ReceiverSetup {
+            template: Packet { ecn: ect, ..Packet::default() },
+            sysctls: &sysctls,
+            state_changes: cc.tells_state_changes(),
+            mss: self.mss(),
+            hz: HZ,
+            buffer: Buffer { most: RMEM_MAX, ..Buffer::default() },
+        });
+        receiver.feedback_mut().after_handshake(self.syn_field, marked);
         let setup = SenderSetup {
             template: Packet::default(),
             mode: self.mode,
-            option: OptionClock::new(self.option_level(), self.settings.ecn_option_beacon),
+            option: agreement.option_clock(&sysctls),
             sce_pacing: false,
             mss: self.mss(),
             hz: HZ,
@@ -176,31 +180,15 @@ impl Endpoint {
             handshake_rtt: rtt.max(Time::from_us(1)),
             sysctl: self.settings.sender,
         };
-        let sysctls = Sysctls {
-            option: self.settings.ecn_option,
-            beacon: self.settings.ecn_option_beacon,
-            ..Sysctls::default()
-        };
-        let option = self.option_level() > 0;
-        let mut feedback = Feedback::new(self.mode, &sysctls, cc.tells_state_changes(), option);
-        if !self.peer.timestamps {
-            feedback = feedback.without_timestamps();
-        }
-        feedback.after_handshake(self.syn_field, marked);
-        let mut sender = Sender::new(setup, cc, now);
-        sender.set_window(u64::from(window));
-        let template = Packet { ecn: ect, ..Packet::default() };
-        let buffer = Buffer { most: RMEM_MAX, ..Buffer::default() };
-        let mut receiver = Receiver::new(template, feedback, self.mss(), HZ, buffer);
-        if !self.peer.sack {
-            sender.without_sack();
-            receiver = receiver.without_sack();
-        }
-        self.sender = Some(sender);
+        self.sender = Some(agreement.sender(setup, cc, u64::from(window), now));
         self.receiver = Some(receiver);
         self.max_window = window.into();
         self.update_option();
         Ok(())
+    }
+
+    fn longest_timeout(&self) -> Time {
+        Time::from_ms(self.settings.rto_max_ms)
     }
 
     /// The ACK that ends a client's handshake tells with which ECN field the SYN/ACK arrived.

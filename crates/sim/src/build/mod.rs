@@ -8,7 +8,8 @@ use crate::base::error::Refused;
 use crate::base::rng::Stream;
 use crate::cc::Registry;
 use crate::document::run::{self, Action, FORMAT, Mangle, Node, Run};
-use crate::endpoint::flow::{Exit, FlowState, Host};
+use crate::endpoint::connection::{Exit, Host, Place};
+use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
 use crate::network::graph::Graph;
 use crate::network::interface::{Interface, Rule};
@@ -20,7 +21,7 @@ use crate::packet::charge::Charges;
 use crate::packet::matching::{CompiledMatch, parse_ecn};
 use crate::qdisc::Queue;
 use crate::record::trace::TRACES;
-use crate::sim::Sim;
+use crate::sim::{Parts, Sim};
 use crate::tcp::ecn::{Policy, Sysctls};
 use crate::tcp::receive_window::Buffer;
 use crate::tcp::sender::Sysctl;
@@ -64,27 +65,16 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         if graph.route(from, to).is_none() || graph.route(to, from).is_none() {
             return Err(Refused(format!("flows[{i}]: no path between '{}' and '{}'", spec.from, spec.to)));
         }
-        let ends = nodes.map(|n| hosts[usize::from(n)].clone());
         let mtu = run.links.iter().map(|l| l.mtu).min().unwrap_or(1500);
-        let mut flow = FlowState::new(spec, i as u16, nodes, ends, tunnels.mtu(i, mtu), run.seed, modules)?;
-        if let Some(out) = graph.route(from, to) {
-            let egress = interfaces[usize::from(out)].egress.as_ref();
-            // TCP builds large buffers whatever the device can do; a queue that was asked for holds them whole, and only a
-            // device without one takes them apart at once.
-            let name = |node: u16| &graph.names[usize::from(node)];
-            let peer = graph.node_of[usize::from(out ^ 1)];
-            let queued = run
-                .interfaces
-                .iter()
-                .any(|i| i.egress.is_some() && &i.node == name(from) && &i.peer == name(peer));
-            flow.leaves_by(&Exit {
-                fq: egress.is_some_and(Queue::paces),
-                charges: egress.is_some().then(|| charges.clone()),
-                gso: (queued || run.nodes[usize::from(from)].offloads) && tunnels.number(i) == 0,
-                tunnel: tunnels.number(i),
-            });
-        }
-        flows.push(flow);
+        let place = Place {
+            id: i as u16,
+            nodes,
+            hosts: nodes.map(|n| hosts[usize::from(n)].clone()),
+            mtu: tunnels.mtu(i, mtu),
+            exit: exit(&run, &graph, &interfaces, nodes, tunnels.number(i), &charges),
+            seed: run.seed,
+        };
+        flows.push(Flow::new(spec, &place, modules)?);
     }
     let mut probes = Vec::new();
     for (i, spec) in run.probes.iter().enumerate() {
@@ -104,10 +94,30 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         check_change(&run, &graph, i, change)?;
     }
     captures(&run, &graph, &mut interfaces, &flows, &probes)?;
-    let mut sim = Sim::new(run, graph, interfaces, flows, probes);
-    sim.tunnels = tunnels;
-    sim.charges = charges;
-    Ok(sim)
+    Ok(Sim::new(run, Parts { graph, interfaces, flows, probes, tunnels, charges }))
+}
+
+/// How packets between `nodes`, through the tunnel of this number, leave the first of them.
+fn exit(
+    run: &Run,
+    graph: &Graph,
+    interfaces: &[Interface],
+    [from, to]: [u16; 2],
+    tunnel: u8,
+    charges: &Charges,
+) -> Exit {
+    let Some(out) = graph.route(from, to) else { return Exit::default() };
+    let egress = interfaces[usize::from(out)].egress.as_ref();
+    // TCP builds large buffers whatever the device can do; a queue that was asked for holds them whole, and only a
+    // device without one takes them apart at once.
+    let [name, peer] = [from, graph.node_of[usize::from(out ^ 1)]].map(|n| &graph.names[usize::from(n)]);
+    let queued = run.interfaces.iter().any(|i| i.egress.is_some() && &i.node == name && &i.peer == peer);
+    Exit {
+        fq: egress.is_some_and(Queue::paces),
+        charges: egress.is_some().then(|| charges.clone()),
+        gso: (queued || run.nodes[usize::from(from)].offloads) && tunnel == 0,
+        tunnel,
+    }
 }
 
 fn check_times(run: &Run) -> Result<(), Refused> {
@@ -277,7 +287,7 @@ fn captures(
     run: &Run,
     graph: &Graph,
     interfaces: &mut [Interface],
-    flows: &[FlowState],
+    flows: &[Flow],
     probes: &[ProbeState],
 ) -> Result<(), Refused> {
     let ends: Arc<[Ends]> =

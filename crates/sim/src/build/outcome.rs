@@ -8,7 +8,7 @@ use crate::base::error::{Refused, SimError};
 use crate::base::histogram::summary;
 use crate::build::{build, parse};
 use crate::cc::Registry;
-use crate::endpoint::flow::FlowState;
+use crate::endpoint::flow::{Application, Flow};
 use crate::qdisc::{Cause, Queue, Sojourn};
 use crate::record::series::Series;
 use crate::record::trace::Trace;
@@ -144,7 +144,7 @@ fn counters(sim: &Sim) -> Value {
     all
 }
 
-fn flow_counters(flow: &FlowState) -> Value {
+fn flow_counters(flow: &Flow) -> Value {
     let mut v = json!({
         "cc": if flow.spec.transport == "udp" { "none" } else { flow.spec.cc.as_str() },
         "ecn": flow.ecn_name(),
@@ -164,15 +164,18 @@ fn flow_counters(flow: &FlowState) -> Value {
         v["delivered_ce"] = json!(t.delivered_ce);
         v["lost"] = json!(t.lost);
     } else {
-        v["sent_packets"] = json!(flow.datagrams[0].0);
-        v["sent_bytes"] = json!(flow.datagram_frame_bytes());
+        let [packets, bytes] = match &flow.application {
+            Application::Datagrams(datagrams) => [datagrams.sent().packets, datagrams.sent_frame_bytes()],
+            _ => [0, 0],
+        };
+        v["sent_packets"] = json!(packets);
+        v["sent_bytes"] = json!(bytes);
     }
-    let short = flow.short.as_ref();
-    if let Some(c) = short.map(|s| s.totals().receiver).or(flow.receiver.as_ref().map(|r| r.counters)) {
+    if let Some(c) = flow.receiver_counters() {
         v["acks"] = json!(c.acks);
         v["duplicates"] = json!(c.duplicates);
     }
-    if let Some(short) = short {
+    if let Application::Short(short) = &flow.application {
         let [offered, begun, ended] = short.count();
         v["objects"] = json!({"offered": offered, "begun": begun, "ended": ended});
     }

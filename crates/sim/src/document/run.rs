@@ -283,23 +283,6 @@ pub struct Flow {
     pub tunnel: Option<String>,
 }
 
-impl Flow {
-    /// A copy with an endless source in place of its own.
-    pub fn without_source(&self) -> Flow {
-        Flow {
-            name: self.name.clone(),
-            from: self.from.clone(),
-            to: self.to.clone(),
-            cc: self.cc.clone(),
-            cc_sha256: self.cc_sha256.clone(),
-            transport: self.transport.clone(),
-            tunnel: self.tunnel.clone(),
-            source: Source::Bulk,
-            ..*self
-        }
-    }
-}
-
 /// A latency probe.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

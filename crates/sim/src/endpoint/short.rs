@@ -15,13 +15,11 @@
 use std::collections::VecDeque;
 
 use crate::base::units::Time;
-use crate::document::run::{Flow, Source};
-use crate::endpoint::flow::{FlowState, Totals};
+use crate::cc::Registry;
+use crate::document::run::Flow;
+use crate::endpoint::connection::{Connection, Exit, Place, Totals};
 use crate::packet::Packet;
 use crate::tcp::ecn::Mode;
-
-/// No connection stops for a reason of its own: what began before the flow's end goes on.
-const NEVER_S: f64 = 4e9;
 
 /// What became of an object.
 #[derive(Clone, Copy, Debug)]
@@ -37,32 +35,34 @@ struct Object {
 pub struct Short {
     objects: Vec<Object>,
     /// Those to come, in order; object `n` has the connection `n + 1`.
-    waiting: VecDeque<FlowState>,
+    waiting: VecDeque<Connection>,
     /// Those under way, in order.
-    live: Vec<FlowState>,
+    live: Vec<Connection>,
     /// What those that ended counted.
     ended: Totals,
     failure: Option<String>,
     /// Feedback in use, once known.
     pub mode: Option<Mode>,
-    /// See [`FlowState::last_rtt_us`].
+    /// See [`Connection::last_rtt_us`].
     pub last_rtt_us: Option<u64>,
 }
 
 impl Short {
-    /// The connections of `spec`, one per object (seconds after the flow's start, bytes); `one` makes a flow.
+    /// The connections of `spec`, one per object (seconds after the flow's start, bytes).
     ///
     /// # Errors
-    /// What `one` refuses, and objects that are out of order, empty or too many.
+    /// What a connection refuses, and objects that are out of order, empty or too many.
     pub fn new(
         spec: &Flow,
         objects: &[(f64, u64)],
-        place: &str,
-        one: impl Fn(&Flow) -> Result<FlowState, String>,
+        place: &Place,
+        modules: &Registry,
     ) -> Result<Short, String> {
-        let place = format!("{place}.source.objects");
+        let (flow, at) = (place.id, format!("flows[{}].source.objects", place.id));
+        // They share a flow's number, by which memory is given back.
+        let place = &Place { exit: Exit { charges: None, ..place.exit.clone() }, ..place.clone() };
         if objects.len() >= usize::from(u16::MAX) {
-            return Err(format!("{place}: {} are too many; at most 65534", objects.len()));
+            return Err(format!("{at}: {} are too many; at most 65534", objects.len()));
         }
         let mut short = Short {
             objects: Vec::with_capacity(objects.len()),
@@ -76,37 +76,26 @@ impl Short {
         let mut before = 0.0;
         for (n, &(after_s, bytes)) in objects.iter().enumerate() {
             if !(after_s >= before && after_s.is_finite()) {
-                return Err(format!("{place}[{n}]: {after_s} s is not after the one before"));
+                return Err(format!("{at}[{n}]: {after_s} s is not after the one before"));
             }
             if bytes == 0 {
-                return Err(format!("{place}[{n}]: has no bytes"));
+                return Err(format!("{at}[{n}]: has no bytes"));
             }
             before = after_s;
-            let part = Flow {
-                name: format!("{}#{}", spec.name, n + 1),
-                start_s: spec.start_s + after_s,
-                stop_s: NEVER_S,
-                source: Source::Bytes { bytes },
-                ..spec.without_source()
-            };
-            let mut connection = one(&part)?;
-            connection.conn = n as u16 + 1;
+            let name = format!("{}#{}", spec.name, n + 1);
+            let connection = Connection::new(spec, &name, n as u16 + 1, place, modules)
+                .map_err(|e| format!("flows[{flow}].cc: {e}"))?;
             short.waiting.push_back(connection);
-            let due = Time::from_secs_f64(part.start_s);
+            let due = Time::from_secs_f64(spec.start_s + after_s);
             short.objects.push(Object { due, bytes, begun: false, took: None });
         }
         Ok(short)
     }
 
-    /// Its connections that have not begun.
-    pub fn parts(&mut self) -> impl Iterator<Item = &mut FlowState> {
-        self.waiting.iter_mut()
-    }
-
     /// Opens the connections that are due, but none from `stop` on; returns when the next one is.
     pub fn start_due(&mut self, now: Time, stop: Time, out: &mut Vec<Packet>) -> Option<Time> {
         loop {
-            let number = usize::from(self.waiting.front()?.conn) - 1;
+            let number = usize::from(self.waiting.front()?.number()) - 1;
             let due = self.objects[number].due;
             if due >= stop {
                 return None;
@@ -115,7 +104,7 @@ impl Short {
                 return Some(due);
             }
             let mut connection = self.waiting.pop_front()?;
-            connection.start(now, out);
+            connection.connect(now, out);
             self.objects[number].begun = true;
             self.live.push(connection);
         }
@@ -125,13 +114,16 @@ impl Short {
     pub fn on_packet(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         self.last_rtt_us = None;
         // One that has ended needs nothing more.
-        let Ok(at) = self.live.binary_search_by_key(&packet.conn, |c| c.conn) else { return };
+        let Ok(at) = self.live.binary_search_by_key(&packet.conn, Connection::number) else { return };
         let connection = &mut self.live[at];
         if connection.on_packet(packet, now, out) {
-            connection.on_source(now, out);
+            let object = &self.objects[usize::from(packet.conn) - 1];
+            if let Some(sender) = &mut connection.sender {
+                sender.write(object.bytes, now, out);
+            }
             self.mode = self.mode.or(connection.mode);
         }
-        if packet.dst != connection.nodes[0] {
+        if !connection.is_sender_at(packet.dst) {
             return;
         }
         self.last_rtt_us = connection.last_rtt_us();
@@ -155,7 +147,7 @@ impl Short {
 
     /// When the earliest of the senders' timers expires.
     pub fn sender_deadline(&self) -> Option<Time> {
-        self.live.iter().filter_map(FlowState::sender_deadline).min()
+        self.live.iter().filter_map(Connection::sender_deadline).min()
     }
 
     /// Runs the receivers' timers that are due.
@@ -167,7 +159,7 @@ impl Short {
 
     /// When the earliest of the receivers' timers expires.
     pub fn receiver_deadline(&self) -> Option<Time> {
-        self.live.iter().filter_map(FlowState::receiver_deadline).min()
+        self.live.iter().filter_map(Connection::receiver_deadline).min()
     }
 
     /// Objects offered, begun and ended.
@@ -185,9 +177,9 @@ impl Short {
         sum
     }
 
-    /// See [`FlowState::failure`].
+    /// See [`Connection::failure`].
     pub fn failure(&self) -> Option<String> {
-        self.failure.clone().or_else(|| self.live.iter().find_map(FlowState::failure))
+        self.failure.clone().or_else(|| self.live.iter().find_map(Connection::failure))
     }
 
     /// `size` of each object that began, at the time it began, and `fct` of each that ended.

@@ -39,8 +39,6 @@ pub struct Interface {
     pub captures: [Option<Box<Capture>>; 2],
     pub(crate) egress_armed: Time,
     pub(crate) ingress_armed: Time,
-    /// First series of each egress leaf.
-    pub(crate) leaves: Vec<u32>,
 }
 
 impl Interface {
@@ -57,7 +55,6 @@ impl Interface {
             captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
-            leaves: Vec::new(),
         }
     }
 

@@ -1,26 +1,112 @@
 //! Series: tidy samples of flows, probes and queues (docs/results-folder.md).
 
+use std::marker::PhantomData;
+
 use crate::base::units::Time;
 
-/// What is sampled of a flow, in the order of its columns.
-pub const FLOW_METRICS: [&str; 12] = [
-    "goodput",
-    "received",
-    "delivery_rate",
-    "srtt",
-    "cwnd",
-    "ssthresh",
-    "pacing_rate",
-    "in_flight",
-    "delivered",
-    "delivered_ce",
-    "retrans",
-    "lost",
-];
-/// What is sampled of a probe.
-pub const PROBE_METRICS: [&str; 2] = ["rtt", "lost"];
-/// What is sampled of a queue.
-pub const QUEUE_METRICS: [&str; 7] = ["qlen", "backlog", "sojourn", "sojourn_max", "marks", "drops", "sent"];
+/// A kind of thing that is sampled, and what is sampled of it.
+pub trait Metric: Copy {
+    /// What is sampled: `flow`, `probe` or `queue`.
+    const KIND: &'static str;
+    /// The names of all metrics, in the order of their series.
+    const NAMES: &'static [&'static str];
+    /// The place of this one among them.
+    fn place(self) -> u32;
+}
+
+macro_rules! metrics {
+    ($(#[$about:meta])* $Metric:ident of $kind:literal { $($(#[$meaning:meta])* $metric:ident: $name:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug)]
+        pub enum $Metric {
+            $($(#[$meaning])* $metric,)+
+        }
+
+        impl Metric for $Metric {
+            const KIND: &'static str = $kind;
+            const NAMES: &'static [&'static str] = &[$($name),+];
+            #[inline]
+            fn place(self) -> u32 {
+                self as u32
+            }
+        }
+    };
+}
+
+metrics! {
+    /// What is sampled of a flow.
+    FlowMetric of "flow" {
+        /// Bits per second of payload that reached the receiving application in the interval.
+        Goodput: "goodput",
+        /// Bytes of it so far.
+        Received: "received",
+        /// Bits per second, as `TCP_INFO` tells.
+        DeliveryRate: "delivery_rate",
+        /// Seconds.
+        Srtt: "srtt",
+        /// Packets.
+        Cwnd: "cwnd",
+        /// Packets.
+        Ssthresh: "ssthresh",
+        /// Bits per second.
+        PacingRate: "pacing_rate",
+        /// Packets.
+        InFlight: "in_flight",
+        /// Packets so far.
+        Delivered: "delivered",
+        /// Packets so far that were reported with CE.
+        DeliveredCe: "delivered_ce",
+        /// Packets so far.
+        Retransmits: "retrans",
+        /// Packets so far.
+        Lost: "lost",
+    }
+}
+
+metrics! {
+    /// What is sampled of a probe.
+    ProbeMetric of "probe" {
+        /// Seconds, at the time of the request.
+        Rtt: "rtt",
+        /// 1 at the time of a request that was not answered.
+        Lost: "lost",
+    }
+}
+
+metrics! {
+    /// What is sampled of a queue.
+    QueueMetric of "queue" {
+        /// Packets.
+        Qlen: "qlen",
+        /// Bytes.
+        Backlog: "backlog",
+        /// Seconds, the mean of what left in the interval.
+        Sojourn: "sojourn",
+        /// Seconds, the longest of what left in the interval.
+        SojournMax: "sojourn_max",
+        /// Packets so far.
+        Marks: "marks",
+        /// Packets so far.
+        Drops: "drops",
+        /// Bytes so far.
+        Sent: "sent",
+    }
+}
+
+/// The series of one flow, probe or queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<M> {
+    first: u32,
+    of: PhantomData<M>,
+}
+
+impl<M: Metric> Columns<M> {
+    /// The number of a metric's series.
+    #[inline]
+    pub fn of(self, metric: M) -> u32 {
+        self.first + metric.place()
+    }
+}
 
 /// A growing table of samples.
 #[derive(Default)]
@@ -43,7 +129,12 @@ pub struct Series {
 }
 
 impl Recorder {
-    /// Registers all metrics of `name`; the result is the first one's number.
+    /// Registers all metrics of the thing called `name`.
+    pub fn columns<M: Metric>(&mut self, name: &str) -> Columns<M> {
+        Columns { first: self.register(M::KIND, name, M::NAMES), of: PhantomData }
+    }
+
+    /// Registers metrics that are known by name only; the result is the first one's number.
     pub fn register(&mut self, kind: &str, name: &str, metrics: &[&str]) -> u32 {
         let first = self.names.len() as u32;
         self.names.extend(metrics.iter().map(|m| (kind.to_owned(), name.to_owned(), (*m).to_owned())));
@@ -74,9 +165,9 @@ mod tests {
     #[test]
     fn rows_come_out_in_order_of_time() {
         let mut r = Recorder::default();
-        let rtt = r.register("probe", "ping", &PROBE_METRICS);
-        r.push(Time::from_ms(20), rtt, 2.0);
-        r.push(Time::from_ms(10), rtt + 1, 1.0);
+        let ping = r.columns("ping");
+        r.push(Time::from_ms(20), ping.of(ProbeMetric::Rtt), 2.0);
+        r.push(Time::from_ms(10), ping.of(ProbeMetric::Lost), 1.0);
         let s = r.finish();
         assert_eq!((s.time, s.series, s.value), (vec![0.01, 0.02], vec![1, 0], vec![1.0, 2.0]));
         assert_eq!(s.names[1], ("probe".into(), "ping".into(), "lost".into()));

@@ -3,6 +3,7 @@
 use super::Sim;
 use crate::base::event::Event;
 use crate::base::units::Time;
+use crate::endpoint::flow::Flow;
 use crate::network::graph::Hop;
 use crate::network::interface::Onward;
 use crate::packet::{Flags, Packet};
@@ -134,7 +135,7 @@ impl Sim {
 
     pub(crate) fn left_host_at(&mut self, packet: &Packet, at: Time) {
         let flow = self.flows.get_mut(usize::from(packet.flow));
-        if let Some(sender) = flow.and_then(|flow| flow.sender.as_mut())
+        if let Some(sender) = flow.and_then(Flow::sender_mut)
             && sender.left_host(packet, at)
         {
             self.arm_sender(packet.flow);

@@ -12,7 +12,7 @@ use crate::base::error::Refused;
 use crate::base::event::{Event, EventQueue};
 use crate::base::units::Time;
 use crate::document::run::Run;
-use crate::endpoint::flow::FlowState;
+use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
 use crate::network::graph::Graph;
 use crate::network::interface::Interface;
@@ -20,7 +20,7 @@ use crate::network::tunnel::Tunnels;
 use crate::packet::charge::Charges;
 use crate::packet::{Flags, Packet, Proto};
 use crate::qdisc::Queue;
-use crate::record::series::{FLOW_METRICS, PROBE_METRICS, QUEUE_METRICS, Recorder, Series};
+use crate::record::series::{Columns, FlowMetric, ProbeMetric, QueueMetric, Recorder, Series};
 use crate::record::trace::Trace;
 use crate::tcp::sender::Sender;
 
@@ -37,6 +37,22 @@ pub struct Conservation {
     pub queued: Count,
 }
 
+/// What a simulation is made of, besides its document.
+pub struct Parts {
+    /// Nodes, cables and routes.
+    pub graph: Graph,
+    /// Interfaces, two per link.
+    pub interfaces: Vec<Interface>,
+    /// Flows.
+    pub flows: Vec<Flow>,
+    /// Probes; their traffic index follows the flows'.
+    pub probes: Vec<ProbeState>,
+    /// Tunnels.
+    pub tunnels: Tunnels,
+    /// What hosts' queues give back.
+    pub charges: Charges,
+}
+
 /// A simulation.
 pub struct Sim {
     /// The document.
@@ -46,7 +62,7 @@ pub struct Sim {
     /// Interfaces, two per link.
     pub interfaces: Vec<Interface>,
     /// Flows.
-    pub flows: Vec<FlowState>,
+    pub flows: Vec<Flow>,
     /// Probes; their traffic index follows the flows'.
     pub probes: Vec<ProbeState>,
     /// Tunnels.
@@ -66,8 +82,10 @@ pub struct Sim {
     arrivals: VecDeque<(u16, Packet)>,
     out: Vec<Packet>,
     recorder: Recorder,
-    flow_series: u32,
-    probe_series: u32,
+    flow_series: Vec<Columns<FlowMetric>>,
+    probe_series: Vec<Columns<ProbeMetric>>,
+    /// Of each interface: its egress queues that are measured.
+    queue_series: Vec<Vec<Columns<QueueMetric>>>,
     handled: u64,
     sent: Count,
     delivered: Count,
@@ -76,13 +94,8 @@ pub struct Sim {
 
 impl Sim {
     /// Puts the parts together; see [`crate::build`].
-    pub fn new(
-        run: Run,
-        graph: Graph,
-        interfaces: Vec<Interface>,
-        flows: Vec<FlowState>,
-        probes: Vec<ProbeState>,
-    ) -> Sim {
+    pub fn new(run: Run, parts: Parts) -> Sim {
+        let Parts { graph, interfaces, flows, probes, tunnels, charges } = parts;
         let window = run.window_s.map(Time::from_secs_f64);
         let end = Time::from_secs_f64(run.duration_s);
         let n = flows.len();
@@ -94,8 +107,8 @@ impl Sim {
             interfaces,
             flows,
             probes,
-            tunnels: Tunnels::default(),
-            charges: Charges::default(),
+            tunnels,
+            charges,
             now: Time::ZERO,
             end,
             window,
@@ -105,8 +118,9 @@ impl Sim {
             arrivals: VecDeque::new(),
             out: Vec::new(),
             recorder: Recorder::default(),
-            flow_series: 0,
-            probe_series: 0,
+            flow_series: Vec::new(),
+            probe_series: Vec::new(),
+            queue_series: Vec::new(),
             handled: 0,
             sent: Count::default(),
             delivered: Count::default(),
@@ -137,23 +151,15 @@ impl Sim {
     }
 
     fn schedule(&mut self) {
-        let names = self.flows.iter().map(|f| f.spec.name.clone()).collect::<Vec<_>>();
-        for name in names {
-            let first = self.recorder.register("flow", &name, &FLOW_METRICS);
-            self.flow_series = self.flow_series.max(first + FLOW_METRICS.len() as u32);
-        }
-        self.probe_series = self.flow_series;
-        for i in 0..self.probes.len() {
-            let name = self.probes[i].spec.name.clone();
-            self.recorder.register("probe", &name, &PROBE_METRICS);
-        }
-        for i in 0..self.interfaces.len() {
-            let name = self.graph.egress_name(i);
-            let Some(queue) = &self.interfaces[i].egress else { continue };
-            let names = measured_queues(queue, &name);
-            let leaves = names.iter().map(|n| self.recorder.register("queue", n, &QUEUE_METRICS)).collect();
-            self.interfaces[i].leaves = leaves;
-        }
+        let recorder = &mut self.recorder;
+        self.flow_series = self.flows.iter().map(|flow| recorder.columns(&flow.spec.name)).collect();
+        self.probe_series = self.probes.iter().map(|probe| recorder.columns(&probe.spec.name)).collect();
+        let queues = |(i, interface): (usize, &Interface)| {
+            let Some(queue) = &interface.egress else { return Vec::new() };
+            let names = measured_queues(queue, &self.graph.egress_name(i));
+            names.iter().map(|name| recorder.columns(name)).collect()
+        };
+        self.queue_series = self.interfaces.iter().enumerate().map(queues).collect();
         self.events.push(Time::from_secs_f64(self.run.sample_interval_s), Event::Sample);
         for (i, change) in self.run.changes.iter().enumerate() {
             self.events.push(Time::from_secs_f64(change.at_s), Event::Change(i as u16));
@@ -212,9 +218,7 @@ impl Sim {
 
     fn on_source_event(&mut self, f: u16) {
         let flow = &mut self.flows[usize::from(f)];
-        let opens = flow.mode.is_none() && flow.sender_deadline().is_none() && flow.datagrams[0].0 == 0;
-        let next =
-            if opens { flow.start(self.now, &mut self.out) } else { flow.on_source(self.now, &mut self.out) };
+        let next = flow.on_source(self.now, &mut self.out);
         let node = flow.nodes[0];
         if let Some(next) = next {
             self.events.push(next, Event::Source(f));
@@ -230,7 +234,7 @@ impl Sim {
         // Armed for a deadline that has moved since: the event only checks.
         if flow.sender_deadline().is_some_and(|d| d <= self.now) {
             flow.on_sender_timer(self.now, &mut self.out);
-            if let (Some(trace), Some(sender)) = (&mut self.trace, &flow.sender) {
+            if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
                 trace.timer_ran(i, &flow.spec.name, sender, self.now);
             }
             let node = flow.nodes[0];
@@ -286,11 +290,7 @@ impl Sim {
         if f >= self.flows.len() {
             let p = f - self.flows.len();
             if let Some((asked, rtt)) = self.probes[p].on_packet(packet, self.now, &mut self.out) {
-                self.recorder.push(
-                    asked,
-                    self.probe_series + (p * PROBE_METRICS.len()) as u32,
-                    rtt.as_secs_f64(),
-                );
+                self.recorder.push(asked, self.probe_series[p].of(ProbeMetric::Rtt), rtt.as_secs_f64());
                 if self.in_window() {
                     self.probes[p].rtts.record(rtt);
                 }
@@ -309,7 +309,7 @@ impl Sim {
         {
             flow.rtts.record(Time::from_us(rtt_us));
         }
-        if let (Some(trace), true, Some(sender)) = (&mut self.trace, to_sender, &flow.sender) {
+        if let (Some(trace), true, Some(sender)) = (&mut self.trace, to_sender, flow.sender()) {
             trace.acked(f, &flow.spec.name, sender, self.now);
         }
         self.emit_all(node);
@@ -383,7 +383,7 @@ impl Sim {
     /// Ends recording and gives the series.
     pub fn take_series(&mut self) -> Series {
         for (p, probe) in self.probes.iter().enumerate() {
-            let series = self.probe_series + (p * PROBE_METRICS.len()) as u32 + 1;
+            let series = self.probe_series[p].of(ProbeMetric::Lost);
             for at in probe.lost(self.now) {
                 self.recorder.push(at, series, 1.0);
             }
@@ -406,7 +406,7 @@ impl Sim {
 
     /// What went wrong inside a congestion control, if anything did.
     pub fn failure(&self) -> Option<String> {
-        self.flows.iter().find_map(FlowState::failure)
+        self.flows.iter().find_map(Flow::failure)
     }
 
     /// Events handled.
@@ -418,7 +418,7 @@ impl Sim {
     pub(crate) fn count_replaced(&mut self, i: usize, old: &Queue) {
         let node = self.graph.node_of[i];
         for flow in self.flows.iter_mut().filter(|flow| flow.nodes[0] == node) {
-            flow.sender.iter_mut().for_each(Sender::host_queue_replaced);
+            flow.sender_mut().into_iter().for_each(Sender::host_queue_replaced);
         }
         self.lost.packets += old.qlen() as u64;
         self.lost.bytes += old.backlog();

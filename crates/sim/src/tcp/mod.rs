@@ -4,6 +4,7 @@ pub mod accecn;
 mod ack;
 pub mod ecn;
 pub mod feedback;
+pub mod handshake;
 mod output;
 pub mod receive_window;
 pub mod receiver;
