@@ -1,11 +1,31 @@
-"""The engines there are."""
+"""The engines there are, and what each returns is what it wrote."""
+
+import json
 
 import pytest
 
 from bakeoff import engines
+from bakeoff.errors import BakeoffError
+from bakeoff.results.series import read_series
+from bakeoff.scenario import duel
 
 
-@pytest.mark.parametrize("name", engines.MODULES)
-def test_every_engine_has_what_a_campaign_calls(name):
-    engine = engines.get(name)
+@pytest.mark.parametrize("name", ["sim", "kernel", "kernel:linux-7.3", "netns", "ssh:bed.yaml"])
+def test_every_engine_is_what_a_campaign_calls(name):
+    engine: engines.Engine = engines.get(name)
+    assert isinstance(engine.one_at_a_time, bool)
     assert all(callable(getattr(engine, part)) for part in ("check", "execute", "versions", "estimate_s"))
+    assert name.partition(":")[0] in engines.MODULES
+
+
+@pytest.mark.parametrize("name", ["sim:fast", "netns:other"])
+def test_an_engine_of_one_make_has_no_other(name):
+    with pytest.raises(BakeoffError, match="comes in one make only; expected --engine"):
+        engines.get(name)
+
+
+def test_what_a_run_gave_is_what_lies_in_its_folder(tmp_path):
+    run = duel("reno", "cubic", qdisc="pfifo", rate="10mbit", rtt="20ms", rtt2=None, duration="2s", seed=1)
+    outcome = engines.get("sim").execute(run, tmp_path)
+    assert outcome.series.equals(read_series(tmp_path / "series.parquet"))
+    assert outcome.counters == json.loads((tmp_path / "counters.json").read_text())

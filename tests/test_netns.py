@@ -16,7 +16,7 @@ from lab_runs import NETEM, SHORT, by_tools, check_slowed, ctrl_c, egress, flow,
 def test_netns_names_a_missing_capability(monkeypatch):
     monkeypatch.setattr(netns, "missing_capabilities", lambda: ["CAP_NET_ADMIN", "CAP_SYS_ADMIN"])
     with pytest.raises(BakeoffError, match="engine netns: this process has no CAP_NET_ADMIN, CAP_SYS_ADMIN; run it as"):
-        netns.check(network())
+        netns.Namespaces().check(network())
 
 
 def test_netns_names_a_missing_module(monkeypatch):
@@ -24,9 +24,9 @@ def test_netns_names_a_missing_module(monkeypatch):
     monkeypatch.setattr(netns, "_tried", lambda argv: "Error: Specified qdisc kind is unknown." * ("netem" in argv))
     monkeypatch.setattr(programs, "need", Path)
     with pytest.raises(BakeoffError, match=r"has no netem: module sch_netem \(CONFIG_NET_SCH_NETEM\)"):
-        netns.check(network(interfaces=[{"node": "mid", "peer": "cli", "ingress": NETEM}]))
+        netns.Namespaces().check(network(interfaces=[{"node": "mid", "peer": "cli", "ingress": NETEM}]))
     with pytest.raises(BakeoffError, match="flow 'a': cc 'nix' is not in this host's kernel; module tcp_nix"):
-        netns.check(network(flows=[flow(cc="nix")]))
+        netns.Namespaces().check(network(flows=[flow(cc="nix")]))
 
 
 def test_a_missing_tool_is_named_with_its_package(monkeypatch):
@@ -34,7 +34,7 @@ def test_a_missing_tool_is_named_with_its_package(monkeypatch):
     find = programs.find
     monkeypatch.setattr(programs, "find", lambda name: None if name == "irtt" else find(name) or Path("/bin", name))
     with pytest.raises(BakeoffError, match="irtt is not installed; install: irtt"):
-        netns.check(by_tools("iperf3", "irtt"))
+        netns.Namespaces().check(by_tools("iperf3", "irtt"))
 
 
 # The host's own kernel
@@ -53,7 +53,7 @@ def host(alone, built_agent):
 
 def on_host(run: Run) -> Run:
     try:
-        netns.check(run)
+        netns.Namespaces().check(run)
     except BakeoffError as error:
         pytest.skip(str(error))
     return run

@@ -37,7 +37,7 @@ def mine(body: str = "", name: str = "mine.py") -> str:
 
 def samples(run: Run, path: Path) -> list[pl.DataFrame]:
     path.mkdir()
-    sim.execute(run, path)
+    sim.Simulator().execute(run, path)
     return [read_series(path / name) for name in ("series.parquet", "trace.parquet")]
 
 
@@ -163,7 +163,7 @@ def test_a_class_object_will_do(folder):
     cwnd = result.series.filter(name="Frozen", metric="cwnd")["value"]
     assert set(cwnd.to_list()) == {10.0}
     with pytest.raises(BakeoffError, match=r"was a class object of the Python that made this run; expected a file"):
-        sim.check(Run.from_json(json.dumps(result.resolved)))
+        sim.Simulator().check(Run.from_json(json.dumps(result.resolved)))
 
 
 # Records.
@@ -197,7 +197,7 @@ def test_resume_notices_a_change_of_the_file(folder):
     Path("mine.py").write_text(Path("mine.py").read_text() + "\n")
     assert [go(), go()] == [0, 1]
     with pytest.raises(BakeoffError, match=r"mine.py: has changed since this run was made from it"):
-        sim.check(stale)
+        sim.Simulator().check(stale)
 
 
 def test_worker_processes_run_it_too(folder):

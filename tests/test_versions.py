@@ -64,7 +64,7 @@ def _ran(text: str, seconds: int, seed: int, trace: bool) -> Ran:
     }  # fmt: skip
     run = from_document(document, path="test", suite="local", default_name="versions").resolve({}, seed)
     with tempfile.TemporaryDirectory() as folder:
-        sim.execute(observe(run, trace=["cc"]) if trace else run, Path(folder))
+        sim.Simulator().execute(observe(run, trace=["cc"]) if trace else run, Path(folder))
         series, *traced = (
             read_series(Path(folder) / f"{name}.parquet") for name in (["series", "trace"] if trace else ["series"])
         )

@@ -87,7 +87,7 @@ def run(
     made = begin.provenance(asked.note)
     module = engines.get(engine)
     places = _checked(runs, root, module, jobs)
-    jobs = 1 if engines.one_at_a_time(module) else jobs or cores()
+    jobs = 1 if module.one_at_a_time else jobs or cores()
 
     ended: dict[Path, Done] = {}
 

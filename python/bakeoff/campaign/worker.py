@@ -63,10 +63,10 @@ def execute(run: Run, folder: Path, task: Task) -> Done:
     with results.writing(folder) as partial:
         started = time.perf_counter()
         try:
-            notes = module.execute(run, partial) or []
-            record = record.model_copy(update={"wall_s": _since(started), "status": "ok", "effective": tuple(notes)})
-            result = results.Result(partial, record)
-            record = record.model_copy(update={"digest": results.digest(result.series)})
+            outcome = module.execute(run, partial)
+            record = record.model_copy(update={"wall_s": _since(started), "status": "ok", "effective": outcome.notes})
+            record = record.model_copy(update={"digest": results.digest(outcome.series)})
+            result = results.Result(partial, record, series=outcome.series, counters=outcome.counters)
             _measure(result)
         except OSError:
             raise

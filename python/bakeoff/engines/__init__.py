@@ -1,19 +1,21 @@
 """The engines: each takes a resolved run and leaves a results folder.
 
-A new engine is one module that has the four functions of `Engine`, and one line in `MODULES`. One that comes in several
-makes has a function `choose` besides: `kernel:NAME` is `choose("NAME")` of `kernel`. One that can do only one run at a
-time has `ONE_AT_A_TIME = True`.
+A new engine is one module with a function `choose`, and one line in `MODULES`. `choose(make)` gives the engine: `None`
+for `--engine NAME`, the words behind the colon for `--engine NAME:MAKE` of one that comes in several makes.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from bakeoff.scenario import Run
 
 MODULES: Final = {
@@ -24,16 +26,31 @@ MODULES: Final = {
 }
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave, for whoever would read it from the folder where it lies."""
+
+    series: pl.DataFrame
+    """What stands in series.parquet."""
+    counters: dict[str, Any]
+    """What stands in counters.json."""
+    notes: tuple[str, ...] = ()
+    """What was in effect and differs from what the run asked for."""
+
+
 class Engine(Protocol):
-    """What a module needs to be an engine."""
+    """What a campaign asks of an engine."""
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether its runs share what they need, so that a campaign does one after the other."""
 
     def check(self, run: Run) -> str:
         """Return the configuration that will be in effect, as text; BakeoffError if the engine cannot do the run."""
 
-    def execute(self, run: Run, folder: Path) -> list[str] | None:
+    def execute(self, run: Run, folder: Path) -> Outcome:
         """Do the run and write series.parquet, counters.json, setup.log and teardown.log into `folder`.
 
-        Returns notes on what was in effect and differs from what the run asked for, if anything.
         RuntimeError if the run broke an invariant: the campaign records it as failed, with the logs that are there.
         """
 
@@ -46,20 +63,17 @@ class Engine(Protocol):
 
 def get(name: str) -> Engine:
     """The engine of this name, `NAME` or `NAME:MAKE`. BakeoffError lists those there are."""
-    name, colon, make = name.partition(":")
-    if name not in MODULES:
-        raise BakeoffError(f"unknown engine {name!r}; there is: {', '.join(MODULES)}")
-    module = import_module(MODULES[name])
-    if not colon:
-        return cast(Engine, module)
-    if not hasattr(module, "choose"):
+    kind, colon, make = name.partition(":")
+    if kind not in MODULES:
+        raise BakeoffError(f"unknown engine {kind!r}; there is: {', '.join(MODULES)}")
+    engine: Engine = import_module(MODULES[kind]).choose(make if colon else None)
+    return engine
+
+
+def only_make(name: str, make: str | None) -> None:
+    """BakeoffError if a make was asked for of an engine that comes in one only."""
+    if make is not None:
         raise BakeoffError(f"engine {name!r} comes in one make only; expected --engine {name}")
-    return cast(Engine, module.choose(make))
-
-
-def one_at_a_time(engine: Engine) -> bool:
-    """Whether runs of this engine share what they need, so that a campaign does one after the other."""
-    return bool(getattr(engine, "ONE_AT_A_TIME", False))
 
 
 def place(run: Run) -> str:

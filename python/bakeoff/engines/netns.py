@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from bakeoff.engines import place
+from bakeoff.engines import Outcome, only_make, place
 from bakeoff.engines.kernel import programs
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 # Whatever is called so is ours: with the lock in hand, what a killed run left behind.
 PREFIX: Final = "bakeoff-"
-ONE_AT_A_TIME: Final = True
 _LOCK: Final = Path("/run/bakeoff-netns.lock")
 _NETNS: Final = Path("/run/netns")
 _PLAN: Final = "plan.json"
@@ -40,16 +39,76 @@ _NEEDED: Final = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_NET_RAW": 13}
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def check(run: Run) -> str:
-    """See `bakeoff.engines.Engine`. Asks the kernel for each qdisc and congestion control that the run names."""
-    made = plan(run)
-    if lacking := missing_capabilities():
-        raise BakeoffError(f"engine netns: this process has no {', '.join(lacking)}; run it as root")
-    for name in sorted({c.argv[0] for c in (*made.setup, *made.changes, *made.programs, *made.statistics)}):
-        programs.need(name)
-    for where, why in _lacking(made):
-        raise BakeoffError(f"{place(run)}: {where}: {why}")
-    return made.text()
+class Namespaces:
+    """The engine `netns`; see `bakeoff.engines.Engine`."""
+
+    one_at_a_time = True
+
+    def check(self, run: Run) -> str:
+        """See `bakeoff.engines.Engine`. Asks the kernel for each qdisc and congestion control that the run names."""
+        made = plan(run)
+        if lacking := missing_capabilities():
+            raise BakeoffError(f"engine netns: this process has no {', '.join(lacking)}; run it as root")
+        for name in sorted({c.argv[0] for c in (*made.setup, *made.changes, *made.programs, *made.statistics)}):
+            programs.need(name)
+        for where, why in _lacking(made):
+            raise BakeoffError(f"{place(run)}: {where}: {why}")
+        return made.text()
+
+    def execute(self, run: Run, folder: Path) -> Outcome:
+        """See `bakeoff.engines.Engine`. Runs that are started side by side wait for each other."""
+        from bakeoff.engines.lab import agent, convert
+
+        made = plan(run, folder)
+        write_json(folder / _PLAN, made.to_json())
+        paths = {name: str(programs.need(name)) for name in {c.argv[0] for c in (*made.changes, *made.programs)}}
+        made.write_files(folder)
+        tsv = folder / agent.OUTPUT
+        document = folder / _AGENT_PLAN
+        with (
+            _alone(),
+            (folder / layout.SETUP_LOG).open("a", encoding="utf-8") as setup_log,
+            (folder / layout.TEARDOWN_LOG).open("a", encoding="utf-8") as teardown_log,
+        ):
+            try:
+                with _background(made.setup, setup_log):
+                    # A client finds its server only if that had the time to listen.
+                    epoch = {"clock": "realtime", "ns": time.time_ns() + _SERVERS_NS} if made.programs else None
+                    write_json(document, agent.document(run, made, str(tsv.resolve()), paths, epoch=epoch))
+                    _traffic(agent.find(), document, run.duration_s + agent.drain_s(made))
+                for command in made.statistics:
+                    _do(command, teardown_log, "teardown")
+            finally:
+                _clean(teardown_log)
+                made.remove_files(folder)
+        series, counters = convert.convert(run, made, folder, tsv)
+        tsv.unlink()
+        document.unlink()
+        return Outcome(series, counters, made.notes)
+
+    def versions(self) -> dict[str, str]:
+        """Kernel, iproute2, agent and bakeoff."""
+        from bakeoff.engines.lab import agent
+        from bakeoff.version import version
+
+        iproute2 = programs.iproute2_version(programs.need("tc"))
+        return {
+            "bakeoff": version(),
+            "kernel": os.uname().release,
+            "iproute2": ".".join(map(str, iproute2)) if iproute2 else "unknown",
+            "agent": agent.version(agent.find()),
+        }
+
+    def estimate_s(self, run: Run) -> float:
+        """Real time: a run's length and what surrounds it."""
+        duration_s: float = run.duration_s
+        return duration_s + _AROUND_S
+
+
+def choose(make: str | None) -> Namespaces:
+    """There is one make only."""
+    only_make("netns", make)
+    return Namespaces()
 
 
 def plan(run: Run, folder: Path | None = None) -> Plan:
@@ -61,58 +120,6 @@ def plan(run: Run, folder: Path | None = None) -> Plan:
         return make(run, prefix=PREFIX, ethtool=programs.find("ethtool") is not None, captures=captures)
     except BakeoffError as error:
         raise BakeoffError(f"{place(run)}: {error}") from error
-
-
-def execute(run: Run, folder: Path) -> list[str]:
-    """See `bakeoff.engines.Engine`. Runs that are started side by side wait for each other."""
-    from bakeoff.engines.lab import agent, convert
-
-    made = plan(run, folder)
-    write_json(folder / _PLAN, made.to_json())
-    paths = {name: str(programs.need(name)) for name in {c.argv[0] for c in (*made.changes, *made.programs)}}
-    made.write_files(folder)
-    tsv = folder / agent.OUTPUT
-    document = folder / _AGENT_PLAN
-    with (
-        _alone(),
-        (folder / layout.SETUP_LOG).open("a", encoding="utf-8") as setup_log,
-        (folder / layout.TEARDOWN_LOG).open("a", encoding="utf-8") as teardown_log,
-    ):
-        try:
-            with _background(made.setup, setup_log):
-                # A client finds its server only if that had the time to listen.
-                epoch = {"clock": "realtime", "ns": time.time_ns() + _SERVERS_NS} if made.programs else None
-                write_json(document, agent.document(run, made, str(tsv.resolve()), paths, epoch=epoch))
-                _traffic(agent.find(), document, run.duration_s + agent.drain_s(made))
-            for command in made.statistics:
-                _do(command, teardown_log, "teardown")
-        finally:
-            _clean(teardown_log)
-            made.remove_files(folder)
-    convert.convert(run, made, folder, tsv)
-    tsv.unlink()
-    document.unlink()
-    return list(made.notes)
-
-
-def versions() -> dict[str, str]:
-    """Kernel, iproute2, agent and bakeoff."""
-    from bakeoff.engines.lab import agent
-    from bakeoff.version import version
-
-    iproute2 = programs.iproute2_version(programs.need("tc"))
-    return {
-        "bakeoff": version(),
-        "kernel": os.uname().release,
-        "iproute2": ".".join(map(str, iproute2)) if iproute2 else "unknown",
-        "agent": agent.version(agent.find()),
-    }
-
-
-def estimate_s(run: Run) -> float:
-    """Real time: a run's length and what surrounds it."""
-    duration_s: float = run.duration_s
-    return duration_s + _AROUND_S
 
 
 def missing_capabilities() -> list[str]:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.engines import place
+from bakeoff.engines import Outcome, only_make, place
 from bakeoff.errors import BakeoffError, UserCodeError
 from bakeoff.results import layout, write_json, write_series
 
@@ -27,61 +27,71 @@ _RATE = re.compile(r"\brate (\d+(?:\.\d+)?)([kmg]?)bit\b", re.IGNORECASE)
 _PREFIX: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
-def check(run: Run) -> str:
-    """Build what the run names and return the configuration in effect; BakeoffError names the place in the run."""
-    from bakeoff import _sim
+class Simulator:
+    """The engine `sim`; see `bakeoff.engines.Engine`."""
 
-    modules = _modules(run)
-    try:
-        return _sim.check(run.to_json(), modules)
-    except _sim.HookError as error:
-        raise _failed(run, error, modules) from None
-    except ValueError as error:
-        raise BakeoffError(f"{place(run)}: {error}") from error
+    one_at_a_time = False
+
+    def check(self, run: Run) -> str:
+        """Build what the run names and return the configuration in effect; BakeoffError names the place in the run."""
+        from bakeoff import _sim
+
+        modules = _modules(run)
+        try:
+            return _sim.check(run.to_json(), modules)
+        except _sim.HookError as error:
+            raise _failed(run, error, modules) from None
+        except ValueError as error:
+            raise BakeoffError(f"{place(run)}: {error}") from error
+
+    def execute(self, run: Run, folder: Path) -> Outcome:
+        """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
+        from bakeoff import _sim
+
+        modules = _modules(run)
+        try:
+            outcome = _sim.simulate(run.to_json(), modules)
+        except _sim.HookError as error:
+            (folder / layout.SETUP_LOG).write_text(self.check(run), encoding="utf-8")
+            raise _failed(run, error, modules) from None
+        except ValueError as error:
+            raise BakeoffError(f"{place(run)}: {error}") from error
+        except BaseException as error:
+            (folder / layout.SETUP_LOG).write_text(self.check(run), encoding="utf-8")
+            # A panic in Rust arrives as a BaseException, so that nobody swallows it; here it fails one run, not the
+            # campaign.
+            if type(error).__name__ == "PanicException":
+                raise RuntimeError(f"the simulator panicked: {error}") from error
+            raise
+        series, counters = _frame(outcome), json.loads(outcome["counters"])
+        write_series(folder / layout.SERIES, series)
+        write_json(folder / layout.COUNTERS, counters)
+        (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
+        (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
+        if outcome["trace"] is not None:
+            write_series(folder / layout.TRACE, _frame(outcome["trace"]))
+        for name, packets in outcome["captures"].items():
+            (folder / layout.capture(name)).write_bytes(packets)
+        return Outcome(series, counters)
+
+    def versions(self) -> dict[str, str]:
+        """The simulator is part of the package and has its version."""
+        from bakeoff.version import version
+
+        return {"bakeoff": version()}
+
+    def estimate_s(self, run: Run) -> float:
+        """About how many seconds of one core the run takes: its bottleneck's packets, 2 million a second."""
+        rates = [float(number) * _PREFIX[prefix.lower()] for number, prefix in _RATE.findall(run.to_json())]
+        bottleneck_bps = min(rates, default=_UNLIMITED_BPS)
+        duration_s: float = run.duration_s
+        return _OVERHEAD_S + duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
 
 
-def execute(run: Run, folder: Path) -> None:
-    """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
-    from bakeoff import _sim
-
-    modules = _modules(run)
-    try:
-        outcome = _sim.simulate(run.to_json(), modules)
-    except _sim.HookError as error:
-        (folder / layout.SETUP_LOG).write_text(check(run), encoding="utf-8")
-        raise _failed(run, error, modules) from None
-    except ValueError as error:
-        raise BakeoffError(f"{place(run)}: {error}") from error
-    except BaseException as error:
-        (folder / layout.SETUP_LOG).write_text(check(run), encoding="utf-8")
-        # A panic in Rust arrives as a BaseException, so that nobody swallows it; here it fails one run, not the
-        # campaign.
-        if type(error).__name__ == "PanicException":
-            raise RuntimeError(f"the simulator panicked: {error}") from error
-        raise
-    write_series(folder / layout.SERIES, _frame(outcome))
-    write_json(folder / layout.COUNTERS, json.loads(outcome["counters"]))
-    (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
-    (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
-    if outcome["trace"] is not None:
-        write_series(folder / layout.TRACE, _frame(outcome["trace"]))
-    for name, packets in outcome["captures"].items():
-        (folder / layout.capture(name)).write_bytes(packets)
-
-
-def versions() -> dict[str, str]:
-    """The simulator is part of the package and has its version."""
-    from bakeoff.version import version
-
-    return {"bakeoff": version()}
-
-
-def estimate_s(run: Run) -> float:
-    """About how many seconds of one core the run takes: its bottleneck's packets, 2 million a second."""
-    rates = [float(number) * _PREFIX[prefix.lower()] for number, prefix in _RATE.findall(run.to_json())]
-    bottleneck_bps = min(rates, default=_UNLIMITED_BPS)
-    duration_s: float = run.duration_s
-    return _OVERHEAD_S + duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
+def choose(make: str | None) -> Simulator:
+    """There is one make only."""
+    only_make("sim", make)
+    return Simulator()
 
 
 def _modules(run: Run) -> dict[str, type]:

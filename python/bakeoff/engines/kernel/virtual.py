@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from bakeoff.engines import place
+from bakeoff.engines import Outcome, place
 from bakeoff.engines.kernel import cache as folders
 from bakeoff.engines.kernel import check as kernel_check
 from bakeoff.engines.kernel import console, memory, programs, registry
@@ -42,6 +42,7 @@ class VirtualTime:
     """The kernel engine with one kernel: the newest one that was built, or that of this name or path."""
 
     named: str | None = None
+    one_at_a_time: ClassVar = False
 
     @cached_property
     def kernel(self) -> BuiltKernel:
@@ -91,7 +92,7 @@ class VirtualTime:
         told = [guest.note] if guest.note else []
         return replace(made, notes=(*made.notes, *ticks, *told))
 
-    def execute(self, run: Run, folder: Path) -> list[str]:
+    def execute(self, run: Run, folder: Path) -> Outcome:
         """See `Engine.execute`. RuntimeError if the set-up, the kernel or the agent failed."""
         from bakeoff.engines.lab import agent, convert
 
@@ -115,10 +116,10 @@ class VirtualTime:
         if said := console.trouble(read_console(outcome.console)):
             raise RuntimeError(f"kernel: {said}; see {outcome.console.name}")
         tsv = folder / agent.OUTPUT
-        convert.convert(run, plan, folder, tsv)
+        series, counters = convert.convert(run, plan, folder, tsv)
         tsv.unlink()
         (folder / _STATUS).unlink()
-        return list(plan.notes)
+        return Outcome(series, counters, plan.notes)
 
     def versions(self) -> dict[str, str]:
         """Kernel, its fingerprint, iproute2, agent and bakeoff."""
@@ -169,26 +170,6 @@ class VirtualTime:
 def choose(named: str | None) -> VirtualTime:
     """The engine with the kernel of this name or path; None: the newest that was built."""
     return VirtualTime(named)
-
-
-def check(run: Run) -> str:
-    """See `bakeoff.engines.Engine`."""
-    return choose(None).check(run)
-
-
-def execute(run: Run, folder: Path) -> list[str]:
-    """See `bakeoff.engines.Engine`."""
-    return choose(None).execute(run, folder)
-
-
-def versions() -> dict[str, str]:
-    """See `bakeoff.engines.Engine`."""
-    return choose(None).versions()
-
-
-def estimate_s(run: Run) -> float:
-    """See `bakeoff.engines.Engine`."""
-    return choose(None).estimate_s(run)
 
 
 @cache

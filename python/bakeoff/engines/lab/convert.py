@@ -26,8 +26,10 @@ _SOURCE: Final = {
 }  # fmt: skip
 
 
-def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> None:
+def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Write series.parquet, counters.json and captures into `folder` from what the agents, tc and tcpdump left there.
+
+    Returns the samples and the counters.
 
     RuntimeError if an agent did not get to its end, a flow never connected, the set-up was not what was asked for, or
     the kernel counted what no experiment should have.
@@ -39,8 +41,8 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> None:
     check_bursts(plan, setup_log)
     unwanted.check(run, plan, setup_log, log)
     told = tool_output.read(run, plan, folder, summaries)
-    for part, counted in told.counters.items():
-        summary[part].update(counted)
+    for part, more in told.counters.items():
+        summary[part].update(more)
     for flow in run.flows:
         if (
             flow.transport == "tcp"
@@ -51,10 +53,12 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> None:
             raise RuntimeError(f"flow '{flow.name}' never connected")
     frame = tool_output.added(series(*tsvs), told.rows)
     write_series(folder / layout.SERIES, frame)
-    write_json(folder / layout.COUNTERS, counters(run, plan, summary, frame, log))
+    counted = counters(run, plan, summary, frame, log)
+    write_json(folder / layout.COUNTERS, counted)
     for name, file in plan.captures:
         pcapng.convert(folder / file, (folder / file).with_suffix(".pcapng"), name)
         (folder / file).unlink()
+    return frame, counted
 
 
 def _begins(flow: Flow) -> bool:

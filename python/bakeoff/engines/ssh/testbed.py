@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from bakeoff.engines import place
+from bakeoff.engines import Outcome, place
 from bakeoff.engines.ssh import connection, inventory
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset
 from bakeoff.engines.ssh.inventory import Inventory
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 _PLAN: Final = "plan.json"
 # What a run takes besides its own time: a hundred commands over ssh, the wait for carriers, the start of agents.
 _AROUND_S: Final = 20.0
-_NONE: Final = "engine ssh: no testbed; expected --engine ssh --inventory FILE"
 
 
 @dataclass
@@ -40,7 +39,7 @@ class Testbed:
     """The machines of one inventory. What they are like is asked once."""
 
     named: str
-    ONE_AT_A_TIME: bool = True
+    one_at_a_time: ClassVar = True
     _facts: dict[str, Facts] = field(default_factory=dict)
 
     @cached_property
@@ -107,7 +106,7 @@ class Testbed:
             self._facts[node] = facts.gather(machine)
         return self._facts[node]
 
-    def execute(self, run: Run, folder: Path) -> list[str]:
+    def execute(self, run: Run, folder: Path) -> Outcome:
         """See `Engine.execute`. RuntimeError names the node if one fails, is lost, or cannot be put back."""
         from bakeoff.engines.lab import convert
         from bakeoff.engines.ssh.session import Session
@@ -119,14 +118,14 @@ class Testbed:
             session = Session(run, made, {m.node: m for m in self._machines(run)}, clocks, folder)
             tsvs = session.conduct()
             after = self._clocks(run)
-        convert.convert(run, made, folder, *tsvs)
+        series, counters = convert.convert(run, made, folder, *tsvs)
         for tsv in tsvs:
             tsv.unlink()
         moved = [
             f"node '{node}': its clock went {(after[node].ns - clocks[node].ns) / 1e6:+.3f} ms during the run"
             for node in clocks
         ]
-        return [*made.notes, *self._clock_notes(run, clocks), *moved]
+        return Outcome(series, counters, (*made.notes, *self._clock_notes(run, clocks), *moved))
 
     def versions(self) -> dict[str, str]:
         """Kernel and iproute2 of each node, agent and bakeoff."""
@@ -198,28 +197,8 @@ class Testbed:
 
 
 @cache
-def choose(named: str) -> Testbed:
-    """The testbed of this inventory file."""
+def choose(named: str | None) -> Testbed:
+    """The testbed of this inventory file; BakeoffError without one."""
     if not named:
-        raise BakeoffError(_NONE)
+        raise BakeoffError("engine ssh: no testbed; expected --engine ssh --inventory FILE")
     return Testbed(named)
-
-
-def check(run: Run) -> str:
-    """Refused: there is no testbed without an inventory."""
-    raise BakeoffError(_NONE)
-
-
-def execute(run: Run, folder: Path) -> list[str]:
-    """Refused: there is no testbed without an inventory."""
-    raise BakeoffError(_NONE)
-
-
-def versions() -> dict[str, str]:
-    """Refused: there is no testbed without an inventory."""
-    raise BakeoffError(_NONE)
-
-
-def estimate_s(run: Run) -> float:
-    """Refused: there is no testbed without an inventory."""
-    raise BakeoffError(_NONE)
