@@ -80,5 +80,5 @@ def test_mistakes_are_named():
         bakeoff.run("nothing*")
     with pytest.raises(bakeoff.BakeoffError, match="nowhere: no such results folder"):
         bakeoff.load("nowhere")
-    with pytest.raises(AttributeError, match="no attribute 'duels'"):
-        bakeoff.duels  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'dual'"):
+        bakeoff.dual  # noqa: B018

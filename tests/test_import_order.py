@@ -11,6 +11,7 @@ ORDER = (
     "errors",
     "version",
     "data",
+    "duels",
     "_sim",
     "scenario",
     "results",

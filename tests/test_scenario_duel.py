@@ -2,10 +2,17 @@
 
 import pytest
 
+from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario import duel
+from bakeoff.scenario import duel as run_of
+from bakeoff.scenario import duels
 from bakeoff.scenario.duels import flow_names
 from scenario_texts import interface
+
+
+def duel(cc1, cc2, seed=1, **parts):
+    return run_of(Duel(cc1=cc1, cc2=cc2, **parts), seed=seed)
+
 
 # The duel
 
@@ -61,3 +68,44 @@ def test_duels_that_are_none(kwargs, message):
 def test_a_duel_takes_names_as_they_are_written():
     run = duel("prague rtt_target 25ms", "prague@2020-08")
     assert [flow.cc for flow in run.flows] == ["prague rtt_target 25ms", "prague@2020-08"]
+
+
+# Several values
+
+
+def test_commas_make_a_matrix():
+    every = Duel(cc1="cubic", cc2="reno,bbr", rtt="10ms, 40ms", qdisc="pie ecn,fq_codel flows 1")
+    runs = duels(every, seeds=2)
+    assert every.count() == 8
+    assert len(runs) == 16
+    assert [run.key for run in runs[:3]] == [
+        "local/duel/cubic-vs-reno-pie_ecn-50mbit-10ms",
+        "local/duel/cubic-vs-reno-pie_ecn-50mbit-10ms~seed2",
+        "local/duel/cubic-vs-reno-pie_ecn-50mbit-40ms",
+    ]
+    assert runs[-1].point == {
+        "cc1": "cubic", "cc2": "bbr", "qdisc": "fq_codel flows 1", "rate": "50mbit", "rtt": "40ms",
+    }  # fmt: skip
+    # a comma that belongs to a value
+    assert [each.cc1 for each in Duel(cc1="./a\\,b.py:C,reno", cc2="x").each()] == ["./a,b.py:C", "reno"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"rtt": "10ms,"}, "duel: rtt: '10ms,' has an empty value; expected values with commas between them"),
+        ({"rtt": "10ms,10ms"}, "duel: rtt: '10ms,10ms' has '10ms' twice; expected unlike values"),
+        ({"rtt": "10ms,50"}, "duel: network.rtt: '50' has no unit"),
+        ({"qdisc": "pie  ecn,pie ecn"}, "duel: two duels would be named 'reno-vs-cubic-pie_ecn-50mbit-20ms'"),
+        ({"duration": "1s,2s"}, "duel: duration: '1s,2s' is no quantity"),
+    ],
+)
+def test_matrices_that_are_none(parts, message):
+    with pytest.raises(BakeoffError) as error:
+        duels(Duel(cc1="reno", cc2="cubic", **parts))
+    assert str(error.value).startswith(message)
+
+
+def test_very_many_duels_are_refused():
+    with pytest.raises(BakeoffError, match=r"duel: 200,000 runs; at most 100,000 without --yes"):
+        duels(Duel(cc1="reno", cc2="cubic,bbr"), seeds=100_000)

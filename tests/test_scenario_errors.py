@@ -2,6 +2,7 @@
 
 import pytest
 
+from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run, duel, load
 from scenario_texts import FLOW, refused
@@ -104,6 +105,6 @@ def test_further_mistakes_are_counted(tmp_path):
 def test_a_resolved_run_that_is_none():
     with pytest.raises(BakeoffError, match=r"resolved run: document: Invalid JSON"):
         Run.from_json("{")
-    text = duel("reno", "cubic").to_json().replace('"seed":1,', '"seed":1,"sead":2,')
+    text = duel(Duel(cc1="reno", cc2="cubic")).to_json().replace('"seed":1,', '"seed":1,"sead":2,')
     with pytest.raises(BakeoffError, match=r"resolved run: sead: Extra inputs"):
         Run.from_json(text)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from bakeoff import campaign, results
+from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -185,11 +186,11 @@ def duel(
     cc1: str | type,
     cc2: str | type,
     *,
-    qdisc: str = "fq_codel",
-    rate: str = "50mbit",
-    rtt: str = "20ms",
-    rtt2: str | None = None,
-    duration: str = "30s",
+    qdisc: str = Duel.qdisc,
+    rate: str = Duel.rate,
+    rtt: str = Duel.rtt,
+    rtt2: str | None = Duel.rtt2,
+    duration: str = Duel.duration,
     seed: int = 1,
     engine: str = "sim",
     out: Path | str | None = None,
@@ -210,7 +211,8 @@ def duel(
 
     with ExitStack() as classes:
         names = [cc if isinstance(cc, str) else classes.enter_context(_named(cc)) for cc in (cc1, cc2)]
-        run = scenario.duel(*names, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration, seed=seed)
+        wanted = Duel(cc1=names[0], cc2=names[1], qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
+        run = scenario.duel(wanted, seed=seed)
         run = _with_sources(run, names, (cc1, cc2))
         [run] = _observed([run], trace, capture)
         root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli.options import Capture, Engine, Jobs, Json, Note, Quiet, Seeds, Trace, Verbose, detail
+from bakeoff.cli.options import Capture, Engine, Jobs, Json, Note, Quiet, Seeds, Trace, Verbose, Yes, detail
+from bakeoff.duels import Duel
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -26,14 +27,15 @@ def duel(
     cc1: Annotated[str, typer.Argument(help="Congestion control of the first flow.", autocompletion=complete_cc)],
     cc2: Annotated[str, typer.Argument(help="Congestion control of the second.", autocompletion=complete_cc)],
     *,
-    qdisc: Annotated[str, typer.Option(help="The queue at the bottleneck, in tc's words.")] = "fq_codel",
-    rate: Annotated[str, typer.Option(help="The bottleneck's rate.")] = "50mbit",
-    rtt: Annotated[str, typer.Option(help="Round-trip time of the path.")] = "20ms",
+    qdisc: Annotated[str, typer.Option(help="The queue at the bottleneck, in tc's words.")] = Duel.qdisc,
+    rate: Annotated[str, typer.Option(help="The bottleneck's rate.")] = Duel.rate,
+    rtt: Annotated[str, typer.Option(help="Round-trip time of the path.")] = Duel.rtt,
     rtt2: Annotated[
         str | None, typer.Option(help="Round-trip time of the second flow.", show_default="as --rtt")
-    ] = None,
-    duration: Annotated[str, typer.Option(help="Simulated time.")] = "30s",
+    ] = Duel.rtt2,
+    duration: Annotated[str, typer.Option(help="Simulated time.")] = Duel.duration,
     seeds: Seeds = 1,
+    yes: Yes = False,
     engine: Engine = "sim",
     jobs: Jobs = None,
     out: Annotated[
@@ -48,20 +50,22 @@ def duel(
 ) -> None:
     """Let two flows compete, and show who got what, at what delay.
 
+    Several values with commas between them, of the congestion controls, --qdisc, --rate, --rtt and --rtt2, make a duel
+    of each combination, and a table of them all. A comma that belongs to a value is written as '\\,'.
+
     \b
     Examples:
       bakeoff duel prague cubic --qdisc "fq_codel flows 1" --rate 50mbit --rtt 20ms
       bakeoff duel cubic reno --qdisc "pie ecn" --rtt 10ms --rtt2 160ms --seeds 5
+      bakeoff duel cubic reno,bbr --rtt 10ms,40ms --qdisc 'pie ecn,fq_codel flows 1'     eight duels, a table
       bakeoff duel prague cubic --qdisc dualpi2 --json | jq .summary
       bakeoff duel ./mycc.py:MyCC cubic --trace cc --capture 'mid>srv'     a class of your own; see docs
     """
     from bakeoff import campaign, results, scenario
     from bakeoff.cli.run import execute
 
-    runs = [
-        scenario.duel(cc1, cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration, seed=seed)
-        for seed in range(1, seeds + 1)
-    ]
+    every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
+    runs = scenario.duels(every, seeds=seeds, yes=yes)
     if trace or capture:
         from bakeoff.scenario.observe import observe
 
@@ -87,16 +91,18 @@ def duel(
         ]
         typer.echo(json.dumps(records[0] if len(records) == 1 else records, indent=2))
         return
-    _show(found)
+    _show(found, matrix=every.count() > 1)
     typer.echo(f"next:    bakeoff plot {shlex.quote(str(root if len(found) > 1 else found[0].path))}")
 
 
-def _show(found: list[Result]) -> None:
+def _show(found: list[Result], *, matrix: bool) -> None:
     from rich.console import Console
 
     from bakeoff.present import tables, terminal
 
-    terminal.duel(found[0], Console())
+    if not matrix:
+        terminal.duel(found[0], Console())
     if len(found) > 1:
-        typer.echo(f"\nSeed 1 above; all {len(found)} seeds:\n")
+        if not matrix:
+            typer.echo(f"\nSeed 1 above; all {len(found)} seeds:\n")
         typer.echo(tables.render(found, format="terminal", reference=None), nl=False)

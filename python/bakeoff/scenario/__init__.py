@@ -4,10 +4,10 @@ Knows nothing of engines. `docs/scenario-language.md` is the language by example
 """
 
 from bakeoff.scenario import catalog
-from bakeoff.scenario.duels import duel
+from bakeoff.scenario.duels import duel, duels
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.scenario import Scenario, expand, load
 from bakeoff.scenario.schema import json_schema
 from bakeoff.scenario.settings import parse_settings
 
-__all__ = ["Run", "Scenario", "catalog", "duel", "expand", "json_schema", "load", "parse_settings"]
+__all__ = ["Run", "Scenario", "catalog", "duel", "duels", "expand", "json_schema", "load", "parse_settings"]

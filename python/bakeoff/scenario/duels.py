@@ -1,50 +1,71 @@
 """The newcomer's experiment: two flows through one bottleneck."""
 
+from dataclasses import asdict
 from typing import Any
 
+from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario import bounds
 from bakeoff.scenario.python_cc import short
 from bakeoff.scenario.run import Run
-from bakeoff.scenario.scenario import from_document
+from bakeoff.scenario.scenario import OWN, from_document
 
 
-def duel(
-    cc1: str,
-    cc2: str,
-    *,
-    qdisc: str = "fq_codel",
-    rate: str = "50mbit",
-    rtt: str = "20ms",
-    rtt2: str | None = None,
-    duration: str = "30s",
-    seed: int = 1,
-) -> Run:
-    """Two bulk flows through a dumbbell with `qdisc` at `rate`, both starting together.
+def duel(asked: Duel, *, seed: int = 1) -> Run:
+    """The run of a duel: a dumbbell with its qdisc at its rate, both flows starting together.
 
-    `rtt2` gives the second flow a round-trip time of its own. Flows are named after their congestion controls. Both
+    With `rtt2` the second flow has a round-trip time of its own. Flows are named after their congestion controls. Both
     hosts negotiate AccECN (tcp_ecn=3); a ping runs every 50 ms. Raises BakeoffError for a value that cannot be read.
     """
-    names = flow_names(cc1, cc2)
+    names = flow_names(asked.cc1, asked.cc2)
+    apart = asked.rtt2 is not None
     flows = [
-        {"name": names[0], "cc": cc1, "dscp": 0x13 if rtt2 else 0, "rtt": rtt if rtt2 else None},
-        {"name": names[1], "cc": cc2, "dscp": 0x23 if rtt2 else 0, "rtt": rtt2},
+        {"name": names[0], "cc": asked.cc1, "dscp": 0x13 if apart else 0, "rtt": asked.rtt if apart else None},
+        {"name": names[1], "cc": asked.cc2, "dscp": 0x23 if apart else 0, "rtt": asked.rtt2},
     ]
-    words = [f"{names[0]}-vs-{names[1]}", "_".join(qdisc.split()), rate, rtt, *([rtt2] if rtt2 else [])]
+    words = ["-vs-".join(names), "_".join(asked.qdisc.split()), asked.rate, asked.rtt]
+    title = f"{short(asked.cc1)} against {short(asked.cc2)}, {asked.qdisc}, {asked.rate}, {asked.rtt}"
     document = {
-        "title": f"{short(cc1)} against {short(cc2)}, {qdisc}, {rate}, {rtt}" + (f" and {rtt2}" if rtt2 else ""),
-        "duration": duration,
+        "title": title + (f" and {asked.rtt2}" if asked.rtt2 is not None else ""),
+        "duration": asked.duration,
         "sample_interval": "50ms",
-        "network": {"path": ["cli", "mid", "srv"], "rtt": rtt, "bottleneck": {"rate": rate, "qdisc": qdisc}},
+        "network": {
+            "path": ["cli", "mid", "srv"],
+            "rtt": asked.rtt,
+            "bottleneck": {"rate": asked.rate, "qdisc": asked.qdisc},
+        },
         "hosts": {"sysctl": {"net.ipv4.tcp_ecn": 3}},
         "flows": flows,
         "probes": [{"name": "ping", "type": "icmp", "every": "50ms"}],
-        "run": "-".join(words),
+        "run": "-".join([*words, *([asked.rtt2] if asked.rtt2 is not None else [])]),
     }
-    if not qdisc.strip():
+    if not asked.qdisc.strip():
         raise BakeoffError("duel: qdisc: is empty; expected for example 'fq_codel flows 1'")
-    scenario = from_document(_escaped(document), path="duel", suite="local", default_name="duel")
+    scenario = from_document(_escaped(document), path="duel", suite=OWN, default_name="duel")
     run = scenario.resolve({}, seed)
-    return run.model_copy(update={"point": {"cc1": cc1, "cc2": cc2, "qdisc": qdisc, "rate": rate, "rtt": rtt}})
+    point = {key: value for key, value in asdict(asked).items() if value is not None and key != "duration"}
+    return run.model_copy(update={"point": point})
+
+
+def duels(asked: Duel, *, seeds: int = 1, yes: bool = False) -> list[Run]:
+    """The runs of all combinations of what commas separate, with the seeds 1 to `seeds`; BakeoffError as for `duel`.
+
+    Unless `yes`, very many runs are a BakeoffError too.
+    """
+    too_many = bounds.too_many_runs(asked.count() * seeds)
+    if too_many is not None and not yes:
+        raise BakeoffError(f"duel: {too_many}")
+    runs: dict[str, Run] = {}
+    for each in asked.each():
+        for seed in range(1, seeds + 1):
+            run = duel(each, seed=seed)
+            if run.key in runs:
+                raise BakeoffError(
+                    f"duel: two duels would be named '{run.run}': {runs[run.key].title}; {run.title}; "
+                    "expected parts whose names tell them apart"
+                )
+            runs[run.key] = run
+    return list(runs.values())
 
 
 def flow_names(cc1: str, cc2: str) -> tuple[str, str]:

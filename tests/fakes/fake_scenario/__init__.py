@@ -47,15 +47,19 @@ def make(run: str, seed: int = 1, scenario: str = "s1-first", **point: str) -> R
     return Run(json.dumps(fields))
 
 
-def duel(cc1, cc2, *, qdisc, rate, rtt, rtt2, duration, seed) -> Run:
+def duel(asked, *, seed=1) -> Run:
     from bakeoff.errors import BakeoffError
 
-    if not rate.endswith("bit"):
-        raise BakeoffError(f"duel: rate: '{rate}' has no unit; expected a rate such as '50mbit'")
-    point = {"qdisc": qdisc, "rate": rate, "rtt": rtt, "rtt2": str(rtt2), "duration": duration}
-    if "violates" in (cc1, cc2):
+    if not asked.rate.endswith("bit"):
+        raise BakeoffError(f"duel: rate: '{asked.rate}' has no unit; expected a rate such as '50mbit'")
+    point = {key: str(getattr(asked, key)) for key in ("qdisc", "rate", "rtt", "rtt2", "duration")}
+    if "violates" in (asked.cc1, asked.cc2):
         point["does"] = "violates"
-    return make(f"{cc1}-vs-{cc2}", seed, "duel", **point)
+    return make(f"{asked.cc1}-vs-{asked.cc2}", seed, "duel", **point)
+
+
+def duels(asked, *, seeds=1, yes=False) -> list[Run]:
+    return [duel(each, seed=seed) for each in asked.each() for seed in range(1, seeds + 1)]
 
 
 def json_schema() -> dict:
