@@ -2,6 +2,7 @@
 
 import pytest
 
+from bakeoff.engines import netns
 from bakeoff.engines.kernel import memory
 from bakeoff.engines.lab import plan
 from bakeoff.engines.lab.memory import held
@@ -113,3 +114,11 @@ def test_a_scenarios_limit_counts_and_is_one_for_all_nodes():
         plan(network(nodes=unlike), tcp_pages=9)
     with pytest.raises(RefusedError, match=r"this machine's is not the lab's to change"):
         plan(network(nodes=both))
+
+
+def test_a_note_where_this_machines_limit_is_lower_than_what_the_run_holds():
+    # 10 MiB are 2560 pages.
+    assert netns._tcp_memory(network(interfaces=egress(HTB)), 2560) is None
+    note = str(netns._tcp_memory(network(interfaces=egress(HTB)), 2559))
+    assert note.startswith("net.ipv4.tcp_mem: from 2559 pages (9 MiB) on this machine lets no window grow")
+    assert note.endswith("TCP may hold up to 10 MiB in this run")

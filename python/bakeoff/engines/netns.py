@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # Whatever is called so is ours: with the lock in hand, what a killed run left behind.
 PREFIX: Final = "bakeoff-"
+_TCP_MEM: Final = Path("/proc/sys/net/ipv4/tcp_mem")
 _LOCK: Final = Path("/run/bakeoff-netns.lock")
 _NETNS: Final = Path("/run/netns")
 _PLAN: Final = "plan.json"
@@ -117,9 +119,24 @@ def plan(run: Run, folder: Path | None = None) -> Plan:
 
     captures = str(folder.resolve()) if folder is not None else "."
     try:
-        return make(run, prefix=PREFIX, ethtool=programs.find("ethtool") is not None, captures=captures)
+        made = make(run, prefix=PREFIX, ethtool=programs.find("ethtool") is not None, captures=captures)
     except BakeoffError as error:
         raise BakeoffError(f"{place(run)}: {error}") from error
+    note = _tcp_memory(run, int(_TCP_MEM.read_text(encoding="ascii").split()[0]))
+    return made if note is None else replace(made, notes=(*made.notes, note))
+
+
+def _tcp_memory(run: Run, pages: int) -> str | None:
+    """What to know where this machine's TCP may hold less than the run's does; `pages`: the first of its limits."""
+    from bakeoff.engines.lab import memory
+
+    held = memory.held(run)
+    if held <= pages * memory.PAGE:
+        return None
+    return (
+        f"net.ipv4.tcp_mem: from {pages} pages ({pages * memory.PAGE >> 20} MiB) on this machine lets no window grow, "
+        f"and counts nothing; TCP may hold up to {held >> 20} MiB in this run"
+    )
 
 
 def missing_capabilities() -> list[str]:

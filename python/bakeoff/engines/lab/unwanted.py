@@ -31,6 +31,7 @@ COUNTERS: Final = {
     "TcpExt TCPAbortOnMemory": "a connection was ended for want of memory",
     "TcpExt TCPRcvQDrop": "a receiver had no room for the next packet in order and dropped it",
     "TcpExt TCPOFODrop": "a receiver had no room for a packet out of order and dropped it",
+    "TcpExt PruneCalled": "a receiver's buffer was full, and it looked for room in it",
     "TcpExt RcvPruned": "a receiver threw away what it had acknowledged selectively and still had no room",
     "TcpExt OfoPruned": "a receiver threw away packets out of order that it had acknowledged selectively",
     "TcpExt TCPBacklogDrop": "packets came faster than a socket's program let them in, and were dropped",
