@@ -70,13 +70,13 @@ test: setup agent lint test-rust test-python ## lint, then all tests
 lint: setup ## formatting, clippy, ruff, mypy; warnings are errors
 	rustfmt --edition 2024 --check $(RUST_FILES)
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
-	$(BIN)/ruff format --check --quiet python tests examples docs
-	$(BIN)/ruff check --quiet python tests examples docs
+	$(BIN)/ruff format --check --quiet python packaging tests examples docs
+	$(BIN)/ruff check --quiet python packaging tests examples docs
 	$(BIN)/mypy --no-error-summary
 
 format: setup ## Rust and Python as rustfmt and ruff write them
 	rustfmt --edition 2024 $(RUST_FILES)
-	$(BIN)/ruff format --quiet python tests examples docs
+	$(BIN)/ruff format --quiet python packaging tests examples docs
 
 test-rust: ## the simulator's tests
 	$(CARGO) test --workspace --locked --quiet

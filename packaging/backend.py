@@ -1,9 +1,11 @@
-"""How a wheel and an sdist of bakeoff are made: by maturin, with the traffic agent and the commit's name put beside the extension.
+"""How a wheel and an sdist of bakeoff are made: by maturin, with the traffic agent and the commit's name beside it.
 
-pip, `make wheel` and the installation of an sdist all come here (pyproject.toml; PEP 517). maturin compiles the extension and packs. The
-agent is a program of its own: it is compiled first, and linked statically, so that it also runs on machines of a testbed with an older C library.
+pip, `make wheel` and the installation of an sdist all come here (pyproject.toml; PEP 517). maturin compiles the
+extension and packs. The agent is a program of its own. It is compiled first, and linked statically, so that it also
+runs on machines of a testbed that have an older C library.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -41,8 +43,7 @@ AGENT = "bakeoff-agent"
 
 def build_wheel(folder: str, config_settings: Mapping[str, Any] | None = None, metadata: str | None = None) -> str:
     """A wheel with the extension, the catalog, the kernel's fragments and the agent; the name of its file."""
-    arguments = maturin.get_maturin_pep517_args(config_settings)
-    with _commit(), _agent(_option(arguments, "--target") or os.environ.get("CARGO_BUILD_TARGET")):
+    with _commit(), _agent(target(maturin.get_maturin_pep517_args(config_settings))):
         return maturin.build_wheel(folder, config_settings, metadata)
 
 
@@ -52,14 +53,12 @@ def build_sdist(folder: str, config_settings: Mapping[str, Any] | None = None) -
         return maturin.build_sdist(folder, config_settings)
 
 
-def _option(arguments: list[str], name: str) -> str | None:
-    """The value of `--name VALUE` or `--name=VALUE`."""
-    for word, following in zip(arguments, [*arguments[1:], None], strict=True):
-        if word == name:
-            return following
-        if word.startswith(f"{name}="):
-            return word.partition("=")[2]
-    return None
+def target(arguments: list[str]) -> str | None:
+    """rustc's name of the machine that maturin's arguments or cargo's variable ask for; None for this one."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--target", default=os.environ.get("CARGO_BUILD_TARGET"))
+    known, _ = parser.parse_known_args(arguments)
+    return str(known.target) if known.target else None
 
 
 @contextmanager
@@ -69,8 +68,12 @@ def _commit() -> Iterator[None]:
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         yield
         return
-    commit = _said("git", "rev-parse", "HEAD")
-    dirty = _said("git", "status", "--porcelain", "--untracked-files=no")
+    commit = _git("rev-parse", "HEAD")
+    dirty = _git("status", "--porcelain", "--untracked-files=no")
+    # git answers nothing in a folder of somebody else's, such as one that is mounted into a container.
+    if not commit:
+        yield
+        return
     place.write_text(f"{commit} {'dirty' if dirty else 'clean'}\n", encoding="ascii")
     try:
         yield
@@ -79,11 +82,11 @@ def _commit() -> Iterator[None]:
 
 
 @contextmanager
-def _agent(target: str | None) -> Iterator[None]:
-    """The agent for a target of rustc's (None: this machine), compiled and put into the package while the wheel is made."""
+def _agent(machine: str | None) -> Iterator[None]:
+    """The agent for a machine (rustc's name; None: this one), which lies in the package while the wheel is made."""
     place = PACKAGE / "bin" / AGENT
     place.parent.mkdir(exist_ok=True)
-    shutil.copy(_compiled(target), place)
+    shutil.copy(_compiled(machine), place)
     try:
         yield
     finally:
@@ -91,19 +94,23 @@ def _agent(target: str | None) -> Iterator[None]:
         shutil.rmtree(place.parent)
 
 
-def _compiled(target: str | None) -> Path:
+def _compiled(machine: str | None) -> Path:
     command = ["cargo", "rustc", "--release", "--locked", "--package", AGENT, "--bin", AGENT]
     command += ["--message-format", "json-render-diagnostics"]
-    environment = dict(os.environ)
-    if target is not None:
-        # musl comes with Rust's own copy of it, and Rust's own linker joins both: no C compiler for the target is needed.
-        musl = target.split(".")[0].replace("-gnu", "-musl")
+    if machine is not None:
+        # Rust brings musl and a linker of its own: no C compiler for that machine is needed.
+        musl = machine.split(".")[0].replace("-gnu", "-musl")
         command += ["--target", musl, "--config", f'target.{musl}.linker="rust-lld"']
     command += ["--", "-C", "target-feature=+crt-static"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(
+            f"{AGENT} could not be compiled, for the reason that cargo gives above. It is linked statically: where the C "
+            "library's static half is a package of its own (Fedora: glibc-static), that has to be installed"
+        )
     made = [line["executable"] for line in map(json.loads, done.stdout.splitlines()) if line.get("executable")]
     return Path(made[-1])
 
 
-def _said(*command: str) -> str:
-    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False).stdout.strip()

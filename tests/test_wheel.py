@@ -141,6 +141,13 @@ def test_it_holds_the_catalog_the_kernels_files_the_agent_and_the_commit(install
     assert not (ROOT / "python" / "bakeoff" / "bin").exists(), "what was put beside the sources is taken away again"
 
 
+def test_the_agent_is_made_for_the_machine_that_the_wheel_is_for():
+    # Neither pip install of a checkout nor of an sdist gives any argument.
+    assert backend("target([])") == "None"
+    assert backend("target(['--locked', '--target', 'aarch64-unknown-linux-gnu'])") == "aarch64-unknown-linux-gnu"
+    assert backend("target(['--zig', '--target=aarch64-unknown-linux-gnu'])") == "aarch64-unknown-linux-gnu"
+
+
 def test_the_agent_is_linked_statically_and_starts(installed):
     _, programs = installed
     agent = next((programs.parent / "lib").glob("python*/site-packages/bakeoff/bin/bakeoff-agent"))
