@@ -105,8 +105,8 @@ def _compiled(machine: str | None) -> Path:
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(
-            f"{AGENT} could not be compiled, for the reason that cargo gives above. It is linked statically: where the C "
-            "library's static half is a package of its own (Fedora: glibc-static), that has to be installed"
+            f"{AGENT} could not be compiled, for the reason that cargo gives above. It is linked statically: where the "
+            "C library's static half is a package of its own (Fedora: glibc-static), that has to be installed"
         )
     made = [line["executable"] for line in map(json.loads, done.stdout.splitlines()) if line.get("executable")]
     return Path(made[-1])
