@@ -4,7 +4,21 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import catalog, compare, doctor, duel, kernel, packetdrill, plot, present, qdisc_replay, run
+from bakeoff.cli import (
+    catalog,
+    compare,
+    diff,
+    doctor,
+    duel,
+    kernel,
+    packetdrill,
+    plot,
+    present,
+    qdisc_replay,
+    reproduce,
+    results,
+    run,
+)
 
 # Without rich's markup: twice as fast to show, and examples stay as they were typed.
 app = typer.Typer(
@@ -20,6 +34,11 @@ app.command()(present.table)
 app.command()(present.report)
 app.command()(plot.plot)
 app.command()(compare.compare)
+app.command()(diff.diff)
+app.command()(reproduce.reproduce)
+app.command()(results.results)
+app.command()(results.logs)
+app.command()(results.rm)
 app.command()(duel.duel)
 app.command()(packetdrill.packetdrill)
 app.command("qdisc-replay")(qdisc_replay.qdisc_replay)

@@ -49,7 +49,7 @@ def compare(
     from bakeoff.claims import comparison
     from bakeoff.present.comparison import render
 
-    bounds = _bounds(bound) if bound else dict(comparison.BOUNDS)
+    bounds = bounds_of(bound, "--bound") if bound else dict(comparison.BOUNDS)
     our_results = chosen_results(ours)[1]
     mine = comparison.side_of(ours, our_results)
     if Path(theirs).is_dir():
@@ -70,8 +70,8 @@ def compare(
         raise typer.Exit(1)
 
 
-def _bounds(words: list[str]) -> dict[str, float]:
-    """`goodput=0.05` as a measure and a number; the measure is checked where the measures are known."""
+def bounds_of(words: list[str], option: str) -> dict[str, float]:
+    """`goodput=0.05` of `option` as a measure and a number; the measure is checked where the measures are known."""
     bounds = {}
     for word in words:
         measure, equals, value = word.partition("=")
@@ -80,5 +80,5 @@ def _bounds(words: list[str]) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not bounds[measure] >= 0:
-            raise BakeoffError(f"--bound: '{word}'; expected a measure and a number, such as goodput=0.05")
+            raise BakeoffError(f"{option}: '{word}'; expected a measure and a number, such as goodput=0.05")
     return bounds

@@ -1,0 +1,62 @@
+"""diff: run by run, which numbers of two campaigns differ."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bakeoff.cli.compare import bounds_of
+from bakeoff.cli.options import Json
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A campaign's folder, or a run's.", show_default=False)],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another.", show_default=False)],
+    *,
+    tolerance: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MEASURE=X",
+            help="A difference of up to X, in ln, is none: of goodput, queue_delay, queue_delay_p99, marks, drops; "
+            "repeatable.",
+            show_default="0 for each",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the numbers in which two campaigns with the same runs differ, for a review. Ends with 1 if there are any.
+
+    \b
+    Examples:
+      bakeoff diff results/before results/after
+      bakeoff diff results/before results/after --tolerance goodput=0.01 --tolerance marks=0.1
+    """
+    import json
+
+    from bakeoff.claims import comparison
+    from bakeoff.cli.present import chosen_results
+
+    bounds = dict.fromkeys(comparison.UNITS, 0.0) | bounds_of(tolerance or [], "--tolerance")
+    sides = [comparison.side_of(name, chosen_results(name)[1]) for name in (a, b)]
+    found = comparison.compare(*sides)
+    differing = comparison.outside(found.differences, bounds)
+    if as_json:
+        rows = [
+            {**one.key._asdict(), "unit": comparison.UNITS[one.key.measure], "a": one.ours, "b": one.theirs}
+            for one in differing
+        ]
+        typer.echo(
+            json.dumps({"compared": len(found.differences), "differences": rows, "notes": found.notes}, indent=2)
+        )
+    else:
+        for note in found.notes:
+            typer.echo(f"note: {note}")
+        for one in sorted(differing, key=lambda each: each.key):
+            where = "/".join(one.key[:3]) + (f" {one.key.flow}" if one.key.flow else "")
+            unit = comparison.UNITS[one.key.measure]
+            change = f"{100 * (one.theirs / one.ours - 1):+.2f} %" if one.ours else "from nothing"
+            typer.echo(f"{where}  {one.key.measure}: {one.ours:.6g} -> {one.theirs:.6g} {unit} ({change})")
+        typer.echo(f"{len(differing)} of {len(found.differences)} numbers differ")
+    if differing:
+        raise typer.Exit(1)

@@ -1,0 +1,88 @@
+"""reproduce: do a stored run again, and say whether the same comes out."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from bakeoff.cli.options import Json
+from bakeoff.errors import BakeoffError
+
+
+def reproduce(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", help="The folder of a run, or a glob on suite/scenario/run in the latest campaign."
+        ),
+    ],
+    *,
+    seeds: Annotated[
+        int, typer.Option(min=3, help="Repetitions that give the interval, if the samples are not the same.")
+    ] = 5,
+    as_json: Json = False,
+) -> None:
+    """Do a stored run again with its own engine, and compare.
+
+    Prints 'identical' if every sample is the same. If not, the run is repeated with other random draws, and each
+    number has to lie within what these give: 'within the interval' (from the least to the greatest), or 'different',
+    which ends with 1.
+
+    \b
+    Examples:
+      bakeoff reproduce results/latest/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-pie-50Mbit-20ms
+      bakeoff reproduce '*s6*cubic-ecn-pie-*' --json
+    """
+    import tempfile
+    from pathlib import Path
+
+    from bakeoff import campaign, results
+    from bakeoff.claims import comparison
+    from bakeoff.cli.present import chosen_results
+    from bakeoff.scenario import Run
+
+    root, chosen = chosen_results(run)
+    if len(chosen) > 1:
+        raise BakeoffError(f"{run}: {len(chosen)} runs in {root} have such a name; name one of them")
+    [stored] = chosen
+    if not stored.ok:
+        raise BakeoffError(f"{stored.key} failed, so that there is nothing to compare with: {stored.record.error}")
+    resolved = Run.model_validate(stored.resolved)
+    engine = stored.record.engine
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
+
+        def again(seed: int) -> results.Result:
+            each = resolved.model_copy(update={"seed": seed})
+            [done] = campaign.run([each], Path(folder) / str(seed), engine=engine, jobs=1).runs
+            if done.error is not None:
+                raise BakeoffError(f"{stored.key} fails today with seed {seed}: {done.error}")
+            return results.read(done.path)
+
+        fresh = again(resolved.seed)
+        verdict = "identical"
+        if fresh.record.digest != stored.record.digest:
+            repeated = [fresh, *(again(resolved.seed + n) for n in range(1, seeds))]
+            sides = [comparison.side_of(name, found) for name, found in (("stored", [stored]), ("today", repeated))]
+            today = sides[1].values
+            for key, [value] in sides[0].values.items():
+                least, most = min(today[key]), max(today[key])
+                inside = least <= value <= most
+                unit = comparison.UNITS[key.measure]
+                row = {"flow": key.flow, "measure": key.measure, "unit": unit, "stored": value}
+                rows.append(row | {"least": least, "greatest": most, "within": inside})
+            verdict = "within the interval" if all(row["within"] for row in rows) else "different"
+    if as_json:
+        typer.echo(json.dumps({"run": stored.key, "engine": engine, "verdict": verdict, "numbers": rows}, indent=2))
+    else:
+        for row in rows:
+            mark = " " if row["within"] else "!"
+            what = f"{row['flow']} {row['measure']}".strip()
+            typer.echo(
+                f"{mark} {what}: {row['stored']:.6g}, today {row['least']:.6g} to {row['greatest']:.6g} {row['unit']}"
+            )
+        typer.echo(f"{stored.key}: {verdict}")
+    if verdict == "different":
+        raise typer.Exit(1)

@@ -1,0 +1,192 @@
+"""results, logs, rm: what is stored, what a run said, and its removal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bakeoff.cli.options import Json, Only
+from bakeoff.errors import BakeoffError, printable
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+
+def results(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="A campaign, to list its runs.", show_default="the campaigns below results/"),
+    ] = None,
+    *,
+    status: Annotated[
+        Literal["ok", "failed"] | None, typer.Option(help="Only runs of this status, or campaigns that have one.")
+    ] = None,
+    only: Only = None,
+    as_json: Json = False,
+) -> None:
+    """List the campaigns that are stored here, or the runs of one, with their status and size.
+
+    \b
+    Examples:
+      bakeoff results                            the campaigns below results/
+      bakeoff results results/latest             the runs of the last one
+      bakeoff results --status failed            the campaigns in which something failed
+      bakeoff results results/latest -k pie --json
+    """
+    rows = _campaigns(status, only) if folder is None else _runs(folder, status, only)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        typer.echo("nothing is stored here that fits", err=True)
+        return
+    shown = [{key: _cell(key, value) for key, value in row.items()} for row in rows]
+    widths = {key: max(len(key), *(len(row[key]) for row in shown)) for key in shown[0]}
+    right = {"runs", "failed", "half-written", "size"}
+    typer.echo("  ".join(key.rjust(widths[key]) if key in right else key.ljust(widths[key]) for key in widths).rstrip())
+    for row in shown:
+        cells = (row[key].rjust(widths[key]) if key in right else row[key].ljust(widths[key]) for key in widths)
+        typer.echo("  ".join(cells).rstrip())
+
+
+def logs(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="The folder of a run, or a glob on suite/scenario/run in the latest campaign.",
+            show_default="the latest campaign, if it has one run",
+        ),
+    ] = None,
+) -> None:
+    """Show why a run failed, and what its set-up, its end and its kernel printed.
+
+    \b
+    Examples:
+      bakeoff logs results/latest/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-pie-50Mbit-20ms
+      bakeoff logs '*s6*cubic-ecn-pie-*'
+    """
+    from bakeoff.cli.present import chosen_results
+    from bakeoff.results import layout
+
+    root, chosen = chosen_results(run)
+    if len(chosen) > 1:
+        raise BakeoffError(f"{run or root}: {len(chosen)} runs have such a name; name one of them: {_first(chosen)}")
+    [result] = chosen
+    if result.record.error is not None:
+        typer.echo(printable(f"error: {result.record.error}"))
+    for note in result.record.effective:
+        typer.echo(printable(f"in effect: {note}"))
+    for name in (layout.SETUP_LOG, layout.TEARDOWN_LOG, "console.log"):
+        path = result.path / name
+        if path.is_file():
+            typer.echo(f"--- {name}")
+            typer.echo(printable(path.read_text(encoding="utf-8", errors="backslashreplace").rstrip("\n")))
+
+
+def rm(
+    folders: Annotated[list[Path], typer.Argument(help="Campaigns or single runs.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Remove campaigns or runs, after asking. Nothing that is not a results folder is ever removed.
+
+    \b
+    Examples:
+      bakeoff rm results/2026-11-21T22-35-10
+      bakeoff rm results/duels/* --yes
+    """
+    from bakeoff.results import storage
+
+    folders = [path for path in folders if not (path.is_symlink() and len(folders) > 1)]
+    kinds = [storage.removable(path) for path in folders]
+    if not yes:
+        for path, kind in zip(folders, kinds, strict=True):
+            typer.echo(printable(f"{kind} {path}, {_size(storage.size(path))}"), err=True)
+        if not sys.stdin.isatty():
+            raise BakeoffError("rm asks before it removes, and here is nobody to ask; --yes means that you are sure")
+        if not typer.confirm("remove them?", err=True):
+            raise typer.Exit(1)
+    for path in folders:
+        storage.remove(path)
+
+
+def _campaigns(status: str | None, only: str | None) -> list[dict[str, Any]]:
+    from bakeoff.campaign.place import DUELS, RESULTS
+    from bakeoff.results import storage
+
+    rows = []
+    for stored in [*storage.campaigns(RESULTS), *storage.campaigns(DUELS)]:
+        chosen = _chosen(stored.content.results, status, only)
+        if stored.path == DUELS or ((status or only) and not chosen):
+            continue
+        record = stored.record
+        rows.append(
+            {
+                "campaign": str(stored.path),
+                "date": record.provenance.date.isoformat(timespec="minutes") if record else None,
+                "engine": record.engine if record else None,
+                "runs": len(stored.content.results),
+                "failed": sum(not result.ok for result in stored.content.results),
+                "half-written": len(stored.content.half_written),
+                "size": stored.bytes,
+                "what": " ".join(record.patterns) if record else None,
+                "note": record.provenance.note if record else None,
+            }
+        )
+    return rows
+
+
+def _runs(folder: Path, status: str | None, only: str | None) -> list[dict[str, Any]]:
+    from bakeoff.results import storage, survey
+
+    content = survey(folder)
+    for complaint in content.complaints():
+        typer.echo(f"bakeoff: {complaint}", err=True)
+    return [
+        {
+            "run": result.key,
+            "status": result.record.status,
+            "engine": result.record.engine,
+            "seconds": round(result.record.wall_s, 2),
+            "size": storage.size(result.path),
+            "error": result.record.error,
+        }
+        for result in _chosen(content.results, status, only)
+    ]
+
+
+def _chosen(found: list[Result], status: str | None, only: str | None) -> list[Result]:
+    from fnmatch import fnmatchcase
+
+    def named(key: str) -> bool:
+        return only is None or only in key or fnmatchcase(key, only) or fnmatchcase(key.rpartition("/")[2], only)
+
+    return [result for result in found if named(result.key) and status in (None, result.record.status)]
+
+
+def _cell(key: str, value: object) -> str:
+    if value is None:
+        return ""
+    if key == "size" and isinstance(value, int):
+        return _size(value)
+    return printable(str(value)).replace("\n", " ")
+
+
+def _size(count: int) -> str:
+    """Bytes with a unit of the power of 1000 that keeps them below 1000."""
+    number = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"
+
+
+def _first(several: list[Result]) -> str:
+    keys = ", ".join(result.key for result in several[:3])
+    return keys + (f" and {len(several) - 3} more" if len(several) > 3 else "")
