@@ -97,4 +97,4 @@ architecture: setup ## the picture of docs/architecture.md, from the code
 	$(BIN)/python docs/draw_rooms.py
 
 clean: ## remove what make made
-	rm -rf $(VENV) target
+	rm -rf $(VENV) target dist
