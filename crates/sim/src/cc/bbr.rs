@@ -17,7 +17,7 @@
 
 use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, tso_segs_goal};
 use super::max_filter::MaxFilter;
-use super::policer::{Policer, Verdict};
+use super::policer::{PolicerDetector, Verdict};
 use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
@@ -64,7 +64,7 @@ pub struct Bbr {
     rounds: u64,
     next_round_delivered: u64,
     round_start: bool,
-    policer: Policer,
+    policer: PolicerDetector,
 
     min_rtt_us: u64,
     /// When it was seen, in jiffies.
@@ -103,7 +103,7 @@ impl Bbr {
             rounds: 0,
             next_round_delivered: 0,
             round_start: false,
-            policer: Policer::default(),
+            policer: PolicerDetector::default(),
             min_rtt_us: u64::MAX,
             min_rtt_stamp: 0,
             probe_rtt_done: None,
@@ -359,7 +359,7 @@ impl CongestionControl for Bbr {
         self.next_round_delivered = tp.delivered;
         self.min_rtt_us = tp.min_rtt_us;
         self.min_rtt_stamp = tp.jiffies();
-        self.policer = Policer::new(tp);
+        self.policer = PolicerDetector::new(tp);
         self.aggregation = AckAggregation::new(tp.now);
         // 1 ms where no RTT is known
         let rtt_us = if tp.srtt_us > 0 { (tp.srtt_us >> 3).max(1) } else { 1_000 };
@@ -418,7 +418,7 @@ impl CongestionControl for Bbr {
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
         self.full_bw = 0;
         self.full_bw_rounds = 0;
-        self.policer = Policer::new(tp);
+        self.policer = PolicerDetector::new(tp);
         tp.snd_cwnd
     }
 

@@ -27,7 +27,7 @@ pub struct Dctcp {
     shift_g: u32,
     alpha_on_init: u32,
     /// ECN was not negotiated.
-    reno: bool,
+    as_reno: bool,
     /// Smoothed fraction of marks in 1/1024.
     alpha: u32,
     old_delivered: u64,
@@ -42,7 +42,7 @@ impl Dctcp {
         let mut c = Dctcp {
             shift_g: 4,
             alpha_on_init: MAX_ALPHA,
-            reno: false,
+            as_reno: false,
             alpha: MAX_ALPHA,
             old_delivered: 0,
             old_delivered_ce: 0,
@@ -83,13 +83,13 @@ impl Dctcp {
 
 impl CongestionControl for Dctcp {
     fn init(&mut self, tp: &mut TcpSock) {
-        self.reno = !tp.ecn_ok;
+        self.as_reno = !tp.ecn_ok;
         self.alpha = self.alpha_on_init;
         self.new_window(tp);
     }
 
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
-        if self.reno {
+        if self.as_reno {
             return Reno::half(tp);
         }
         self.loss_cwnd = tp.snd_cwnd;
@@ -102,7 +102,7 @@ impl CongestionControl for Dctcp {
     }
 
     fn in_ack_event(&mut self, tp: &mut TcpSock, _ece: bool) {
-        if self.reno || tp.snd_una < self.next_seq {
+        if self.as_reno || tp.snd_una < self.next_seq {
             return;
         }
         let delivered = tp.delivered - self.old_delivered;
@@ -111,30 +111,30 @@ impl CongestionControl for Dctcp {
     }
 
     fn set_state(&mut self, tp: &mut TcpSock, state: CaState) {
-        if !self.reno && state == CaState::Recovery && state != tp.ca_state {
+        if !self.as_reno && state == CaState::Recovery && state != tp.ca_state {
             self.react_to_loss(tp);
         }
     }
 
     fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
-        if !self.reno && event == CaEvent::Loss {
+        if !self.as_reno && event == CaEvent::Loss {
             self.react_to_loss(tp);
         }
     }
 
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
-        if self.reno {
+        if self.as_reno {
             return Reno.undo_cwnd(tp);
         }
         tp.snd_cwnd.max(self.loss_cwnd)
     }
 
     fn needs_ecn(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn tells_state_changes(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn trace(&self) -> Vec<(&'static str, f64)> {

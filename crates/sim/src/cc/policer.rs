@@ -22,12 +22,12 @@ const RATIO_DIVISOR: u64 = 8;
 const DIFFERENCE: u64 = 4000 / 8;
 const MAX_ROUNDS_IN_USE: u32 = 48;
 
-/// What [`Policer::sample`] found.
+/// What [`PolicerDetector::sample`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing new.
     Nothing,
-    /// The path is policed: [`Policer::bw`] holds from now on.
+    /// The path is policed: [`PolicerDetector::bw`] holds from now on.
     Policed,
     /// It held long enough: probe again.
     Over,
@@ -35,7 +35,7 @@ pub enum Verdict {
 
 /// The detector's state.
 #[derive(Clone, Debug, Default)]
-pub struct Policer {
+pub struct PolicerDetector {
     bw: u64,
     in_use: bool,
     sampling: bool,
@@ -45,10 +45,10 @@ pub struct Policer {
     since_lost: u64,
 }
 
-impl Policer {
+impl PolicerDetector {
     /// Nothing known.
     pub fn new(tp: &TcpSock) -> Self {
-        let mut policer = Policer::default();
+        let mut policer = PolicerDetector::default();
         policer.start_interval(tp);
         policer
     }
@@ -78,7 +78,7 @@ impl Policer {
             if probing && round_start {
                 self.rounds += 1;
                 if self.rounds >= MAX_ROUNDS_IN_USE {
-                    *self = Policer::new(tp);
+                    *self = PolicerDetector::new(tp);
                     return Verdict::Over;
                 }
             }
@@ -94,7 +94,7 @@ impl Policer {
         }
         self.rounds += u32::from(round_start);
         if app_limited || self.rounds > 4 * MIN_ROUNDS {
-            *self = Policer::new(tp);
+            *self = PolicerDetector::new(tp);
             return Verdict::Nothing;
         }
         // And so does the last.
@@ -110,7 +110,7 @@ impl Policer {
             return Verdict::Nothing;
         }
         if ms >= u64::from(u32::MAX) / 1000 {
-            *self = Policer::new(tp);
+            *self = PolicerDetector::new(tp);
             return Verdict::Nothing;
         }
         self.end_interval(tp, bandwidth::of(delivered, ms * 1000))
@@ -140,7 +140,13 @@ mod tests {
     use crate::base::units::Time;
 
     /// Rounds of 100 ms in which `delivered` packets arrive and `lost` do not; the verdicts.
-    fn rounds(policer: &mut Policer, tp: &mut TcpSock, n: usize, delivered: u64, lost: u64) -> Vec<Verdict> {
+    fn rounds(
+        policer: &mut PolicerDetector,
+        tp: &mut TcpSock,
+        n: usize,
+        delivered: u64,
+        lost: u64,
+    ) -> Vec<Verdict> {
         (0..n)
             .map(|_| {
                 tp.delivered += delivered;
@@ -151,9 +157,9 @@ mod tests {
             .collect()
     }
 
-    fn at_start() -> (Policer, TcpSock) {
+    fn at_start() -> (PolicerDetector, TcpSock) {
         let tp = TcpSock::new(1448, 250);
-        (Policer::new(&tp), tp)
+        (PolicerDetector::new(&tp), tp)
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub struct Prague {
     scaling: RttScaling,
 
     /// AccECN was not negotiated.
-    reno: bool,
+    as_reno: bool,
     mode: Mode,
     /// The window in 2^-20 packets.
     frac_cwnd: u64,
@@ -119,7 +119,7 @@ impl Prague {
         let scaling = RttScaling::new(Scaling::Rate, Time::from_ms(25), 4);
         Prague {
             scaling,
-            reno: false,
+            as_reno: false,
             mode: Mode::Window,
             frac_cwnd: 0,
             rate: 0,
@@ -316,8 +316,8 @@ impl Default for Prague {
 
 impl CongestionControl for Prague {
     fn init(&mut self, tp: &mut TcpSock) {
-        self.reno = !tp.accecn;
-        if self.reno {
+        self.as_reno = !tp.accecn;
+        if self.as_reno {
             return;
         }
         tp.request_pacing();
@@ -330,7 +330,7 @@ impl CongestionControl for Prague {
 
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
         // The reduction itself waits in frac_cwnd.
-        if self.reno { Reno::half(tp) } else { tp.snd_ssthresh }
+        if self.as_reno { Reno::half(tp) } else { tp.snd_ssthresh }
     }
 
     fn cong_avoid(&mut self, tp: &mut TcpSock, acked: u32) {
@@ -338,7 +338,7 @@ impl CongestionControl for Prague {
     }
 
     fn has_cong_control(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn cong_control(&mut self, tp: &mut TcpSock, sample: &RateSample) {
@@ -350,7 +350,7 @@ impl CongestionControl for Prague {
     }
 
     fn set_state(&mut self, tp: &mut TcpSock, state: CaState) {
-        if self.reno || state == tp.ca_state {
+        if self.as_reno || state == tp.ca_state {
             return;
         }
         match state {
@@ -362,13 +362,13 @@ impl CongestionControl for Prague {
     }
 
     fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
-        if event == CaEvent::Loss && !self.reno {
+        if event == CaEvent::Loss && !self.as_reno {
             self.enter_loss(tp);
         }
     }
 
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
-        if self.reno {
+        if self.as_reno {
             return Reno.undo_cwnd(tp);
         }
         let (cwnd, frac_cwnd, rate) = self.before_loss;
@@ -381,15 +381,15 @@ impl CongestionControl for Prague {
 
     fn tso_segs(&self, _tp: &TcpSock) -> Option<u32> {
         let least = if self.mode == Mode::Rate { 1 } else { 2 };
-        (!self.reno).then(|| self.max_burst.max(least))
+        (!self.as_reno).then(|| self.max_burst.max(least))
     }
 
     fn needs_ecn(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn ect1(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn trace(&self) -> Vec<(&'static str, f64)> {

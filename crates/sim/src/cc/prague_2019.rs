@@ -38,7 +38,7 @@ pub enum Version {
 pub struct Prague2019 {
     version: Version,
     /// AccECN was not negotiated.
-    reno: bool,
+    as_reno: bool,
     /// Smoothed fraction of marks, times 2^31.
     alpha: u64,
     saw_ce: bool,
@@ -65,7 +65,7 @@ impl Prague2019 {
     fn new(version: Version) -> Self {
         Prague2019 {
             version,
-            reno: false,
+            as_reno: false,
             alpha: if version == Version::Sep2019 { 0 } else { ONE },
             saw_ce: false,
             next_seq: 0,
@@ -133,8 +133,8 @@ impl Prague2019 {
 
 impl CongestionControl for Prague2019 {
     fn init(&mut self, tp: &mut TcpSock) {
-        self.reno = !tp.accecn;
-        if !self.reno {
+        self.as_reno = !tp.accecn;
+        if !self.as_reno {
             tp.request_pacing();
             self.new_round(tp);
         }
@@ -142,7 +142,7 @@ impl CongestionControl for Prague2019 {
 
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
         // Marks and losses reduce by themselves.
-        if self.reno { Reno::half(tp) } else { tp.snd_ssthresh.max(MIN_CWND) }
+        if self.as_reno { Reno::half(tp) } else { tp.snd_ssthresh.max(MIN_CWND) }
     }
 
     fn cong_avoid(&mut self, tp: &mut TcpSock, acked: u32) {
@@ -150,7 +150,7 @@ impl CongestionControl for Prague2019 {
     }
 
     fn has_cong_control(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn cong_control(&mut self, tp: &mut TcpSock, sample: &RateSample) {
@@ -164,7 +164,7 @@ impl CongestionControl for Prague2019 {
     }
 
     fn set_state(&mut self, tp: &mut TcpSock, state: CaState) {
-        if self.reno || state == tp.ca_state {
+        if self.as_reno || state == tp.ca_state {
             return;
         }
         match state {
@@ -183,15 +183,15 @@ impl CongestionControl for Prague2019 {
     }
 
     fn tso_segs(&self, _tp: &TcpSock) -> Option<u32> {
-        (!self.reno).then_some(self.max_burst)
+        (!self.as_reno).then_some(self.max_burst)
     }
 
     fn needs_ecn(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn ect1(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn trace(&self) -> Vec<(&'static str, f64)> {

@@ -64,7 +64,7 @@ pub struct Prague2020 {
     ecn_fallback: bool,
 
     /// AccECN was not negotiated.
-    reno: bool,
+    as_reno: bool,
     /// Window owed (negative) or earned, in 2^-20 packets. Not `snd_cwnd_cnt`, which the core clears.
     cwnd_cnt: i64,
     /// Smoothed fraction of marks, times 2^24.
@@ -99,7 +99,7 @@ impl Prague2020 {
             version,
             scaling,
             ecn_fallback: version == Version::Apr2020,
-            reno: false,
+            as_reno: false,
             cwnd_cnt: 0,
             alpha: MAX_ALPHA,
             saw_ce: false,
@@ -254,8 +254,8 @@ impl Prague2020 {
 
 impl CongestionControl for Prague2020 {
     fn init(&mut self, tp: &mut TcpSock) {
-        self.reno = !tp.accecn;
-        if self.reno {
+        self.as_reno = !tp.accecn;
+        if self.as_reno {
             return;
         }
         tp.request_pacing();
@@ -265,7 +265,7 @@ impl CongestionControl for Prague2020 {
     }
 
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
-        if self.reno {
+        if self.as_reno {
             return Reno::half(tp);
         }
         // The reduction itself waits in cwnd_cnt.
@@ -284,7 +284,7 @@ impl CongestionControl for Prague2020 {
     }
 
     fn has_cong_control(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn cong_control(&mut self, tp: &mut TcpSock, sample: &RateSample) {
@@ -294,7 +294,7 @@ impl CongestionControl for Prague2020 {
     }
 
     fn set_state(&mut self, tp: &mut TcpSock, state: CaState) {
-        if self.reno || state == tp.ca_state {
+        if self.as_reno || state == tp.ca_state {
             return;
         }
         match state {
@@ -306,7 +306,7 @@ impl CongestionControl for Prague2020 {
     }
 
     fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
-        if event == CaEvent::Loss && !self.reno {
+        if event == CaEvent::Loss && !self.as_reno {
             self.enter_loss(tp);
         }
     }
@@ -320,7 +320,7 @@ impl CongestionControl for Prague2020 {
     }
 
     fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
-        if self.reno {
+        if self.as_reno {
             return Reno.undo_cwnd(tp);
         }
         let since = self.cwnd_cnt.saturating_sub(self.loss_cwnd_cnt);
@@ -329,15 +329,15 @@ impl CongestionControl for Prague2020 {
     }
 
     fn tso_segs(&self, _tp: &TcpSock) -> Option<u32> {
-        (!self.reno).then(|| self.max_burst.max(2))
+        (!self.as_reno).then(|| self.max_burst.max(2))
     }
 
     fn needs_ecn(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn ect1(&self) -> bool {
-        !self.reno
+        !self.as_reno
     }
 
     fn trace(&self) -> Vec<(&'static str, f64)> {

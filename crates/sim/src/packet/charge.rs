@@ -1,4 +1,5 @@
-//! What a socket's data occupies in the queues of its own host (`sk_wmem_alloc`), until it leaves the device.
+//! What a packet occupies: of its socket's memory, until it leaves its own host's device (`sk_wmem_alloc`), and in any
+//! queue (`skb->truesize`).
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_wfree`), `net/core/sock.c` (`skb_orphan_partial`).
 //!
@@ -15,9 +16,21 @@ use crate::packet::{Flags, Packet};
 /// Memory of a buffer besides its payload, in bytes: `sk_buff` 256, and a head of 320 with 320 of shared information.
 pub const HEAD: u64 = 896;
 
-/// Memory of a packet's buffer, in bytes (`truesize`).
+/// Memory of the buffer in which a socket sent a packet, in bytes.
 pub fn memory(packet: &Packet) -> u64 {
     u64::from(packet.payload) + HEAD
+}
+
+/// What a socket buffer for a frame takes (`skb->truesize`): its structure of 256 bytes, and 64 bytes of room ahead, the data
+/// and 320 of shared info in an allocation of a power of two, or in the small head of 640 bytes.
+///
+/// Several segments in one buffer lie in pages.
+pub fn truesize(packet: &Packet) -> u64 {
+    if packet.gso_size != 0 {
+        return memory(packet);
+    }
+    let size = u64::from(packet.len) + 64 + 320;
+    (if size <= 640 { 640 } else { size.next_power_of_two() }) + 256
 }
 
 /// By flow: memory given back by the queues of its host otherwise than by sending. Shared with those queues; a run has

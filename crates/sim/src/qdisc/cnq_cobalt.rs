@@ -9,7 +9,7 @@
 //!
 //! Validation: sparse packets are never marked, the signals are COBALT's (tests below); conservation.
 
-use super::cobalt::{Cobalt, Params};
+use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, SceConfig, over};
 use super::sparse_bulk::SparseBulk;
 use super::{Cause, Env, Qdisc, Tally};
@@ -26,7 +26,7 @@ pub struct CnqCobalt {
     mtu: u32,
     mtu_time: Time,
     queues: SparseBulk,
-    cobalt: Cobalt,
+    cobalt: SceCobalt,
     clock: Clock,
     sce_marks: u64,
     rng: Stream,
@@ -42,7 +42,7 @@ impl CnqCobalt {
             mtu_time: config.mtu_time(env.psched_mtu()),
             config,
             queues: SparseBulk::new(),
-            cobalt: Cobalt::new(),
+            cobalt: SceCobalt::new(),
             clock: Clock::default(),
             sce_marks: 0,
             rng: Stream::new(env.seed, &env.name),

@@ -16,7 +16,7 @@
 //! Validation: sparse priority and tokens; the shaper's spacing; weighted sojourn; two unequal flows
 //! become equal; conservation.
 
-use super::cobalt::{Cobalt, Over, Params};
+use super::cobalt::{Over, Params, SceCobalt};
 use super::sce::{Clock, SceConfig};
 use super::sparse_bulk::{SLOTS, SparseBulk, slot_of};
 use super::{Cause, Env, Qdisc, Tally};
@@ -31,7 +31,7 @@ pub struct CnqCodelAf {
     params: Params,
     queues: SparseBulk,
     /// By flow.
-    cobalts: Box<[Cobalt]>,
+    cobalts: Box<[SceCobalt]>,
     clock: Clock,
     /// The next flow that is decayed if it is idle.
     sweep: u16,
@@ -47,7 +47,7 @@ impl CnqCodelAf {
             params: config.params(),
             config,
             queues: SparseBulk::new(),
-            cobalts: vec![Cobalt::new(); SLOTS].into(),
+            cobalts: vec![SceCobalt::new(); SLOTS].into(),
             clock: Clock::default(),
             sweep: 0,
             sce_marks: 0,

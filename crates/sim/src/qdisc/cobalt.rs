@@ -14,34 +14,7 @@
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Ecn;
-
-/// Counts whose inverse square root is exact (four Newton steps from the previous one).
-const CACHED: usize = 16;
-const ISQRT: [u32; CACHED] = isqrt_cache();
-
-const fn isqrt_cache() -> [u32; CACHED] {
-    let mut cache = [u32::MAX; CACHED];
-    let mut value = u32::MAX;
-    let mut count = 1;
-    while count < CACHED {
-        let mut steps = 0;
-        while steps < 4 {
-            value = newton(count as u32, value);
-            steps += 1;
-        }
-        cache[count] = value;
-        count += 1;
-    }
-    cache
-}
-
-/// One Newton step towards 2^32/sqrt(count).
-const fn newton(count: u32, value: u32) -> u32 {
-    let value = value as u64;
-    let square = (value * value) >> 32;
-    let rest = ((3 << 32) - count as u64 * square) >> 2;
-    ((rest * value) >> 31) as u32
-}
+use crate::qdisc::inverse_sqrt::{STEPPED, newton};
 
 /// Times in nanoseconds, probabilities as fractions of 2^32.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +98,7 @@ impl Schedule {
 
     fn set_count(&mut self, count: u32) {
         self.count = count;
-        self.isqrt = match ISQRT.get(count as usize) {
+        self.isqrt = match STEPPED.get(count as usize) {
             Some(&value) => value,
             None => newton(count, self.isqrt),
         };
@@ -177,16 +150,16 @@ pub(super) struct Signal {
 
 /// The state of one flow or queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cobalt {
+pub(super) struct SceCobalt {
     ce: Schedule,
     sce: Schedule,
     blue_timer: i64,
     p_drop: u32,
 }
 
-impl Cobalt {
+impl SceCobalt {
     pub(super) const fn new() -> Self {
-        Cobalt { ce: Schedule::NEW, sce: Schedule::NEW, blue_timer: 0, p_drop: 0 }
+        SceCobalt { ce: Schedule::NEW, sce: Schedule::NEW, blue_timer: 0, p_drop: 0 }
     }
 
     /// A packet with this ECN field leaves at `now`.
@@ -321,7 +294,7 @@ mod tests {
 
     /// Times in ms of the packets that `what` finds in, with a packet each 0.1 ms.
     fn times(
-        cobalt: &mut Cobalt,
+        cobalt: &mut SceCobalt,
         params: &Params,
         ecn: Ecn,
         from_ms: u32,
@@ -340,7 +313,7 @@ mod tests {
         // 1/sqrt(count), but for count 2, where four Newton steps from 1 get to 0.5, 0.625, 0.6934,
         // 0.7067 and not yet to 0.7071.
         let expected = [1.0, 1.0, 0.7067, 0.5774, 0.5, 0.4472, 0.4082, 0.3780, 0.3536, 0.3333];
-        for (got, want) in ISQRT.iter().zip(expected) {
+        for (got, want) in STEPPED.iter().zip(expected) {
             let got = f64::from(*got) / f64::from(u32::MAX);
             assert!((got - want).abs() < 5e-5, "{got} {want}");
         }
@@ -357,7 +330,7 @@ mod tests {
     #[test]
     fn ce_signals_are_spaced_by_interval_over_sqrt_count() {
         let params = Params::new(Time::from_ms(100), 0);
-        let mut cobalt = Cobalt::new();
+        let mut cobalt = SceCobalt::new();
         let got = times(&mut cobalt, &params, Ecn::Ect0, 0, 400, |s| s.ce);
         // 100, then + 100/sqrt(2), 100/sqrt(3), ...: each at the first packet at or after it
         let mut t = 100.0;
@@ -372,7 +345,7 @@ mod tests {
     #[test]
     fn going_over_again_waits_a_shrunken_interval() {
         let params = Params::new(Time::from_ms(100), 0);
-        let mut cobalt = Cobalt::new();
+        let mut cobalt = SceCobalt::new();
         let first = times(&mut cobalt, &params, Ecn::Ect0, 0, 230, |s| s.ce);
         assert_eq!((first.len(), cobalt.ce.count), (3, 4));
         // One packet below target arms at 230 + 100/sqrt(4); the next above it, again.
@@ -385,7 +358,7 @@ mod tests {
     #[test]
     fn below_target_the_count_steps_back_in_time() {
         let params = Params::new(Time::from_ms(100), 0);
-        let mut cobalt = Cobalt::new();
+        let mut cobalt = SceCobalt::new();
         times(&mut cobalt, &params, Ecn::Ect0, 0, 230, |s| s.ce);
         let mut rng = Stream::new(1, "test");
         // armed at 230 + 50; from there the counts 3, 2, 1 take 57.7, 70.7 and 100 ms
@@ -399,7 +372,7 @@ mod tests {
     #[test]
     fn not_ect_is_asked_to_be_dropped() {
         let params = Params::new(Time::from_ms(100), 0);
-        let got = times(&mut Cobalt::new(), &params, Ecn::NotEct, 0, 150, |s| s.drop && !s.ce);
+        let got = times(&mut SceCobalt::new(), &params, Ecn::NotEct, 0, 150, |s| s.drop && !s.ce);
         assert_eq!(got, [100.0]);
     }
 
@@ -408,20 +381,20 @@ mod tests {
         let params = Params::new(Time::from_ms(100), 4);
         assert_eq!((params.sce_interval, params.sce_target), (25_000_000, 2_500_000));
         // Reflected at 0: 0 + 25/sqrt(0 as 1) = 25, then + 25/sqrt(2) = 42.7, + 25/sqrt(3) = 57.1
-        let got = times(&mut Cobalt::new(), &params, Ecn::Ect0, 0, 60, |s| s.sce);
+        let got = times(&mut SceCobalt::new(), &params, Ecn::Ect0, 0, 60, |s| s.sce);
         for (got, want) in got.iter().zip([25.0, 42.7, 57.2]) {
             assert!((got - want).abs() < 0.11, "{got} {want}");
         }
         assert_eq!(got.len(), 3);
-        assert!(times(&mut Cobalt::new(), &params, Ecn::Ect1, 0, 90, |s| s.sce).is_empty());
+        assert!(times(&mut SceCobalt::new(), &params, Ecn::Ect1, 0, 90, |s| s.sce).is_empty());
         let off = Params::new(Time::from_ms(100), 0);
-        assert!(times(&mut Cobalt::new(), &off, Ecn::Ect0, 0, 90, |s| s.sce).is_empty());
+        assert!(times(&mut SceCobalt::new(), &off, Ecn::Ect0, 0, 90, |s| s.sce).is_empty());
     }
 
     #[test]
     fn sce_reflects_the_time_left_when_it_turns() {
         let params = Params::new(Time::from_ms(100), 4);
-        let mut cobalt = Cobalt::new();
+        let mut cobalt = SceCobalt::new();
         let mut rng = Stream::new(1, "test");
         // after a rest, too, a whole interval comes first
         let start = 10_000;
@@ -439,7 +412,7 @@ mod tests {
     #[test]
     fn blue_rises_by_1_in_256_and_falls_by_1_in_4096_once_per_target() {
         let params = Params::new(Time::from_ms(100), 0);
-        let mut cobalt = Cobalt::new();
+        let mut cobalt = SceCobalt::new();
         for t in [6.0, 7.0, 11.0, 11.1] {
             cobalt.queue_full(&params, ms(t).as_ns() as i64);
         }

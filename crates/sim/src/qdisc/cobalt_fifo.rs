@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use super::cobalt::{Cobalt, Params};
+use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, SceConfig, over};
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
@@ -28,7 +28,7 @@ pub struct CobaltFifo {
     mtu_time: Time,
     packets: VecDeque<Packet>,
     backlog: u64,
-    cobalt: Cobalt,
+    cobalt: SceCobalt,
     clock: Clock,
     sce_marks: u64,
     rng: Stream,
@@ -45,7 +45,7 @@ impl CobaltFifo {
             config,
             packets: VecDeque::new(),
             backlog: 0,
-            cobalt: Cobalt::new(),
+            cobalt: SceCobalt::new(),
             clock: Clock::default(),
             sce_marks: 0,
             rng: Stream::new(env.seed, &env.name),

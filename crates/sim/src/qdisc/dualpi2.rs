@@ -24,12 +24,12 @@ mod params;
 use std::collections::VecDeque;
 
 use self::params::{MAX_PROB, MAX_WEIGHT, Params, Step, Version};
-use super::fq_codel::truesize;
 use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::document::tc::{TcError, Words, show};
+use crate::packet::charge::truesize;
 use crate::packet::{Ecn, Packet};
 
 /// A packet in the L queue.

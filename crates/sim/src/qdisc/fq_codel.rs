@@ -18,7 +18,7 @@ use super::{Cause, Env, Qdisc, Tally};
 use crate::base::units::Time;
 use crate::document::tc::{TcError, Words, parse_u32, show};
 use crate::packet::Packet;
-use crate::packet::charge;
+use crate::packet::charge::truesize;
 
 /// No index: the end of a list.
 const NONE: u32 = u32::MAX;
@@ -184,18 +184,6 @@ impl Head for FlowHead<'_> {
     fn backlog(&self) -> u64 {
         self.pool.backlog
     }
-}
-
-/// What a socket buffer for a frame takes (`skb->truesize`): its structure of 256 bytes, and 64 bytes of room ahead, the data
-/// and 320 of shared info in an allocation of a power of two, or in the small head of 640 bytes.
-///
-/// Several segments in one buffer lie in pages.
-pub fn truesize(packet: &Packet) -> u64 {
-    if packet.gso_size != 0 {
-        return charge::memory(packet);
-    }
-    let size = u64::from(packet.len) + 64 + 320;
-    (if size <= 640 { 640 } else { size.next_power_of_two() }) + 256
 }
 
 impl Config {

@@ -16,7 +16,6 @@
 
 use std::collections::VecDeque;
 
-use super::fq_codel::truesize;
 use super::pie::control::{Params, Vars, Version, ticks};
 use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
@@ -24,6 +23,7 @@ use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
+use crate::packet::charge::truesize;
 
 /// The flow-queueing scheduler.
 pub struct FqPie {

@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use super::cobalt::{Cobalt, Params};
+use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, SceConfig, over};
 use super::sparse_bulk::{SLOTS, slot_of};
 use super::{Cause, Env, Qdisc, Tally};
@@ -39,7 +39,7 @@ struct Flow {
     skip: bool,
     /// On the list of flows to look at when the scan ends.
     touched: bool,
-    cobalt: Cobalt,
+    cobalt: SceCobalt,
 }
 
 /// The qdisc; see the module's documentation.
@@ -66,7 +66,7 @@ impl LfqCobalt {
     /// `lfq_cobalt [bandwidth RATE|unlimited] [rtt TIME] [overhead words] [sce|sce-thresh N|no-sce]`
     pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
         let config = SceConfig::parse(words, 0, None)?;
-        let idle = Flow { deficit: 0, packets: 0, skip: false, touched: false, cobalt: Cobalt::new() };
+        let idle = Flow { deficit: 0, packets: 0, skip: false, touched: false, cobalt: SceCobalt::new() };
         Ok(LfqCobalt {
             params: [config.params(), config.params().divided(5)],
             mtu: env.psched_mtu(),

@@ -5,6 +5,7 @@
 
 mod cobalt;
 mod framing;
+mod inverse_sqrt;
 mod ratecfg;
 pub mod replay;
 mod sce;

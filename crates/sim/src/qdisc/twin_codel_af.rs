@@ -14,7 +14,7 @@
 //! Validation: the classes' shares, the low-latency class's times, the limit (tests below); conservation.
 
 use super::cnq_codel_af::weighted;
-use super::cobalt::{Cobalt, Params};
+use super::cobalt::{Params, SceCobalt};
 use super::lfq_cobalt::LOW_LATENCY;
 use super::sce::{Clock, SceConfig};
 use super::sparse_bulk::{SLOTS, SparseBulk, slot_of};
@@ -37,7 +37,7 @@ pub struct TwinCodelAf {
     /// Normal, low latency.
     classes: [Class; 2],
     /// By flow.
-    cobalts: Box<[Cobalt]>,
+    cobalts: Box<[SceCobalt]>,
     clock: Clock,
     /// The next flow that is decayed if it is idle.
     sweep: u16,
@@ -54,7 +54,7 @@ impl TwinCodelAf {
         Ok(TwinCodelAf {
             config,
             classes: params.map(|params| Class { queues: SparseBulk::new(), params, debt: 0 }),
-            cobalts: vec![Cobalt::new(); SLOTS].into(),
+            cobalts: vec![SceCobalt::new(); SLOTS].into(),
             clock: Clock::default(),
             sweep: 0,
             sce_marks: 0,

@@ -25,7 +25,7 @@ use docsis::Docsis;
 use multipath::Multipath;
 use plain::Plain;
 use policer::Policer;
-use trace::Trace;
+use trace::CapacityTrace;
 use wifi::Wifi;
 
 /// A transmitter that is busy until then has a medium that is to be asked.
@@ -159,7 +159,8 @@ pub fn build(run: &Run, l: usize) -> Result<[Option<Box<Medium>>; 2], String> {
         let name = format!("medium/{sender}>{}", link.ends[1 - e]);
         let mut access: Option<Box<dyn Access>> = None;
         if let Some(spec) = traces.get(sender) {
-            access = Some(Box::new(Trace::new(spec).map_err(|e| format!("{place}.trace.{sender}: {e}"))?));
+            access =
+                Some(Box::new(CapacityTrace::new(spec).map_err(|e| format!("{place}.trace.{sender}: {e}"))?));
         }
         if let Some(spec) = &wifi {
             access =

@@ -35,7 +35,7 @@ pub struct Spec {
 }
 
 /// One direction.
-pub struct Trace {
+pub struct CapacityTrace {
     ms: Vec<u64>,
     /// The next opportunity, counted from the start of the run.
     next: u64,
@@ -43,16 +43,16 @@ pub struct Trace {
     begun: Option<(Packet, u32)>,
 }
 
-impl Trace {
+impl CapacityTrace {
     /// Reads and checks `spec`.
-    pub fn new(spec: &Spec) -> Result<Trace, String> {
+    pub fn new(spec: &Spec) -> Result<CapacityTrace, String> {
         if spec.ms.windows(2).any(|pair| pair[0] > pair[1]) {
             return Err(format!("{}: the milliseconds decrease", spec.file));
         }
         if spec.ms.last().is_none_or(|last| *last == 0) {
             return Err(format!("{}: the last millisecond must be above 0", spec.file));
         }
-        Ok(Trace { ms: spec.ms.clone(), next: 0, begun: None })
+        Ok(CapacityTrace { ms: spec.ms.clone(), next: 0, begun: None })
     }
 
     fn due(&self) -> Time {
@@ -62,7 +62,7 @@ impl Trace {
     }
 }
 
-impl Access for Trace {
+impl Access for CapacityTrace {
     fn serve(&mut self, turn: &mut Turn) -> Option<Time> {
         loop {
             let due = self.due();
@@ -99,8 +99,8 @@ mod tests {
     use super::*;
     use crate::network::medium::testing::pass;
 
-    fn trace(ms: &[u64]) -> Trace {
-        Trace::new(&Spec { file: "t".into(), ms: ms.to_vec() }).expect("a trace")
+    fn trace(ms: &[u64]) -> CapacityTrace {
+        CapacityTrace::new(&Spec { file: "t".into(), ms: ms.to_vec() }).expect("a trace")
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn traces_that_are_none_are_refused() {
         for ms in [vec![], vec![0], vec![2, 1]] {
-            assert!(Trace::new(&Spec { file: "t".into(), ms }).is_err());
+            assert!(CapacityTrace::new(&Spec { file: "t".into(), ms }).is_err());
         }
     }
 }

@@ -7,26 +7,7 @@ use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::{Ecn, Packet};
 use crate::qdisc::Cause;
-
-/// 2^32/sqrt(count); 0 and 1 are as near to 1 as 32 bits allow.
-const ISQRT: [u32; 16] = [
-    u32::MAX,
-    u32::MAX,
-    3_037_000_500,
-    2_479_700_525,
-    2_147_483_647,
-    1_920_767_767,
-    1_753_413_056,
-    1_623_345_051,
-    1_518_500_250,
-    1_431_655_765,
-    1_358_187_914,
-    1_294_981_364,
-    1_239_850_263,
-    1_191_209_601,
-    1_147_878_294,
-    1_108_955_788,
-];
+use crate::qdisc::inverse_sqrt::{ROUNDED, newton};
 
 /// BLUE's step up, 1/256, and down, 1/4096.
 const P_INC: u32 = 1 << 24;
@@ -74,7 +55,7 @@ impl Cobalt {
 
     fn set_count(&mut self, count: u32) {
         self.count = count;
-        self.isqrt = match ISQRT.get(count as usize) {
+        self.isqrt = match ROUNDED.get(count as usize) {
             Some(&value) => value,
             None => newton(count, self.isqrt),
         };
@@ -170,14 +151,6 @@ impl Cobalt {
     }
 }
 
-/// One Newton step towards 2^32/sqrt(count).
-fn newton(count: u32, value: u32) -> u32 {
-    let value = u64::from(value);
-    let square = (value * value) >> 32;
-    let rest = (3_u64 << 32).wrapping_sub(u64::from(count) * square) >> 2;
-    (rest.wrapping_mul(value) >> 31) as u32
-}
-
 /// The SCE tree's ramp: whether a packet that COBALT did not mark becomes ECT(1). With `thresh` n up to 1024
 /// the probability rises from 0 at half the target to 1/n at the target and to 1 at twice the target;
 /// above that from 0 at the target to 1 at twice the target. With n = 1 it is 1 from the target on.
@@ -224,11 +197,11 @@ mod tests {
 
     #[test]
     fn the_inverse_square_roots_of_small_counts_are_exact() {
-        for (count, got) in ISQRT.iter().enumerate().skip(1) {
+        for (count, got) in ROUNDED.iter().enumerate().skip(1) {
             let exact = 4_294_967_296.0 / (count as f64).sqrt();
             assert!((f64::from(*got) - exact).abs() <= 1.0, "{count}");
         }
-        assert_eq!(ISQRT[0], u32::MAX);
+        assert_eq!(ROUNDED[0], u32::MAX);
         // Above, one Newton step per count: from 15 to 16 an error of 3.3 % becomes 0.16 %.
         let mut cobalt = Cobalt::NEW;
         for count in 1..=1000 {

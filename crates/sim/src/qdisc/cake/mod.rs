@@ -31,12 +31,12 @@ mod tins;
 
 use std::sync::Arc;
 
-use super::fq_codel::truesize;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
 use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
+use crate::packet::charge::truesize;
 use autorate::Autorate;
 use hash::Hashes;
 use overflow::Overflow;
