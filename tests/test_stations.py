@@ -1,11 +1,13 @@
 """Every queue with a rate, phases of a window in which something changes, datagrams: from results that are known."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bakeoff import measure
+from bakeoff.measure.bottleneck import rates
 from bakeoff.results.summary import Summary
 from synthetic import frame, made
 
@@ -93,6 +95,18 @@ def test_each_class_has_a_station_and_all_together_have_one():
     }
     assert summary.queues["mid>srv/2"].sce_marks == 7
     assert summary.queues["mid>srv/1"].sce_marks == 0  # written by an engine that does not count them
+
+
+def test_a_class_of_htb_never_has_less_than_its_own_rate():
+    # Rates of 15 and 10 Mbit/s below a ceil of 20: htb does not ask the class above for what is assured.
+    run = made().resolved
+    tree = json.loads(json.dumps(TREE))
+    tree["classes"][1]["class"] = "rate 10mbit ceil 12mbit"
+    run["interfaces"][1]["egress"] = tree
+    assert measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps == 12e6
+    assert [rate for _, _, rate in rates(run, "mid>srv", (18, 58))] == [25e6]
+    tree["classes"][0]["class"] = "rate 1mbit ceil 1mbit"
+    assert [rate for _, _, rate in rates(run, "mid>srv", (18, 58), class_id="2")] == [15e6]
 
 
 def test_an_ingress_that_shapes_may_be_the_bottleneck():

@@ -102,9 +102,9 @@ def rates(
     """(from [s], to [s], rate [bit/s]) of a place over the window, cut where the rate changes; infinite without a rate.
 
     The rate is the lower one of the link's (for egress) and the shaper's: of htb the lowest `ceil` (else `rate`) from
-    the class that takes `traffic` (or has the `class_id`) up to the root, tbf's and netem's `rate`, or the `bandwidth`
-    of a qdisc that shapes by itself. Without either it is that of all classes together. Timed changes count from when
-    they are made.
+    the class that takes `traffic` (or has the `class_id`) up to the root, but never less than its own `rate`, tbf's and
+    netem's `rate`, or the `bandwidth` of a qdisc that shapes by itself. Without either it is that of all classes
+    together. Timed changes count from when they are made.
     """
     node, peer, _ = end_of(hop)
     changes = [c for c in resolved.get("changes", ()) if (c["node"], c["peer"]) == (node, peer)]
@@ -159,22 +159,35 @@ def _in_effect(
 def _shaper(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str]) -> float:
     kind, *words = tree["qdisc"].split()
     if kind == "htb":
-        classes = {class_["id"]: class_ for class_ in tree.get("classes", ())}
-
-        def ceil(class_: Mapping[str, Any]) -> float:
-            words = changed.get(class_["id"], class_["class"]).split()
-            return tc_rate(_after("ceil", words) or _after("rate", words) or "1000gbit")
-
-        if of is None:
-            return sum(ceil(class_) for class_ in classes.values() if not class_.get("parent"))
-        taken = classes.get(of) if isinstance(of, str) else class_of(tree, of)
-        lowest = float("inf")
-        while taken is not None:
-            lowest = min(lowest, ceil(taken))
-            taken = classes.get(taken.get("parent") or "")
-        return lowest
+        return _htb(tree, of, changed)
     rate = _after(_SHAPER_WORD.get(kind.partition("@")[0], ""), words)
     return float("inf") if rate is None or rate == "unlimited" else tc_rate(rate)
+
+
+def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str]) -> float:
+    """What a class may send at most: `ceil` up to the root, but never less than its own `rate`, which htb does not ask
+    the classes above for. All of them together: the roots' ceils, or the rates below them if these are more.
+    """
+    classes = {class_["id"]: class_ for class_ in tree.get("classes", ())}
+
+    def words(class_: Mapping[str, Any]) -> tuple[float, float]:
+        given = changed.get(class_["id"], class_["class"]).split()
+        rate = _after("rate", given) or "1000gbit"
+        return tc_rate(rate), tc_rate(_after("ceil", given) or rate)
+
+    def assured(class_: Mapping[str, Any]) -> float:
+        below = [child for child in classes.values() if child.get("parent") == class_["id"]]
+        return sum(assured(child) for child in below) if below else words(class_)[0]
+
+    if of is None:
+        roots = [class_ for class_ in classes.values() if not class_.get("parent")]
+        return sum(max(words(root)[1], assured(root)) for root in roots)
+    taken = classes.get(of) if isinstance(of, str) else class_of(tree, of)
+    lowest, own = float("inf"), 0.0 if taken is None else words(taken)[0]
+    while taken is not None:
+        lowest = min(lowest, words(taken)[1])
+        taken = classes.get(taken.get("parent") or "")
+    return max(lowest, own)
 
 
 def class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -6,13 +6,14 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 WIDE = 100_000
 """As good as no bound."""
@@ -71,6 +72,38 @@ def rich_table(columns: Sequence[Column]) -> Table:
     for cells in zip(*(column.cells for column in columns), strict=True):
         drawn.add_row(*(Text(cell, _style(column.head, cell)) for column, cell in zip(columns, cells, strict=True)))
     return drawn
+
+
+def widths(columns: Sequence[Column]) -> list[int]:
+    """How many cells of a terminal each column takes."""
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, {*column.head.split("\n"), *column.cells})) for column in columns]
+
+
+def grid(columns: Sequence[Column]) -> Iterator[Text]:
+    """The same lines as those of `rich_table` where no cell has to be folded: ten thousand rows are made at once."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    sizes = widths(columns)
+
+    def line(cells: Sequence[str], styles: Sequence[str]) -> Text:
+        made = Text()
+        for i, (cell, style, size, column) in enumerate(zip(cells, styles, sizes, columns, strict=True)):
+            gap = " " * (size - cell_len(cell))
+            made.append("  " if i else "")
+            made.append(cell + gap if column.text else gap + cell, style=style)
+        return made
+
+    heads = [column.head.split("\n") for column in columns]
+    deep = max(map(len, heads))
+    for i in range(deep):
+        own = [i - (deep - len(head)) for head in heads]  # short headings stand at the bottom
+        yield line([head[k] if k >= 0 else "" for head, k in zip(heads, own, strict=True)], ["bold"] * len(columns))
+    yield Text("─" * (sum(sizes) + 2 * (len(columns) - 1)))
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        yield line(cells, [_style(column.head, cell) for column, cell in zip(columns, cells, strict=True)])
 
 
 def pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[str]]) -> str:

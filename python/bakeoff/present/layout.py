@@ -244,7 +244,8 @@ def _named_groups(row: Row) -> dict[str, list[str]]:
             same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
             prefix = re.sub(r"[\d\W_]+$", "", first[:same])
             cc = ccs[names[0]]
-            label = f"{len(names)} {prefix}" + (f" {cc}" if cc not in (prefix, "none") else "")
+            called = dict.fromkeys(part for part in (prefix, cc) if part not in ("", "none"))
+            label = " ".join([str(len(names)), *called])
         while label in found:
             label += "'"
         found[label] = names
@@ -411,7 +412,7 @@ def _phases(records: Sequence[Record]) -> list[Column]:
         ]
         found.append(Column(f"{len(flows)} flows\nMbit/s", [mbit(total) for total in sums]))
     for name, of in _named(records, "queue").items():
-        found.append(Column(f"{clean(name)}\nMbit/s", _cells(records, of, ("rate_bps",)), 8))
+        found.append(Column(f"{clean(name)}\nrate Mbit/s", _cells(records, of, ("rate_bps",)), 8))
         found.append(Column("util", _cells(records, of, ("utilisation",)), 5))
         found.append(Column("delay ms\nmean/p99", _cells(records, of, ("delay_mean_s", "delay_p99_s")), 7))
         found.append(Column("marks", _cells(records, of, ("marks",)), 3))
@@ -510,4 +511,8 @@ def counts_shown(table: Sequence[Row]) -> str:
     """What the columns of marks and drops are, in words."""
     names = _passed(table)
     where = clean("/".join(names)) if len(names) > 1 else "the bottleneck"
-    return f"marks, drops: of {where}, over the whole run" + (f"; util: of {where}" if len(names) > 1 else "")
+    if len(names) < 2:
+        return f"marks, drops: of {where}, over the whole run"
+    shared = f"; ratio, Jain: of the flows that share the bottleneck of {clean(table[0].flows[0].name)}"
+    shared = shared if any(row.jain for row in table) else ""
+    return f"marks, drops: of {where}, over the whole run; util: of {where}{shared}"

@@ -320,13 +320,14 @@ def _phase(row: Row, phase: Phase, same: Sequence[Phase]) -> Record:
 
 
 def equal_flows(row: Row) -> list[list[str]]:
-    """The names of the flows in groups: those that differ in nothing but name, DSCP and when they start."""
+    """The names of the flows in groups: those that differ in nothing but name, DSCP and start."""
     groups: dict[str, list[str]] = {}
     for flow in row.resolved["flows"]:
         kept = {key: value for key, value in flow.items() if key not in ("name", "dscp", "start_s")}
         if kept["source"]["kind"] == "short":
             kept["source"] = "short"
-        groups.setdefault(f"{kept} {_base_rtt(row.resolved, flow)}", []).append(flow["name"])
+        queues = [rated.queue for rated in row.summaries[0].rated if flow["name"] in rated.flows]
+        groups.setdefault(f"{kept} {_base_rtt(row.resolved, flow)} {queues}", []).append(flow["name"])
     return list(groups.values())
 
 

@@ -65,7 +65,9 @@ def render(
     left_out = [_why(result) for result in given if not finished([result])]
     if not table:
         raise BakeoffError("no finished run to show" + "".join(f"\n  {why}" for why in left_out))
-    found = records(table, kind or "runs")
+    # People's table of runs is made from the rows: flat records of ten thousand runs would be made for nothing.
+    flat_too = kind not in (None, "runs") or format in ("csv", "json") or sort or condition or columns is not None
+    found = records(table, kind or "runs") if flat_too else [(row, {}) for row in table]
     if not found:
         nothing = "nothing changes in a window" if kind == "phases" else "the runs have none"
         raise BakeoffError(f"no {kind} to show: {nothing}")
@@ -131,10 +133,10 @@ def _details(table: Sequence[Row], before: list[Block]) -> list[Block]:
             continue
         part = records(table, kind)
         if part:
-            blocks.append(Block(kind, layout.columns(kind, part), level=2))
+            blocks.append(Block(kind, layout.columns(kind, part), [_WHOLE[kind]] if _WHOLE[kind] else (), level=2))
     phases = records(table, "phases")
     if phases and len(phases) <= _PHASES_SHOWN:
-        blocks.append(Block("between changes", layout.columns("phases", phases), level=2))
+        blocks.append(Block("between changes", layout.columns("phases", phases), [_WHOLE["phases"]], level=2))
     return blocks
 
 
@@ -143,7 +145,7 @@ def _window(table: Sequence[Row]) -> str:
     if len(windows) > 1:
         return "steady state of each run's own window"
     [(start, stop)] = windows
-    return f"steady state {start:g} s to {stop:g} s"
+    return f"steady state {start:.4g} s to {stop:.4g} s"
 
 
 def _captions(table: Sequence[Row], kind: str) -> list[str]:

@@ -37,7 +37,7 @@ def duel(result: Result, console: Console) -> None:
     samples = Samples(result.series)
     console.print(clean(words.title(result)), style="bold", markup=False, highlight=False)
     start, stop = summary.window_s
-    for line in [*words.in_effect(result, summary), f"steady state {start:g} s to {stop:g} s"]:
+    for line in [*words.in_effect(result, summary), f"steady state {start:.4g} s to {stop:.4g} s"]:
         console.print(clean(line), style="dim", markup=False, highlight=False)
     console.print()
     [row] = rows([result])

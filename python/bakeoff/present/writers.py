@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bakeoff.present.columns import WIDE, Column, clean, console, pipes, rich_table, text_of
+from bakeoff.present.columns import Column, clean, console, grid, pipes, rich_table, text_of, widths
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,23 @@ def terminal(blocks: Sequence[Block], remarks: Sequence[str], width: int | None,
     """For people at a terminal. Columns that have no room are left out, the least important first, and named below."""
     drawing, out = console(width, colour)
     width = drawing.width
-    boundless = drawing.options.update(width=WIDE)
     for block in blocks:
         drawing.print(clean(block.title), style="bold" if block.level == 1 else "bold dim", markup=False)
         columns, left = list(block.columns), []
-        drawn = rich_table(columns)
-        while drawing.measure(drawn, options=boundless).maximum > width and any(column.keep < 9 for column in columns):
+        sizes = dict(zip(map(id, columns), widths(columns), strict=True))
+
+        def fits(columns: Sequence[Column], sizes: Mapping[int, int] = sizes) -> bool:
+            return sum(sizes[id(column)] + 2 for column in columns) - 2 <= width
+
+        while not fits(columns) and any(column.keep < 9 for column in columns):
             weakest = min(column.keep for column in columns)
             left += [column.head for column in columns if column.keep == weakest]
             columns = [column for column in columns if column.keep != weakest]
-            drawn = rich_table(columns)
-        drawing.print(drawn)
+        if fits(columns):
+            for line in grid(columns):
+                drawing.print(line, soft_wrap=True)
+        else:
+            drawing.print(rich_table(columns))  # it folds what is too long
         if left:
             names = ", ".join(dict.fromkeys(" ".join(head.split()) for head in left))
             hint = "a wider terminal, --columns or --format csv shows them"
