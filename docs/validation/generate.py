@@ -1,7 +1,7 @@
 """Writes the tables of results.md anew, from runs of the catalog: `make validation`.
 
 Each table stands in results.md between `<!-- NAME -->` and `<!-- end -->`. The runs are made if their folder below
-`results/validation/` does not hold them yet, so that a second call only writes. A change of the simulator needs a
+`results/validation/` is not there, so that a second call only writes. A change of the simulator needs a
 fresh folder: remove `results/validation` first.
 
 With the argument `--check` it runs nothing, and ends with 1 unless the tables of results.md are those of `TABLES`.
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median, quantiles, stdev
+from typing import Any
 
 PAGE = Path(__file__).parent / "results.md"
 RESULTS = Path("results/validation")
@@ -33,25 +34,16 @@ RUNS = {
         "re:s1.*/ns-prague-vs-cubic-(fq_codel|cnq_codel_af)-50Mbit-10ms-10ms$",
         "re:s6.*/ns-prague-vs-cubic-ecn-(fq_codel.1q.|pie|red.400000b.)-50Mbit-20ms$",
     ],
-    "counters": [
-        "sce-l4s-ect1/l4s-s1-oneflow/ns-prague-dualpi2-50Mbit-80ms",
-        "sce-l4s-ect1/l4s-s1-oneflow/ns-prague-dualpi2-5Mbit-80ms",
-        "sce-l4s-ect1/l4s-s2-twoflow/ns-cubic-vs-prague-codel1q-80ms",
-        "sce-l4s-ect1/l4s-s2-twoflow/ns-cubic-vs-prague-codel1q(20ms)-80ms",
-        "sce-l4s-ect1/l4s-s2-twoflow/ns-cubic-vs-prague-pie-80ms",
-        "sce-l4s-ect1/l4s-s2-twoflow/ns-cubic-vs-prague-red(150000)-80ms",
-        "sce-l4s-ect1/l4s-s5-burstiness/ns-prague-dualpi2-50Mbit-80ms",
-    ],
 }
 SEEDS = {"seeds": 8, "counters": 8}
 THEIRS = {  # bytes that left the bottleneck, marks: the queues' counters of L4STeam's re-run of 25 April 2020
-    "ns-prague-dualpi2-50Mbit-80ms": (291_132_648, None),
-    "ns-prague-dualpi2-5Mbit-80ms": (29_668_532, None),
-    "ns-cubic-vs-prague-codel1q-80ms": (360_883_766, 38),
-    "ns-cubic-vs-prague-codel1q(20ms)-80ms": (330_082_796, 2449),
-    "ns-cubic-vs-prague-pie-80ms": (371_952_732, 65),
-    "ns-cubic-vs-prague-red(150000)-80ms": (999_150_982, 958),
-    "s5-burstiness": (43_457_236, None),
+    "l4s-s1-oneflow/ns-prague-dualpi2-50Mbit-80ms": (291_132_648, None),
+    "l4s-s1-oneflow/ns-prague-dualpi2-5Mbit-80ms": (29_668_532, None),
+    "l4s-s2-twoflow/ns-cubic-vs-prague-codel1q-80ms": (360_883_766, 38),
+    "l4s-s2-twoflow/ns-cubic-vs-prague-codel1q(20ms)-80ms": (330_082_796, 2449),
+    "l4s-s2-twoflow/ns-cubic-vs-prague-pie-80ms": (371_952_732, 65),
+    "l4s-s2-twoflow/ns-cubic-vs-prague-red(150000)-80ms": (999_150_982, 958),
+    "l4s-s5-burstiness/ns-prague-dualpi2-50Mbit-80ms": (43_457_236, None),
 }
 
 
@@ -63,10 +55,14 @@ def bakeoff(*words: str) -> str:
     return done.stdout
 
 
+RUNS["counters"] = [f"sce-l4s-ect1/{run}" for run in THEIRS]
+
+
 def made(name: str) -> Path:
     """The folder with the runs of `name`, which are made if they are missing."""
     folder = RESULTS / name
-    bakeoff("run", *RUNS[name], "--seeds", str(SEEDS.get(name, 1)), "--out", str(folder), "--resume")
+    if not folder.is_dir():
+        bakeoff("run", *RUNS[name], "--seeds", str(SEEDS.get(name, 1)), "--out", str(folder))
     return folder
 
 
@@ -81,9 +77,14 @@ def table(head: list[str], lines: Iterable[list[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
+def ninth(values: list[float]) -> float:
+    """The 90th percentile, which lies among the values."""
+    return quantiles(values, n=10, method="inclusive")[-1]
+
+
 def spread(values: list[float]) -> list[str]:
     """Number, median, 90th percentile and maximum."""
-    return [str(len(values)), *(f"{v:.2f}" for v in (median(values), quantiles(values, n=10)[-1], max(values)))]
+    return [str(len(values)), *(f"{v:.2f}" for v in (median(values), ninth(values), max(values)))]
 
 
 def distances(reference: str) -> dict[tuple[str, str], list[tuple[str, str, float, float, float]]]:
@@ -122,64 +123,48 @@ def linux() -> str:
     text = bakeoff("compare", str(made("linux")), "linux", "--bound", "goodput=99", "--by", "qdisc", "-f", "csv")
     by: dict[str, dict[str, list[float]]] = {}
     for row in csv.DictReader(io.StringIO(text)):
+        if not row["ln"]:  # one of the two is 0
+            continue
         for queue in ("all", row["axis_qdisc"]):
             by.setdefault(queue, {}).setdefault(row["measure"], []).append(abs(float(row["ln"])))
     measures = ["goodput", "queue_delay", "queue_delay_p99", "marks", "drops"]
-    lines = [
-        [queue, *(f"{median(of[m]):.3f}, {quantiles(of[m], n=10)[-1]:.2f}" for m in measures)]
-        for queue, of in by.items()
-    ]
+    lines = [[queue, *(f"{median(of[m]):.3f}, {ninth(of[m]):.2f}" for m in measures)] for queue, of in by.items()]
     return table(["queue", "goodput", "queue delay", "its 99th percentile", "marks", "drops"], lines)
 
 
 def seeds() -> str:
     """How far eight seeds of a run differ."""
     lines = []
-    for name, of in repetitions("seeds").items():
-        first, second = ([float(row[f"flow{n}_goodput_bps"]) / 1e6 for row in of] for n in (1, 2))
+    for name, of in sorted(repetitions("seeds").items()):
+        rates = [[flow.steady_state.goodput_bps / 1e6 for flow in run.summary.flows.values()] for run in of]
+        first, second = zip(*rates, strict=True)
         ratios = [math.log(a / b) for a, b in zip(first, second, strict=True)]
-        ranges = [f"{min(rates):.2f} to {max(rates):.2f}" for rates in (first, second)]
-        lines.append([f"`{name}`", *ranges, f"{stdev(ratios):.3f}"])
+        ranges = [f"{min(side):.2f} to {max(side):.2f}" for side in (first, second)]
+        lines.append([f"`{name.rpartition('/')[2]}`", *ranges, f"{stdev(ratios):.3f}"])
     head = ["run", "first flow [Mbit/s]", "second flow [Mbit/s]", "standard deviation of ln(first / second)"]
     return table(head, lines)
 
 
-def repetitions(name: str) -> dict[str, list[dict[str, str]]]:
-    """Run -> a row for each of its seeds."""
-    folder = made(name)
-    found: dict[str, list[dict[str, str]]] = {}
-    for run in sorted(folder.glob("*/*/*/run.json")):
-        text = bakeoff("table", str(run.parent), "--format", "csv")
-        for row in csv.DictReader(io.StringIO(text)):
-            found.setdefault(row["run"], []).append(row | {"folder": str(run.parent)})
+def repetitions(name: str) -> dict[str, list[Any]]:
+    """suite/scenario/run -> the result of each of its seeds."""
+    from bakeoff import results
+
+    found: dict[str, list[Any]] = {}
+    for result in results.survey(made(name)).results:
+        found.setdefault(result.key.partition("~")[0], []).append(result)
     return found
 
 
 def counters() -> str:
     """Our counters beside those of another laboratory."""
-    import json
-
     lines = []
     for run, of in sorted(repetitions("counters").items()):
-        burst = [row for row in of if "burstiness" in row["scenario"]]
-        for name, group in (("s5-burstiness", burst), (run, [row for row in of if row not in burst])):
-            if not group:
-                continue
-            queues = [
-                json.loads((Path(row["folder"]) / "counters.json").read_text())["queues"]["mid>srv"] for row in group
-            ]
-            sent, marks = THEIRS[name]
-            ours = [queue["sent_bytes"] / 1e6 for queue in queues]
-            marked = [queue["marks"] for queue in queues]
-            lines.append(
-                [
-                    f"`{group[0]['scenario']}/{run}`",
-                    f"{min(ours):.1f} to {max(ours):.1f}",
-                    f"{sent / 1e6:.1f}",
-                    f"{min(marked)} to {max(marked)}" if marks else "–",
-                    str(marks or "–"),
-                ]
-            )
+        queues = [result.counters["queues"]["mid>srv"] for result in of]
+        sent, marks = THEIRS[run.removeprefix("sce-l4s-ect1/")]
+        ours = [queue["sent_bytes"] / 1e6 for queue in queues]
+        marked = [queue["marks"] for queue in queues]
+        megabytes = [f"{min(ours):.1f} to {max(ours):.1f}", f"{sent / 1e6:.1f}"]
+        lines.append([f"`{run}`", *megabytes, *([f"{min(marked)} to {max(marked)}", str(marks)] if marks else "––")])
     return table(["run", "MB, ours", "MB, theirs", "marks, ours", "marks, theirs"], lines)
 
 
