@@ -122,17 +122,17 @@ def campaign(
 def default_kind(results: Sequence[Result], *, overlay: bool = False) -> str:
     """What says most at first sight: of one run rates above delays, or what a call felt where there is one.
 
-    Of several runs bars, or lines where a numeric axis has five labels or more.
+    Of several runs bars, or what `sweep.default_kind` says of their matrix.
     """
     from bakeoff.present.call import offered_bps
+    from bakeoff.present.sweep import default_kind as sweep_default
     from bakeoff.present.sweep import matrices
 
     if overlay or len(results) == 1:
         flows = results[0].resolved["flows"]
         return "call" if any(offered_bps(flow) is not None for flow in flows) else DEFAULT
-    found = matrices(results)
-    long = [m for m in found if any(m.numeric(axis) is not None and len(m.axes[axis]) >= 5 for axis in m.axes)]
-    return "sweep" if len(long) == len(found) else "bars"
+    proposed = {sweep_default(matrix) for matrix in matrices(results)}
+    return proposed.pop() if len(proposed) == 1 else "bars"
 
 
 def of_several(

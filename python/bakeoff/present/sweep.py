@@ -136,16 +136,15 @@ def sweep(matrix: Matrix, measure: str | None = None, x: str | None = None) -> P
     x = _chosen_x(matrix, x)
     unit = matrix.numeric(x)
     rest = [axis for axis in matrix.axes if axis != x]
-    found = [(point, point.intervals(what)) for point in matrix.points]
-    entities = list(dict.fromkeys(entity for _, several in found for entity in several))
-    if not entities:
-        raise BakeoffError(f"{matrix.title}: no run has the measure '{name}'")
     # One thing per run: the other axes are lines, as far as eyes can tell them apart; several: they are panels.
-    lined = list(rest) if entities == [""] else []
+    lined = [] if "*" in what.path else list(rest)
     while lined and _combinations(matrix, lined) > MOST_LINES:
         lined.pop(0)
     faceted = [axis for axis in rest if axis not in lined]
     facets = _facets(matrix, faceted)
+    found = [(point, point.intervals(what)) for point in matrix.points]
+    if not any(several for _, several in found):
+        raise BakeoffError(f"{matrix.title}: no run has the measure '{name}'")
     with styled():
         made, axes = _grid(matrix, facets, what.label)
         looks: dict[tuple[str, ...], tuple[str, str, str]] = {}
@@ -192,19 +191,23 @@ def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y:
     name = measure or default_measure(matrix, "heatmap")
     what = measure_of(name)
     x, y = _two_axes(matrix, x, y)
+    faceted = [axis for axis in matrix.axes if axis not in (x, y)]
+    points = _facets(matrix, faceted)
     found = [(point, point.intervals(what)) for point in matrix.points]
     entities = list(dict.fromkeys(entity for _, several in found for entity in several))
     if not entities:
         raise BakeoffError(f"{matrix.title}: no run has the measure '{name}'")
-    faceted = [axis for axis in matrix.axes if axis not in (x, y)]
-    facets = [(*facet, entity) for facet in _facets(matrix, faceted) for entity in entities]
+    facets = [(*facet, entity) for facet in points for entity in entities]
     if len(facets) > MOST_PANELS:
         raise _too_many(len(facets), [*faceted, "flow"])
     numbers = [share["mean"] for _, several in found for share in several.values()]
     low, high = min(numbers), 1.0 if what.top else max(numbers)
-    norm = Normalize(0.0 if 0 <= low < 0.3 * high else low, high if high > low else low + 1.0)
+    # Differences that nobody would call one have no colours of their own.
+    if 0 <= low < 0.3 * high or high - low < 0.01 * abs(high):
+        low = min(low, 0.0)
+    norm = Normalize(min(low, 0.5) if what.top else low, high if high > low else low + 1.0)
     with styled():
-        made, axes = _grid(matrix, facets, what.label, row_inch=max(3.0, 0.42 * len(matrix.axes[y]) + 1.4))
+        made, axes = _grid(matrix, facets, what.label, row_inch=max(3.0, 0.42 * min(len(matrix.axes[y]), 24) + 1.4))
         for one, facet in zip(axes, facets, strict=True):
             cells = {
                 (point.axes[x], point.axes[y]): several[facet[-1]]["mean"]
@@ -218,6 +221,18 @@ def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y:
         bar = made.colorbar(one.images[0], ax=list(axes), label=f"{what.text}, mean over seeds", pad=0.015)
         bar.outline.set_visible(False)
     return made
+
+
+def default_kind(matrix: Matrix) -> str:
+    """Lines where a numeric axis has five labels or more, a heat map where that makes too many panels, else bars."""
+    numeric = [axis for axis in matrix.axes if matrix.numeric(axis) is not None and len(matrix.axes[axis]) >= 5]
+    if not numeric:
+        return "bars"
+    x = max(numeric, key=lambda axis: len(matrix.axes[axis]))
+    if _combinations(matrix, [axis for axis in matrix.axes if axis != x]) <= MOST_PANELS:
+        return "sweep"
+    two = _two_axes(matrix, None, None)
+    return "heatmap" if _combinations(matrix, [a for a in matrix.axes if a not in two]) <= MOST_PANELS else "bars"
 
 
 def default_measure(matrix: Matrix, kind: str) -> str:
@@ -239,14 +254,17 @@ def _map(
     import numpy as np
 
     grid = np.full((len(rows), len(columns)), np.nan)
+    at_row, at_column = ({label: i for i, label in enumerate(labels)} for labels in (rows, columns))
     for (column, row), value in cells.items():
-        grid[rows.index(row), columns.index(column)] = value
+        grid[at_row[row], at_column[column]] = value
     axes.set_facecolor("#e6e6e6")
     axes.imshow(grid, cmap="cividis", norm=norm, aspect="auto", origin="lower", interpolation="nearest")
     axes.grid(visible=False)
     upright = sum(len(label) for label in columns) > 60
-    axes.set_xticks(range(len(columns)), [plain(c) for c in columns], fontsize=9, rotation=90 if upright else 0)
-    axes.set_yticks(range(len(rows)), [plain(r) for r in rows], fontsize=9)
+    across, down = -(-len(columns) // 50), -(-len(rows) // 50)
+    axes.set_xticks(range(0, len(columns), across), [plain(c) for c in columns[::across]], fontsize=9,
+                    rotation=90 if upright else 0)  # fmt: skip
+    axes.set_yticks(range(0, len(rows), down), [plain(r) for r in rows[::down]], fontsize=9)
     if grid.size > 240:
         return
     for (row, column), value in np.ndenumerate(grid):
