@@ -5,6 +5,7 @@ import json
 import pytest
 
 from bakeoff import engines
+from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.results.series import read_series
 from bakeoff.scenario import duel
@@ -25,7 +26,7 @@ def test_an_engine_of_one_make_has_no_other(name):
 
 
 def test_what_a_run_gave_is_what_lies_in_its_folder(tmp_path):
-    run = duel("reno", "cubic", qdisc="pfifo", rate="10mbit", rtt="20ms", rtt2=None, duration="2s", seed=1)
+    run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", rate="10mbit", duration="2s"))
     outcome = engines.get("sim").execute(run, tmp_path)
     assert outcome.series.equals(read_series(tmp_path / "series.parquet"))
     assert outcome.counters == json.loads((tmp_path / "counters.json").read_text())

@@ -9,7 +9,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, printable
 
 # What the system says of a file descriptor that cannot take what is written to it.
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -91,5 +91,5 @@ def _discard() -> None:
 
 def _complain(message: str) -> int:
     with suppress(OSError):
-        print(f"bakeoff: {message}", file=sys.stderr)
+        print(f"bakeoff: {printable(message)}", file=sys.stderr)
     return 2

@@ -210,9 +210,9 @@ def _root(out: Path | None, name: str | None, *, resume: bool) -> Path:
     if out is not None and name is not None:
         raise BakeoffError("--out and --name both say where the results go; expected one of them")
     if name is not None:
-        if Path(name).name != name or name.startswith(".") or name in TAKEN:
+        if Path(name).name != name or not name.isprintable() or name.startswith(".") or name in ("", *TAKEN):
             raise BakeoffError(
-                f"--name: '{name}' is no name for a folder below results/; expected for example 'fairness'"
+                f"--name: {printable(name)!r} is no name for a folder below results/; expected for example 'fairness'"
             )
         return RESULTS / name
     if out is not None:

@@ -93,7 +93,11 @@ class Result:
             return None
         except OSError as error:
             raise BakeoffError(f"{path}: cannot be read: {error.strerror}") from error
-        return Summary.from_json(text, str(path))
+        summary = Summary.from_json(text, str(path))
+        lacking = [flow["name"] for flow in self.resolved.get("flows", []) if flow["name"] not in summary.flows]
+        if lacking:
+            raise BakeoffError(f"{path}: flows: '{lacking[0]}' of {layout.RUN} is missing; is it another run's file?")
+        return summary
 
     @cached_property
     def series(self) -> pl.DataFrame:

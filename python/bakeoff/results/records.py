@@ -69,11 +69,19 @@ class CampaignRecord(Record):
 
 
 def _named(resolved: dict[str, Any]) -> dict[str, Any]:
-    """Whoever has a record may build its name: see `read.run_key`."""
+    """Whoever has a record may build its name (`read.run_key`), and show that and the other names as they are."""
     forms = {"suite": str, "scenario": str, "run": str, "seed": int}
     for key, form in forms.items():
         if not isinstance(resolved.get(key), form):
             raise ValueError(f"{key}: {resolved.get(key)!r}; expected {form.__name__}")  # noqa: TRY004 (pydantic's)
+    flows, point = resolved.get("flows", []), resolved.get("point", {})
+    if not isinstance(point, dict) or not isinstance(flows, list) or not all(isinstance(flow, dict) for flow in flows):
+        raise ValueError("point: expected an object, flows: expected a list of objects")
+    names = [*(resolved[key] for key in ("suite", "scenario", "run")), *point, *point.values()]
+    names += [flow.get("name") for flow in flows]
+    for name in names:
+        if not str(name).isprintable():
+            raise ValueError(f"the name {name!r} holds a character that cannot be printed")
     return resolved
 
 

@@ -56,7 +56,10 @@ class Scenario:
         """The name of the run at `point`."""
         template = self.document.get("run") or "-".join(f"{{{axis}}}" for axis in point) or self.name
         with _at(self.path, self.settings):
-            return interpolate(str(template), point, "run")
+            name = interpolate(str(template), point, "run")
+            if not name.isprintable():
+                raise ScenarioError("run", f"{name!r}; expected a name on one line")
+            return name
 
     def resolve(self, point: Point, seed: int) -> Run:
         """The resolved run at `point`; BakeoffError names the place of what is wrong."""

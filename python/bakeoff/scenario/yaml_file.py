@@ -84,4 +84,22 @@ def parse_value(text: str, path: str) -> Any:  # noqa: ANN401 (plain data)
     too_much = bounds.too_much_text(data)
     if too_much is not None:
         raise BakeoffError(f"{path}: {too_much}")
+    odd = _unprintable(data)
+    if odd is not None:
+        raise BakeoffError(f"{path}: {odd!r} holds a character that cannot be printed; expected plain text")
     return data
+
+
+def _unprintable(data: object) -> str | None:
+    """The first text with a character that a terminal would act on, and not show; lines and tabs are plain text."""
+    seen: set[int] = set()
+    left = [data]
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            if not part.replace("\n", "").replace("\t", "").isprintable():
+                return part
+        elif isinstance(part, (dict, list)) and id(part) not in seen:
+            seen.add(id(part))
+            left += [*part.values(), *part.keys()] if isinstance(part, dict) else part
+    return None
