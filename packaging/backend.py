@@ -6,6 +6,7 @@ runs on machines of a testbed that have an older C library.
 """
 
 import argparse
+import fcntl
 import json
 import os
 import shutil
@@ -43,13 +44,13 @@ AGENT = "bakeoff-agent"
 
 def build_wheel(folder: str, config_settings: Mapping[str, Any] | None = None, metadata: str | None = None) -> str:
     """A wheel with the extension, the catalog, the kernel's fragments and the agent; the name of its file."""
-    with _commit(), _agent(target(maturin.get_maturin_pep517_args(config_settings))):
+    with _alone(), _commit(), _agent(target(maturin.get_maturin_pep517_args(config_settings))):
         return maturin.build_wheel(folder, config_settings, metadata)
 
 
 def build_sdist(folder: str, config_settings: Mapping[str, Any] | None = None) -> str:
     """An sdist, which knows the commit that it comes from; the name of its file."""
-    with _commit():
+    with _alone(), _commit():
         return maturin.build_sdist(folder, config_settings)
 
 
@@ -59,6 +60,15 @@ def target(arguments: list[str]) -> str | None:
     parser.add_argument("--target", default=os.environ.get("CARGO_BUILD_TARGET"))
     known, _ = parser.parse_known_args(arguments)
     return str(known.target) if known.target else None
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One build at a time in a tree: another's agent, perhaps for another processor, would get into the wheel."""
+    (ROOT / "target").mkdir(exist_ok=True)
+    with (ROOT / "target" / "packaging.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

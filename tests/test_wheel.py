@@ -148,6 +148,14 @@ def test_the_agent_is_made_for_the_machine_that_the_wheel_is_for():
     assert backend("target(['--zig', '--target=aarch64-unknown-linux-gnu'])") == "aarch64-unknown-linux-gnu"
 
 
+def test_two_builds_in_one_tree_wait_for_each_other():
+    inside = "fcntl.flock((backend.ROOT / 'target' / 'packaging.lock').open('w'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    program = f"import fcntl, backend\nwith backend._alone():\n    {inside}"
+    told = clean() | {"PYTHONPATH": str(ROOT / "packaging")}
+    done = subprocess.run([sys.executable, "-c", program], env=told, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].startswith("BlockingIOError")
+
+
 def test_the_agent_is_linked_statically_and_starts(installed):
     _, programs = installed
     agent = next((programs.parent / "lib").glob("python*/site-packages/bakeoff/bin/bakeoff-agent"))
