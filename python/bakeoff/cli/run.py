@@ -96,7 +96,7 @@ def run(
       bakeoff run mine.yaml::'*pie*'             those of its runs whose name has such a form
       bakeoff run 'l4s-tests/s6*' -k reno        likewise, of any selection
       bakeoff run l4s-tests/s6-rfc3168 --set network.rtt=40ms --set flows.prague.cc=prague     with other values
-      bakeoff run '*/s1*/*pie*' --trace cc --capture all     with internals per ACK, and packets
+      bakeoff run '*/s6*/*pie*' --trace cc --capture all     with internals per ACK, and packets
     """
     from bakeoff import campaign
     from bakeoff.scenario import catalog, parse_settings
