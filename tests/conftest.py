@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from bakeoff.engines.kernel import programs, registry, virtual
 from bakeoff.engines.lab import agent
@@ -17,6 +18,10 @@ from kernel_boots import guest
 # A shell that starts the tests in the background has them and their children ignore Ctrl-C; several tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No test depends on how fast the machine is.
+settings.register_profile("bakeoff", deadline=None)
+settings.load_profile("bakeoff")
 
 NAMED = os.environ.get("BAKEOFF_TEST_KERNEL")
 

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.scenario import Run, expand, load
@@ -97,7 +97,6 @@ def test_matrices_that_are_none(tmp_path, lines, message):
     assert refused(tmp_path, HEAD + FLOW + lines).startswith(message)
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.from_regex(r"\A[a-m][a-z]{0,3}\Z"), st.lists(st.integers(), min_size=1, max_size=4, unique=True), max_size=4
@@ -125,7 +124,6 @@ def test_repetitions_have_the_same_seeds_for_every_variant(tmp_path):
     assert all(0 <= start < 0.01 for start in starts)
 
 
-@settings(deadline=None)
 @given(st.integers(min_value=1, max_value=2**63), st.text(max_size=8), st.sampled_from([0.0, 1e-6, 0.01, 2.0]))
 def test_jitter_is_a_function_of_seed_and_name_below_its_bound(seed, name, below):
     drawn = jitter(seed, name, below)
@@ -140,7 +138,6 @@ def test_jitter_is_uniform():
     assert abs(sum(x < 0.25 for x in drawn) / 4000 - 0.25) < 4 * math.sqrt(0.25 * 0.75 / 4000)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["cubic", "reno", "prague"]), min_size=1, max_size=3, unique=True),
     st.integers(min_value=1, max_value=3),

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import BakeoffError
@@ -72,13 +72,11 @@ def test_quantities_that_are_none(parse, text, message):
     assert message in str(error.value)
 
 
-@settings(deadline=None)
 @given(st.integers(min_value=0, max_value=10**15))
 def test_rates_survive_a_round_trip(bps):
     assert units.parse_rate(units.format_rate(bps)) == bps
 
 
-@settings(deadline=None)
 @given(st.integers(min_value=0, max_value=10**15))
 def test_times_survive_a_round_trip_to_the_nanosecond(nanoseconds):
     seconds = float(Fraction(nanoseconds, 10**9))
