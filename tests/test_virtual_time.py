@@ -191,3 +191,18 @@ def test_a_run_that_comes_to_the_limit_of_tcps_memory_fails(kernel, tmp_path):
     [done] = campaign.run([run], tmp_path, engine=kernel, jobs=1).runs
     assert "cli: TcpExt TCPMemoryPressures" in str(done.error)
     assert "TCP came to the limit of its memory (net.ipv4.tcp_mem)" in str(done.error)
+
+
+def test_datagrams_leave_on_time_and_the_hosts_queue_decides_what_is_dropped(kernel, tmp_path):
+    child = {"qdisc": "pfifo limit 1000"}
+    tree = {"qdisc": "htb default 1", "classes": [{"id": "1", "class": "rate 10mbit", "child": child}]}
+    source = {"kind": "rate", "rate_bps": 20_000_000, "size": 1200}
+    run = network(
+        interfaces=[{"node": "cli", "peer": "mid", "egress": tree}],
+        flows=[flow(transport="udp", source=source, stop_s=1.0)], duration_s=1.0, window_s=[0.0, 1.0],
+    )  # fmt: skip
+    counters = in_virtual_time(kernel, run, tmp_path / "r").counters
+    # One every 0.48 ms, the first at 0: none waits for the 212,992 bytes that its socket would have.
+    assert counters["flows"]["a"]["sent_packets"] == 2084
+    # Of 1242 bytes each 1006 leave in a second, 1000 wait: 78 are too many, give or take the first and the last.
+    assert 74 <= counters["queues"]["cli>mid"]["drops"]["overlimit"] <= 82

@@ -8,7 +8,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use libc::{c_void, socklen_t};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
-use nix::sys::socket::sockopt::{Get, IpRecvTos, Ipv4Tos, Linger, ReuseAddr, TcpCongestion};
+use nix::sys::socket::sockopt::{
+    Get, IpRecvTos, Ipv4Tos, Linger, ReuseAddr, SndBuf, SndBufForce, TcpCongestion,
+};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, GetSockOpt, MsgFlags, SockFlag, SockProtocol,
     SockType, SockaddrIn, bind, connect, recvmsg, sendmsg, setsockopt, socket,
@@ -91,6 +93,16 @@ sockopt_impl!(
 /// Limits the rate at which a socket sends, in bits per second.
 pub fn set_max_pacing_rate(fd: &OwnedFd, bps: u64) -> Result<(), Errno> {
     setsockopt(fd, MaxPacingRate, &(bps / 8))
+}
+
+/// Bytes of a send buffer that no queue of an experiment fills; only what waits takes memory.
+const SEND_BUFFER: usize = 512 << 20;
+
+/// Lets a socket have as much under way as the queues of its host take, so that they decide what is dropped, and a sender
+/// does not wait for its own buffer (212,992 bytes by default: some 90 packets). Without CAP_NET_ADMIN up to
+/// `net.core.wmem_max`.
+pub fn widen_send_buffer(fd: &OwnedFd) -> Result<(), Errno> {
+    setsockopt(fd, SndBufForce, &SEND_BUFFER).or_else(|_| setsockopt(fd, SndBuf, &SEND_BUFFER))
 }
 
 /// Makes close throw away what is still queued and send a RST.

@@ -33,6 +33,7 @@ impl Source {
         let socket = net::in_netns(plan.netns.as_deref(), || {
             let fd = net::open(SockType::Datagram, SockProtocol::Udp).map_err(at("socket"))?;
             net::set_tos(&fd, net::tos(plan.dscp, plan.ecn)).map_err(at("IP_TOS"))?;
+            net::widen_send_buffer(&fd).map_err(at("SO_SNDBUF"))?;
             if let Some(port) = plan.local_port {
                 net::bind_port(&fd, port).map_err(at(format!("port {port}")))?;
             }

@@ -46,19 +46,17 @@ COUNTERS: Final = {
     "TcpExt IPReversePathFilter": "a packet was dropped because its source is not where it came from",
     "TcpExt LockDroppedIcmps": "an ICMP message for a busy socket was dropped",
     "Ip InDiscards": "IP dropped packets that were in order for want of memory",
-    "Ip OutDiscards": "IP dropped packets on their way out for want of memory",
     "Ip InAddrErrors": "a packet came to a host that it was not for and that does not forward",
     "Ip InHdrErrors": "a packet had a wrong header, or had lived for too many hops",
     "Ip OutNoRoutes": "there was no route for a packet",
     "IpExt InNoRoutes": "there was no route for a packet that was to be forwarded",
     "IpExt InTruncatedPkts": "a packet was shorter than its header says",
     "Udp RcvbufErrors": "datagrams came faster than their receiver took them, and were dropped",
-    "Udp SndbufErrors": "a datagram could not be sent: the socket's buffer was full",
     "Udp MemErrors": "UDP came to the limit of its memory (net.ipv4.udp_mem)",
 }
 # While a link is down, what has no route or no way out, is what the experiment asked for.
 _OF_A_LINK_THAT_IS_DOWN: Final = (
-    "Ip OutNoRoutes", "IpExt InNoRoutes", "Ip OutDiscards", "RX dropped", "TX dropped", "TX errors", "TX carrier",
+    "Ip OutNoRoutes", "IpExt InNoRoutes", "RX dropped", "TX dropped", "TX errors", "TX carrier",
 )  # fmt: skip
 # How many are told in the message.
 _TOLD: Final = 4
