@@ -1,11 +1,7 @@
 //! How long packets stand in a queue: sums for the sampler, a histogram for the measures.
 
-use hdrhistogram::Histogram;
-
+use crate::base::histogram::Histogram;
 use crate::base::units::Time;
-
-/// The longest sojourn that the histogram tells apart, in nanoseconds; longer ones count as this.
-const MAX_NS: u64 = 60_000_000_000;
 
 /// The sojourn times of the packets that left since the sampler last asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +32,7 @@ pub struct Sojourn {
 struct Window {
     from: Time,
     to: Time,
-    histogram: Histogram<u64>,
+    histogram: Histogram,
     /// Packets that did not wait, not yet in the histogram: most, in the many queues that never fill.
     prompt: u64,
 }
@@ -44,9 +40,7 @@ struct Window {
 impl Sojourn {
     /// Feeds a new histogram with what leaves from `from` to `to`, both included.
     pub fn record_window(&mut self, from: Time, to: Time) {
-        // The bounds are constants that satisfy the constructor.
-        let histogram = Histogram::new_with_bounds(1, MAX_NS, 2).ok();
-        self.window = histogram.map(|histogram| Window { from, to, histogram, prompt: 0 });
+        self.window = Some(Window { from, to, histogram: Histogram::new(2), prompt: 0 });
     }
 
     /// Counts a packet that leaves at `now` after `sojourn`.
@@ -61,7 +55,7 @@ impl Sojourn {
             if ns == 0 {
                 window.prompt += 1;
             } else {
-                window.histogram.saturating_record(ns);
+                window.histogram.record(ns);
             }
         }
     }
@@ -72,10 +66,10 @@ impl Sojourn {
     }
 
     /// Nanoseconds, two significant digits; none before [`Sojourn::record_window`].
-    pub fn histogram(&self) -> Option<Histogram<u64>> {
+    pub fn histogram(&self) -> Option<Histogram> {
         self.window.as_ref().map(|window| {
             let mut histogram = window.histogram.clone();
-            histogram.saturating_record_n(0, window.prompt);
+            histogram.record_zeros(window.prompt);
             histogram
         })
     }
@@ -109,6 +103,7 @@ mod tests {
         // two significant digits: within 1 % of 20 ms
         assert!(histogram.max().abs_diff(20_000_000) < 200_000);
         sojourn.record(Time::from_secs_f64(100.0), Time::from_ms(15));
-        assert!(sojourn.histogram().unwrap().max().abs_diff(MAX_NS) < MAX_NS / 100);
+        let most = Time::from_secs_f64(60.0).as_ns();
+        assert!(sojourn.histogram().unwrap().max().abs_diff(most) < most / 100);
     }
 }

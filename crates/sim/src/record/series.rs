@@ -108,11 +108,14 @@ impl<M: Metric> Columns<M> {
     }
 }
 
-/// A growing table of samples.
+/// A growing table of samples, in columns.
 #[derive(Default)]
 pub struct Recorder {
     names: Vec<(String, String, String)>,
-    rows: Vec<(Time, u32, f64)>,
+    series: Vec<u32>,
+    value: Vec<f64>,
+    /// A time, and the first row that has it: most samples are taken together, so that there are few of these.
+    times: Vec<(Time, usize)>,
 }
 
 /// The finished table, sorted by time; `series[i]` is an index into `names`.
@@ -143,18 +146,30 @@ impl Recorder {
 
     /// Adds a sample of series number `series`.
     pub fn push(&mut self, time: Time, series: u32, value: f64) {
-        self.rows.push((time, series, value));
+        if self.times.last().is_none_or(|last| last.0 != time) {
+            self.times.push((time, self.series.len()));
+        }
+        self.series.push(series);
+        self.value.push(value);
     }
 
     /// The table in order of time, then of recording.
     pub fn finish(mut self) -> Series {
-        self.rows.sort_by_key(|row| row.0);
-        Series {
-            names: self.names,
-            time: self.rows.iter().map(|r| r.0.as_secs_f64()).collect(),
-            series: self.rows.iter().map(|r| r.1).collect(),
-            value: self.rows.iter().map(|r| r.2).collect(),
+        let rows = self.series.len();
+        let ends = self.times.iter().skip(1).map(|next| next.1).chain([rows]);
+        let mut runs: Vec<_> =
+            self.times.iter().zip(ends).map(|(&(at, start), end)| (at, start..end)).collect();
+        if !runs.is_sorted_by_key(|run| run.0) {
+            runs.sort_by_key(|run| run.0);
+            let order = || runs.iter().flat_map(|run| run.1.clone());
+            self.series = order().map(|row| self.series[row]).collect();
+            self.value = order().map(|row| self.value[row]).collect();
         }
+        let mut time = Vec::with_capacity(rows);
+        for (at, run) in runs {
+            time.resize(time.len() + run.len(), at.as_secs_f64());
+        }
+        Series { names: self.names, time, series: self.series, value: self.value }
     }
 }
 
