@@ -94,6 +94,7 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         check_change(&run, &graph, i, change)?;
     }
     captures(&run, &graph, &mut interfaces, &flows, &probes)?;
+    interfaces.iter_mut().for_each(Interface::compile);
     Ok(Sim::new(run, Parts { graph, interfaces, flows, probes, tunnels, charges }))
 }
 

@@ -39,6 +39,12 @@ pub struct Interface {
     pub captures: [Option<Box<Capture>>; 2],
     pub(crate) egress_armed: Time,
     pub(crate) ingress_armed: Time,
+    /// Whether something looks at what arrives; see [`Interface::compile`].
+    pub(crate) inspects: bool,
+    /// Whether rate and delay are all that happens to what leaves; see [`Interface::compile`].
+    pub(crate) plain: bool,
+    /// Whether what leaves is `plain` and waits in a plain fifo.
+    pub(crate) device: bool,
 }
 
 impl Interface {
@@ -55,7 +61,19 @@ impl Interface {
             captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
+            inspects: true,
+            plain: false,
+            device: false,
         }
+    }
+
+    /// Decides beforehand what would otherwise be asked for each packet: to be called when all is in place, and after
+    /// each change. An interface that was not compiled works too.
+    pub fn compile(&mut self) {
+        let wire = &self.wire;
+        self.inspects = self.captures[1].is_some() || self.ingress.is_some() || !self.rules.is_empty();
+        self.plain = self.captures[0].is_none() && wire.medium.is_none() && wire.loss == 0 && wire.up;
+        self.device = self.plain && self.egress.as_ref().is_some_and(Queue::is_fifo);
     }
 
     /// Rewrites what arrives.
@@ -81,21 +99,21 @@ impl Interface {
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub(crate) fn transmit(&mut self, i: u16, packet: &Packet, now: Time) -> Option<Onward> {
-        if let Some(capture) = &mut self.captures[0] {
+        if !self.plain
+            && let Some(capture) = &mut self.captures[0]
+        {
             capture.see(packet, now);
         }
         let wire = &mut self.wire;
-        let mut at = now;
-        if let Some(rate) = wire.rate {
-            at += wire.serialisation.of(packet.len, rate);
-            wire.busy_until = at;
-        }
-        if wire.loses() {
-            return None;
-        }
-        // A delay that was shortened meanwhile does not reorder.
-        at = (at + wire.delay).max(wire.last_arrival);
-        wire.last_arrival = at;
+        let at = if self.plain {
+            wire.take_on(packet.len, now)
+        } else {
+            let sent = wire.serialise(packet.len, now);
+            if wire.loses() {
+                return None;
+            }
+            wire.propagate(sent)
+        };
         Some(Onward { wire: i, at, follows: wire.watched })
     }
 }

@@ -1,7 +1,6 @@
 //! One direction of a cable: what a packet on it takes, and what is under way.
 
-use std::collections::VecDeque;
-
+use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
 use crate::document::run::Link;
@@ -25,7 +24,7 @@ pub struct Wire {
     /// When the last packet arrives, or arrived.
     pub last_arrival: Time,
     /// What is under way, in order of arrival.
-    pub in_flight: VecDeque<(Time, Packet)>,
+    pub in_flight: Ring<(Time, Packet)>,
     /// Whether an event for the first of them is pending or being handled.
     pub watched: bool,
     /// For losses.
@@ -46,11 +45,33 @@ impl Wire {
             up: true,
             busy_until: Time::ZERO,
             last_arrival: Time::ZERO,
-            in_flight: VecDeque::new(),
+            in_flight: Ring::default(),
             watched: false,
             rng: Stream::new(seed, &format!("link/{name}")),
             medium: None,
         }
+    }
+
+    /// Begins to send `bytes`; when that is done.
+    #[inline]
+    pub fn serialise(&mut self, bytes: u32, now: Time) -> Time {
+        let Some(rate) = self.rate else { return now };
+        self.busy_until = now + self.serialisation.of(bytes, rate);
+        self.busy_until
+    }
+
+    /// When a packet is there that was sent by then. A delay that was shortened meanwhile does not reorder.
+    #[inline]
+    pub fn propagate(&mut self, sent: Time) -> Time {
+        self.last_arrival = (sent + self.delay).max(self.last_arrival);
+        self.last_arrival
+    }
+
+    /// Sends `bytes`, of which none get lost; when they arrive.
+    #[inline]
+    pub fn take_on(&mut self, bytes: u32, now: Time) -> Time {
+        let sent = self.serialise(bytes, now);
+        self.propagate(sent)
     }
 
     /// Whether a packet just sent is lost.

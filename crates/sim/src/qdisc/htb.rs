@@ -192,6 +192,9 @@ impl Qdisc for Htb {
         if !self.direct.is_empty() {
             return Some(Time::ZERO);
         }
+        if let [class] = &self.classes[..] {
+            return class.next(&[]);
+        }
         self.classes.iter().filter_map(|class| class.next(&self.classes)).min()
     }
 

@@ -113,8 +113,8 @@ pub trait Qdisc {
         false
     }
 
-    /// Whether there is room for `packet`; asked of an empty fifo.
-    fn fits(&self, _packet: &Packet) -> bool {
+    /// Whether this is an empty fifo with room for `packet`.
+    fn passes(&self, _packet: &Packet) -> bool {
         false
     }
 
@@ -122,6 +122,9 @@ pub trait Qdisc {
     fn head(&self) -> Option<&Packet> {
         None
     }
+
+    /// Removes that packet, which is there.
+    fn drop_head(&mut self) {}
 
     /// The classes, as `tc -d class show` words them; none in a classless qdisc.
     fn show_classes(&self) -> Vec<String> {
@@ -260,6 +263,10 @@ pub struct Queue {
     kind: Kind,
     /// What [`Qdisc::is_eager`] said last; only a change of configuration changes it.
     eager: bool,
+    /// Whether it may hold packets back; if not, it has no [`Qdisc::next_event`].
+    holds: bool,
+    /// What [`Qdisc::next_event`] said last: asked once after each change, not several times per packet.
+    next: Option<Time>,
     /// What happened here so far, children not included.
     pub tally: Tally,
     /// How long packets stood here; only in a leaf that queues (not in htb and netem).
@@ -284,6 +291,8 @@ impl Queue {
         let is_leaf = dispatch!(&kind, q => q.is_leaf_queue());
         Queue {
             eager: dispatch!(&kind, q => q.is_eager()),
+            holds: !dispatch!(&kind, q => q.is_work_conserving()),
+            next: dispatch!(&kind, q => q.next_event()),
             kind,
             tally: Tally {
                 flows: vec![FlowTally::default(); env.flows],
@@ -295,6 +304,8 @@ impl Queue {
     }
 
     /// Offers a packet.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub fn enqueue(&mut self, mut packet: Packet, now: Time) {
         packet.enqueued = dispatch!(&self.kind, q => q.departs(&packet, now)).max(now);
         self.tally.enqueued += 1;
@@ -305,6 +316,7 @@ impl Queue {
         }
         let tally = &mut self.tally;
         dispatch!(&mut self.kind, q => q.enqueue(packet, now, tally));
+        self.note_next();
     }
 
     #[cold]
@@ -314,11 +326,21 @@ impl Queue {
         for i in 0..packet.segs() {
             dispatch!(&mut self.kind, q => q.enqueue(packet.segment(i), now, tally));
         }
+        self.note_next();
+    }
+
+    #[inline]
+    fn note_next(&mut self) {
+        if self.holds {
+            self.next = self.next_event_of_kind();
+        }
     }
 
     /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub fn passes(&mut self, packet: &Packet, now: Time) -> bool {
-        let free = dispatch!(&self.kind, q => q.is_fifo() && q.qlen() == 0 && q.fits(packet));
+        let free = dispatch!(&self.kind, q => q.passes(packet));
         if free {
             let bytes = u64::from(packet.len);
             self.tally.enqueued += 1;
@@ -347,29 +369,26 @@ impl Queue {
     }
 
     /// Half of [`Queue::dequeue`], whose result need not be moved: the caller owes [`Queue::left`].
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub fn take(&mut self, now: Time) -> Option<Packet> {
         let tally = &mut self.tally;
-        dispatch!(&mut self.kind, q => q.dequeue(now, tally))
+        let packet = dispatch!(&mut self.kind, q => q.dequeue(now, tally));
+        self.note_next();
+        packet
     }
 
     /// Counts a packet that [`Queue::take`] gave.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub fn left(&mut self, packet: &Packet, now: Time) {
-        self.tally.sent += 1;
-        self.tally.sent_bytes += u64::from(packet.len);
-        if packet.gso_size != 0 {
-            self.tally.more_segs += u64::from(packet.segs() - 1);
-        }
-        self.tally.flow(packet).packets += 1;
-        if let Some(sojourn) = &mut self.sojourn {
-            sojourn.record(now - packet.enqueued, now);
-        }
+        count_left(&mut self.tally, &mut self.sojourn, packet, now);
     }
 
     /// See [`Qdisc::next_event`].
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
-        if dispatch!(&self.kind, q => q.is_work_conserving()) { None } else { self.next_event_of_kind() }
+        self.next
     }
 
     fn next_event_of_kind(&self) -> Option<Time> {
@@ -400,8 +419,23 @@ impl Queue {
     }
 
     /// See [`Qdisc::head`].
+    #[inline]
     pub fn head(&self) -> Option<&Packet> {
         dispatch!(&self.kind, q => q.head())
+    }
+
+    /// Counts the packet at the head of a pfifo or bfifo as one that left; [`Queue::drop_head`] is to follow.
+    #[inline]
+    pub fn head_left(&mut self, now: Time) {
+        if let Some(head) = dispatch!(&self.kind, q => q.head()) {
+            count_left(&mut self.tally, &mut self.sojourn, head, now);
+        }
+    }
+
+    /// Removes the packet at the head of a pfifo or bfifo.
+    #[inline]
+    pub fn drop_head(&mut self) {
+        dispatch!(&mut self.kind, q => q.drop_head());
     }
 
     /// See [`Qdisc::is_eager`].
@@ -409,8 +443,10 @@ impl Queue {
         self.eager
     }
 
-    fn note_eager(&mut self) {
+    /// After a change of configuration, here or below.
+    fn note(&mut self) {
         self.eager = dispatch!(&self.kind, q => q.is_eager());
+        self.note_next();
     }
 
     /// Packets standing here and below.
@@ -471,7 +507,7 @@ impl Queue {
         }
         let tally = &mut self.tally;
         dispatch!(&mut self.kind, q => q.change(words, now, tally))?;
-        self.note_eager();
+        self.note();
         Ok(())
     }
 
@@ -481,7 +517,9 @@ impl Queue {
     /// No such class, an unknown word or a malformed value; nothing is changed then.
     pub fn change_class(&mut self, id: &str, line: &str) -> Result<(), TcError> {
         let words = &mut Words::new(line);
-        dispatch!(&mut self.kind, q => q.change_class(id, words))
+        dispatch!(&mut self.kind, q => q.change_class(id, words))?;
+        self.note();
+        Ok(())
     }
 
     /// Feeds the histograms of sojourn times in the whole tree with the packets that leave from
@@ -529,7 +567,7 @@ impl Queue {
                 found = child.at(rest, act);
             }
         }));
-        self.note_eager();
+        self.note();
         found
     }
 
@@ -551,7 +589,21 @@ impl Queue {
         dispatch!(&mut self.kind, q => q.for_each_child_mut(&mut |name, child| {
             child.walk_mut(&below(handle, name), visit);
         }));
-        self.note_eager();
+        self.note();
+    }
+}
+
+#[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+#[inline(always)]
+fn count_left(tally: &mut Tally, sojourn: &mut Option<Sojourn>, packet: &Packet, now: Time) {
+    tally.sent += 1;
+    tally.sent_bytes += u64::from(packet.len);
+    if packet.gso_size != 0 {
+        tally.more_segs += u64::from(packet.segs() - 1);
+    }
+    tally.flow(packet).packets += 1;
+    if let Some(sojourn) = sojourn {
+        sojourn.record(now - packet.enqueued, now);
     }
 }
 

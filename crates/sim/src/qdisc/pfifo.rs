@@ -7,21 +7,22 @@
 //!
 //! Departures: none known.
 
-use std::collections::VecDeque;
-
 use super::{Cause, Env, Qdisc, Tally};
+use crate::base::ring::Ring;
 use crate::base::units::Time;
 use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
 
 /// A plain queue with a limit in packets or in bytes.
 pub struct Fifo {
-    queue: VecDeque<Packet>,
+    queue: Ring<Packet>,
     backlog: u64,
     limit: u64,
     /// What the device gives.
     default: u64,
     in_bytes: bool,
+    /// The longest packet that an empty queue takes.
+    longest: u64,
 }
 
 impl Fifo {
@@ -37,7 +38,23 @@ impl Fifo {
 
     fn parse(words: &mut Words, default: u64, in_bytes: bool) -> Result<Self, TcError> {
         let limit = take_limit(words, default)?;
-        Ok(Fifo { queue: VecDeque::new(), backlog: 0, limit, default, in_bytes })
+        let mut fifo = Fifo { queue: Ring::default(), backlog: 0, limit, default, in_bytes, longest: 0 };
+        fifo.set_limit(limit);
+        Ok(fifo)
+    }
+
+    /// Whether there is room for `packet`.
+    fn fits(&self, packet: &Packet) -> bool {
+        if self.in_bytes {
+            self.backlog + u64::from(packet.len) <= self.limit
+        } else {
+            (self.queue.len() as u64) < self.limit
+        }
+    }
+
+    fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+        self.longest = if self.in_bytes || limit == 0 { limit } else { u64::MAX };
     }
 }
 
@@ -57,14 +74,15 @@ impl Qdisc for Fifo {
     fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
         if self.fits(&packet) {
             self.backlog += u64::from(packet.len);
-            self.queue.push_back(packet);
+            self.queue.push(packet);
         } else {
             tally.drop(&packet, Cause::Overlimit);
         }
     }
 
     fn dequeue(&mut self, _now: Time, _tally: &mut Tally) -> Option<Packet> {
-        let packet = self.queue.pop_front()?;
+        let packet = *self.queue.front()?;
+        self.queue.drop_front();
         self.backlog -= u64::from(packet.len);
         Some(packet)
     }
@@ -87,7 +105,7 @@ impl Qdisc for Fifo {
 
     /// What stands in it stays, even above a lower limit.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        self.limit = take_limit(words, self.default)?;
+        self.set_limit(take_limit(words, self.default)?);
         Ok(())
     }
 
@@ -95,12 +113,16 @@ impl Qdisc for Fifo {
         self.queue.front()
     }
 
-    fn fits(&self, packet: &Packet) -> bool {
-        if self.in_bytes {
-            self.backlog + u64::from(packet.len) <= self.limit
-        } else {
-            (self.queue.len() as u64) < self.limit
+    fn drop_head(&mut self) {
+        if let Some(head) = self.queue.front() {
+            self.backlog -= u64::from(head.len);
+            self.queue.drop_front();
         }
+    }
+
+    #[inline]
+    fn passes(&self, packet: &Packet) -> bool {
+        self.queue.is_empty() && u64::from(packet.len) <= self.longest
     }
 
     fn is_fifo(&self) -> bool {

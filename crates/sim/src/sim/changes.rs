@@ -65,6 +65,7 @@ impl Sim {
                 self.count_replaced(i, &other);
             }
         }
+        self.interfaces[i].compile();
         self.serve(i as u16);
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::base::units::Time;
 use crate::endpoint::flow::Flow;
 use crate::network::graph::Hop;
 use crate::network::interface::Onward;
-use crate::packet::{Flags, Packet};
+use crate::packet::{Flags, Packet, charge};
 
 impl Sim {
     /// A packet is at the far end of a cable, which is interface `i`. Gives the wire on which it goes
@@ -14,6 +14,16 @@ impl Sim {
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub(super) fn arrive(&mut self, i: u16, packet: &mut Packet) -> Option<Onward> {
+        if self.interfaces[usize::from(i)].inspects && !self.inspect(i, packet) {
+            return None;
+        }
+        self.forward(i, packet)
+    }
+
+    /// What an interface does with a packet that arrives: writes it down, lets it wait (false: it goes on from there),
+    /// rewrites it.
+    #[inline(never)]
+    fn inspect(&mut self, i: u16, packet: &mut Packet) -> bool {
         let interface = &mut self.interfaces[usize::from(i)];
         if let Some(capture) = &mut interface.captures[1] {
             capture.see(packet, self.now);
@@ -21,10 +31,10 @@ impl Sim {
         if let Some(queue) = &mut interface.ingress {
             queue.enqueue(*packet, self.now);
             self.serve_ingress(i);
-            return None;
+            return false;
         }
         interface.rewrite(packet);
-        self.forward(i, packet)
+        true
     }
 
     pub(super) fn serve_ingress(&mut self, i: u16) {
@@ -73,33 +83,26 @@ impl Sim {
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub(super) fn send(&mut self, i: u16, packet: &Packet) -> Option<Onward> {
+        let now = self.now;
         let interface = &mut self.interfaces[usize::from(i)];
         let goes = match &mut interface.egress {
-            Some(queue) => interface.wire.busy_until <= self.now && queue.passes(packet, self.now),
+            Some(queue) => interface.wire.busy_until <= now && queue.passes(packet, now),
             None => true,
         };
         if !goes {
             self.wait(i, packet);
             return None;
         }
-        self.start_xmit(i, packet)
-    }
-
-    /// Out of the device of interface `i`, as one or segment by segment.
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
-    fn start_xmit(&mut self, i: u16, packet: &Packet) -> Option<Onward> {
-        let interface = &mut self.interfaces[usize::from(i)];
         if interface.segments(packet) {
             self.send_segments(i, packet);
             return None;
         }
-        let onward = interface.transmit(i, packet, self.now);
+        let onward = interface.transmit(i, packet, now);
+        if interface.host && packet.flags.has(Flags::CHARGED) {
+            self.left_device(i, packet);
+        }
         if onward.is_none() {
             self.lost.add(packet.len);
-        }
-        if packet.flags.has(Flags::CHARGED) {
-            self.left_device(i, packet);
         }
         onward
     }
@@ -129,16 +132,18 @@ impl Sim {
     fn left_device(&mut self, i: u16, packet: &Packet) {
         let interface = &self.interfaces[usize::from(i)];
         if interface.host {
-            self.left_host_at(packet, interface.wire.busy_until.max(self.now));
+            let at = interface.wire.busy_until.max(self.now);
+            self.left_host_at(packet.flow, charge::memory(packet), at);
         }
     }
 
-    pub(crate) fn left_host_at(&mut self, packet: &Packet, at: Time) {
-        let flow = self.flows.get_mut(usize::from(packet.flow));
+    /// So much memory of a flow's data left its host.
+    pub(crate) fn left_host_at(&mut self, f: u16, memory: u64, at: Time) {
+        let flow = self.flows.get_mut(usize::from(f));
         if let Some(sender) = flow.and_then(Flow::sender_mut)
-            && sender.left_host(packet, at)
+            && sender.left_host(memory, at)
         {
-            self.arm_sender(packet.flow);
+            self.arm_sender(f);
         }
     }
 
@@ -164,34 +169,95 @@ impl Sim {
     }
 
     pub(super) fn serve_egress(&mut self, i: u16) {
+        if self.interfaces[usize::from(i)].device {
+            self.serve_device(i);
+        } else {
+            self.serve_queue(i);
+        }
+    }
+
+    /// A device that is a fifo before a plain wire: each packet is copied once, from the one to the other.
+    fn serve_device(&mut self, i: u16) {
         loop {
+            let now = self.now;
             let interface = &mut self.interfaces[usize::from(i)];
-            if interface.wire.busy_until > self.now {
+            let (wire, Some(queue)) = (&mut interface.wire, &mut interface.egress) else { return };
+            let Some(head) = queue.head() else { return };
+            if wire.busy_until > now {
+                if wire.busy_until < interface.egress_armed {
+                    interface.egress_armed = wire.busy_until;
+                    self.events.push(wire.busy_until, Event::Egress(i));
+                }
+                return;
+            }
+            if head.gso_size != 0 {
+                return self.serve_queue(i);
+            }
+            let at = wire.take_on(head.len, now);
+            let (flow, memory) = (head.flow, charge::memory(head));
+            let (charged, sent) =
+                (interface.host && head.flags.has(Flags::CHARGED), wire.busy_until.max(now));
+            queue.head_left(now);
+            if charged {
+                self.left_host_at(flow, memory, sent);
+            }
+            let interface = &mut self.interfaces[usize::from(i)];
+            let (wire, Some(queue)) = (&mut interface.wire, &mut interface.egress) else { return };
+            let Some(head) = queue.head() else { return };
+            if at == now && wire.in_flight.is_empty() {
+                self.arrivals.push_back((i ^ 1, *head));
+            } else {
+                if !wire.watched {
+                    wire.watched = true;
+                    self.events.push(at, Event::Arrival(i));
+                }
+                wire.in_flight.push((at, *head));
+            }
+            queue.drop_head();
+        }
+    }
+
+    /// Any other queue, or any other wire.
+    fn serve_queue(&mut self, i: u16) {
+        loop {
+            let now = self.now;
+            let interface = &mut self.interfaces[usize::from(i)];
+            let busy_until = interface.wire.busy_until;
+            if busy_until > now {
                 if interface.wire.medium.is_some() {
                     return self.serve_medium(i);
                 }
-                let at = interface.wire.busy_until;
                 // A plain fifo need not be asked when it is empty; others note that nobody waits.
                 let waits = || interface.egress.as_ref().is_some_and(|q| !q.is_empty_fifo());
-                if at < interface.egress_armed && waits() {
-                    interface.egress_armed = at;
-                    self.events.push(at, Event::Egress(i));
+                if busy_until < interface.egress_armed && waits() {
+                    interface.egress_armed = busy_until;
+                    self.events.push(busy_until, Event::Egress(i));
                 }
                 return;
             }
             let Some(queue) = &mut interface.egress else { return };
-            if queue.is_open(self.now)
-                && let Some(packet) = &queue.take(self.now)
+            if queue.is_open(now)
+                && let Some(packet) = &queue.take(now)
             {
-                queue.left(packet, self.now);
-                let onward = self.start_xmit(i, packet);
+                queue.left(packet, now);
+                if interface.segments(packet) {
+                    self.send_segments(i, packet);
+                    continue;
+                }
+                let onward = interface.transmit(i, packet, now);
+                if interface.host && packet.flags.has(Flags::CHARGED) {
+                    self.left_device(i, packet);
+                }
+                if onward.is_none() {
+                    self.lost.add(packet.len);
+                }
                 self.travel(onward, packet);
                 continue;
             }
             if let Some(at) = queue.next_event()
                 && at < interface.egress_armed
             {
-                let at = at.max(self.now);
+                let at = at.max(now);
                 interface.egress_armed = at;
                 self.events.push(at, Event::Egress(i));
             }
@@ -213,7 +279,7 @@ impl Sim {
             wire.watched = true;
             self.events.push(at, Event::Arrival(i));
         }
-        wire.in_flight.push_back((at, *packet));
+        wire.in_flight.push((at, *packet));
     }
 
     pub(super) fn serve_wire(&mut self, mut i: u16) {
@@ -227,9 +293,8 @@ impl Sim {
                 self.events.push(*at, Event::Arrival(i));
                 return;
             }
-            // Copied where it lies, then removed: what pop_front gives would be copied twice.
             let mut packet = *packet;
-            wire.in_flight.pop_front();
+            wire.in_flight.drop_front();
             let mut behind = wire.in_flight.front().map(|first| first.0);
             let mut onward = self.arrive(i ^ 1, &mut packet);
             while let Some(next) = onward

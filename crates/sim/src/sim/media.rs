@@ -6,7 +6,7 @@ use crate::base::event::Event;
 use crate::base::units::Time;
 use crate::network::interface::Onward;
 use crate::network::medium::Turn;
-use crate::packet::{Flags, Packet};
+use crate::packet::{Flags, Packet, charge};
 
 impl Sim {
     /// The event that medium `i` waited for.
@@ -87,7 +87,7 @@ impl Sim {
             capture.see(&packet, now);
         }
         if interface.host && packet.flags.has(Flags::CHARGED) {
-            self.left_host_at(&packet, sent);
+            self.left_host_at(packet.flow, charge::memory(&packet), sent);
         }
         let interface = &mut self.interfaces[usize::from(i)];
         let wire = &mut interface.wire;

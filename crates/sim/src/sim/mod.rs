@@ -252,8 +252,9 @@ impl Sim {
         let flow = &mut self.flows[i];
         let node = flow.nodes[1];
         flow.on_receiver_timer(self.now, &mut self.out);
+        let deadline = flow.receiver_deadline();
         self.emit_all(node);
-        self.arm_receiver(f);
+        self.arm_receiver(f, deadline);
     }
 
     fn arm_sender(&mut self, f: u16) {
@@ -267,9 +268,10 @@ impl Sim {
         }
     }
 
-    fn arm_receiver(&mut self, f: u16) {
+    #[inline]
+    fn arm_receiver(&mut self, f: u16, deadline: Option<Time>) {
         let i = usize::from(f);
-        if let Some(at) = self.flows[i].receiver_deadline()
+        if let Some(at) = deadline
             && at < self.receiver_armed[i]
         {
             let at = at.max(self.now);
@@ -286,40 +288,45 @@ impl Sim {
             return;
         }
         self.delivered.add(packet.len);
+        let now = self.now;
         let f = usize::from(packet.flow);
-        if f >= self.flows.len() {
-            let p = f - self.flows.len();
-            if let Some((asked, rtt)) = self.probes[p].on_packet(packet, self.now, &mut self.out) {
-                self.recorder.push(asked, self.probe_series[p].of(ProbeMetric::Rtt), rtt.as_secs_f64());
-                if self.in_window() {
-                    self.probes[p].rtts.record(rtt);
-                }
+        let Some(flow) = self.flows.get_mut(f) else { return self.deliver_to_probe(node, packet) };
+        let opened = flow.on_packet(packet, now, &mut self.out);
+        let to_sender = node == flow.nodes[0];
+        if to_sender {
+            if packet.proto == Proto::Tcp
+                && let Some(rtt_us) = flow.last_rtt_us()
+                && (self.window[0]..=self.window[1]).contains(&now)
+            {
+                flow.rtts.record(Time::from_us(rtt_us));
+            }
+            if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
+                trace.acked(f, &flow.spec.name, sender, now);
             }
             self.emit_all(node);
-            return;
+            if opened {
+                self.on_source_event(packet.flow);
+            } else {
+                self.arm_sender(packet.flow);
+            }
+        } else {
+            // What it sends does not move its timers.
+            let deadline = flow.receiver_deadline();
+            self.emit_all(node);
+            self.arm_receiver(packet.flow, deadline);
         }
-        let flow = &mut self.flows[f];
-        let opened = flow.on_packet(packet, self.now, &mut self.out);
-        let to_sender = node == flow.nodes[0];
-        if to_sender
-            && packet.proto == Proto::Tcp
-            && let Some(rtt_us) = flow.last_rtt_us()
-            && self.now >= self.window[0]
-            && self.now <= self.window[1]
-        {
-            flow.rtts.record(Time::from_us(rtt_us));
-        }
-        if let (Some(trace), true, Some(sender)) = (&mut self.trace, to_sender, flow.sender()) {
-            trace.acked(f, &flow.spec.name, sender, self.now);
+    }
+
+    #[inline(never)]
+    fn deliver_to_probe(&mut self, node: u16, packet: &Packet) {
+        let p = usize::from(packet.flow) - self.flows.len();
+        if let Some((asked, rtt)) = self.probes[p].on_packet(packet, self.now, &mut self.out) {
+            self.recorder.push(asked, self.probe_series[p].of(ProbeMetric::Rtt), rtt.as_secs_f64());
+            if self.in_window() {
+                self.probes[p].rtts.record(rtt);
+            }
         }
         self.emit_all(node);
-        if opened {
-            self.on_source_event(packet.flow);
-        } else if to_sender {
-            self.arm_sender(packet.flow);
-        } else {
-            self.arm_receiver(packet.flow);
-        }
     }
 
     fn in_window(&self) -> bool {
@@ -327,10 +334,15 @@ impl Sim {
     }
 
     /// Sends what an endpoint on `node` put into `out`.
+    #[inline]
     fn emit_all(&mut self, node: u16) {
-        if self.out.is_empty() {
-            return;
+        if !self.out.is_empty() {
+            self.emit(node);
         }
+    }
+
+    #[inline(never)]
+    fn emit(&mut self, node: u16) {
         let mut out = std::mem::take(&mut self.out);
         if !self.tunnels.is_empty() {
             self.tunnels.encapsulate(node, &mut out);
@@ -373,7 +385,7 @@ impl Sim {
                 c.queued.packets += held.packets;
                 c.queued.bytes += held.bytes;
             }
-            for (_, packet) in &interface.wire.in_flight {
+            for (_, packet) in interface.wire.in_flight.iter() {
                 c.queued.add(packet.len);
             }
         }

@@ -44,9 +44,14 @@ pub(super) struct AckState {
     prior_delivered: u64,
     prior_delivered_ce: u64,
     prior_lost: u64,
-    first_sacked_at: Option<Time>,
-    last_sacked_at: Option<Time>,
-    /// The most recently sent of the newly delivered segments, as it was sent.
+    /// Now, in whole microseconds.
+    now_us: u64,
+    /// Send times of newly SACKed segments, in microseconds.
+    first_sacked_us: Option<u64>,
+    last_sacked_us: Option<u64>,
+    /// Send time and end of the most recently sent of the newly delivered segments.
+    newest: Option<(Time, u64)>,
+    /// That segment as it was sent.
     sampled: Option<Seg>,
     delayed: bool,
     lowest_reordered: Option<u64>,
@@ -73,6 +78,7 @@ impl Sender {
             prior_delivered_ce: self.tp.delivered_ce,
             prior_lost: self.tp.lost,
             echo: packet.echo,
+            now_us: now.as_us(),
             ts_progress,
             ..AckState::default()
         };
@@ -223,8 +229,8 @@ impl Sender {
                 if seg.end <= self.tp.high_seq {
                     ack.orig_sack_acked = true;
                 }
-                ack.first_sacked_at.get_or_insert(seg.sent);
-                ack.last_sacked_at = Some(seg.sent);
+                ack.first_sacked_us.get_or_insert(seg.sent_us);
+                ack.last_sacked_us = Some(seg.sent_us);
             }
             if seg.flags.any(SegFlags::LOST) {
                 seg.flags.clear(SegFlags::LOST);
@@ -235,19 +241,23 @@ impl Sender {
             self.tp.delivered += 1;
             ack.data_sacked = true;
             self.highest_sacked = self.highest_sacked.max(seg.end);
-            ack.delivered_one(seg, &mut self.tp, Some(&mut self.rack), &mut self.rate);
+            if ack.delivered_one(seg, &mut self.tp, Some(&mut self.rack), &mut self.rate) {
+                ack.sampled = Some(*seg);
+            }
         }
     }
 
     /// `tcp_clean_rtx_queue`: what is acknowledged leaves; returns the RTT of the newest segment.
     fn clean(&mut self, upto: u64, prior_highest_sacked: u64, ack: &mut AckState) -> Option<u64> {
-        let mut first_acked_at = None;
-        let mut last_acked_at = None;
+        let mut first_acked_us = None;
+        let mut last_acked_us = None;
         let mut reordered = u64::MAX;
-        let mut acked = 0;
-        while let Some(seg) = self.board.front_acked(upto) {
-            acked += 1;
-            let tp = &mut self.tp;
+        let (mut acked, mut heads) = (0, 0);
+        let mut sampled = None;
+        let tp = &mut self.tp;
+        while let Some(seg) = self.board.get(acked)
+            && seg.end <= upto
+        {
             tp.packets_out -= 1;
             if seg.flags.any(SegFlags::RETRANS) {
                 tp.retrans_out -= 1;
@@ -255,8 +265,8 @@ impl Sender {
             if seg.flags.any(SegFlags::EVER_RETRANS) {
                 ack.retrans_data_acked = true;
             } else if !seg.flags.any(SegFlags::SACKED) {
-                first_acked_at.get_or_insert(seg.sent);
-                last_acked_at = Some(seg.sent);
+                first_acked_us.get_or_insert(seg.sent_us);
+                last_acked_us = Some(seg.sent_us);
                 reordered = reordered.min(seg.seq);
                 if seg.end <= tp.high_seq {
                     ack.orig_sack_acked = true;
@@ -267,15 +277,22 @@ impl Sender {
             }
             if seg.flags.any(SegFlags::SACKED) {
                 tp.sacked_out -= 1;
-            } else if self.reno {
-                // Duplicate ACKs may have told of it: counted below.
-                ack.delivered_one(seg, tp, None, &mut self.rate);
             } else {
-                tp.delivered += 1;
-                ack.delivered_one(seg, tp, Some(&mut self.rack), &mut self.rate);
+                // Without SACK, duplicate ACKs may have told of it: counted below.
+                let rack = if self.reno { None } else { Some(&mut self.rack) };
+                tp.delivered += u64::from(rack.is_some());
+                if ack.delivered_one(seg, tp, rack, &mut self.rate) {
+                    sampled = Some(acked);
+                }
             }
-            self.board.remove_front();
+            heads += usize::from(seg.flags.any(SegFlags::HEAD));
+            acked += 1;
         }
+        if let Some(seg) = sampled.and_then(|index| self.board.get(index)) {
+            ack.sampled = Some(*seg);
+        }
+        self.board.remove(acked, heads);
+        let acked = acked as u32;
         let tp = &mut self.tp;
         if upto > tp.snd_una {
             tp.snd_una = upto;
@@ -284,15 +301,16 @@ impl Sender {
             self.highest_sacked = self.highest_sacked.max(upto);
         }
         let now = tp.now;
-        let since = |t: Time| now.us_since(t);
+        let now_us = ack.now_us;
+        let since = |us: u64| now_us.saturating_sub(us);
         let mut newest = None;
         let mut oldest = None;
-        if let (Some(first), false) = (first_acked_at, ack.retrans_data_acked) {
+        if let (Some(first), false) = (first_acked_us, ack.retrans_data_acked) {
             oldest = Some(since(first));
-            newest = last_acked_at.map(since);
+            newest = last_acked_us.map(since);
         }
-        let sack_rtt = ack.first_sacked_at.map(since);
-        if let Some(last) = ack.last_sacked_at {
+        let sack_rtt = ack.first_sacked_us.map(since);
+        if let Some(last) = ack.last_sacked_us {
             // What is newly SACKed was sent after what is acknowledged.
             newest = Some(since(last));
         }
@@ -327,7 +345,7 @@ impl Sender {
             }
         } else if let (Some(rtt), Some(head)) = (sack_rtt, self.board.front()) {
             // The SACKed data was sent after the head was last (re)transmitted: do not extend its timer.
-            if rtt > since(head.sent) {
+            if rtt > since(head.sent_us) {
                 ack.set_xmit_timer = true;
             }
         }
@@ -401,7 +419,8 @@ impl Sender {
         if let Some(seg) = &ack.sampled {
             let delivered = (tp.delivered - seg.delivered) as u32;
             // Sending and acknowledging are a pipeline: the slower of the two counts.
-            let interval = seg.sent.us_since(seg.first_tx).max(tp.now.us_since(seg.delivered_mstamp));
+            let sending = seg.sent_us.saturating_sub(seg.first_tx_us);
+            let interval = sending.max(ack.now_us.saturating_sub(seg.delivered_us));
             sample.prior_delivered = seg.delivered;
             sample.delivered = delivered;
             sample.interval_ce = (tp.delivered_ce as u32).wrapping_sub(seg.delivered_ce);
@@ -448,11 +467,19 @@ pub(super) fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
 }
 
 impl AckState {
-    /// A segment is newly known to be delivered: RACK and the rate sample take note.
-    fn delivered_one(&mut self, seg: &Seg, tp: &mut TcpSock, rack: Option<&mut Rack>, rate: &mut Rate) {
+    /// A segment is newly known to be delivered: RACK and the rate sample take note. Whether it is the most recently sent
+    /// one so far: then the caller keeps it in `sampled`.
+    #[inline]
+    fn delivered_one(
+        &mut self,
+        seg: &Seg,
+        tp: &mut TcpSock,
+        rack: Option<&mut Rack>,
+        rate: &mut Rate,
+    ) -> bool {
         self.delivered_bytes += seg.end - seg.seq;
         let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
-        let age = tp.now.us_since(seg.sent);
+        let age = self.now_us.saturating_sub(seg.sent_us);
         // The ACK of an original must not pass for that of its retransmission.
         if let Some(rack) = rack
             && !(retransmitted && age < tp.min_rtt_us)
@@ -464,13 +491,13 @@ impl AckState {
                 rack.end_seq = seg.end;
             }
         }
-        let newer =
-            self.sampled.as_ref().is_none_or(|newest| sent_after(seg.sent, seg.end, newest.sent, newest.end));
-        if newer {
-            self.sampled = Some(*seg);
-            rate.first_tx = seg.sent;
-        }
         tp.delivered_mstamp = tp.now;
+        let newer = self.newest.is_none_or(|(sent, end)| sent_after(seg.sent, seg.end, sent, end));
+        if newer {
+            self.newest = Some((seg.sent, seg.end));
+            rate.first_tx_us = seg.sent_us;
+        }
+        newer
     }
 
     /// `delivered` stored in the segment that made the rate sample, if any was delivered.

@@ -169,13 +169,13 @@ impl Sender {
     fn start_window_probe(&mut self) {
         if self.window_is_closed() {
             let wait = (self.rtt.rto_us() << self.window_probes.min(20)).min(RTO_MAX_US);
-            self.timer = Some((Timer::WindowProbe, self.timer_in(wait)));
+            self.set_timer(Timer::WindowProbe, wait);
         }
     }
 
     /// `tcp_ack_probe`: an ACK while nothing is out either opens the window or says that it is still closed.
     pub(super) fn restart_window_probe(&mut self) {
-        if !matches!(self.timer, Some((Timer::WindowProbe, _))) {
+        if !matches!(self.timer, Some((Timer::WindowProbe, ..))) {
             return;
         }
         self.timer = None;
@@ -287,10 +287,12 @@ impl Sender {
         let first = self.tp.snd_nxt;
         let bytes = (u64::from(n) * mss).min(self.write_seq - first);
         let sent_at = self.stamp(bytes, n);
+        let sent_us = sent_at.as_us();
         if was_idle {
-            self.rate.first_tx = sent_at;
+            self.rate.first_tx_us = sent_us;
             self.tp.delivered_mstamp = sent_at;
         }
+        let delivered_us = self.tp.delivered_mstamp.as_us();
         let mut flags = SegFlags::default();
         if self.tp.app_limited > 0 {
             flags.set(SegFlags::APP_LIMITED);
@@ -310,22 +312,25 @@ impl Sender {
             self.emit(first, bytes as u32, mss as u16, sent_at, tcp_flags, ecn, out);
         }
         flags.set(SegFlags::HEAD);
+        let mut seg = Seg {
+            sent: sent_at,
+            sent_us,
+            first_tx_us: self.rate.first_tx_us,
+            delivered_us,
+            delivered: self.tp.delivered,
+            delivered_ce: self.tp.delivered_ce as u32,
+            lost: self.tp.lost as u32,
+            in_flight,
+            flags,
+            ..Seg::default()
+        };
         for i in 0..n {
             let seq = first + u64::from(i) * mss;
             let end = (seq + mss).min(first + bytes);
-            self.board.push(Seg {
-                seq,
-                end,
-                sent: sent_at,
-                first_tx: self.rate.first_tx,
-                delivered_mstamp: self.tp.delivered_mstamp,
-                delivered: self.tp.delivered,
-                delivered_ce: self.tp.delivered_ce as u32,
-                lost: self.tp.lost as u32,
-                in_flight: in_flight + i + 1,
-                flags,
-            });
-            flags.clear(SegFlags::HEAD);
+            (seg.seq, seg.end) = (seq, end);
+            seg.in_flight += 1;
+            self.board.push(seg);
+            seg.flags.clear(SegFlags::HEAD);
             if !gso {
                 if i + 1 == n && n > 1 {
                     tcp_flags = tcp_flags.with(Flags::PSH);
@@ -337,7 +342,7 @@ impl Sender {
         self.tp.snd_nxt = first + bytes;
         self.tp.packets_out += n;
         self.tp.last_sent = self.tp.now;
-        if was_idle || matches!(self.timer, Some((Timer::LossProbe, _))) {
+        if was_idle || matches!(self.timer, Some((Timer::LossProbe, ..))) {
             self.rearm_rto();
         }
     }
@@ -435,7 +440,7 @@ impl Sender {
             }
             self.retransmit(index, n, out);
             sent += n;
-            if index == 0 && !matches!(self.timer, Some((Timer::Reorder, _))) {
+            if index == 0 && !matches!(self.timer, Some((Timer::Reorder, ..))) {
                 self.rearm_rto();
             }
         }
@@ -468,8 +473,9 @@ impl Sender {
                 seg.flags.set(SegFlags::APP_LIMITED);
             }
             seg.sent = sent_at;
-            seg.first_tx = self.rate.first_tx;
-            seg.delivered_mstamp = tp.delivered_mstamp;
+            seg.sent_us = sent_at.as_us();
+            seg.first_tx_us = self.rate.first_tx_us;
+            seg.delivered_us = tp.delivered_mstamp.as_us();
             seg.delivered = tp.delivered;
             seg.delivered_ce = tp.delivered_ce as u32;
             seg.lost = tp.lost as u32;

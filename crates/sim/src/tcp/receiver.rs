@@ -163,6 +163,7 @@ impl Receiver {
     }
 
     /// When a timer expires, if one runs.
+    #[inline]
     pub fn deadline(&self) -> Option<Time> {
         match (self.delack, self.compress_until) {
             (Some(a), Some(b)) => Some(a.min(b)),

@@ -300,7 +300,7 @@ impl Sender {
     }
 
     fn start_reorder_timer(&mut self, wait: Time) {
-        self.timer = Some((Timer::Reorder, self.timer_in(wait.as_us() + TIMEOUT_MIN_US)));
+        self.set_timer(Timer::Reorder, wait.as_us() + TIMEOUT_MIN_US);
     }
 
     /// `tcp_rack_reo_timeout`
@@ -619,8 +619,8 @@ mod tests {
     fn a_dsack_of_the_loss_probe_neither_reduces_nor_widens_the_reordering_window() {
         let (mut s, mut out) = open(2);
         s.rack.reord_seen = true;
-        let (timer, at) = s.timer.unwrap();
-        assert_eq!(timer, Timer::LossProbe);
+        let at = s.timer_at().unwrap();
+        assert_eq!(s.timer.unwrap().0, Timer::LossProbe);
         s.on_timer(at, &mut out);
         assert_eq!(s.counters.tlps, 1);
         s.on_ack(&ack(2), at + MS(10), &mut out);
@@ -636,10 +636,11 @@ mod tests {
         let at = MS(200) + Time::from_us(300);
         s.on_ack(&sacking(0, &[(1, 2)]), at, &mut out);
         // min_rtt / 4 = 25 ms and 2 ms: 27 jiffies from 200.3 ms end in 227.3 ms
-        assert_eq!(s.timer, Some((Timer::Reorder, MS(228))));
+        assert_eq!((s.timer.unwrap().0, s.timer_at()), (Timer::Reorder, Some(MS(228))));
         // 27.3 ms are 28 jiffies
         s.tp.now = at;
-        assert_eq!(s.timer_in(27_300), MS(229));
+        s.set_timer(Timer::Reorder, 27_300);
+        assert_eq!(s.timer_at(), Some(MS(229)));
     }
 
     #[test]
@@ -648,7 +649,7 @@ mod tests {
         s.rack.reord_seen = true;
         // segments 0 and 1 arrived, 2 did not, 3 did: neither a loss probe nor the RTO takes the place of RACK's wait
         s.on_ack(&sacking(2, &[(3, 4)]), MS(200), &mut out);
-        assert_eq!(s.timer, Some((Timer::Reorder, MS(227))));
+        assert_eq!((s.timer.unwrap().0, s.timer_at()), (Timer::Reorder, Some(MS(227))));
     }
 
     #[test]

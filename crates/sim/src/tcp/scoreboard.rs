@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use crate::base::ring::Ring;
 use crate::base::units::Time;
 use crate::cc::Lost;
 
@@ -42,7 +43,7 @@ impl SegFlags {
 }
 
 /// A segment in the retransmit queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Seg {
     /// First byte.
     pub seq: u64,
@@ -50,10 +51,12 @@ pub struct Seg {
     pub end: u64,
     /// When it was last sent.
     pub sent: Time,
-    /// `first_tx_mstamp` when it was sent (delivery rate sampling).
-    pub first_tx: Time,
-    /// `delivered_mstamp` when it was sent.
-    pub delivered_mstamp: Time,
+    /// The same in whole microseconds, as stamps are compared.
+    pub sent_us: u64,
+    /// `first_tx_mstamp` when it was sent (delivery rate sampling), in microseconds.
+    pub first_tx_us: u64,
+    /// `delivered_mstamp` when it was sent, in microseconds.
+    pub delivered_us: u64,
     /// `delivered` when it was sent.
     pub delivered: u64,
     /// The low bits of `delivered_ce` when it was sent.
@@ -80,7 +83,7 @@ impl Seg {
 /// The queue, in sequence order.
 #[derive(Default)]
 pub struct Scoreboard {
-    segs: VecDeque<Seg>,
+    segs: Ring<Seg>,
     /// Segments with [`SegFlags::HEAD`].
     heads: usize,
     /// Retransmissions in order of their time: (when, first byte). Entries may be stale.
@@ -93,9 +96,10 @@ pub struct Scoreboard {
 
 impl Scoreboard {
     /// Appends a segment just sent for the first time.
+    #[inline]
     pub fn push(&mut self, seg: Seg) {
         self.heads += usize::from(seg.flags.any(SegFlags::HEAD));
-        self.segs.push_back(seg);
+        self.segs.push(seg);
     }
 
     /// The oldest segment.
@@ -103,15 +107,10 @@ impl Scoreboard {
         self.segs.front()
     }
 
-    /// The oldest segment if it ends at or below `ack`: looked at where it lies, then removed.
-    pub fn front_acked(&self, ack: u64) -> Option<&Seg> {
-        self.segs.front().filter(|seg| seg.end <= ack)
-    }
-
-    /// Removes the oldest segment.
-    pub fn remove_front(&mut self) {
-        let front = self.segs.pop_front();
-        self.heads -= usize::from(front.is_some_and(|seg| seg.flags.any(SegFlags::HEAD)));
+    /// Removes the `n` oldest segments, of which `heads` have [`SegFlags::HEAD`].
+    pub fn remove(&mut self, n: usize, heads: usize) {
+        self.segs.drop_oldest(n);
+        self.heads -= heads;
     }
 
     /// Whether nothing is out.
@@ -273,18 +272,7 @@ mod tests {
     fn board(n: u64) -> Scoreboard {
         let mut b = Scoreboard::default();
         for i in 0..n {
-            b.push(Seg {
-                seq: i * 10,
-                end: (i + 1) * 10,
-                sent: Time(i),
-                first_tx: Time::ZERO,
-                delivered_mstamp: Time::ZERO,
-                delivered: 0,
-                delivered_ce: 0,
-                lost: 0,
-                in_flight: 0,
-                flags: SegFlags::default(),
-            });
+            b.push(Seg { seq: i * 10, end: (i + 1) * 10, sent: Time(i), ..Seg::default() });
         }
         b
     }
@@ -313,10 +301,8 @@ mod tests {
         assert_eq!(b.take_buffer(4, 45), 1);
         // heads at 0, 2, 4, 5, then without the first
         assert_eq!(b.buffers(), 4);
-        b.remove_front();
-        assert_eq!(b.buffers(), 3);
-        b.remove_front();
-        assert_eq!(b.buffers(), 3);
+        b.remove(2, 1);
+        assert_eq!((b.len(), b.buffers()), (4, 3));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::small_queue::SmallQueue;
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
-use crate::packet::charge::{self, Charges};
+use crate::packet::charge::Charges;
 use crate::packet::{Ecn, Packet};
 
 /// Which event the one retransmission timer stands for (`icsk_pending`).
@@ -100,7 +100,8 @@ pub(super) struct Undo {
 /// State of delivery rate sampling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
-    pub first_tx: Time,
+    /// `first_tx_mstamp` in microseconds.
+    pub first_tx_us: u64,
     pub delivered: u32,
     pub interval_us: u64,
 }
@@ -222,7 +223,11 @@ pub struct Sender {
     pub(super) small_queue: Option<SmallQueue>,
     /// Where the newest buffer began that was sent for the first time.
     pub(super) last_buffer: u64,
-    pub(super) timer: Option<(Timer, Time)>,
+    /// What the timer stands for, when it was set, and for how many microseconds: when it fires is worked out only when
+    /// somebody asks ([`Sender::timer_at`]), for an ACK may set it three times.
+    pub(super) timer: Option<(Timer, Time, u64)>,
+    /// A tick of the host's timer, in nanoseconds.
+    pub(super) jiffy: u64,
     pub(super) cwnd_usage_seq: u64,
     pub(super) cwnd_used: u32,
     pub(super) cwnd_stamp: Time,
@@ -294,7 +299,7 @@ impl Sender {
                 last_delivered: 0,
             },
             undo: Undo::default(),
-            rate: Rate { first_tx: now, ..Rate::default() },
+            rate: Rate { first_tx_us: now.as_us(), ..Rate::default() },
             ace: AceDecoder::default(),
             option: setup.option,
             previous_ecn: Ecn::NotEct,
@@ -314,6 +319,7 @@ impl Sender {
             small_queue,
             last_buffer: 0,
             timer: None,
+            jiffy: 1_000_000_000 / setup.hz,
             cwnd_usage_seq: 0,
             cwnd_used: 0,
             cwnd_stamp: now,
@@ -383,11 +389,11 @@ impl Sender {
         self.write_seq = self.write_seq.min(self.tp.snd_nxt);
     }
 
-    /// A packet of ours left the host's device, which is done with it at `at` (`tcp_wfree`); true if we waited for that, and
-    /// [`Sender::deadline`] moved.
-    pub fn left_host(&mut self, packet: &Packet, at: Time) -> bool {
+    /// So much memory of our packets left the host's device, which is done with them at `at` (`tcp_wfree`); true if we
+    /// waited for that, and [`Sender::deadline`] moved.
+    pub fn left_host(&mut self, memory: u64, at: Time) -> bool {
         let Some(queue) = &mut self.small_queue else { return false };
-        let waited = queue.give_back(charge::memory(packet));
+        let waited = queue.give_back(memory);
         if waited {
             self.pacing_timer = Some(self.pacing_timer.map_or(at, |timer| timer.min(at)));
         }
@@ -403,10 +409,9 @@ impl Sender {
 
     /// When the earliest timer expires, if one runs.
     pub fn deadline(&self) -> Option<Time> {
-        match (self.timer, self.pacing_timer) {
-            (Some((_, a)), Some(b)) => Some(a.min(b)),
-            (Some((_, a)), None) => Some(a),
-            (None, b) => b,
+        match (self.timer_at(), self.pacing_timer) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
         }
     }
 
@@ -418,8 +423,8 @@ impl Sender {
             self.retransmit_lost(out);
             self.send_new(out);
         }
-        if let Some((timer, at)) = self.timer
-            && at <= now
+        if let Some((timer, ..)) = self.timer
+            && self.timer_at().is_some_and(|at| at <= now)
         {
             self.timer = None;
             match timer {

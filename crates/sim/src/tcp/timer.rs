@@ -29,21 +29,26 @@ impl Sender {
         let rto = self.rtt.rto_us();
         let wait = match self.timer {
             // The probe's or RACK's wait counts against the timeout.
-            Some((Timer::LossProbe | Timer::Reorder, _)) => {
+            Some((Timer::LossProbe | Timer::Reorder, ..)) => {
                 let head = self.board.front().map_or(self.tp.now, |s| s.sent);
                 (head + Time::from_us(rto) - self.tp.now).as_us().max(1)
             }
             _ => rto,
         };
-        self.timer = Some((Timer::Rto, self.timer_in(wait)));
+        self.set_timer(Timer::Rto, wait);
     }
 
-    /// When a timer of `us` microseconds fires: it waits for whole jiffies (`usecs_to_jiffies` rounds up), and then for the tick
+    /// Starts the timer for `us` microseconds.
+    pub(super) fn set_timer(&mut self, timer: Timer, us: u64) {
+        self.timer = Some((timer, self.tp.now, us));
+    }
+
+    /// When the timer fires, if it runs: it waits for whole jiffies (`usecs_to_jiffies` rounds up), and then for the tick
     /// that follows.
-    pub(super) fn timer_in(&self, us: u64) -> Time {
-        let jiffy = 1_000_000_000 / self.tp.hz;
-        let wait = (us * 1_000).div_ceil(jiffy);
-        Time((self.tp.now.0.div_ceil(jiffy) + wait) * jiffy)
+    pub(super) fn timer_at(&self) -> Option<Time> {
+        let (_, set, us) = self.timer?;
+        let wait = (us * 1_000).div_ceil(self.jiffy);
+        Some(Time((set.0.div_ceil(self.jiffy) + wait) * self.jiffy))
     }
 
     /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too.
@@ -65,7 +70,7 @@ impl Sender {
         if until_rto > 0 {
             wait_us = wait_us.min(until_rto);
         }
-        self.timer = Some((Timer::LossProbe, self.timer_in(wait_us)));
+        self.set_timer(Timer::LossProbe, wait_us);
         true
     }
 }

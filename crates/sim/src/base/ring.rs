@@ -1,0 +1,169 @@
+//! A queue of copies in a ring: what stands on wires and in plain fifos, and what a sender has in flight.
+//!
+//! The same as a `VecDeque`, but what leaves is looked at where it lies and then dropped (a packet is 112 bytes, and
+//! taking it out of an `Option` moves it twice), and positions wrap by a mask.
+
+use std::fmt;
+
+/// First in, first out.
+#[derive(Clone)]
+pub struct Ring<T> {
+    /// As many as a power of two, or none.
+    slots: Vec<T>,
+    head: usize,
+    len: usize,
+}
+
+impl<T> Default for Ring<T> {
+    fn default() -> Self {
+        Ring { slots: Vec::new(), head: 0, len: 0 }
+    }
+}
+
+impl<T> fmt::Debug for Ring<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl<T: Copy + Default> Ring<T> {
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Appends a copy.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "so that what is appended is written where it will lie")]
+    pub fn push(&mut self, item: T) {
+        *self.push_slot() = item;
+    }
+
+    /// Appends something, to be filled in where it lies.
+    #[inline]
+    pub fn push_slot(&mut self) -> &mut T {
+        if self.len == self.slots.len() {
+            self.grow();
+        }
+        let at = self.place(self.len);
+        self.len += 1;
+        &mut self.slots[at]
+    }
+
+    /// The oldest.
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        if self.len == 0 { None } else { self.slots.get(self.head) }
+    }
+
+    /// The newest.
+    #[inline]
+    pub fn back(&self) -> Option<&T> {
+        self.get(self.len.wrapping_sub(1))
+    }
+
+    /// The one at `index`, counted from the oldest.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        if index >= self.len {
+            return None;
+        }
+        self.slots.get(self.place(index))
+    }
+
+    /// The one at `index`, to change.
+    #[inline]
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
+        if index >= self.len {
+            return None;
+        }
+        let at = self.place(index);
+        self.slots.get_mut(at)
+    }
+
+    /// Drops the oldest; there has to be one.
+    #[inline]
+    pub fn drop_front(&mut self) {
+        self.drop_oldest(1);
+    }
+
+    /// Drops the `n` oldest; there have to be so many.
+    #[inline]
+    pub fn drop_oldest(&mut self, n: usize) {
+        debug_assert!(n <= self.len, "{n} of {}", self.len);
+        self.head = self.place(n);
+        self.len -= n;
+    }
+
+    /// How many from the oldest on satisfy `ahead`, which none behind the first that does not satisfies.
+    pub fn partition_point(&self, ahead: impl Fn(&T) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.get(middle).is_some_and(&ahead) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        (self.head + index) & self.slots.len().wrapping_sub(1)
+    }
+
+    /// From the oldest to the newest.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        let (behind, ahead) = self.slots.split_at(self.head);
+        ahead.iter().chain(behind).take(self.len)
+    }
+
+    /// The same, to change them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let (behind, ahead) = self.slots.split_at_mut(self.head);
+        ahead.iter_mut().chain(behind).take(self.len)
+    }
+
+    /// Twice as many slots, at least four.
+    #[cold]
+    fn grow(&mut self) {
+        self.slots.rotate_left(self.head);
+        self.head = 0;
+        self.slots.resize((2 * self.slots.len()).max(4), T::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn it_does_what_a_deque_does(steps in prop::collection::vec(any::<Option<u8>>(), 0..200)) {
+            let (mut ring, mut deque) = (Ring::default(), VecDeque::new());
+            for step in steps {
+                match step {
+                    Some(item) => {
+                        ring.push(item);
+                        deque.push_back(item);
+                    }
+                    None if deque.pop_front().is_some() => ring.drop_front(),
+                    None => {}
+                }
+                prop_assert_eq!(ring.front(), deque.front());
+                prop_assert_eq!((ring.len(), ring.is_empty()), (deque.len(), deque.is_empty()));
+                prop_assert_eq!(ring.back(), deque.back());
+                prop_assert!(ring.iter().eq(&deque));
+                prop_assert!(ring.iter_mut().eq(&mut deque.iter_mut()));
+                prop_assert!((0..=deque.len()).all(|i| ring.get(i) == deque.get(i)));
+            }
+        }
+    }
+}
