@@ -84,8 +84,9 @@ test-rust: ## the simulator's tests
 test-python: setup agent ## the shell's tests
 	$(BIN)/python -m pytest -n auto
 
-bench: setup ## speed: data packets per CPU second on the workloads of docs/performance.md
+bench: setup ## speed: data packets per CPU second, and instructions per data packet held against bench/instructions.json
 	$(BIN)/python bench/workloads.py
+	$(BIN)/python bench/instructions.py
 
 validation: setup ## the runs and tables of docs/validation/results.md (20 minutes)
 	$(BIN)/python docs/validation/generate.py

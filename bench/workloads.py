@@ -2,7 +2,7 @@
 
 A data packet is a full payload packet that reached the receiving application: received bytes / MSS. CPU seconds are
 user + system time of this process around `simulate` (in microseconds, where `os.times` counts ticks of 10 ms), the
-median of some repetitions.
+median of some repetitions. `bench/instructions.py` counts instructions, which are the same each time.
 """
 
 import argparse
@@ -10,9 +10,8 @@ import json
 import statistics
 import sys
 import time
+from pathlib import Path
 from typing import Any
-
-from bakeoff._sim import simulate
 
 DURATION_S = 60.0
 ACCESS_BPS = 10_000_000_000
@@ -20,8 +19,8 @@ BUFFER = "4096 131072 67108864"
 
 
 def host(name: str) -> dict[str, Any]:
-    """An end host with ECN on and receive buffers of 64 MiB."""
-    sysctls = {"net.ipv4.tcp_ecn": "1", "net.ipv4.tcp_rmem": BUFFER}
+    """An end host with ECN on and buffers of 64 MiB, so that neither end's memory bounds the window."""
+    sysctls = {"net.ipv4.tcp_ecn": "1", "net.ipv4.tcp_rmem": BUFFER, "net.ipv4.tcp_wmem": BUFFER}
     return {"name": name, "kind": "host", "sysctls": sysctls, "hz": 250, "offloads": False}
 
 
@@ -113,8 +112,16 @@ WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def shortened(document: dict[str, Any], duration_s: float) -> dict[str, Any]:
+    """The same workload for another time; the window is its second half."""
+    flows = [{**flow, "stop_s": duration_s} for flow in document["flows"]]
+    return {**document, "duration_s": duration_s, "window_s": [duration_s / 2, duration_s], "flows": flows}
+
+
 def measure(document: str, repetitions: int) -> tuple[int, float, int]:
     """Delivered data packets, median CPU seconds, events."""
+    from bakeoff._sim import simulate
+
     seconds = []
     counters: dict[str, Any] = {}
     for _ in range(repetitions):
@@ -131,19 +138,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=list(WORKLOADS), metavar="WORKLOAD", help="W1 W2 W3 W4 (all)")
     parser.add_argument("--repetitions", type=int, default=5, help="runs per workload; the median counts (5)")
+    parser.add_argument("--duration", type=float, default=DURATION_S, help="simulated seconds (60)")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the documents there; nothing is run")
     args = parser.parse_args()
     unknown = [name for name in args.names if name not in WORKLOADS]
     if unknown:
         parser.error(f"unknown workload '{unknown[0]}'; known: {', '.join(WORKLOADS)}")
     if args.repetitions < 1:
         parser.error(f"--repetitions: {args.repetitions} is not a number from 1")
+    if args.duration <= 0:
+        parser.error(f"--duration: {args.duration} is not a time above 0 s")
+    documents = {name: json.dumps(shortened(WORKLOADS[name][1], args.duration)) for name in args.names}
+    if args.write:
+        args.write.mkdir(parents=True, exist_ok=True)
+        for name, document in documents.items():
+            (args.write / f"{name}.json").write_text(document)
+        return
     results = {}
     if not args.json:
         sys.stdout.write(f"{'':4}{'packets':>11}{'CPU s':>9}{'packets/s':>12}{'events/packet':>15}\n")
     for name in args.names:
-        title, document = WORKLOADS[name]
-        packets, seconds, events = measure(json.dumps(document), args.repetitions)
+        title = WORKLOADS[name][0]
+        packets, seconds, events = measure(documents[name], args.repetitions)
         rate = packets / seconds
         results[name] = {
             "title": title,
