@@ -400,3 +400,19 @@ def test_the_real_policer_passes_and_drops_what_ours_does(request, tmp_path):
     assert received == pytest.approx((10e6 / 8 * 5 + 100_000) / FRAME, abs=2)
     assert received_there == pytest.approx(received, abs=2)
     assert sent_there == pytest.approx(sent, abs=2)
+
+
+def test_loss_by_direction(tmp_path):
+    assert pair(tmp_path, "loss: {c: 10%}").links[0].loss == {"c": 0.1}
+    assert pair(tmp_path, "loss: {c: 10%, s: 10%}").links[0].loss == 0.1
+    run = pair(tmp_path, "loss: {c: [[0s, 0%], [3s, 100%]]}")
+    assert run.links[0].loss == 0.0
+    assert [(change.at_s, change.node, change.action.loss) for change in run.changes] == [(3.0, "c", 1.0)]
+    with pytest.raises(BakeoffError, match=r"network.links\[0\].loss: 'x' is no end of the link; expected one of c, s"):
+        pair(tmp_path, "loss: {x: 1%}")
+    with pytest.raises(BakeoffError, match=r"network.links\[0\].loss.c\[1\]: '2' has no unit; expected a percentage"):
+        pair(tmp_path, "loss: {c: [[0s, 0%], [3s, 2]]}")
+    with pytest.raises(
+        BakeoffError, match=r"network.links\[0\].loss: 'much' is no quantity; expected a percentage such as"
+    ):
+        pair(tmp_path, "loss: much")

@@ -39,7 +39,7 @@ network:
        egress: {qdisc: htb default 1, classes: [{id: "1", words: rate 5mbit, filters: [{dscp: 3}], child: pie},
                                                 {id: "2", parent: "1", words: rate 1mbit}]}}
   links:
-    - {ends: [c2, m1], rate: 100mbit, delay: 1ms, loss: 1%, mtu: 1500, down: [[5s, 6s]],
+    - {ends: [c2, m1], rate: 100mbit, delay: 1ms, loss: {c2: 1%, m1: [[0s, 0%], [5s, 2%]]}, mtu: 1500, down: [[5s, 6s]],
        police: {rate: 40mbit, burst: 100kB, exceed: drop, from: c2}}
     - {ends: [m2, s2], rate: [[0s, 10mbit], [10s, 50mbit]], wifi: {access: [100us, 900us], packets: 32, bytes: 10kB},
        half_duplex: {turnaround: 1us}}

@@ -149,6 +149,19 @@ def test_a_links_delay_is_a_netem_where_it_arrives():
         plan(network(links=links, interfaces=[{"node": "mid", "peer": "cli", "ingress": NETEM}]))
 
 
+def test_a_link_loses_in_the_direction_that_is_named():
+    """What mid sends to cli arrives at cli's side of the cable; the other side has no netem where there is no delay."""
+    links = [{"ends": ["cli", "mid"], "loss": {"mid": 0.005}}, {"ends": ["mid", "srv"]}]
+    assert lines(plan(network(links=links)).setup, "netem") == [
+        "cli: tc qdisc add dev ifb.mid root handle 100: netem delay 0ms loss 0.5% limit 1000000",
+    ]
+    links[0]["delay_s"] = 0.01
+    assert lines(plan(network(links=links)).setup, "netem") == [
+        "cli: tc qdisc add dev ifb.mid root handle 100: netem delay 10ms loss 0.5% limit 1000000",
+        "mid: tc qdisc add dev ifb.cli root handle 100: netem delay 10ms limit 1000000",
+    ]
+
+
 def test_parameters_of_a_congestion_control_are_refused_by_place():
     message = "flows[0].cc: 'prague@2020-08 rtt_target 25ms': only the engine sim gives a flow parameters of its own"
     with pytest.raises(RefusedError, match=re.escape(message)):

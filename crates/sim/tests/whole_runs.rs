@@ -61,6 +61,27 @@ fn every_byte_arrives_once_through_heavy_random_loss() {
     }
 }
 
+/// 5000 datagrams, one in ten lost: a standard deviation of sqrt(5000 * 0.1 * 0.9) = 21; four of them are 85.
+#[test]
+fn a_link_loses_in_the_direction_that_is_named() {
+    let received = |loss: serde_json::Value| {
+        let mut f = flow("datagrams", "reno");
+        f["transport"] = json!("udp");
+        f["source"] = json!({"kind": "rate", "rate_bps": 8_000_000, "size": 1000});
+        let mut doc = Dumbbell { flows: vec![f], duration_s: 5.0, ..Dumbbell::default() }.document();
+        doc["links"][1]["loss"] = loss;
+        simulate(&doc.to_string())
+            .map(|o| o.counters["flows"]["datagrams"]["received_bytes"].as_u64().unwrap() / 1000)
+    };
+    let all = received(json!(0.0)).unwrap();
+    assert_eq!(received(json!({"srv": 0.1})).unwrap(), all);
+    let kept = received(json!({"mid": 0.1})).unwrap();
+    assert!(kept.abs_diff(all - all / 10) < 85, "{kept} of {all}");
+    assert_eq!(received(json!({"mid": 0.1, "srv": 0.1})).unwrap(), received(json!(0.1)).unwrap());
+    let refused = received(json!({"cli": 0.1})).unwrap_err().to_string();
+    assert!(refused.contains("links[1].loss: 'cli' is no end of the link"), "{refused}");
+}
+
 #[test]
 fn a_flow_survives_an_outage_by_backing_off() {
     let mut doc = Dumbbell { duration_s: 20.0, ..Dumbbell::default() }.document();

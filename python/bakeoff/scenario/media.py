@@ -56,6 +56,15 @@ def features(link: LinkSpec, folder: Path, place: str) -> dict[str, Any]:
     return made
 
 
+def loss(link: LinkSpec, place: str) -> float | dict[str, float]:
+    """The loss of both directions, or by sending end where they differ."""
+    if not isinstance(link.loss, dict):
+        return link.loss
+    _known(link, list(link.loss), place)
+    both = {link.loss.get(end, 0.0) for end in link.ends}
+    return both.pop() if len(both) == 1 else {end: share for end, share in link.loss.items() if share}
+
+
 def _known(link: LinkSpec, names: list[str], place: str) -> None:
     for name in names:
         if name not in link.ends:

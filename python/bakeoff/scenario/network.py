@@ -281,8 +281,8 @@ class LinkSpec(Model):
     """Serialisation rate, or `[[0s, 10mbit], [10s, 50mbit]]`; none is instantaneous (veth)."""
     delay: ScheduledTime = 0.0
     """Propagation delay, one way; or a schedule."""
-    loss: ScheduledPercentage = 0.0
-    """Random loss per packet; or a schedule."""
+    loss: ScheduledPercentage | dict[str, ScheduledPercentage] = 0.0
+    """Random loss per packet, in both directions, or `{END: 1%}` for what END sends; or schedules."""
     mtu: int = Field(default=1500, gt=0)
     """In bytes."""
     down: list[Annotated[list[Time], Field(min_length=2, max_length=2)]] = []

@@ -16,7 +16,7 @@ from bakeoff.scenario.error import ScenarioError, did_you_mean
 from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.matrix import COPY
-from bakeoff.scenario.media import features, outages
+from bakeoff.scenario.media import features, loss, outages
 
 # In packets: what IPsec's key exchange daemons ask for, and what WireGuard has had since May 2020.
 _REPLAY_WINDOW: Final = {"ipsec": 32, "wireguard": 8128}
@@ -181,7 +181,7 @@ def _graph(doc: Document, folder: Path) -> tuple[list[resolved.Node], list[resol
             rate_bps=link.rate,
             delay_s=link.delay,
             mtu=link.mtu,
-            loss=link.loss,
+            loss=loss(link, f"network.links[{index}].loss"),
             features=features(link, folder, f"network.links[{index}]"),
         )
         if of_path:

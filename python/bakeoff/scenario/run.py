@@ -67,8 +67,13 @@ class Link(Part):
     rate_bps: int | None = None
     delay_s: float = 0.0
     mtu: int = 1500
-    loss: float = 0.0
+    loss: float | dict[str, float] = 0.0
+    """Probability per packet, or one for what each end sends; an end that is not named loses nothing."""
     features: dict[str, Any] = {}
+
+    def loss_of(self, end: str) -> float:
+        """The probability for what `end` sends."""
+        return self.loss.get(end, 0.0) if isinstance(self.loss, dict) else self.loss
 
 
 class Match(Sparse):

@@ -79,12 +79,18 @@ def _link(entry: Any, changes: Made, place: str) -> Any:  # noqa: ANN401 (before
     if not isinstance(entry, dict) or not _two(entry.get("ends")):
         return entry
     entry = dict(entry)
+    ways = {ends[0]: ">".join(ends) for ends in (entry["ends"], entry["ends"][::-1])}
     for key in ("rate", "delay", "loss"):
         if isinstance(entry.get(key), list):
             entry[key], steps = _steps(key, entry[key], f"{place}.{key}")
-            for ends in (entry["ends"], entry["ends"][::-1]):
-                interface = ">".join(map(str, ends))
-                changes += [(step, {"at": at, "interface": interface, "link": {key: to}}) for step, at, to in steps]
+            for way in ways.values():
+                changes += [(step, {"at": at, "interface": way, "link": {key: to}}) for step, at, to in steps]
+    if isinstance(entry.get("loss"), dict):
+        entry["loss"] = dict(entry["loss"])
+        for end in entry["loss"].keys() & ways.keys():
+            if isinstance(entry["loss"][end], list):
+                entry["loss"][end], steps = _steps("loss", entry["loss"][end], f"{place}.loss.{end}")
+                changes += [(step, {"at": at, "interface": ways[end], "link": {"loss": to}}) for step, at, to in steps]
     return entry
 
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::base::error::Refused;
 use crate::base::rng::Stream;
 use crate::cc::Registry;
-use crate::document::run::{self, Action, FORMAT, Mangle, Node, Run};
+use crate::document::run::{self, Action, FORMAT, Loss, Mangle, Node, Run};
 use crate::endpoint::connection::{Exit, Host, Place};
 use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
@@ -147,8 +147,15 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
         if !(64..=65_535).contains(&link.mtu) {
             return Err(Refused(format!("links[{i}].mtu: {} is not between 64 and 65535", link.mtu)));
         }
-        if !(0.0..=1.0).contains(&link.loss) {
-            return Err(Refused(format!("links[{i}].loss: {} is not a probability", link.loss)));
+        if let Loss::Sent(by) = &link.loss
+            && let Some(end) = by.keys().find(|&end| !link.ends.contains(end))
+        {
+            return Err(Refused(format!("links[{i}].loss: '{end}' is no end of the link")));
+        }
+        for probability in link.ends.iter().map(|end| link.loss.of(end)) {
+            if !(0.0..=1.0).contains(&probability) {
+                return Err(Refused(format!("links[{i}].loss: {probability} is not a probability")));
+            }
         }
         if link.delay_s.is_nan() || link.delay_s < 0.0 {
             return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
@@ -162,6 +169,9 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
     }
     Ok(())
 }
+
+/// Sysctls that are taken, because real kernels need them, and that change nothing here: runs say so.
+pub(crate) const NOT_MODELLED: [&str; 1] = ["net.ipv4.tcp_mem"];
 
 /// Reads the sysctls that are modelled.
 fn host(node: &Node, index: usize) -> Result<Host, Refused> {
@@ -213,6 +223,8 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             "net.ipv4.tcp_wmem" => host.sender.wmem = three(value)?,
             // No flow sets its buffers by itself; runs begin without metrics, whether they would be kept or not.
             "net.core.rmem_max" | "net.core.wmem_max" | "net.ipv4.tcp_no_metrics_save" => _ = number(value)?,
+            // All sockets together have as much memory as they want: see `NOT_MODELLED`.
+            "net.ipv4.tcp_mem" => _ = three(value)?,
             "net.ipv4.ip_forward" => {}
             _ => return Err(Refused(format!("{place}: this sysctl is not modelled by the simulator"))),
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::base::error::{Refused, SimError};
 use crate::base::histogram::summary;
-use crate::build::{build, parse};
+use crate::build::{NOT_MODELLED, build, parse};
 use crate::cc::Registry;
 use crate::endpoint::flow::{Application, Flow};
 use crate::qdisc::{Cause, Queue, Sojourn};
@@ -226,6 +226,11 @@ fn captures(sim: &mut Sim) -> Vec<(String, Vec<u8>)> {
 
 fn setup(sim: &Sim) -> String {
     let mut text = sim.tunnels.show(&sim.graph);
+    for node in &sim.run.nodes {
+        for name in NOT_MODELLED.iter().filter(|&&name| node.sysctls.contains_key(name)) {
+            let _ = writeln!(text, "{}: {name} is not modelled: memory of TCP has no bound here", node.name);
+        }
+    }
     for (name, queue) in queues(sim) {
         let _ = writeln!(text, "{name}: qdisc {}", queue.show());
         for class in queue.show_classes() {

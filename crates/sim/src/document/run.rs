@@ -108,7 +108,7 @@ pub struct Node {
     pub offloads: bool,
 }
 
-/// A cable; both directions alike unless `reverse_*` says otherwise.
+/// A cable; both directions alike, except for what says which end sends.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -120,12 +120,38 @@ pub struct Link {
     pub delay_s: f64,
     /// MTU in bytes.
     pub mtu: u32,
-    /// Random loss probability per packet, 0 to 1.
+    /// Random loss of either direction.
     #[serde(default)]
-    pub loss: f64,
+    pub loss: Loss,
     /// Further properties that an engine must know or refuse; see [`crate::network::medium`].
     #[serde(default)]
     pub features: BTreeMap<String, serde_json::Value>,
+}
+
+/// A link's random loss: a probability per packet, 0 to 1, or one for what each end sends.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Loss {
+    /// The same for both directions.
+    Both(f64),
+    /// By the name of the end that sends; an end that is not named loses nothing.
+    Sent(BTreeMap<String, f64>),
+}
+
+impl Default for Loss {
+    fn default() -> Self {
+        Loss::Both(0.0)
+    }
+}
+
+impl Loss {
+    /// The probability for what `end` sends.
+    pub fn of(&self, end: &str) -> f64 {
+        match self {
+            Loss::Both(probability) => *probability,
+            Loss::Sent(by) => by.get(end).copied().unwrap_or(0.0),
+        }
+    }
 }
 
 /// One end of a cable: `node`, towards `peer`.

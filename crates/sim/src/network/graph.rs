@@ -111,7 +111,7 @@ impl Graph {
     /// The wires, one per interface for what leaves there.
     pub fn wires(&self, run: &Run) -> Vec<Wire> {
         (0..self.node_of.len())
-            .map(|i| Wire::new(&run.links[i / 2], run.seed, &self.egress_name(i)))
+            .map(|i| Wire::new(&run.links[i / 2], i % 2, run.seed, &self.egress_name(i)))
             .collect()
     }
 }

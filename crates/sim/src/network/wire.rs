@@ -35,13 +35,13 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// An idle wire of `link`; `name` is its direction's.
-    pub fn new(link: &Link, seed: u64, name: &str) -> Wire {
+    /// An idle wire of `link` for what its end number `end` sends; `name` is the direction's.
+    pub fn new(link: &Link, end: usize, seed: u64, name: &str) -> Wire {
         Wire {
             rate: link.rate_bps.map(Rate),
             serialisation: Serialisation::default(),
             delay: Time::from_secs_f64(link.delay_s),
-            loss: loss_threshold(link.loss),
+            loss: loss_threshold(link.loss.of(&link.ends[end])),
             up: true,
             busy_until: Time::ZERO,
             last_arrival: Time::ZERO,

@@ -140,15 +140,17 @@ def _wires(run: Run) -> list[Interface]:
         for end in _policers(run):
             if set(end) == set(link.ends):
                 found.setdefault(end, (len(found), Interface(node=end[0], peer=end[1])))
-        if not link.delay_s and not link.loss:
-            continue
         for end in (link.ends, link.ends[::-1]):
+            # What arrives at end[0] is what end[1] sent.
+            loss = link.loss_of(end[1])
+            if not link.delay_s and not loss:
+                continue
             number, here = found.get(end, (len(found), Interface(node=end[0], peer=end[1])))
             if here.ingress is not None:
                 raise RefusedError(
                     f"{place}: has a delay or loss, and {end[0]}<{end[1]} an ingress queue: only one can be"
                 )
-            found[end] = (number, here.model_copy(update={"ingress": Qdisc(qdisc=wire(link.delay_s, link.loss))}))
+            found[end] = (number, here.model_copy(update={"ingress": Qdisc(qdisc=wire(link.delay_s, loss))}))
     return [interface for _, interface in sorted(found.values(), key=lambda item: item[0])]
 
 
