@@ -5,9 +5,10 @@
 //! `tcp_clean_rtx_queue`), `tcp_rate.c`.
 
 use super::ecn::Mode;
+use super::rack::{Rack, sent_after};
 use super::recovery::Rexmit;
 use super::scoreboard::{Seg, SegFlags};
-use super::sender::{Rack, Rate, Sender};
+use super::sender::{Rate, Sender};
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, TcpSock};
 use crate::cc::{CongestionControl, RateSample};
@@ -102,12 +103,14 @@ impl Sender {
         }
         let had_data = self.tp.packets_out > 0;
         let rtt_us = self.clean(packet.ack, prior_highest_sacked, &mut ack);
-        self.update_reordering_window(&ack);
+        if let Some(prior) = ack.prior_delivered_of_sample() {
+            self.rack.update_window(prior, self.tp.delivered);
+        }
         self.decode_ecn(packet, &mut ack);
         self.tp.esce = self.setup.mode == Mode::Rfc3168 && packet.flags.has(Flags::ESCE);
         self.tp.win_update = ack.win_update;
         self.cc.in_ack_event(&mut self.tp, ack.ece);
-        if self.tlp_high_seq.is_some() {
+        if self.probe.is_out() {
             self.process_tlp_ack(packet.ack, &ack);
         }
         let mut rexmit = Rexmit::None;
@@ -137,15 +140,10 @@ impl Sender {
 
     fn update_window(&mut self, packet: &Packet, ack: &mut AckState) {
         let window = u64::from(packet.window);
-        if packet.ack > self.tp.snd_una || window > self.snd_wnd || window == 0 {
-            self.window_end = packet.ack + window;
-            if window != self.snd_wnd {
-                ack.win_update = true;
-                self.snd_wnd = window;
-                self.max_window = self.max_window.max(window);
-                if self.write_seq > self.tp.snd_nxt {
-                    self.restart_after_idle();
-                }
+        if self.peer.is_news(self.tp.snd_una, packet.ack, window) && self.peer.offer(packet.ack, window) {
+            ack.win_update = true;
+            if self.write_seq > self.tp.snd_nxt {
+                self.restart_after_idle();
             }
         }
     }
@@ -189,22 +187,17 @@ impl Sender {
     /// `tcp_check_dsack`, `tcp_dsack_seen`
     fn note_dsack(&mut self, start: u64, end: u64, ack: &mut AckState) {
         let segments = (end - start).div_ceil(u64::from(self.tp.mss));
-        self.undo.dsacked += segments;
-        // More duplicates than retransmissions: the network made them.
-        if self.undo.dsacked > self.counters.retransmits {
+        if !self.undo.duplicated(segments, self.counters.retransmits) {
             return;
         }
         ack.dsacking = true;
-        ack.dsack_of_probe = segments == 1 && self.tlp_high_seq == Some(end);
+        ack.dsack_of_probe = segments == 1 && self.probe.ends_at(end);
         // The reordering window was not to blame if nothing was ever reordered, or a timer sent the probe.
         if self.rack.reord_seen && !ack.dsack_of_probe {
             self.rack.dsack_seen = true;
         }
         self.tp.delivered += segments;
-        let marker = self.undo.marker.unwrap_or(u64::MAX);
-        if self.undo.retrans > 0 && end <= ack.prior_snd_una && end > marker {
-            self.undo.retrans = (self.undo.retrans - segments as i64).max(0);
-        }
+        self.undo.reported(segments, end, ack.prior_snd_una);
     }
 
     fn tag_range(&mut self, start: u64, end: u64, ack: &mut AckState) {
@@ -279,7 +272,7 @@ impl Sender {
                 tp.sacked_out -= 1;
             } else {
                 // Without SACK, duplicate ACKs may have told of it: counted below.
-                let rack = if self.reno { None } else { Some(&mut self.rack) };
+                let rack = if self.no_sack { None } else { Some(&mut self.rack) };
                 tp.delivered += u64::from(rack.is_some());
                 if ack.delivered_one(seg, tp, rack, &mut self.rate) {
                     sampled = Some(acked);
@@ -336,7 +329,7 @@ impl Sender {
         if acked > 0 {
             ack.data_acked = true;
             ack.set_xmit_timer = true;
-            if self.reno {
+            if self.no_sack {
                 self.remove_reno_sacks(acked);
                 // Nobody knows whether an original made the progress.
                 ack.orig_sack_acked &= !ack.retrans_data_acked;
@@ -362,7 +355,7 @@ impl Sender {
 
     /// `tcp_check_sack_reordering`
     pub(super) fn note_reordering(&mut self, low: u64) {
-        let unknown = self.reno && self.tp.sacked_out > 0;
+        let unknown = self.no_sack && self.tp.sacked_out > 0;
         let highest = if unknown { self.tp.snd_nxt } else { self.highest_sacked };
         if low >= highest {
             return;
@@ -461,11 +454,6 @@ impl Sender {
     }
 }
 
-/// Whether segment 1 was sent after segment 2; ties go by sequence.
-pub(super) fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
-    t1 > t2 || (t1 == t2 && end1 > end2)
-}
-
 impl AckState {
     /// A segment is newly known to be delivered: RACK and the rate sample take note. Whether it is the most recently sent
     /// one so far: then the caller keeps it in `sampled`.
@@ -484,12 +472,7 @@ impl AckState {
         if let Some(rack) = rack
             && !(retransmitted && age < tp.min_rtt_us)
         {
-            rack.advanced = true;
-            rack.rtt_us = age;
-            if sent_after(seg.sent, seg.end, rack.mstamp, rack.end_seq) {
-                rack.mstamp = seg.sent;
-                rack.end_seq = seg.end;
-            }
+            rack.advance(seg.sent, seg.end, age);
         }
         tp.delivered_mstamp = tp.now;
         let newer = self.newest.is_none_or(|(sent, end)| sent_after(seg.sent, seg.end, sent, end));
@@ -557,7 +540,7 @@ mod tests {
     fn a_window_that_closes_takes_its_right_edge_back() {
         let (mut s, mut out) = open(20);
         s.on_ack(&Packet { window: 0, ..ack(10) }, Time::from_ms(200), &mut out);
-        assert_eq!((s.sock().snd_nxt, s.window_end), (10_000, 10_000));
+        assert_eq!((s.sock().snd_nxt, s.peer.end), (10_000, 10_000));
     }
 
     #[test]

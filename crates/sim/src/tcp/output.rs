@@ -45,7 +45,7 @@ impl Sender {
             }
             let quota = (cwnd / 2).max(1).min(cwnd - in_flight).min(max_segs);
             let unsent = self.write_seq - self.tp.snd_nxt;
-            let window = self.window_end.saturating_sub(self.tp.snd_nxt);
+            let window = self.peer.room(self.tp.snd_nxt);
             if window < mss.min(unsent) || !self.has_written(mss.min(unsent)) {
                 break;
             }
@@ -75,7 +75,7 @@ impl Sender {
         self.tp.write_queue = self.write_seq > self.tp.snd_nxt && !self.send_buffer.full;
         if sent > 0 {
             if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
-                self.prr_out += sent;
+                self.prr.sent(sent);
             }
             self.schedule_loss_probe(false);
         }
@@ -90,7 +90,7 @@ impl Sender {
 
     /// One new segment beyond the window's count, for a tail loss probe.
     pub(super) fn send_probe_segment(&mut self, out: &mut Vec<Packet>) -> bool {
-        let room = self.window_end.saturating_sub(self.tp.snd_nxt);
+        let room = self.peer.room(self.tp.snd_nxt);
         let mss = self.current_mss();
         if self.write_seq <= self.tp.snd_nxt || room < mss || self.paced_out() || !self.has_written(mss) {
             return false;
@@ -99,7 +99,7 @@ impl Sender {
         self.skb_left -= 1;
         self.transmit_new(1, out);
         if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
-            self.prr_out += 1;
+            self.prr.sent(1);
         }
         true
     }
@@ -131,7 +131,7 @@ impl Sender {
     /// Segments that the application writes into one skb: as many as GSO takes, but no more than half of the widest window that
     /// the peer ever gave (`tcp_xmit_size_goal`, `tcp_bound_to_half_wnd`).
     pub(super) fn size_goal(&self) -> u32 {
-        (self.max_window / 2 / u64::from(self.tp.mss)).clamp(1, MAX_GSO_SEGS.into()) as u32
+        (self.peer.widest / 2 / u64::from(self.tp.mss)).clamp(1, MAX_GSO_SEGS.into()) as u32
     }
 
     /// The skb at the head of the write queue, which takes from the one behind it what `quota` segments want
@@ -162,7 +162,7 @@ impl Sender {
 
     fn window_is_closed(&self) -> bool {
         let unsent = self.write_seq - self.tp.snd_nxt;
-        self.window_end < self.tp.snd_nxt + unsent.min(u64::from(self.tp.mss))
+        self.peer.end < self.tp.snd_nxt + unsent.min(u64::from(self.tp.mss))
     }
 
     /// `tcp_probe0_when`: the RTO, doubled with every probe.
@@ -265,7 +265,7 @@ impl Sender {
             return None;
         }
         let chunk =
-            self.snd_wnd.min(u64::from(tp.snd_cwnd) * mss).checked_div(self.setup.sysctl.tso_win_divisor);
+            self.peer.bytes.min(u64::from(tp.snd_cwnd) * mss).checked_div(self.setup.sysctl.tso_win_divisor);
         if chunk.is_none_or(|chunk| limit >= chunk) {
             return None;
         }
@@ -445,7 +445,7 @@ impl Sender {
             }
         }
         if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
-            self.prr_out += sent;
+            self.prr.sent(sent);
         }
     }
 
@@ -484,8 +484,7 @@ impl Sender {
         for index in index..index + n as usize {
             self.board.note_retransmitted(index, sent_at);
         }
-        self.undo.retrans_stamp.get_or_insert(self.tp.now);
-        self.undo.retrans = self.undo.retrans.max(0) + i64::from(n);
+        self.undo.retransmitted(n, self.tp.now);
         self.counters.retransmits += u64::from(n);
         self.tp.last_sent = self.tp.now;
         // RFC 3168 forbids ECT on retransmissions; AccECN and DCTCP do not.
@@ -567,7 +566,7 @@ mod tests {
         let (mut s, mut out) = open(10);
         // half of 1 MiB is more than GSO takes
         assert_eq!(s.size_goal(), MAX_GSO_SEGS);
-        s.max_window = 0;
+        s.peer.widest = 0;
         s.set_window(64_240);
         // 32120 bytes of 1000
         assert_eq!((s.size_goal(), s.skb_behind), (32, 32));

@@ -3,8 +3,10 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_fastretrans_alert` and below), `tcp_recovery.c`,
 //! `tcp_timer.c`; RFC 8985 (RACK-TLP), RFC 6937bis (PRR), RFC 5682 (F-RTO), RFC 2883 (undo by D-SACK).
 
-use super::ack::{AckState, sent_after};
+use super::ack::AckState;
 use super::ecn::Mode;
+use super::prr::Prr;
+use super::rack::sent_after;
 use super::scoreboard::SegFlags;
 use super::sender::{Sender, Timer, current_ssthresh};
 use crate::base::units::Time;
@@ -14,7 +16,6 @@ use crate::packet::Packet;
 
 /// `TCP_TIMEOUT_MIN_US`
 pub(super) const TIMEOUT_MIN_US: u64 = 2_000;
-const RACK_RECOVERY_THRESH: u32 = 16;
 
 /// What to send once congestion control has set the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Sender {
                     return rexmit;
                 }
                 self.count_reno_sack(ack, duplicate);
-                if self.reno {
+                if self.no_sack {
                     self.identify_loss(ack);
                 }
                 if self.tp.lost_out == 0 {
@@ -158,7 +159,7 @@ impl Sender {
             self.undo.retrans_stamp = None;
         }
         self.undo.prior_ssthresh = 0;
-        self.init_undo();
+        self.undo.begin(self.tp.snd_una, self.tp.retrans_out);
         if !matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
             if !ece {
                 self.undo.prior_ssthresh = current_ssthresh(&self.tp);
@@ -168,20 +169,13 @@ impl Sender {
         self.set_state(CaState::Recovery);
     }
 
-    fn init_undo(&mut self) {
-        self.undo.marker = Some(self.tp.snd_una);
-        // Retransmissions of an earlier episode may still be reported.
-        self.undo.retrans = if self.tp.retrans_out > 0 { i64::from(self.tp.retrans_out) } else { -1 };
-    }
-
     /// `tcp_init_cwnd_reduction`
     fn init_reduction(&mut self) {
         self.tp.high_seq = self.tp.snd_nxt;
-        self.tlp_high_seq = None;
+        self.probe.forget();
         self.tp.snd_cwnd_cnt = 0;
         self.tp.prior_cwnd = self.tp.snd_cwnd;
-        self.prr_delivered = 0;
-        self.prr_out = 0;
+        self.prr = Prr::default();
         self.tp.snd_ssthresh = self.cc.ssthresh(&mut self.tp);
         self.queue_cwr = self.setup.mode == Mode::Rfc3168;
     }
@@ -192,23 +186,7 @@ impl Sender {
         if newly_acked_sacked == 0 || self.tp.prior_cwnd == 0 || self.tp.snd_ssthresh == INFINITE_SSTHRESH {
             return;
         }
-        let in_flight = i64::from(self.tp.packets_in_flight());
-        let ssthresh = i64::from(self.tp.snd_ssthresh);
-        let prior = i64::from(self.tp.prior_cwnd);
-        self.prr_delivered += newly_acked_sacked;
-        let (delivered, out) = (i64::from(self.prr_delivered), i64::from(self.prr_out));
-        let delta = ssthresh - in_flight;
-        let mut send = if delta < 0 {
-            (ssthresh * delivered + prior - 1) / prior - out
-        } else {
-            let mut bound = (delivered - out).max(i64::from(newly_acked_sacked));
-            if una_advanced && newly_lost == 0 {
-                bound += 1;
-            }
-            bound.min(delta)
-        };
-        send = send.max(i64::from(self.prr_out == 0));
-        self.tp.snd_cwnd = (in_flight + send) as u32;
+        self.tp.snd_cwnd = self.prr.cwnd(&self.tp, newly_acked_sacked, newly_lost, una_advanced);
     }
 
     fn end_reduction(&mut self) {
@@ -229,35 +207,8 @@ impl Sender {
 
     // ---- loss detection -------------------------------------------------------------------------
 
-    /// `tcp_rack_update_reo_wnd`
-    pub(super) fn update_reordering_window(&mut self, ack: &AckState) {
-        let Some(prior) = ack.prior_delivered_of_sample() else { return };
-        let rack = &mut self.rack;
-        // A D-SACK counts once per round trip.
-        if prior < rack.last_delivered {
-            rack.dsack_seen = false;
-        }
-        if rack.dsack_seen {
-            rack.reo_wnd_steps = (rack.reo_wnd_steps + 1).min(0xff);
-            rack.dsack_seen = false;
-            rack.last_delivered = self.tp.delivered;
-            rack.reo_wnd_persist = RACK_RECOVERY_THRESH;
-        } else if rack.reo_wnd_persist == 0 {
-            rack.reo_wnd_steps = 1;
-        }
-    }
-
-    /// `tcp_rack_reo_wnd`, in microseconds.
-    fn reordering_window(&self) -> u64 {
-        let tp = &self.tp;
-        if !self.rack.reord_seen && (tp.ca_state >= CaState::Recovery || tp.sacked_out >= tp.reordering) {
-            return 0;
-        }
-        ((tp.min_rtt_us >> 2) * self.rack.reo_wnd_steps).min(tp.srtt_us >> 3)
-    }
-
     fn identify_loss(&mut self, ack: &mut AckState) {
-        if self.reno {
+        if self.no_sack {
             return self.newreno_mark_lost(ack.una_advanced);
         }
         let before = self.tp.retrans_out;
@@ -274,7 +225,7 @@ impl Sender {
     }
 
     fn rack_detect(&mut self) -> Option<Time> {
-        let wait_us = self.rack.rtt_us + self.reordering_window();
+        let wait_us = self.rack.rtt_us + self.rack.window_us(&self.tp);
         let (mstamp, end_seq) = (self.rack.mstamp, self.rack.end_seq);
         let (tp, cc) = (&mut self.tp, &mut self.cc);
         self.board.rack_walk(
@@ -328,16 +279,14 @@ impl Sender {
 
     /// `tcp_send_loss_probe`
     pub(super) fn send_loss_probe(&mut self, out: &mut Vec<Packet>) {
-        if self.tlp_high_seq.is_none() && self.tp.packets_out > 0 {
-            self.tlp_retrans = false;
-            let sent = self.send_probe_segment(out);
-            if !sent {
+        if !self.probe.is_out() && self.tp.packets_out > 0 {
+            let new = self.send_probe_segment(out);
+            if !new {
                 let last = self.board.len() - 1;
-                self.tlp_retrans = true;
                 self.retransmit_one(last, out);
             }
             self.counters.tlps += 1;
-            self.tlp_high_seq = Some(self.tp.snd_nxt);
+            self.probe.sent(self.tp.snd_nxt, !new);
         }
         self.timer = None;
         self.rearm_rto();
@@ -345,20 +294,12 @@ impl Sender {
 
     /// `tcp_process_tlp_ack`
     pub(super) fn process_tlp_ack(&mut self, upto: u64, ack: &AckState) {
-        let Some(high) = self.tlp_high_seq else { return };
-        if upto < high {
-            return;
-        }
-        if !self.tlp_retrans || ack.dsack_of_probe {
-            self.tlp_high_seq = None;
-        } else if upto > high {
-            // The probe repaired a loss: one reduction, as for an echo.
+        let bare = !(ack.una_advanced || ack.win_update || ack.data_sacked);
+        if self.probe.on_ack(upto, ack.dsack_of_probe, bare) {
             self.init_reduction();
             self.set_state(CaState::Cwr);
             self.end_reduction();
             self.try_keep_open();
-        } else if !(ack.una_advanced || ack.win_update || ack.data_sacked) {
-            self.tlp_high_seq = None;
         }
     }
 
@@ -413,7 +354,7 @@ impl Sender {
             self.tp.prior_cwnd = self.tp.snd_cwnd;
             self.tp.snd_ssthresh = self.cc.ssthresh(&mut self.tp);
             self.cc.cwnd_event(&mut self.tp, CaEvent::Loss);
-            self.init_undo();
+            self.undo.begin(self.tp.snd_una, self.tp.retrans_out);
         }
         self.tp.snd_cwnd = self.tp.packets_in_flight() + 1;
         self.tp.snd_cwnd_cnt = 0;
@@ -423,7 +364,7 @@ impl Sender {
         }
         self.set_state(CaState::Loss);
         self.tp.high_seq = self.tp.snd_nxt;
-        self.tlp_high_seq = None;
+        self.probe.forget();
         self.queue_cwr = self.setup.mode == Mode::Rfc3168;
         self.frto = new_recovery || self.retransmits > 0;
     }
@@ -446,7 +387,7 @@ impl Sender {
             } else if ack.una_advanced && !recovered {
                 self.tp.high_seq = self.tp.snd_nxt;
                 // Step 2.b: try new data.
-                if self.write_seq > self.tp.snd_nxt && self.window_end > self.tp.snd_nxt {
+                if self.write_seq > self.tp.snd_nxt && self.peer.end > self.tp.snd_nxt {
                     return Rexmit::New;
                 }
                 self.frto = false;
@@ -486,10 +427,10 @@ impl Sender {
     /// nothing was retransmitted yet.
     fn packet_delayed(&self, ack: &AckState) -> bool {
         // Where the state is held the stamp was taken back although something was retransmitted.
-        if self.reno && self.undo.retrans_stamp.is_none() && self.tp.snd_una >= self.tp.high_seq {
+        if self.no_sack && self.undo.retrans_stamp.is_none() && self.tp.snd_una >= self.tp.high_seq {
             return false;
         }
-        self.undo.retrans_stamp.is_none_or(|first| ack.echo > Time::ZERO && ack.echo.as_ms() < first.as_ms())
+        self.undo.answers_original(ack.echo)
     }
 
     fn may_undo(&self, ack: &AckState) -> bool {
@@ -523,7 +464,7 @@ impl Sender {
         if self.may_undo(ack) {
             self.undo_reduction(false);
         } else {
-            self.rack.reo_wnd_persist = self.rack.reo_wnd_persist.saturating_sub(1);
+            self.rack.recovered();
         }
         let holds = self.holds_state();
         if !holds {
@@ -533,8 +474,8 @@ impl Sender {
     }
 
     fn try_undo_dsack(&mut self) -> bool {
-        if self.undo.marker.is_some() && self.undo.retrans == 0 {
-            self.rack.reo_wnd_persist = RACK_RECOVERY_THRESH.min(self.rack.reo_wnd_persist + 1);
+        if self.undo.all_were_needless() {
+            self.rack.was_needless();
             self.undo_reduction(false);
             return true;
         }
@@ -564,7 +505,7 @@ impl Sender {
         }
         self.undo_reduction(true);
         self.retransmits = 0;
-        if !self.holds_state() && (frto || !self.reno) {
+        if !self.holds_state() && (frto || !self.no_sack) {
             self.set_state(CaState::Open);
         }
         true
@@ -626,7 +567,7 @@ mod tests {
         s.on_ack(&ack(2), at + MS(10), &mut out);
         s.on_ack(&dsacking(&sacking(2, &[(1, 2)])), at + MS(20), &mut out);
         assert_eq!((s.sock().snd_ssthresh, s.rack.dsack_seen), (INFINITE_SSTHRESH, false));
-        assert_eq!(s.tlp_high_seq, None);
+        assert!(!s.probe.is_out());
     }
 
     #[test]

@@ -11,10 +11,15 @@
 
 use super::accecn::{AceDecoder, OptionClock};
 use super::ecn::Mode;
+use super::peer_window::PeerWindow;
+use super::prr::Prr;
+use super::rack::Rack;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::small_queue::SmallQueue;
+use super::tlp::LossProbe;
+use super::undo::Undo;
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, Pacing, TcpSock};
 use crate::cc::{CaEvent, Cc, CongestionControl};
@@ -63,46 +68,14 @@ impl SenderCounters {
     }
 }
 
-/// RACK (RFC 8985).
-#[derive(Clone, Debug)]
-pub(super) struct Rack {
-    /// Send time of the most recently sent segment known delivered.
-    pub mstamp: Time,
-    /// Its end.
-    pub end_seq: u64,
-    /// RTT of the segment known delivered last, in microseconds.
-    pub rtt_us: u64,
-    /// Whether it moved since the last detection.
-    pub advanced: bool,
-    pub reord_seen: bool,
-    pub reo_wnd_steps: u64,
-    pub reo_wnd_persist: u32,
-    pub dsack_seen: bool,
-    /// `delivered` when the steps were last raised.
-    pub last_delivered: u64,
-}
-
-/// Undo of a reduction.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Undo {
-    /// `snd_una` at entry; none: undo is disabled.
-    pub marker: Option<u64>,
-    /// Retransmissions not yet reported as duplicates.
-    pub retrans: i64,
-    /// `ssthresh` to go back to; 0: none (after ECE).
-    pub prior_ssthresh: u32,
-    /// Segments reported by D-SACK since the connection began.
-    pub dsacked: u64,
-    /// Time of the first retransmission.
-    pub retrans_stamp: Option<Time>,
-}
-
 /// State of delivery rate sampling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rate {
     /// `first_tx_mstamp` in microseconds.
     pub first_tx_us: u64,
+    /// Packets of the newest sample (`rate_delivered`).
     pub delivered: u32,
+    /// Over how many microseconds they were (`rate_interval_us`).
     pub interval_us: u64,
 }
 
@@ -185,39 +158,49 @@ pub struct Info {
 
 /// A sender.
 pub struct Sender {
+    /// What a congestion control may see and set: windows, counts of packets, RTTs (`tcp_sock`).
     pub(super) tp: TcpSock,
+    /// The congestion control.
     pub(super) cc: Cc,
     /// Cached `cc.has_cong_control()`.
     pub(super) full_control: bool,
+    /// How it was set up: host, path and handshake.
     pub(super) setup: SenderSetup,
+    /// What is out: sent and not cumulatively acknowledged.
     pub(super) board: Scoreboard,
+    /// Smoothed RTT, its variation and the RTO.
     pub(super) rtt: RttEstimator,
+    /// Loss detection by time.
     pub(super) rack: Rack,
+    /// What it takes to undo the reduction under way.
     pub(super) undo: Undo,
+    /// Samples of the delivery rate.
     pub(super) rate: Rate,
+    /// How AccECN's counter and option are read.
     pub(super) ace: AceDecoder,
+    /// When AccECN's option is sent.
     pub(super) option: OptionClock,
     /// ECN field of the last ACK.
     pub(super) previous_ecn: Ecn,
     /// Payload bytes of a segment sent now: less than the MSS beside AccECN's option.
     pub(super) mss_now: u32,
-    pub(super) prr_delivered: u32,
-    pub(super) prr_out: u32,
+    /// How the window comes down in a reduction.
+    pub(super) prr: Prr,
+    /// When `min_rtt_us` was measured.
     pub(super) min_rtt_at: Time,
     /// One past the last byte the application wrote.
     pub(super) write_seq: u64,
     /// The peer does not do SACK (`tcp_is_reno`).
-    pub(super) reno: bool,
+    pub(super) no_sack: bool,
+    /// What the application may have written beyond what is acknowledged (`sk_sndbuf`), in bytes.
     pub(super) send_buffer: SendBuffer,
-    /// Right edge of the receiver's window.
-    pub(super) window_end: u64,
-    pub(super) snd_wnd: u64,
-    /// The widest that it was.
-    pub(super) max_window: u64,
+    /// What the peer lets us send.
+    pub(super) peer: PeerWindow,
     /// Segments left in the skb at the head of the write queue.
     pub(super) skb_left: u32,
     /// Segments in the skb behind it.
     pub(super) skb_behind: u32,
+    /// When pacing, or the host's queue, lets the next packet go; none: at once.
     pub(super) pacing_timer: Option<Time>,
     /// What waits in the host's queue, if it has one.
     pub(super) small_queue: Option<SmallQueue>,
@@ -228,15 +211,21 @@ pub struct Sender {
     pub(super) timer: Option<(Timer, Time, u64)>,
     /// A tick of the host's timer, in nanoseconds.
     pub(super) jiffy: u64,
+    /// End in bytes of the window in which the most packets out are looked for (`cwnd_usage_seq`).
     pub(super) cwnd_usage_seq: u64,
+    /// Most packets out since the window was last full (`snd_cwnd_used`).
     pub(super) cwnd_used: u32,
+    /// When the window was last full, or changed (`snd_cwnd_stamp`).
     pub(super) cwnd_stamp: Time,
+    /// Packets with data sent so far, retransmissions included; the first ten are not paced.
     pub(super) data_segs_out: u64,
-    pub(super) tlp_high_seq: Option<u64>,
-    pub(super) tlp_retrans: bool,
+    /// The tail loss probe that is out, if one is.
+    pub(super) probe: LossProbe,
+    /// Whether the timeout may still prove spurious (F-RTO, RFC 5682).
     pub(super) frto: bool,
     /// Probes of a closed window since it closed.
     pub(super) window_probes: u32,
+    /// Timeouts in a row without progress (`icsk_retransmits`).
     pub(super) retransmits: u32,
     /// When the newest ACK was sent, by its timestamp: what our segments echo.
     pub(super) last_ack_sent: Time,
@@ -287,32 +276,19 @@ impl Sender {
             cc,
             board: Scoreboard::default(),
             rtt,
-            rack: Rack {
-                mstamp: Time::ZERO,
-                end_seq: 0,
-                rtt_us: 0,
-                advanced: false,
-                reord_seen: false,
-                reo_wnd_steps: 1,
-                reo_wnd_persist: 0,
-                dsack_seen: false,
-                last_delivered: 0,
-            },
+            rack: Rack::default(),
             undo: Undo::default(),
             rate: Rate { first_tx_us: now.as_us(), ..Rate::default() },
             ace: AceDecoder::default(),
             option: setup.option,
             previous_ecn: Ecn::NotEct,
             mss_now: setup.mss,
-            prr_delivered: 0,
-            prr_out: 0,
+            prr: Prr::default(),
             min_rtt_at: now,
             write_seq: 0,
-            reno: false,
+            no_sack: false,
             send_buffer: SendBuffer::new(setup.sysctl.wmem),
-            window_end: 0,
-            snd_wnd: 0,
-            max_window: 0,
+            peer: PeerWindow::default(),
             skb_left: 0,
             skb_behind: super::output::MAX_GSO_SEGS,
             pacing_timer: None,
@@ -324,8 +300,7 @@ impl Sender {
             cwnd_used: 0,
             cwnd_stamp: now,
             data_segs_out: 0,
-            tlp_high_seq: None,
-            tlp_retrans: false,
+            probe: LossProbe::default(),
             frto: false,
             window_probes: 0,
             retransmits: 0,
@@ -341,10 +316,8 @@ impl Sender {
 
     /// The receiver's window as the handshake told it, in bytes.
     pub fn set_window(&mut self, bytes: u64) {
-        self.snd_wnd = bytes;
-        self.max_window = self.max_window.max(bytes);
+        self.peer.offer(self.tp.snd_una, bytes);
         self.skb_behind = self.size_goal();
-        self.window_end = self.tp.snd_una + bytes;
     }
 
     /// The handshake's last ACK told that our SYN/ACK arrived with CE (`tcp_accecn_third_ack`).
