@@ -177,7 +177,7 @@ def test_a_file_of_ones_own_runs_and_becomes_a_table_and_a_plot(bakeoff, tmp_pat
     bakeoff("run", "mine.yaml", "--out", "results/mine")
     table = bakeoff("table", "results/mine", "--format", "csv").stdout
     assert "fq_codel" in table
-    bakeoff("plot", "results/mine", "--out", "plots")
+    bakeoff("plot", "results/mine", "--out", "plots/")
     assert list((tmp_path / "plots").rglob("*.svg"))
 
 
