@@ -9,14 +9,15 @@ from typing import Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.replay.arrivals import MAX_FLOWS, Arrivals
+from bakeoff.scenario.dumbbell import shapes_itself
 from bakeoff.scenario.run import Class, Qdisc
 from bakeoff.scenario.units import parse_rate
 
 START_NS: Final = 1 << 30
 """The first arrival, after the qdisc was made."""
 DEFAULT_RATE: Final = "10mbit"
-# Words by which a qdisc limits its own rate.
-_SHAPERS: Final = {"tbf": "rate", "cake": "bandwidth", "netem": "", "htb": ""}
+# Words by which a qdisc limits what leaves; those that shape by their own bandwidth are asked of the simulator.
+_LIMITING_WORDS: Final = {"tbf": "rate", "netem": "", "htb": ""}
 _HANDLES: Final = (1, 2)
 
 
@@ -35,7 +36,7 @@ class Port:
 
 def port(qdisc: str, rate: str | None = None) -> Port:
     """The qdisc below an htb class of this rate; at the root if it limits the rate itself (tbf, netem, htb, cake with a
-    bandwidth), or if it is a tree in JSON, as in a resolved run. BakeoffError if one of them cannot be read."""
+    bandwidth, …), or if it is a tree in JSON, as in a resolved run. BakeoffError if one of them cannot be read."""
     try:
         rate_bps = parse_rate(rate or DEFAULT_RATE)
     except ValueError as error:
@@ -58,7 +59,7 @@ def port(qdisc: str, rate: str | None = None) -> Port:
 def is_shaper(qdisc: str) -> bool:
     """Whether these words limit the rate themselves."""
     kind, *words = qdisc.split() or [""]
-    needed = _SHAPERS.get(kind.split("@")[0])
+    needed = "bandwidth" if shapes_itself(kind) else _LIMITING_WORDS.get(kind.split("@")[0])
     return needed is not None and (needed == "" or needed in words)
 
 

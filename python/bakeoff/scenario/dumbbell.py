@@ -6,6 +6,7 @@ between.
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from bakeoff.scenario import units
@@ -15,10 +16,8 @@ from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.network import Bottleneck, Lane, MangleRule
 from bakeoff.scenario.run import Class, Mangle, Match, Qdisc
 
-OWN_SHAPERS = frozenset(
-    {"cake", "cnq_cobalt", "cnq_codel_af", "cobalt", "deltic_boroshne", "lfq_cobalt", "twin_codel_af"}
-)
-"""Qdiscs that shape by their own `bandwidth`."""
+KERNEL_SHAPERS = frozenset({"deltic_boroshne"})
+"""Of the SCE tree's kernel; the simulator does not model them, and so cannot tell."""
 
 FLOW_VERBS = {
     "bleached": "bleach_ecn",
@@ -157,9 +156,17 @@ def class_words(words: list[str], place: str) -> str:
     return " ".join(words if "ceil" in words else [*words, "ceil", rate])
 
 
+@cache
+def own_shapers() -> frozenset[str]:
+    """Qdiscs that shape by their own `bandwidth`, without versions: the simulator's table tells."""
+    from bakeoff import _sim
+
+    return KERNEL_SHAPERS | {name.partition("@")[0] for name in _sim.shaping_qdiscs()}
+
+
 def shapes_itself(qdisc: str | None) -> bool:
     """Whether the qdisc has a `bandwidth` of its own (red has one too, but does not shape)."""
-    return bool(qdisc) and str(qdisc).split()[0].partition("@")[0] in OWN_SHAPERS
+    return bool(qdisc) and str(qdisc).split()[0].partition("@")[0] in own_shapers()
 
 
 def with_bandwidth(qdisc: str, rate_bps: int) -> str:
