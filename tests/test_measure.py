@@ -6,6 +6,7 @@ import json
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -329,6 +330,15 @@ class TestSummary:
             "ratio: a flow has no delivery rate",
             "ratio_goodput: a ratio needs rates above zero",
         ]
+
+    def test_a_probe_whose_every_answer_in_the_window_is_lost_has_no_delay_but_a_loss(self):
+        result = made()
+        answered = pl.col("kind").eq("probe") & pl.col("metric").eq("rtt") & pl.col("time").ge(10)
+        lost = result.series.with_columns(metric=pl.when(answered).then(pl.lit("lost")).otherwise("metric"))
+        counters = {**result.counters, "probes": {"ping": {"sent": 1200, "received": 200, "rtt": {"n": 0}}}}
+        summary = measure.summarise(result.__class__(result.path, result.meta, result.resolved, lost, counters))
+        assert summary.probes["ping"].model_dump() == {"rtt_s": None, "loss": 1.0, "jitter_s": None}
+        assert summary.missing == ["probes.ping.rtt_s: counters: probes.ping.rtt has no samples"]
 
     def test_a_flow_without_any_sample_is_an_error_that_names_it(self):
         result = made()

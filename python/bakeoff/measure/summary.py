@@ -190,11 +190,12 @@ def _queue(run: _Run, name: str) -> Queue:
 
 def _probe(run: _Run, name: str) -> Probe:
     at = f"probes.{name}"
-    rtts = run.samples.of("probe", name, "rtt", run.window) if ("probe", name, "rtt") in run.samples else None
+    rtt = run.tried(f"{at}.rtt_s", lambda: histogram(run.counters, "probes", name, "rtt"))
     return Probe(
-        rtt_s=run.tried(f"{at}.rtt_s", lambda: histogram(run.counters, "probes", name, "rtt")),
+        rtt_s=rtt,
         loss=run.tried(f"{at}.loss", lambda: lost_share(run.samples, "probe", name, run.window)),
-        jitter_s=jitter(*rtts) if rtts else None,
+        # Of a probe that had no answer in the window the line above tells so once.
+        jitter_s=jitter(*run.samples.of("probe", name, "rtt", run.window)) if rtt else None,
     )
 
 
