@@ -23,6 +23,15 @@ Results = Annotated[
     ),
 ]
 
+OneRun = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RUN]",
+        help="The folder of a run, or a glob on suite/scenario/run in the latest campaign.",
+        show_default="the latest campaign, if it has one run",
+    ),
+]
+
 
 class Format(StrEnum):
     """How a table is written."""
@@ -101,14 +110,7 @@ def table(
 
 
 def report(
-    results: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[RUN]",
-            help="The folder of a run, or a glob on suite/scenario/run in the latest campaign.",
-            show_default="the latest campaign, if it has one run",
-        ),
-    ] = None,
+    results: OneRun = None,
 ) -> None:
     """Show one run as a duel is shown: who got what, at what delay, what was in effect, the rates over time.
 
@@ -121,12 +123,7 @@ def report(
 
     from bakeoff.present import terminal
 
-    root, chosen = chosen_results(results)
-    if len(chosen) > 1:
-        keys = "".join(f"\n  {result.key}" for result in chosen[:5])
-        more = f"\n  and {len(chosen) - 5} more" if len(chosen) > 5 else ""
-        raise BakeoffError(f"{results or root}: holds {len(chosen)} runs; name one of them:{keys}{more}")
-    [result] = chosen
+    result = chosen_run(results)
     if not result.ok:
         raise BakeoffError(f"{result.key} failed and has no measures: {result.meta['error']}")
     terminal.duel(result, Console())
@@ -157,6 +154,16 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
     if not chosen:
         raise BakeoffError(f"{root}: holds no results; make some: bakeoff run 'l4s-tests/s6*' --out {root}")
     return root, chosen
+
+
+def chosen_run(run: str | None) -> Result:
+    """The one run that is meant. BakeoffError names the first of them if several are."""
+    root, chosen = chosen_results(run)
+    if len(chosen) > 1:
+        keys = "".join(f"\n  {result.key}" for result in chosen[:5])
+        more = f"\n  and {len(chosen) - 5} more" if len(chosen) > 5 else ""
+        raise BakeoffError(f"{run or root}: holds {len(chosen)} runs; name one of them:{keys}{more}")
+    return chosen[0]
 
 
 def warn_of_epochs(results: list[Result]) -> None:

@@ -8,16 +8,12 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.options import Json
+from bakeoff.cli.present import OneRun, chosen_run
 from bakeoff.errors import BakeoffError
 
 
 def reproduce(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="The folder of a run, or a glob on suite/scenario/run in the latest campaign."
-        ),
-    ],
+    run: OneRun = None,
     *,
     seeds: Annotated[
         int, typer.Option(min=3, help="Repetitions that give the interval, if the samples are not the same.")
@@ -40,13 +36,9 @@ def reproduce(
 
     from bakeoff import campaign, results
     from bakeoff.claims import comparison
-    from bakeoff.cli.present import chosen_results
     from bakeoff.scenario import Run
 
-    root, chosen = chosen_results(run)
-    if len(chosen) > 1:
-        raise BakeoffError(f"{run}: {len(chosen)} runs in {root} have such a name; name one of them")
-    [stored] = chosen
+    stored = chosen_run(run)
     if not stored.ok:
         raise BakeoffError(f"{stored.key} failed, so that there is nothing to compare with: {stored.record.error}")
     resolved = Run.model_validate(stored.resolved)

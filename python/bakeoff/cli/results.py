@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bakeoff.cli.options import Json, Only
+from bakeoff.cli.present import OneRun, chosen_run
 from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
@@ -54,14 +55,7 @@ def results(
 
 
 def logs(
-    run: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[RUN]",
-            help="The folder of a run, or a glob on suite/scenario/run in the latest campaign.",
-            show_default="the latest campaign, if it has one run",
-        ),
-    ] = None,
+    run: OneRun = None,
 ) -> None:
     """Show why a run failed, and what its set-up, its end and its kernel printed.
 
@@ -70,13 +64,9 @@ def logs(
       bakeoff logs results/latest/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-pie-50Mbit-20ms
       bakeoff logs '*s6*cubic-ecn-pie-*'
     """
-    from bakeoff.cli.present import chosen_results
     from bakeoff.results import layout
 
-    root, chosen = chosen_results(run)
-    if len(chosen) > 1:
-        raise BakeoffError(f"{run or root}: {len(chosen)} runs have such a name; name one of them: {_first(chosen)}")
-    [result] = chosen
+    result = chosen_run(run)
     if result.record.error is not None:
         typer.echo(printable(f"error: {result.record.error}"))
     for note in result.record.effective:
@@ -185,8 +175,3 @@ def _size(count: int) -> str:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1000
     return f"{number:.1f} TB"
-
-
-def _first(several: list[Result]) -> str:
-    keys = ", ".join(result.key for result in several[:3])
-    return keys + (f" and {len(several) - 3} more" if len(several) > 3 else "")
