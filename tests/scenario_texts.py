@@ -4,6 +4,8 @@ from textwrap import dedent
 
 import pytest
 
+from bakeoff import scenario
+from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import expand, load
 
@@ -28,6 +30,11 @@ def runs(tmp_path, text, **kwargs):
 def one(tmp_path, text):
     (run,) = runs(tmp_path, text)
     return run
+
+
+def duel(cc1, cc2, seed=1, **parts):
+    """The run of a duel."""
+    return scenario.duel(Duel(cc1=cc1, cc2=cc2, **parts), seed=seed)
 
 
 def interface(run, node, peer):

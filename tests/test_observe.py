@@ -9,8 +9,9 @@ import bakeoff
 from bakeoff import engines
 from bakeoff.engines.lab.planner import plan
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario import Run, duel
+from bakeoff.scenario import Run
 from bakeoff.scenario.observe import observe
+from scenario_texts import duel
 
 ENDS = "cli>mid, mid>cli, mid>srv, srv>mid"
 

@@ -16,8 +16,9 @@ from bakeoff.engines import sim
 from bakeoff.engines.lab.planner import plan
 from bakeoff.errors import BakeoffError
 from bakeoff.results.series import read_series
-from bakeoff.scenario import Run, duel, load
+from bakeoff.scenario import Run, load
 from bakeoff.scenario.observe import observe
+from scenario_texts import duel
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "reno.py"
 HEAD = "class Mine:\n    def ssthresh(self, sk):\n        return max(sk.snd_cwnd // 2, 2)\n"

@@ -4,15 +4,9 @@ import pytest
 
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario import duel as run_of
 from bakeoff.scenario import duels
 from bakeoff.scenario.duels import flow_names
-from scenario_texts import interface
-
-
-def duel(cc1, cc2, seed=1, **parts):
-    return run_of(Duel(cc1=cc1, cc2=cc2, **parts), seed=seed)
-
+from scenario_texts import duel, interface
 
 # The duel
 

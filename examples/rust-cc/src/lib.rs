@@ -21,7 +21,7 @@ impl Scalable {
     ///
     /// # Errors
     /// An unknown parameter, or a value that is none.
-    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
+    pub fn parse(words: &mut CcWords) -> Result<Self, CcError> {
         let mut scalable = Scalable { ai: 100 };
         while words.parameter(&["ai"])?.is_some() {
             scalable.ai = words.number(1..=1_000_000)?;
