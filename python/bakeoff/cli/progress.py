@@ -99,9 +99,12 @@ def _bar(total: int, console: Console) -> Iterator[Watch]:
         names = [Text(printable(key), style="dim", no_wrap=True, overflow="ellipsis") for key in under_way]
         return Group(bar, *names)
 
+    live = Live(get_renderable=shown, console=console, transient=True, refresh_per_second=4)
+
     class Bar:
         def started(self, run: Run) -> None:
             under_way[run.key] = None
+            live.refresh()  # a run that is over before the next refresh would never be named
 
         def ended(self, done: Done) -> None:
             under_way.pop(done.key, None)
@@ -113,5 +116,5 @@ def _bar(total: int, console: Console) -> Iterator[Watch]:
                 console.print(text, markup=False, highlight=False, soft_wrap=True)
             bar.advance(task)
 
-    with Live(get_renderable=shown, console=console, transient=True, refresh_per_second=4):
+    with live:
         yield Bar()
