@@ -54,7 +54,7 @@ def size(path: Path) -> int:
 
 
 def removable(path: Path) -> str:
-    """What the folder is: `campaign` or `run`. BakeoffError if it is neither, or holds what no results folder has."""
+    """What the folder is: `campaign`, `run` or `half-written run`. BakeoffError if it is none, or holds other files."""
     if path.is_symlink():
         raise BakeoffError(f"{path}: is a link; name the folder that it leads to, {path.resolve()}")
     if not path.is_dir():
