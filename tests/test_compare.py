@@ -13,7 +13,7 @@ from bakeoff import references
 from bakeoff.claims import comparison
 from bakeoff.claims.comparison import Key, compare, distributions, outside, side_of, side_of_reference
 from bakeoff.errors import BakeoffError
-from bakeoff.measure.base_rtt import base_rtt, tc_time
+from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.present.comparison import render
 from bakeoff.references import record
 from synthetic import made, resolved
@@ -58,9 +58,11 @@ def test_the_base_rtt_of_a_flow_is_that_of_its_class():
     assert [base_rtt(run, flow) for flow in run["flows"]] == pytest.approx([0.010, 0.080])
 
 
-@pytest.mark.parametrize(("word", "seconds"), [("10ms", 0.01), ("1.5s", 1.5), ("250us", 250e-6), ("1000", 1e-3)])
-def test_times_in_tcs_words(word, seconds):
-    assert tc_time(word) == pytest.approx(seconds)
+def test_a_bare_delay_of_netem_is_in_nanoseconds_as_tc_has_it():
+    run = resolved()
+    for interface in run["interfaces"]:
+        interface["ingress"] = {"qdisc": "netem delay 5000000"}
+    assert base_rtt(run, run["flows"][0]) == pytest.approx(0.010)
 
 
 # Distances

@@ -13,6 +13,7 @@ ORDER = (
     "data",
     "duels",
     "_sim",
+    "tc",
     "scenario",
     "results",
     "engines",

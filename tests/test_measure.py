@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from bakeoff import measure
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError, Samples
-from bakeoff.measure.bottleneck import tc_rate
 from bakeoff.measure.delays import quantile
 from bakeoff.results.summary import Summary
 from synthetic import frame, made, resolved
@@ -75,17 +74,6 @@ class TestRates:
 
 
 class TestBottleneck:
-    @pytest.mark.parametrize(
-        ("word", "bps"),
-        [("50mbit", 50e6), ("50Mbit", 50e6), ("1gbps", 8e9), ("2Kibit", 2048), ("1000", 1000), ("2.5mbit", 2.5e6)],
-    )
-    def test_rates_in_tcs_language(self, word, bps):
-        assert tc_rate(word) == bps
-
-    def test_what_is_no_rate(self):
-        with pytest.raises(MeasureError, match="'fast' is no rate"):
-            tc_rate("fast")
-
     def test_the_shaped_interface_towards_the_receiver(self):
         run = resolved()
         found = measure.bottleneck(run, run["flows"][0], (18, 58))

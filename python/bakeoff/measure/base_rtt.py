@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
+from bakeoff import tc
 from bakeoff.measure.bottleneck import class_of, path
-from bakeoff.measure.samples import MeasureError
-
-_TIME = re.compile(r"([0-9.]+)(us|usecs?|ms|msecs?|s|secs?|)", re.IGNORECASE)
-_SECONDS = {"": 1e-6, "u": 1e-6, "m": 1e-3, "s": 1.0}
-
-
-def tc_time(word: str) -> float:
-    """A time in tc's language in seconds: `10ms`, `1.5s`, a bare number of microseconds."""
-    match = _TIME.fullmatch(word)
-    if match is None:
-        raise MeasureError(f"'{word}' is no time in tc's language, such as 10ms")
-    return float(match[1]) * _SECONDS[match[2][:1].lower()]
 
 
 def base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
@@ -51,8 +38,8 @@ def _queues(resolved: Mapping[str, Any], hop: tuple[str, str], flow: Mapping[str
 
 
 def _tree(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
-    kind, *words = tree["qdisc"].split()
-    own = next((tc_time(value) for key, value in pairwise(words) if key == "delay"), 0.0) if kind == "netem" else 0.0
+    delay = tc.value(tree["qdisc"], "delay") if tc.kind(tree["qdisc"]) == "netem" else None
+    own = 0.0 if delay is None else tc.time(delay, bare="ns")
     below = tree.get("child")
     if tree.get("classes"):
         taken = class_of(tree, flow)

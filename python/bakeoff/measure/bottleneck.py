@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from bakeoff import tc
 from bakeoff.measure.samples import MeasureError, Window
 from bakeoff.results.summary import Bottleneck
 
@@ -18,22 +18,6 @@ _ETHERNET = 14
 
 _UDP_HEADERS = 42
 """Ethernet 14, IPv4 20, UDP 8 bytes."""
-
-_SHAPER_WORD = {"tbf": "rate", "netem": "rate"} | dict.fromkeys(
-    ("cake", "cnq_cobalt", "cnq_codel_af", "cobalt", "deltic_boroshne", "lfq_cobalt", "twin_codel_af"), "bandwidth"
-)
-_UNIT = re.compile(r"([0-9.]+(?:e[0-9]+)?)([kmgt]?)(i?)(bit|bps|)", re.IGNORECASE)
-
-
-def tc_rate(word: str) -> float:
-    """A rate in tc's language in bit/s: `50mbit`, `1gbps` (bytes per second), `3Mibit`, a bare number of bit/s."""
-    match = _UNIT.fullmatch(word)
-    if match is None:
-        raise MeasureError(f"'{word}' is no rate in tc's language, such as 50mbit")
-    number, prefix, binary, unit = match.groups()
-    power = "kmgt".index(prefix.lower()) + 1 if prefix else 0
-    scale = float(1024 if binary else 1000) ** power
-    return float(number) * scale * (8 if unit.lower() == "bps" else 1)
 
 
 def path(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[Hop]:
@@ -157,11 +141,11 @@ def _in_effect(
 
 
 def _shaper(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str]) -> float:
-    kind, *words = tree["qdisc"].split()
-    if kind == "htb":
+    if tc.kind(tree["qdisc"]) == "htb":
         return _htb(tree, of, changed)
-    rate = _after(_SHAPER_WORD.get(kind.partition("@")[0], ""), words)
-    return float("inf") if rate is None or rate == "unlimited" else tc_rate(rate)
+    word = tc.limiting_word(tree["qdisc"])
+    rate = tc.value(tree["qdisc"], word) if word is not None else None
+    return float("inf") if rate is None or rate == "unlimited" else tc.rate(rate)
 
 
 def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str]) -> float:
@@ -171,9 +155,9 @@ def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: M
     classes = {class_["id"]: class_ for class_ in tree.get("classes", ())}
 
     def words(class_: Mapping[str, Any]) -> tuple[float, float]:
-        given = changed.get(class_["id"], class_["class"]).split()
-        rate = _after("rate", given) or "1000gbit"
-        return tc_rate(rate), tc_rate(_after("ceil", given) or rate)
+        given = changed.get(class_["id"], class_["class"])
+        rate = tc.value(given, "rate") or "1000gbit"
+        return tc.rate(rate), tc.rate(tc.value(given, "ceil") or rate)
 
     def assured(class_: Mapping[str, Any]) -> float:
         below = [child for child in classes.values() if child.get("parent") == class_["id"]]
@@ -200,13 +184,9 @@ def class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, A
         for want in class_.get("filters", ()):
             if all(key in known and known[key] == value for key, value in want.items()):
                 return class_  # type: ignore[no-any-return]
-    default = _after("default", tree["qdisc"].split())
+    default = tc.value(tree["qdisc"], "default")
     return next((c for c in tree.get("classes", ()) if default is not None and _same_id(c["id"], default)), None)
 
 
 def _same_id(one: str, other: str) -> bool:
     return int(one, 16) == int(other.removeprefix("0x"), 16)
-
-
-def _after(word: str, words: list[str]) -> str | None:
-    return next((value for key, value in pairwise(words) if key == word), None)

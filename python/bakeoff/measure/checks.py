@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from bakeoff.results.summary import Check
+from bakeoff.scenario.cc import is_met, parse
 
 _TCP_ECN = "net.ipv4.tcp_ecn"
 
@@ -29,11 +30,11 @@ def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[Che
     for flow in flows:
         counted = counters.get("flows", {}).get(flow["name"], {})
         cc, ecn = counted.get("cc"), counted.get("ecn")
-        found.append(_check("cc", flow["name"], flow["cc"], cc, ok=cc is not None and _same_cc(flow["cc"], cc)))
+        found.append(_check("cc", flow["name"], flow["cc"], cc, ok=cc is not None and is_met(flow["cc"], cc)))
         wanted = _negotiated(resolved, flow)
         found.append(_check("ecn", flow["name"], wanted, ecn, ok=ecn is not None and wanted in (None, ecn)))
     for one, other in combinations(flows, 2):
-        if _same_cc(one["cc"], other["cc"]) or _same_cc(other["cc"], one["cc"]):
+        if is_met(one["cc"], other["cc"]) or is_met(other["cc"], one["cc"]):
             continue
         ran = [counters.get("flows", {}).get(flow["name"], {}).get("cc") for flow in (one, other)]
         names = f"{one['name']}, {other['name']}"
@@ -51,11 +52,6 @@ def _check(
     return Check(check=check, flow=flow, requested=requested, effective=effective, ok=ok)
 
 
-def _same_cc(requested: str, effective: str) -> bool:
-    wanted, ran = requested.partition(" ")[0], effective.partition(" ")[0]
-    return ran == wanted or ("@" not in wanted and ran.partition("@")[0] == wanted)
-
-
 def _negotiated(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> str | None:
     """What the ends' `tcp_ecn` negotiate, None if more than that decides.
 
@@ -70,8 +66,9 @@ def _negotiated(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> str | N
         return None
     sysctl = {node["name"]: node.get("sysctls", {}).get(_TCP_ECN, "2") for node in resolved["nodes"]}
     asks, accepts = sysctl[flow["from"]], sysctl[flow["to"]]
-    if (asks == "3" and accepts in ("3", "4", "5")) or flow["cc"].startswith("prague"):
+    cc = parse(flow["cc"]).name
+    if (asks == "3" and accepts in ("3", "4", "5")) or cc == "prague":
         return "accecn"
-    if flow["cc"].startswith("dctcp"):  # asks for ECN by itself
+    if cc in ("dctcp", "dctcp-sce"):  # asks for ECN by itself
         return None
     return "rfc3168" if asks in ("1", "3", "4") and accepts != "0" else "off"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario.cc import parse
 
 CONTROLS: Final[Mapping[str, tuple[str, str]]] = {
     "cubic": ("#0072B2", "o"),
@@ -46,7 +47,7 @@ def control(cc: str | None, transport: str = "tcp") -> str:
     """
     if transport != "tcp" or cc is None:
         return "udp"
-    return cc.partition(" ")[0].rpartition(":")[2].partition("@")[0]
+    return parse(cc).name
 
 
 def looks(controls: Iterable[str]) -> dict[str, tuple[str, str]]:

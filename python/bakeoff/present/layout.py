@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff.present.columns import Column, clean, number
 from bakeoff.present.records import equal_flows
-from bakeoff.present.rows import RATES, base_cc
+from bakeoff.present.rows import RATES
 from bakeoff.present.where import lookup
+from bakeoff.scenario.cc import parse
 
 if TYPE_CHECKING:
     from bakeoff.present.rows import FlowRow, Row
@@ -235,7 +236,7 @@ def _groups(table: Sequence[Row]) -> list[Column]:
 def _named_groups(row: Row) -> dict[str, list[str]]:
     """Groups of equal flows by what they are called: `20 flow` of flow1 to flow20, `cubic` of one."""
     found: dict[str, list[str]] = {}
-    ccs = {flow.name: base_cc(flow.cc or "?") for flow in row.flows}
+    ccs = {flow.name: parse(flow.cc or "?").name for flow in row.flows}
     for names in equal_flows(row):
         if len(names) == 1:
             label = names[0]
@@ -450,7 +451,7 @@ def _flow_heads(table: Sequence[Row]) -> tuple[list[str], bool]:
         heads.append(clean(names.pop()) if len(names) == 1 else f"flow {i + 1}")
         if names:
             told &= all(
-                base_cc(row.flows[i].cc or "?") in " ".join(row.axes.values()) for row in table if i < len(row.flows)
+                parse(row.flows[i].cc or "?").name in " ".join(row.axes.values()) for row in table if i < len(row.flows)
             )
     return heads, told
 

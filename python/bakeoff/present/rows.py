@@ -147,11 +147,6 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
     return sorted(made, key=_suites_order)
 
 
-def base_cc(cc: str) -> str:
-    """A congestion control without version and parameters: `prague` of `prague@2020-08 rtt_target 25ms`."""
-    return cc.partition(" ")[0].partition("@")[0]
-
-
 def qdisc_order(label: str) -> tuple[int, list[str | int]]:
     """A sort key for qdisc labels, in the suites' order."""
     kind = re.split(r"[ (]", label, maxsplit=1)[0]

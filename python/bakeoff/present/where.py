@@ -176,19 +176,18 @@ def _number(value: Any) -> float | None:  # noqa: ANN401 values of a row
     """A number as it is; a text as a number, a rate in bit/s or a time in seconds."""
     if not isinstance(value, str):
         return float(value)
-    from bakeoff.measure.bottleneck import tc_rate
+    from bakeoff import tc
 
     try:
         return float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
     except ValueError:
         pass
-    time = re.fullmatch(r"([0-9.]+) ?(ns|us|ms|s)", value)
-    if time is not None:
-        return float(time[1]) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[time[2]]
-    try:
-        return tc_rate(value.replace(" ", ""))
-    except BakeoffError:
-        return None
+    for read in (tc.time, tc.rate):
+        try:
+            return read(value.replace(" ", ""))
+        except BakeoffError:
+            continue
+    return None
 
 
 def _value(node: ast.expr, record: Record) -> Any:  # noqa: ANN401 values of a row

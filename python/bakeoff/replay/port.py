@@ -7,17 +7,17 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from bakeoff import tc
 from bakeoff.errors import BakeoffError
 from bakeoff.replay.arrivals import MAX_FLOWS, Arrivals
-from bakeoff.scenario.dumbbell import shapes_itself
 from bakeoff.scenario.run import Class, Qdisc
 from bakeoff.scenario.units import parse_rate
 
 START_NS: Final = 1 << 30
 """The first arrival, after the qdisc was made."""
 DEFAULT_RATE: Final = "10mbit"
-# Words by which a qdisc limits what leaves; those that shape by their own bandwidth are asked of the simulator.
-_LIMITING_WORDS: Final = {"tbf": "rate", "netem": "", "htb": ""}
+# Nothing is put above these, whatever their words: htb has its classes, and netem is a delay.
+_STANDS_ALONE: Final = ("htb", "netem")
 _HANDLES: Final = (1, 2)
 
 
@@ -58,9 +58,8 @@ def port(qdisc: str, rate: str | None = None) -> Port:
 
 def is_shaper(qdisc: str) -> bool:
     """Whether these words limit the rate themselves."""
-    kind, *words = qdisc.split() or [""]
-    needed = "bandwidth" if shapes_itself(kind) else _LIMITING_WORDS.get(kind.split("@")[0])
-    return needed is not None and (needed == "" or needed in words)
+    word = tc.limiting_word(qdisc)
+    return tc.kernel_kind(qdisc) in _STANDS_ALONE or (word is not None and tc.value(qdisc, word) is not None)
 
 
 def flow_hash(flow: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from bakeoff import tc
 from bakeoff.scenario import units
 from bakeoff.scenario.dumbbell import (
     class_words,
@@ -9,10 +10,8 @@ from bakeoff.scenario.dumbbell import (
     middle,
     netem,
     one_way,
-    shapes_itself,
     sides,
     tree,
-    with_bandwidth,
 )
 from bakeoff.scenario.error import ScenarioError, did_you_mean
 from bakeoff.scenario.language import ChangeSpec, Document
@@ -129,7 +128,7 @@ def _at_bottleneck(
 
 
 def _change_lane(spec: ChangeSpec, lane: Lane, place: str) -> tuple[Action, Lane]:
-    below = lane.shape is not None or (lane.rate is not None and not shapes_itself(lane.qdisc))
+    below = lane.shape is not None or (lane.rate is not None and not tc.shapes_itself(lane.qdisc))
     handle = "1" if below else ""
     if spec.rate is not None:
         return _new_rate(spec.rate, lane, below=below, place=place)
@@ -152,20 +151,19 @@ def _new_rate(rate_bps: int, lane: Lane, *, below: bool, place: str) -> tuple[Ac
     if below:
         shape = f"htb rate {units.format_rate(rate_bps)}"
         if lane.shape is not None:
-            kind, *words = lane.shape.split()
+            kind = tc.kind(lane.shape)
             if kind != "htb":
                 raise ScenarioError(
                     place, f"'rate' cannot change '{kind}'; expected 'interface' and 'change' with the whole line"
                 )
+            shape = lane.shape
             for word in ("rate", "ceil"):
-                if word in words:
-                    words[words.index(word) + 1] = units.format_rate(rate_bps)
-            shape = " ".join(["htb", *words])
+                shape = tc.with_value(shape, word, units.format_rate(rate_bps))
         changed = lane.model_copy(update={"shape": shape, "rate": None})
-        return ClassChange(side="egress", id="1", class_=class_words(shape.split()[1:], place)), changed
-    if not shapes_itself(lane.qdisc):
+        return ClassChange(side="egress", id="1", class_=class_words(shape, place)), changed
+    if not tc.shapes_itself(lane.qdisc):
         raise ScenarioError(place, f"'{lane.qdisc}' has no shaper; expected a bottleneck with 'rate' or 'shape'")
-    line = with_bandwidth(lane.qdisc or "", rate_bps)
+    line = tc.with_bandwidth(lane.qdisc or "", units.format_rate(rate_bps))
     return QdiscChange(side="egress", handle="", qdisc=line), lane.model_copy(update={"qdisc": line, "rate": None})
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import bounds
+from bakeoff.scenario.cc import parse
 from bakeoff.scenario.python_cc import short
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.scenario import OWN, from_document
@@ -70,9 +71,8 @@ def duels(asked: Duel, *, seeds: int = 1, yes: bool = False) -> list[Run]:
 
 def flow_names(cc1: str, cc2: str) -> tuple[str, str]:
     """`prague`, `cubic`; with versions where they tell the two apart; numbered if they are the same."""
-    full = [(short(cc).split() or [cc])[0] for cc in (cc1, cc2)]
-    plain = [name.partition("@")[0] for name in full]
-    first, second = plain if plain[0] != plain[1] else full
+    one, other = parse(cc1), parse(cc2)
+    first, second = (one.name, other.name) if one.name != other.name else (one.versioned, other.versioned)
     return (first, second) if first != second else (f"{first}-1", f"{second}-2")
 
 

@@ -6,18 +6,15 @@ between.
 """
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import NamedTuple
 
+from bakeoff import tc
 from bakeoff.scenario import units
 from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
 from bakeoff.scenario.language import Document, FlowSpec
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.network import Bottleneck, Lane, MangleRule
 from bakeoff.scenario.run import Class, Mangle, Match, Qdisc
-
-KERNEL_SHAPERS = frozenset({"deltic_boroshne"})
-"""Of the SCE tree's kernel; the simulator does not model them, and so cannot tell."""
 
 FLOW_VERBS = {
     "bleached": "bleach_ecn",
@@ -122,8 +119,8 @@ def tree(lane: Lane, place: str) -> Qdisc:
     if lane.qdisc is None and lane.shape is None and lane.rate is None:
         raise ScenarioError(place, "has no rate, shape or qdisc; expected for example {rate: 50mbit, qdisc: fq_codel}")
     if lane.rate is not None:
-        if shapes_itself(lane.qdisc):
-            return Qdisc(qdisc=with_bandwidth(lane.qdisc or "", lane.rate))
+        if tc.shapes_itself(lane.qdisc):
+            return Qdisc(qdisc=tc.with_bandwidth(lane.qdisc or "", units.format_rate(lane.rate)))
         return shaped(f"htb rate {units.format_rate(lane.rate)}", lane.qdisc, place)
     if lane.shape is not None:
         return shaped(lane.shape, lane.qdisc, place)
@@ -133,49 +130,27 @@ def tree(lane: Lane, place: str) -> Qdisc:
 def shaped(shape: str, qdisc: str | None, place: str) -> Qdisc:
     """A shaper with `qdisc` below it; htb gets one class, as the test beds have it, where `ceil` is the rate."""
     child = Qdisc(qdisc=qdisc) if qdisc else None
-    kind, *words = shape.split() or [""]
-    if not kind:
+    if not tc.kind(shape):
         raise ScenarioError(place, "shape: is empty; expected for example 'htb rate 50mbit'")
-    if kind != "htb":
+    if tc.kind(shape) != "htb":
         return Qdisc(qdisc=shape, child=child)
-    return Qdisc(qdisc="htb default 1", classes=[Class(id="1", class_=class_words(words, place), child=child)])
+    return Qdisc(qdisc="htb default 1", classes=[Class(id="1", class_=class_words(shape, place), child=child)])
 
 
-def class_words(words: list[str], place: str) -> str:
-    """The words of an htb class, with its `ceil`; ScenarioError without a rate that has a unit."""
-    if "rate" not in words[:-1]:
+def class_words(shape: str, place: str) -> str:
+    """The words of the class in `htb rate 50mbit`, with its `ceil`; ScenarioError without a rate that has a unit."""
+    words = shape.split()[1:]
+    rate = tc.value(shape, "rate")
+    if rate is None:
         raise ScenarioError(
-            place, f"shape: '{' '.join(['htb', *words])}' has no rate; expected for example 'htb rate 50mbit'"
+            place, f"shape: '{' '.join(shape.split())}' has no rate; expected for example 'htb rate 50mbit'"
         )
-    rate = words[words.index("rate") + 1]
     if not rate.lower().endswith("bps"):
         try:
             units.parse_rate(rate)
         except ValueError as error:
             raise ScenarioError(place, f"shape: {error}") from None
     return " ".join(words if "ceil" in words else [*words, "ceil", rate])
-
-
-@cache
-def own_shapers() -> frozenset[str]:
-    """Qdiscs that shape by their own `bandwidth`, without versions: the simulator's table tells."""
-    from bakeoff import _sim
-
-    return KERNEL_SHAPERS | {name.partition("@")[0] for name in _sim.shaping_qdiscs()}
-
-
-def shapes_itself(qdisc: str | None) -> bool:
-    """Whether the qdisc has a `bandwidth` of its own (red has one too, but does not shape)."""
-    return bool(qdisc) and str(qdisc).split()[0].partition("@")[0] in own_shapers()
-
-
-def with_bandwidth(qdisc: str, rate_bps: int) -> str:
-    """The line of a qdisc that shapes by itself, with this bandwidth."""
-    kind, *words = qdisc.split()
-    if "bandwidth" in words:
-        index = words.index("bandwidth")
-        del words[index : index + 2]
-    return " ".join([kind, "bandwidth", units.format_rate(rate_bps), *words])
 
 
 def one_way(doc: Document, rtt_s: float) -> tuple[float, float]:

@@ -9,20 +9,12 @@ All functions raise ValueError with the value and the expected form.
 import re
 from fractions import Fraction
 
+from bakeoff import tc
 from bakeoff.scenario.error import shown
 
 NANOSECOND = Fraction(1, 10**9)
 
-RATES = {
-    "bit": 1,
-    "kbit": 10**3,
-    "mbit": 10**6,
-    "gbit": 10**9,
-    "tbit": 10**12,
-    "kibit": 2**10,
-    "mibit": 2**20,
-    "gibit": 2**30,
-}
+RATES = {unit: bps for unit, bps in tc.RATES.items() if unit.endswith("bit")}
 TIMES = {
     "ns": NANOSECOND,
     "us": Fraction(1, 10**6),
@@ -48,7 +40,7 @@ PERCENTAGE_FORM = "a percentage such as '2%'"
 DSCP_FORM = "a codepoint from 0 to 63 or a name such as 'EF', 'AF11', 'CS1'"
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
-RATE_PATTERN = rf"^{NUMBER} ?(?:[kKmMgG][iI]?|[tT])?[bB][iI][tT]$"
+RATE_PATTERN = rf"^{NUMBER} ?(?:[kKmMgGtT][iI]?)?[bB][iI][tT]$"
 TIME_PATTERN = rf"^{NUMBER} ?(?:{'|'.join(TIMES)})$"
 SIZE_PATTERN = rf"^{NUMBER} ?(?:[kKmMgG][iI]?)?[bB]$"
 PERCENTAGE_PATTERN = rf"^{NUMBER} ?%$"
@@ -70,7 +62,7 @@ _QUANTITY = re.compile(r"\s*([+-]?)\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*"
 def parse_rate(text: object) -> int:
     """`50mbit` -> 50_000_000 bit/s. Units in any case, as in tc; the result must be whole bits per second."""
     number, unit = _split(text, RATE_FORM)
-    if unit.lower() in ("bps", "kbps", "mbps", "gbps", "tbps"):
+    if unit.lower() in tc.RATES and unit.lower() not in RATES:
         meant = unit.lower().replace("bps", "bit")
         raise ValueError(f"'{text}' is ambiguous: tc's {unit} is bytes per second; expected bits, such as '50{meant}'")
     if unit.lower() not in RATES:

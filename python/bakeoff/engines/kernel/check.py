@@ -15,10 +15,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from bakeoff import tc
 from bakeoff.engines.kernel import config, programs, registry
 from bakeoff.engines.kernel.boot import boot
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario import cc
 
 
 def _words(text: str) -> frozenset[str]:
@@ -191,8 +193,7 @@ def missing(run: Mapping[str, Any], report: Report) -> list[str]:
     reasons = [f"kernel {report.kernel}: {f.why}" for f in report.findings if f.kind == "boot" and not f.ok]
     known = {(finding.kind, finding.name): finding for finding in report.findings}
 
-    def look(place: str, kind: str, name: str) -> None:
-        plain = name.split("@", maxsplit=1)[0]
+    def look(place: str, kind: str, plain: str) -> None:
         finding = known.get((kind, plain))
         if finding is None:
             if plain not in report.adds.get(kind, []):
@@ -202,11 +203,11 @@ def missing(run: Mapping[str, Any], report: Report) -> list[str]:
 
     for index, flow in enumerate(run.get("flows", ())):
         if flow.get("transport", "tcp") == "tcp" and flow.get("cc"):
-            look(f"flows[{index}].cc", "cc", flow["cc"])
+            look(f"flows[{index}].cc", "cc", cc.parse(flow["cc"]).name)
     for index, tunnel in enumerate(run.get("tunnels", ())):
         look(f"tunnels[{index}]", "tunnel", " ".join(filter(None, (tunnel["kind"], tunnel.get("cipher")))))
     for place, words in _qdiscs(run, ""):
-        look(place, "qdisc", words.split()[0])
+        look(place, "qdisc", tc.kernel_kind(words))
     return reasons
 
 

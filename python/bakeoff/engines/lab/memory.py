@@ -8,9 +8,9 @@ where no socket can come.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
+from bakeoff import tc
 from bakeoff.engines.lab.nodes import BUFFERS
 
 if TYPE_CHECKING:
@@ -25,13 +25,6 @@ _OVERHEAD: Final = 1.6
 _COPIES: Final = 6
 # Per flow, however short the way: what is written before the first ACK, the receiver's first window.
 _LEAST: Final = 1 << 20
-# tc's rates are bits, or bytes with `bps`; a plain number is bits.
-_RATE: Final = re.compile(r"\b(?:rate|ceil|bandwidth)\s+(\d+(?:\.\d+)?)(|[kmgt]?(?:bit|bps))(?=\s|$)", re.IGNORECASE)
-_DELAY: Final = re.compile(r"\bdelay\s+(\d+(?:\.\d+)?)(s|ms|us|ns)(?=\s|$)")
-_LIMIT: Final = re.compile(r"\b(?:limit|memlimit)\s+(\d+)([a-z]*)", re.IGNORECASE)
-_FACTORS: Final = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-_SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-_SIZES: Final = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
 _IN_BYTES: Final = ("bfifo", "tbf", "red", "gred", "cake")
 # Of a qdisc that does not say it: the largest default there is, that of fq_codel.
 _LIMIT_PACKETS: Final = 10_240
@@ -72,12 +65,17 @@ def _largest(node: Node, key: str) -> int:
 def _in_network(run: Run) -> int | None:
     """Bytes on all wires and in all queues when they are full; None where nothing has a rate."""
     qdiscs, classes = _words(run)
-    rates = [_rate(*found) for text in (*qdiscs, *classes) for found in _RATE.findall(text)]
+    rates = [
+        tc.rate(word)
+        for text in (*qdiscs, *classes)
+        for key in ("rate", "ceil", "bandwidth")
+        if (word := tc.value(text, key)) is not None and word != "unlimited"
+    ]
     rates += [link.rate_bps for link in run.links if link.rate_bps]
     if not rates:
         return None
     delays = [2 * link.delay_s for link in run.links]
-    delays += [float(number) * _SECONDS[unit] for text in qdiscs for number, unit in _DELAY.findall(text)]
+    delays += [tc.time(word, bare="ns") for text in qdiscs if (word := tc.value(text, "delay")) is not None]
     packet = max((link.mtu for link in run.links), default=1500) + 14
     return round(max(rates) / 8 * sum(delays)) + sum(_limit(text, packet) for text in qdiscs)
 
@@ -108,18 +106,11 @@ def _words(run: Run) -> tuple[list[str], list[str]]:
     return qdiscs, classes
 
 
-def _rate(number: str, unit: str) -> float:
-    lower = unit.lower()
-    bits = 8 if lower.endswith("bps") else 1
-    return float(number) * bits * _FACTORS[lower.removesuffix("bit").removesuffix("bps")]
-
-
 def _limit(words: str, packet: int) -> int:
     """Bytes of a queue that is full. What a delay keeps back is counted by rate and time instead."""
-    kind, *_ = words.split() or [""]
-    found = _LIMIT.search(words)
-    if _DELAY.search(words):
+    if tc.value(words, "delay") is not None:
         return 0
-    if kind in _IN_BYTES:
-        return int(found[1]) * _SIZES.get(found[2].lower(), 1) if found else _LIMIT_PACKETS * packet
-    return (int(found[1]) if found else _LIMIT_PACKETS) * packet
+    limit = tc.value(words, "limit") or tc.value(words, "memlimit")
+    if limit is None:
+        return _LIMIT_PACKETS * packet
+    return round(tc.size(limit)) * (1 if tc.kernel_kind(words) in _IN_BYTES else packet)

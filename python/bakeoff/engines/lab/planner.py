@@ -11,7 +11,7 @@ from bakeoff.engines.lab.roles import packets, roles
 from bakeoff.engines.lab.topology import End, Machines, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
 from bakeoff.results import layout
-from bakeoff.scenario import Run, python_cc, units
+from bakeoff.scenario import Run, cc, python_cc, units
 from bakeoff.scenario.run import Interface, Qdisc
 
 # Enough for a link's delay: a cable drops nothing for want of room.
@@ -99,11 +99,11 @@ def _refuse(run: Run) -> None:
     for index, flow in enumerate(run.flows):
         if python_cc.is_python(flow.cc):
             raise RefusedError(f"flows[{index}].cc: '{flow.cc}' is written in Python; only the engine sim runs it")
-        name, *parameters = flow.cc.split()
-        if parameters:
+        asked = cc.parse(flow.cc)
+        if asked.parameters:
             raise RefusedError(
                 f"flows[{index}].cc: '{flow.cc}': only the engine sim gives a flow parameters of its own; a kernel's "
-                f"module has one set for all, in /sys/module; expected '{name}'"
+                f"module has one set for all, in /sys/module; expected '{asked.versioned}'"
             )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bakeoff import tc
+
 _LOGGED: Final = re.compile(r"\+ (\S+: )(?:\S*/)?(\S+)")
 _QDISC: Final = re.compile(
     r"qdisc (\S+) ([0-9a-f]+:) (?:dev \S+ )?(root|parent [0-9a-f]*:[0-9a-f]*)(?: refcnt \d+)? ?(.*)"
@@ -15,8 +17,6 @@ _SENT: Final = re.compile(r"Sent (\d+) bytes (\d+) pkt \(dropped (\d+),")
 _BACKLOG: Final = re.compile(r"backlog (\S+) (\d+)p")
 _MARKS: Final = re.compile(r"\b(?:ecn_mark|marked) (\d+)")
 _CLASS: Final = re.compile(r"class htb (\S+) .*?\brate (\S+) .*?\bburst ([^\s/]+)")
-_SIZES: Final = {"b": 1, "Kb": 1024, "Mb": 1024**2, "Gb": 1024**3}
-_RATES: Final = {"bit": 1, "Kbit": 1e3, "Mbit": 1e6, "Gbit": 1e9, "Tbit": 1e12}
 # Everything that these drop, they drop for want of room.
 _ONLY_FULL: Final = ("pfifo", "bfifo", "pfifo_fast", "tbf", "htb")
 
@@ -106,7 +106,7 @@ def coarse_bursts(asked: Mapping[str, str], text: str) -> list[str]:
         words = asked.get(number, "").split()
         if number not in asked or "burst" in words or "buffer" in words or "maxburst" in words:
             continue
-        rate_bps, burst = _number(rate_word, _RATES), _number(burst_word, _SIZES)
+        rate_bps, burst = tc.rate(rate_word), tc.size(burst_word)
         # The kernel keeps a burst as time in units of 64 ns, and tc rounds what it shows to tenths of a kilobyte.
         slack = 2 + rate_bps / 8 * 64e-9 + (51.2 if not burst_word[-2].isdigit() else 0)
         expected = 1600 + rate_bps / 8 / 1e9
@@ -114,13 +114,6 @@ def coarse_bursts(asked: Mapping[str, str], text: str) -> list[str]:
         if burst - expected > slack:
             wrong.append(f"class {number}: burst {burst_word} instead of {expected:.0f}b at rate {rate_word}")
     return wrong
-
-
-def _number(word: str, units: Mapping[str, float]) -> float:
-    match = re.fullmatch(r"([0-9.]+)(\w+)", word)
-    if match is None or match[2] not in units:
-        raise RuntimeError(f"tc shows '{word}'; expected a number and one of {', '.join(units)}")
-    return float(match[1]) * units[match[2]]
 
 
 def counted(qdisc: Qdisc, agent: Mapping[str, Any]) -> dict[str, Any]:

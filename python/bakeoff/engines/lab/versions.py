@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from bakeoff import tc
 from bakeoff.scenario import Run
+from bakeoff.scenario.cc import parse
 from bakeoff.scenario.run import Qdisc
-
-
-def kernel_name(name: str) -> str:
-    """`prague@2020-08` -> `prague`."""
-    return name.partition("@")[0]
 
 
 def plain(run: Run) -> Run:
     """The run with the kernel's names: `dualpi2@2020` becomes `dualpi2`, `prague@2020-08` becomes `prague`."""
 
     def line(words: str) -> str:
-        kind, _, options = words.partition(" ")
-        return f"{kernel_name(kind)} {options}".strip()
+        _, _, options = words.partition(" ")
+        return f"{tc.kernel_kind(words)} {options}".strip()
 
     def tree(qdisc: Qdisc | None) -> Qdisc | None:
         if qdisc is None:
@@ -35,24 +32,24 @@ def plain(run: Run) -> Run:
         elif action.kind == "qdisc-change":
             action = action.model_copy(update={"qdisc": line(action.qdisc)})
         timed.append(change.model_copy(update={"action": action}))
-    flows = [flow.model_copy(update={"cc": kernel_name(flow.cc)}) for flow in run.flows]
+    flows = [flow.model_copy(update={"cc": parse(flow.cc).name}) for flow in run.flows]
     return run.model_copy(update={"interfaces": interfaces, "flows": flows, "changes": timed})
 
 
 def notes(run: Run) -> list[str]:
     """One note for each algorithm whose version is the simulator's: a kernel has the one it was built with."""
     notes = [
-        f"flows[{index}].cc: '{flow.cc}' asked for: the kernel's own '{kernel_name(flow.cc)}' is in effect"
+        f"flows[{index}].cc: '{flow.cc}' asked for: the kernel's own '{parse(flow.cc).name}' is in effect"
         for index, flow in enumerate(run.flows)
-        if "@" in flow.cc and flow.transport == "tcp"
+        if parse(flow.cc).version and flow.transport == "tcp"
     ]
     kinds: dict[str, str] = {}
 
     def look(qdisc: Qdisc | None, place: str) -> None:
         if qdisc is None:
             return
-        kind = qdisc.qdisc.partition(" ")[0]
-        if "@" in kind:
+        kind = tc.kind(qdisc.qdisc)
+        if kind != tc.kernel_kind(kind):
             kinds.setdefault(kind, place)
         for index, cls in enumerate(qdisc.classes):
             look(cls.child, f"{place}.classes[{index}].child")
@@ -67,6 +64,6 @@ def notes(run: Run) -> list[str]:
         elif change.action.kind == "qdisc-change":
             look(Qdisc(qdisc=change.action.qdisc), f"changes[{index}].action.qdisc")
     return notes + [
-        f"{place}: '{kind}' asked for: the kernel's own '{kernel_name(kind)}' is in effect"
+        f"{place}: '{kind}' asked for: the kernel's own '{tc.kernel_kind(kind)}' is in effect"
         for kind, place in kinds.items()
     ]
