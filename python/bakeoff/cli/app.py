@@ -15,6 +15,7 @@ from bakeoff.cli import (
     plot,
     present,
     qdisc_replay,
+    remote,
     reproduce,
     results,
     run,
@@ -39,6 +40,8 @@ app.command()(reproduce.reproduce)
 app.command()(results.results)
 app.command()(results.logs)
 app.command()(results.rm)
+app.command()(remote.push)
+app.command()(remote.pull)
 app.command()(duel.duel)
 app.command()(packetdrill.packetdrill)
 app.command("qdisc-replay")(qdisc_replay.qdisc_replay)

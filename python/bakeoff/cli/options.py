@@ -1,5 +1,6 @@
 """Arguments and options that several commands take, and what completes them in a shell."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,6 +32,29 @@ def complete_kernel(incomplete: str) -> list[str]:
     from bakeoff.engines.kernel import registry
 
     return [kernel.name for kernel in registry.list_kernels() if kernel.name.startswith(incomplete)]
+
+
+def complete_results(incomplete: str) -> list[str]:
+    """Folders below results/ that begin so, and suites, scenarios and runs of the latest campaign."""
+    from bakeoff.campaign.place import LATEST, RESULTS
+
+    head, slash, tail = incomplete.rpartition("/")
+    found = [f"{RESULTS}/{name}" for name in _folders(RESULTS)] if not slash else []
+    for base in (LATEST, Path()) if slash else (LATEST,):
+        inside = _folders(base / head)
+        if not slash:  # suites alone tell nobody much
+            inside = [f"{suite}/{scenario}" for suite in inside for scenario in _folders(base / suite)]
+        found += [f"{head}{slash}{name}" for name in inside if slash == "" or name.startswith(tail)]
+    return [name for name in dict.fromkeys(found) if name.startswith(incomplete)]
+
+
+def _folders(path: Path) -> list[str]:
+    """The folders in it that are not hidden; none if it cannot be read: a completion must not fail."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    except OSError:
+        return []
 
 
 def with_kernel(engine: str, kernel: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -96,7 +97,7 @@ def rm(
     kinds = [storage.removable(path) for path in folders]
     if not yes:
         for path, kind in zip(folders, kinds, strict=True):
-            typer.echo(printable(f"{kind} {path}, {_size(storage.size(path))}"), err=True)
+            typer.echo(printable(f"{kind} {path}, {size_in_words(storage.size(path))}"), err=True)
         if not sys.stdin.isatty():
             raise BakeoffError("rm asks before it removes, and here is nobody to ask; --yes means that you are sure")
         if not typer.confirm("remove them?", err=True):
@@ -151,23 +152,30 @@ def _runs(folder: Path, status: str | None, only: str | None) -> list[dict[str, 
 
 
 def _chosen(found: list[Result], status: str | None, only: str | None) -> list[Result]:
+    return [result for result in found if named(result.key, only) and status in (None, result.record.status)]
+
+
+def named(key: str, only: str | None) -> bool:
+    """Whether -k means the run suite/scenario/run: a word in its name, re:REGEX, or a glob on it or its last part."""
     from fnmatch import fnmatchcase
 
-    def named(key: str) -> bool:
-        return only is None or only in key or fnmatchcase(key, only) or fnmatchcase(key.rpartition("/")[2], only)
-
-    return [result for result in found if named(result.key) and status in (None, result.record.status)]
+    if only is not None and only.startswith("re:"):
+        try:
+            return re.search(only.removeprefix("re:"), key) is not None
+        except re.error as error:
+            raise BakeoffError(f"-k: '{only}' is no regular expression: {error}") from None
+    return only is None or only in key or fnmatchcase(key, only) or fnmatchcase(key.rpartition("/")[2], only)
 
 
 def _cell(key: str, value: object) -> str:
     if value is None:
         return ""
     if key == "size" and isinstance(value, int):
-        return _size(value)
+        return size_in_words(value)
     return printable(str(value)).replace("\n", " ")
 
 
-def _size(count: int) -> str:
+def size_in_words(count: int) -> str:
     """Bytes with a unit of the power of 1000 that keeps them below 1000."""
     number = float(count)
     for unit in ("B", "kB", "MB", "GB"):

@@ -24,7 +24,7 @@ def writing(folder: Path) -> Iterator[Path]:
     try:
         partial.mkdir(parents=True)
         yield partial
-        _take_place(partial, folder)
+        take_place(partial, folder)
     except OSError as error:
         raise BakeoffError(
             f"{folder}: cannot be written: {error.strerror or error}; this run was not kept, earlier results were"
@@ -33,7 +33,8 @@ def writing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _take_place(partial: Path, folder: Path) -> None:
+def take_place(partial: Path, folder: Path) -> None:
+    """Rename a whole folder beside `folder` to that name; what has it goes, unless the system refuses the renaming."""
     if not folder.exists():
         partial.rename(folder)
         return

@@ -1,0 +1,150 @@
+"""push, pull: results taken elsewhere and back."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bakeoff.cli.options import Only, complete_results
+from bakeoff.cli.present import chosen_results
+from bakeoff.cli.results import named, size_in_words
+from bakeoff.errors import BakeoffError, printable
+
+if TYPE_CHECKING:
+    from bakeoff.results.remote import Copied, Tell
+
+Url = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL",
+        help="A campaign's folder: a path, sftp://HOST/FOLDER, ssh://HOST/FOLDER, s3://BUCKET/FOLDER.",
+        show_default=False,
+    ),
+]
+Captures = Annotated[bool, typer.Option(help="With the packets that were captured, which may be large.")]
+Update = Annotated[
+    bool, typer.Option("--update", help="Copy into what is there the runs that it lacks or has otherwise.")
+]
+
+
+def push(
+    results: Annotated[
+        str,
+        typer.Argument(
+            metavar="RESULTS",
+            help="A campaign's folder or a run's; or a glob on suite/scenario/run in the latest campaign.",
+            show_default=False,
+            autocompletion=complete_results,
+        ),
+    ],
+    url: Url,
+    *,
+    captures: Captures = True,
+    update: Update = False,
+) -> None:
+    """Copy results to another folder, machine or store, with their logs.
+
+    What is there already is left as it is, unless --update is given. A run that was cut off half-way counts as
+    none, and --update copies it again. sftp, ssh and s3 need the packages of pip install 'bakeoff[remote]'; who you
+    are is told by ~/.ssh/config, or by AWS_PROFILE, AWS_ENDPOINT_URL and their like.
+
+    \b
+    Examples:
+      bakeoff push results/fairness /mnt/usb/fairness
+      bakeoff push results/fairness sftp://lab/srv/results/fairness --no-captures
+      bakeoff push 'l4s-tests/s6*pie*' s3://our-results/pie
+      bakeoff push results/fairness s3://our-results/fairness --update     what changed since
+    """
+    from bakeoff.results import remote
+
+    _, chosen = chosen_results(results)
+    with _watching("pushing") as tell:
+        copied = remote.push(chosen, url, captures=captures, update=update, tell=tell)
+    typer.echo(f"{_counts(copied)} to {remote.shown(url)}")
+
+
+def pull(
+    url: Url,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Where they go.", show_default="results/ and the last part of the URL"),
+    ] = None,
+    *,
+    only: Only = None,
+    captures: Captures = True,
+    update: Update = False,
+) -> None:
+    """Copy a campaign from another folder, machine or store to here.
+
+    The folder appears when all of it has come. What is not whole there is left out; links, and names that lead out of
+    the folder, are refused.
+
+    \b
+    Examples:
+      bakeoff pull sftp://lab/srv/results/fairness
+      bakeoff pull s3://our-results/fairness results/theirs --no-captures
+      bakeoff pull sftp://lab/srv/results/fairness -k pie
+      bakeoff pull sftp://lab/srv/results/fairness --update     what it lacks, and what changed
+    """
+    from bakeoff.results import remote
+
+    target = folder or _folder_for(url)
+    with _watching("pulling") as tell:
+        copied = remote.pull(
+            url, target, captures=captures, update=update, wanted=lambda place: named(place, only), tell=tell
+        )
+    if copied.left_out:
+        more = f" and {len(copied.left_out) - 1} more" if len(copied.left_out) > 1 else ""
+        typer.echo(printable(f"bakeoff: left out, not whole there: {copied.left_out[0]}{more}"), err=True)
+    if not copied.runs and not copied.same:
+        raise typer.Exit(1)
+    typer.echo(f"{_counts(copied)} from {remote.shown(url)}")
+    typer.echo(f"results: {target}")
+
+
+def _folder_for(url: str) -> Path:
+    from bakeoff.campaign.place import RESULTS, TAKEN
+
+    name = re.split(r"[/\\]", url.rstrip("/"))[-1]
+    if name in ("", *TAKEN) or name.startswith(".") or not name.isprintable() or ":" in name:
+        raise BakeoffError(
+            f"'{printable(name)}' is no name for a folder below {RESULTS}/; expected FOLDER after the URL"
+        )
+    return RESULTS / name
+
+
+def _counts(copied: Copied) -> str:
+    runs = f"{copied.runs} run{'s' * (copied.runs != 1)} ({size_in_words(copied.bytes)})"
+    return f"{runs} copied" + (f", {copied.same} there already," if copied.same else "")
+
+
+@contextmanager
+def _watching(what: str) -> Iterator[Tell]:
+    """Let SIGTERM and SIGHUP clean up, and show a bar on a terminal once two seconds have passed."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from bakeoff.campaign.ending import unwinding
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("runs,"), TimeRemainingColumn())
+    bar = Progress(*columns, TextColumn("left"), console=Console(stderr=True), transient=True)
+    task = bar.add_task("")
+    started = time.monotonic()
+
+    def tell(copied: int, total: int) -> None:
+        if time.monotonic() - started > 2 and bar.console.is_terminal:
+            bar.start()
+        bar.update(task, completed=copied, total=total)
+
+    with unwinding():
+        try:
+            yield tell
+        finally:
+            if bar.live.is_started:
+                bar.stop()

@@ -1,0 +1,379 @@
+"""A campaign's results in a folder elsewhere: on another disk, behind ssh, in S3. `push` takes them there, `pull` back.
+
+The folder has the form that it has here. A run's run.json is written after all its other files, so that a run whose
+copying was cut off counts as half-written there, as it would here; what is pulled lies in a temporary folder until it
+is whole. No name from elsewhere leads out of the folder that it is pulled into.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bakeoff.errors import BakeoffError, printable
+from bakeoff.results import layout
+from bakeoff.results.read import Result, read_campaign, survey
+from bakeoff.results.records import CampaignRecord
+from bakeoff.results.write import take_place
+
+PROTOCOLS: Final = ("file", "sftp", "ssh", "s3", "memory")
+_EXPECTED: Final = "expected a path, sftp://HOST/FOLDER, ssh://HOST/FOLDER or s3://BUCKET/FOLDER"
+_DRIVERS: Final = {"sftp": "sshfs", "ssh": "sshfs", "s3": "s3fs"}
+_AT_A_TIME: Final = 16
+"""Runs whose files are copied side by side."""
+
+Tell = Callable[[int, int], None]
+"""Called with the number of runs that were copied, and of those that there are to copy."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What was copied."""
+
+    runs: int
+    bytes: int
+    same: int
+    """Runs that were there already."""
+    left_out: tuple[str, ...] = ()
+    """Places of runs that are not whole where they come from, with the reason."""
+
+
+class Elsewhere:
+    """The folder that a path or URL names. Every failure of the other side is a BakeoffError with the URL."""
+
+    def __init__(self, url: str) -> None:
+        import fsspec
+
+        self.url = shown(url)
+        scheme = re.match(r"([A-Za-z][\w+.-]*)(?:://|::)", url)
+        protocol = scheme[1].lower() if scheme else "file"
+        if protocol not in PROTOCOLS or "::" in url.partition("/")[0]:
+            raise BakeoffError(f"{self.url}: '{protocol}' is no place for results; {_EXPECTED}")
+        driver = _DRIVERS.get(protocol)
+        try:
+            if driver is not None:
+                __import__(driver)
+        except ImportError:
+            raise BakeoffError(
+                f"{self.url}: needs the Python package {driver}, which is not installed; "
+                "install it: pip install 'bakeoff[remote]'"
+            ) from None
+        # Without an answer to `known_hosts` sshfs would take any machine for the one that is meant.
+        options: dict[str, object] = {"known_hosts": ()} if driver == "sshfs" else {}
+        options |= {"use_listings_cache": False} if driver == "s3fs" else {}
+        with self._told():
+            self._files, path = fsspec.url_to_fs(url, skip_instance_cache=True, **options)
+        self._root = str(path).rstrip("/")
+        if not self._root.strip("/"):
+            raise BakeoffError(f"{self.url}: names no folder; {_EXPECTED}")
+        # A flat listing, which cannot meet a folder that it may not read, has no such option.
+        self._strict = {} if protocol == "s3" else {"on_error": "raise"}
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self._root.rpartition("/")[2]
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes of every file below the folder by name, such as `l4s-tests/s6/a/run.json`; {} if there is none.
+
+        BakeoffError for a name that leads elsewhere or cannot be shown, and for what is no plain file.
+        """
+        with self._told():
+            try:
+                kind = self._files.info(self._root)["type"]
+            except FileNotFoundError:
+                return {}
+            found = self._files.find(self._root, detail=True, **self._strict) if kind == "directory" else {}
+        if kind != "directory":
+            raise BakeoffError(f"{self.url}: is a {kind}; expected a folder")
+        sizes = {}
+        for path, info in sorted(found.items()):
+            name = self._below(str(path))
+            if info["type"] != "file" or info.get("islink"):
+                kind = "link" if info.get("islink") else info["type"]
+                raise BakeoffError(f"{self.url}: {name} is no file but of the kind '{kind}'; nothing was copied")
+            sizes[name] = int(info["size"] or 0)
+        return sizes
+
+    def put(self, files: Mapping[str, Path]) -> None:
+        """Write files; folders are made."""
+        names = [f"{self._root}/{name}" for name in files]
+        with self._told():
+            for folder in dict.fromkeys(name.rpartition("/")[0] for name in names):
+                self._files.makedirs(folder, exist_ok=True)
+            # Two lists: in a single name `*` and `[` would be a pattern.
+            self._files.put([str(path) for path in files.values()], names)
+
+    def get(self, files: Mapping[str, Path]) -> None:
+        """Read files; folders are made."""
+        for folder in {path.parent for path in files.values()}:
+            folder.mkdir(parents=True, exist_ok=True)
+        with self._told():
+            self._files.get([f"{self._root}/{name}" for name in files], [str(path) for path in files.values()])
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Delete files."""
+        with self._told():
+            for name in names:
+                self._files.rm_file(f"{self._root}/{name}")
+
+    def campaign(self) -> CampaignRecord | None:
+        """What the campaign there is; None if nothing says so."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.get({layout.CAMPAIGN: Path(folder, layout.CAMPAIGN)})
+            try:
+                return read_campaign(Path(folder))
+            except BakeoffError as error:
+                raise BakeoffError(str(error).replace(folder, self.url)) from None
+
+    def _below(self, path: str) -> str:
+        name = path.removeprefix(f"{self._root}/")
+        if name == path or any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
+            raise BakeoffError(
+                f"{self.url}: holds a file named '{printable(path)}', which leads elsewhere or cannot be shown; "
+                "nothing was copied"
+            )
+        return name
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except BakeoffError:
+            raise
+        except Exception as error:  # each driver has exceptions of its own
+            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            place = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
+            raise BakeoffError(f"{self.url}{place}: {printable(said) or type(error).__name__}") from error
+
+
+def push(
+    results: Sequence[Result], url: str, *, captures: bool = True, update: bool = False, tell: Tell | None = None
+) -> Copied:
+    """Copy runs of one campaign, and its campaign.json, to the folder that `url` names.
+
+    Without `captures` packet captures stay here. BakeoffError if there is something already; with `update` if that is
+    another campaign. Then runs are copied that are missing there or differ: in run.json, in a file's name or size.
+    """
+    root = _campaign_of(results)
+    there = Elsewhere(url)
+    theirs = there.sizes()
+    record = read_campaign(root)
+    if theirs and not update:
+        raise BakeoffError(f"{there.url}: there is something already; --update copies what it lacks, or name another")
+    if theirs:
+        same = there.campaign() if layout.CAMPAIGN in theirs else None
+        _same_campaign(str(root), record, there.url, same)
+        if same is None and not _by_run(theirs):
+            raise BakeoffError(f"{there.url}: holds files of no campaign; name another folder")
+    elif record is not None:
+        there.put({layout.CAMPAIGN: root / layout.CAMPAIGN})
+    places = [result.path.absolute().relative_to(root).as_posix() for result in results]
+    runs = {place: _own_files(root / place, captures=captures) for place in places}
+    had = _by_run(theirs)
+    equal = _equal(runs, had, root, there)
+    todo = [place for place in places if place not in equal or not _holds(had[place], runs[place])]
+    total = 0
+    for begun, several in _batches(todo):
+        if tell is not None:
+            tell(begun, len(todo))
+        # Without its run.json a run is none: it goes first, and comes last.
+        there.remove(f"{place}/{layout.RUN}" for place in several if layout.RUN in had.get(place, {}))
+        files: dict[str, Path] = {}
+        for place in several:
+            old = had.get(place, {})
+            if place not in equal:
+                there.remove(f"{place}/{name}" for name in old if name != layout.RUN)
+                old = {}
+            sizes = {name: size for name, size in runs[place].items() if name != layout.RUN and old.get(name) != size}
+            files |= {f"{place}/{name}": root / place / name for name in sizes}
+            total += sum(sizes.values()) + runs[place][layout.RUN]
+        there.put(files)
+        there.put({f"{place}/{layout.RUN}": root / place / layout.RUN for place in several})
+    return Copied(len(todo), total, len(runs) - len(todo))
+
+
+def pull(
+    url: str,
+    folder: Path,
+    *,
+    captures: bool = True,
+    update: bool = False,
+    wanted: Callable[[str], bool] = lambda _: True,
+    tell: Tell | None = None,
+) -> Copied:
+    """Copy a campaign from the folder that `url` names into `folder`, which appears when all of it is there.
+
+    Only the runs whose suite/scenario/run is `wanted`; without `captures` their packet captures stay there. What is not
+    whole there is left out and told. BakeoffError if `folder` holds something already; with `update` if that is another
+    campaign. Then runs are copied that are missing here or differ, as for `push`, and each takes its place when it is
+    whole.
+    """
+    there = Elsewhere(url)
+    theirs = there.sizes()
+    offered = {
+        place: {name: size for name, size in files.items() if captures or not _is_capture(name)}
+        for place, files in _by_run(theirs).items()
+        if wanted(place)
+    }
+    runs = {place: files for place, files in offered.items() if layout.RUN in files}
+    left_out = [f"{place} (it has no {layout.RUN})" for place in offered if place not in runs]
+    if not runs:
+        raise BakeoffError(
+            f"{there.url}: holds no such run; expected a campaign's folder, with suite/scenario/run in it"
+        )
+    record = there.campaign() if layout.CAMPAIGN in theirs else None
+    ours = _standing(folder, there, record, update=update)
+    equal = _equal(runs, ours, folder, there)
+    todo = [place for place in runs if place not in equal or not _holds(ours[place], runs[place])]
+    root = folder.resolve()
+    partial = root.with_name(layout.partial_name(root.name, os.getpid()))
+    came: list[str] = []
+    try:
+        partial.mkdir(parents=True)
+        if record is not None:
+            there.get({layout.CAMPAIGN: partial / layout.CAMPAIGN})
+        for begun, several in _batches(todo):
+            if tell is not None:
+                tell(begun, len(todo))
+            there.get({f"{place}/{name}": partial / place / name for place in several for name in runs[place]})
+            for place in several:
+                reason = _not_whole(partial / place, runs[place])
+                if reason is None:
+                    came.append(place)
+                else:
+                    left_out.append(f"{place} ({reason})")
+                    shutil.rmtree(partial / place)
+        kept = {place: [name for name in ours[place] if name not in runs[place]] for place in came if place in equal}
+        _settle(partial, root, came, kept)
+    except OSError as error:
+        where = error.filename or folder
+        raise BakeoffError(f"{where}: {error.strerror or error}; earlier results were kept") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    total = sum(size for place in came for size in runs[place].values())
+    return Copied(len(came), total, len(runs) - len(todo), tuple(left_out))
+
+
+def _settle(partial: Path, root: Path, came: list[str], kept: Mapping[str, list[str]]) -> None:
+    """Let the runs in `partial` take their places, with the files of those before that are `kept`."""
+    if not root.exists() or not any(root.iterdir()):
+        if came:
+            partial.rename(root)
+        return
+    for place in came:
+        for name in kept.get(place, []):  # such as captures, which were not asked for this time
+            (partial / place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / place / name, partial / place / name)
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        take_place(partial / place, root / place)
+
+
+def _standing(
+    folder: Path, there: Elsewhere, theirs: CampaignRecord | None, *, update: bool
+) -> dict[str, dict[str, int]]:
+    """The files of the runs that `folder` holds already; BakeoffError if nothing may be added to what it holds."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return {}
+    if not update or not folder.is_dir():
+        raise BakeoffError(
+            f"{folder}: there is something already; --update copies what it lacks, or name another folder"
+        )
+    _same_campaign(str(folder), read_campaign(folder), there.url, theirs)
+    places = [(path, path.relative_to(folder).as_posix()) for path in survey(folder).runs]
+    if not places and theirs is None:
+        raise BakeoffError(f"{folder}: holds files of no campaign; name another folder")
+    return {place: _own_files(path) for path, place in places}
+
+
+def _campaign_of(results: Sequence[Result]) -> Path:
+    """The folder of the campaign that all the runs belong to."""
+    roots = list(
+        dict.fromkeys(result.path.absolute().parents[2] for result in results if len(result.path.absolute().parts) > 3)
+    )
+    if len(roots) != 1:
+        raise BakeoffError(
+            f"{roots[0]} and {roots[1]}: are two campaigns; expected the runs of one"
+            if roots
+            else "the runs lie in no campaign's folder; expected CAMPAIGN/suite/scenario/run"
+        )
+    return roots[0]
+
+
+def _same_campaign(here: str, ours: CampaignRecord | None, there: str, theirs: CampaignRecord | None) -> None:
+    if (ours and ours.id) != (theirs and theirs.id):
+        raise BakeoffError(f"{there}: is another campaign than {here}, and they are never mixed; name another folder")
+
+
+def _own_files(folder: Path, *, captures: bool = True) -> dict[str, int]:
+    """The bytes of a run's files by name; no links."""
+    return {
+        path.relative_to(folder).as_posix(): path.stat().st_size
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink() and (captures or not _is_capture(path.name))
+    }
+
+
+def _is_capture(name: str) -> bool:
+    return ".pcapng" in name
+
+
+def _by_run(sizes: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """The files of each suite/scenario/run; without hidden ones, such as what somebody is writing right now."""
+    runs: dict[str, dict[str, int]] = {}
+    for name, size in sizes.items():
+        parts = name.split("/")
+        if len(parts) > 3 and not any(part.startswith(".") for part in parts):
+            runs.setdefault("/".join(parts[:3]), {})["/".join(parts[3:])] = size
+    return runs
+
+
+def _holds(files: Mapping[str, int], wanted: Mapping[str, int]) -> bool:
+    """Whether all that is wanted is there, in the same size."""
+    return all(files.get(name) == size for name, size in wanted.items())
+
+
+def _equal(
+    source: Mapping[str, Mapping[str, int]], target: Mapping[str, Mapping[str, int]], root: Path, there: Elsewhere
+) -> set[str]:
+    """The runs of both sides whose run.json is the same below `root` and there."""
+    places = [place for place, files in source.items() if files[layout.RUN] == target.get(place, {}).get(layout.RUN)]
+    equal: set[str] = set()
+    with tempfile.TemporaryDirectory() as folder:
+        for _, several in _batches(places):
+            copies = {place: Path(folder, str(number)) for number, place in enumerate(several)}
+            there.get({f"{place}/{layout.RUN}": copy for place, copy in copies.items()})
+            equal |= {place for place, copy in copies.items() if filecmp.cmp(copy, root / place / layout.RUN, False)}
+    return equal
+
+
+def _not_whole(folder: Path, sizes: Mapping[str, int]) -> str | None:
+    """Why the run that came into `folder` is none, or None."""
+    for name, size in sizes.items():
+        got = (folder / name).stat().st_size
+        if got != size:
+            return f"{name}: {got} of {size} bytes came"
+    try:
+        Result.read(folder)
+    except BakeoffError as error:
+        return str(error).removeprefix(f"{folder}: ")
+    return None
+
+
+def _batches(places: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    for begun in range(0, len(places), _AT_A_TIME):
+        yield begun, places[begun : begun + _AT_A_TIME]
+
+
+def shown(url: str) -> str:
+    """The URL without its password, if it has one."""
+    return printable(re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", url))
