@@ -162,6 +162,15 @@ def test_a_flow_whose_first_object_comes_after_its_stop_need_not_connect(tmp_pat
         assert (tmp_path / "series.parquet").exists() != begins
 
 
+def test_a_delay_by_two_clocks_is_told_above_its_smallest():
+    rows = [("call", "transit", 7.5), ("call", "transit", 7.25), ("back", "transit", -2.0), ("call", "delay", 0.5)]
+    names, metrics, values = zip(*rows, strict=True)
+    frame = pl.DataFrame({"time": 0.0, "kind": "flow", "name": names, "metric": metrics, "value": values})
+    told = convert.without_clocks(frame)
+    assert told["metric"].to_list() == ["delay_variation"] * 3 + ["delay"]
+    assert told["value"].to_list() == [0.25, 0.0, 0.0, 0.5]
+
+
 def test_an_agent_that_was_killed_leaves_no_last_line(tmp_path):
     (tmp_path / "agent.tsv").write_text(ROWS)
     with pytest.raises(RuntimeError, match="half-way: its output has no last line"):

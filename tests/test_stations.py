@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from bakeoff import measure
@@ -178,5 +179,11 @@ def test_what_the_datagrams_of_a_call_met():
     summary = measure.summarise(replace(result, series=result.series.extend(frame(rows))))
     seen = summary.flows["call"]
     assert (seen.delay_s.n, seen.delay_s.p99, seen.jitter_s, seen.loss) == (95, 0.03, 0, 0.05)
+    # Of two machines' clocks only what the unknown difference leaves alone is told, and why the rest is not.
+    apart = result.series.with_columns(metric=pl.col("metric").replace("delay", "delay_variation"))
+    summary = measure.summarise(replace(result, series=apart))
+    seen = summary.flows["call"]
+    assert (seen.delay_s, seen.jitter_s, seen.loss) == (None, 0, 0.05)
+    assert "flows.call.delay_s: its ends are two machines, whose clocks differ" in " ".join(summary.missing)
     assert summary.jain is not None  # of prague and cubic: a call takes what it needs, and is no competitor
     assert summary.jain_goodput == pytest.approx(summary.jain)

@@ -90,6 +90,8 @@ def named(name: str) -> list[dict]:
         ({"interfaces": [{"node": "cli", "peer": "srv"}]}, "interfaces[0]: cli>srv: there is no such link"),
         ({"interfaces": egress({"qdisc": " "})}, "interfaces[0].egress.qdisc: is empty"),
         ({"flows": [flow(transport="udp")]}, "flows[0].source: 'bulk' over udp"),
+        ({"flows": [flow(transport="udp", source={"kind": "rate", "rate_bps": 9, "size": 15})]},
+         "flows[0].source.size: 15 bytes; real engines need 16"),
         ({"flows": [flow(to="mid")]}, "flows[0].to: 'mid' is no host; expected one of cli, srv"),
         ({"probes": [probe(to="mid")]}, "probes[0].to: 'mid' is no host"),
         ({"captures": ["mid>nix"]}, "captures[0]: 'mid>nix' is no interface; expected one of cli>mid, mid>cli"),

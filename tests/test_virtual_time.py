@@ -201,8 +201,17 @@ def test_datagrams_leave_on_time_and_the_hosts_queue_decides_what_is_dropped(ker
         interfaces=[{"node": "cli", "peer": "mid", "egress": tree}],
         flows=[flow(transport="udp", source=source, stop_s=1.0)], duration_s=1.0, window_s=[0.0, 1.0],
     )  # fmt: skip
-    counters = in_virtual_time(kernel, run, tmp_path / "r").counters
+    result = in_virtual_time(kernel, run, tmp_path / "r")
+    counters = result.counters
     # One every 0.48 ms, the first at 0: none waits for the 212,992 bytes that its socket would have.
     assert counters["flows"]["a"]["sent_packets"] == 2084
     # Of 1242 bytes each 1006 leave in a second, 1000 wait: 78 are too many, give or take the first and the last.
     assert 74 <= counters["queues"]["cli>mid"]["drops"]["overlimit"] <= 82
+    # Number n leaves at 0.48 n ms, and gets through at 0.9936 n ms or, by what the shaper saves up, two packets sooner.
+    delay = result.series.filter(pl.col("metric") == "delay")
+    assert delay.height == counters["flows"]["a"]["received_bytes"] // 1200
+    waited = delay["value"] - (0.9936 - 0.48) / 0.48 * delay["time"]
+    assert waited.min() > -2 * 0.0009936
+    assert waited.max() < 0.0009936
+    # The rest still waits: who asks at the end does not know what becomes of it.
+    assert result.series.filter(pl.col("metric") == "missing").is_empty()

@@ -21,6 +21,12 @@ fn read(clock: ClockId) -> i64 {
     clock_gettime(clock).map_or(0, |t| t.num_nanoseconds())
 }
 
+/// A number that two processes share if and only if they run on one kernel, and so read one CLOCK_MONOTONIC (up to chance, 2^-32): the beginning of its boot id. 0 = unknown.
+pub fn kernel_id() -> u32 {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0)
+}
+
 /// Sleeps until CLOCK_MONOTONIC shows `instant` (ns); returns at once if it has passed.
 pub fn sleep_until(instant: i64) {
     let request = TimeSpec::nanoseconds(instant.max(0));

@@ -210,6 +210,12 @@ pub struct UdpSink {
     pub netns: Option<String>,
     /// Where it listens.
     pub port: u16,
+    /// When its source begins, in seconds.
+    pub start_s: f64,
+    /// When its source stops, in seconds.
+    pub stop_s: f64,
+    /// What its source sends: which datagrams are to come, and when each was due.
+    pub source: Source,
 }
 
 /// See [`Role::UdpProbe`].
@@ -443,23 +449,13 @@ impl Role {
                 name(&r.name)?;
                 dscp(r.dscp)?;
                 span(r.start_s, r.stop_s)?;
-                source(&r.source)?;
-                match r.source {
-                    Source::Rate { size, .. } | Source::Periodic { size, .. } => {
-                        if !(MIN_PAYLOAD..=65507).contains(&size) {
-                            return Err(format!(
-                                "source.size: {size} is not within {MIN_PAYLOAD} to 65507 bytes"
-                            ));
-                        }
-                    }
-                    _ => {
-                        return Err("source.kind: a udp-source is 'rate' or 'periodic'".into());
-                    }
-                }
+                datagrams(&r.source)?;
                 port("local_port", r.local_port)
             }
             Role::UdpSink(r) => {
                 name(&r.name)?;
+                span(r.start_s, r.stop_s)?;
+                datagrams(&r.source)?;
                 port("port", Some(r.port))
             }
             Role::UdpReflector(r) => port("port", Some(r.port)),
@@ -503,6 +499,20 @@ fn source(source: &Source) -> Result<(), String> {
         }
         Source::Periodic { every_s, .. } => positive("source.every_s", every_s),
         Source::Bulk | Source::Bytes { .. } | Source::Rate { .. } => Ok(()),
+    }
+}
+
+/// What a `udp-source` sends.
+fn datagrams(of: &Source) -> Result<(), String> {
+    source(of)?;
+    match *of {
+        Source::Rate { size, .. } | Source::Periodic { size, .. } => {
+            if (MIN_PAYLOAD..=65507).contains(&size) {
+                return Ok(());
+            }
+            Err(format!("source.size: {size} is not within {MIN_PAYLOAD} to 65507 bytes"))
+        }
+        _ => Err("source.kind: datagrams are sent by 'rate' or 'periodic'".into()),
     }
 }
 

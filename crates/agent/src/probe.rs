@@ -79,12 +79,6 @@ fn word(from: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(from.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// A number that two processes share if and only if they run on one kernel (up to chance, 2^-32): the beginning of its boot id. 0 = unknown.
-fn kernel_id() -> u32 {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0)
-}
-
 /// How a probe talks.
 enum Wire {
     Udp,
@@ -211,7 +205,7 @@ impl Probe {
             start: clock::ns(plan.start_s),
             stop: clock::ns(plan.stop_s),
             session,
-            kernel: kernel_id(),
+            kernel: clock::kernel_id(),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             ce_out: AtomicU64::new(0),
@@ -410,7 +404,7 @@ impl Reflector {
             Ok(fd)
         })
         .map_err(at("udp-reflector"))?;
-        Ok(Reflector { socket, port: plan.port, kernel: kernel_id() })
+        Ok(Reflector { socket, port: plan.port, kernel: clock::kernel_id() })
     }
 
     /// Answers until the process ends. For a thread of its own.

@@ -106,7 +106,7 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
         source.stop();
     }
     if ended.is_ok() {
-        sample::happenings(&roles, clock::monotonic() - epoch, output)?;
+        sample::happenings(&roles, clock::monotonic() - epoch, run.duration, output)?;
     }
     summary.extend(summary::counters(&roles, &run.sampler, epoch));
     summary.insert("changes".into(), Value::Array(run.changes));
@@ -177,7 +177,7 @@ impl Run<'_> {
         }
         for sink in &roles.udp_sinks {
             let sink = Arc::clone(sink);
-            spawn(tell, "udp-sink", move || sink.run())?;
+            spawn(tell, "udp-sink", move || sink.run(epoch, epoch + duration))?;
         }
         for reflector in &roles.reflectors {
             let reflector = Arc::clone(reflector);

@@ -93,6 +93,10 @@ impl Sampler {
             if bytes > 0 {
                 receiver_rows(&sink.plan.name, time, mean_over, bytes, seen, output)?;
             }
+            for arrival in sink.take_arrivals() {
+                let metric = if arrival.one_clock { "delay" } else { "transit" };
+                output.row(arrival.sent, Kind::Flow, &sink.plan.name, metric, seconds(arrival.took))?;
+            }
         }
         let last = &mut self.queues;
         for namespace in &mut roles.queues {
@@ -108,8 +112,19 @@ impl Sampler {
     }
 }
 
-/// What happened to the applications of short flows and videos; at the end of a run, `now` ns from the epoch.
-pub fn happenings<W: Write>(roles: &Roles, now: i64, output: &mut Output<W>) -> Result<(), Error> {
+/// What happened to the applications of short flows and videos, and which datagrams never came; at the end of a run of `duration`,
+/// `now` ns from the epoch.
+pub fn happenings<W: Write>(
+    roles: &Roles,
+    now: i64,
+    duration: i64,
+    output: &mut Output<W>,
+) -> Result<(), Error> {
+    for sink in &roles.udp_sinks {
+        for due in sink.never_came(now.min(duration)) {
+            output.row(due, Kind::Flow, &sink.plan.name, "missing", 1.0)?;
+        }
+    }
     for source in &roles.short_sources {
         for object in source.objects() {
             let mut row =

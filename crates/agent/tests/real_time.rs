@@ -411,7 +411,8 @@ fn two_namespaces_with_a_queue_and_a_change() {
          "source": {"kind": "bytes", "bytes": 2_000_000}},
         {"role": "icmp-probe", "name": "ping", "netns": cli, "to": "10.77.0.2", "every_s": 0.05, "size": 84, "start_s": 0.0, "stop_s": 9.0},
         {"role": "icmp-probe", "name": "nobody", "netns": cli, "to": "10.77.0.3", "every_s": 0.5, "size": 84, "start_s": 0.0, "stop_s": 9.0},
-        {"role": "udp-sink", "name": "cbr", "netns": cli, "port": 5301},
+        {"role": "udp-sink", "name": "cbr", "netns": cli, "port": 5301, "start_s": 0.0, "stop_s": 1.0,
+         "source": {"kind": "periodic", "size": 100, "count": 2, "every_s": 0.1}},
         {"role": "udp-source", "name": "cbr", "netns": srv, "to": "10.77.0.1:5301", "ecn": "ce", "start_s": 0.0, "stop_s": 1.0,
          "source": {"kind": "periodic", "size": 100, "count": 2, "every_s": 0.1}},
     ]);
@@ -455,6 +456,11 @@ fn two_namespaces_with_a_queue_and_a_change() {
         cbr,
         &json!({"received_packets": arrived, "received_bytes": 100 * arrived, "missing": 0, "reordered": 0, "ce": arrived})
     );
+    let delays = measured.series("flow", "cbr", "delay");
+    assert_eq!(delays.len() as u64, arrived, "both ends read one clock");
+    assert!(delays.iter().all(|&(sent, took)| sent >= 0.0 && took > 0.0 && sent + took <= 2.0), "{delays:?}");
+    assert!(measured.series("flow", "cbr", "transit").is_empty());
+    assert!(measured.series("flow", "cbr", "missing").is_empty(), "2 s have not passed by the end");
     let backlog = measured.series("queue", "cli>srv", "backlog");
     // There is always a last tick.
     assert!(

@@ -54,13 +54,31 @@ def histogram(counters: Mapping[str, Any], kind: str, name: str, key: str) -> Di
     return Distribution.model_validate({field.removesuffix("_s"): value for field, value in found.items()})
 
 
+def arrivals(samples: Samples, flow: str, window: Window) -> tuple[Array, Array]:
+    """When each datagram of a UDP flow that came was sent [s], and how long it was on its way [s].
+
+    Where its two ends read different clocks, how much longer than the quickest one of the run (RFC 5481's packet delay
+    variation). Raises MeasureError if none came that was sent in the window.
+    """
+    return samples.of("flow", flow, _of_datagrams(samples, flow), window)
+
+
+def shares_a_clock(samples: Samples, flow: str) -> bool:
+    """Whether one-way delays of a UDP flow are known."""
+    return _of_datagrams(samples, flow) == "delay"
+
+
+def _of_datagrams(samples: Samples, flow: str) -> str:
+    return "delay_variation" if ("flow", flow, "delay_variation") in samples else "delay"
+
+
 def lost_share(samples: Samples, kind: Literal["probe", "flow"], name: str, window: Window) -> float:
     """Share of a probe's requests, or a UDP flow's datagrams, sent inside the window that got lost; 0 to 1, no unit.
 
     A request is lost that was never answered, a datagram that never arrived; what may still be on its way as the run
     ends counts for neither side.
     """
-    came, lost = ("rtt", "lost") if kind == "probe" else ("delay", "missing")
+    came, lost = ("rtt", "lost") if kind == "probe" else (_of_datagrams(samples, name), "missing")
     counts = {}
     for metric in (came, lost):
         try:

@@ -10,7 +10,7 @@ from bakeoff.measure import phases as cut
 from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
 from bakeoff.measure.checks import checks
-from bakeoff.measure.delays import distribution, histogram, jitter, lost_share
+from bakeoff.measure.delays import arrivals, distribution, histogram, jitter, lost_share, shares_a_clock
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions
 from bakeoff.measure.rates import End, goodput, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import MeasureError, Samples, Window
@@ -152,13 +152,18 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
 
 def _datagrams(run: _Run, name: str) -> dict[str, Any]:
     """What the datagrams of a UDP flow met, if the engine tells it of each."""
-    if ("flow", name, "delay") not in run.samples and ("flow", name, "missing") not in run.samples:
+    if not any(("flow", name, metric) in run.samples for metric in ("delay", "delay_variation", "missing")):
         return {}
     at = f"flows.{name}"
-    delays = run.tried(f"{at}.delay_s", lambda: run.samples.of("flow", name, "delay", run.window))
+    came = run.tried(f"{at}.delay_s", lambda: arrivals(run.samples, name, run.window))
+    one_clock = shares_a_clock(run.samples, name)
+    if came and not one_clock:
+        run.missing.append(
+            f"{at}.delay_s: its ends are two machines, whose clocks differ; jitter and loss need no clock"
+        )
     return {
-        "delay_s": distribution(delays[1]) if delays else None,
-        "jitter_s": jitter(*delays) if delays else None,
+        "delay_s": distribution(came[1]) if came and one_clock else None,
+        "jitter_s": jitter(*came) if came else None,
         "loss": run.tried(f"{at}.loss", lambda: lost_share(run.samples, "flow", name, run.window)),
     }
 

@@ -126,7 +126,7 @@ class Flow(Sparse):
     video: Video | None = None
     """Of a `video`."""
     delay_s: Distribution | None = None
-    """Of a `udp` flow: one-way delays of the datagrams sent in the window; None where clocks are not shared."""
+    """Of a `udp` flow: one-way delays of the datagrams sent in the window; None where its ends read two clocks."""
     jitter_s: float | None = None
     """Of a `udp` flow: mean of the interarrival jitter (RFC 3550) of the same."""
     loss: float | None = None

@@ -51,7 +51,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
             and summary["sources"].get(flow.name, {}).get("connected_s") is None
         ):
             raise RuntimeError(f"flow '{flow.name}' never connected")
-    frame = tool_output.added(series(*tsvs), told.rows)
+    frame = tool_output.added(without_clocks(series(*tsvs)), told.rows)
     write_series(folder / layout.SERIES, frame)
     counted = counters(run, plan, summary, frame, log)
     write_json(folder / layout.COUNTERS, counted)
@@ -96,6 +96,18 @@ def series(*tsvs: Path) -> pl.DataFrame:
         pl.read_csv(tsv, separator="\t", comment_prefix="#", quote_char=None, schema=schema) for tsv in tsvs
     )
     return frame.sort(["kind", "name", "metric", "time"], maintain_order=True)
+
+
+def without_clocks(frame: pl.DataFrame) -> pl.DataFrame:
+    """`transit`, which holds the difference of two machines' clocks, as `delay_variation`: less the run's smallest."""
+    import polars as pl
+
+    ours = pl.col("metric") == "transit"
+    above = pl.col("value") - pl.col("value").min().over("kind", "name", "metric")
+    return frame.with_columns(
+        value=pl.when(ours).then(above).otherwise(pl.col("value")),
+        metric=pl.when(ours).then(pl.lit("delay_variation")).otherwise(pl.col("metric")),
+    )
 
 
 def counters(

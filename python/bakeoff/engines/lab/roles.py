@@ -10,11 +10,13 @@ from bakeoff.engines.lab.match import PROTOCOLS
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Topology
 from bakeoff.scenario import Run
-from bakeoff.scenario.run import Flow, Probe, Tools
+from bakeoff.scenario.run import ConstantRate, Flow, Periodic, Probe, Tools
 
 TCP_PORT: Final = 5201
 UDP_PORT: Final = 15201
 PROBE_PORT: Final = 25201
+LEAST_DATAGRAM: Final = 16
+"""Bytes of payload that the agent needs of a UDP flow."""
 # What a sink tells its source's application.
 _ANSWERS: Final = {"short": "objects", "video": "segments"}
 # Linux's own range (net.ipv4.ip_local_port_range).
@@ -30,6 +32,15 @@ def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
         kind = flow.source.kind
         if flow.transport == "udp" and kind not in ("rate", "periodic"):
             raise RefusedError(f"{place}.source: '{kind}' over udp; expected 'rate' or 'periodic'")
+        if (
+            isinstance(flow.source, ConstantRate | Periodic)
+            and flow.transport == "udp"
+            and flow.source.size < LEAST_DATAGRAM
+        ):
+            had = f"{place}.source.size: {flow.source.size} bytes"
+            raise RefusedError(
+                f"{had}; real engines need {LEAST_DATAGRAM}, for the number and the time in each datagram"
+            )
         receiver, sender = _flow(run, topology, index, flow)
         receivers.append(receiver)
         senders.append(sender)
@@ -80,12 +91,15 @@ def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[dict[st
     cc: dict[str, Any] = {"cc": flow.cc} if tcp else {}
     receiver: dict[str, Any] = {"role": "tcp-sink" if tcp else "udp-sink", "name": flow.name}
     receiver |= {**_at(topology, flow.to), "port": port} | ({"dscp": flow.dscp} if tcp else {}) | cc
+    times = {"start_s": flow.start_s, "stop_s": min(flow.stop_s, run.duration_s)}
+    source = flow.source.model_dump()
+    if not tcp:
+        receiver |= {**times, "source": source}
     if flow.source.kind in _ANSWERS:
         receiver["answers"] = _ANSWERS[flow.source.kind]
     sender: dict[str, Any] = {"role": "tcp-source" if tcp else "udp-source", "name": flow.name}
     sender |= {**_at(topology, flow.from_), "to": f"{tunnels.address(run, topology, flow)}:{port}"} | cc
-    sender |= {"dscp": flow.dscp, "start_s": flow.start_s, "stop_s": min(flow.stop_s, run.duration_s)}
-    sender |= {"source": flow.source.model_dump(), "local_port": local_port(run.seed, flow.name)}
+    sender |= {"dscp": flow.dscp, **times, "source": source, "local_port": local_port(run.seed, flow.name)}
     if tcp and flow.max_pacing_rate_bps is not None:
         sender["max_pacing_rate_bps"] = flow.max_pacing_rate_bps
     return receiver, sender
