@@ -8,11 +8,15 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from bakeoff import results
 from bakeoff.errors import BakeoffError
 from bakeoff.results import CampaignRecord, Kind, Provenance
 from bakeoff.version import MODEL_EPOCH, commit, version
+
+_PRIVATE: Final = "--notify"
+"""The option whose value no result keeps."""
 
 
 @dataclass(frozen=True)
@@ -99,4 +103,10 @@ def _command() -> tuple[str, ...]:
     first, *rest = sys.argv or [""]
     name = Path(first).name
     words = ["bakeoff" if name == "__main__.py" else name, *rest] if first else []
+    for number, word in enumerate(words):
+        # Where a message goes to may hold a password, and results are given to others.
+        if word.startswith(f"{_PRIVATE}="):
+            words[number] = f"{_PRIVATE}=…"
+        elif number > 0 and words[number - 1] == _PRIVATE:
+            words[number] = "…"
     return tuple(word.encode(errors="backslashreplace").decode() for word in words)

@@ -74,6 +74,13 @@ def run(
     trace: Trace = None,
     capture: Capture = None,
     note: Note = None,
+    notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Tell this place how the campaign ended, as apprise writes places: mailto://…, slack://…; repeatable.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: Json = False,
@@ -97,10 +104,13 @@ def run(
       bakeoff run 'l4s-tests/s6*' -k reno        likewise, of any selection
       bakeoff run l4s-tests/s6-rfc3168 --set network.rtt=40ms --set flows.prague.cc=prague     with other values
       bakeoff run '*/s6*/*pie*' --trace cc --capture all     with internals per ACK, and packets
+      bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
     """
     from bakeoff import campaign
+    from bakeoff.cli.notify import notifying, service
     from bakeoff.scenario import catalog, parse_settings
 
+    places = service(notify or ())
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     runs = catalog.select(patterns, seeds, only=only, settings=parse_settings(set_ or ()), yes=yes)
     if trace or capture:
@@ -116,6 +126,7 @@ def run(
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
         return
+    # Without --notify, whose URL may hold a password.
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]
     again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds is not None)
     chosen = [word for each in set_ or () for word in ("--set", each)] + (["-k", only] if only is not None else [])
@@ -124,18 +135,20 @@ def run(
     again += [word for where in capture or () for word in ("--capture", where)]
     again += ["--note", note] if note is not None else []
     asked = campaign.Asked("run", (*patterns, *([shlex.join(chosen)] if chosen else [])), note)
-    report = execute(
-        runs,
-        root,
-        asked,
-        engine=engine,
-        jobs=jobs,
-        resume=resume or last_failed,
-        stop_on_failure=stop,
-        latest=campaign.LATEST,
-        again=shlex.join(again),
-        show=detail(quiet=quiet, verbose=verbose),
-    )
+    with notifying(places, root) as told:
+        report = execute(
+            runs,
+            root,
+            asked,
+            engine=engine,
+            jobs=jobs,
+            resume=resume or last_failed,
+            stop_on_failure=stop,
+            latest=campaign.LATEST,
+            again=shlex.join(again),
+            show=detail(quiet=quiet, verbose=verbose),
+        )
+        told(report)
     if as_json:
         typer.echo(json.dumps(_as_json(report), indent=2))
     elif not quiet:

@@ -1,0 +1,129 @@
+"""Tell somebody that a campaign has ended: a mail, a chat, a web hook, through apprise."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import typer
+
+from bakeoff.errors import BakeoffError, printable
+
+if TYPE_CHECKING:
+    from apprise import Apprise
+
+    from bakeoff.campaign import Report
+
+_SHOWN = 5
+"""Failed runs that a message names."""
+
+
+class Told(Protocol):
+    """What is called with the report of the campaign that has ended."""
+
+    def __call__(self, report: Report) -> None:
+        """Send it."""
+
+
+def service(urls: Sequence[str]) -> Apprise | None:
+    """What sends messages to the URLs; None if there are none. BakeoffError for one that apprise does not know."""
+    if not urls:
+        return None
+    try:
+        import apprise
+    except ImportError:
+        raise BakeoffError(
+            "--notify: needs the Python package apprise, which is not installed; install it: "
+            "pip install 'bakeoff[notify]'"
+        ) from None
+    places = apprise.Apprise()
+    for url in urls:
+        with _quiet():  # it says no more than we do
+            known = places.add(url)
+        if not known:
+            raise BakeoffError(
+                f"--notify: '{_safe(url)}' is no URL that apprise knows; expected one such as "
+                "mailto://USER:PASSWORD@HOST, slack://TOKENS or json://HOST/PATH, as its documentation lists them"
+            )
+    return places
+
+
+@contextmanager
+def notifying(service: Apprise | None, root: Path) -> Iterator[Told]:
+    """Send a message when the campaign in `root` has ended, which the block does and tells of.
+
+    One that ends in an exception is told as a failure, and so is one that is interrupted (Ctrl-C, SIGTERM). A message
+    that cannot be sent is a warning on standard error.
+    """
+    if service is None:
+        yield lambda _: None
+        return
+
+    def told(report: Report) -> None:
+        _send(service, *message(report), failed=bool(report.failed))
+
+    try:
+        yield told
+    except BaseException as problem:
+        # SystemExit and typer.Exit hold a status, not words.
+        why = str(problem) if isinstance(problem, BakeoffError | OSError) else "it was interrupted"
+        _send(service, "bakeoff: a campaign ended early", f"{why}\nresults: {root.absolute()}", failed=True)
+        raise
+
+
+def message(report: Report) -> tuple[str, str]:
+    """Title and body: how many runs were done and failed, how long that took, and where the results lie."""
+    failed, total = report.failed, len(report.runs) + report.not_begun
+    done = len(report.runs) - len(failed) - len(report.skipped)
+    title = f"bakeoff: {len(failed)} of {total} runs failed" if failed else f"bakeoff: all of {total} runs are done"
+    counts = {"done": done, "there already": len(report.skipped), "failed": len(failed), "not begun": report.not_begun}
+    lines = [
+        ", ".join(f"{count} {word}" for word, count in counts.items() if count) + f" in {_duration(report.wall_s)}",
+        f"results: {report.root.absolute()}",
+    ]
+    lines += [f"failed: {run.key}: {(run.error or '').partition(chr(10))[0]}" for run in failed[:_SHOWN]]
+    lines += [f"and {len(failed) - _SHOWN} more"] * (len(failed) > _SHOWN)
+    return title, printable("\n".join(lines))
+
+
+def _send(service: Apprise, title: str, body: str, *, failed: bool) -> None:
+    import apprise
+
+    kind = apprise.NotifyType.FAILURE if failed else apprise.NotifyType.SUCCESS
+    try:
+        with _quiet() as said:
+            sent = bool(service.notify(title=title, body=body, notify_type=kind))
+            why = said.getvalue().strip().partition("\n")[0]
+    except Exception as problem:  # whatever a service's plug-in does, the campaign is over and its results are whole
+        sent, why = False, f"{type(problem).__name__}: {problem}"
+    if not sent:
+        places = ", ".join(_safe(url) for url in service.urls(privacy=True))
+        text = f"warning: the notification to {places} was not sent" + (f": {why}" if why else "")
+        typer.echo(printable(f"bakeoff: {text}"), err=True)
+
+
+def _quiet() -> AbstractContextManager[io.StringIO]:
+    """What apprise logs in the block, and would print."""
+    import apprise
+
+    captured: AbstractContextManager[io.StringIO] = apprise.LogCapture(  # type: ignore[no-untyped-call]
+        level=logging.WARNING, fmt="%(message)s"
+    )
+    return captured
+
+
+def _safe(url: str) -> str:
+    """The URL without what may be a secret: its first word."""
+    scheme = re.match(r"[A-Za-z][\w+.-]*://", url)
+    return f"{scheme[0]}…" if scheme else f"{printable(url[:8])}…"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
