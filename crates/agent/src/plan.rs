@@ -598,6 +598,23 @@ mod tests {
         assert_eq!(probe.ecn as u8, 0b01);
     }
 
+    /// `tests/test_agent_plan.py` holds that Python writes this document, with every role, source and key that it knows.
+    #[test]
+    fn what_python_writes_is_accepted() {
+        let document: Value =
+            serde_json::from_str(include_str!("../../../tests/data/agent-plan.json")).expect("JSON");
+        let plan = Plan::from_value(document).expect("accepted");
+        let written = |wanted: fn(&Role) -> bool| plan.roles.iter().filter(|role| wanted(role)).count();
+        assert_eq!(written(|role| matches!(role, Role::TcpSink(_))), 6);
+        assert_eq!(written(|role| matches!(role, Role::TcpSource(_))), 6);
+        assert_eq!(written(|role| matches!(role, Role::UdpSink(_))), 2);
+        assert_eq!(written(|role| matches!(role, Role::UdpSource(_))), 2);
+        assert_eq!(written(|role| matches!(role, Role::UdpReflector(_))), 4);
+        assert_eq!(written(|role| matches!(role, Role::UdpProbe(_))), 4);
+        assert_eq!(written(|role| matches!(role, Role::IcmpProbe(_))), 4);
+        assert_eq!((plan.queues.len(), plan.changes.len(), plan.programs.len()), (1, 1, 4));
+    }
+
     #[test]
     fn defaults() {
         let plan = plan(&json!([source()])).expect("accepted");

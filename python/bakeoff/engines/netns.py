@@ -75,7 +75,8 @@ class Namespaces:
             try:
                 with _background(made.setup, setup_log):
                     # A client finds its server only if that had the time to listen.
-                    epoch = {"clock": "realtime", "ns": time.time_ns() + _SERVERS_NS} if made.programs else None
+                    now = time.time_ns()
+                    epoch = agent.Epoch(clock="realtime", ns=now + _SERVERS_NS) if made.programs else None
                     write_json(document, agent.document(run, made, str(tsv.resolve()), paths, epoch=epoch))
                     _traffic(agent.find(), document, run.duration_s + agent.drain_s(made))
                 for command in made.statistics:

@@ -6,7 +6,7 @@ import os
 import shutil
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Literal, NotRequired, TypedDict
 
 from bakeoff import data
 from bakeoff.engines.lab.plan import Plan
@@ -63,6 +63,57 @@ def drain_s(plan: Plan) -> float:
     return PROGRAMS_S if plan.programs else DRAIN_S
 
 
+class Epoch(TypedDict):
+    """The instant of t = 0."""
+
+    clock: Literal["monotonic", "realtime"]
+    ns: int
+
+
+class Queue(TypedDict):
+    """A queue to sample."""
+
+    name: str
+    netns: str | None
+    dev: str
+    at: str
+
+
+class Change(TypedDict):
+    """A command at a time of the run."""
+
+    at_s: float
+    node: str
+    netns: str | None
+    argv: list[str]
+
+
+class Program(TypedDict):
+    """A traffic tool to start."""
+
+    name: str
+    netns: str | None
+    argv: list[str]
+    start_s: float | None
+    output: str
+
+
+class Document(TypedDict):
+    """What the agent reads (`Document` in `crates/agent/src/plan.rs`)."""
+
+    format: int
+    sample_interval_s: float
+    duration_s: float
+    drain_s: float
+    epoch: Epoch | None
+    output: str
+    roles: list[dict[str, object]]
+    """Each as in `bakeoff.engines.lab.plan`, without `node`."""
+    queues: list[Queue]
+    changes: list[Change]
+    programs: NotRequired[list[Program]]
+
+
 def document(
     run: Run,
     plan: Plan,
@@ -70,8 +121,8 @@ def document(
     find_program: dict[str, str],
     *,
     node: str | None = None,
-    epoch: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    epoch: Epoch | None = None,
+) -> Document:
     """PLAN.json (docs/agent.md); `find_program` gives the path of each program that changes use.
 
     With a `node`, only what that machine does; `epoch` is t = 0.
@@ -80,7 +131,7 @@ def document(
     def ours(where: str) -> bool:
         return node is None or where == node
 
-    told: dict[str, Any] = {
+    told: Document = {
         "format": 1,
         "sample_interval_s": run.sample_interval_s,
         "duration_s": run.duration_s,
@@ -106,7 +157,7 @@ def document(
             if ours(change.node)
         ],
     }
-    programs = [
+    programs: list[Program] = [
         {
             "name": program.name,
             "netns": program.netns,
@@ -117,4 +168,6 @@ def document(
         for program in plan.programs
         if ours(program.node)
     ]
-    return told | ({"programs": programs} if programs else {})
+    if programs:
+        told["programs"] = programs
+    return told

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NotRequired, TypedDict, final
+
+from bakeoff.scenario.run import Ecn
 
 FORMAT: Final = 1
 
@@ -64,6 +66,103 @@ class Queue:
     """Whether its length is sampled (egress) or only counted."""
 
 
+class Placed(TypedDict):
+    """Where a role is played."""
+
+    node: str
+    netns: str | None
+    """Name of the namespace; None for the machine's own."""
+
+
+@final
+class TcpSink(Placed):
+    """Receives a TCP flow.
+
+    docs/agent.md says what this and the other roles do, and `crates/agent/src/plan.rs` reads them.
+    """
+
+    role: Literal["tcp-sink"]
+    name: str
+    port: int
+    dscp: int
+    """Of the ACKs."""
+    cc: str
+    answers: NotRequired[Literal["objects", "segments"]]
+    """What it tells the application that sends; nothing if absent."""
+
+
+@final
+class TcpSource(Placed):
+    """Sends it."""
+
+    role: Literal["tcp-source"]
+    name: str
+    to: str
+    """`10.0.0.2:5201`"""
+    cc: str
+    dscp: int
+    start_s: float
+    stop_s: float
+    source: dict[str, object]
+    """What the application offers, as in the resolved run."""
+    local_port: int
+    max_pacing_rate_bps: NotRequired[int]
+
+
+@final
+class UdpSink(Placed):
+    """Receives datagrams."""
+
+    role: Literal["udp-sink"]
+    name: str
+    port: int
+    start_s: float
+    stop_s: float
+    source: dict[str, object]
+    """What is sent to it, which it compares with what came."""
+
+
+@final
+class UdpSource(Placed):
+    """Sends them."""
+
+    role: Literal["udp-source"]
+    name: str
+    to: str
+    dscp: int
+    start_s: float
+    stop_s: float
+    source: dict[str, object]
+    local_port: int
+
+
+@final
+class UdpReflector(Placed):
+    """Answers a probe."""
+
+    role: Literal["udp-reflector"]
+    port: int
+
+
+@final
+class Probe(Placed):
+    """Asks every `every_s` seconds with an IP packet of `size` bytes."""
+
+    role: Literal["udp-probe", "icmp-probe"]
+    name: str
+    to: str
+    """`10.0.0.2:25201`, or for ICMP `10.0.0.2`."""
+    every_s: float
+    size: int
+    dscp: int
+    ecn: Ecn
+    start_s: float
+    stop_s: float
+
+
+Role = TcpSink | TcpSource | UdpSink | UdpSource | UdpReflector | Probe
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a run does on real Linux. `plan.json` in a results folder."""
@@ -77,8 +176,8 @@ class Plan:
     """After the run: tc's statistics, sysctls, the kernel, TCP metrics."""
     teardown: tuple[Command, ...]
     """Takes away what `setup` made. None for machines: there each command's inverse depends on what was before."""
-    roles: tuple[dict[str, Any], ...]
-    """The agent's, as in docs/agent.md, and `node`: where each is played."""
+    roles: tuple[Role, ...]
+    """The agent's: receivers before senders."""
     queues: tuple[Queue, ...]
     captures: tuple[tuple[str, str], ...] = ()
     """Name of the interface in the results and the file that tcpdump writes, in the results folder."""
@@ -117,9 +216,10 @@ class Plan:
         return "\n".join(parts) + "\n"
 
 
-def _told(role: dict[str, Any]) -> str:
+def _told(role: Role) -> str:
     hidden = ("role", "node", "netns", "source")
     words = {key: value for key, value in role.items() if key not in hidden and value is not None}
-    source = " ".join(str(value) for value in role.get("source", {}).values())
+    offered = role["source"] if role["role"] == "tcp-source" or role["role"] == "udp-source" else {}
+    source = " ".join(str(value) for value in offered.values())
     told = " ".join(f"{key}={value}" for key, value in words.items())
     return f"{role['node']}: {role['role']} {told} {source}".rstrip()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
-from bakeoff.engines.lab import tunnels
+from bakeoff.engines.lab import plan, tunnels
 from bakeoff.engines.lab.match import PROTOCOLS
+from bakeoff.engines.lab.plan import Role, TcpSink, TcpSource, UdpReflector, UdpSink, UdpSource
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Topology
 from bakeoff.scenario import Run
@@ -17,15 +18,14 @@ UDP_PORT: Final = 15201
 PROBE_PORT: Final = 25201
 LEAST_DATAGRAM: Final = 16
 """Bytes of payload that the agent needs of a UDP flow."""
-# What a sink tells its source's application.
-_ANSWERS: Final = {"short": "objects", "video": "segments"}
 # Linux's own range (net.ipv4.ip_local_port_range).
 _LOCAL_PORTS: Final = range(32768, 61000)
 
 
-def roles(run: Run, topology: Topology) -> list[dict[str, Any]]:
+def roles(run: Run, topology: Topology) -> list[Role]:
     """Receivers first, then senders, then probes. Refused names what the agent does not do."""
-    receivers, senders = [], []
+    receivers: list[Role] = []
+    senders: list[Role] = []
     tools = run.tools or Tools()
     for index, flow in enumerate(run.flows if tools.flows is None else ()):
         place = f"flows[{index}]"
@@ -85,28 +85,67 @@ def _ends(topology: Topology, ends: Flow | Probe, place: str) -> None:
         raise RefusedError(f"{place}: no way from '{ends.from_}' to '{ends.to}'; only bridges and routers forward")
 
 
-def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[dict[str, Any], dict[str, Any]]:
-    tcp = flow.transport == "tcp"
-    port = (TCP_PORT if tcp else UDP_PORT) + index
-    cc: dict[str, Any] = {"cc": flow.cc} if tcp else {}
-    receiver: dict[str, Any] = {"role": "tcp-sink" if tcp else "udp-sink", "name": flow.name}
-    receiver |= {**_at(topology, flow.to), "port": port} | ({"dscp": flow.dscp} if tcp else {}) | cc
-    times = {"start_s": flow.start_s, "stop_s": min(flow.stop_s, run.duration_s)}
-    source = flow.source.model_dump()
-    if not tcp:
-        receiver |= {**times, "source": source}
-    if flow.source.kind in _ANSWERS:
-        receiver["answers"] = _ANSWERS[flow.source.kind]
-    sender: dict[str, Any] = {"role": "tcp-source" if tcp else "udp-source", "name": flow.name}
-    sender |= {**_at(topology, flow.from_), "to": f"{tunnels.address(run, topology, flow)}:{port}"} | cc
-    sender |= {"dscp": flow.dscp, **times, "source": source, "local_port": local_port(run.seed, flow.name)}
-    if tcp and flow.max_pacing_rate_bps is not None:
-        sender["max_pacing_rate_bps"] = flow.max_pacing_rate_bps
-    return receiver, sender
+def _flow(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[Role, Role]:
+    """Its receiver and its sender."""
+    if flow.transport == "udp":
+        return _udp(run, topology, index, flow)
+    port = TCP_PORT + index
+    sink = TcpSink(
+        role="tcp-sink",
+        name=flow.name,
+        node=flow.to,
+        netns=topology.namespaces[flow.to],
+        port=port,
+        dscp=flow.dscp,
+        cc=flow.cc,
+    )
+    if flow.source.kind == "short":
+        sink["answers"] = "objects"
+    elif flow.source.kind == "video":
+        sink["answers"] = "segments"
+    source = TcpSource(
+        role="tcp-source",
+        name=flow.name,
+        node=flow.from_,
+        netns=topology.namespaces[flow.from_],
+        to=f"{tunnels.address(run, topology, flow)}:{port}",
+        cc=flow.cc,
+        dscp=flow.dscp,
+        start_s=flow.start_s,
+        stop_s=min(flow.stop_s, run.duration_s),
+        source=flow.source.model_dump(),
+        local_port=local_port(run.seed, flow.name),
+    )
+    if flow.max_pacing_rate_bps is not None:
+        source["max_pacing_rate_bps"] = flow.max_pacing_rate_bps
+    return sink, source
 
 
-def _at(topology: Topology, node: str) -> dict[str, Any]:
-    return {"node": node, "netns": topology.namespaces[node]}
+def _udp(run: Run, topology: Topology, index: int, flow: Flow) -> tuple[UdpSink, UdpSource]:
+    port = UDP_PORT + index
+    sink = UdpSink(
+        role="udp-sink",
+        name=flow.name,
+        node=flow.to,
+        netns=topology.namespaces[flow.to],
+        port=port,
+        start_s=flow.start_s,
+        stop_s=min(flow.stop_s, run.duration_s),
+        source=flow.source.model_dump(),
+    )
+    source = UdpSource(
+        role="udp-source",
+        name=flow.name,
+        node=flow.from_,
+        netns=topology.namespaces[flow.from_],
+        to=f"{tunnels.address(run, topology, flow)}:{port}",
+        dscp=flow.dscp,
+        start_s=flow.start_s,
+        stop_s=min(flow.stop_s, run.duration_s),
+        source=flow.source.model_dump(),
+        local_port=local_port(run.seed, flow.name),
+    )
+    return sink, source
 
 
 def local_port(seed: int, name: str) -> int:
@@ -115,17 +154,20 @@ def local_port(seed: int, name: str) -> int:
     return _LOCAL_PORTS[int.from_bytes(digest[:8], "big") % len(_LOCAL_PORTS)]
 
 
-def _reflector(topology: Topology, index: int, probe: Probe) -> dict[str, Any]:
-    return {"role": "udp-reflector", **_at(topology, probe.to), "port": PROBE_PORT + index}
+def _reflector(topology: Topology, index: int, probe: Probe) -> UdpReflector:
+    return UdpReflector(
+        role="udp-reflector", node=probe.to, netns=topology.namespaces[probe.to], port=PROBE_PORT + index
+    )
 
 
-def _probe(run: Run, topology: Topology, index: int, probe: Probe) -> dict[str, Any]:
+def _probe(run: Run, topology: Topology, index: int, probe: Probe) -> plan.Probe:
     udp = probe.proto == "udp"
     address = tunnels.address(run, topology, probe)
     return {
         "role": "udp-probe" if udp else "icmp-probe",
         "name": probe.name,
-        **_at(topology, probe.from_),
+        "node": probe.from_,
+        "netns": topology.namespaces[probe.from_],
         "to": f"{address}:{PROBE_PORT + index}" if udp else address,
         "every_s": probe.every_s,
         "size": probe.size,

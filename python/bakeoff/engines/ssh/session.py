@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from bakeoff.engines.lab import Command, Plan, agent
 from bakeoff.engines.ssh import undo
@@ -152,12 +152,12 @@ class Session:
     def _lead_s(self) -> float:
         return _LEAD_S + _SESSIONS * len(self.machines) * self.slowest_s
 
-    def _documents(self) -> dict[str, dict[str, Any]]:
+    def _documents(self) -> dict[str, agent.Document]:
         """node -> the agent's plan, for nodes where there is something to do."""
         zero = time.time_ns() + int(self._lead_s() * 1e9)
         found = {}
         for node in self.machines:
-            epoch = {"clock": "realtime", "ns": zero + self.clocks[node].ns}
+            epoch = agent.Epoch(clock="realtime", ns=zero + self.clocks[node].ns)
             output = f"{folder_of(node)}/{agent.OUTPUT}"
             programs = {command.argv[0]: command.argv[0] for command in self.plan.changes}
             document = agent.document(self.run, self.plan, output, programs, node=node, epoch=epoch)
