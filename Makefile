@@ -15,7 +15,7 @@ ARM := aarch64-unknown-linux
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-aarch64 sdist kernel kernel-tools run test lint format test-rust test-python bench validation gallery architecture clean
+.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint format test-rust test-python bench validation gallery architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,16 @@ agent: ## the traffic generator of the engines kernel and netns
 # The extension is the one of `make setup`, the agent that of `make agent`: little is left to compile.
 wheel: setup ## a wheel for machines like this one, into dist/
 	$(BUILD) --wheel -C build-args="--locked $(WHEEL_ARGS)"
+
+# Portable code; in a target folder of its own, because each change of flags would have the other compiled anew.
+wheel-pgo: setup ## the same, compiled twice: optimised by a profile of packaging/training.toml's runs
+	@llvm=$$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p'); \
+	for tools in "$$(rustc --print target-libdir)/../bin" "/usr/lib/llvm-$$llvm/bin" "$$(dirname "$$(command -v llvm-profdata)")" ""; do \
+		"$$tools/llvm-profdata" --version 2>/dev/null | grep -q "LLVM version $$llvm\." && break; done; \
+	test -n "$$tools" || { echo "A profile needs the llvm-profdata of rustc's own LLVM $$llvm: rustup component add llvm-tools, or apt install llvm-$$llvm."; exit 1; }; \
+	export CARGO_TARGET_DIR=$(CURDIR)/target/pgo; PATH="$$tools:$$PATH"; \
+	$(BUILD) --wheel -C build-args="--locked $(WHEEL_ARGS) --pgo"
+	$(BIN)/python packaging/training.py check "$$(ls -t dist/*.whl | head -1)"
 
 wheel-aarch64: setup ## a wheel for 64-bit ARM, cross-compiled, into dist/
 	@for target in $(ARM)-gnu $(ARM)-musl; do \
