@@ -1,8 +1,11 @@
 """What the published experiments saw that tells the versions of Prague and of reno-sce apart.
 
-Sources: A = sce-l4s-bakeoff (November 2019), C = sce-l4s-ect1 (April 2020), H = Henderson, Tilmans, White on A's
-issues 16 and 17. Numbers read off plots by eye were published without intervals: what is asserted is the statement,
-with bounds from arithmetic, over several seeds. Where ours disagrees the docstring says so.
+Three sources are quoted. "The bake-off" is sce-l4s-bakeoff of November 2019, "the ECT(1) report" is sce-l4s-ect1 of
+April 2020, each with the lines of its README. "The review" is what Henderson, Tilmans and White wrote about issues 16
+and 17 of the bake-off, with its lines.
+
+The published numbers were read off plots by eye, and have no intervals. The tests therefore assert what was stated,
+over several seeds, with bounds that follow from arithmetic. Where the simulator disagrees the docstring says so.
 """
 
 import json
@@ -22,7 +25,7 @@ from bakeoff.scenario.observe import observe
 from bakeoff.scenario.scenario import from_document
 
 ACCECN = {"net.ipv4.tcp_ecn": 3}
-# A's SCE hosts. `tcp_sce_pacing` is not among what was set: the ratios size bursts, and nothing is paced.
+# The SCE hosts of the bake-off. It did not set `tcp_sce_pacing`: so the two ratios size bursts, and nothing is paced.
 SCE = {
     "net.ipv4.tcp_ecn": 1,
     "net.ipv4.tcp_sce": 1,
@@ -97,20 +100,21 @@ def disturbed(result: Ran, name: str, metric: str) -> tuple[float, float]:
 
 @pytest.mark.parametrize("rtt", ["10ms", "80ms"])
 def test_alpha_0_holds_a_full_fifo_for_seconds_and_alpha_1_does_not(rtt):
-    """A, scenario 6 (issue 17): a FIFO at 52.5 Mbit/s before FQ-CoDel at 50.
+    """Scenario 6 of the bake-off (its issue 17): a FIFO at 52.5 Mbit/s stands before FQ-CoDel at 50 Mbit/s.
 
-    Published with alpha 0 (September 2019): "ICMP disturbed up to 6 s, peak about 250 ms; prague's own latency
-    recovers in about 15 s" (H:26); "alpha 0 explains the multi-second spike, alpha 1 removes it" (H:29, 52, 59);
-    otherwise spikes are "never longer than about 1 s" (H:28), as they are for Reno.
+    The code of September 2019 begins with an alpha of 0. For it the review states: "ICMP disturbed up to 6 s, peak
+    about 250 ms; prague's own latency recovers in about 15 s" (line 26) and "alpha 0 explains the multi-second spike,
+    alpha 1 removes it" (lines 29, 52 and 59). Otherwise spikes are "never longer than about 1 s" (line 28), as they are
+    for Reno.
 
-    A FIFO of 1000 frames holds 1000 * 1514 * 8 / 52.5e6 = 0.231 s; the ping waits behind it. Every packet is marked
-    in FQ-CoDel while Prague's queue is above target. After k such rounds alpha is 1 - (15/16)^k, about k/16, and
-    alpha/2 leaves each: the window is half when k^2/64 = ln 2, in 6.7 rounds of 0.231 s or more, 1.5 s. With alpha 1
-    the first round halves it.
+    A FIFO of 1000 frames holds 1000 * 1514 * 8 / 52.5e6 = 0.231 s, and the ping waits behind it. FQ-CoDel marks every
+    packet while Prague's queue is above the target. After k such rounds alpha is 1 - (15/16)^k, which is about k/16,
+    and each round takes alpha/2 off the window. The window is half when k^2/64 = ln 2, which takes 6.7 rounds of
+    0.231 s or more: 1.5 s. With an alpha of 1 the first round halves it.
 
-    Ours: ICMP disturbed for 3.3 to 3.5 s, so less long than published; the peak agrees; Prague's own delay is back
-    after 11 s at 80 ms, and at 10 ms comes back all along. November's code with an alpha of 0 has the spike too: 3.8 s
-    at 10 ms, but 1.1 s at 80 ms.
+    In the simulator ICMP is disturbed for 3.3 to 3.5 s, which is shorter than published, and the peak agrees. Prague's
+    own delay has recovered after 11 s at 80 ms; at 10 ms it comes back again and again. The code of November with an
+    alpha of 0 has the spike too: 3.8 s at 10 ms, but 1.1 s at 80 ms.
     """
     path = {"path": ["c2", "m1", "m3", "m4", "s2"], "rtt": rtt, "delay": {"at": "m1"}}
     queues = [
@@ -143,20 +147,21 @@ def test_alpha_0_holds_a_full_fifo_for_seconds_and_alpha_1_does_not(rtt):
 
 
 def test_april_2020_ignores_loss_in_slow_start_and_runs_at_the_receive_window():
-    """C, scenario 2, `pie(noecn)`, 160 ms, CUBIC first: loss is ignored.
+    """Scenario 2 of the ECT(1) report, `pie(noecn)` at 160 ms with CUBIC first: Prague ignores loss.
 
-    Published: "prague uses the full receive window at over 90 % loss, cubic fully starved" (C, README 45). L4STeam's
-    own run of the same scenario, with another kernel, had 0.07 % loss.
+    The report states: "prague uses the full receive window at over 90 % loss, cubic fully starved" (line 45). The run
+    that L4STeam made of the same scenario with another kernel had 0.07 % loss.
 
-    Of the 6 MiB of tcp_rmem half or more is window, above 2172 segments, and what was retransmitted is out too. Nothing
-    ends slow start: ssthresh stays infinite. With August's module beside it slow start ends at the first loss and CUBIC
-    gets more than Prague.
+    Half or more of the 6 MiB of tcp_rmem is window, which is above 2172 segments, and what was retransmitted is in
+    flight too. Nothing ends slow start, so that ssthresh stays infinite. With the module of August in its place slow
+    start ends at the first loss, and CUBIC gets more than Prague.
 
-    That takes a send buffer that is not the limit: where it is (tcp_wmem's default of 4 MiB), nothing waits to be sent,
-    the module works its reductions off and slow start ends after all (8 to 12 % of loss, CUBIC ahead). With one of
-    64 MiB the window and the starvation agree; about 30 % of what is sent behind PIE is sent again. A window of 2700
-    segments per 160 ms is 16 900 packets/s, of which the link takes 4129: loss can be above 76 % only while the link
-    idles, as it does where the queue is short: 86 % behind `pfifo limit 50`, over 90 % behind 10.
+    The send buffer must not be the limit for that. With the default of tcp_wmem, 4 MiB, it is: nothing waits to be
+    sent, the module works its reductions off, and slow start ends after all, with 8 to 12 % of loss and CUBIC ahead.
+    With 64 MiB the window and the starvation agree with the report, and about 30 % of what is sent behind PIE is sent
+    again. A window of 2700 segments per 160 ms is 16 900 packets/s, of which the link takes 4129. Loss can therefore be
+    above 76 % only while the link idles, as it does behind a short queue: it is 86 % behind `pfifo limit 50`, and over
+    90 % behind `pfifo limit 10`.
     """
     sysctl = ACCECN | {"net.ipv4.tcp_wmem": "4096 16384 67108864"}
     network = dumbbell("160ms", "pie@5.4")
@@ -197,10 +202,10 @@ def classic(result: Ran, after: float = 0) -> tuple[float, int]:
 
 @pytest.mark.parametrize(("rtt", "seconds"), [("80ms", 60), ("160ms", 120)])
 def test_at_5_mbit_the_detector_takes_dualpi2_for_classic(rtt, seconds):
-    """C, scenario 1: "5 Mbit/s at 80 or 160 ms triggers false positives" (C, README 20, 39; figure 4).
+    """Scenario 1 of the ECT(1) report: "5 Mbit/s at 80 or 160 ms triggers false positives" (lines 20 and 39, figure 4).
 
-    A packet takes 2.42 ms at 5 Mbit/s and 0.24 ms at 50: one packet more or less in the queue is three times the
-    deviation of 0.75 ms from which on the score rises, or a third of it.
+    A packet takes 2.42 ms at 5 Mbit/s and 0.24 ms at 50 Mbit/s. The score rises from a deviation of 0.75 ms on: one
+    packet more or less in the queue is three times that at the low rate, and a third of it at the high one.
     """
     for seed in SEEDS:
         for rate, least, most in (("5mbit", 0.25, 1.0), ("50mbit", 0.0, 0.0)):
@@ -211,15 +216,18 @@ def test_at_5_mbit_the_detector_takes_dualpi2_for_classic(rtt, seconds):
 
 @pytest.mark.parametrize(("jitter", "verdict"), [(0.1, False), (0.5, False), (1, False), (4, True), (10, True)])
 def test_jitter_makes_dualpi2_look_classic(jitter, verdict):
-    """C, scenario 6: "jitter from about 2 ms on triggers false positives" (C, README 20), 80 ms, `netem delay J J/2
-    10%` both ways.
+    """Scenario 6 of the ECT(1) report, with `netem delay J J/2 10%` both ways at 80 ms.
 
-    Two uniform delays of +- J/2, of which the correlation takes a tenth, deviate by 0.6 J/2 in the mean, and what is
-    above the least delay is J and the queue's 1 ms. Per round the score moves by half of log2(0.3 J / 0.75 ms) and,
-    if that is positive, half of log2((J + 1 ms) / 2 ms): by -0.66 at 1 ms, +0.92 at 4 ms, +2.2 at 10 ms. At 2 ms it
-    is -0.16 + 0.29 less what integer logarithms lose and what selects the samples: packets overtake each other, an RTT
-    is taken of the newest that an ACK reports, and an ACK that was overtaken reports none. Published as positive; in
-    ours, on a path without any other jitter, 2 and 2.5 ms are negative and 3 ms positive for some seeds.
+    The report states: "jitter from about 2 ms on triggers false positives" (line 20).
+
+    Two uniform delays of +- J/2, of which the correlation takes a tenth, deviate by 0.6 J/2 in the mean. What is above
+    the least delay is J and the queue's 1 ms. Per round the score moves by half of log2(0.3 J / 0.75 ms) and, if that
+    is positive, by half of log2((J + 1 ms) / 2 ms): by -0.66 at 1 ms, +0.92 at 4 ms and +2.2 at 10 ms.
+
+    At 2 ms it would move by -0.16 + 0.29, less what integer logarithms lose and what selects the samples: packets
+    overtake each other, an RTT is taken of the newest packet that an ACK reports, and an ACK that was overtaken reports
+    none. The report calls 2 ms positive. In the simulator, whose path has no other jitter, 2 and 2.5 ms are negative,
+    and 3 ms is positive for some seeds.
     """
     for seed in SEEDS:
         network = dumbbell("80ms", "dualpi2@2020", child=f"netem delay {jitter}ms {jitter / 2}ms 10%")
@@ -231,10 +239,12 @@ def test_jitter_makes_dualpi2_look_classic(jitter, verdict):
 @pytest.mark.parametrize("rtt", ["20ms", "80ms"])
 @pytest.mark.parametrize("qdisc", ["fq_codel flows 1", "pie@5.4 ecn"])
 def test_at_their_defaults_classic_queues_are_found_and_shared(qdisc, rtt):
-    """C, scenario 2: "single-queue Codel or PIE at defaults: fallback works, fair" (C, README 31; figure 1).
+    """Scenario 2 of the ECT(1) report: "single-queue Codel or PIE at defaults: fallback works, fair" (line 31,
+    figure 1).
 
-    Fallback raises a reduction to at least 31 % of the window, near CUBIC's 30 %. Fair is within a factor of 2;
-    without fallback (August 2020) it is far from that (6 to 20 by the suite of November 2020 at 20 ms, and by ours).
+    The fallback raises a reduction to at least 31 % of the window, which is near CUBIC's 30 %. The test takes a factor
+    of 2 for fair. The code of August 2020 has no fallback and is far from that: a factor of 6 to 20 at 20 ms, both in
+    the suite of November 2020 and in the simulator.
     """
     for seed in SEEDS:
         flows = pair("cubic@5.4", "prague@2020-04")
@@ -247,10 +257,11 @@ def test_at_their_defaults_classic_queues_are_found_and_shared(qdisc, rtt):
 
 @pytest.mark.parametrize("rtt", ["20ms", "80ms"])
 def test_a_tightened_codel_is_not_found(rtt):
-    """C, scenario 2: "Codel and PIE tuned tighter: false negatives" (C, README 34-35; figure 3).
+    """Scenario 2 of the ECT(1) report: "Codel and PIE tuned tighter: false negatives" (lines 34 and 35, figure 3).
 
     A target of 1 ms keeps the deviation below 0.75 ms, and a queue of 1 ms adds nothing by its depth. Prague then has
-    15 times what CUBIC has and more. PIE with a target of 5 ms is not here: some seeds of ours find it, late.
+    15 times what CUBIC has and more. PIE with a target of 5 ms is not tested, because the detector finds it late with
+    some seeds of the simulator.
     """
     qdisc = "fq_codel flows 1 target 1ms interval 20ms"
     for seed in SEEDS:
@@ -261,7 +272,7 @@ def test_a_tightened_codel_is_not_found(rtt):
 
 
 def test_behind_a_short_red_the_verdict_goes_to_and_fro():
-    """C, scenario 2: "red(150000): the detector oscillates" at 80 ms (C, README 34; figure 2), 180 s."""
+    """Scenario 2 of the ECT(1) report, 180 s at 80 ms: "red(150000): the detector oscillates" (line 34, figure 2)."""
     qdisc = "red limit 150000 avpkt 1000 adaptive bandwidth 50mbit ecn"
     for seed in SEEDS:
         flows = pair("cubic@5.4", "prague@2020-04")
@@ -302,11 +313,11 @@ def median(runs: list[Ran], within: float = 1.5) -> float:
 
 
 def test_a_reno_sce_pair_converges_in_seconds_in_cake():
-    """A, scenario 1, cake with SCE, one queue: "reno-sce pair about 20 s at 80 ms (30 s in an earlier revision), 1-2
-    s at 10 ms" (A, README 279-281).
+    """Scenario 1 of the bake-off, CAKE with SCE and a single queue.
 
-    Read by eye. Here rates have met that stay within a factor; 30 runs each, ten starts of the second flow in a round
-    trip and three seeds:
+    The bake-off states: "reno-sce pair about 20 s at 80 ms (30 s in an earlier revision), 1-2 s at 10 ms" (lines 279 to
+    281). That was read by eye. The test calls two rates met when they stay within a factor of each other. 30 runs of
+    each kind, with ten starts of the second flow in a round trip and three seeds, gave:
 
     | | within 1.5 | within 1.3 |
     |---|---|---|
@@ -315,21 +326,23 @@ def test_a_reno_sce_pair_converges_in_seconds_in_cake():
     | 10 ms | 1.2 to 3.2 s, in three runs 5 to 32 s; median 2 s | median 2.5 s, six runs never |
     | 10 ms, `@2019` | 2.0 to 2.8 s | 2.4 to 11 s, median 2.9 s |
 
-    So "about" is between the two. After the second flow's slow start, which SCE does not end, the two have 54 and 168
-    packets at 80 ms (in ten runs 54 and 90), or in the form of 2019 110 and 173. Both grow by one per round trip until
-    the link is full.
+    What the bake-off calls "about" lies between the two factors. After the second flow's slow start, which SCE does not
+    end, the two flows have 54 and 168 packets at 80 ms (in ten runs 54 and 90), and in the form of 2019 110 and 173.
+    Both grow by one packet per round trip until the link is full.
 
-    From there on marks on a fraction f of both flows' packets would change a window by (1 - f) - f sqrt(W) per round
-    trip (in 2019 by half of that root); near the equilibrium a difference of two windows then shrinks by (1 - f) / (2
-    W) of itself: with W = 165 at 80 ms to 1/e in 28 s, with W = 21 at 10 ms in 0.5 s. It is slower where the roots,
-    whole numbers, are equal (169 to 195 packets have 13), and where the ACK clock keeps each flow's packets together so
-    that each finds marks of its own. A flow's share of 10 ms of packets deviates by 0.4, not by the 0.08 of a random
-    order, and is the same a round trip later (correlation 0.95). With bursts of four segments (`tcp_pacing_ca_ratio`
-    120) flow 1 stayed at 120 packets with 8.2 % of them marked, flow 2 at 220 with 6.8 %: 1/(1 + 11) and 1/(1 + 14).
+    From there on, marks on a fraction f of both flows' packets would change a window W by (1 - f) - f sqrt(W) per round
+    trip, in 2019 by half of that root. Near the equilibrium a difference of two windows then shrinks by (1 - f) / (2 W)
+    of itself per round trip: to 1/e in 28 s with W = 165 at 80 ms, and in 0.5 s with W = 21 at 10 ms.
 
-    The suite set ratios of 100 and 40, which its list of sysctls makes burst sizes only. With `tcp_sce_pacing` 40 % of
-    a window is sent per round trip, which never limits, so that the later form of reno-sce does not grow and the pair
-    stays at 14 Mbit/s.
+    It takes longer where the roots, which are whole numbers, are equal: 169 to 195 packets all have 13. It also takes
+    longer where the ACK clock keeps each flow's packets together, so that each flow finds marks of its own. A flow's
+    share of 10 ms of packets deviates by 0.4, where a random order would make it 0.08, and it is the same a round trip
+    later (correlation 0.95). With bursts of four segments (`tcp_pacing_ca_ratio` 120) the first flow stayed at 120
+    packets with 8.2 % of them marked and the second at 220 with 6.8 %, which are 1/(1 + 11) and 1/(1 + 14).
+
+    The suite set ratios of 100 and 40, which only size bursts with the other sysctls that it lists. With
+    `tcp_sce_pacing` 40 % of a window is sent per round trip. The window then never limits the flow, so that the later
+    form of reno-sce does not grow, and the pair stays at 14 Mbit/s.
     """
     for cc in ("reno-sce", "reno-sce@2019"):
         assert 0.5 < median(pairs("10ms", CAKE, cc, SCE, apart=2)) < 4
@@ -340,13 +353,15 @@ def test_a_reno_sce_pair_converges_in_seconds_in_cake():
 
 @pytest.mark.parametrize("rtt", ["0ms", "10ms"])
 def test_in_one_codel_queue_a_reno_sce_pair_of_2019_is_fair_from_the_start(rtt):
-    """A, scenario 3: "reno-sce pair fair, converges below 1 s at 0 and 10 ms" (A, README 342-344).
+    """Scenario 3 of the bake-off: "reno-sce pair fair, converges below 1 s at 0 and 10 ms" (lines 342 to 344).
 
-    CoDel marks CE only, one flow's packet at a time. In 2019's form that flow goes on with 3/4 of its window: in the
-    first second of both and later on their rates are within a factor of 1.5 for 96 to 100 % of the time at 0 ms and 83
-    to 95 % at 10 ms, and from 15 s on they differ by up to 8 %. In the later form it goes on with 3/8, which is PRR to
-    a half and a quarter off: within that factor for 83 to 97 % of the time and 38 to 59 %. Over the run that pair is
-    fair, too.
+    CoDel marks CE only, one flow's packet at a time. In the form of 2019 that flow goes on with 3/4 of its window. From
+    the second flow's first second on the rates are within a factor of 1.5 for 96 to 100 % of the time at 0 ms, and for
+    83 to 95 % at 10 ms; from 15 s on they differ by up to 8 %.
+
+    In the later form the flow goes on with 3/8, because PRR takes it to a half and the control takes a quarter off. The
+    rates are within that factor for 83 to 97 % of the time at 0 ms, and for 38 to 59 % at 10 ms. Over the whole run
+    that pair is fair, too.
     """
 
     def part(cc: str) -> float:
@@ -368,11 +383,12 @@ def beside_cubic(rtt: str, qdisc: str, cc: str) -> list[float]:
 
 
 def test_in_one_codel_queue_reno_sce_of_2019_has_more_than_cubic():
-    """A, scenario 3, 10 ms: "reno-sce about 1.5x" CUBIC (A, README 329-331).
+    """Scenario 3 of the bake-off at 10 ms: "reno-sce about 1.5x" CUBIC's rate (lines 329 to 331).
 
-    A window that grows by a per round trip and loses a part b of itself to a mark is in the mean sqrt(a (2 - b) / (2
-    b p)) at p marks per packet. CUBIC at these windows has a = 8/15 and b = 0.3. With a = 1 the quarter of 2019's
-    form makes that 1.52 of CUBIC's, the later form's 5/8 0.85. Ours: 1.7 to 2.2 and 0.66 to 0.97.
+    A window that grows by a packets per round trip and loses the part b of itself to a mark is in the mean
+    sqrt(a (2 - b) / (2 b p)) packets at p marks per packet. CUBIC has a = 8/15 and b = 0.3 at these windows. With a = 1
+    the form of 2019, which loses a quarter, comes to 1.52 times CUBIC's window, and the later form, which loses 5/8, to
+    0.85 times. The simulator gives 1.7 to 2.2 and 0.66 to 0.97.
     """
 
     def mean(a: float, b: float) -> float:
@@ -386,11 +402,14 @@ def test_in_one_codel_queue_reno_sce_of_2019_has_more_than_cubic():
 
 
 def test_in_one_cake_queue_cubic_dominates_reno_sce_less_at_80_ms():
-    """A, scenario 1: "cubic dominates reno-sce in the single queue at 0 and 10 ms, about fair at 80 ms sometimes" (A,
-    README 267-272).
+    """Scenario 1 of the bake-off.
 
-    CUBIC does not hear SCE: it holds the queue near COBALT's 5 ms, above which every packet is marked. Ours (2019):
-    0.10 to 0.11, 0.14 to 0.21, and 0.33 to 0.95 of CUBIC's rate.
+    The bake-off states: "cubic dominates reno-sce in the single queue at 0 and 10 ms, about fair at 80 ms sometimes"
+    (lines 267 to 272).
+
+    CUBIC does not react to SCE. It holds the queue near COBALT's target of 5 ms, above which every packet gets an SCE
+    mark. In the simulator the form of 2019 has 0.10 to 0.11 of CUBIC's rate at 0 ms, 0.14 to 0.21 at 10 ms, and 0.33 to
+    0.95 at 80 ms.
     """
     assert beside_cubic("0ms", CAKE, "reno-sce@2019")[-1] < 1 / 3
     assert beside_cubic("10ms", CAKE, "reno-sce@2019")[-1] < 1 / 3
@@ -406,11 +425,14 @@ def test_in_one_cake_queue_cubic_dominates_reno_sce_less_at_80_ms():
     ],
 )
 def test_a_prague_pair_converges_slowly(rtt, qdisc, least, most):
-    """A, scenarios 1 and 3: "prague pair about 30-40 s at 80 ms" in DualPI2 (A, README 282); in one CoDel queue "at
-    80 ms not converged within the 50 s, at 10 ms about 5 s" (344-348).
+    """Scenarios 1 and 3 of the bake-off.
 
-    The median of five seeds within a factor of 2 of what was read by eye. Ours: 15 to 24 s, 3 to 4 s, 32 to 39 s, by
-    a definition that asks for less than that rates meet.
+    In DualPI2 the bake-off saw "prague pair about 30-40 s at 80 ms" (line 282), and in one CoDel queue "at 80 ms not
+    converged within the 50 s, at 10 ms about 5 s" (lines 344 to 348).
+
+    The median of five seeds has to lie within a factor of 2 of what was read by eye. The simulator takes 15 to 24 s in
+    DualPI2, 3 to 4 s in CoDel at 10 ms, and 32 to 39 s at 80 ms; rates that stay within a factor of 1.5 count as
+    converged, which asks for less than equal rates.
     """
     assert least < median(pairs(rtt, qdisc, "prague@2019-11", ACCECN)) < most
 
@@ -419,13 +441,13 @@ def test_a_prague_pair_converges_slowly(rtt, qdisc, least, most):
 
 
 def test_present_day_prague_goes_on_below_two_packets_where_that_of_2020_fills_the_queue():
-    """draft-briscoe-iccrg-prague-congestion-control: below a window of 2 a flow paces fractions of it, instead of
-    holding the queue.
+    """draft-briscoe-iccrg-prague-congestion-control: below a window of 2 a flow paces fractions of it.
 
-    Twelve flows at 2 Mbit/s and 5 ms, every packet marked above 1 ms. Windows cannot go below two packets, so that 24
-    frames stay out: 24 * 1514 * 8 / 2e6 = 0.145 s. Of that 5 ms are the path's, and the first of a paced pair waits
-    at most half a round, 0.073 s, for the second and its ACK; the rest is queue: 0.104 to 0.140 s. A rate of 2/12
-    Mbit/s is 0.07 packets of 1500 bytes per 5 ms; it is above the least, 100 kbit/s.
+    Twelve flows share 2 Mbit/s at 5 ms, and every packet that waits for more than 1 ms is marked. The windows of 2020
+    cannot go below two packets, so that 24 frames are in flight: 24 * 1514 * 8 / 2e6 = 0.145 s. The path holds 5 ms of
+    that. Every second frame, the first of a paced pair, waits at most half a round for the other one and its ACK, which
+    is a quarter of a round in the mean. The rest is queue: 0.104 to 0.140 s. A rate of 2/12 Mbit/s is 0.07 packets of
+    1500 bytes per 5 ms, and lies above the least rate, 100 kbit/s.
     """
     network = dumbbell("5ms", "fq_codel flows 1 ce_threshold 1ms", rate="2mbit")
     out = 24 * FRAME / 2e6
