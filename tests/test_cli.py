@@ -78,14 +78,6 @@ def test_version(cli):
     assert re.fullmatch(r"bakeoff \d+.*\n", out)
 
 
-def test_the_shell_completes_scenarios(monkeypatch):
-    monkeypatch.setenv("_BAKEOFF_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "bakeoff run fake/s1")
-    monkeypatch.setenv("COMP_CWORD", "2")
-    out, _ = child("-m", "bakeoff").communicate(timeout=60)
-    assert out.split() == ["fake/s1-first"]
-
-
 # list, show, schema.
 
 

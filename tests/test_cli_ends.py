@@ -127,7 +127,9 @@ def test_what_the_system_refuses_is_one_message(cli, monkeypatch, arguments, mes
     assert cli(*arguments) == (2, "", f"bakeoff: {message}\n")
 
 
-@pytest.mark.parametrize("words", ["bakeoff run fa", "bakeoff run x --engine ", "bakeoff run x --kernel l"])
+@pytest.mark.parametrize(
+    "words", ["bakeoff run l4", "bakeoff run x --kernel l", "bakeoff plot --kind c", "bakeoff table --columns ja"]
+)
 def test_completion_needs_no_home(words):
     asked = {"_BAKEOFF_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "XDG_DATA_HOME": "/dev/null"}

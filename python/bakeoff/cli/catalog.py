@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.options import Engine, Json, Only, Set, Yes, complete_scenario
+from bakeoff.cli import complete
+from bakeoff.cli.options import Engine, Json, Only, Set, Yes
 
 
 def list_(
@@ -16,7 +17,7 @@ def list_(
         str | None,
         typer.Argument(
             help="Glob (or re:REGEX) on suite/scenario/run, or a scenario file: its runs.",
-            autocompletion=complete_scenario,
+            autocompletion=complete.scenario,
         ),
     ] = None,
     only: Only = None,
@@ -62,7 +63,7 @@ def show(
         str,
         typer.Argument(
             help="suite/scenario, a glob (or re:REGEX) for a run, a scenario file, or FILE::PATTERN for a run of one.",
-            autocompletion=complete_scenario,
+            autocompletion=complete.scenario,
         ),
     ],
     engine: Engine = "sim",

@@ -8,15 +8,26 @@ from typing import Annotated
 
 import typer
 
+from bakeoff.cli import complete
 from bakeoff.cli.present import Format, chosen_results, warn_of_epochs
 from bakeoff.errors import BakeoffError
 
 
 def compare(
-    ours: Annotated[str, typer.Argument(metavar="OURS", help="A campaign's folder.", show_default=False)],
+    ours: Annotated[
+        str,
+        typer.Argument(
+            metavar="OURS", help="A campaign's folder.", show_default=False, autocompletion=complete.results
+        ),
+    ],
     theirs: Annotated[
         str,
-        typer.Argument(metavar="THEIRS", help="Another's, or the name of a reference.", show_default=False),
+        typer.Argument(
+            metavar="THEIRS",
+            help="Another's, or the name of a reference.",
+            show_default=False,
+            autocompletion=complete.results_or_reference,
+        ),
     ],
     *,
     by: Annotated[

@@ -6,13 +6,24 @@ from typing import Annotated
 
 import typer
 
+from bakeoff.cli import complete
 from bakeoff.cli.compare import bounds_of
 from bakeoff.cli.options import Json
 
 
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A campaign's folder, or a run's.", show_default=False)],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another.", show_default=False)],
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="A campaign's folder, or a run's.",
+            show_default=False,
+            autocompletion=complete.results,
+        ),
+    ],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="Another.", show_default=False, autocompletion=complete.results)
+    ],
     *,
     tolerance: Annotated[
         list[str] | None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bakeoff.cli import complete
 from bakeoff.cli.options import Capture, Engine, Jobs, Json, Note, Quiet, Seeds, Trace, Verbose, Yes, detail
 from bakeoff.duels import Duel
 
@@ -16,18 +17,13 @@ if TYPE_CHECKING:
     from bakeoff.results import Result
 
 
-def complete_cc(incomplete: str) -> list[str]:
-    """The simulator's congestion controls that begin so."""
-    from bakeoff import _sim
-
-    return [name for name in _sim.congestion_controls() if name.startswith(incomplete)]
-
-
 def duel(
-    cc1: Annotated[str, typer.Argument(help="Congestion control of the first flow.", autocompletion=complete_cc)],
-    cc2: Annotated[str, typer.Argument(help="Congestion control of the second.", autocompletion=complete_cc)],
+    cc1: Annotated[str, typer.Argument(help="Congestion control of the first flow.", autocompletion=complete.cc)],
+    cc2: Annotated[str, typer.Argument(help="Congestion control of the second.", autocompletion=complete.cc)],
     *,
-    qdisc: Annotated[str, typer.Option(help="The queue at the bottleneck, in tc's words.")] = Duel.qdisc,
+    qdisc: Annotated[
+        str, typer.Option(help="The queue at the bottleneck, in tc's words.", autocompletion=complete.qdisc)
+    ] = Duel.qdisc,
     rate: Annotated[str, typer.Option(help="The bottleneck's rate.")] = Duel.rate,
     rtt: Annotated[str, typer.Option(help="Round-trip time of the path.")] = Duel.rtt,
     rtt2: Annotated[

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from bakeoff.cli import complete
+
 app = typer.Typer(help="Virtual-time kernels: build, list, check.", no_args_is_help=True)
 
 
@@ -50,7 +52,12 @@ def list_() -> None:
 
 @app.command()
 def check(
-    kernel: Annotated[str, typer.Argument(help="a name from 'kernel list', or the path of a 'linux' binary")],
+    kernel: Annotated[
+        str,
+        typer.Argument(
+            help="a name from 'kernel list', or the path of a 'linux' binary", autocompletion=complete.kernel
+        ),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object instead of the table")] = False,
 ) -> None:
     """Boot a kernel once and say what of the catalog it can run, what not, and why."""

@@ -1,60 +1,12 @@
-"""Arguments and options that several commands take, and what completes them in a shell."""
+"""Arguments and options that several commands take."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from bakeoff.cli import complete
 from bakeoff.errors import BakeoffError
-
-
-def complete_scenario(incomplete: str) -> list[str]:
-    """The names suite/scenario that begin so; none if the catalog cannot be read: a completion must not fail."""
-    from bakeoff.scenario import catalog
-
-    try:
-        names = [f"{entry.suite}/{entry.scenario}" for entry in catalog.scenarios()]
-    except BakeoffError:
-        return []
-    return [name for name in names if name.startswith(incomplete)]
-
-
-def complete_engine(incomplete: str) -> list[str]:
-    """The engines that begin so."""
-    from bakeoff.engines import MODULES
-
-    return [name for name in MODULES if name.startswith(incomplete)]
-
-
-def complete_kernel(incomplete: str) -> list[str]:
-    """The kernels that were built here and begin so."""
-    from bakeoff.engines.kernel import registry
-
-    return [kernel.name for kernel in registry.list_kernels() if kernel.name.startswith(incomplete)]
-
-
-def complete_results(incomplete: str) -> list[str]:
-    """Folders below results/ that begin so, and suites, scenarios and runs of the latest campaign."""
-    from bakeoff.campaign.place import LATEST, RESULTS
-
-    head, slash, tail = incomplete.rpartition("/")
-    found = [f"{RESULTS}/{name}" for name in _folders(RESULTS)] if not slash else []
-    for base in (LATEST, Path()) if slash else (LATEST,):
-        inside = _folders(base / head)
-        if not slash:  # suites alone tell nobody much
-            inside = [f"{suite}/{scenario}" for suite in inside for scenario in _folders(base / suite)]
-        found += [f"{head}{slash}{name}" for name in inside if slash == "" or name.startswith(tail)]
-    return [name for name in dict.fromkeys(found) if name.startswith(incomplete)]
-
-
-def _folders(path: Path) -> list[str]:
-    """The folders in it that are not hidden; none if it cannot be read: a completion must not fail."""
-    try:
-        with os.scandir(path) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
-    except OSError:
-        return []
 
 
 def with_kernel(engine: str, kernel: str | None) -> str:
@@ -76,14 +28,14 @@ def with_inventory(engine: str, inventory: Path | None) -> str:
     return f"ssh:{inventory.expanduser().absolute()}"
 
 
-Engine = Annotated[str, typer.Option(help="What does the runs.", autocompletion=complete_engine)]
+Engine = Annotated[str, typer.Option(help="What does the runs.", autocompletion=complete.engine)]
 Kernel = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|PATH",
         help="The virtual-time kernel that does the runs; goes with --engine kernel.",
         show_default="the newest that was built",
-        autocompletion=complete_kernel,
+        autocompletion=complete.kernel,
     ),
 ]
 Inventory = Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bakeoff.cli import complete
 from bakeoff.cli.present import chosen_results, warn_of_epochs
 from bakeoff.errors import BakeoffError
 
@@ -35,13 +36,6 @@ class Scale(StrEnum):
     var = "var"
 
 
-def complete_kind(incomplete: str) -> list[str]:
-    """The kinds that begin so."""
-    from bakeoff.present.kinds import KINDS
-
-    return [kind.name for kind in KINDS if kind.name.startswith(incomplete)]
-
-
 def _list_kinds(wanted: bool) -> None:
     if wanted:
         from bakeoff.present.kinds import KINDS
@@ -61,6 +55,7 @@ def plot(
             metavar="[RESULTS]...",
             help="Results folders, of campaigns or runs; or globs on suite/scenario/run in the latest campaign.",
             show_default="the latest campaign",
+            autocompletion=complete.results,
         ),
     ] = None,
     *,
@@ -69,7 +64,7 @@ def plot(
         typer.Option(
             help="What to draw; --list-kinds says what there is.",
             show_default="for one run tcp_delivery_with_rtt, or call where there is one; for several bars, or sweep",
-            autocompletion=complete_kind,
+            autocompletion=complete.kind,
         ),
     ] = None,
     list_kinds: Annotated[
@@ -78,14 +73,26 @@ def plot(
     overlay: Annotated[bool, typer.Option("--overlay", help="All runs in one picture.")] = False,
     measure: Annotated[
         str | None,
-        typer.Option(help="Of sweep and heatmap: what is measured.", show_default="goodput; jain or utilisation"),
+        typer.Option(
+            help="Of sweep and heatmap: what is measured.",
+            show_default="goodput; jain or utilisation",
+            autocompletion=complete.measure,
+        ),
     ] = None,
     x: Annotated[
         str | None,
-        typer.Option(metavar="AXIS", help="Of sweep and heatmap: what lies along x.", show_default="the longest"),
+        typer.Option(
+            metavar="AXIS",
+            help="Of sweep and heatmap: what lies along x.",
+            show_default="the longest",
+            autocompletion=complete.axis,
+        ),
     ] = None,
     y: Annotated[
-        str | None, typer.Option(metavar="AXIS", help="Of heatmap: what lies along y.", show_default="the next")
+        str | None,
+        typer.Option(
+            metavar="AXIS", help="Of heatmap: what lies along y.", show_default="the next", autocompletion=complete.axis
+        ),
     ] = None,
     scale: Annotated[
         Scale,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bakeoff.cli import complete
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ Results = Annotated[
         metavar="[RESULTS]",
         help="A results folder, of a campaign or one run; or a glob on suite/scenario/run in the latest campaign.",
         show_default="the latest campaign",
+        autocompletion=complete.results,
     ),
 ]
 
@@ -29,6 +31,7 @@ OneRun = Annotated[
         metavar="[RUN]",
         help="The folder of a run, or a glob on suite/scenario/run in the latest campaign.",
         show_default="the latest campaign, if it has one run",
+        autocompletion=complete.results,
     ),
 ]
 
@@ -67,11 +70,20 @@ def table(
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(metavar="NAME,…", help="Only these, by their names in CSV; '?' lists them.", show_default=False),
+        typer.Option(
+            metavar="NAME,…",
+            help="Only these, by their names in CSV; '?' lists them.",
+            show_default=False,
+            autocompletion=complete.columns,
+        ),
     ] = None,
     sort: Annotated[
         str | None,
-        typer.Option(metavar="NAME,…", help="In the order of these columns; -NAME begins with the largest."),
+        typer.Option(
+            metavar="NAME,…",
+            help="In the order of these columns; -NAME begins with the largest.",
+            autocompletion=complete.order,
+        ),
     ] = None,
     where: Annotated[
         str | None,
@@ -80,7 +92,12 @@ def table(
         ),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="Whose numbers stand beside.", show_default="what the suite published")
+        str | None,
+        typer.Option(
+            help="Whose numbers stand beside.",
+            show_default="what the suite published",
+            autocompletion=complete.reference,
+        ),
     ] = None,
 ) -> None:
     """Show what came out of the runs, beside what was published.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bakeoff.cli import complete
 from bakeoff.cli.options import Json
 from bakeoff.errors import BakeoffError
 
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 
 def qdisc_replay(
     qdisc: Annotated[
-        str, typer.Argument(metavar="QDISC", help="In tc's words, or a tree in JSON.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="QDISC",
+            help="In tc's words, or a tree in JSON.",
+            show_default=False,
+            autocompletion=complete.qdisc,
+        ),
     ],
     *,
     arrivals: Annotated[

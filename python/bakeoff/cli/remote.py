@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli.options import Only, complete_results
+from bakeoff.cli import complete
+from bakeoff.cli.options import Only
 from bakeoff.cli.present import chosen_results
 from bakeoff.cli.results import named, size_in_words
 from bakeoff.errors import BakeoffError, printable
@@ -40,7 +41,7 @@ def push(
             metavar="RESULTS",
             help="A campaign's folder or a run's; or a glob on suite/scenario/run in the latest campaign.",
             show_default=False,
-            autocompletion=complete_results,
+            autocompletion=complete.results,
         ),
     ],
     url: Url,

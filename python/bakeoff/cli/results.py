@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bakeoff.cli import complete
 from bakeoff.cli.options import Json, Only
 from bakeoff.cli.present import OneRun, chosen_run
 from bakeoff.errors import BakeoffError, printable
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 def results(
     folder: Annotated[
         Path | None,
-        typer.Argument(help="A campaign, to list its runs.", show_default="the campaigns below results/"),
+        typer.Argument(
+            help="A campaign, to list its runs.",
+            show_default="the campaigns below results/",
+            autocompletion=complete.results,
+        ),
     ] = None,
     *,
     status: Annotated[
@@ -80,7 +85,7 @@ def logs(
 
 
 def rm(
-    folders: Annotated[list[Path], typer.Argument(help="Campaigns or single runs.")],
+    folders: Annotated[list[Path], typer.Argument(help="Campaigns or single runs.", autocompletion=complete.results)],
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:

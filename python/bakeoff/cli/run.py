@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bakeoff.cli import complete
 from bakeoff.cli.options import (
     Capture,
     Engine,
@@ -24,7 +25,6 @@ from bakeoff.cli.options import (
     Trace,
     Verbose,
     Yes,
-    complete_scenario,
     detail,
     with_inventory,
     with_kernel,
@@ -43,7 +43,7 @@ def run(
         typer.Argument(
             metavar="PATTERN",
             help="Globs (or re:REGEX) on suite/scenario/run, or scenario files; FILE::PATTERN for single runs of one.",
-            autocompletion=complete_scenario,
+            autocompletion=complete.scenario,
         ),
     ],
     *,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present import call, distributions, over_time, queues
 
 if TYPE_CHECKING:
     from bakeoff.present.panels import Picture
@@ -32,53 +32,81 @@ class Kind:
     """Whether it takes axes of the matrix and a measure."""
 
 
+def _of(module: str, name: str) -> Callable[..., Picture]:
+    """The function of a module of this room, which is imported when it first draws: names alone come at once."""
+
+    def draw(*shown: object) -> Picture:
+        picture: Picture = getattr(import_module(f"bakeoff.present.{module}"), name)(*shown)
+        return picture
+
+    return draw
+
+
 KINDS: Final[tuple[Kind, ...]] = (
     Kind(
         "tcp_delivery_with_rtt",
         "every flow's delivery rate over time, and below it TCP's and the probes' round-trip times",
         "run",
-        over_time.delivery_with_rtt,
+        _of("over_time", "delivery_with_rtt"),
         scales=True,
     ),
     Kind(
         "totals_with_tcp_rtt",
         "the sum of all goodputs over time, and below it round-trip times",
         "run",
-        over_time.totals_with_tcp_rtt,
+        _of("over_time", "totals_with_tcp_rtt"),
         scales=True,
     ),
     Kind(
         "upload_with_ping_and_tcp_rtt",
         "every flow's goodput over time, and below it round-trip times",
         "run",
-        over_time.upload_with_ping_and_tcp_rtt,
+        _of("over_time", "upload_with_ping_and_tcp_rtt"),
         scales=True,
     ),
     Kind(
         "all_scaled_delivery",
         "delivery rates up and down and round-trip times, without outliers",
         "run",
-        over_time.all_scaled,
+        _of("over_time", "all_scaled"),
     ),
     Kind(
         "cwnd",
         "congestion windows, slow start thresholds, and alpha where a control has one and it was traced",
         "run",
-        over_time.cwnd,
+        _of("over_time", "cwnd"),
     ),
-    Kind("queue", "delay, backlog, marks and drops of the queues at the bottlenecks over time", "run", queues.queue),
     Kind(
-        "call", "what UDP flows felt: the share that arrived, and the delay of the probes beside them", "run", call.call
+        "queue",
+        "delay, backlog, marks and drops of the queues at the bottlenecks over time",
+        "run",
+        _of("queues", "queue"),
     ),
-    Kind("box_totals", "rates and round-trip times as boxes", "run", distributions.box_totals),
-    Kind("ping_cdf", "the cumulative distribution of the probes' round-trip times", "run", distributions.ping_cdf),
-    Kind("queue_cdf", "the cumulative distribution of the queue's delay", "run", distributions.queue_cdf),
-    Kind("fct_cdf", "the cumulative distribution of short flows' completion times", "run", distributions.fct_cdf),
+    Kind(
+        "call",
+        "what UDP flows felt: the share that arrived, and the delay of the probes beside them",
+        "run",
+        _of("call", "call"),
+    ),
+    Kind("box_totals", "rates and round-trip times as boxes", "run", _of("distributions", "box_totals")),
+    Kind(
+        "ping_cdf",
+        "the cumulative distribution of the probes' round-trip times",
+        "run",
+        _of("distributions", "ping_cdf"),
+    ),
+    Kind("queue_cdf", "the cumulative distribution of the queue's delay", "run", _of("distributions", "queue_cdf")),
+    Kind(
+        "fct_cdf",
+        "the cumulative distribution of short flows' completion times",
+        "run",
+        _of("distributions", "fct_cdf"),
+    ),
     Kind(
         "induced_latency_cdf",
         "the share of probes that waited longer than so much, on a logarithmic axis",
         "run",
-        distributions.induced_latency_cdf,
+        _of("distributions", "induced_latency_cdf"),
     ),
     Kind(
         "bars", "who gets what: a bar for every flow of every run of a campaign, beside what was published", "campaign"

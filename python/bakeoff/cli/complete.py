@@ -1,0 +1,189 @@
+"""What completes a word in a shell. Nothing heavy is imported; a completion never fails, at worst it has no words."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+RESULTS: Final = Path("results")
+LATEST: Final = RESULTS / "latest"
+"""As in `bakeoff.campaign.place`, whose room is heavy."""
+
+Words = Callable[[str], list[str]]
+"""From the beginning of a word to the words that begin so."""
+
+_RUN: Final = (
+    "suite scenario run engine n window_from_s window_to_s bottleneck_rate_bps reference compared jain ratio "
+    "utilisation queue_delay_p50_s queue_delay_p99_s probe_rtt_mean_s marks sce_marks drops changes notes"
+)
+_FLOW: Final = (
+    "name cc ecn delivery_rate_bps goodput_bps reference_bps reference_ln_spread log_ratio srtt_mean_s "
+    "srtt_p99_s retransmissions mark_fraction"
+)
+_QUEUE: Final = "name rate_bps utilisation delay_mean_s delay_p50_s delay_p99_s marks sce_marks drops"
+_PROBE: Final = "name rtt_mean_s rtt_p50_s rtt_p99_s jitter_s loss"
+_NUMBERED: Final = (("flow", _FLOW), ("queue", _QUEUE), ("probe", _PROBE))
+# Of the other kinds of rows, which have names of their own.
+_PARTS: Final = (
+    "cc ecn goodput_bps delivery_rate_bps srtt_mean_s srtt_p99_s retransmissions mark_fraction "
+    "flow from to transport source start_s stop_s base_rtt_s bottleneck share rtt_mean_s rtt_p50_s rtt_p99_s "
+    "delay_mean_s delay_p50_s delay_p99_s jitter_s loss fct_geometric_mean_s fct_p50_s fct_p95_s fct_p99_s "
+    "unfinished video_mean_rate_bps video_startup_s video_stalls video_stalled_s video_switches srtt_p50_s "
+    "queue qdisc flows rate_bps probe protocol phase from_s to_s"
+)
+
+
+def _words(of: Callable[[str], Iterable[str]]) -> Words:
+    """Those of the words that begin as the user began, and none where they cannot be found out."""
+
+    def complete(incomplete: str) -> list[str]:
+        try:
+            return [word for word in dict.fromkeys(of(incomplete)) if word.startswith(incomplete)]
+        except Exception:  # in the middle of a command line a message is worse than no words
+            return []
+
+    return _told_as(of, complete)
+
+
+def _listed(of: Callable[[str], Iterable[str]]) -> Words:
+    """The same for a list with commas, of which the last word is completed."""
+
+    def complete(incomplete: str) -> list[str]:
+        head, comma, last = incomplete.rpartition(",")
+        return [head + comma + word for word in _words(of)(last)]
+
+    return _told_as(of, complete)
+
+
+def _told_as(of: Callable[[str], Iterable[str]], complete: Words) -> Words:
+    # Not functools.wraps: typer would ask for the parameters of what is wrapped.
+    complete.__name__, complete.__doc__ = of.__name__, of.__doc__
+    return complete
+
+
+@_words
+def scenario(_: str) -> list[str]:
+    """suite/scenario of the catalog, by its files' names."""
+    from bakeoff import data
+
+    named = os.environ.get("BAKEOFF_CATALOG")
+    files = (Path(named) if named else data.folder("catalog")).glob("suites/*/*.yaml")
+    return sorted(f"{file.parent.name}/{file.stem}" for file in files)
+
+
+@_words
+def engine(_: str) -> Iterable[str]:
+    """The engines."""
+    from bakeoff.engines import MODULES
+
+    return MODULES
+
+
+@_words
+def kernel(_: str) -> list[str]:
+    """The kernels that were built here."""
+    from bakeoff.engines.kernel import cache
+
+    return sorted(file.parent.name for file in cache.kernels().glob("*/build.json"))
+
+
+@_words
+def kind(_: str) -> list[str]:
+    """The kinds of pictures."""
+    from bakeoff.present.kinds import KINDS
+
+    return [kind.name for kind in KINDS]
+
+
+@_words
+def measure(_: str) -> Iterable[str]:
+    """What pictures of a campaign can measure."""
+    from bakeoff.present.measures import MEASURES
+
+    return MEASURES
+
+
+@_listed
+def cc(_: str) -> list[str]:
+    """The simulator's congestion controls."""
+    from bakeoff import _sim
+
+    return _sim.congestion_controls()
+
+
+@_listed
+def qdisc(_: str) -> list[str]:
+    """The simulator's qdiscs."""
+    from bakeoff import _sim
+
+    return _sim.qdiscs()
+
+
+@_words
+def reference(_: str) -> list[str]:
+    """The references of the catalog, by their files' names."""
+    from bakeoff import data
+
+    named = os.environ.get("BAKEOFF_CATALOG")
+    folder = (Path(named) if named else data.folder("catalog")) / "references"
+    return sorted(file.stem for file in folder.glob("*.csv"))
+
+
+@_listed
+def columns(_: str) -> list[str]:
+    """The columns of tables; `flow1_`, `queue1_` and `probe1_` stand for others of their kind."""
+    numbered = [f"{part}1_{name}" for part, names in _NUMBERED for name in names.split()]
+    return [*_RUN.split(), *(f"axis_{axis}" for axis in _axis_names()), *_PARTS.split(), *numbered, "?"]
+
+
+@_listed
+def order(incomplete: str) -> list[str]:
+    """The same for --sort, where a minus begins with the largest."""
+    minus = incomplete[:1] if incomplete.startswith("-") else ""
+    return [minus + name for name in columns("") if name != "?"]
+
+
+@_words
+def axis(_: str) -> list[str]:
+    """The axes of the latest campaign's first run."""
+    return _axis_names()
+
+
+@_words
+def results(incomplete: str) -> list[str]:
+    """Folders below results/, and suites, scenarios and runs of the latest campaign."""
+    head, slash, _ = incomplete.rpartition("/")
+    if slash:
+        return [f"{head}/{name}" for base in (LATEST, Path()) for name in _folders(base / head)]
+    # A suite's name alone tells nobody much.
+    inside = [f"{suite}/{scenario}" for suite in _folders(LATEST) for scenario in _folders(LATEST / suite)]
+    return [*(f"{RESULTS}/{name}" for name in _folders(RESULTS)), *inside]
+
+
+@_words
+def results_or_reference(incomplete: str) -> list[str]:
+    """What a campaign can be compared with."""
+    return [*results(incomplete), *reference(incomplete)]
+
+
+def _axis_names() -> list[str]:
+    """The axes of the first run that is found in the latest campaign; none if there is none."""
+    place = LATEST
+    for _level in ("suite", "scenario", "run"):
+        names = _folders(place)
+        if not names:
+            return []
+        place /= names[0]
+    return list(json.loads((place / "run.json").read_bytes())["resolved"]["point"])
+
+
+def _folders(path: Path) -> list[str]:
+    """The folders in it that are not hidden; none if it cannot be read."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    except OSError:
+        return []
