@@ -143,7 +143,7 @@ def test_a_sysctl_of_the_whole_machine_is_refused():
 def test_a_links_delay_is_a_netem_where_it_arrives():
     links = [{"ends": ["cli", "mid"], "delay_s": 0.01, "loss": 0.005}, {"ends": ["mid", "srv"]}]
     made = plan(network(links=links))
-    assert lines(made.setup, "netem") == [
+    assert lines(made.setup, "netem", "delay") == [
         "cli: tc qdisc add dev ifb.mid root handle 100: netem delay 10ms loss 0.5% limit 1000000",
         "mid: tc qdisc add dev ifb.cli root handle 100: netem delay 10ms loss 0.5% limit 1000000",
     ]
@@ -154,11 +154,11 @@ def test_a_links_delay_is_a_netem_where_it_arrives():
 def test_a_link_loses_in_the_direction_that_is_named():
     """What mid sends to cli arrives at cli's side of the cable; the other side has no netem where there is no delay."""
     links = [{"ends": ["cli", "mid"], "loss": {"mid": 0.005}}, {"ends": ["mid", "srv"]}]
-    assert lines(plan(network(links=links)).setup, "netem") == [
+    assert lines(plan(network(links=links)).setup, "netem", "delay") == [
         "cli: tc qdisc add dev ifb.mid root handle 100: netem delay 0ms loss 0.5% limit 1000000",
     ]
     links[0]["delay_s"] = 0.01
-    assert lines(plan(network(links=links)).setup, "netem") == [
+    assert lines(plan(network(links=links)).setup, "netem", "delay") == [
         "cli: tc qdisc add dev ifb.mid root handle 100: netem delay 10ms loss 0.5% limit 1000000",
         "mid: tc qdisc add dev ifb.cli root handle 100: netem delay 10ms limit 1000000",
     ]

@@ -193,6 +193,25 @@ def test_a_run_that_comes_to_the_limit_of_tcps_memory_fails(kernel, tmp_path):
     assert "TCP came to the limit of its memory (net.ipv4.tcp_mem)" in str(done.error)
 
 
+def test_a_queue_in_a_bridge_does_not_hold_its_sender_back(kernel, tmp_path):
+    # The only delay is behind the bottleneck, where nothing would let go of what waits in it: without help Reno has
+    # 18 packets under way, the 13 of 5 Mbit/s and 30 ms and what Linux lets a host's own queue have. With it the queue
+    # gets as long as it may be: 50 packets of 1514 bytes take 121 ms.
+    tree = {
+        "qdisc": "htb default 1",
+        "classes": [{"id": "1", "class": "rate 5mbit", "child": {"qdisc": "pfifo limit 50"}}],
+    }
+    ends = [
+        {"node": "mid", "peer": "srv", "egress": tree},
+        {"node": "srv", "peer": "mid", "ingress": {"qdisc": "netem delay 30ms limit 1000000"}},
+    ]
+    run = network(interfaces=ends, flows=[flow(cc="reno", stop_s=6.0)], duration_s=6.0, window_s=[1.0, 6.0])
+    result = in_virtual_time(kernel, run, tmp_path / "r")
+    longest = result.series.filter(pl.col("metric") == "qlen")["value"].max()
+    assert longest == 50
+    assert result.counters["queues"]["mid>srv"]["drops"]["overlimit"] > 0
+
+
 def test_datagrams_leave_on_time_and_the_hosts_queue_decides_what_is_dropped(kernel, tmp_path):
     child = {"qdisc": "pfifo limit 1000"}
     tree = {"qdisc": "htb default 1", "classes": [{"id": "1", "class": "rate 10mbit", "child": child}]}

@@ -120,7 +120,8 @@ def plan(run: Run, folder: Path | None = None) -> Plan:
 
     captures = str(folder.resolve()) if folder is not None else "."
     try:
-        made = make(run, prefix=PREFIX, ethtool=programs.find("ethtool") is not None, captures=captures)
+        ethtool = programs.find("ethtool") is not None
+        made = make(run, prefix=PREFIX, ethtool=ethtool, captures=captures, netem=_has_netem())
     except BakeoffError as error:
         raise BakeoffError(f"{place(run)}: {error}") from error
     note = _tcp_memory(run, int(_TCP_MEM.read_text(encoding="ascii").split()[0]))
@@ -168,6 +169,10 @@ def _has_cc(name: str) -> bool:
         except OSError as error:
             return error.errno != errno.ENOENT
     return True
+
+
+def _has_netem() -> bool:
+    return "qdisc kind is unknown" not in _tried(("tc", "qdisc", "add", "dev", "lo", "root", "handle", "1:", "netem"))
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bakeoff.engines.lab import changes, ingress, nodes, tools, tunnels, unwanted, versions
+from bakeoff.engines.lab import changes, ingress, nodes, small_queues, tools, tunnels, unwanted, versions
 from bakeoff.engines.lab.plan import Command, Plan, Queue
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import packets, roles
@@ -32,13 +32,15 @@ def plan(
     captures: str = "",
     machines: Machines | None = None,
     tcp_pages: int | None = None,
+    netem: bool = True,
 ) -> Plan:
     """The plan of a run.
 
     Nodes are namespaces called `prefix` and the node's name, or the `machines`. Without `ethtool` the offloads are only
     kept from building large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to, and where the
-    plan's files lie. `tcp_pages` is the memory of all TCP sockets where the kernel is the lab's own. RefusedError names
-    the place in the run that real Linux, or this lab, cannot do.
+    plan's files lie. `tcp_pages` is the memory of all TCP sockets where the kernel is the lab's own. Without `netem`
+    nothing is made of this qdisc but what the run asks for. RefusedError names the place in the run that real Linux, or
+    this lab, cannot do.
     """
     _refuse(run)
     notes = [*versions.notes(run), *_notes(run, ethtool=ethtool), *tunnels.notes(run), *tools.notes(run)]
@@ -52,11 +54,12 @@ def plan(
     trees: Trees = {}
     policers = _policers(run)
     queues = _queues(interfaces, policers, net, flows, trees)
+    let_go, held = small_queues.let_go(run, net, interfaces, netem=netem)
     leaves = tuple(_leaves(interfaces, net, trees))
     shared = nodes.of_the_kernel(run, net, tcp_pages)
     first = run.nodes[0].name
     setup = [Command(first, ("sysctl", "-w", f"{key}={value}")) for key, value in shared.items()]
-    setup += [*nodes.namespaces(run, net), *nodes.cables(run, net, ethtool=ethtool), *queues]
+    setup += [*nodes.namespaces(run, net), *nodes.cables(run, net, ethtool=ethtool), *queues, *let_go]
     setup += [
         *nodes.addresses(run, net),
         *tunnels.setup(run, net, captures),
@@ -69,7 +72,7 @@ def plan(
     setup += unwanted.before(run, net)
     dumps, files = _captures(run, net, captures)
     return Plan(
-        notes=tuple(notes),
+        notes=(*notes, *held),
         namespaces=tuple(name for name in net.namespaces.values() if name is not None),
         setup=(*setup, *dumps),
         changes=tuple(changes.timed(run, net, trees)),
