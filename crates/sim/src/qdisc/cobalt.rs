@@ -82,6 +82,7 @@ impl Schedule {
     }
 
     /// interval/sqrt(count)
+    /// Source: RFC 8289, section 5.6 (`control_law`).
     fn spacing(&self, interval: i64) -> i64 {
         ((i128::from(interval) * i128::from(self.isqrt)) >> 32) as i64
     }
@@ -162,7 +163,7 @@ impl SceCobalt {
         SceCobalt { ce: Schedule::NEW, sce: Schedule::NEW, blue_timer: 0, p_drop: 0 }
     }
 
-    /// A packet with this ECN field leaves at `now`.
+    /// A packet with this ECN field leaves at `now`. Source: chromi/sce `cobalt_should_drop`.
     pub(super) fn dequeue(
         &mut self,
         params: &Params,
@@ -249,7 +250,7 @@ impl SceCobalt {
         false
     }
 
-    /// Far too much delay: BLUE's probability rises, at most once per target.
+    /// Far too much delay: BLUE's probability rises, at most once per target. Source: chromi/sce `cobalt_queue_full`.
     fn queue_full(&mut self, params: &Params, now: i64) {
         if now - self.blue_timer > params.target {
             self.p_drop = self.p_drop.saturating_add(params.p_inc);
@@ -260,7 +261,7 @@ impl SceCobalt {
     }
 
     /// Nothing queued: BLUE's probability falls, at most once per target, and the schedules step
-    /// back.
+    /// back. Source: chromi/sce `cobalt_queue_empty`.
     pub(super) fn queue_empty(&mut self, params: &Params, now: Time) {
         let now = now.as_ns() as i64;
         if self.p_drop > 0 && now - self.blue_timer > params.target {

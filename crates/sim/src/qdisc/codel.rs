@@ -142,6 +142,7 @@ pub struct CodelVars {
 
 impl CodelVars {
     /// Takes the next packet to deliver, after the marks and drops that are due.
+    /// Source: RFC 8289, section 5.5; Linux 7.3 `codel_dequeue`.
     pub fn dequeue(
         &mut self,
         params: &CodelParams,
@@ -202,6 +203,7 @@ impl CodelVars {
 
     /// Whether the delay has stayed above the target for longer than an interval (RFC 8289, 5.6
     /// `dodequeue`).
+    /// The queue may keep one packet of the largest size whatever its delay. Source: Linux 7.3 `codel_should_drop`.
     fn above_target(
         &mut self,
         packet: Option<&Packet>,
@@ -236,6 +238,7 @@ impl CodelVars {
 
     /// Sets the first `drop_next`. A state left less than 16 intervals ago resumes with the count
     /// that it had gained.
+    /// Source: RFC 8289, section 5.5; Linux 7.3 `codel_dequeue`.
     fn enter_dropping(&mut self, params: &CodelParams, now: u64) {
         self.dropping = true;
         let gained = self.count.wrapping_sub(self.lastcount);
@@ -253,6 +256,7 @@ impl CodelVars {
 
     /// One step towards 1/sqrt(count): inv * (3 - count * inv^2) / 2, in Linux's integers. After a
     /// jump of the count (`fq_codel`'s batches of drops) these wrap around; so does this.
+    /// Source: Linux 7.3 `codel_Newton_step`.
     fn newton_step(&mut self) {
         let inv = u64::from(self.rec_inv_sqrt) << 16;
         let inv2 = (inv * inv) >> 32;
@@ -262,6 +266,7 @@ impl CodelVars {
     }
 
     /// `from` + interval / sqrt(count), at least one tick later.
+    /// Source: RFC 8289, sections 3.3 and 5.6 (`control_law`); Linux 7.3 `codel_control_law`.
     fn control_law(&self, from: u64, params: &CodelParams) -> u64 {
         let step = (params.interval * (u64::from(self.rec_inv_sqrt) << 16)) >> 32;
         from + step.max(1)
@@ -269,6 +274,7 @@ impl CodelVars {
 }
 
 /// Marks the packet (true) or, if it or the queue is not for ECN, drops it (false).
+/// Source: Linux 7.3 `codel_dequeue`.
 fn signal(packet: &mut Option<Packet>, params: &CodelParams, tally: &mut Tally) -> bool {
     let Some(packet) = packet else {
         return false;
@@ -344,6 +350,7 @@ impl Codel {
 }
 
 impl Qdisc for Codel {
+    /// Source: RFC 8289, section 5.4; Linux 7.3 `codel_qdisc_enqueue`.
     fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
         if self.fifo.packets.len() < self.config.limit as usize {
             self.fifo.backlog += u64::from(packet.len);

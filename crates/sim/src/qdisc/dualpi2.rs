@@ -127,6 +127,7 @@ impl DualPi2 {
         Ok(q)
     }
 
+    /// Source: RFC 9332, appendix A.1; Linux 7.3 `dualpi2_timer`.
     fn run_timer(&mut self, now: Time) {
         self.now = now;
         while let Some(at) = self.timer.due(now) {
@@ -140,6 +141,7 @@ impl DualPi2 {
     }
 
     /// The larger queue delay as the controller sees it at `now`, ns.
+    /// Source: RFC 9332, appendix A.1; Linux 7.3 `get_queue_delays`.
     fn qdelay(&self, now: Time) -> u64 {
         if self.params.version == Version::V2020 {
             return self.left_c.max(self.left_l);
@@ -156,6 +158,8 @@ impl DualPi2 {
     }
 
     /// One tick of the controller.
+    /// The base probability p' moves with the delay's error and its change (PI). Source: RFC 9332, appendix A.1;
+    /// Linux 7.3 `calculate_probability`.
     fn update(&mut self, qdelay: u64) {
         let p = &self.params;
         let error = i128::from(qdelay) - i128::from(p.target.as_ns());
@@ -167,15 +171,18 @@ impl DualPi2 {
         self.last_qdelay = qdelay;
     }
 
+    /// Source: Linux 7.3 `dualpi2_reset_c_protection`.
     fn reset_credit(&mut self) {
         let weights = 2 * i64::from(self.params.classic) - i64::from(MAX_WEIGHT);
         self.credit = i64::from(self.psched_mtu) * weights;
     }
 
+    /// Source: Linux 7.3 `dualpi2_roll`.
     fn roll(&mut self, prob: u32) -> bool {
         self.rng.u32() <= prob
     }
 
+    /// p_C = p'^2 (RFC 9332, section 2.4). Source: Linux 7.3 `dualpi2_classic_marking`.
     fn squared_roll(&mut self) -> bool {
         self.roll(self.prob) && self.roll(self.prob)
     }
@@ -187,10 +194,13 @@ impl DualPi2 {
     }
 
     /// The coupled AQM: marks the packet, or says why it must be dropped.
+    /// Source: RFC 9332, appendix A.1 for C and L, A.2 for overload; Linux 7.3 `must_drop`,
+    /// `dualpi2_scalable_marking`.
     fn must_drop(&mut self, packet: &mut Packet, in_l: bool, tally: &mut Tally) -> Option<Cause> {
         if self.backlog < self.protected {
             return None;
         }
+        // p_CL = k p' (RFC 9332, section 2.4); where that passes one, L is dropped by p_C as well (section 4.2.3).
         let prob_l = u64::from(self.prob) * u64::from(self.params.coupling_factor);
         let overload = prob_l > u64::from(MAX_PROB);
         let capable = packet.ecn.is_capable();
@@ -215,6 +225,7 @@ impl DualPi2 {
     }
 
     /// The L queue's own AQM; true if the packet must be dropped.
+    /// Source: RFC 9332, appendix A.1 (the native L4S AQM); Linux 7.3 `do_step_aqm`.
     fn step(&mut self, queued: &mut Queued, now: Time, tally: &mut Tally) -> bool {
         let above = match self.params.step {
             Step::Time(threshold) => now - queued.packet.enqueued > threshold,
@@ -234,6 +245,7 @@ impl DualPi2 {
 }
 
 impl Qdisc for DualPi2 {
+    /// Source: RFC 9332, section 2.3 (who goes to L) and appendix A.1; Linux 7.3 `dualpi2_enqueue_skb`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
         let memory = truesize(&packet);
@@ -263,6 +275,8 @@ impl Qdisc for DualPi2 {
         }
     }
 
+    /// Weighted round robin by bytes. Source: RFC 9332, appendix A.1; Linux 7.3 `dequeue_packet`,
+    /// `dualpi2_qdisc_dequeue`.
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
         self.run_timer(now);
         let wc = i64::from(self.params.classic);

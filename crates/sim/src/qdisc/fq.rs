@@ -143,6 +143,7 @@ impl Fq {
         })
     }
 
+    /// Source: Linux 7.3 `fq_prio2band`.
     fn band_of(&self, packet: &Packet) -> usize {
         self.config.priomap[TOS_PRIORITY[usize::from(packet.dscp >> 1 & 3)]].into()
     }
@@ -167,7 +168,7 @@ impl Fq {
         }
     }
 
-    /// Nobody waits who could leave, and this one may: past the flows.
+    /// Nobody waits who could leave, and this one may: past the flows. Source: Linux 7.3 `fq_fastpath_check`.
     fn takes_fast_path(&self, packet: &Packet, now: Time) -> bool {
         packet.enqueued <= now
             && self.config.maxrate.is_none()
@@ -177,6 +178,7 @@ impl Fq {
                     && self.delayed.last().is_none_or(|d| d.0 > now)))
     }
 
+    /// Source: Linux 7.3 `fq_flow_set_throttled`.
     fn throttle(&mut self, index: u32, until: Time) {
         let flow = &mut self.flows[index as usize];
         flow.time_next_packet = until;
@@ -187,6 +189,7 @@ impl Fq {
         self.ready -= 1;
     }
 
+    /// Source: Linux 7.3 `fq_check_throttled`.
     fn unthrottle_until(&mut self, now: Time) {
         if let Some(&(first, _)) = self.delayed.last()
             && first < now
@@ -205,6 +208,7 @@ impl Fq {
     }
 
     /// The next band with a flow and credit; `None` if there is no flow on any list.
+    /// Source: Linux 7.3 `fq_pband_head_select`, `fq_dequeue`.
     fn select(&mut self) -> Option<(usize, bool)> {
         let mut empty = 0;
         loop {
@@ -225,7 +229,7 @@ impl Fq {
         }
     }
 
-    /// `maxrate`: when the flow's next packet may leave.
+    /// `maxrate`: when the flow's next packet may leave. Source: Linux 7.3 `fq_dequeue`.
     fn charge(&mut self, index: u32, packet: &Packet, now: Time) {
         let Some(rate) = self.config.maxrate.filter(|_| self.config.pacing) else { return };
         let flow = &mut self.flows[index as usize];
@@ -257,6 +261,7 @@ impl Fq {
 
 impl Qdisc for Fq {
     /// `packet.enqueued` is when it may leave, `now` at the earliest.
+    /// Source: Linux 7.3 `fq_enqueue`, `fq_packet_beyond_horizon`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         let band = self.band_of(&packet);
         if self.bands[band].packets >= self.config.limit {
@@ -308,6 +313,7 @@ impl Qdisc for Fq {
         flow.packets.insert(at, packet);
     }
 
+    /// Source: Linux 7.3 `fq_dequeue`.
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
         if let Some(packet) = self.internal.pop_front() {
             self.left(&packet);

@@ -254,6 +254,7 @@ impl FqCodel {
     }
 
     /// Drops from the head of the flow with the largest backlog: a batch, or half of that backlog.
+    /// Source: RFC 8290, section 4.1; Linux 7.3 `fq_codel_drop`.
     fn drop_from_fattest(&mut self, tally: &mut Tally) -> u64 {
         // Only listed flows have packets. Of equals Linux takes the one with the lowest number.
         let listed = self.new_flows.iter(&self.flows).chain(self.old_flows.iter(&self.flows));
@@ -278,7 +279,10 @@ impl FqCodel {
 }
 
 impl Qdisc for FqCodel {
+    /// A flow that is on neither list becomes a new one, with a quantum to spend. Source: RFC 8290, section 4.1;
+    /// Linux 7.3 `fq_codel_enqueue`.
     fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
+        // Linux 7.3 `fq_codel_hash`: `reciprocal_scale`.
         let index = (u64::from(packet.hash) * u64::from(self.config.flows)) >> 32;
         let flow = &mut self.flows[index as usize];
         self.pool.push(&mut flow.chain, packet);
@@ -298,6 +302,8 @@ impl Qdisc for FqCodel {
         }
     }
 
+    /// The new flows are served before the old ones, each until its quantum is spent. Source: RFC 8290, section 4.2;
+    /// Linux 7.3 `fq_codel_dequeue`.
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
         loop {
             let is_new = self.new_flows.first != NONE;
@@ -322,7 +328,7 @@ impl Qdisc for FqCodel {
                 return taken;
             }
             // A new flow that is empty passes once through the old ones, or it could come back as
-            // new for ever and starve them.
+            // new for ever and starve them (RFC 8290, section 4.2).
             list.pop(&self.flows);
             if is_new && self.old_flows.first != NONE {
                 self.old_flows.push(&mut self.flows, index);

@@ -147,6 +147,7 @@ impl FqPie {
         })
     }
 
+    /// Source: Linux 7.3 `fq_pie_timer`.
     fn run_timer(&mut self, now: Time) {
         while self.timer.due(now).is_some() {
             let (flows, params) = (&mut self.flows, &self.config.params);
@@ -168,6 +169,7 @@ impl FqPie {
     }
 
     /// Why the packet must not come in, after a mark where that is possible.
+    /// Source: RFC 8033, sections 4.1 and 5.1; Linux 7.3 `fq_pie_qdisc_enqueue`.
     fn refuses(&mut self, index: usize, packet: &mut Packet, tally: &mut Tally) -> Option<Cause> {
         let Config { params, memory_limit, ecn_prob, .. } = &self.config;
         if self.qlen >= params.limit {
@@ -193,6 +195,7 @@ impl FqPie {
 }
 
 impl Qdisc for FqPie {
+    /// Source: RFC 8290, section 4.1; Linux 7.3 `fq_pie_qdisc_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
         let index = ((u64::from(packet.hash) * u64::from(self.config.flows)) >> 32) as usize;
@@ -221,6 +224,7 @@ impl Qdisc for FqPie {
         }
     }
 
+    /// Source: RFC 8290, section 4.2; Linux 7.3 `fq_pie_qdisc_dequeue`.
     fn dequeue(&mut self, now: Time, _tally: &mut Tally) -> Option<Packet> {
         self.run_timer(now);
         loop {

@@ -94,7 +94,7 @@ impl Random {
     }
 }
 
-/// A draw that keeps the share `rho` (of 2^32) of the last one.
+/// A draw that keeps the share `rho` (of 2^32) of the last one. Source: Linux 7.3 `get_crandom`.
 fn correlated(stream: &mut Stream, last: &mut u32, rho: u32) -> u32 {
     let value = stream.u32();
     if rho == 0 {
@@ -107,7 +107,7 @@ fn correlated(stream: &mut Stream, last: &mut u32, rho: u32) -> u32 {
 }
 
 impl SlotConfig {
-    /// A slot that begins after a random pause.
+    /// A slot that begins after a random pause. Source: Linux 7.3 `get_slot_next`.
     fn open(&self, now: Time, stream: &mut Stream) -> OpenSlot {
         if let Some((table, mean, deviation)) = &self.distribution {
             let pause = table.at(stream.u32(), *mean, *deviation);
@@ -154,6 +154,7 @@ impl Netem {
         chance > 0 && chance >= correlated(stream, last, rho)
     }
 
+    /// Source: Linux 7.3 `loss_event`.
     fn is_lost(&mut self) -> bool {
         let Random { stream, loss, .. } = &mut self.random;
         match self.config.loss {
@@ -167,6 +168,7 @@ impl Netem {
         }
     }
 
+    /// Source: Linux 7.3 `netem_enqueue`.
     fn admit(&mut self, mut packet: Packet, duplicate: u32, now: Time, tally: &mut Tally) {
         let random = &mut self.random;
         let rho = self.config.duplicate_correlation;
@@ -233,6 +235,7 @@ impl Netem {
     }
 
     /// `reorder` with `gap`: after gap - 1 ordinary packets each one may be put in front.
+    /// Source: Linux 7.3 `netem_enqueue`.
     fn goes_in_front(&mut self) -> bool {
         let Config { gap, reorder, reorder_correlation, .. } = self.config;
         let random = &mut self.random;
@@ -241,6 +244,7 @@ impl Netem {
             && reorder >= correlated(&mut random.stream, &mut random.reorder, reorder_correlation)
     }
 
+    /// Source: Linux 7.3 `netem_enqueue`, `tabledist`, `packet_time_ns`.
     fn time_to_send(&mut self, len: u32, now: Time) -> Time {
         let config = &self.config;
         let mut delay = config.latency.cast_signed();
@@ -266,7 +270,7 @@ impl Netem {
         Time((from + delay).max(0).cast_unsigned())
     }
 
-    /// Keeps the order of the time to send, and of arrival among equals.
+    /// Keeps the order of the time to send, and of arrival among equals. Source: Linux 7.3 `tfifo_enqueue`.
     fn insert(&mut self, new: Delayed) {
         let in_order = |last: &Delayed| last.time_to_send <= new.time_to_send;
         if self.delayed.back().is_none_or(in_order) {
@@ -277,7 +281,7 @@ impl Netem {
         }
     }
 
-    /// The first packet whose time has come, and whose slot.
+    /// The first packet whose time has come, and whose slot. Source: Linux 7.3 `netem_dequeue`, `netem_peek`.
     fn release(&mut self, now: Time) -> Option<Packet> {
         let due = self.delayed.front()?.time_to_send;
         if let (Some(config), Some(slot)) = (&self.config.slot, &mut self.slot) {

@@ -75,6 +75,7 @@ impl Pie {
         })
     }
 
+    /// Source: RFC 8033, section 4.2; Linux 7.3 `pie_timer`.
     fn run_timer(&mut self, now: Time) {
         while self.timer.due(now).is_some() {
             let before = self.vars;
@@ -101,6 +102,8 @@ fn take_all(params: &mut Params, words: &mut Words) -> Result<(), TcError> {
 }
 
 impl Qdisc for Pie {
+    /// Marks instead of dropping up to a probability of 10 %. Source: RFC 8033, sections 4.1 and 5.1; Linux 7.3
+    /// `pie_qdisc_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
         let refused = if self.queue.len() >= self.params.limit as usize {
@@ -136,6 +139,7 @@ impl Qdisc for Pie {
         self.queue.push_back(packet);
     }
 
+    /// Source: RFC 8033, section 4.3; Linux 7.3 `pie_qdisc_dequeue`.
     fn dequeue(&mut self, now: Time, _tally: &mut Tally) -> Option<Packet> {
         self.run_timer(now);
         let packet = self.queue.pop_front()?;

@@ -103,6 +103,7 @@ impl Prio {
         Ok(Prio { map, bands, filters, bridge: env.bridge })
     }
 
+    /// Source: Linux 7.3 `prio_classify`.
     fn classify(&self, packet: &Packet) -> usize {
         let mut matching = self.filters.iter().filter(|(m, _)| m.matches(packet));
         matching
@@ -117,6 +118,7 @@ impl Qdisc for Prio {
         self.bands[band].queue.enqueue(packet, now);
     }
 
+    /// The first band that has a packet. Source: Linux 7.3 `prio_dequeue`.
     fn dequeue(&mut self, now: Time, _tally: &mut Tally) -> Option<Packet> {
         self.bands.iter_mut().find_map(|band| band.queue.dequeue(now))
     }

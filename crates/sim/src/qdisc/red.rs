@@ -131,11 +131,15 @@ impl Average {
     pub const EMPTY: Average = Average { qavg: 0, qcount: -1, threshold: 0 };
 
     /// Takes in what stands now.
+    /// Source: Floyd and Jacobson 1993, section 4 (a moving average of the queue); Linux 7.3
+    /// `red_calc_qavg_no_idle_time`.
     pub fn update(&mut self, curve: &Curve, backlog: u64) {
         self.qavg = self.qavg + backlog - (self.qavg >> curve.wlog);
     }
 
     /// What is to be done with the packet that arrives.
+    /// Between the thresholds signals come evenly, as the count since the last one multiplies the chance. Source:
+    /// Floyd and Jacobson 1993, section 4; Linux 7.3 `red_action`.
     pub fn action(&mut self, curve: &Curve, rng: &mut Stream) -> Action {
         let Curve { min, max, wlog, .. } = *curve;
         if self.qavg < min << wlog {
@@ -160,6 +164,7 @@ impl Average {
         Action::Pass
     }
 
+    /// Source: Linux 7.3 `red_random`, `red_mark_probability`.
     fn draw(&mut self, curve: &Curve, rng: &mut Stream) {
         self.threshold = u64::from(rng.u32() / curve.max_p_delta);
     }
@@ -203,6 +208,7 @@ impl Red {
         Ok(Red { timer: Some(Timer::jiffies(Time::from_ms(500), env.hz)), ..Red::new(words, env)? })
     }
 
+    /// Source: Linux 7.3 `red_adaptative_timer`.
     fn run_timer(&mut self, now: Time) {
         while self.params.adaptive
             && let Some(at) = self.timer.as_mut().and_then(|timer| timer.due(now))
@@ -212,6 +218,7 @@ impl Red {
     }
 
     /// Moves `max_p` so that the average stays within 40 and 60 % of the range.
+    /// Source: Floyd, Gummadi and Shenker 2001, section 3; Linux 7.3 `red_adaptative_algo`.
     fn adapt(&mut self, now: Time) {
         let qavg = match self.idle_since {
             Some(since) => self.params.after_idle(self.average.qavg, now - since),
@@ -285,7 +292,7 @@ impl Params {
         Ok(Params { limit, curve, scell_log, stab, adaptive, ecn, harddrop, nodrop })
     }
 
-    /// The average after `idle` without packets.
+    /// The average after `idle` without packets. Source: Linux 7.3 `red_calc_qavg_from_idle_time`.
     fn after_idle(&self, qavg: u64, idle: Time) -> u64 {
         let idle_us = idle.as_us().min(255 << self.scell_log);
         match self.stab[(idle_us >> self.scell_log) as usize & 255] {
@@ -318,6 +325,7 @@ pub fn fraction(words: &mut Words, key: &str) -> Result<f64, TcError> {
 }
 
 /// The smallest weight 2^-w that lets a burst of `burst` packets pass `min`; `None` if none does.
+/// Source: iproute2 `tc_red_eval_ewma`.
 fn ewma_log(min: u64, burst: u64, avpkt: u64) -> Option<u32> {
     let need = burst as f64 + 1.0 - min as f64 / avpkt as f64;
     if need < 1.0 {
@@ -330,7 +338,7 @@ fn ewma_log(min: u64, burst: u64, avpkt: u64) -> Option<u32> {
 }
 
 /// tc's table of how far the average is shifted down after an idle time, and the log of its cell.
-/// In ticks: the kernel looks it up with microseconds.
+/// In ticks: the kernel looks it up with microseconds. Source: iproute2 `tc_red_eval_idle_damping`.
 fn idle_table(wlog: u32, avpkt: u64, bandwidth: Rate) -> Option<(u32, [u8; 256])> {
     let transmission = (avpkt as f64 / bandwidth.bytes_per_s() as f64 * 1e9 / TICK_NS).ceil();
     let log_weight = -(1.0 - 0.5_f64.powi(wlog as i32)).ln() / transmission;
@@ -345,6 +353,7 @@ fn idle_table(wlog: u32, avpkt: u64, bandwidth: Rate) -> Option<(u32, [u8; 256])
 }
 
 impl Qdisc for Red {
+    /// Source: Linux 7.3 `red_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
         match self.idle_since.take() {
@@ -371,6 +380,7 @@ impl Qdisc for Red {
         self.queue.push_back(packet);
     }
 
+    /// Source: Linux 7.3 `red_dequeue`, `red_start_of_idle_period`.
     fn dequeue(&mut self, now: Time, _tally: &mut Tally) -> Option<Packet> {
         self.run_timer(now);
         let packet = self.queue.pop_front();

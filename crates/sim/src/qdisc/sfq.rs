@@ -205,6 +205,7 @@ impl Sfq {
         })
     }
 
+    /// Source: Linux 7.3 `sfq_hash`.
     fn bucket(&self, packet: &Packet) -> usize {
         if self.told_buckets {
             return packet.hash as usize & (self.config.divisor as usize - 1);
@@ -260,6 +261,7 @@ impl Sfq {
     }
 
     /// Drops from the longest queue; of all with one packet, from the one that is served next.
+    /// Source: Linux 7.3 `sfq_drop`.
     fn drop_from_longest(&mut self, tally: &mut Tally) {
         let by_length = |i: &u32| {
             let slot = &self.slots[*i as usize];
@@ -275,6 +277,7 @@ impl Sfq {
     }
 
     /// Whether RED lets the packet in, perhaps marked.
+    /// Source: Linux 7.3 `sfq_enqueue`, `sfq_prob_mark`, `sfq_hard_mark`.
     fn admit(&mut self, index: usize, packet: &mut Packet, tally: &mut Tally) -> bool {
         let Some(curve) = &self.config.red else { return true };
         let slot = &mut self.slots[index];
@@ -308,6 +311,7 @@ impl Sfq {
     }
 
     /// A new key, when it is time; all packets find their flows anew.
+    /// Source: Linux 7.3 `sfq_perturbation`, `sfq_rehash`.
     fn run_timer(&mut self, now: Time, tally: &mut Tally) {
         let Some(timer) = &mut self.timer else { return };
         let mut due = false;
@@ -362,6 +366,7 @@ fn perturbation(config: &Config, now: Time, hz: u64) -> Option<Timer> {
 }
 
 impl Qdisc for Sfq {
+    /// Source: McKenney 1990; Linux 7.3 `sfq_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now, tally);
         let bucket = self.bucket(&packet);
@@ -395,6 +400,7 @@ impl Qdisc for Sfq {
         }
     }
 
+    /// Source: McKenney 1990; Linux 7.3 `sfq_dequeue`.
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
         self.run_timer(now, tally);
         loop {

@@ -174,6 +174,7 @@ impl Tbf {
 }
 
 impl Qdisc for Tbf {
+    /// Source: Linux 7.3 `tbf_enqueue`.
     fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
         if u64::from(packet.len) > self.params.max_size {
             tally.drop(&packet, Cause::Overlimit);
@@ -182,6 +183,7 @@ impl Qdisc for Tbf {
         self.child.enqueue(packet, now);
     }
 
+    /// A packet leaves when both buckets have its length. Source: Linux 7.3 `tbf_dequeue`.
     fn dequeue(&mut self, now: Time, _tally: &mut Tally) -> Option<Packet> {
         let len = self.head_len(now)?;
         let Params { rate, frame, buffer, peak, .. } = &self.params;

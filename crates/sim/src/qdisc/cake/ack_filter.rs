@@ -57,6 +57,7 @@ pub(super) fn superfluous(filter: AckFilter, queue: &VecDeque<Queued>) -> Option
 }
 
 /// Whether `older` is a pure acknowledgement that says nothing that `newest` does not say.
+/// Source: Linux 7.3 `cake_tcph_may_drop`.
 fn may_go(older: &Packet, newest: &Packet) -> bool {
     let others = Flags::SYN.with(Flags::FIN);
     let is_plain = older.flags.has(Flags::ACK)
@@ -87,7 +88,7 @@ fn blocks(packet: &Packet) -> impl Iterator<Item = (i64, i64)> + use<> {
         .map(move |i| (ack + i64::from(sack[i].start), ack + i64::from(sack[i].end)))
 }
 
-/// Which of two acknowledgements reports more; a D-SACK always does.
+/// Which of two acknowledgements reports more; a D-SACK always does. Source: Linux 7.3 `cake_tcph_sack_compare`.
 fn sack_says(older: &Packet, newest: &Packet) -> Sack {
     match (older.n_sack, newest.n_sack) {
         (0, 0) => return Sack::Same,

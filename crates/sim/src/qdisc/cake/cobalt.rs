@@ -49,10 +49,12 @@ impl Cobalt {
         Cobalt { count: 0, isqrt: 0, drop_next: 0, blue_timer: 0, p_drop: 0, dropping: false };
 
     /// interval/sqrt(count) later. The kernel scales the lower 32 bits of the interval.
+    /// Source: RFC 8289, section 5.6 (`control_law`); Linux 7.3 `cobalt_control`.
     fn control(&self, t: i64, params: &Params) -> i64 {
         t + ((u64::from(params.interval as u32) * u64::from(self.isqrt)) >> 32) as i64
     }
 
+    /// Source: Linux 7.3 `cobalt_invsqrt`.
     fn set_count(&mut self, count: u32) {
         self.count = count;
         self.isqrt = match ROUNDED.get(count as usize) {
@@ -67,6 +69,7 @@ impl Cobalt {
     }
 
     /// A packet of the flow was dropped for want of room; true if BLUE thereby begins.
+    /// Source: Linux 7.3 `cobalt_queue_full`.
     pub(super) fn queue_full(&mut self, params: &Params, now: Time) -> bool {
         let now = now.as_ns() as i64;
         let mut begins = false;
@@ -81,7 +84,7 @@ impl Cobalt {
         begins
     }
 
-    /// The flow was served and had nothing; true if BLUE thereby ends.
+    /// The flow was served and had nothing; true if BLUE thereby ends. Source: Linux 7.3 `cobalt_queue_empty`.
     pub(super) fn queue_empty(&mut self, params: &Params, now: Time) -> bool {
         let now = now.as_ns() as i64;
         let mut ends = false;
@@ -99,6 +102,8 @@ impl Cobalt {
     }
 
     /// A packet leaves; `bulk_flows` is 0 except in ingress mode.
+    /// CoDel signals after an interval above the target (RFC 8289, section 5.5), but its count steps back once it is
+    /// below. Source: Linux 7.3 `cobalt_should_drop`.
     pub(super) fn dequeue(
         &mut self,
         params: &Params,

@@ -43,7 +43,7 @@ fn find_host(hosts: &mut [Host], hash: u32) -> u16 {
 }
 
 impl Tin {
-    /// The queue for a packet, which from now on is that flow's.
+    /// The queue for a packet, which from now on is that flow's. Source: Linux 7.3 `cake_hash`.
     pub(super) fn classify(&mut self, hashes: Hashes, isolation: Isolation) -> usize {
         if !(isolation.flows || isolation.src || isolation.dst) {
             return 0;

@@ -111,6 +111,7 @@ impl Cake {
     }
 
     /// Makes tins, rates and limits what the configuration says; there are enough tins afterwards.
+    /// Source: Linux 7.3 `cake_reconfigure`.
     fn configure(&mut self) {
         let shares = tins::shares(self.config.diffserv, self.config.bytes_per_s());
         while self.tins.len() < shares.len() {
@@ -154,7 +155,7 @@ impl Cake {
         Some(queued)
     }
 
-    /// Drops the head of the longest queue.
+    /// Drops the head of the longest queue. Source: Linux 7.3 `cake_drop`.
     fn drop_from_longest(&mut self, now: Time, tally: &mut Tally) {
         let (tin, queue) = self.overflow.longest();
         let Some(queued) = self.pop(tin, queue) else { return };
@@ -170,7 +171,7 @@ impl Cake {
     }
 
     /// Charges the shapers of the tin and of the whole for a packet. A dropped packet (ingress mode) does not
-    /// move the latest time.
+    /// move the latest time. Source: Linux 7.3 `cake_advance_shaper`.
     fn charge(&mut self, tin: usize, len: u32, now: Time, dropped: bool) {
         if self.pace.is_unlimited() {
             return;
@@ -191,7 +192,7 @@ impl Cake {
     }
 
     /// The tin to serve: by its clock when shaped (of those that are due the last, else the earliest), by
-    /// deficit when not.
+    /// deficit when not. Source: Linux 7.3 `cake_dequeue`.
     fn choose_tin(&mut self, now: Time) -> Option<usize> {
         if self.pace.is_unlimited() {
             return self.choose_tin_by_deficit();
@@ -207,6 +208,7 @@ impl Cake {
         best
     }
 
+    /// Source: Linux 7.3 `cake_dequeue`.
     fn choose_tin_by_deficit(&mut self) -> Option<usize> {
         if !self.tins.iter().any(Tin::is_active) {
             return None;
@@ -224,6 +226,7 @@ impl Cake {
     }
 
     /// Serves the tin's queues until a packet leaves or a queue turns out to be empty.
+    /// Source: RFC 8290, section 4.2 (DRR++); Linux 7.3 `cake_dequeue`.
     fn serve(&mut self, tin: usize, now: Time, first: &mut bool, tally: &mut Tally) -> Option<Packet> {
         let isolation = self.config.isolation;
         'queues: loop {
@@ -298,6 +301,7 @@ impl Cake {
 impl Qdisc for Cake {
     const SHAPES: bool = true;
 
+    /// Source: Linux 7.3 `cake_enqueue`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         let tin = tins::tin_of(self.config.diffserv, packet.dscp);
         if self.config.wash {
@@ -351,6 +355,7 @@ impl Qdisc for Cake {
         }
     }
 
+    /// Source: Linux 7.3 `cake_dequeue`.
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
         let ns = now.as_ns() as i64;
         let mut first = true;

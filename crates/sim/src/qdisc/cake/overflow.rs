@@ -81,6 +81,7 @@ impl Overflow {
         self.positions[usize::from(self.heap[b])] = b as u16;
     }
 
+    /// Source: Linux 7.3 `cake_heapify`.
     fn sift_down(&mut self, mut at: usize) {
         loop {
             let mut most = at;
@@ -97,6 +98,7 @@ impl Overflow {
         }
     }
 
+    /// Source: Linux 7.3 `cake_heapify_up`.
     fn sift_up(&mut self, mut at: usize) {
         while at > 0 && self.backlog_at(at) > self.backlog_at((at - 1) / 2) {
             self.swap(at, (at - 1) / 2);

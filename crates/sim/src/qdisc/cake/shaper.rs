@@ -15,7 +15,7 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) const UNLIMITED: Pace = Pace { ns: 0, shift: 0 };
 
-    /// The pace of a rate in bytes per second; 0 is unlimited.
+    /// The pace of a rate in bytes per second; 0 is unlimited. Source: Linux 7.3 `cake_set_rate`.
     pub(super) fn new(bytes_per_s: u64) -> Pace {
         if bytes_per_s == 0 {
             return Pace::UNLIMITED;
@@ -33,7 +33,7 @@ impl Pace {
         self.ns == 0
     }
 
-    /// Nanoseconds for `bytes`.
+    /// Nanoseconds for `bytes`. Source: Linux 7.3 `cake_advance_shaper`.
     pub(super) fn time_for(self, bytes: u32) -> i64 {
         ((u64::from(bytes) * self.ns) >> self.shift) as i64
     }

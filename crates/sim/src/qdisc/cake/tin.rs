@@ -170,7 +170,7 @@ impl Tin {
     }
 
     /// Sets the threshold rate (bytes per second), and what follows from it: a slow tin has a larger target,
-    /// one and a half full frames at least.
+    /// one and a half full frames at least. Source: Linux 7.3 `cake_set_rate`.
     pub(super) fn configure(&mut self, rate: u64, quantum: i64, psched_mtu: u32, config: &Config) {
         let (target, interval) = (config.target.as_ns(), config.rtt.as_ns());
         self.rate = rate;
@@ -189,6 +189,7 @@ impl Tin {
     }
 
     /// Whose turn it is: new before old; a decaying queue before both at most once per packet.
+    /// Source: RFC 8290, section 4.2; Linux 7.3 `cake_dequeue`.
     pub(super) fn next_flow(&self, decaying_first: bool) -> Option<usize> {
         let decaying = || self.rings.first(List::Decaying);
         let first = if decaying_first { decaying() } else { None };
@@ -199,7 +200,7 @@ impl Tin {
     }
 
     /// What a flow gets per round: its part of its host's, of the host with more bulk flows. Dithered, so that
-    /// rounding does not add up.
+    /// rounding does not add up. Source: Linux 7.3 `cake_get_flow_quantum`.
     fn quantum_of(&self, queue: usize, isolation: Isolation, rng: &mut Stream) -> i64 {
         let flow = &self.flows[queue];
         let mut load = 1;
@@ -213,6 +214,7 @@ impl Tin {
         ((self.flow_quantum * (65_535 / u64::from(load)) + dither) >> 16) as i64
     }
 
+    /// Source: Linux 7.3 `cake_inc_srchost_bulk_flow_count`, `cake_inc_dsthost_bulk_flow_count`.
     pub(super) fn host_gains(&mut self, queue: usize, isolation: Isolation) {
         let (src, dst) = (usize::from(self.flows[queue].src), usize::from(self.flows[queue].dst));
         if isolation.by_src() {
@@ -225,6 +227,7 @@ impl Tin {
         }
     }
 
+    /// Source: Linux 7.3 `cake_dec_srchost_bulk_flow_count`, `cake_dec_dsthost_bulk_flow_count`.
     pub(super) fn host_loses(&mut self, queue: usize, isolation: Isolation) {
         let (src, dst) = (usize::from(self.flows[queue].src), usize::from(self.flows[queue].dst));
         if isolation.by_src() {
@@ -237,7 +240,7 @@ impl Tin {
         }
     }
 
-    /// A packet came to the queue.
+    /// A packet came to the queue. Source: RFC 8290, section 4.1; Linux 7.3 `cake_enqueue`.
     pub(super) fn arrived(&mut self, queue: usize, isolation: Isolation, rng: &mut Stream) {
         match self.flows[queue].set {
             set @ (Set::None | Set::Decaying) => {
@@ -253,6 +256,7 @@ impl Tin {
     }
 
     /// The queue has used up its turn: to the end of the old ones, with a new quantum.
+    /// Source: Linux 7.3 `cake_dequeue`.
     pub(super) fn rotate(&mut self, queue: usize, isolation: Isolation, rng: &mut Stream) {
         if self.flows[queue].set == Set::Sparse {
             if self.flows[queue].packets.is_empty() {
@@ -274,6 +278,7 @@ impl Tin {
     }
 
     /// The queue was served and is empty: it stays on a list until COBALT is at rest.
+    /// Source: Linux 7.3 `cake_dequeue`.
     pub(super) fn emptied(&mut self, queue: usize, isolation: Isolation, now: Time) {
         let flow = &mut self.flows[queue];
         if flow.cobalt.queue_empty(&self.params, now) {

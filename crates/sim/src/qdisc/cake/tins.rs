@@ -23,7 +23,7 @@ fn is_af(class: u8, dscp: u8) -> bool {
     matches!(dscp.wrapping_sub(8 * class), 2 | 4 | 6)
 }
 
-/// The tin for a codepoint.
+/// The tin for a codepoint. Source: Linux 7.3 `cake_select_tin`, `cake_handle_diffserv`.
 pub(super) fn tin_of(diffserv: Diffserv, dscp: u8) -> usize {
     match diffserv {
         Diffserv::BestEffort => 0,
@@ -57,6 +57,7 @@ pub(super) fn tin_of(diffserv: Diffserv, dscp: u8) -> usize {
 }
 
 /// By tin: its threshold rate in bytes per second and its DRR quantum in bytes (for unlimited bandwidth).
+/// Source: Linux 7.3 `cake_config_diffserv3` and its siblings.
 pub(super) fn shares(diffserv: Diffserv, rate: u64) -> Vec<(u64, i64)> {
     let quartered = |shifts: &[u32]| shifts.iter().map(|s| (rate >> s, 1024 >> s)).collect();
     match diffserv {

@@ -96,6 +96,7 @@ impl Params {
         p
     }
 
+    /// Source: Linux 7.3 `get_memory_limit`.
     fn derive_memory_limit(&mut self, frame: u32) {
         self.memory_limit = match self.version {
             Version::Mainline => (u64::from(self.limit) * 2 * u64::from(frame)).min(u64::from(u32::MAX)),
@@ -211,12 +212,12 @@ impl Params {
     }
 }
 
-/// The kernel's internal gain for a value in 1/256 Hz.
+/// The kernel's internal gain for a value in 1/256 Hz. Source: Linux 7.3 `dualpi2_scale_alpha_beta`.
 fn gain(steps: u32) -> u32 {
     (((u64::from(steps) * u64::from(MAX_PROB)) >> GAIN_SHIFT) / NS_PER_S) as u32
 }
 
-/// The value in Hz that the kernel reports for an internal gain.
+/// The value in Hz that the kernel reports for an internal gain. Source: Linux 7.3 `dualpi2_unscale_alpha_beta`.
 fn gain_hz(gain: u32) -> f64 {
     let steps = ((u64::from(gain) * NS_PER_S) << GAIN_SHIFT) / u64::from(MAX_PROB);
     steps as f64 / GAIN_STEPS

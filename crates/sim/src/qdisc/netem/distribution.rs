@@ -45,6 +45,7 @@ impl Distribution {
     }
 
     /// `mean` plus `deviation` times the entry that `draw` selects, in the kernel's integers.
+    /// Source: Linux 7.3 `tabledist`.
     pub fn at(&self, draw: u32, mean: i64, deviation: i64) -> i64 {
         const SCALE: i64 = 8192;
         let t = i64::from(self.table[draw as usize % self.table.len()]);

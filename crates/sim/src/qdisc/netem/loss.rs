@@ -108,7 +108,7 @@ fn take_optional(words: &mut Words, given: &mut [u32]) -> Result<(), TcError> {
 }
 
 impl State {
-    /// One packet of the four states: whether it is lost.
+    /// One packet of the four states: whether it is lost. Source: Linux 7.3 `loss_4state`.
     pub fn four_states(&mut self, model: [u32; 5], stream: &mut Stream) -> bool {
         let [p13, p31, p32, p23, p14] = model;
         let draw = stream.u32();
@@ -124,7 +124,7 @@ impl State {
         matches!(self, State::LostInGap | State::LostInBurst)
     }
 
-    /// One packet of the two states.
+    /// One packet of the two states. Source: Linux 7.3 `loss_gilb_ell`.
     pub fn gilbert_elliott(&mut self, model: [u32; 4], stream: &mut Stream) -> bool {
         let [p, r, h, k1] = model;
         if *self == State::LostInBurst {

@@ -74,7 +74,7 @@ impl Vars {
         vars
     }
 
-    /// Ready for the next burst.
+    /// Ready for the next burst. Source: RFC 8033, section 4.4; Linux 7.3 `pie_vars_init`.
     fn reset(&mut self) {
         self.burst = BURST_ALLOWANCE;
         self.accu = 0;
@@ -84,6 +84,7 @@ impl Vars {
     }
 
     /// One tick of the controller with `backlog` bytes standing.
+    /// Source: RFC 8033, section 4.2; Linux 7.3 `pie_calculate_probability`.
     pub fn update(&mut self, params: &Params, backlog: u64) {
         let one = params.version.max_prob();
         let qdelay = match (params.rate_estimator, self.avg_dq_rate) {
@@ -100,6 +101,8 @@ impl Vars {
         // A delay of zero with packets standing is a queue too short to measure.
         let mut decay = qdelay == 0 && qdelay_old == 0 && backlog == 0;
 
+        // RFC 8033, section 4.2: below 10 % the gains shrink with the probability, by 2 and then by 4 for each factor
+        // of 10.
         let mut alpha = (u64::from(params.alpha) * (one / TICKS_PER_S)) >> 4;
         let mut beta = (u64::from(params.beta) * (one / TICKS_PER_S)) >> 4;
         if self.prob < one / 10 {
@@ -116,9 +119,11 @@ impl Vars {
         let error = i128::from(qdelay) - i128::from(params.target);
         let change = i128::from(qdelay) - i128::from(qdelay_old);
         let mut delta = i128::from(alpha) * error + i128::from(beta) * change;
+        // RFC 8033, section 5.5: no step above 2 % once the probability is 10 %.
         if delta > i128::from(one / 50) && self.prob >= one / 10 {
             delta = i128::from(one / 100 * 2);
         }
+        // Linux 7.3 `pie_calculate_probability`: 2 % more per update while the delay is above 250 ms.
         if qdelay > LONG_DELAY {
             delta += i128::from(one / 50);
         }
@@ -130,6 +135,7 @@ impl Vars {
             }
             prob => prob.max(0) as u64,
         };
+        // RFC 8033, section 4.2: the probability decays while nothing waits, there by 2 %.
         if decay {
             self.prob = match params.version {
                 Version::Mainline => self.prob - self.prob / 64,
@@ -138,6 +144,7 @@ impl Vars {
         }
 
         self.qdelay = qdelay;
+        // RFC 8033, section 4.4: the next burst is let through once congestion is over.
         let low = params.target / 2;
         if qdelay < low
             && self.qdelay_old < low
@@ -152,6 +159,7 @@ impl Vars {
     }
 
     /// A packet of `len` bytes that waited `sojourn` left `backlog` bytes behind.
+    /// Source: RFC 8033, sections 4.3 and 4.4; Linux 7.3 `pie_process_dequeue`.
     pub fn departed(&mut self, params: &Params, len: u64, sojourn: u64, backlog: u64, now: u64) {
         let spent = if params.rate_estimator {
             self.measure_rate(len, backlog, now)
@@ -163,6 +171,7 @@ impl Vars {
     }
 
     /// Runs the measurement cycles of the departure rate; the length of the cycle that ended.
+    /// Source: RFC 8033, section 5.2; Linux 7.3 `pie_process_dequeue`.
     fn measure_rate(&mut self, len: u64, backlog: u64, now: u64) -> u64 {
         if backlog >= RATE_THRESHOLD && self.dq_count.is_none() {
             self.dq_stamp = Some(now);
@@ -192,6 +201,7 @@ impl Vars {
     }
 
     /// Whether a packet of `len` bytes that arrives at a queue of `backlog` bytes is chosen.
+    /// Source: RFC 8033, sections 4.1, 4.4 and 5.4; Linux 7.3 `pie_drop_early`.
     pub fn drop_early(
         &mut self,
         params: &Params,
@@ -201,6 +211,8 @@ impl Vars {
         rng: &mut Stream,
     ) -> bool {
         let one = params.version.max_prob();
+        // RFC 8033, section 4.1: never in a burst, at a low delay and probability, or with less than two packets'
+        // worth of bytes.
         if self.burst > 0 || (self.qdelay < params.target / 2 && self.prob < one / 5) || backlog < 2 * mtu {
             return false;
         }
@@ -209,6 +221,7 @@ impl Vars {
             self.accu = 0;
         }
         self.accu += u128::from(prob);
+        // RFC 8033, section 5.4: never before the probabilities add up to 0.85, always from 8.5 on.
         if self.accu < u128::from(one / 100 * 85) {
             return false;
         }
