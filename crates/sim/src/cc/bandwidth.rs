@@ -39,13 +39,14 @@ pub fn pacing_rate(tp: &TcpSock, bw: u64, gain: u64) -> u64 {
     bytes_per_s(tp.mss, bw, gain).min(tp.max_pacing_rate)
 }
 
-/// `gain` times `bw` in bytes per second, less the margin.
+/// `gain` times `bw` in bytes per second, less the margin. Source: Linux 7.3 `bbr_rate_bytes_per_sec`.
 pub fn bytes_per_s(mss: u32, bw: u64, gain: u64) -> u64 {
     let rate = (bw * u64::from(mss) * gain) >> 8;
     (rate * (10_000 * (100 - MARGIN_PERCENT))) >> 24
 }
 
 /// Packets in flight at `gain` times `bw` and the round-trip time `min_rtt_us`, rounded up.
+/// Source: Linux 7.3 `bbr_bdp`.
 pub fn bdp(bw: u64, min_rtt_us: u64, gain: u64) -> u32 {
     if min_rtt_us == u64::MAX {
         // No valid sample yet: the initial window.
@@ -55,7 +56,7 @@ pub fn bdp(bw: u64, min_rtt_us: u64, gain: u64) -> u32 {
     ((packets >> 8).div_ceil(u128::from(BW_UNIT))).min(u128::from(u32::MAX >> 2)) as u32
 }
 
-/// Segments of the packets that are handed down at the pacing rate.
+/// Segments of the packets that are handed down at the pacing rate. Source: Linux 7.3 `bbr_tso_segs_goal`.
 pub fn tso_segs_goal(tp: &TcpSock) -> u32 {
     let bytes = (tp.pacing_rate >> 10).min(MAX_TSO_BYTES);
     ((bytes / u64::from(tp.mss)) as u32).max(min_tso_segs(tp)).min(0x7f)
@@ -67,6 +68,7 @@ pub fn min_tso_segs(tp: &TcpSock) -> u32 {
 }
 
 /// Of `in_flight` packets, those in the network when the next one departs.
+/// Source: Linux 7.3 `bbr_packets_in_net_at_edt`.
 pub fn packets_in_net_at_edt(tp: &TcpSock, in_flight: u32, bw: u64, gain: u64) -> u32 {
     let wait_us = (tp.wstamp - tp.now).as_us();
     let delivered = ((u128::from(bw) * u128::from(wait_us)) >> 24).min(u128::from(u32::MAX)) as u32;
@@ -98,7 +100,7 @@ impl AckAggregation {
         self.acked = 0;
     }
 
-    /// An ACK with a valid sample; `window` in rounds.
+    /// An ACK with a valid sample; `window` in rounds. Source: Linux 7.3 `bbr_update_ack_aggregation`.
     pub fn update(&mut self, tp: &TcpSock, sample: &RateSample, bw: u64, round_start: bool, window: u32) {
         if sample.acked_sacked == 0 || sample.interval_us == 0 {
             return;
@@ -122,7 +124,7 @@ impl AckAggregation {
         self.extra[self.current] = self.extra[self.current].max(extra);
     }
 
-    /// Packets to add to the window.
+    /// Packets to add to the window. Source: Linux 7.3 `bbr_ack_aggregation_cwnd`.
     pub fn cwnd(&self, bw: u64) -> u32 {
         let most = (bw.saturating_mul(MAX_AGGREGATION_US) >> 24).min(u32::MAX.into()) as u32;
         self.extra[0].max(self.extra[1]).min(most)

@@ -135,6 +135,7 @@ impl Bbr {
         cwnd + if self.mode == Mode::ProbeBw && self.phase == 0 { 2 } else { 0 }
     }
 
+    /// Source: Linux 7.3 `bbr_inflight`.
     fn inflight(&self, tp: &TcpSock, bw: u64, gain: u64) -> u32 {
         self.quantize(tp, bdp(bw, self.min_rtt_us, gain))
     }
@@ -145,6 +146,7 @@ impl Bbr {
 
     // ---- the model ------------------------------------------------------------------------------
 
+    /// Source: Linux 7.3 `bbr_update_bw`.
     fn update_bw(&mut self, tp: &TcpSock, sample: &RateSample) {
         self.round_start = false;
         if sample.interval_us == 0 {
@@ -173,13 +175,14 @@ impl Bbr {
         }
     }
 
-    /// PROBE_BW begins in any phase but the one that drains.
+    /// PROBE_BW begins in any phase but the one that drains. Source: Linux 7.3 `bbr_reset_probe_bw_mode`.
     fn enter_probe_bw(&mut self, tp: &TcpSock) {
         self.mode = Mode::ProbeBw;
         self.phase = CYCLE.len() - 1 - self.rng.below(7) as usize;
         self.next_phase(tp);
     }
 
+    /// Source: Linux 7.3 `bbr_advance_cycle_phase`.
     fn next_phase(&mut self, tp: &TcpSock) {
         self.phase = (self.phase + 1) % CYCLE.len();
         self.phase_start = tp.delivered_mstamp;
@@ -215,6 +218,7 @@ impl Bbr {
         self.full_bw_reached = self.full_bw_rounds >= FULL_BW_ROUNDS;
     }
 
+    /// Source: Linux 7.3 `bbr_check_drain`.
     fn check_drain(&mut self, tp: &mut TcpSock) {
         if self.mode == Mode::Startup && self.full_bw_reached {
             self.mode = Mode::Drain;
@@ -261,6 +265,7 @@ impl Bbr {
         }
     }
 
+    /// Source: Linux 7.3 `bbr_check_probe_rtt_done`.
     fn check_probe_rtt_done(&mut self, tp: &mut TcpSock) {
         if self.probe_rtt_done.is_none_or(|at| tp.jiffies() <= at) {
             return;
@@ -274,6 +279,7 @@ impl Bbr {
         }
     }
 
+    /// Source: Linux 7.3 `bbr_update_gains`.
     fn update_gains(&mut self) {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
@@ -286,6 +292,7 @@ impl Bbr {
 
     // ---- what is controlled ---------------------------------------------------------------------
 
+    /// Source: Linux 7.3 `bbr_set_pacing_rate`.
     fn set_pacing_rate(&self, tp: &mut TcpSock, gain: u64) {
         let rate = bandwidth::pacing_rate(tp, self.bw(), gain);
         if self.full_bw_reached || rate > tp.pacing_rate {
@@ -310,6 +317,7 @@ impl Bbr {
     }
 
     /// Losses leave the window; Recovery begins with what is in flight, and gives back what was.
+    /// Source: Linux 7.3 `bbr_set_cwnd_to_recover_or_restore`.
     fn recover_or_restore(&mut self, tp: &TcpSock, sample: &RateSample) -> u32 {
         let mut cwnd = tp.snd_cwnd;
         if sample.losses > 0 {
@@ -344,6 +352,7 @@ impl Bbr {
         cwnd.max(MIN_CWND)
     }
 
+    /// Source: Linux 7.3 `bbr_save_cwnd`.
     fn save_cwnd(&mut self, tp: &TcpSock) {
         self.prior_cwnd = if self.prev_state < CaState::Recovery && self.mode != Mode::ProbeRtt {
             tp.snd_cwnd
@@ -377,6 +386,7 @@ impl CongestionControl for Bbr {
         true
     }
 
+    /// Source: Linux 7.3 `bbr_main`.
     fn cong_control(&mut self, tp: &mut TcpSock, sample: &RateSample) {
         self.update_bw(tp, sample);
         self.aggregation.update(tp, sample, self.bw(), self.round_start, AGGREGATION_ROUNDS);

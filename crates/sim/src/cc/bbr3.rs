@@ -148,16 +148,19 @@ impl Bbr3 {
     }
 
     /// BDP or window, whichever is less: what is safe to keep in flight.
+    /// Source: draft-ietf-ccwg-bbr, BBRTargetInflight.
     fn target_inflight(&self, tp: &TcpSock) -> u32 {
         self.inflight(tp, self.bw(), UNIT).min(tp.snd_cwnd)
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRProbeRTTCwnd.
     fn probe_rtt_cwnd(&self) -> u32 {
         bdp(self.bw(), self.min_rtt_us, PROBE_RTT_GAIN).max(MIN_CWND)
     }
 
     // ---- the model ------------------------------------------------------------------------------
 
+    /// Source: draft-ietf-ccwg-bbr, BBRUpdateRound.
     fn update_round(&mut self, tp: &TcpSock, sample: &RateSample) {
         self.round_start = false;
         if sample.interval_us > 0 && sample.prior_delivered >= self.next_round_delivered {
@@ -173,6 +176,7 @@ impl Bbr3 {
     }
 
     /// Three rounds without a quarter more: the pipe is full, in STARTUP and in each probe.
+    /// Source: draft-ietf-ccwg-bbr, BBRCheckFullBWReached.
     fn check_full(&mut self, sample: &RateSample) {
         if self.full_bw_now || sample.is_app_limited {
             return;
@@ -189,6 +193,7 @@ impl Bbr3 {
         self.full_bw_reached |= self.full_bw_now;
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRCheckDrainDone.
     fn check_drain(&mut self, tp: &mut TcpSock) {
         if self.mode == Mode::Startup && self.full_bw_reached {
             self.mode = Mode::Drain;
@@ -203,6 +208,7 @@ impl Bbr3 {
         }
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRUpdateMinRTT, BBRCheckProbeRTT.
     fn update_min_rtt(&mut self, tp: &mut TcpSock, sample: &RateSample) {
         let now = tp.jiffies();
         let probe_expired = now > self.probe_rtt_min_stamp + PROBE_RTT_WINDOW_S * tp.hz;
@@ -242,6 +248,7 @@ impl Bbr3 {
         }
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRCheckProbeRTTDone.
     fn check_probe_rtt_done(&mut self, tp: &mut TcpSock) {
         if self.probe_rtt_done.is_none_or(|at| tp.jiffies() <= at) {
             return;
@@ -271,6 +278,7 @@ impl Bbr3 {
 
     // ---- what is controlled ---------------------------------------------------------------------
 
+    /// Source: draft-ietf-ccwg-bbr, BBRSetPacingRateWithGain.
     fn set_pacing_rate(&self, tp: &mut TcpSock, gain: u64) {
         let rate = bandwidth::pacing_rate(tp, self.bw(), gain);
         if self.full_bw_reached || rate > tp.pacing_rate {
@@ -278,6 +286,7 @@ impl Bbr3 {
         }
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRSetCwnd.
     fn set_cwnd(&mut self, tp: &mut TcpSock, acked: u32) {
         if acked > 0 {
             let bw = self.bw();
@@ -297,7 +306,7 @@ impl Bbr3 {
         tp.snd_cwnd = tp.snd_cwnd.min(self.cap());
     }
 
-    /// The bounds on what is in flight, by mode.
+    /// The bounds on what is in flight, by mode. Source: draft-ietf-ccwg-bbr, BBRBoundCwndForModel.
     fn cap(&self) -> u32 {
         let cap = match self.mode {
             Mode::ProbeBw if self.is_cruising() => self.bounds.with_headroom(),

@@ -166,6 +166,7 @@ impl Cubic {
     }
 
     /// `bictcp_update`: [`Cubic::cnt`] for a window of `cwnd` when `acked` more are delivered.
+    /// Source: RFC 9438, section 4.2 (W_cubic and K).
     fn update(&mut self, tp: &TcpSock, acked: u32) {
         let (cwnd, now) = (tp.snd_cwnd, tp.jiffies());
         let acked = i64::from(acked) * i64::from(self.ack_unit);
@@ -201,7 +202,7 @@ impl Cubic {
         self.cnt = self.cnt.max(2);
     }
 
-    /// The cubic at `t` (1/1024 s since the epoch's start), in packets.
+    /// The cubic at `t` (1/1024 s since the epoch's start), in packets. Source: RFC 9438, section 4.2 (W_cubic).
     fn target(&self, t: u64) -> u32 {
         let delta = self.cube(t.abs_diff(self.k));
         if t < self.k {
@@ -217,6 +218,7 @@ impl Cubic {
     }
 
     /// Lets the AIMD flow grow by one packet per `ack_cnt` of 15/8 windows (beta 0.7), and follows it.
+    /// Source: RFC 9438, section 4.3 (W_est); Linux 7.3 `bictcp_update`.
     fn follow_aimd(&mut self, cwnd: u32) {
         let scale = 8 * (BETA_SCALE + self.beta) / 3 / (BETA_SCALE - self.beta);
         let per_packet = (u64::from(cwnd) * scale * u64::from(self.ack_unit)) >> 3;
@@ -242,6 +244,7 @@ impl CongestionControl for Cubic {
         }
     }
 
+    /// Source: RFC 9438, sections 4.6 and 4.7; Linux 7.3 `cubictcp_recalc_ssthresh`.
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
         self.epoch_start = None;
         let cwnd = u64::from(tp.snd_cwnd);
@@ -253,6 +256,7 @@ impl CongestionControl for Cubic {
         ((cwnd * self.beta / BETA_SCALE) as u32).max(2)
     }
 
+    /// Source: Linux 7.3 `cubictcp_cong_avoid`.
     fn cong_avoid(&mut self, tp: &mut TcpSock, acked: u32) {
         if !tp.cwnd_limited() {
             return;
@@ -271,6 +275,7 @@ impl CongestionControl for Cubic {
         tp.cong_avoid_ai(self.cnt, acked);
     }
 
+    /// A timeout forgets the curve. Source: RFC 9438, section 4.8; Linux 7.3 `cubictcp_state`.
     fn set_state(&mut self, tp: &mut TcpSock, state: CaState) {
         if state == CaState::Loss {
             self.reset();
@@ -289,6 +294,7 @@ impl CongestionControl for Cubic {
         }
     }
 
+    /// Source: Linux 7.3 `cubictcp_acked`.
     fn pkts_acked(&mut self, tp: &mut TcpSock, _acked: u32, rtt_us: Option<u64>) {
         let Some(rtt_us) = rtt_us else { return };
         // RTTs right after a recovery still show the queue that it drains.
@@ -315,7 +321,7 @@ impl CongestionControl for Cubic {
     }
 }
 
-/// The integer cube root, truncated: one binary digit at a time.
+/// The integer cube root, truncated: one binary digit at a time. Source: Linux 7.3 `cubic_root`, which looks it up.
 fn cube_root(mut x: u64) -> u64 {
     let mut root = 0;
     for shift in (0..=63).rev().step_by(3) {

@@ -58,6 +58,7 @@ impl Dctcp {
         Ok(c)
     }
 
+    /// Source: RFC 8257, section 3.3; Linux 7.3 `dctcp_reset`.
     fn new_window(&mut self, tp: &TcpSock) {
         self.next_seq = tp.snd_nxt;
         self.old_delivered = tp.delivered;
@@ -65,7 +66,7 @@ impl Dctcp {
     }
 
     /// alpha = (1 - g) alpha + g F (RFC 8257, section 3.3). What is below 1/g leaves at once, so that alpha
-    /// can become 0.
+    /// can become 0. Source: Linux 7.3 `dctcp_update_alpha`.
     fn next_alpha(&self, delivered: u64, marked: u64) -> u32 {
         let decay = match self.alpha >> self.shift_g {
             0 => self.alpha,
@@ -75,6 +76,7 @@ impl Dctcp {
         (u64::from(self.alpha - decay) + fraction).min(MAX_ALPHA.into()) as u32
     }
 
+    /// Source: RFC 8257, section 3.5; Linux 7.3 `dctcp_react_to_loss`.
     fn react_to_loss(&mut self, tp: &mut TcpSock) {
         self.loss_cwnd = tp.snd_cwnd;
         tp.snd_ssthresh = Reno::half(tp);
@@ -88,6 +90,7 @@ impl CongestionControl for Dctcp {
         self.new_window(tp);
     }
 
+    /// cwnd (1 - alpha / 2). Source: RFC 8257, section 3.3; Linux 7.3 `dctcp_ssthresh`.
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
         if self.as_reno {
             return Reno::half(tp);
@@ -101,6 +104,7 @@ impl CongestionControl for Dctcp {
         Reno::grow(tp, acked);
     }
 
+    /// Source: RFC 8257, section 3.3; Linux 7.3 `dctcp_update_alpha`.
     fn in_ack_event(&mut self, tp: &mut TcpSock, _ece: bool) {
         if self.as_reno || tp.snd_una < self.next_seq {
             return;

@@ -83,7 +83,7 @@ impl HyStart {
         }
     }
 
-    /// A new connection, or an RTO.
+    /// A new connection, or an RTO. Source: Linux 7.3 `cubictcp_init`, `cubictcp_state`.
     pub fn restart(&mut self, tp: &TcpSock) {
         self.found = 0;
         self.new_round(tp);
@@ -108,6 +108,7 @@ impl HyStart {
         }
     }
 
+    /// Source: Linux 7.3 `hystart_update`.
     fn detect_7_3(&mut self, tp: &TcpSock, delay: u64, delay_min: u64) -> u32 {
         if self.found != 0 {
             return 0;
@@ -137,6 +138,7 @@ impl HyStart {
         found
     }
 
+    /// Source: Linux 5.4 `hystart_update`.
     fn detect_5_4(&mut self, tp: &TcpSock, delay: u64, delay_min: u64) -> u32 {
         if self.found & self.detect != 0 || tp.snd_cwnd < self.low_window {
             return 0;
@@ -167,6 +169,7 @@ impl HyStart {
         if now - self.round_start > length { TRAIN } else { 0 }
     }
 
+    /// Source: Linux 7.3 `bictcp_hystart_reset`.
     fn new_round(&mut self, tp: &TcpSock) {
         self.round_start = self.clock(tp.now);
         self.last_ack = self.round_start;
@@ -184,7 +187,7 @@ impl HyStart {
 }
 
 /// How long aggregation may hold ACKs back, in microseconds: four of the largest bursts at
-/// `pacing_rate` bytes per second, at most 1 ms.
+/// `pacing_rate` bytes per second, at most 1 ms. Source: Linux 7.3 `hystart_ack_delay`.
 fn ack_delay(pacing_rate: u64) -> u64 {
     match pacing_rate {
         0 => 0,

@@ -25,7 +25,7 @@ impl MaxFilter {
         self.0[0].value
     }
 
-    /// Sees `value` now; the window is the last `window` units of time.
+    /// Sees `value` now; the window is the last `window` units of time. Source: Linux 7.3 `minmax_running_max`.
     pub fn update(&mut self, window: u64, now: u64, value: u64) {
         let new = Seen { at: now, value };
         let [best, second, third] = &mut self.0;
@@ -54,6 +54,7 @@ impl MaxFilter {
         }
     }
 
+    /// Source: Linux 7.3 `minmax_subwin_update`.
     fn shift(&mut self, new: Seen) {
         self.0 = [self.0[1], self.0[2], new];
     }

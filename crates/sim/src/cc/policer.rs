@@ -58,6 +58,7 @@ impl PolicerDetector {
         self.in_use.then_some(self.bw)
     }
 
+    /// Source: Linux 7.3 `bbr_reset_lt_bw_sampling_interval`.
     fn start_interval(&mut self, tp: &TcpSock) {
         self.since_ms = tp.delivered_mstamp.as_ms();
         self.since_delivered = tp.delivered;
@@ -65,7 +66,7 @@ impl PolicerDetector {
         self.rounds = 0;
     }
 
-    /// An ACK; `probing` is whether the flow is in PROBE_BW.
+    /// An ACK; `probing` is whether the flow is in PROBE_BW. Source: Linux 7.3 `bbr_lt_bw_sampling`.
     pub fn sample(
         &mut self,
         tp: &TcpSock,
@@ -116,6 +117,7 @@ impl PolicerDetector {
         self.end_interval(tp, bandwidth::of(delivered, ms * 1000))
     }
 
+    /// Source: Linux 7.3 `bbr_lt_bw_interval_done`.
     fn end_interval(&mut self, tp: &TcpSock, bw: u64) -> Verdict {
         if self.bw > 0 {
             let difference = bw.abs_diff(self.bw);

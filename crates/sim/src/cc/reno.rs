@@ -20,7 +20,8 @@ impl Reno {
         Ok(Reno)
     }
 
-    /// `tcp_reno_cong_avoid`
+    /// `tcp_reno_cong_avoid`.
+    /// Source: RFC 5681, section 3.1; RFC 3465 (counts what is acknowledged).
     pub fn grow(tp: &mut TcpSock, acked: u32) {
         if !tp.cwnd_limited() {
             return;
@@ -42,6 +43,7 @@ impl Reno {
 }
 
 impl CongestionControl for Reno {
+    /// RFC 5681, section 3.1, equation 4, with the window for what is in flight.
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
         Reno::half(tp)
     }

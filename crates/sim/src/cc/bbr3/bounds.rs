@@ -129,6 +129,7 @@ impl Bounds {
     }
 
     /// `inflight_hi` less the headroom.
+    /// Source: google/bbr v3 `bbr_inflight_with_headroom`; draft-ietf-ccwg-bbr, BBRInflightWithHeadroom.
     pub fn with_headroom(&self) -> u32 {
         if self.inflight_hi == NONE {
             return NONE;
@@ -142,6 +143,7 @@ impl Bounds {
     }
 
     /// What the path delivered in the last round of loss detection.
+    /// Source: draft-ietf-ccwg-bbr, BBRUpdateLatestDeliverySignals.
     pub fn note_delivery(&mut self, tp: &TcpSock, sample: &RateSample, bw: u64) {
         self.round_start = false;
         if sample.interval_us == 0 || sample.acked_sacked == 0 {
@@ -176,6 +178,7 @@ impl Bounds {
     }
 
     /// The short-term bounds after a round.
+    /// Source: google/bbr v3 `bbr_adapt_lower_bounds`; draft-ietf-ccwg-bbr, BBRAdaptLowerBounds.
     fn lower(&mut self, cwnd: u32) {
         let mut by_ecn = NONE;
         if self.ecn_in_round {
@@ -202,7 +205,7 @@ impl Bounds {
 }
 
 /// How much was in flight where loss crossed the threshold: up to the lost packet, of `tx_in_flight` with it
-/// and of which `lost` were lost, it included.
+/// and of which `lost` were lost, it included. Source: draft-ietf-ccwg-bbr, BBRInflightAtLoss.
 fn inflight_at_threshold(tx_in_flight: u32, lost: u32) -> u32 {
     let (Some(before), Some(lost_before)) = (tx_in_flight.checked_sub(1), lost.checked_sub(1)) else {
         return NONE;
@@ -213,6 +216,7 @@ fn inflight_at_threshold(tx_in_flight: u32, lost: u32) -> u32 {
 }
 
 impl Bbr3 {
+    /// Source: google/bbr v3 `bbr_update_ecn_alpha`, as DCTCP's (RFC 8257, section 3.3).
     pub(super) fn update_ecn_alpha(&mut self, tp: &TcpSock) {
         let b = &mut self.bounds;
         b.ecn_eligible |= self.ecn_low && tp.accecn && self.min_rtt_us <= ECN_MAX_RTT_US;
@@ -255,6 +259,7 @@ impl Bbr3 {
     }
 
     /// STARTUP ends, too, when a round of Recovery lost too much.
+    /// Source: draft-ietf-ccwg-bbr, BBRCheckStartupHighLoss.
     pub(super) fn check_startup_loss(&mut self, tp: &TcpSock, sample: &RateSample) {
         if self.full_bw_reached {
             return;
@@ -279,6 +284,7 @@ impl Bbr3 {
     }
 
     /// A packet was marked lost: from a probe it tells where the probe went too far.
+    /// Source: draft-ietf-ccwg-bbr, BBRHandleLostPacket.
     pub(super) fn on_lost(&mut self, tp: &TcpSock, lost: &Lost) {
         let b = &mut self.bounds;
         if !b.loss_in_round {
@@ -293,6 +299,7 @@ impl Bbr3 {
         }
     }
 
+    /// Source: google/bbr v3 `bbr_handle_inflight_too_high`; draft-ietf-ccwg-bbr, BBRHandleInflightTooHigh.
     fn inflight_is_too_high(&mut self, tp: &TcpSock, tx_in_flight: u32, app_limited: bool) {
         self.cycle.prev_probe_too_high = true;
         // Once per probe.
@@ -307,6 +314,7 @@ impl Bbr3 {
     }
 
     /// The long-term bound after an ACK: lower if a probe lost too much, higher where more proved safe.
+    /// Source: google/bbr v3 `bbr_adapt_upper_bounds`.
     pub(super) fn adapt_upper(&mut self, tp: &TcpSock, sample: &RateSample) {
         if self.bounds.is_sample_too_high(sample) {
             if self.cycle.probe_samples {

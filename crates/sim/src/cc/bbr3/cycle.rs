@@ -74,6 +74,7 @@ impl Cycle {
         }
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRRaiseInflightLongtermSlope.
     fn raise_slope(&mut self, cwnd: u32) {
         let growth = 1 << self.up_rounds;
         self.up_rounds = (self.up_rounds + 1).min(30);
@@ -95,6 +96,7 @@ impl Bbr3 {
         self.mode == Mode::ProbeBw && matches!(self.cycle.phase, Phase::Refill | Phase::Up)
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRStartProbeBW_DOWN.
     pub(super) fn start_down(&mut self, tp: &TcpSock) {
         self.bounds.reset_signals();
         self.cycle.up_count = NONE;
@@ -106,6 +108,7 @@ impl Bbr3 {
         self.cycle.phase = Phase::Down;
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRStartProbeBW_CRUISE.
     pub(super) fn start_cruise(&mut self) {
         if self.bounds.inflight_lo != NONE {
             self.bounds.inflight_lo = self.bounds.inflight_lo.min(self.bounds.inflight_hi);
@@ -113,6 +116,7 @@ impl Bbr3 {
         self.cycle.phase = Phase::Cruise;
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRStartProbeBW_REFILL.
     fn start_refill(&mut self, tp: &TcpSock, up_rounds: u32) {
         self.bounds.reset_lower();
         self.cycle.up_rounds = up_rounds;
@@ -123,6 +127,7 @@ impl Bbr3 {
         self.cycle.phase = Phase::Refill;
     }
 
+    /// Source: draft-ietf-ccwg-bbr, BBRStartProbeBW_UP.
     fn start_up(&mut self, tp: &TcpSock) {
         self.cycle.probe_samples = true;
         self.cycle.acks = Acks::ProbeStarting;
@@ -134,6 +139,7 @@ impl Bbr3 {
     }
 
     /// `inflight_hi` rises ever faster while it is what limits.
+    /// Source: draft-ietf-ccwg-bbr, BBRProbeInflightLongtermUpward.
     pub(super) fn raise_inflight_hi(&mut self, tp: &TcpSock, acked: u32) {
         if !tp.is_cwnd_limited || tp.snd_cwnd < self.bounds.inflight_hi {
             return;
@@ -176,6 +182,7 @@ impl Bbr3 {
     }
 
     /// `bbr_update_cycle_phase`
+    /// Source: draft-ietf-ccwg-bbr, BBRUpdateProbeBWCyclePhase.
     pub(super) fn update_cycle(&mut self, tp: &TcpSock, sample: &RateSample) {
         if !self.full_bw_reached || self.advance_acks(tp, sample) {
             return;
@@ -225,6 +232,7 @@ impl Bbr3 {
     }
 
     /// `bbr_check_time_to_probe_bw`
+    /// Source: draft-ietf-ccwg-bbr, BBRIsTimeToProbeBW.
     fn probe_if_time(&mut self, tp: &TcpSock) -> bool {
         let b = &self.bounds;
         if b.ecn_eligible && b.ecn_in_cycle && !b.loss_in_cycle && tp.ca_state == CaState::Open {
