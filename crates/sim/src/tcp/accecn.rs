@@ -44,6 +44,7 @@ pub fn field(ecn: Ecn) -> Option<usize> {
 
 /// How many SACK blocks and option fields fit, beside `timestamps` if there are any, when `blocks` (up to 3) are
 /// wanted and the first `required` fields have news; and the bytes of the option.
+/// Source: Linux 7.3 `tcp_options_fit_accecn`.
 pub fn fit(blocks: usize, required: usize, timestamps: bool) -> (usize, u8, u32) {
     match (blocks, required) {
         _ if !timestamps => (blocks, 3, OPTION_LEN),
@@ -100,6 +101,7 @@ impl OptionClock {
     }
 
     /// Whether a segment sent now carries it.
+    /// Source: RFC 9768, section 3.2.3.3; Linux 7.3 `tcp_established_options`, `tcp_accecn_option_beacon_check`.
     pub fn due(&self, now: Time, srtt_us: u64) -> bool {
         if self.failed && self.level < 3 {
             return false;
@@ -144,7 +146,7 @@ impl AceDecoder {
     ///
     /// Up to seven packets per ACK the 3-bit field is exact. Beyond it may have wrapped: the CE bytes of the option
     /// decide; without them the safer (larger) reading is taken unless ACKs usually cover more than four
-    /// packets.
+    /// packets. Source: RFC 9768, section 3.2.2.5 and appendix A.2; Linux 7.3 `__tcp_accecn_process`.
     pub fn decode(&mut self, ack: &Packet, delivered_ce: u64, packets: u32, bytes: u64, mss: u32) -> u32 {
         let before = self.bytes[1];
         let valid = self.read_option(ack, bytes);
@@ -176,6 +178,7 @@ impl AceDecoder {
     }
 
     /// Takes the option's counters over; true if they can be relied on.
+    /// Source: RFC 9768, section 3.2.3; Linux 7.3 `tcp_accecn_process_option`.
     fn read_option(&mut self, ack: &Packet, delivered: u64) -> bool {
         if self.distrusted {
             return false;
@@ -217,7 +220,7 @@ impl AceDecoder {
     }
 }
 
-/// The largest count of CE packets among `packets` that leaves ACE where it is.
+/// The largest count of CE packets among `packets` that leaves ACE where it is. Source: RFC 9768, appendix A.2.
 pub fn safe_delta(delta: u32, packets: u32) -> u32 {
     packets - (packets.wrapping_sub(delta) & 7)
 }

@@ -2,7 +2,7 @@
 //! retransmit queue, RTT, RACK, AccECN, the state machine, the rate sample, congestion control, sending.
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_ack`, `tcp_sacktag_write_queue`,
-//! `tcp_clean_rtx_queue`), `tcp_rate.c`.
+//! `tcp_clean_rtx_queue`, `tcp_rate_gen`).
 
 use super::ecn::Mode;
 use super::rack::{Rack, sent_after};
@@ -59,7 +59,7 @@ pub(super) struct AckState {
 }
 
 impl Sender {
-    /// An ACK arrived.
+    /// An ACK arrived. Source: Linux 7.3 `tcp_ack`.
     pub fn on_ack(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         self.tp.now = now;
         self.last_rtt_us = None;
@@ -138,6 +138,8 @@ impl Sender {
         self.send_new(out);
     }
 
+    /// Source: RFC 9293, section 3.10.7.4 (the window is news by sequence and acknowledgement); Linux 7.3
+    /// `tcp_ack_update_window`.
     fn update_window(&mut self, packet: &Packet, ack: &mut AckState) {
         let window = u64::from(packet.window);
         if self.peer.is_news(self.tp.snd_una, packet.ack, window) && self.peer.offer(packet.ack, window) {
@@ -200,6 +202,7 @@ impl Sender {
         self.undo.reported(segments, end, ack.prior_snd_una);
     }
 
+    /// Source: Linux 7.3 `tcp_sacktag_walk`, `tcp_sacktag_one`; RFC 2018, section 5.
     fn tag_range(&mut self, start: u64, end: u64, ack: &mut AckState) {
         let mut index = self.board.index_of(start);
         while let Some(seg) = self.board.get_mut(index) {
@@ -346,6 +349,7 @@ impl Sender {
         newest
     }
 
+    /// Source: Linux 7.3 `tcp_update_rtt_min`.
     fn update_min_rtt(&mut self, rtt_us: u64) {
         if rtt_us <= self.tp.min_rtt_us || self.tp.now - self.min_rtt_at > MIN_RTT_WINDOW {
             self.tp.min_rtt_us = rtt_us;

@@ -128,6 +128,7 @@ impl Feedback {
         }
     }
 
+    /// The echo ends when CWR arrives (RFC 3168, section 6.1.3). Source: Linux 7.3 `tcp_ecn_accept_cwr`.
     fn accept_cwr(&mut self, packet: &Packet) -> bool {
         let cwr = packet.flags.has(Flags::CWR);
         if cwr {

@@ -212,7 +212,7 @@ impl Sender {
         if self.setup.gso { segs.min((MAX_GSO_PAYLOAD / mss).max(1) as u32) } else { segs }
     }
 
-    /// Whether the pacing clock forbids sending now; then its timer is set.
+    /// Whether the pacing clock forbids sending now; then its timer is set. Source: Linux 7.3 `tcp_pacing_check`.
     fn paced_out(&mut self) -> bool {
         if self.tp.pacing != Pacing::Needed || self.tp.wstamp <= self.tp.now {
             return false;
@@ -371,6 +371,7 @@ impl Sender {
         sent_at
     }
 
+    /// Source: RFC 3168, section 6.1.2; RFC 9331, section 4.1 (ECT(1) of a scalable control).
     fn data_ecn(&self) -> Ecn {
         match self.setup.mode {
             Mode::Off => Ecn::NotEct,

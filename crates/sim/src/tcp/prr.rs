@@ -1,6 +1,6 @@
 //! Proportional Rate Reduction: how the window comes down to the threshold while data is still acknowledged.
 //!
-//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_cwnd_reduction`); RFC 6937bis.
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_cwnd_reduction`); RFC 9937, which replaces RFC 6937.
 
 use crate::cc::sock::TcpSock;
 
@@ -22,6 +22,7 @@ impl Prr {
     /// The window, in packets, after an ACK that newly delivers `delivered` and makes `lost` known. Above the threshold
     /// it goes down in proportion to what is delivered; below, what is delivered is replaced, and one packet more for an
     /// ACK that goes on without a loss (slow start). At least one packet goes out at once: the fast retransmission.
+    /// Source: the per-ACK steps of RFC 9937; Linux 7.3 `tcp_cwnd_reduction`.
     pub(super) fn cwnd(&mut self, tp: &TcpSock, delivered: u32, lost: u32, una_advanced: bool) -> u32 {
         self.delivered += delivered;
         let in_flight = i64::from(tp.packets_in_flight());

@@ -50,12 +50,13 @@ impl Default for Rack {
 }
 
 /// Whether segment 1 was sent after segment 2; ties go by sequence.
+/// Source: RFC 8985, section 6.2, step 2; Linux 7.3 `tcp_skb_sent_after`.
 pub(super) fn sent_after(t1: Time, end1: u64, t2: Time, end2: u64) -> bool {
     t1 > t2 || (t1 == t2 && end1 > end2)
 }
 
 impl Rack {
-    /// A segment is known to be delivered (`tcp_rack_advance`).
+    /// A segment is known to be delivered (`tcp_rack_advance`). Source: RFC 8985, section 6.2, step 2.
     #[inline]
     pub(super) fn advance(&mut self, sent: Time, end: u64, rtt_us: u64) {
         self.advanced = true;
@@ -66,7 +67,7 @@ impl Rack {
     }
 
     /// `tcp_rack_update_reo_wnd`: `prior` is `delivered` when the segment was sent that made the rate sample. A D-SACK
-    /// counts once per round trip.
+    /// counts once per round trip. Source: RFC 8985, section 6.2, step 4.
     pub(super) fn update_window(&mut self, prior: u64, delivered: u64) {
         if prior < self.last_delivered {
             self.dsack_seen = false;
@@ -82,6 +83,8 @@ impl Rack {
     }
 
     /// `tcp_rack_reo_wnd`, in microseconds.
+    /// Without reordering so far no window once three segments are SACKed or a recovery is under way. Source: RFC
+    /// 8985, section 6.2, step 4.
     pub(super) fn window_us(&self, tp: &TcpSock) -> u64 {
         if !self.reord_seen && (tp.ca_state >= CaState::Recovery || tp.sacked_out >= tp.reordering) {
             return 0;

@@ -230,6 +230,7 @@ impl Receiver {
         }
     }
 
+    /// Source: Linux 7.3 `tcp_data_queue`, `tcp_ofo_queue`.
     fn advance(&mut self, end: u64) -> bool {
         let before = self.rcv_nxt;
         self.rcv_nxt = end;
@@ -262,6 +263,8 @@ impl Receiver {
     }
 
     /// Adds an out-of-order range; false if it was there already.
+    /// The block that changed last is told first (RFC 2018, section 4). Source: Linux 7.3 `tcp_data_queue_ofo`,
+    /// `tcp_sack_new_ofo_skb`.
     fn insert(&mut self, start: u64, end: u64) -> bool {
         let at = self.out_of_order.partition_point(|&(_, e)| e < start);
         let mut merged = (start, end);
@@ -324,11 +327,13 @@ impl Receiver {
         self.quick |= u32::from(self.window.open(packet.payload));
     }
 
+    /// Source: Linux 7.3 `tcp_incr_quickack`.
     fn increase_quickack(&mut self, limit: u32) {
         let segments = (self.window.bytes() / (2 * u64::from(self.rcv_mss))).max(2) as u32;
         self.quick = self.quick.max(segments.min(limit));
     }
 
+    /// Source: Linux 7.3 `tcp_enter_quickack_mode`.
     fn enter_quickack(&mut self, limit: u32) {
         self.increase_quickack(limit);
         self.pingpong = false;
@@ -336,6 +341,7 @@ impl Receiver {
     }
 
     /// `__tcp_ack_snd_check` for in-order data.
+    /// Every second full segment is acknowledged at once, and what fills a hole (RFC 5681, section 4.2).
     fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
         let quick = self.quick > 0 && !self.pingpong;
         // The application has read it all, and thinks that no more is coming soon (`tcp_cleanup_rbuf`).
@@ -349,6 +355,7 @@ impl Receiver {
         }
     }
 
+    /// Source: Linux 7.3 `tcp_send_delayed_ack`; RFC 5681, section 4.2 (at most 500 ms, here 200).
     fn delay_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
         let ato = self.ato.min(DELACK_MAX);
         match self.delack {
@@ -364,6 +371,8 @@ impl Receiver {
         Time(at.0.div_ceil(jiffy) * jiffy)
     }
 
+    /// RFC 5681, section 4.2, wants each at once; after the first ones Linux waits (SACK compression). Source: Linux
+    /// 7.3 `__tcp_ack_snd_check`.
     fn out_of_order_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
         if !self.sack {
             self.send_ack(now, out);

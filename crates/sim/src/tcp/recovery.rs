@@ -1,7 +1,7 @@
 //! The congestion state machine: echoes, loss detection by RACK-TLP, PRR, timeouts, undo.
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_fastretrans_alert` and below), `tcp_recovery.c`,
-//! `tcp_timer.c`; RFC 8985 (RACK-TLP), RFC 6937bis (PRR), RFC 5682 (F-RTO), RFC 2883 (undo by D-SACK).
+//! `tcp_timer.c`; RFC 8985 (RACK-TLP), RFC 9937 (PRR), RFC 5682 (F-RTO), RFC 2883 (undo by D-SACK).
 
 use super::ack::AckState;
 use super::ecn::Mode;
@@ -133,6 +133,7 @@ impl Sender {
         }
     }
 
+    /// Source: Linux 7.3 `tcp_try_keep_open`.
     fn try_keep_open(&mut self) {
         let dubious = self.tp.sacked_out + self.tp.lost_out > 0 || self.any_retrans_done();
         let state = if dubious { CaState::Disorder } else { CaState::Open };
@@ -142,7 +143,8 @@ impl Sender {
         }
     }
 
-    /// `tcp_enter_cwr`
+    /// `tcp_enter_cwr`:
+    /// one reduction per window of data, however many echoes tell of it (RFC 3168, section 6.1.2).
     fn enter_cwr(&mut self) {
         self.undo.prior_ssthresh = 0;
         if self.tp.ca_state < CaState::Cwr {
@@ -180,7 +182,7 @@ impl Sender {
         self.queue_cwr = self.setup.mode == Mode::Rfc3168;
     }
 
-    /// PRR (RFC 6937bis) as in K73 `tcp_cwnd_reduction`.
+    /// `tcp_cwnd_reduction`: PRR (RFC 9937).
     pub(super) fn cwnd_reduction(&mut self, newly_acked_sacked: u32, newly_lost: u32, una_advanced: bool) {
         // Only SCE's modules enter a reduction without a threshold: the window is theirs until they have one.
         if newly_acked_sacked == 0 || self.tp.prior_cwnd == 0 || self.tp.snd_ssthresh == INFINITE_SSTHRESH {
@@ -207,6 +209,7 @@ impl Sender {
 
     // ---- loss detection -------------------------------------------------------------------------
 
+    /// Source: Linux 7.3 `tcp_identify_packet_loss`.
     fn identify_loss(&mut self, ack: &mut AckState) {
         if self.no_sack {
             return self.newreno_mark_lost(ack.una_advanced);
@@ -224,6 +227,7 @@ impl Sender {
         }
     }
 
+    /// Source: RFC 8985, section 6.2, step 5; Linux 7.3 `tcp_rack_detect_loss`.
     fn rack_detect(&mut self) -> Option<Time> {
         let wait_us = self.rack.rtt_us + self.rack.window_us(&self.tp);
         let (mstamp, end_seq) = (self.rack.mstamp, self.rack.end_seq);
@@ -250,6 +254,7 @@ impl Sender {
         )
     }
 
+    /// Source: RFC 8985, section 6.2, step 5; Linux 7.3 `tcp_rack_mark_lost`.
     fn start_reorder_timer(&mut self, wait: Time) {
         self.set_timer(Timer::Reorder, wait.as_us() + TIMEOUT_MIN_US);
     }
@@ -277,7 +282,8 @@ impl Sender {
 
     // ---- timeouts -------------------------------------------------------------------------------
 
-    /// `tcp_send_loss_probe`
+    /// `tcp_send_loss_probe`:
+    /// new data if there is any, else the last segment again (RFC 8985, section 7.3).
     pub(super) fn send_loss_probe(&mut self, out: &mut Vec<Packet>) {
         if !self.probe.is_out() && self.tp.packets_out > 0 {
             let new = self.send_probe_segment(out);
@@ -292,7 +298,7 @@ impl Sender {
         self.rearm_rto();
     }
 
-    /// `tcp_process_tlp_ack`
+    /// `tcp_process_tlp_ack` (RFC 8985, section 7.4)
     pub(super) fn process_tlp_ack(&mut self, upto: u64, ack: &AckState) {
         let bare = !(ack.una_advanced || ack.win_update || ack.data_sacked);
         if self.probe.on_ack(upto, ack.dsack_of_probe, bare) {
@@ -303,7 +309,8 @@ impl Sender {
         }
     }
 
-    /// `tcp_retransmit_timer`
+    /// `tcp_retransmit_timer`:
+    /// the oldest segment is sent again, and the timeout doubles (RFC 6298, section 5, rules 5.4 and 5.5).
     pub(super) fn on_rto(&mut self, out: &mut Vec<Packet>) {
         if self.tp.packets_out == 0 {
             return;
@@ -317,7 +324,8 @@ impl Sender {
         self.rearm_rto();
     }
 
-    /// `tcp_enter_loss`
+    /// `tcp_enter_loss`:
+    /// what was sent a round trip before is lost (RFC 8985, section 6.3); the threshold is set once per episode.
     fn enter_loss(&mut self) {
         let new_recovery = self.tp.ca_state < CaState::Recovery;
         self.reset_reno_sack();
@@ -424,7 +432,7 @@ impl Sender {
     // ---- undo -----------------------------------------------------------------------------------
 
     /// Whether the ACK answers a segment sent before the first retransmission (Eifel by timestamps), or
-    /// nothing was retransmitted yet.
+    /// nothing was retransmitted yet. Source: RFC 3522, section 3.2; Linux 7.3 `tcp_packet_delayed`.
     fn packet_delayed(&self, ack: &AckState) -> bool {
         // Where the state is held the stamp was taken back although something was retransmitted.
         if self.no_sack && self.undo.retrans_stamp.is_none() && self.tp.snd_una >= self.tp.high_seq {
@@ -433,10 +441,12 @@ impl Sender {
         self.undo.answers_original(ack.echo)
     }
 
+    /// Source: Linux 7.3 `tcp_may_undo`.
     fn may_undo(&self, ack: &AckState) -> bool {
         self.undo.marker.is_some() && (self.undo.retrans == 0 || self.packet_delayed(ack))
     }
 
+    /// Source: Linux 7.3 `tcp_undo_cwnd_reduction`.
     fn undo_reduction(&mut self, unmark_loss: bool) {
         if unmark_loss {
             for seg in self.board.iter_mut() {
@@ -473,6 +483,7 @@ impl Sender {
         holds
     }
 
+    /// Source: Linux 7.3 `tcp_try_undo_dsack`.
     fn try_undo_dsack(&mut self) -> bool {
         if self.undo.all_were_needless() {
             self.rack.was_needless();
@@ -499,6 +510,7 @@ impl Sender {
         true
     }
 
+    /// Source: Linux 7.3 `tcp_try_undo_loss`.
     fn try_undo_loss(&mut self, ack: &AckState, frto: bool) -> bool {
         if !(frto || self.may_undo(ack)) {
             return false;

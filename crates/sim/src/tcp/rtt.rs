@@ -78,7 +78,7 @@ impl RttEstimator {
         self.rto_us
     }
 
-    /// Doubles the timeout after it expired.
+    /// Doubles the timeout after it expired. Source: RFC 6298, section 5, rule 5.5.
     pub fn back_off(&mut self) {
         self.backoff += 1;
         self.rto_us = (self.rto_us * 2).min(RTO_MAX_US);

@@ -3,8 +3,7 @@
 //! What happens on an ACK is in `ack.rs`, what losses and echoes lead to in `recovery.rs`, what
 //! leaves and when in `output.rs`.
 //!
-//! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`,
-//! `tcp_rate.c`.
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`.
 //!
 //! Departures: ACK processing takes no time; no Nagle; the 300 s
 //! window of the minimum RTT restarts as a whole when it is over.

@@ -20,7 +20,8 @@ impl Sender {
         }
     }
 
-    /// `tcp_rearm_rto`
+    /// `tcp_rearm_rto`.
+    /// Source: RFC 6298, section 5, rule 5.3.
     pub(super) fn rearm_rto(&mut self) {
         if self.tp.packets_out == 0 {
             self.timer = None;
@@ -51,7 +52,7 @@ impl Sender {
         Some(Time((set.0.div_ceil(self.jiffy) + wait) * self.jiffy))
     }
 
-    /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too.
+    /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too. Source: RFC 8985, section 7.2.
     pub(super) fn schedule_loss_probe(&mut self, from_now: bool) -> bool {
         let tp = &self.tp;
         if self.no_sack || tp.packets_out == 0 || !matches!(tp.ca_state, CaState::Open | CaState::Cwr) {

@@ -35,6 +35,7 @@ impl LossProbe {
 
     /// An ACK up to `upto`; `dsack` if it reports the probe as a duplicate, `bare` if it tells nothing new. True if
     /// the probe repaired a loss, which is one reduction, as for an echo.
+    /// Source: RFC 8985, sections 7.4.1 and 7.4.2; Linux 7.3 `tcp_process_tlp_ack`.
     pub(super) fn on_ack(&mut self, upto: u64, dsack: bool, bare: bool) -> bool {
         let Some(high) = self.high_seq.filter(|high| upto >= *high) else { return false };
         let needless = !self.retransmission || dsack;

@@ -21,7 +21,7 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// An episode begins. Retransmissions of an earlier one may still be reported.
+    /// An episode begins. Retransmissions of an earlier one may still be reported. Source: Linux 7.3 `tcp_init_undo`.
     pub(super) fn begin(&mut self, snd_una: u64, retrans_out: u32) {
         self.marker = Some(snd_una);
         self.retrans = if retrans_out > 0 { i64::from(retrans_out) } else { -1 };
@@ -40,6 +40,7 @@ impl Undo {
     }
 
     /// It reports duplicates that end at `end`, sent when `snd_una` was `prior`.
+    /// Source: RFC 3708; Linux 7.3 `tcp_check_dsack`.
     pub(super) fn reported(&mut self, packets: u64, end: u64, prior: u64) {
         let within = end <= prior && end > self.marker.unwrap_or(u64::MAX);
         if self.retrans > 0 && within {
@@ -54,6 +55,7 @@ impl Undo {
 
     /// Whether an ACK that echoes this stamp answers what was sent before the first retransmission (Eifel), or
     /// nothing was retransmitted yet. Stamps are in milliseconds.
+    /// Source: RFC 3522, section 3.2; Linux 7.3 `tcp_packet_delayed`.
     pub(super) fn answers_original(&self, echo: Time) -> bool {
         self.retrans_stamp.is_none_or(|first| echo > Time::ZERO && echo.as_ms() < first.as_ms())
     }
