@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -29,6 +30,10 @@ class StandIn:
     @property
     def key(self) -> str:
         return "/".join(self.resolved[part] for part in ("suite", "scenario", "run"))
+
+    @property
+    def record(self) -> Any:
+        return SimpleNamespace(provenance=self.meta.get("provenance"), status=self.meta["status"])
 
     @property
     def trace(self) -> pl.DataFrame:

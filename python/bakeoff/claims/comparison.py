@@ -101,6 +101,8 @@ class Comparison:
     differences: Sequence[Difference]
     notes: Sequence[str]
     """Runs that only one side has, or that are not the same experiment; for people."""
+    warning: str | None = None
+    """What puts all the numbers in doubt, such as that they come from different model epochs."""
 
 
 def side_of(name: str, results: Iterable[Result]) -> Side:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -63,9 +64,10 @@ def compare(
     bounds = bounds_of(bound, "--bound") if bound else dict(comparison.BOUNDS)
     our_results = chosen_results(ours)[1]
     mine = comparison.side_of(ours, our_results)
+    warning = None
     if Path(theirs).is_dir():
         their_results = chosen_results(theirs)[1]
-        warn_of_epochs([*our_results, *their_results])
+        warning = warn_of_epochs([*our_results, *their_results])
         other = comparison.side_of(theirs, their_results)
     else:
         lines = references.load()
@@ -73,7 +75,7 @@ def compare(
         if theirs not in names:
             raise BakeoffError(f"{theirs}: no such results folder, and no reference; there are: {', '.join(names)}")
         other = comparison.side_of_reference(theirs, lines, mine)
-    found = comparison.compare(mine, other)
+    found = replace(comparison.compare(mine, other), warning=warning)
     axes = by.split(",") if by else []
     sys.stdout.write(render(found, bounds, axes, format_.value))
     medians = comparison.distributions(found.differences, bounds)

@@ -39,11 +39,20 @@ def build(
 
 
 @app.command("list")
-def list_() -> None:
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="a JSON object for each instead of the table")] = False,
+) -> None:
     """List the kernels that were built here."""
     from bakeoff.engines.kernel.registry import list_kernels
 
     kernels = list_kernels()
+    if as_json:
+        keys = ("name", "release", "fingerprint", "source", "not_granted")
+        found = [{key: getattr(kernel, key) for key in keys} for kernel in kernels]
+        for kernel, each in zip(kernels, found, strict=True):
+            each |= {"binary": str(kernel.binary), "modules": [str(path) for path in kernel.modules]}
+        typer.echo(json.dumps(found, indent=2))
+        return
     if not kernels:
         typer.echo("none built yet; see 'bakeoff kernel build'", err=True)
     for kernel in kernels:

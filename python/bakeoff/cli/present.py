@@ -183,10 +183,11 @@ def chosen_run(run: str | None) -> Result:
     return chosen[0]
 
 
-def warn_of_epochs(results: list[Result]) -> None:
-    """Say on standard error if numbers of different model epochs are about to stand side by side."""
+def warn_of_epochs(results: list[Result]) -> str | None:
+    """Say on standard error if numbers of different model epochs are about to stand side by side; what was said."""
     from bakeoff.results import epoch_warning
 
     warning = epoch_warning(results)
     if warning is not None:
         typer.echo(f"bakeoff: {warning}", err=True)
+    return warning

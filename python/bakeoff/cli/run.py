@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,18 +35,23 @@ from bakeoff.errors import BakeoffError, printable
 if TYPE_CHECKING:
     from bakeoff.campaign import Asked, Report
     from bakeoff.cli.progress import Detail
+    from bakeoff.results import Result
     from bakeoff.scenario import Run
+
+_OPTIONS = ("--set ", "-k ")
+"""How the options begin that campaign.json keeps beside the patterns."""
 
 
 def run(
     patterns: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            metavar="PATTERN",
+            metavar="PATTERN...",
             help="Globs (or re:REGEX) on suite/scenario/run, or scenario files; FILE::PATTERN for single runs of one.",
+            show_default="with --last-failed, all that failed",
             autocompletion=complete.scenario,
         ),
-    ],
+    ] = None,
     *,
     engine: Engine = "sim",
     kernel: Kernel = None,
@@ -96,7 +102,7 @@ def run(
       bakeoff run 'l4s-tests/s6*' 're:s1.*-10ms-10ms$' --seeds 5 --jobs 2 --name fairness
       bakeoff run 'l4s-tests/s1-*' --dry-run
       bakeoff run 'l4s-tests/s1-*' --resume       go on where the latest was interrupted
-      bakeoff run 'l4s-tests/s1-*' --last-failed  again what failed in the latest, in its place
+      bakeoff run --last-failed                   again what failed in the latest, in its place
       bakeoff run 'l4s-tests/s1*fq_codel*' --engine kernel     on real Linux, in virtual time
       bakeoff run mine.yaml --engine ssh --inventory bed.yaml     on the machines of a testbed
       bakeoff run mine.yaml --out /tmp/mine      a scenario of your own
@@ -112,14 +118,27 @@ def run(
 
     places = service(notify or ())
     engine = with_inventory(with_kernel(engine, kernel), inventory)
+    root = _root(out, name, resume=resume or last_failed)
+    failed = _failed_in(root) if last_failed else {}
+    if last_failed and not failed:
+        typer.echo(f"{root}: no run failed")
+        return
+    if resume or last_failed:
+        begun = _Begun.of(root, set_, only, bare=not patterns and last_failed)
+        begun.tell(quiet=quiet)
+        set_, only = begun.set, begun.only
+        if not patterns and last_failed:
+            patterns, engine = begun.patterns, begun.engine if engine == "sim" else engine
+            seeds = seeds or max(int(run.resolved["seed"]) for run in failed.values())
+    if not patterns:
+        raise BakeoffError("Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none")
     runs = catalog.select(patterns, seeds, only=only, settings=parse_settings(set_ or ()), yes=yes)
     if trace or capture:
         from bakeoff.scenario.observe import observe
 
         runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
-    root = _root(out, name, resume=resume or last_failed)
     if last_failed:
-        runs = _failed_in(root, runs)
+        runs = [each if trace or capture else _as_observed(each, failed) for each in runs if each.key in failed]
         if not runs:
             typer.echo(f"{root}: no such run failed")
             return
@@ -149,15 +168,7 @@ def run(
             show=detail(quiet=quiet, verbose=verbose),
         )
         told(report)
-    if as_json:
-        typer.echo(json.dumps(_as_json(report), indent=2))
-    elif not quiet:
-        typer.echo(f"{_counts(report)} in {report.wall_s:.1f} s")
-        typer.echo(f"results: {root}")
-        typer.echo(f"next:    bakeoff table {shlex.quote(str(root))}")
-    if durations and not as_json:
-        slowest = sorted(report.runs, key=lambda done: done.wall_s, reverse=True)[:durations]
-        typer.echo("slowest:\n" + "".join(f"{done.wall_s:>8.2f} s  {done.key}\n" for done in slowest), nl=False)
+    _tell(report, durations, quiet=quiet, as_json=as_json)
     if report.failed:
         raise typer.Exit(1)
 
@@ -233,12 +244,76 @@ def _root(out: Path | None, name: str | None, *, resume: bool) -> Path:
     return campaign.latest() if resume else campaign.new_folder()
 
 
-def _failed_in(root: Path, runs: list[Run]) -> list[Run]:
-    """Those of the runs whose results in `root` say that they failed."""
+def _failed_in(root: Path) -> dict[str, Result]:
+    """The runs whose results in `root` say that they failed, by name."""
     from bakeoff import results
 
-    failed = {result.key for result in results.survey(root).results if not result.ok}
-    return [each for each in runs if each.key in failed]
+    return {result.key: result for result in results.survey(root).results if not result.ok}
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """What a campaign that is gone on with was begun with, as far as the user did not give it again."""
+
+    patterns: list[str]
+    engine: str
+    set: list[str]
+    only: str | None
+    taken: list[str]
+    """The words that were taken from campaign.json."""
+
+    @classmethod
+    def of(cls, root: Path, set_: list[str] | None, only: str | None, *, bare: bool) -> _Begun:
+        """From campaign.json in `root`; `bare` if the user named no patterns, and so means those of then.
+
+        Without the options of then the same patterns would name other runs. BakeoffError if `bare` and there is none.
+        """
+        from bakeoff import results
+
+        record = results.read_campaign(root) if root.is_dir() else None
+        if record is None or record.kind != "run":
+            if bare:
+                raise BakeoffError(f"{root}: holds no campaign of 'bakeoff run'; expected patterns that name its runs")
+            return cls([], "sim", set_ or [], only, [])
+        options = [word for words in record.patterns if words.startswith(_OPTIONS) for word in shlex.split(words)]
+        patterns = [words for words in record.patterns if not words.startswith(_OPTIONS)]
+        given = bool(set_) or only is not None
+        if given:
+            return cls(patterns, record.engine, set_ or [], only, [])
+        pairs = list(zip(options[::2], options[1::2], strict=True))
+        kept = next((value for option, value in pairs if option == "-k"), None)
+        engine = ["--engine", record.engine] if bare and record.engine != "sim" else []
+        taken = [*(patterns if bare else []), *options, *engine]
+        return cls(patterns, record.engine, [value for option, value in pairs if option == "--set"], kept, taken)
+
+    def tell(self, *, quiet: bool) -> None:
+        """Say what was taken."""
+        if self.taken and not quiet:
+            typer.echo(f"as the campaign was begun: {printable(shlex.join(self.taken))}", err=True)
+
+
+def _as_observed(run: Run, failed: dict[str, Result]) -> Run:
+    """The run with the traces and captures that were asked for when it failed."""
+    before = failed[run.key].resolved
+    trace, capture = before.get("trace", []), before.get("captures", [])
+    if not trace and not capture:
+        return run
+    from bakeoff.scenario.observe import observe
+
+    return observe(run, trace=trace, capture=capture)
+
+
+def _tell(report: Report, durations: int, *, quiet: bool, as_json: bool) -> None:
+    """How it ended, on standard output."""
+    if as_json:
+        typer.echo(json.dumps(_as_json(report), indent=2))
+    elif not quiet:
+        typer.echo(f"{_counts(report)} in {report.wall_s:.1f} s")
+        typer.echo(f"results: {report.root}")
+        typer.echo(f"next:    bakeoff table {shlex.quote(str(report.root))}")
+    if durations and not as_json:
+        slowest = sorted(report.runs, key=lambda done: done.wall_s, reverse=True)[:durations]
+        typer.echo("slowest:\n" + "".join(f"{done.wall_s:>8.2f} s  {done.key}\n" for done in slowest), nl=False)
 
 
 def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:

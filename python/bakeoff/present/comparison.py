@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal
 
 from bakeoff.claims.comparison import UNITS, Comparison, Difference, Distribution, distributions, outside
@@ -25,7 +25,7 @@ def render(comparison: Comparison, bounds: Mapping[str, float], by: Sequence[str
     """The distributions of |ln(ours / theirs)|, and the list of what is outside the bounds.
 
     `csv` has every difference, outside or not, in SI units; `json` both and the notes. `terminal` shows the first 40 of
-    the list.
+    the list. The comparison's warning is in all but `csv` and `terminal`: the command line tells it on standard error.
     """
     spread = distributions(comparison.differences, bounds, by)
     beyond = outside(comparison.differences, bounds)
@@ -39,6 +39,7 @@ def render(comparison: Comparison, bounds: Mapping[str, float], by: Sequence[str
                 "distributions": [_plain(one, by) for one in spread],
                 "outside": [record(one, bounds) for one in beyond],
                 "notes": list(comparison.notes),
+                "warnings": [comparison.warning] if comparison.warning else [],
             }
             return json.dumps(document, indent=2, allow_nan=False) + "\n"
         case "terminal":
@@ -46,6 +47,8 @@ def render(comparison: Comparison, bounds: Mapping[str, float], by: Sequence[str
             return writers.terminal(blocks, comparison.notes, None, None)
         case _:
             blocks = _blocks(comparison, spread, beyond, by, len(beyond))
+            if comparison.warning:
+                blocks = [replace(block, captions=[*block.captions, comparison.warning]) for block in blocks]
             write = {"markdown": writers.markdown, "latex": writers.latex, "html": writers.html_page}
             return write[form](blocks, comparison.notes)
 

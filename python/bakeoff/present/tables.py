@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff.errors import BakeoffError
@@ -16,6 +16,7 @@ from bakeoff.present.records import records
 from bakeoff.present.rows import Row, choose_references, finished, finite, qdisc_order, rows
 from bakeoff.present.writers import Block
 from bakeoff.references import Deviation, Reference, deviation
+from bakeoff.results.epochs import epoch_warning
 
 if TYPE_CHECKING:
     from bakeoff.present.records import Record
@@ -52,7 +53,8 @@ def render(
     itself, a reference's name, or reference lines. `metric`: the rate that is shown, `delivery_rate` (as the suites
     define the steady state) or `goodput`; by default what the reference holds. `width` and `colour` are the
     terminal's; by default those of standard output. Columns that have no room are left out and named. `csv` and `json`
-    hold every value in SI units, the unit in its name.
+    hold every value in SI units, the unit in its name. That the runs come from different model epochs is said in all
+    formats but `terminal` and `csv`: the command line tells it on standard error.
 
     Raises BakeoffError if there is nothing to show, for an unknown reference, metric, format, kind or column, for a
     condition that cannot be read, and for a seed that stands twice.
@@ -79,17 +81,25 @@ def render(
     )
     whole = kind is None and condition is None
     distances = sorted(deviation(finished(given), lines), key=_qdisc_of) if kind in (None, "runs") and whole else []
+    warning = epoch_warning(given)
     if format in ("csv", "json"):
         flat = [record if names is None else {n: where.lookup(record, n) for n in names} for _, record in found]
         if format == "csv":
             return _csv(flat)
-        document = {"rows": flat, "deviations": [_plain(distance) for distance in distances], "left_out": left_out}
+        document = {
+            "rows": flat,
+            "deviations": [_plain(distance) for distance in distances],
+            "left_out": left_out,
+            "warnings": [warning] if warning else [],
+        }
         return json.dumps(document, indent=2, allow_nan=False) + "\n"
     shown = {row for row, _ in found}
     notes = _remarks([row for row in table if row in shown], left_out)
     blocks = [*_blocks(found, kind, names), *_distances(distances)]
-    if format == "terminal":
+    if format == "terminal":  # whose reader is told on standard error
         return writers.terminal(blocks, notes, width, colour)
+    if warning:
+        blocks = [replace(each, captions=[*each.captions, warning]) if each.level == 1 else each for each in blocks]
     write = {"markdown": writers.markdown, "latex": writers.latex, "html": writers.html_page}
     return write[format](blocks, notes)
 

@@ -3,8 +3,9 @@
 docs/results-folder.md has the form; `read` and `scan` are the way in, `writing` and `seal` the way out.
 """
 
+from bakeoff.results.epochs import epoch_warning, epochs
 from bakeoff.results.read import HalfWrittenError, Result, Survey, read, read_all, read_campaign, scan, survey
-from bakeoff.results.records import CampaignRecord, Kind, Provenance, RunRecord, epoch_warning, epochs
+from bakeoff.results.records import CampaignRecord, Kind, Provenance, RunRecord
 from bakeoff.results.series import digest, write_series
 from bakeoff.results.write import discard_partials, seal, write_campaign, write_json, writing
 

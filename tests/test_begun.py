@@ -1,0 +1,111 @@
+"""Going on with a campaign, or doing again what failed in it: with the options that it was begun with."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import bakeoff
+from bakeoff import results
+from bakeoff.engines.kernel import registry
+from bakeoff.results import layout
+
+SCENARIO = """
+duration: 2s
+network: {path: [a, m, b], rtt: 20ms, bottleneck: {rate: 2mbit, qdisc: pfifo limit 50}}
+flows: [{name: one, cc: "./mycc.py:MyCC"}, {name: two, cc: "{two}"}]
+vary: {two: [cubic, reno]}
+measure: {steady_state: {window: 1s, ends: at end}}
+"""
+CC = """
+from pathlib import Path
+class MyCC:
+    def ssthresh(self, tp):
+        return 10
+    def cong_avoid(self, tp, acked):
+        if Path("broken").exists():
+            raise ValueError("broken")
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(SCENARIO)
+    Path("mycc.py").write_text(CC)
+    return tmp_path
+
+
+def cc_of(run):
+    return [flow["cc"] for flow in run.resolved["flows"]]
+
+
+def test_last_failed_needs_no_patterns_and_keeps_options_seeds_and_traces(cli):
+    Path("broken").touch()
+    words = ("--set", "network.rtt=30ms", "-k", "reno", "--seeds", "2", "--trace", "cc")
+    assert cli("run", "mine.yaml", *words, "-j", "1", "-q")[0] == 1
+    Path("broken").unlink()
+    Path("mycc.py").write_text(CC + "    mended = True\n")  # another source: the run is resolved anew
+    code, out, err = cli("run", "--last-failed", "-j", "1")
+    assert (code, out.splitlines()[0][:14]) == (0, "2 runs: 2 done")
+    assert err.startswith("as the campaign was begun: mine.yaml --set network.rtt=30ms -k reno\n")
+    done = results.survey(Path("results/latest")).results
+    assert [(run.ok, run.resolved["seed"], run.resolved["trace"]) for run in done] == [
+        (True, 1, ["cc"]),
+        (True, 2, ["cc"]),
+    ]
+    assert cli("run", "--last-failed")[1].endswith(": no run failed\n")
+
+
+def test_resume_takes_the_options_that_the_campaign_was_begun_with(cli):
+    cli("run", "mine.yaml", "--set", "flows.0.cc=reno", "--name", "x", "-q", "-j", "1")
+    [gone, kept] = results.scan("results/x")
+    shutil.rmtree(gone)
+    code, out, err = cli("run", "mine.yaml", "--resume", "-j", "1")
+    assert (code, out.splitlines()[0][:31]) == (0, "2 runs: 1 done, 1 there already")
+    assert err.startswith("as the campaign was begun: --set flows.0.cc=reno\n")
+    assert [path.name for path in results.scan("results/x")] == [gone.name, kept.name]
+    assert cc_of(results.read(gone))[0] == "reno"
+    code, _, err = cli("run", "mine.yaml", "--resume", "--set", "flows.0.cc=bbr")
+    assert (code, "'--set flows.0.cc=bbr' is not part of it" in err) == (2, True)
+
+
+def test_without_patterns_there_is_one_message(cli):
+    assert "Missing argument 'PATTERN'" in cli("run")[2]
+    bakeoff.duel("cubic", "reno", duration="2s", rate="2mbit", out="d")
+    run = next(Path("d").rglob(layout.RUN))
+    run.write_text(json.dumps(json.loads(run.read_text()) | {"status": "failed", "error": "x"}))
+    code, _, err = cli("run", "--last-failed", "--out", "d")
+    assert (code, "d: holds no campaign of 'bakeoff run'; expected patterns" in err) == (2, True)
+
+
+def test_kernels_are_listed_for_programs(cli, cache_folder):
+    assert cli("kernel", "list", "--json") == (0, "[]\n", "")
+    folder = cache_folder / "kernels" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "linux").touch(mode=0o755)
+    (folder / "config").write_text("CONFIG_NET=y\n")
+    registry.save(registry.BuiltKernel("mine", folder / "linux", "6.6.1", "ab" * 32, {"NET": "y"}), folder)
+    [kernel] = json.loads(cli("kernel", "list", "--json")[1])
+    assert (kernel["name"], kernel["release"], kernel["binary"]) == ("mine", "6.6.1", str(folder / "linux"))
+    assert (kernel["fingerprint"], kernel["modules"], kernel["not_granted"]) == ("ab" * 32, [], [])
+
+
+def test_tables_and_comparisons_of_mixed_epochs_say_so_where_they_are_read(cli):
+    Path("mine.yaml").write_text(SCENARIO.replace("./mycc.py:MyCC", "cubic"))
+    bakeoff.run("mine.yaml", out="x", jobs=1)
+    run = results.scan("x")[0] / layout.RUN
+    document = json.loads(run.read_text())
+    document["provenance"]["model_epoch"] = 0
+    run.write_text(json.dumps(document))
+    words = "the runs come from different model epochs (1 from epoch 0, 1 from epoch "
+    for form in ("markdown", "html"):
+        assert words in cli("table", "x", "-f", form)[1]
+        assert words in cli("compare", "x", "x", "-f", form)[1].replace("2 from", "1 from")
+    assert words in cli("table", "x", "-f", "latex")[1].partition(r"\begin{tabular}")[0]
+    [warning] = json.loads(cli("table", "x", "-f", "json")[1])["warnings"]
+    assert warning.startswith(words)
+    assert len(json.loads(cli("compare", "x", "x", "-f", "json")[1])["warnings"]) == 1
+    code, out, err = cli("table", "x")
+    assert (code, words in out, words in err) == (0, False, True)
