@@ -42,6 +42,11 @@ def test_statistics_are_read_back():
     assert codel.drops() == {"overlimit": 3, "aqm": 4, "overload": 0, "loss": 0}
     assert pie.drops() == {"overlimit": 1, "aqm": 4, "overload": 0, "loss": 0}
     assert root.drops()["overlimit"] == 2
+    # Of all that tc shows only the SCE tree's qdiscs tell SCE marks; as the simulator words them.
+    assert codel.sce_marks() is None
+    assert "sce_marks" not in tc_show.counted(codel, {})
+    [twin] = tc_show.qdiscs("qdisc twin_codel_af 2: root limit 10240p\n  flows 1 low_latency_flows 0 sce_marks 19\n")
+    assert tc_show.counted(twin, {})["sce_marks"] == 19
 
 
 def test_a_log_is_split_by_command():

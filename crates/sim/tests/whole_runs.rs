@@ -176,3 +176,21 @@ fn a_small_receive_buffer_limits_from_the_first_flight_on() {
     let goodput = goodput_mbit(&outcome, "reno", 1.0, 3.0);
     assert!((1.16..1.74).contains(&goodput), "{goodput}");
 }
+
+/// One CUBIC that echoes SCE through COBALT, which turns ECT(0) into ECT(1) from half its target on, without and with being asked to.
+#[test]
+fn sce_marks_are_a_series_of_queues_that_make_them() {
+    let outcome = |qdisc| {
+        let flows = vec![flow("sce", "reno-sce")];
+        Dumbbell { flows, qdisc, rate: "10mbit", duration_s: 10.0, tcp_ecn: 1, ..Dumbbell::default() }.run()
+    };
+    let marking = outcome("cobalt sce-thresh 4");
+    let marks = series(&marking, "queue", "mid>srv", "sce_marks");
+    let counted = marking.counters["queues"]["mid>srv"]["sce_marks"].as_u64().unwrap();
+    assert!(counted > 100 && marks.is_sorted_by(|a, b| a.1 <= b.1), "{counted}");
+    assert_eq!(marks.last().map(|sample| sample.1), Some(counted as f64));
+    for quiet in ["cobalt no-sce", "fq_codel"] {
+        let named = |n: &(String, String, String)| n.2 == "sce_marks";
+        assert!(!outcome(quiet).series.names.iter().any(named), "{quiet}");
+    }
+}

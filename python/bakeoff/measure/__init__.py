@@ -4,7 +4,7 @@ from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import bottleneck, path, payload_fraction
 from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import distribution, histogram, jitter, lost_share
-from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions
+from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
 from bakeoff.measure.rates import goodput, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.repetitions import Interval, interval, repetitions
 from bakeoff.measure.samples import MeasureError, Samples
@@ -32,6 +32,7 @@ __all__ = [
     "ratio",
     "repetitions",
     "retransmissions",
+    "sce_marks",
     "steady_state_rate",
     "summarise",
     "summary_of",

@@ -14,6 +14,14 @@ def marks(counters: Mapping[str, Any], queue: str, flow: str | None = None) -> i
     return int(_queue(counters, queue, flow)["marks"])
 
 
+def sce_marks(counters: Mapping[str, Any], queue: str, flow: str | None = None) -> int:
+    """SCE marks (ECT(0) turned into ECT(1)) that a queue set over the whole run, in packets; of a flow if it is named.
+
+    0 of a queue that sets none. No CE mark is among them. Source: draft-morton-tsvwg-sce.
+    """
+    return int(_queue(counters, queue, flow).get("sce_marks", 0))
+
+
 def drops(counters: Mapping[str, Any], queue: str, flow: str | None = None) -> int:
     """Packets that a queue dropped over the whole run, for whatever reason; of one flow if it is named."""
     dropped = _queue(counters, queue, flow)["drops"]

@@ -88,6 +88,7 @@ def _queue(station: Station, samples: Samples, part: Window) -> PhaseQueue:
         sojourn_mean_s=_tried(lambda: distribution(samples.of("queue", leaf, "sojourn", part)[1])),
         marks=_tried(lambda: counted("marks")),
         drops=_tried(lambda: counted("drops")),
+        sce_marks=_tried(lambda: counted("sce_marks")),
     )
 
 

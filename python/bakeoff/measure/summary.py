@@ -11,7 +11,7 @@ from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
 from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import arrivals, distribution, histogram, jitter, lost_share, shares_a_clock
-from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions
+from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
 from bakeoff.measure.rates import End, goodput, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.measure.stations import Station, stations
@@ -186,7 +186,7 @@ def _queue(run: _Run, name: str) -> Queue:
         sojourn_s=histogram(counters, "queues", name, "sojourn") if counted.get("sojourn", {}).get("n") else None,
         sojourn_mean_s=run.tried(f"queues.{name}.sojourn_mean_s", over_time) if sampled else None,
         marks=marks(counters, name),
-        sce_marks=counted.get("sce_marks", 0),
+        sce_marks=sce_marks(counters, name),
         drops=drops(counters, name),
         dropped=counted["drops"],
         flows={flow: FlowAtQueue.model_validate(part) for flow, part in counted.get("flows", {}).items()},

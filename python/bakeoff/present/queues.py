@@ -20,10 +20,11 @@ _PANELS = (
     (("sojourn",), "queue delay\n[ms]", "ms", 1e3),
     (("qlen",), "backlog\n[packets]", "packets", 1.0),
     (("backlog",), "backlog\n[kB]", "kB", 1e-3),
-    (("marks",), "marks\n[packets/s]", "packets/s", 1.0),
+    (("marks",), "CE marks\n[packets/s]", "packets/s", 1.0),
+    (("sce_marks",), "SCE marks\n[packets/s]", "packets/s", 1.0),
     (("drops",), "drops\n[packets/s]", "packets/s", 1.0),
 )
-_COUNTED = ("marks", "drops")
+_COUNTED = {"marks": "CE marks", "sce_marks": "SCE marks", "drops": "drops"}
 
 
 def queue(several: Sequence[Shown]) -> Picture:
@@ -53,7 +54,9 @@ def queue(several: Sequence[Shown]) -> Picture:
                 panels.draw_line(panel, several, line, [(time, value * scale)], thin=panels.thin_lines(len(drawn)))
         panels.over_time(panel, several)
         if metric in _COUNTED and panel.extent == (0.0, 0.0):
-            axes.text(0.5, 0.5, f"no {metric}", transform=axes.transAxes, ha="center", va="center", color="#888888")
+            axes.text(
+                0.5, 0.5, f"no {_COUNTED[metric]}", transform=axes.transAxes, ha="center", va="center", color="#888888"
+            )
     entries: list[Artist] = [panels.line_entry(line) for _, _, line in drawn]
     panels.legend(made, [*entries, *panels.time_entries(several, mean=True)])
     made.axes[-1].set_xlabel("time [s]")

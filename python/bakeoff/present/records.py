@@ -313,6 +313,8 @@ def _phase(row: Row, phase: Phase, same: Sequence[Phase]) -> Record:
             "marks": lambda queue: queue.marks,
             "drops": lambda queue: queue.drops,
         }
+        if any(one.queues[name].sce_marks is not None for one in same):
+            takes["sce_marks"] = lambda queue: queue.sce_marks
         flat |= {f"queue{i}_name": name} | _numbers([one.queues[name] for one in same], f"queue{i}_", takes)
     for i, name in enumerate(phase.probes, start=1):
         flat |= {f"probe{i}_name": name} | _numbers([one.probes[name] for one in same], f"probe{i}_", _PROBE)

@@ -199,8 +199,10 @@ class PhaseFlow(Record):
     loss: float | None
 
 
-class PhaseQueue(Record):
+class PhaseQueue(Sparse):
     """What a queue with a rate did in one phase."""
+
+    _optional: ClassVar = ("sce_marks",)
 
     rate_bps: float
     utilisation: float | None
@@ -208,6 +210,8 @@ class PhaseQueue(Record):
     """Of the means over each sampling interval."""
     marks: int | None
     drops: int | None
+    sce_marks: int | None = None
+    """None of a queue that sets none, or that is not sampled for them."""
 
 
 class PhaseProbe(Record):

@@ -115,6 +115,10 @@ impl Qdisc for CnqCobalt {
         self.queues.backlog
     }
 
+    fn marks_sce(&self) -> bool {
+        self.config.sce_thresh > 0
+    }
+
     fn show(&self) -> String {
         self.config.show("cnq_cobalt")
     }

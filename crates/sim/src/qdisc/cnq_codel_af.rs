@@ -143,6 +143,10 @@ impl Qdisc for CnqCodelAf {
         self.queues.backlog
     }
 
+    fn marks_sce(&self) -> bool {
+        self.config.sce_thresh > 0
+    }
+
     fn show(&self) -> String {
         self.config.show("cnq_codel_af")
     }

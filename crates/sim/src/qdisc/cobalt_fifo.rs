@@ -111,6 +111,10 @@ impl Qdisc for CobaltFifo {
         self.backlog
     }
 
+    fn marks_sce(&self) -> bool {
+        self.config.sce_thresh > 0
+    }
+
     fn show(&self) -> String {
         self.config.show("cobalt")
     }

@@ -201,6 +201,10 @@ impl Qdisc for LfqCobalt {
         self.backlog
     }
 
+    fn marks_sce(&self) -> bool {
+        self.config.sce_thresh > 0
+    }
+
     fn show(&self) -> String {
         self.config.show("lfq_cobalt")
     }

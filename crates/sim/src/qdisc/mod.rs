@@ -108,6 +108,11 @@ pub trait Qdisc {
         false
     }
 
+    /// Whether it may set SCE, with the words that are in effect.
+    fn marks_sce(&self) -> bool {
+        false
+    }
+
     /// Whether it has no state but its packets, and gives them in the order in which they came.
     fn is_fifo(&self) -> bool {
         false
@@ -405,6 +410,11 @@ impl Queue {
     /// See [`Qdisc::paces`].
     pub fn paces(&self) -> bool {
         dispatch!(&self.kind, q => q.paces())
+    }
+
+    /// See [`Qdisc::marks_sce`].
+    pub fn marks_sce(&self) -> bool {
+        dispatch!(&self.kind, q => q.marks_sce())
     }
 
     /// See [`Qdisc::is_fifo`].

@@ -156,6 +156,10 @@ impl Qdisc for TwinCodelAf {
         self.classes.iter().map(|class| class.queues.backlog).sum()
     }
 
+    fn marks_sce(&self) -> bool {
+        self.config.sce_thresh > 0
+    }
+
     fn show(&self) -> String {
         self.config.show("twin_codel_af")
     }

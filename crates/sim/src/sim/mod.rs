@@ -20,7 +20,7 @@ use crate::network::tunnel::Tunnels;
 use crate::packet::charge::Charges;
 use crate::packet::{Flags, Packet, Proto};
 use crate::qdisc::Queue;
-use crate::record::series::{Columns, FlowMetric, ProbeMetric, QueueMetric, Recorder, Series};
+use crate::record::series::{Columns, FlowMetric, Metric, ProbeMetric, QueueMetric, Recorder, Series};
 use crate::record::trace::Trace;
 use crate::tcp::sender::Sender;
 
@@ -86,6 +86,8 @@ pub struct Sim {
     probe_series: Vec<Columns<ProbeMetric>>,
     /// Of each interface: its egress queues that are measured.
     queue_series: Vec<Vec<Columns<QueueMetric>>>,
+    /// Of each of these that marks SCE, the series of its marks; others have none, so that their runs have what they always had.
+    sce_series: Vec<Vec<Option<u32>>>,
     handled: u64,
     sent: Count,
     delivered: Count,
@@ -121,6 +123,7 @@ impl Sim {
             flow_series: Vec::new(),
             probe_series: Vec::new(),
             queue_series: Vec::new(),
+            sce_series: Vec::new(),
             handled: 0,
             sent: Count::default(),
             delivered: Count::default(),
@@ -160,6 +163,21 @@ impl Sim {
             names.iter().map(|name| recorder.columns(name)).collect()
         };
         self.queue_series = self.interfaces.iter().enumerate().map(queues).collect();
+        let marking = |(i, interface): (usize, &Interface)| {
+            let Some(queue) = &interface.egress else { return Vec::new() };
+            let mut found = Vec::new();
+            queue.for_each(&mut |_, leaf| {
+                if leaf.sojourn.is_some() {
+                    found.push(leaf.marks_sce());
+                }
+            });
+            let names = measured_queues(queue, &self.graph.egress_name(i));
+            let series = |(name, marks): (&String, bool)| {
+                marks.then(|| recorder.register(QueueMetric::KIND, name, &["sce_marks"]))
+            };
+            names.iter().zip(found).map(series).collect()
+        };
+        self.sce_series = self.interfaces.iter().enumerate().map(marking).collect();
         self.events.push(Time::from_secs_f64(self.run.sample_interval_s), Event::Sample);
         for (i, change) in self.run.changes.iter().enumerate() {
             self.events.push(Time::from_secs_f64(change.at_s), Event::Change(i as u16));

@@ -36,14 +36,15 @@ impl Sim {
             push(FlowMetric::Retransmits, sender.counters.retransmits as f64);
             push(FlowMetric::Lost, sock.lost as f64);
         }
-        for (interface, queues) in self.interfaces.iter_mut().zip(&self.queue_series) {
+        let all_series = self.queue_series.iter().zip(&self.sce_series);
+        for (interface, (queues, marking)) in self.interfaces.iter_mut().zip(all_series) {
             let Some(queue) = &mut interface.egress else { continue };
-            let mut series = queues.iter();
+            let mut series = queues.iter().zip(marking);
             let (recorder, now) = (&mut self.recorder, self.now);
             queue.for_each_mut(&mut |_, leaf| {
                 let Some(sojourn) = &mut leaf.sojourn else { return };
                 let interval = sojourn.take_interval();
-                let Some(series) = series.next() else { return };
+                let Some((series, sce_marks)) = series.next() else { return };
                 let mut push = |metric, value: f64| recorder.push(now, series.of(metric), value);
                 push(QueueMetric::Qlen, leaf.qlen() as f64);
                 push(QueueMetric::Backlog, leaf.backlog() as f64);
@@ -54,6 +55,9 @@ impl Sim {
                 push(QueueMetric::Marks, leaf.tally.marks as f64);
                 push(QueueMetric::Drops, leaf.tally.dropped() as f64);
                 push(QueueMetric::Sent, leaf.tally.sent_bytes as f64);
+                if let Some(series) = *sce_marks {
+                    recorder.push(now, series, leaf.tally.sce_marks as f64);
+                }
             });
         }
     }

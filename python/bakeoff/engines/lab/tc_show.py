@@ -16,6 +16,7 @@ _QDISC: Final = re.compile(
 _SENT: Final = re.compile(r"Sent (\d+) bytes (\d+) pkt \(dropped (\d+),")
 _BACKLOG: Final = re.compile(r"backlog (\S+) (\d+)p")
 _MARKS: Final = re.compile(r"\b(?:ecn_mark|marked) (\d+)")
+_SCE_MARKS: Final = re.compile(r"\bsce_marks (\d+)")
 _CLASS: Final = re.compile(r"class htb (\S+) .*?\brate (\S+) .*?\bburst ([^\s/]+)")
 # Everything that these drop, they drop for want of room.
 _ONLY_FULL: Final = ("pfifo", "bfifo", "pfifo_fast", "tbf", "htb")
@@ -40,6 +41,11 @@ class Qdisc:
     def marks(self) -> int:
         """CE marks; 0 for one that does not mark, or does not tell."""
         return sum(int(count) for count in _MARKS.findall(self.text))
+
+    def sce_marks(self) -> int | None:
+        """ECT(0) turned into ECT(1); None for one that does not tell: of all in Linux itself none sets it."""
+        told = _SCE_MARKS.findall(self.text)
+        return sum(map(int, told)) if told else None
 
     def drops(self) -> dict[str, int]:
         """Drops by reason, as in docs/results-folder.md; what a qdisc does not tell apart counts as its algorithm's."""
@@ -125,6 +131,7 @@ def counted(qdisc: Qdisc, agent: Mapping[str, Any]) -> dict[str, Any]:
         "queued": qdisc.queued,
         # The agent reads the number itself; not every tc prints it.
         "marks": max(qdisc.marks(), int(agent.get("marks", 0))),
+        **({} if (sce := qdisc.sce_marks()) is None else {"sce_marks": sce}),
         "drops": qdisc.drops(),
         "flows": {},
         "sojourn": {"n": 0},

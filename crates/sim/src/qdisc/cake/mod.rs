@@ -385,6 +385,10 @@ impl Qdisc for Cake {
         self.backlog
     }
 
+    fn marks_sce(&self) -> bool {
+        self.config.sce_thresh > 0
+    }
+
     fn show(&self) -> String {
         self.config.show()
     }
