@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -196,6 +197,32 @@ class TestOverTime:
         assert plots.default_kind([result]) == "call"
         with pytest.raises(BakeoffError, match="no flow is a call: UDP at a rate of its own"):
             plots.figure(run("cubic"), "call")
+
+    def test_of_a_call_what_became_of_each_datagram(self):
+        result = rich()
+        # One datagram in ten is lost from 40 s on; those that come take 20 and 30 ms in turn, so that J goes to 10 ms.
+        sent = [(n * 0.02, 0.03 if n % 2 else 0.02) for n in range(3000)]
+        lost = set(range(2000, 3000, 10))
+        rows = [(at, "flow", "call", "delay", took) for n, (at, took) in enumerate(sent) if n not in lost]
+        rows += [(sent[n][0], "flow", "call", "missing", 1.0) for n in lost]
+        told = replace(result, series=pl.concat([result.series, frame(rows)]))
+        picture = plots.figure(told, "call")
+        delay, jitter, loss, *_ = picture.axes
+        assert [axes.get_ylabel() for axes in (delay, jitter, loss)] == [
+            "one-way delay\n[ms]",
+            "jitter\n[ms]",
+            "lost\n[%]",
+        ]
+        assert lines_of(delay)[-1].get_ydata()[30] == pytest.approx(25)
+        assert lines_of(jitter)[0].get_ydata()[30] == pytest.approx(10, rel=0.01)
+        [stairs] = [patch for patch in loss.patches if hasattr(patch, "get_data")]
+        assert stairs.get_data().values[[30, 50]] == pytest.approx([0, 10])
+        assert "1\u00a0% over 30\u00a0ms" in " ".join(words(picture))
+        # Two machines: only differences are known.
+        apart = told.series.with_columns(metric=pl.col("metric").replace("delay", "delay_variation"))
+        picture = plots.figure(replace(told, series=apart), "call")
+        assert picture.axes[0].get_ylabel() == "one-way delay above\nthe quickest [ms]"
+        assert "took over" not in " ".join(words(picture))
 
     def test_a_mean_stands_for_the_samples_that_end_in_its_interval(self):
         found = means(np.array([0.5, 1.0, 1.5, 3.5]), np.array([1.0, 3.0, 5.0, 7.0]), np.array([0.0, 1, 2, 3, 4]))

@@ -54,11 +54,11 @@ def histogram(counters: Mapping[str, Any], kind: str, name: str, key: str) -> Di
     return Distribution.model_validate({field.removesuffix("_s"): value for field, value in found.items()})
 
 
-def arrivals(samples: Samples, flow: str, window: Window) -> tuple[Array, Array]:
+def arrivals(samples: Samples, flow: str, window: Window | None = None) -> tuple[Array, Array]:
     """When each datagram of a UDP flow that came was sent [s], and how long it was on its way [s].
 
     Where its two ends read different clocks, how much longer than the quickest one of the run (RFC 5481's packet delay
-    variation). Raises MeasureError if none came that was sent in the window.
+    variation). Raises MeasureError if none came that was sent in the window, if one is given.
     """
     return samples.of("flow", flow, _of_datagrams(samples, flow), window)
 
@@ -99,11 +99,17 @@ def jitter(sent: Array, took: Array) -> float | None:
     values of J after each arrival but the first. An offset between the clocks of the two ends cancels out. Source: RFC
     3550 section 6.4.1.
     """
-    if len(took) < 2:
-        return None
-    ordered = took[(sent + took).argsort(kind="stable")].tolist()
-    estimate = total = 0.0
-    for before, after in pairwise(ordered):
+    estimates = jitter_over_time(sent, took)[1]
+    return float(estimates.mean()) if len(estimates) else None
+
+
+def jitter_over_time(sent: Array, took: Array) -> tuple[Array, Array]:
+    """When each packet but the first arrived [s], and the interarrival jitter J [s] as it was then; see `jitter`."""
+    import numpy as np
+
+    order = (sent + took).argsort(kind="stable")
+    estimate, found = 0.0, []
+    for before, after in pairwise(took[order].tolist()):
         estimate += (abs(after - before) - estimate) / 16
-        total += estimate
-    return total / (len(ordered) - 1)
+        found.append(estimate)
+    return (sent + took)[order][1:], np.array(found)

@@ -1,25 +1,36 @@
-"""What a call felt: of every UDP flow the share that arrived, and the delay of the probes that went beside it."""
+"""What a call felt: of every UDP flow the delay of its datagrams, jitter and loss; and who was on the line too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bakeoff.measure import MeasureError
+from bakeoff.measure import MeasureError, jitter
+from bakeoff.measure.delays import arrivals, jitter_over_time, lost_share, shares_a_clock
 from bakeoff.present import words
 from bakeoff.present.caption import fitted
 from bakeoff.present.over_time import delays_panel, probe_entries, rate_panels
-from bakeoff.present.shown import Shown, lines
+from bakeoff.present.shown import Line, Shown, bins, lines
+from bakeoff.present.style import plain
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
 
+    from bakeoff.measure.samples import Array
     from bakeoff.present.panels import Picture
+
+_MOST_SAID = 6
+_UNIT = re.compile(r"(\d) (ms|%)")
+Series = tuple["Array", "Array"]
+Draw = Callable[[Shown, Mapping[str, Any]], Series]
 
 
 def call(several: Sequence[Shown]) -> Picture:
-    """The share of each UDP flow's bytes that arrived, the probes' round-trip times, and what else was on the line.
+    """One-way delay, jitter and loss of each UDP flow over time, and what else was on the line.
 
+    Where the datagrams were not told one by one, the share of them that arrived and the probes' round-trip times.
     Raises MeasureError if no flow is UDP with a rate of its own.
     """
     from bakeoff.present import panels
@@ -30,57 +41,147 @@ def call(several: Sequence[Shown]) -> Picture:
     if not calls:
         raise MeasureError(f"{words.title(several[0].result)}: no flow is a call: UDP at a rate of its own")
     queues = list(dict.fromkeys(s.bottlenecks[f["name"]] for line in others for s, f in line.members))
-    probes = any(("probe", p["name"], "rtt") in s.samples for s in several for p in s.resolved["probes"])
-    made = panels.picture(several, 1 + probes + len(queues), row_inch=2.6, said=_felt(several))
-    panel = panels.Panel(made.axes[0], "%", "arrived")
-    made.panels.append(panel)
-    panel.axes.set_ylabel("arrived of the call,\nshare of what was sent [%]")
-    for line in calls:
-        parts = []
-        for shown, flow in line.members:
-            time, goodput = shown.samples.of("flow", flow["name"], "goodput")
-            inside = (time > flow["start_s"] + shown.resolved["sample_interval_s"]) & (time <= flow["stop_s"])
-            parts.append((time[inside], 100 * goodput[inside] / (offered_bps(flow) or 1.0)))
-        panels.draw_line(panel, several, line, parts, thin=False)
-    panels.over_time(panel, several)
+    told = all(_told(shown, flow) for line in calls for shown, flow in line.members)
+    probes = not told and any(("probe", p["name"], "rtt") in s.samples for s in several for p in s.resolved["probes"])
+    rows = (3 if told else 1) + probes
+    made = panels.picture(several, rows + len(queues), row_inch=2.3 if told else 2.6, said=_felt(several))
     entries: list[Artist] = [panels.line_entry(line) for line in drawn]
+    if told:
+        known = all(shares_a_clock(s.samples, f["name"]) for line in calls for s, f in line.members)
+        late = "one-way delay\n[ms]" if known else "one-way delay above\nthe quickest [ms]"
+        _panel(made, 0, several, calls, _delays, label=late, unit="ms", thin=True)
+        _panel(made, 1, several, calls, _jitters, label="jitter\n[ms]", unit="ms")
+        _lost_panel(made, made.axes[2], several, calls)
+    else:
+        label = "arrived of the call,\nshare of what was sent [%]"
+        _panel(made, 0, several, calls, _arrived, label=label, unit="%")
     if probes:
         delays_panel(made, made.axes[1], several, [], label="round-trip time\nbeside the call [ms]")
         entries += probe_entries(several)
     if queues:
-        rate_panels(made, made.axes[1 + probes :], several, others, queues=queues, metric="goodput")
+        rate_panels(made, made.axes[rows:], several, others, queues=queues, metric="goodput")
         entries.append(panels.capacity_entry())
     panels.legend(made, [*entries, *panels.time_entries(several, mean=True)])
     made.axes[-1].set_xlabel("time [s]")
     return made
 
 
-def _felt(several: Sequence[Shown]) -> list[str]:
-    """`call: 0.6 % lost; call-delay: half of the round trips above 104 ms, 1 % above 124 ms, 30 ms when idle`."""
+def _panel(made: Picture, row: int, several: Sequence[Shown], calls: Sequence[Line], draw: Draw, *, label: str,
+           unit: str, thin: bool = False) -> None:  # fmt: skip
+    from bakeoff.present import panels
+
+    panel = panels.Panel(made.axes[row], unit, label)
+    made.panels.append(panel)
+    panel.axes.set_ylabel(label)
+    for line in calls:
+        parts = [draw(shown, flow) for shown, flow in line.members]
+        panels.draw_line(panel, several, line, parts, thin=thin and panels.thin_lines(len(calls)))
+    panels.over_time(panel, several)
+
+
+def _lost_panel(made: Picture, axes: Axes, several: Sequence[Shown], calls: Sequence[Line]) -> None:
+    from bakeoff.present import panels
+
+    panel = panels.Panel(axes, "%", "lost")
+    made.panels.append(panel)
+    axes.set_ylabel("lost\n[%]")
+    edges, _ = bins(several)
+    for line in calls:
+        share = _lost(line, edges)
+        axes.stairs(share, edges, color=line.colour, linestyle=line.dash, linewidth=1.4)
+        panel.saw(share)
+    panels.over_time(panel, several)
+    if panel.extent == (0.0, 0.0):
+        panel.fixed = (0.0, 1.0)
+        axes.text(0.5, 0.5, "nothing was lost", transform=axes.transAxes, ha="center", va="center", color="#888888")
+
+
+def _told(shown: Shown, flow: Mapping[str, Any]) -> bool:
+    """Whether it is known of each datagram what became of it."""
+    return any(("flow", flow["name"], metric) in shown.samples for metric in ("delay", "delay_variation"))
+
+
+def _delays(shown: Shown, flow: Mapping[str, Any]) -> Series:
+    sent, took = arrivals(shown.samples, flow["name"])
+    return sent, 1e3 * took
+
+
+def _jitters(shown: Shown, flow: Mapping[str, Any]) -> Series:
+    time, estimate = jitter_over_time(*arrivals(shown.samples, flow["name"]))
+    return time, 1e3 * estimate
+
+
+def _arrived(shown: Shown, flow: Mapping[str, Any]) -> Series:
+    time, goodput = shown.samples.of("flow", flow["name"], "goodput")
+    inside = (time > flow["start_s"] + shown.resolved["sample_interval_s"]) & (time <= flow["stop_s"])
+    return time[inside], 100 * goodput[inside] / (offered_bps(flow) or 1.0)
+
+
+def _lost(line: Line, edges: Array) -> Array:
+    """Of the datagrams of all members sent in each interval, the share that never arrived, in per cent."""
     import numpy as np
 
+    lost, came = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    for shown, flow in line.members:
+        came += np.histogram(arrivals(shown.samples, flow["name"])[0], edges)[0]
+        if ("flow", flow["name"], "missing") in shown.samples:
+            lost += np.histogram(shown.samples.of("flow", flow["name"], "missing")[0], edges)[0]
+    sent = lost + came
+    return np.where(sent > 0, 100 * lost / np.maximum(sent, 1), np.nan)
+
+
+def _felt(several: Sequence[Shown]) -> list[str]:
+    """`call in the steady state: half took over 134 ms, 1 % over 230 ms, jitter 16 ms, 0.3 % lost`; a line for each."""
     said = []
     for shown in several:
-        parts = []
-        for flow in shown.flows:
-            counted = shown.result.counters.get("flows", {}).get(flow["name"], {})
-            sent = counted.get("sent_packets", 0) * flow["source"].get("size", 0)
-            if offered_bps(flow) is not None and sent:
-                lost = max(0.0, 1 - counted.get("received_bytes", 0) / sent)
-                parts.append(f"{flow['name']}: {100 * lost:.2g} % lost")
-        for probe in shown.resolved["probes"]:
-            if ("probe", probe["name"], "rtt") in shown.samples:
-                time, rtt = shown.samples.of("probe", probe["name"], "rtt")
-                inside = rtt[(time >= shown.window[0]) & (time <= shown.window[1])]
-                if len(inside):
-                    half, most = 1e3 * np.quantile(inside, [0.5, 0.99])
-                    idle = 1e3 * shown.base_rtt_s(probe)
-                    parts.append(
-                        f"{probe['name']}: half of the round trips in the steady state above {half:.3g} ms, 1 % above "
-                        f"{most:.3g} ms, {idle:.3g} ms on an empty path"
-                    )
-        said.append((f"{shown.label}: " if shown.label else "") + "; ".join(parts))
-    return fitted(said)
+        calls = [flow for flow in shown.flows if offered_bps(flow) is not None]
+        parts = [found for flow in calls if (found := _felt_by(shown, flow))]
+        if not all(_told(shown, flow) for flow in calls):
+            parts += _felt_by_probes(shown)
+        said += [f"{shown.label}: {part}" if shown.label else part for part in parts]
+    if len(said) > _MOST_SAID:
+        said = [*said[: _MOST_SAID - 1], f"and {len(said) - _MOST_SAID + 1} more flows"]
+    # A number stays with its unit.
+    return fitted([_UNIT.sub("\\1\u00a0\\2", part) for part in said])
+
+
+def _felt_by(shown: Shown, flow: Mapping[str, Any]) -> str:
+    import numpy as np
+
+    name = f"{plain(flow['name'])} in the steady state"
+    if not _told(shown, flow):
+        counted = shown.result.counters.get("flows", {}).get(flow["name"], {})
+        sent = counted.get("sent_packets", 0) * flow["source"].get("size", 0)
+        lost = max(0.0, 1 - counted.get("received_bytes", 0) / sent) if sent else 0.0
+        return f"{plain(flow['name'])}: {100 * lost:.2g} % lost" if sent else ""
+    try:
+        share = lost_share(shown.samples, "flow", flow["name"], shown.window)
+        sent, took = arrivals(shown.samples, flow["name"], shown.window)
+    except MeasureError:
+        return f"{name}: nothing arrived"
+    half, most = 1e3 * np.quantile(took, [0.5, 0.99])
+    lost = f"{100 * share:.2g} % lost" if share else "nothing lost"
+    shaken = f"jitter {1e3 * (jitter(sent, took) or 0.0):.3g} ms, {lost}"
+    if not shares_a_clock(shown.samples, flow["name"]):
+        return f"{name}: {shaken}"
+    return f"{name}: half took over {half:.3g} ms, 1 % over {most:.3g} ms, {shaken}"
+
+
+def _felt_by_probes(shown: Shown) -> list[str]:
+    import numpy as np
+
+    parts = []
+    for probe in shown.resolved["probes"]:
+        if ("probe", probe["name"], "rtt") in shown.samples:
+            time, rtt = shown.samples.of("probe", probe["name"], "rtt")
+            inside = rtt[(time >= shown.window[0]) & (time <= shown.window[1])]
+            if len(inside):
+                half, most = 1e3 * np.quantile(inside, [0.5, 0.99])
+                parts.append(
+                    f"{probe['name']}: half of the round trips above {half:.3g} ms, 1 % above {most:.3g} ms, "
+                    f"{1e3 * shown.base_rtt_s(probe):.3g} ms on an empty path"
+                )
+    return parts
 
 
 def offered_bps(flow: Mapping[str, Any]) -> float | None:

@@ -84,7 +84,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     Kind(
         "call",
-        "what UDP flows felt: the share that arrived, and the delay of the probes beside them",
+        "what UDP flows felt: one-way delay, jitter and loss over time, and what else was on the line",
         "run",
         _of("call", "call"),
     ),
