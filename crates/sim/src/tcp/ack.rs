@@ -6,9 +6,10 @@
 
 use super::ecn::Mode;
 use super::rack::{Rack, sent_after};
+use super::rate::Rate;
 use super::recovery::Rexmit;
 use super::scoreboard::{Seg, SegFlags};
-use super::sender::{Rate, Sender};
+use super::sender::Sender;
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, TcpSock};
 use crate::cc::{CongestionControl, RateSample};
@@ -16,8 +17,6 @@ use crate::packet::{Ecn, Flags, Packet};
 
 /// Reordering degrees beyond this are not believed (`tcp_max_reordering`).
 const MAX_REORDERING: u32 = 300;
-/// `tcp_min_rtt_wlen`
-const MIN_RTT_WINDOW: Time = Time::from_ms(300_000);
 
 /// What this ACK told so far (the kernel's FLAG_ bits and `tcp_sacktag_state`).
 #[derive(Default)]
@@ -324,7 +323,7 @@ impl Sender {
             && !(ack.data_sacked || ack.ece || ack.dsacking);
         if let Some(sample) = oldest {
             if !(ack.delayed && newest.unwrap_or(sample) > self.tp.min_rtt_us) {
-                self.update_min_rtt(newest.unwrap_or(sample));
+                self.rtt.minimum(&mut self.tp, newest.unwrap_or(sample));
             }
             self.rtt.sample(&mut self.tp, sample);
         }
@@ -347,14 +346,6 @@ impl Sender {
         }
         self.cc.pkts_acked(&mut self.tp, acked, newest);
         newest
-    }
-
-    /// Source: Linux 7.3 `tcp_update_rtt_min`.
-    fn update_min_rtt(&mut self, rtt_us: u64) {
-        if rtt_us <= self.tp.min_rtt_us || self.tp.now - self.min_rtt_at > MIN_RTT_WINDOW {
-            self.tp.min_rtt_us = rtt_us;
-            self.min_rtt_at = self.tp.now;
-        }
     }
 
     /// `tcp_check_sack_reordering`
@@ -414,26 +405,7 @@ impl Sender {
             ..RateSample::default()
         };
         if let Some(seg) = &ack.sampled {
-            let delivered = (tp.delivered - seg.delivered) as u32;
-            // Sending and acknowledging are a pipeline: the slower of the two counts.
-            let sending = seg.sent_us.saturating_sub(seg.first_tx_us);
-            let interval = sending.max(ack.now_us.saturating_sub(seg.delivered_us));
-            sample.prior_delivered = seg.delivered;
-            sample.delivered = delivered;
-            sample.interval_ce = (tp.delivered_ce as u32).wrapping_sub(seg.delivered_ce);
-            sample.interval_lost = (tp.lost as u32).wrapping_sub(seg.lost);
-            sample.tx_in_flight = seg.in_flight;
-            sample.is_app_limited = seg.flags.any(SegFlags::APP_LIMITED);
-            // Shorter than the path's minimum: the bandwidth would be exaggerated.
-            if interval >= tp.min_rtt_us && interval > 0 {
-                sample.interval_us = interval;
-                let rate = &mut self.rate;
-                let higher = u64::from(delivered) * rate.interval_us >= u64::from(rate.delivered) * interval;
-                if !sample.is_app_limited || higher {
-                    rate.delivered = delivered;
-                    rate.interval_us = interval;
-                }
-            }
+            self.rate.take(&mut sample, seg, tp, ack.now_us);
         }
         sample
     }
@@ -451,7 +423,7 @@ impl Sender {
                 if self.tp.reordering > 3 { ack.data_acked || ack.data_sacked } else { ack.data_acked };
             if forward && sample.acked_sacked > 0 {
                 self.cc.cong_avoid(&mut self.tp, sample.acked_sacked);
-                self.cwnd_stamp = self.tp.now;
+                self.cwnd_usage.window_changed(self.tp.now);
             }
         }
         self.tp.update_pacing_rate(self.setup.ss_ratio, self.setup.ca_ratio);
@@ -482,7 +454,7 @@ impl AckState {
         let newer = self.newest.is_none_or(|(sent, end)| sent_after(seg.sent, seg.end, sent, end));
         if newer {
             self.newest = Some((seg.sent, seg.end));
-            rate.first_tx_us = seg.sent_us;
+            rate.delivered(seg);
         }
         newer
     }
@@ -574,9 +546,9 @@ mod tests {
         let at = Time::from_ms(200) + Time(900);
         s.on_ack(&ack(1), at, &mut out);
         // the next ACK's sample begins with this one: 1 packet, from 100 ms of sending to its stamp of 200 ms
-        assert_eq!(s.rate.interval_us, 100_000);
+        assert_eq!(s.rate.bits_per_s(1000), Some(8000.0 / 0.1));
         s.on_ack(&ack(2), at + Time(200), &mut out);
         // both ACKs are of segments sent at 100 ms; 200000.9 us and 200001.1 us
-        assert_eq!((s.rate.delivered, s.rate.interval_us), (2, 100_001));
+        assert_eq!(s.rate.bits_per_s(1000), Some(2.0 * 8000.0 * 1e6 / 100_001.0));
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod accecn;
 mod ack;
+mod cwnd_usage;
 pub mod ecn;
 pub mod feedback;
 pub mod handshake;
@@ -9,6 +10,7 @@ mod output;
 mod peer_window;
 mod prr;
 mod rack;
+mod rate;
 pub mod receive_window;
 pub mod receiver;
 mod recovery;

@@ -1,7 +1,7 @@
 //! What leaves, and when: window, TSO sizing and deferral, pacing, retransmissions.
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_write_xmit`, `tcp_tso_should_defer`,
-//! `tcp_update_skb_after_send`, `tcp_cwnd_validate`, `tcp_xmit_retransmit_queue`).
+//! `tcp_update_skb_after_send`, `tcp_xmit_retransmit_queue`).
 
 use super::accecn::{ACE_INIT, OPTION_LEN};
 use super::ecn::Mode;
@@ -84,7 +84,10 @@ impl Sender {
         }
         cwnd_limited |= self.tp.packets_in_flight() >= self.tp.snd_cwnd;
         if sent > 0 || cwnd_limited {
-            self.validate_cwnd(cwnd_limited);
+            let unused = self.cwnd_usage.is_unused(&mut self.tp, cwnd_limited, self.rtt.rto_us());
+            if unused && self.setup.sysctl.slow_start_after_idle && !self.full_control {
+                self.cwnd_usage.shrink(&mut self.tp, self.send_buffer.full);
+            }
         }
     }
 
@@ -287,18 +290,10 @@ impl Sender {
         let first = self.tp.snd_nxt;
         let bytes = (u64::from(n) * mss).min(self.write_seq - first);
         let sent_at = self.stamp(bytes, n);
-        let sent_us = sent_at.as_us();
         if was_idle {
-            self.rate.first_tx_us = sent_us;
-            self.tp.delivered_mstamp = sent_at;
-        }
-        let delivered_us = self.tp.delivered_mstamp.as_us();
-        let mut flags = SegFlags::default();
-        if self.tp.app_limited > 0 {
-            flags.set(SegFlags::APP_LIMITED);
+            self.rate.restart(&mut self.tp, sent_at);
         }
         let ecn = self.data_ecn();
-        let in_flight = self.tp.packets_in_flight();
         self.last_buffer = first;
         let mut tcp_flags = Flags::ACK;
         if self.queue_cwr {
@@ -311,19 +306,9 @@ impl Sender {
             tcp_flags = tcp_flags.with(Flags::PSH);
             self.emit(first, bytes as u32, mss as u16, sent_at, tcp_flags, ecn, out);
         }
-        flags.set(SegFlags::HEAD);
-        let mut seg = Seg {
-            sent: sent_at,
-            sent_us,
-            first_tx_us: self.rate.first_tx_us,
-            delivered_us,
-            delivered: self.tp.delivered,
-            delivered_ce: self.tp.delivered_ce as u32,
-            lost: self.tp.lost as u32,
-            in_flight,
-            flags,
-            ..Seg::default()
-        };
+        let mut seg = Seg::default();
+        self.rate.stamp(&mut seg, &self.tp, sent_at);
+        seg.flags.set(SegFlags::HEAD);
         for i in 0..n {
             let seq = first + u64::from(i) * mss;
             let end = (seq + mss).min(first + bytes);
@@ -469,18 +454,7 @@ impl Sender {
             }
             seg.flags.set(SegFlags::RETRANS);
             seg.flags.set(SegFlags::EVER_RETRANS);
-            seg.flags.clear(SegFlags::APP_LIMITED);
-            if tp.app_limited > 0 {
-                seg.flags.set(SegFlags::APP_LIMITED);
-            }
-            seg.sent = sent_at;
-            seg.sent_us = sent_at.as_us();
-            seg.first_tx_us = self.rate.first_tx_us;
-            seg.delivered_us = tp.delivered_mstamp.as_us();
-            seg.delivered = tp.delivered;
-            seg.delivered_ce = tp.delivered_ce as u32;
-            seg.lost = tp.lost as u32;
-            seg.in_flight = tp.packets_in_flight();
+            self.rate.stamp(seg, tp, sent_at);
         }
         for index in index..index + n as usize {
             self.board.note_retransmitted(index, sent_at);
@@ -493,45 +467,6 @@ impl Sender {
         let ecn = if marked { self.data_ecn() } else { Ecn::NotEct };
         let gso_size = if n > 1 { (first_end - first) as u16 } else { 0 };
         self.emit(first, (end - first) as u32, gso_size, sent_at, Flags::ACK, ecn, out);
-    }
-
-    /// `tcp_cwnd_validate`
-    fn validate_cwnd(&mut self, limited: bool) {
-        let tp = &mut self.tp;
-        if tp.snd_una >= self.cwnd_usage_seq
-            || limited
-            || (!tp.is_cwnd_limited && tp.packets_out > tp.max_packets_out)
-        {
-            tp.is_cwnd_limited = limited;
-            tp.max_packets_out = tp.packets_out;
-            self.cwnd_usage_seq = tp.snd_nxt;
-        }
-        if tp.cwnd_limited() {
-            self.cwnd_used = 0;
-            self.cwnd_stamp = tp.now;
-            return;
-        }
-        self.cwnd_used = self.cwnd_used.max(tp.packets_out);
-        if self.setup.sysctl.slow_start_after_idle
-            && (tp.now - self.cwnd_stamp).as_us() >= self.rtt.rto_us()
-            && !self.full_control
-        {
-            self.shrink_unused_window();
-        }
-    }
-
-    /// `tcp_cwnd_application_limited` (RFC 2861)
-    fn shrink_unused_window(&mut self) {
-        let tp = &mut self.tp;
-        if tp.ca_state == CaState::Open && !self.send_buffer.full {
-            let used = self.cwnd_used.max(10);
-            if used < tp.snd_cwnd {
-                tp.snd_ssthresh = super::sender::current_ssthresh(tp);
-                tp.snd_cwnd = (tp.snd_cwnd + used) >> 1;
-            }
-            self.cwnd_used = 0;
-        }
-        self.cwnd_stamp = tp.now;
     }
 }
 

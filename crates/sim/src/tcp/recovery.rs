@@ -202,7 +202,7 @@ impl Sender {
         }
         if self.tp.snd_ssthresh < INFINITE_SSTHRESH && (state == CaState::Cwr || self.undo.marker.is_some()) {
             self.tp.snd_cwnd = self.tp.snd_ssthresh;
-            self.cwnd_stamp = self.tp.now;
+            self.cwnd_usage.window_changed(self.tp.now);
         }
         self.cc.cwnd_event(&mut self.tp, CaEvent::CompleteCwr);
     }
@@ -366,7 +366,7 @@ impl Sender {
         }
         self.tp.snd_cwnd = self.tp.packets_in_flight() + 1;
         self.tp.snd_cwnd_cnt = 0;
-        self.cwnd_stamp = now;
+        self.cwnd_usage.window_changed(now);
         if state <= CaState::Disorder && self.tp.sacked_out >= self.tp.reordering {
             self.tp.reordering = self.tp.reordering.min(3);
         }
@@ -463,7 +463,7 @@ impl Sender {
             }
         }
         self.counters.undos += 1;
-        self.cwnd_stamp = self.tp.now;
+        self.cwnd_usage.window_changed(self.tp.now);
         self.undo.marker = None;
         // RACK looks at every segment again.
         self.rack.advanced = true;

@@ -1,8 +1,11 @@
 //! Round-trip time estimation and the retransmission timeout.
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_rtt_estimator`), RFC 6298 with Linux's 200 ms floor
-//! under the variance term and its smaller gain when the RTT falls.
+//! under the variance term and its smaller gain when the RTT falls; `tcp_update_rtt_min`.
+//!
+//! Departures: the 300 s window of the least RTT restarts as a whole when it is over.
 
+use crate::base::units::Time;
 use crate::cc::sock::TcpSock;
 
 /// `TCP_RTO_MIN` in microseconds.
@@ -12,7 +15,10 @@ pub const RTO_MAX_US: u64 = 120_000_000;
 /// The timeout before the first sample, in microseconds.
 pub const RTO_INIT_US: u64 = 1_000_000;
 
-/// The estimator; `srtt` itself is `TcpSock::srtt_us`.
+/// `tcp_min_rtt_wlen`
+const MIN_WINDOW: Time = Time::from_ms(300_000);
+
+/// The estimator; `srtt` itself is `TcpSock::srtt_us`, and the least RTT `TcpSock::min_rtt_us`.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     /// Mean deviation, times 4.
@@ -24,11 +30,21 @@ pub struct RttEstimator {
     /// Exponential backoff as a shift.
     backoff: u32,
     rto_us: u64,
+    /// When the least RTT was measured.
+    min_at: Time,
 }
 
 impl Default for RttEstimator {
     fn default() -> Self {
-        RttEstimator { mdev_us: 0, mdev_max_us: 0, rttvar_us: 0, rtt_seq: 0, backoff: 0, rto_us: RTO_INIT_US }
+        RttEstimator {
+            mdev_us: 0,
+            mdev_max_us: 0,
+            rttvar_us: 0,
+            rtt_seq: 0,
+            backoff: 0,
+            rto_us: RTO_INIT_US,
+            min_at: Time::ZERO,
+        }
     }
 }
 
@@ -71,6 +87,14 @@ impl RttEstimator {
         }
         self.backoff = 0;
         self.rto_us = ((tp.srtt_us >> 3) + self.rttvar_us).min(RTO_MAX_US);
+    }
+
+    /// Takes a sample of `rtt_us` microseconds for the least RTT (`tcp_update_rtt_min`).
+    pub fn minimum(&mut self, tp: &mut TcpSock, rtt_us: u64) {
+        if rtt_us <= tp.min_rtt_us || tp.now - self.min_at > MIN_WINDOW {
+            tp.min_rtt_us = rtt_us;
+            self.min_at = tp.now;
+        }
     }
 
     /// The timeout in microseconds, with backoff.

@@ -5,14 +5,15 @@
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`.
 //!
-//! Departures: ACK processing takes no time; no Nagle; the 300 s
-//! window of the minimum RTT restarts as a whole when it is over.
+//! Departures: ACK processing takes no time; no Nagle.
 
 use super::accecn::{AceDecoder, OptionClock};
+use super::cwnd_usage::CwndUsage;
 use super::ecn::Mode;
 use super::peer_window::PeerWindow;
 use super::prr::Prr;
 use super::rack::Rack;
+use super::rate::Rate;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
@@ -65,17 +66,6 @@ impl SenderCounters {
         self.tlps += other.tlps;
         self.undos += other.undos;
     }
-}
-
-/// State of delivery rate sampling.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rate {
-    /// `first_tx_mstamp` in microseconds.
-    pub first_tx_us: u64,
-    /// Packets of the newest sample (`rate_delivered`).
-    pub delivered: u32,
-    /// Over how many microseconds they were (`rate_interval_us`).
-    pub interval_us: u64,
 }
 
 /// Sysctls of the sending host (`net.ipv4.tcp_…`).
@@ -185,8 +175,6 @@ pub struct Sender {
     pub(super) mss_now: u32,
     /// How the window comes down in a reduction.
     pub(super) prr: Prr,
-    /// When `min_rtt_us` was measured.
-    pub(super) min_rtt_at: Time,
     /// One past the last byte the application wrote.
     pub(super) write_seq: u64,
     /// The peer does not do SACK (`tcp_is_reno`).
@@ -210,12 +198,8 @@ pub struct Sender {
     pub(super) timer: Option<(Timer, Time, u64)>,
     /// A tick of the host's timer, in nanoseconds.
     pub(super) jiffy: u64,
-    /// End in bytes of the window in which the most packets out are looked for (`cwnd_usage_seq`).
-    pub(super) cwnd_usage_seq: u64,
-    /// Most packets out since the window was last full (`snd_cwnd_used`).
-    pub(super) cwnd_used: u32,
-    /// When the window was last full, or changed (`snd_cwnd_stamp`).
-    pub(super) cwnd_stamp: Time,
+    /// How much of the window is used.
+    pub(super) cwnd_usage: CwndUsage,
     /// Packets with data sent so far, retransmissions included; the first ten are not paced.
     pub(super) data_segs_out: u64,
     /// The tail loss probe that is out, if one is.
@@ -264,7 +248,7 @@ impl Sender {
         let mut rtt = RttEstimator::default();
         let sample = setup.handshake_rtt.as_us();
         rtt.sample(&mut tp, sample);
-        tp.min_rtt_us = sample;
+        rtt.minimum(&mut tp, sample);
         tp.last_sent = now;
         tp.delivered_mstamp = now;
         tp.update_pacing_rate(setup.ss_ratio, setup.ca_ratio);
@@ -277,13 +261,12 @@ impl Sender {
             rtt,
             rack: Rack::default(),
             undo: Undo::default(),
-            rate: Rate { first_tx_us: now.as_us(), ..Rate::default() },
+            rate: Rate::new(now),
             ace: AceDecoder::default(),
             option: setup.option,
             previous_ecn: Ecn::NotEct,
             mss_now: setup.mss,
             prr: Prr::default(),
-            min_rtt_at: now,
             write_seq: 0,
             no_sack: false,
             send_buffer: SendBuffer::new(setup.sysctl.wmem),
@@ -295,9 +278,7 @@ impl Sender {
             last_buffer: 0,
             timer: None,
             jiffy: 1_000_000_000 / setup.hz,
-            cwnd_usage_seq: 0,
-            cwnd_used: 0,
-            cwnd_stamp: now,
+            cwnd_usage: CwndUsage::new(now),
             data_segs_out: 0,
             probe: LossProbe::default(),
             frto: false,
@@ -432,17 +413,7 @@ impl Sender {
             return;
         }
         self.cc.cwnd_event(&mut self.tp, CaEvent::CwndRestart);
-        let tp = &mut self.tp;
-        tp.snd_ssthresh = current_ssthresh(tp);
-        let restart = tp.snd_cwnd.min(10);
-        let mut left = idle_us;
-        while left > rto && tp.snd_cwnd > restart {
-            left -= rto;
-            tp.snd_cwnd /= 2;
-        }
-        tp.snd_cwnd = tp.snd_cwnd.max(restart);
-        self.cwnd_stamp = tp.now;
-        self.cwnd_used = 0;
+        self.cwnd_usage.restart(&mut self.tp, idle_us, rto);
     }
 
     /// The connection's state.
@@ -458,10 +429,8 @@ impl Sender {
     /// What `TCP_INFO` would tell now.
     pub fn info(&self) -> Info {
         let tp = &self.tp;
-        let bits = f64::from(tp.mss) * 8.0;
         Info {
-            delivery_rate_bps: (self.rate.interval_us > 0)
-                .then(|| f64::from(self.rate.delivered) * bits * 1e6 / self.rate.interval_us as f64),
+            delivery_rate_bps: self.rate.bits_per_s(tp.mss),
             srtt_s: (tp.srtt_us >> 3) as f64 / 1e6,
             cwnd: tp.snd_cwnd,
             ssthresh: (tp.snd_ssthresh < crate::cc::sock::INFINITE_SSTHRESH).then_some(tp.snd_ssthresh),
