@@ -32,7 +32,7 @@ def completion(samples: Samples, name: str, window: Window) -> Completion:
     for low, high in zip(SIZE_CLASSES, (*SIZE_CLASSES[1:], None), strict=True):
         times = [time for bytes_, time in pairs if low <= bytes_ and (high is None or bytes_ < high)]
         if times:
-            sizes.append(SizeClass(from_bytes=low, to_bytes=high, **_times(times).model_dump()))
+            sizes.append(SizeClass(from_bytes=low, to_bytes=high, **_times(times).to_json()))
     return Completion(
         begun=len(begun),
         ended=len(pairs),

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.results.summary import Distribution
 
@@ -51,7 +53,7 @@ def histogram(counters: Mapping[str, Any], kind: str, name: str, key: str) -> Di
     found = counters.get(kind, {}).get(name, {}).get(key, {"n": 0})
     if not found["n"]:
         raise MeasureError(f"counters: {kind}.{name}.{key} has no samples")
-    return Distribution.model_validate({field.removesuffix("_s"): value for field, value in found.items()})
+    return msgspec.convert({field.removesuffix("_s"): value for field, value in found.items()}, Distribution)
 
 
 def arrivals(samples: Samples, flow: str, window: Window | None = None) -> tuple[Array, Array]:

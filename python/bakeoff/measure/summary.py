@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from bakeoff.measure import phases as cut
 from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
@@ -62,7 +64,7 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     told = cut.phases(resolved, samples, run.window, places)
     if changed and not told:
         run.missing.append(f"phases: {len(changed)} changes in the window; at most {cut.MOST - 1} are told apart")
-    return Summary(
+    found = Summary(
         format=FORMAT,
         suite=resolved["suite"],
         scenario=resolved["scenario"],
@@ -79,6 +81,8 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         changes=[f"at {at:g} s {what}" for at, what in changed],
         phases=told,
     )
+    # Whole numbers where the form has fractions become such, as in what is read again.
+    return msgspec.convert(found.to_json(), Summary)
 
 
 def summary_of(result: Result) -> Summary:
@@ -189,7 +193,7 @@ def _queue(run: _Run, name: str) -> Queue:
         sce_marks=sce_marks(counters, name),
         drops=drops(counters, name),
         dropped=counted["drops"],
-        flows={flow: FlowAtQueue.model_validate(part) for flow, part in counted.get("flows", {}).items()},
+        flows={flow: msgspec.convert(part, FlowAtQueue) for flow, part in counted.get("flows", {}).items()},
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.results.summary import Summary
 
 
 @dataclass(frozen=True)
@@ -65,36 +68,38 @@ def measure_of(name: str) -> Measure:
     return Measure(name, name, unit, scale)
 
 
-def values(summary: Mapping[str, Any], measure: Measure) -> dict[str, float]:
-    """The measure's values in a summary (plain JSON), by what stands for the `*`; `""` where there is none."""
-    parts = measure.path.split(".")
+def values(summary: Summary | Mapping[str, object], measure: Measure) -> dict[str, float]:
+    """The measure's values in a summary, or in its plain JSON, by what stands for the `*`; `""` where there is none."""
+    *way, last = measure.path.split(".")
     found: dict[str, float] = {}
+    several: list[float] = []
+    narrow = _part(_part(summary, "bottleneck"), "queue")
 
-    def walk(tree: Any, at: int, name: str) -> None:  # noqa: ANN401
-        if at == len(parts):
-            if isinstance(tree, int | float) and not isinstance(tree, bool):
-                found[name] = float(tree) * measure.scale
-        elif isinstance(tree, Mapping):
-            if parts[at] == "*":
-                for key, below in tree.items():
+    def walk(tree: object, at: int, name: str) -> None:
+        if at == len(way):
+            number = _part(tree, last)
+            if isinstance(number, int | float) and not isinstance(number, bool):
+                if "BOTTLENECK" in way:
+                    several.append(float(number) * measure.scale)
+                else:
+                    found[name] = float(number) * measure.scale
+        elif way[at] in ("*", "BOTTLENECK"):
+            for key, below in tree.items() if isinstance(tree, Mapping) else ():
+                if way[at] == "*":
                     walk(below, at + 1, key)
-            elif parts[at] == "BOTTLENECK":
-                _at_bottleneck(tree, parts[at + 1 :])
-            elif parts[at] in tree:
-                walk(tree[parts[at]], at + 1, name)
-
-    def _at_bottleneck(queues: Mapping[str, Any], below: Sequence[str]) -> None:
-        narrow = (summary.get("bottleneck") or {}).get("queue")
-        numbers = []
-        for key, queue in queues.items():
-            if narrow is not None and (key == narrow or key.startswith(f"{narrow}/")):
-                number: Any = queue
-                for part in below:
-                    number = (number or {}).get(part)
-                if number is not None:
-                    numbers.append(float(number) * measure.scale)
-        if numbers:
-            found[""] = sum(numbers) if below[-1] in ("marks", "drops") else max(numbers)
+                elif narrow is not None and (key == narrow or key.startswith(f"{narrow}/")):
+                    walk(below, at + 1, name)
+        else:
+            walk(_part(tree, way[at]), at + 1, name)
 
     walk(summary, 0, "")
+    if several:
+        found[""] = sum(several) if last in ("marks", "drops") else max(several)
     return found
+
+
+def _part(tree: object, name: str) -> object:
+    """What stands in summary.json under that name, None if nothing does."""
+    if isinstance(tree, Mapping):
+        return tree.get(name)
+    return getattr(tree, name, None) if name in getattr(tree, "__struct_fields__", ()) else None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bakeoff.measure import Interval
     from bakeoff.present.panels import Picture
     from bakeoff.results import Result
+    from bakeoff.results.summary import Summary
 
 MOST_PANELS: Final = 16
 _NUMBER = re.compile(r"(-?[0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*([a-zA-Z%/]*)")
@@ -71,17 +72,17 @@ class Point:
         return {name: interval(several) for name, several in collected.items()}
 
     @cached_property
-    def summaries(self) -> list[dict[str, Any]]:
-        """Plain JSON."""
-        return [summary_of(result).to_json() for result in self.results]
+    def summaries(self) -> list[Summary]:
+        """The measures of each repetition."""
+        return [summary_of(result) for result in self.results]
 
     def control(self, flow: str) -> str:
         """What a flow ran; the name itself if it is no flow."""
-        known = self.summaries[0]["flows"].get(flow)
+        known = self.summaries[0].flows.get(flow)
         if known is None:
             match = re.fullmatch(r"mean over all (.+) flows", flow)
             return match[1] if match else flow
-        return colours.control(known["cc"], known["transport"])
+        return colours.control(known.cc, known.transport)
 
 
 @dataclass(frozen=True)
@@ -298,7 +299,7 @@ def _look(
     )
     control = colours.control(control) if control else ""
     alike = list(known.values())
-    if control in colours.CONTROLS or (key[-1] and point.summaries[0]["flows"].get(key[-1])):
+    if control in colours.CONTROLS or (key[-1] and point.summaries[0].flows.get(key[-1])):
         colour, marker = colours.looks([control])[control]
     else:
         i = len(alike)

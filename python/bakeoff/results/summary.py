@@ -5,9 +5,10 @@ Names end in their unit: `_s` seconds, `_bps` bit/s; counts are packets, shares 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Self
+import re
+from typing import Any, ClassVar, Final, Self, get_origin
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
+import msgspec
 
 from bakeoff.errors import BakeoffError
 
@@ -15,26 +16,22 @@ FORMAT: Final = 2
 """The format that is written; this one and all before it can be read. Those before lack what has a default here."""
 
 
-class Record(BaseModel):
+class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A part of summary.json: nothing changes after construction, and keys that this version does not know are left."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-
-class Sparse(Record):
-    """A record whose optional fields are written only where they say something."""
-
     _optional: ClassVar[tuple[str, ...]] = ()
+    """Fields that are written only where they say something."""
 
-    @model_serializer(mode="wrap")
-    def _drop_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in handler(self).items() if value is not None or key not in self._optional}
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
 
 
-class Distribution(Sparse):
+class Distribution(Record, frozen=True, kw_only=True):
     """How samples are spread, in their own unit; `n` is their number."""
 
-    _optional: ClassVar = ("min", "p5", "p90", "p95", "p999")
+    _optional: ClassVar[tuple[str, ...]] = ("min", "p5", "p90", "p95", "p999")
 
     n: int
     mean: float
@@ -48,7 +45,7 @@ class Distribution(Sparse):
     p999: float | None = None
 
 
-class SteadyState(Record):
+class SteadyState(Record, frozen=True, kw_only=True):
     """A flow's rates in the measurement window."""
 
     delivery_rate_bps: float | None
@@ -57,7 +54,7 @@ class SteadyState(Record):
     """Payload that reached the receiving socket."""
 
 
-class CompletionTimes(Record):
+class CompletionTimes(Record, frozen=True, kw_only=True):
     """Completion times of objects, in seconds."""
 
     n: int
@@ -69,14 +66,14 @@ class CompletionTimes(Record):
     max: float
 
 
-class SizeClass(CompletionTimes):
+class SizeClass(CompletionTimes, frozen=True, kw_only=True):
     """The same of the objects of `from_bytes` up to, and without, `to_bytes` (None: no upper end)."""
 
     from_bytes: int
     to_bytes: int | None
 
 
-class Completion(Record):
+class Completion(Record, frozen=True, kw_only=True):
     """Objects of a `short` flow that began in the window."""
 
     begun: int
@@ -87,7 +84,7 @@ class Completion(Record):
     sizes: list[SizeClass]
 
 
-class Video(Record):
+class Video(Record, frozen=True, kw_only=True):
     """What a player saw over the whole run."""
 
     segments: int
@@ -99,10 +96,10 @@ class Video(Record):
     stalled_s: float
 
 
-class Flow(Sparse):
+class Flow(Record, frozen=True, kw_only=True):
     """The measures of one flow."""
 
-    _optional: ClassVar = ("fct", "video", "delay_s", "jitter_s", "loss")
+    _optional: ClassVar[tuple[str, ...]] = ("fct", "video", "delay_s", "jitter_s", "loss")
 
     cc: str | None
     """What it ran, as the engine reported it."""
@@ -133,7 +130,7 @@ class Flow(Sparse):
     """Of a `udp` flow: share of the datagrams sent in the window that never arrived."""
 
 
-class FlowAtQueue(Record):
+class FlowAtQueue(Record, frozen=True, kw_only=True):
     """What a queue did with one flow's (or probe's) packets, over the whole run."""
 
     packets: int
@@ -142,7 +139,7 @@ class FlowAtQueue(Record):
     sce_marks: int = 0
 
 
-class Queue(Record):
+class Queue(Record, frozen=True, kw_only=True):
     """The measures of one queue."""
 
     qdisc: str
@@ -162,7 +159,7 @@ class Queue(Record):
     """SCE marks (ECT(0) turned into ECT(1)), over the whole run; no CE mark is among them."""
 
 
-class Probe(Record):
+class Probe(Record, frozen=True, kw_only=True):
     """The measures of one latency probe, of the requests sent in the window."""
 
     rtt_s: Distribution | None
@@ -171,7 +168,7 @@ class Probe(Record):
     """Mean of the interarrival jitter (RFC 3550) of the answers."""
 
 
-class RatedQueue(Record):
+class RatedQueue(Record, frozen=True, kw_only=True):
     """A queue with a rate on the way of some flow or probe, or all queues of a hop that has several."""
 
     queue: str
@@ -188,7 +185,7 @@ class RatedQueue(Record):
     """Whose data passes it; none if only ACKs and probes do."""
 
 
-class PhaseFlow(Record):
+class PhaseFlow(Record, frozen=True, kw_only=True):
     """What a flow got in one phase."""
 
     delivery_rate_bps: float | None
@@ -199,10 +196,10 @@ class PhaseFlow(Record):
     loss: float | None
 
 
-class PhaseQueue(Sparse):
+class PhaseQueue(Record, frozen=True, kw_only=True):
     """What a queue with a rate did in one phase."""
 
-    _optional: ClassVar = ("sce_marks",)
+    _optional: ClassVar[tuple[str, ...]] = ("sce_marks",)
 
     rate_bps: float
     utilisation: float | None
@@ -214,7 +211,7 @@ class PhaseQueue(Sparse):
     """None of a queue that sets none, or that is not sampled for them."""
 
 
-class PhaseProbe(Record):
+class PhaseProbe(Record, frozen=True, kw_only=True):
     """What a probe met in one phase."""
 
     rtt_s: Distribution | None
@@ -222,7 +219,7 @@ class PhaseProbe(Record):
     loss: float | None
 
 
-class Phase(Record):
+class Phase(Record, frozen=True, kw_only=True):
     """A part of the window in which nothing changes."""
 
     from_s: float
@@ -235,7 +232,7 @@ class Phase(Record):
     probes: dict[str, PhaseProbe]
 
 
-class Bottleneck(Record):
+class Bottleneck(Record, frozen=True, kw_only=True):
     """The hop of a flow's path with the lowest rate."""
 
     queue: str
@@ -244,7 +241,7 @@ class Bottleneck(Record):
     """Its rate, averaged over time where it changes in the window."""
 
 
-class Check(Record):
+class Check(Record, frozen=True, kw_only=True):
     """A comparison of what was asked for with what was in effect."""
 
     check: str
@@ -254,7 +251,7 @@ class Check(Record):
     ok: bool
 
 
-class Summary(Record):
+class Summary(Record, frozen=True, kw_only=True):
     """All measures of a run. A measure that could not be taken is None, and `missing` says why."""
 
     format: int
@@ -287,17 +284,48 @@ class Summary(Record):
     def from_json(cls, text: str | bytes, place: str) -> Self:
         """Read summary.json; `place` is its path. BakeoffError names the first key that is wrong, or the format."""
         try:
-            found = cls.model_validate_json(text)
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"])) or "the file"
+            found = msgspec.json.decode(text, type=cls)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BakeoffError(
-                f"{place}: {key}: {first['msg']}; without this file the measures are taken from the samples again"
+                f"{place}: {_wrong(cls, text, error)}; without this file the measures are taken from the samples again"
             ) from None
         if found.format not in range(1, FORMAT + 1):
             raise BakeoffError(f"{place}: format: {found.format}; this version reads formats 1 to {FORMAT}")
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return self.model_dump(mode="json")
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (any part of a record)
+    if isinstance(value, Record):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        return {key: _plain(of) for key, of in fields.items() if of is not None or key not in value._optional}
+    if isinstance(value, dict):
+        return {key: _plain(of) for key, of in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(of) for of in value]
+    return value
+
+
+def _wrong(form: type[Record], text: str | bytes, error: Exception) -> str:
+    """Which key is wrong, and why: with the names of flows and queues, which msgspec does not tell."""
+    if not isinstance(error, msgspec.ValidationError):
+        return f"the file: {error}"
+    content = msgspec.json.decode(text)
+    for field in msgspec.structs.fields(form) if isinstance(content, dict) else ():
+        parts = content.get(field.encode_name)
+        if get_origin(field.type) is not dict or not isinstance(parts, dict):
+            continue
+        for key, part in parts.items():
+            try:
+                msgspec.convert({key: part}, field.type)
+            except msgspec.ValidationError as found:
+                return _told(str(found), f"{field.name}.{key}")
+    return _told(str(error), "")
+
+
+def _told(message: str, place: str) -> str:
+    """`Expected ..., got ... - at `$[...].srtt_s`` with the key before the reason."""
+    reason, _, where = message.partition(" - at `$")
+    inside = where.rstrip("`").removeprefix("[...]").lstrip(".")
+    lacking = re.search(r"missing required field `(.*)`", reason)
+    keys = [key for key in (place, inside, lacking[1] if lacking else "") if key]
+    return f"{'.'.join(keys) or 'the file'}: {reason}"
