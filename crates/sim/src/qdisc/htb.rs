@@ -115,10 +115,42 @@ impl Htb {
         })
     }
 
+    #[inline]
     fn classify(&self, packet: &Packet) -> Option<usize> {
-        let mut matching = self.filters.iter().filter(|(m, _)| m.matches(packet));
-        matching.next().map(|(_, class)| *class).or(self.default)
+        if self.filters.is_empty() { self.default } else { self.filtered(packet).or(self.default) }
     }
+
+    #[inline(never)]
+    fn filtered(&self, packet: &Packet) -> Option<usize> {
+        self.filters.iter().find(|(meant, _)| meant.matches(packet)).map(|(_, class)| *class)
+    }
+
+    #[inline(never)]
+    fn dequeue_direct(&mut self) -> Option<Packet> {
+        let packet = self.direct.pop_front()?;
+        self.direct_backlog -= u64::from(packet.len);
+        Some(packet)
+    }
+
+    /// A packet of whichever class may send: of those that send by themselves first, then of those that borrow.
+    #[inline(never)]
+    fn dequeue_by_turns(&mut self, now: Time) -> Option<Packet> {
+        for (level, mut waiting) in self.refresh(now).into_iter().enumerate() {
+            while waiting != 0 {
+                let prio = waiting.trailing_zeros() as usize;
+                waiting &= waiting - 1;
+                if let Some(packet) = self.serve(level, prio, now) {
+                    return Some(packet);
+                }
+            }
+        }
+        None
+    }
+}
+
+#[inline(never)]
+fn next_of(classes: &[Class]) -> Option<Time> {
+    classes.iter().filter_map(|class| class.next(classes)).min()
 }
 
 /// Sets the level of each class; their places, children before parents.
@@ -146,11 +178,12 @@ fn set_levels(classes: &mut [Class]) -> Result<Vec<usize>, String> {
 }
 
 impl Qdisc for Htb {
-    fn enqueue(&mut self, packet: Packet, now: Time, tally: &mut Tally) {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
         if let Some(at) = self.classify(&packet) {
             let class = &mut self.classes[at];
             if let Some(queue) = &mut class.queue {
-                queue.enqueue(packet, now);
+                queue.stamp(&mut packet, now);
+                queue.admit(packet, now);
             }
             class.note();
         } else if self.direct.len() < self.direct_qlen as usize {
@@ -163,39 +196,33 @@ impl Qdisc for Htb {
     }
 
     fn dequeue(&mut self, now: Time, _tally: &mut Tally) -> Option<Packet> {
-        if let Some(packet) = self.direct.pop_front() {
-            self.direct_backlog -= u64::from(packet.len);
-            return Some(packet);
+        if !self.direct.is_empty() {
+            return self.dequeue_direct();
         }
-        if let [class] = &mut self.classes[..] {
-            if class.qlen == 0 || class.wake() > now {
-                return None;
-            }
-            let packet = class.dequeue(now)?;
+        // A lone class has nobody to take turns with, nor to borrow from.
+        let [class] = &mut self.classes[..] else { return self.dequeue_by_turns(now) };
+        if class.qlen == 0 || class.wake() > now {
+            return None;
+        }
+        let packet = class.dequeue(now);
+        // Looked at where it lies: taking it out of the option would move it twice.
+        if let Some(packet) = &packet {
             class.charge(packet.len, now, false);
-            return Some(packet);
         }
-        for (level, mut waiting) in self.refresh(now).into_iter().enumerate() {
-            while waiting != 0 {
-                let prio = waiting.trailing_zeros() as usize;
-                waiting &= waiting - 1;
-                if let Some(packet) = self.serve(level, prio, now) {
-                    return Some(packet);
-                }
-            }
-        }
-        None
+        packet
     }
 
     /// When the first class with packets may send, and its child is ready to give one.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     fn next_event(&self) -> Option<Time> {
         if !self.direct.is_empty() {
             return Some(Time::ZERO);
         }
-        if let [class] = &self.classes[..] {
-            return class.next(&[]);
+        match &self.classes[..] {
+            [class] => class.next(&[]),
+            classes => next_of(classes),
         }
-        self.classes.iter().filter_map(|class| class.next(&self.classes)).min()
     }
 
     fn qlen(&self) -> usize {
@@ -347,6 +374,40 @@ mod tests {
             q.enqueue(frame(0), Time::ZERO);
         }
         assert_eq!(times(&departures(&mut q, Time::from_ms(10))), [0, 0, 228_480, 470_720]);
+    }
+
+    #[test]
+    fn a_lone_class_is_served_as_beside_one_without_packets() {
+        for words in ["rate 50mbit", "rate 20mbit ceil 50mbit burst 5k", "rate 9kbit mtu 9000", "rate 1gbit quantum 1514"] {
+            for child in ["pfifo limit 7", "fq_codel limit 7 flows 4 quantum 300", "netem delay 1ms"] {
+                let one = || with_child(child, class("1", words));
+                let mut lone = build("htb default 1", vec![one()]).unwrap();
+                let mut beside = build("htb default 1", vec![one(), class("2", "rate 8bit")]).unwrap();
+                let mut now = Time::ZERO;
+                // Bursts of three, which come closer together and then no more.
+                for gap_us in [5000, 900, 700, 500, 0, 0, 100, 2000, 0, 40_000] {
+                    for len in [1514, 66, 700] {
+                        for q in [&mut lone, &mut beside] {
+                            q.enqueue(Packet { len, hash: len, ..Packet::default() }, now);
+                        }
+                    }
+                    let end = now + Time::from_us(gap_us);
+                    while now < end {
+                        assert_eq!(lone.next_event(), beside.next_event(), "{words}, {child}, {now:?}");
+                        loop {
+                            let (a, b) = (lone.dequeue(now), beside.dequeue(now));
+                            assert_eq!(a.map(|p| p.len), b.map(|p| p.len), "{words}, {child}, {now:?}");
+                            if a.is_none() {
+                                break;
+                            }
+                        }
+                        now = lone.next_event().map_or(end, |at| at.min(end));
+                    }
+                }
+                assert_eq!((lone.qlen(), lone.overlimits()), (beside.qlen(), beside.overlimits()));
+                assert_eq!(lone.show_classes()[0], beside.show_classes()[0]);
+            }
+        }
     }
 
     #[test]

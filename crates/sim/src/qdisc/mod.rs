@@ -93,6 +93,15 @@ pub trait Qdisc {
         false
     }
 
+    /// Brings what a [`Queue`] remembers of [`Qdisc::next_event`] up to date.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn note_next(&self, next: &mut Option<Time>) {
+        if !self.is_work_conserving() {
+            *next = self.next_event();
+        }
+    }
+
     /// Whether this packet of several segments enters frame by frame.
     fn segments(&self, _packet: &Packet) -> bool {
         false
@@ -268,8 +277,6 @@ pub struct Queue {
     kind: Kind,
     /// What [`Qdisc::is_eager`] said last; only a change of configuration changes it.
     eager: bool,
-    /// Whether it may hold packets back; if not, it has no [`Qdisc::next_event`].
-    holds: bool,
     /// What [`Qdisc::next_event`] said last: asked once after each change, not several times per packet.
     next: Option<Time>,
     /// What happened here so far, children not included.
@@ -296,7 +303,6 @@ impl Queue {
         let is_leaf = dispatch!(&kind, q => q.is_leaf_queue());
         Queue {
             eager: dispatch!(&kind, q => q.is_eager()),
-            holds: !dispatch!(&kind, q => q.is_work_conserving()),
             next: dispatch!(&kind, q => q.next_event()),
             kind,
             tally: Tally {
@@ -312,16 +318,32 @@ impl Queue {
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub fn enqueue(&mut self, mut packet: Packet, now: Time) {
-        packet.enqueued = dispatch!(&self.kind, q => q.departs(&packet, now)).max(now);
+        self.stamp(&mut packet, now);
+        self.admit(packet, now);
+    }
+
+    /// Half of [`Queue::enqueue`]: notes on a packet from when it waits. [`Queue::admit`] is to follow.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    pub fn stamp(&self, packet: &mut Packet, now: Time) {
+        packet.enqueued = dispatch!(&self.kind, q => q.departs(packet, now)).max(now);
+    }
+
+    /// The other half, which a packet enters by without being moved once more.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    pub fn admit(&mut self, packet: Packet, now: Time) {
         self.tally.enqueued += 1;
         self.tally.enqueued_bytes += u64::from(packet.len);
         if packet.gso_size != 0 && dispatch!(&self.kind, q => q.segments(&packet)) {
             self.enqueue_segments(&packet, now);
             return;
         }
-        let tally = &mut self.tally;
-        dispatch!(&mut self.kind, q => q.enqueue(packet, now, tally));
-        self.note_next();
+        let (tally, next) = (&mut self.tally, &mut self.next);
+        dispatch!(&mut self.kind, q => {
+            q.enqueue(packet, now, tally);
+            q.note_next(next);
+        });
     }
 
     #[cold]
@@ -334,11 +356,9 @@ impl Queue {
         self.note_next();
     }
 
-    #[inline]
     fn note_next(&mut self) {
-        if self.holds {
-            self.next = self.next_event_of_kind();
-        }
+        let next = &mut self.next;
+        dispatch!(&self.kind, q => q.note_next(next));
     }
 
     /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
@@ -364,6 +384,7 @@ impl Queue {
     }
 
     /// Takes the next packet that may leave at `now`.
+    #[inline]
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
         let packet = self.take(now);
         // Looked at where it lies: taking it out of the option would move it twice.
@@ -377,10 +398,12 @@ impl Queue {
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub fn take(&mut self, now: Time) -> Option<Packet> {
-        let tally = &mut self.tally;
-        let packet = dispatch!(&mut self.kind, q => q.dequeue(now, tally));
-        self.note_next();
-        packet
+        let (tally, next) = (&mut self.tally, &mut self.next);
+        dispatch!(&mut self.kind, q => {
+            let packet = q.dequeue(now, tally);
+            q.note_next(next);
+            packet
+        })
     }
 
     /// Counts a packet that [`Queue::take`] gave.
@@ -394,10 +417,6 @@ impl Queue {
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
         self.next
-    }
-
-    fn next_event_of_kind(&self) -> Option<Time> {
-        dispatch!(&self.kind, q => q.next_event())
     }
 
     /// Whether a dequeue at `now` may give a packet or change something. Asking is cheaper than a
@@ -460,6 +479,8 @@ impl Queue {
     }
 
     /// Packets standing here and below.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub fn qlen(&self) -> usize {
         dispatch!(&self.kind, q => q.qlen())
     }

@@ -102,6 +102,8 @@ impl Class {
     }
 
     /// Asks the queue again, after anything that may have changed it.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub fn note(&mut self) {
         if let Some(queue) = &self.queue {
             self.qlen = queue.qlen();
@@ -126,6 +128,8 @@ impl Class {
 
     /// When a leaf with packets may give one: it, or the first ancestor that lends, is below its rate, and all on the
     /// way are below their ceilings.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub fn next(&self, classes: &[Class]) -> Option<Time> {
         if self.qlen == 0 {
             return None;
@@ -143,13 +147,21 @@ impl Class {
     }
 
     /// Takes a packet of a leaf, if its queue gives one.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.queue.as_mut()?.dequeue(now);
+        let queue = self.queue.as_mut()?;
+        let packet = queue.take(now);
+        if let Some(packet) = &packet {
+            queue.left(packet, now);
+        }
         self.note();
         packet
     }
 
     /// Takes what was sent out of the buckets; a class that did not pay for it (`lent` to it) keeps its own rate's.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub fn charge(&mut self, len: u32, now: Time, borrows: bool) {
         let idle = ((now - self.checkpoint).as_ns().cast_signed()).min(MBUFFER);
         let bytes = self.params.frame.bytes(len);
@@ -167,7 +179,7 @@ impl Class {
         let out_of_debt = |tokens: i64| now + Time((-tokens).max(0).cast_unsigned());
         self.rate_at = out_of_debt(self.tokens);
         self.ceil_at = out_of_debt(self.ctokens);
-        self.overlimits += u64::from(self.mode_at(now) == Mode::CannotSend);
+        self.overlimits += u64::from(self.ctokens < 0);
     }
 
     /// The class as `tc -d class show` words it.
