@@ -193,6 +193,33 @@ def test_a_run_that_comes_to_the_limit_of_tcps_memory_fails(kernel, tmp_path):
     assert "TCP came to the limit of its memory (net.ipv4.tcp_mem)" in str(done.error)
 
 
+@pytest.mark.parametrize("real", [True, False])
+def test_a_link_loses_in_the_direction_that_is_named(kernel, tmp_path, real):
+    # 2000 datagrams each way, of what cli sends one in ten is lost: 200, with a standard deviation of
+    # sqrt(2000 * 0.1 * 0.9) = 13.4; four of them are 54. The last ones need not have arrived.
+    source = {"kind": "rate", "rate_bps": 4_000_000, "size": 1000}
+    flows = [
+        flow(name="there", transport="udp", source=source, stop_s=4.0),
+        flow(name="back", transport="udp", source=source, stop_s=4.0, **{"from": "srv", "to": "cli"}),
+    ]
+    links = [{"ends": ["cli", "mid"], "delay_s": 0.001, "loss": {"cli": 0.1}}, {"ends": ["mid", "srv"]}]
+    changes = {"links": links, "flows": flows, "interfaces": egress(HTB), "duration_s": 4.0, "window_s": [0.0, 4.0]}
+    result = in_virtual_time(kernel if real else "sim", network(**changes), tmp_path / "r")
+    lost = {
+        name: result.series.filter((pl.col("name") == name) & (pl.col("metric") == "missing")).height
+        for name in ("there", "back")
+    }
+    arrived = {name: result.counters["flows"][name]["received_bytes"] // 1000 for name in lost}
+    assert abs(lost["there"] - 200) < 54
+    assert lost["back"] == 0
+    assert 1998 <= arrived["back"] <= 2000
+    assert 2000 - lost["there"] - 2 <= arrived["there"] <= 2000 - lost["there"]
+    if real:
+        drops = {name: queue["drops"]["loss"] for name, queue in result.counters["queues"].items()}
+        assert drops["mid<cli"] == lost["there"]
+        assert sum(drops.values()) == lost["there"]
+
+
 def test_a_queue_in_a_bridge_does_not_hold_its_sender_back(kernel, tmp_path):
     # The only delay is behind the bottleneck, where nothing would let go of what waits in it: without help Reno has
     # 18 packets under way, the 13 of 5 Mbit/s and 30 ms and what Linux lets a host's own queue have. With it the queue

@@ -131,7 +131,9 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
     def srtt() -> Distribution:
         return distribution(samples.of("flow", name, "srtt", run.window)[1])
 
-    marked = tried(f"{at}.mark_fraction", lambda: mark_fraction(resolved, counters, flow)) if tcp else None
+    told = tcp and _tells_packets(counters)
+    by_ack = tcp and counted.get("ecn") == "accecn"
+    marked = tried(f"{at}.mark_fraction", lambda: mark_fraction(resolved, counters, flow)) if by_ack or told else None
     narrow = tried(f"{at}.bottleneck", lambda: bottleneck(resolved, flow, run.window))
     return Flow(
         cc=counted.get("cc"),
@@ -144,7 +146,7 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
             goodput_bps=tried(f"{at}.steady_state.goodput_bps", received),
         ),
         srtt_s=tried(f"{at}.srtt_s", srtt) if single else None,
-        rtt_s=tried(f"{at}.rtt_s", lambda: histogram(counters, "flows", name, "rtt")) if tcp else None,
+        rtt_s=tried(f"{at}.rtt_s", lambda: histogram(counters, "flows", name, "rtt")) if told else None,
         retransmissions=tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
         mark_fraction=marked[0] if marked else None,
         mark_fraction_of=marked[1] if marked else None,
@@ -152,6 +154,11 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
         video=tried(f"{at}.video", lambda: video(samples, name)) if kind == "video" else None,
         **({} if tcp else _datagrams(run, name)),
     )
+
+
+def _tells_packets(counters: Mapping[str, Any]) -> bool:
+    """Whether the engine tells of single packets and ACKs; a real kernel does not, and that is no surprise."""
+    return "conservation" in counters
 
 
 def _datagrams(run: _Run, name: str) -> dict[str, Any]:

@@ -35,9 +35,9 @@ def call(several: Sequence[Shown]) -> Picture:
     """
     from bakeoff.present import panels
 
-    drawn = lines(several)
-    calls = [line for line in drawn if all(offered_bps(flow) is not None for _, flow in line.members)]
-    others = [line for line in drawn if line not in calls]
+    # Apart, so that no line stands for a call and something else.
+    calls = lines(several, lambda _, flow: offered_bps(flow) is not None)
+    others = lines(several, lambda _, flow: offered_bps(flow) is None)
     if not calls:
         raise MeasureError(f"{words.title(several[0].result)}: no flow is a call: UDP at a rate of its own")
     queues = list(dict.fromkeys(s.bottlenecks[f["name"]] for line in others for s, f in line.members))
@@ -45,12 +45,14 @@ def call(several: Sequence[Shown]) -> Picture:
     probes = not told and any(("probe", p["name"], "rtt") in s.samples for s in several for p in s.resolved["probes"])
     rows = (3 if told else 1) + probes
     made = panels.picture(several, rows + len(queues), row_inch=2.3 if told else 2.6, said=_felt(several))
-    entries: list[Artist] = [panels.line_entry(line) for line in drawn]
+    entries: list[Artist] = [panels.line_entry(line) for line in [*calls, *others]]
     if told:
         known = all(shares_a_clock(s.samples, f["name"]) for line in calls for s, f in line.members)
         late = "one-way delay\n[ms]" if known else "one-way delay above\nthe quickest [ms]"
         _panel(made, 0, several, calls, _delays, label=late, unit="ms", thin=True)
         _panel(made, 1, several, calls, _jitters, label="jitter\n[ms]", unit="ms")
+        # Less than a millisecond is none, and looks so.
+        made.panels[-1].values.append((0.0, 1.0))
         _lost_panel(made, made.axes[2], several, calls)
     else:
         label = "arrived of the call,\nshare of what was sent [%]"
@@ -60,8 +62,9 @@ def call(several: Sequence[Shown]) -> Picture:
         entries += probe_entries(several)
     if queues:
         rate_panels(made, made.axes[rows:], several, others, queues=queues, metric="goodput")
-        entries.append(panels.capacity_entry())
-    panels.legend(made, [*entries, *panels.time_entries(several, mean=True)])
+        if panels.shows_capacity(made):
+            entries.append(panels.capacity_entry())
+    panels.legend(made, [*entries, *panels.time_entries(several, means_in=made)])
     made.axes[-1].set_xlabel("time [s]")
     return made
 
@@ -161,10 +164,14 @@ def _felt_by(shown: Shown, flow: Mapping[str, Any]) -> str:
         return f"{name}: nothing arrived"
     half, most = 1e3 * np.quantile(took, [0.5, 0.99])
     lost = f"{100 * share:.2g} % lost" if share else "nothing lost"
-    shaken = f"jitter {1e3 * (jitter(sent, took) or 0.0):.3g} ms, {lost}"
+    shaken = f"jitter {_ms(jitter(sent, took) or 0.0)}, {lost}"
     if not shares_a_clock(shown.samples, flow["name"]):
         return f"{name}: {shaken}"
     return f"{name}: half took over {half:.3g} ms, 1 % over {most:.3g} ms, {shaken}"
+
+
+def _ms(time_s: float) -> str:
+    return f"{1e3 * time_s:.3g} ms" if time_s >= 1e-5 else "under 0.01 ms"
 
 
 def _felt_by_probes(shown: Shown) -> list[str]:

@@ -175,9 +175,9 @@ def rate_panels(
 def _finish(made: Picture, several: Sequence[Shown], queues: Sequence[str | None], entries: Sequence[Artist]) -> None:
     from bakeoff.present import panels
 
-    if any(shown.capacity(queue) for shown in several for queue in queues):
+    if panels.shows_capacity(made):
         entries = [*entries, panels.capacity_entry()]
-    panels.legend(made, [*entries, *panels.time_entries(several, mean=True)])
+    panels.legend(made, [*entries, *panels.time_entries(several, means_in=made)])
     made.axes[-1].set_xlabel("time [s]")
 
 
@@ -203,7 +203,7 @@ def _share_of_many(panel: Panel, several: Sequence[Shown], queue: str | None) ->
         return
     panel.values = [(low, high) for low, high in panel.values if high < top]
     equal = [rate / 1e6 / n for rate in steps[0][1]]
-    panel.axes.stairs(equal, steps[0][0], baseline=None, color="#999999", linewidth=1.4, linestyle="--", zorder=1.2)
+    panel.axes.stairs(equal, steps[0][0], baseline=None, color="#999999", linewidth=1.4, linestyle="--", zorder=1.3)
     panel.axes.text(0.995, 0.97, f"dashed: {equal[0]:.3g} Mbit/s, a {n}th of the capacity of {top:g} Mbit/s",
                     transform=panel.axes.transAxes, ha="right", va="top", fontsize=9, color="#666666")  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, StepPatch
 
 from bakeoff.present import caption, colours
 from bakeoff.present.shown import Line, Shown, bins, means
@@ -31,6 +31,8 @@ _MEMBERS_SEEN = 12
 """Of a group of more flows than this the picture has the range, and no line for each of them."""
 _MOST_CHANGES = 4
 _THIN_LINES = 4
+_THIN = 0.5
+_CAPACITY_LIES = 1.2
 
 
 class Picture(Figure):
@@ -171,7 +173,7 @@ def draw_line(panel: Panel, several: Sequence[Shown], line: Line, parts: Sequenc
         return
     if len(found) == 1 and thin:
         time, value = parts[0]
-        panel.axes.plot(time, value, color=line.colour, linewidth=0.5, alpha=0.3, zorder=2)
+        panel.axes.plot(time, value, color=line.colour, linewidth=_THIN, alpha=0.3, zorder=2)
         panel.saw(value)
     stack = np.ma.masked_invalid(np.vstack(found))
     mean = np.ma.filled(stack.mean(axis=0), np.nan)
@@ -210,7 +212,7 @@ def capacity(panel: Panel, several: Sequence[Shown], queue: str | None) -> bool:
         if steps is not None and (key := (tuple(steps[0]), tuple(steps[1]))) not in drawn:
             drawn.add(key)
             rates = [rate / 1e6 for rate in steps[1]]
-            panel.axes.stairs(rates, steps[0], baseline=None, color=CAPACITY, linewidth=2.2, zorder=1.2)
+            panel.axes.stairs(rates, steps[0], baseline=None, color=CAPACITY, linewidth=2.2, zorder=_CAPACITY_LIES)
             panel.values.append((0.0, max(rates)))
     return bool(drawn)
 
@@ -230,17 +232,30 @@ def line_entry(line: Line) -> Line2D:
     return Line2D([], [], color=line.colour, linestyle=line.dash, marker=line.marker, linewidth=1.8, label=line.label)
 
 
+def shows_capacity(made: Picture) -> bool:
+    """Whether the rate of a bottleneck lies inside some panel."""
+    drawn = [
+        (panel, patch.get_data()[0].max())
+        for panel in made.panels
+        for patch in panel.axes.patches
+        if isinstance(patch, StepPatch) and patch.get_zorder() == _CAPACITY_LIES
+    ]
+    return any(rate <= panel.limits()[1] for panel, rate in drawn)
+
+
 def capacity_entry() -> Line2D:
     """The grey line of a bottleneck's rate."""
     return Line2D([], [], color=CAPACITY, linewidth=2.2, label="capacity of the bottleneck")
 
 
-def time_entries(several: Sequence[Shown], *, mean: bool = False) -> list[Artist]:
-    """What shading and vertical lines mean, and, of lines that are means, over how much time."""
+def time_entries(several: Sequence[Shown], *, means_in: Picture | None = None) -> list[Artist]:
+    """What shading and vertical lines mean, and, of a picture whose lines are means, over how much time."""
     entries: list[Artist] = []
-    if mean:
+    if means_in is not None:
         _, width = bins(several)
-        entries.append(Line2D([], [], linestyle="", label=f"thick lines: means over {width:g} s; thin: samples"))
+        thin = any(line.get_linewidth() == _THIN for panel in means_in.panels for line in panel.axes.lines)
+        label = f"thick lines: means over {width:g} s; thin: samples" if thin else f"lines are means over {width:g} s"
+        entries.append(Line2D([], [], linestyle="", label=label))
     if len({shown.window for shown in several}) == 1:
         start, end = several[0].window
         entries.append(Patch(facecolor=BAND, edgecolor="#cccccc", label=f"steady state, {start:.4g} s to {end:.4g} s"))

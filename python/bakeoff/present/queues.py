@@ -36,7 +36,11 @@ def queue(several: Sequence[Shown]) -> Picture:
     # Bytes say little more than packets; where there are no packets they are all there is.
     if any(row[0] == ("qlen",) for row in rows):
         rows = [row for row in rows if row[0] != ("backlog",)]
-    made = panels.picture(several, len(rows), row_inch=2.2)
+    # A panel in which nothing happens would only take room from those in which something does.
+    none = [row for row in rows if row[0][0] in _COUNTED and not any(_grew(s, name, row[0][0]) for s, name, _ in drawn)]
+    rows = [row for row in rows if row not in none] or rows
+    said = [f"in these queues no {' and no '.join(_COUNTED[row[0][0]] for row in none)}"] if none else []
+    made = panels.picture(several, len(rows), row_inch=2.2, said=said)
     for axes, ((metric,), label, unit, scale) in zip(made.axes, rows, strict=True):
         panel = panels.Panel(axes, unit, metric)
         made.panels.append(panel)
@@ -53,12 +57,8 @@ def queue(several: Sequence[Shown]) -> Picture:
             else:
                 panels.draw_line(panel, several, line, [(time, value * scale)], thin=panels.thin_lines(len(drawn)))
         panels.over_time(panel, several)
-        if metric in _COUNTED and panel.extent == (0.0, 0.0):
-            axes.text(
-                0.5, 0.5, f"no {_COUNTED[metric]}", transform=axes.transAxes, ha="center", va="center", color="#888888"
-            )
     entries: list[Artist] = [panels.line_entry(line) for _, _, line in drawn]
-    panels.legend(made, [*entries, *panels.time_entries(several, mean=True)])
+    panels.legend(made, [*entries, *panels.time_entries(several, means_in=made)])
     made.axes[-1].set_xlabel("time [s]")
     return made
 
@@ -96,6 +96,10 @@ def queue_lines(several: Sequence[Shown]) -> list[tuple[Shown, str, Line]]:
 
 def _has(shown: Shown, name: str, metric: str) -> bool:
     return ("queue", name, metric) in shown.samples
+
+
+def _grew(shown: Shown, name: str, metric: str) -> bool:
+    return _has(shown, name, metric) and bool(shown.samples.of("queue", name, metric)[1].any())
 
 
 def _sent(shown: Shown, name: str) -> float:
