@@ -3,9 +3,11 @@
 pub mod accecn;
 mod ack;
 mod cwnd_usage;
+mod delayed_ack;
 pub mod ecn;
 pub mod feedback;
 pub mod handshake;
+mod out_of_order;
 mod output;
 mod peer_window;
 mod prr;

@@ -1,18 +1,19 @@
-//! The receiving side: reassembly, delayed ACKs, SACK.
+//! The receiving side: what arrives, and which ACKs that asks for.
 //!
-//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`,
-//! `tcp_event_data_recv`), `tcp_output.c` (`tcp_send_delayed_ack`); RFC 2018, RFC 2883. ECN is in `feedback.rs`, the
-//! advertised window in `receive_window.rs`.
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`, `tcp_event_data_recv`). Data ahead
+//! of a hole is in `out_of_order.rs`, how long an ACK waits in `delayed_ack.rs`, ECN in `feedback.rs`, the advertised
+//! window in `receive_window.rs`.
 //!
 //! Departures: the application reads at once.
 
+use super::delayed_ack::DelayedAck;
 use super::feedback::Feedback;
+use super::out_of_order::{OutOfOrder, Range};
 use super::receive_window::{Buffer, ReceiveWindow};
 use crate::base::units::Time;
 use crate::packet::{Flags, Packet, Proto, SackBlock};
 
-const ATO_MIN: Time = Time::from_ms(40);
-const DELACK_MAX: Time = Time::from_ms(200);
+/// `TCP_MAX_QUICKACKS`
 const MAX_QUICKACKS: u32 = 16;
 /// Out-of-order segments acknowledged one by one before SACK compression starts.
 const DUPACKS_AT_ONCE: u32 = 3;
@@ -49,36 +50,28 @@ impl ReceiverCounters {
 pub struct Receiver {
     template: Packet,
     feedback: Feedback,
-    hz: u64,
     mss: u32,
-    sack: bool,
     /// The largest segment seen (`icsk_ack.rcv_mss`).
     rcv_mss: u32,
     rcv_nxt: u64,
     /// What the last ACK acknowledged.
     rcv_wup: u64,
-    /// Out-of-order ranges, ascending and disjoint.
-    out_of_order: Vec<(u64, u64)>,
-    /// Ranges to report, the most recently changed first.
-    sacks: Vec<(u64, u64)>,
-    dsack: Option<(u64, u64)>,
-    /// Where the last D-SACK that was sent began.
-    dsacked_from: Option<u64>,
-    quick: u32,
-    /// The application is about to send: ACKs wait for its data (`inet_csk_in_pingpong_mode`).
-    pingpong: bool,
+    /// What came ahead of a hole.
+    early: OutOfOrder,
+    /// How long ACKs wait.
+    delayed: DelayedAck,
     /// The next segment has no data but the peer's FIN.
     bare_fin: bool,
-    ato: Time,
-    last_data: Option<Time>,
-    delack: Option<Time>,
-    /// What waits for the delayed ACK had PSH (`ICSK_ACK_PUSHED`).
-    pushed: bool,
+    /// When the ACKs leave that SACK compression holds back.
     compress_until: Option<Time>,
+    /// How many they are.
     compressed: u32,
+    /// ACKs that were sent at once for one hole, and what it begins with.
     dup_acks: u32,
     dup_acks_at: u64,
+    /// The next ACK must not wait (`ICSK_ACK_NOW`).
     ack_now: bool,
+    /// The stamp that ACKs echo (`ts_recent`).
     echo: Time,
     window: ReceiveWindow,
     /// Counted so far.
@@ -91,23 +84,13 @@ impl Receiver {
         Receiver {
             template,
             feedback,
-            hz,
             mss,
-            sack: true,
             rcv_mss: MSS_DEFAULT.min(mss),
             rcv_nxt: 0,
             rcv_wup: 0,
-            out_of_order: Vec::new(),
-            sacks: Vec::new(),
-            dsack: None,
-            dsacked_from: None,
-            quick: 0,
-            pingpong: false,
+            early: OutOfOrder::new(true),
+            delayed: DelayedAck::new(hz),
             bare_fin: false,
-            ato: Time::ZERO,
-            last_data: None,
-            delack: None,
-            pushed: false,
             compress_until: None,
             compressed: 0,
             dup_acks: 0,
@@ -121,7 +104,7 @@ impl Receiver {
 
     /// The peer does not do SACK: no blocks, and every segment out of order is acknowledged at once.
     pub fn without_sack(mut self) -> Self {
-        self.sack = false;
+        self.early = OutOfOrder::new(false);
         self
     }
 
@@ -153,7 +136,7 @@ impl Receiver {
     /// The segment that is next closes the peer's direction while ours is open: its ACK may wait for our data
     /// (`tcp_fin`). `bare`: it has no other data.
     pub fn peer_closes(&mut self, bare: bool) {
-        self.pingpong = true;
+        self.delayed.wait_for_data();
         self.bare_fin = bare;
     }
 
@@ -165,7 +148,7 @@ impl Receiver {
     /// When a timer expires, if one runs.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
-        match (self.delack, self.compress_until) {
+        match (self.delayed.due(), self.compress_until) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -176,9 +159,7 @@ impl Receiver {
         if self.compress_until.is_some_and(|t| t <= now) {
             self.send_ack(now, out);
         }
-        if self.delack.is_some_and(|t| t <= now) {
-            // Not interactive: the next delayed ACK may wait longer.
-            self.ato = (self.ato + self.ato).min(DELACK_MAX);
+        if self.delayed.expires(now) {
             self.send_ack(now, out);
         }
     }
@@ -197,19 +178,19 @@ impl Receiver {
 
         if end <= self.rcv_nxt {
             self.counters.duplicates += 1;
-            if self.dsacked_from == Some(start) {
+            if self.early.reported(start) {
                 self.feedback.dsack_unheard();
             }
-            self.dsack = Some((start, end));
+            self.early.note_duplicate(start, end);
             self.enter_quickack(MAX_QUICKACKS);
             self.send_ack(now, out);
             return;
         }
         if start <= self.rcv_nxt {
             if start < self.rcv_nxt {
-                self.dsack = Some((start, self.rcv_nxt));
+                self.early.note_duplicate(start, self.rcv_nxt);
             }
-            self.pushed |= packet.flags.has(Flags::PSH);
+            self.delayed.in_order(packet.flags.has(Flags::PSH));
             let filled = self.advance(end);
             if !std::mem::take(&mut self.bare_fin) {
                 self.event_data_received(packet, now, out);
@@ -220,73 +201,23 @@ impl Receiver {
             self.window.adjust(self.counters.received, now);
         } else {
             self.event_data_received(packet, now, out);
-            if self.insert(start, end) {
+            if self.early.insert(start, end) {
                 self.out_of_order_ack(now, out);
             } else {
                 self.counters.duplicates += 1;
-                self.dsack = Some((start, end));
+                self.early.note_duplicate(start, end);
                 self.send_ack(now, out);
             }
         }
     }
 
-    /// Source: Linux 7.3 `tcp_data_queue`, `tcp_ofo_queue`.
+    /// Data in order came, up to `end`. Whether it met what had waited for it. Source: Linux 7.3 `tcp_data_queue`.
     fn advance(&mut self, end: u64) -> bool {
-        let before = self.rcv_nxt;
-        self.rcv_nxt = end;
-        let had_holes = !self.out_of_order.is_empty();
-        if had_holes {
-            while let Some(&(s, e)) = self.out_of_order.first() {
-                if s > self.rcv_nxt {
-                    break;
-                }
-                if s < end {
-                    self.report_duplicate(s, e.min(end));
-                }
-                self.rcv_nxt = self.rcv_nxt.max(e);
-                self.out_of_order.remove(0);
-            }
-            let next = self.rcv_nxt;
-            self.sacks.retain(|&(s, _)| s > next);
-        }
-        self.counters.received += self.rcv_nxt - before;
+        let had_holes = !self.early.is_empty();
+        let next = if had_holes { self.early.fill(end) } else { end };
+        self.counters.received += next - self.rcv_nxt;
+        self.rcv_nxt = next;
         had_holes
-    }
-
-    /// `tcp_dsack_extend`: one range fits into an ACK; another is added only where it touches that one.
-    fn report_duplicate(&mut self, start: u64, end: u64) {
-        match &mut self.dsack {
-            None => self.dsack = Some((start, end)),
-            Some((s, e)) if start <= *e && end >= *s => (*s, *e) = ((*s).min(start), (*e).max(end)),
-            Some(_) => {}
-        }
-    }
-
-    /// Adds an out-of-order range; false if it was there already.
-    /// The block that changed last is told first (RFC 2018, section 4). Source: Linux 7.3 `tcp_data_queue_ofo`,
-    /// `tcp_sack_new_ofo_skb`.
-    fn insert(&mut self, start: u64, end: u64) -> bool {
-        let at = self.out_of_order.partition_point(|&(_, e)| e < start);
-        let mut merged = (start, end);
-        let mut until = at;
-        while let Some(&(s, e)) = self.out_of_order.get(until) {
-            if s > end {
-                break;
-            }
-            if s <= start && e >= end {
-                return false;
-            }
-            if s.max(start) < e.min(end) {
-                self.report_duplicate(s.max(start), e.min(end));
-            }
-            merged = (merged.0.min(s), merged.1.max(e));
-            until += 1;
-        }
-        self.out_of_order.splice(at..until, [merged]);
-        self.sacks.retain(|&(s, e)| e < merged.0 || s > merged.1);
-        self.sacks.insert(0, merged);
-        self.sacks.truncate(4);
-        true
     }
 
     /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, ECN, window.
@@ -296,24 +227,10 @@ impl Receiver {
             self.window.measure_buffer(packet);
         }
         self.rcv_mss = self.rcv_mss.max(segment.min(self.mss));
-        match self.last_data {
-            None => {
-                self.increase_quickack(MAX_QUICKACKS);
-                self.ato = ATO_MIN;
-            }
-            Some(last) => {
-                let gap = now - last;
-                if gap <= Time(ATO_MIN.0 / 2) {
-                    self.ato = Time(self.ato.0 / 2 + ATO_MIN.0 / 2);
-                } else if gap < self.ato {
-                    self.ato = Time(self.ato.0 / 2 + gap.0).min(DELACK_MAX);
-                } else if gap > Time::from_ms(200) {
-                    self.increase_quickack(MAX_QUICKACKS);
-                }
-            }
+        if self.delayed.data_came(now) {
+            self.delayed.quicken(self.quick_acks(MAX_QUICKACKS));
         }
-        self.last_data = Some(now);
-        if self.delack.is_some()
+        if self.delayed.due().is_some()
             && let Some(upto) = self.feedback.changes(packet.ecn)
         {
             self.emit(upto, now, out);
@@ -324,57 +241,40 @@ impl Receiver {
             self.enter_quickack(reaction.quick);
         }
         // What opens the window is acknowledged at once.
-        self.quick |= u32::from(self.window.open(packet.payload));
+        if self.window.open(packet.payload) {
+            self.delayed.quicken_one();
+        }
     }
 
-    /// Source: Linux 7.3 `tcp_incr_quickack`.
-    fn increase_quickack(&mut self, limit: u32) {
+    /// How many ACKs may go out at once: one for each segment of half a window, at most `limit`. Source: Linux 7.3
+    /// `tcp_incr_quickack`.
+    fn quick_acks(&self, limit: u32) -> u32 {
         let segments = (self.window.bytes() / (2 * u64::from(self.rcv_mss))).max(2) as u32;
-        self.quick = self.quick.max(segments.min(limit));
+        segments.min(limit)
     }
 
-    /// Source: Linux 7.3 `tcp_enter_quickack_mode`.
     fn enter_quickack(&mut self, limit: u32) {
-        self.increase_quickack(limit);
-        self.pingpong = false;
-        self.ato = ATO_MIN;
+        self.delayed.enter_quick(self.quick_acks(limit));
     }
 
     /// `__tcp_ack_snd_check` for in-order data.
     /// Every second full segment is acknowledged at once, and what fills a hole (RFC 5681, section 4.2).
     fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
-        let quick = self.quick > 0 && !self.pingpong;
-        // The application has read it all, and thinks that no more is coming soon (`tcp_cleanup_rbuf`).
-        let read = self.pushed && !self.pingpong && self.out_of_order.is_empty();
-        if self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss) || quick || read || self.ack_now {
+        let whole = self.early.is_empty();
+        let second = self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss);
+        if second || self.ack_now || self.delayed.is_quick(whole) {
             self.send_ack(now, out);
-        } else if self.out_of_order.is_empty() {
-            self.delay_ack(now, out);
-        } else {
+        } else if !whole {
             self.out_of_order_ack(now, out);
+        } else if !self.delayed.wait(now) {
+            self.send_ack(now, out);
         }
-    }
-
-    /// Source: Linux 7.3 `tcp_send_delayed_ack`; RFC 5681, section 4.2 (at most 500 ms, here 200).
-    fn delay_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
-        let ato = self.ato.min(DELACK_MAX);
-        match self.delack {
-            Some(at) if at <= now + Time(ato.0 / 4) => self.send_ack(now, out),
-            Some(at) => self.delack = Some(at.min(self.jiffy_after(now + ato))),
-            None => self.delack = Some(self.jiffy_after(now + ato)),
-        }
-    }
-
-    /// Timers of this kind fire on the tick that follows.
-    fn jiffy_after(&self, at: Time) -> Time {
-        let jiffy = 1_000_000_000 / self.hz;
-        Time(at.0.div_ceil(jiffy) * jiffy)
     }
 
     /// RFC 5681, section 4.2, wants each at once; after the first ones Linux waits (SACK compression). Source: Linux
     /// 7.3 `__tcp_ack_snd_check`.
     fn out_of_order_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
-        if !self.sack {
+        if !self.early.sack() {
             self.send_ack(now, out);
             return;
         }
@@ -411,15 +311,8 @@ impl Receiver {
     }
 
     fn all_acknowledged(&mut self) {
-        if self.quick > 0 {
-            self.quick -= 1;
-            if self.quick == 0 {
-                self.ato = ATO_MIN;
-            }
-        }
         self.ack_now = false;
-        self.delack = None;
-        self.pushed = false;
+        self.delayed.sent();
     }
 
     /// The acknowledgement up to `upto`; what waited for SACK compression leaves with it.
@@ -440,20 +333,18 @@ impl Receiver {
         ack.flags = Flags::ACK;
         ack.proto = Proto::Tcp;
         self.write(upto, ack);
-        let dsack = self.dsack.take().filter(|_| self.sack);
-        let sacks = if self.sack { &self.sacks[..] } else { &[] };
+        let (dsack, sacks) = self.early.report();
         let wanted = (sacks.len() + usize::from(dsack.is_some())).min(3);
         let srtt_us = self.window.rtt().map_or(0, Time::as_us);
         let (allowed, option) = self.feedback.add_option(ack, wanted, dsack.is_some(), now, srtt_us);
         let mut blocks = 0;
-        if let Some((s, e)) = dsack {
-            self.dsacked_from = Some(s);
-            ack.sack[0] = block(upto, s, e);
+        if let Some(range) = dsack {
+            ack.sack[0] = block(upto, range);
             ack.flags = ack.flags.with(Flags::DSACK);
             blocks = 1;
         }
-        for &(s, e) in sacks.iter().take(allowed - blocks) {
-            ack.sack[blocks] = block(upto, s, e);
+        for &range in sacks.iter().take(allowed - blocks) {
+            ack.sack[blocks] = block(upto, range);
             blocks += 1;
         }
         ack.n_sack = blocks as u8;
@@ -464,7 +355,7 @@ impl Receiver {
 }
 
 /// A SACK block of an ACK up to `upto`.
-fn block(upto: u64, start: u64, end: u64) -> SackBlock {
+fn block(upto: u64, (start, end): Range) -> SackBlock {
     let offset = |seq: u64| (seq as i64 - upto as i64) as i32;
     SackBlock { start: offset(start), end: offset(end) }
 }

@@ -1,0 +1,193 @@
+//! How long an acknowledgement of data in order may wait: quick ACKs, and the delayed ACK's timeout.
+//!
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_event_data_recv`, `tcp_enter_quickack_mode`), `tcp_output.c`
+//! (`tcp_send_delayed_ack`, `tcp_event_ack_sent`), `tcp_timer.c` (`tcp_delack_timer_handler`); RFC 5681, section 4.2.
+//!
+//! Departures: the timeout is bounded by 200 ms alone, not by the RTT or the RTO too; a pause of 200 ms, not of an RTO,
+//! brings quick ACKs back.
+//!
+//! Validation: the tests below and in `receiver.rs`.
+
+use crate::base::units::Time;
+
+/// `TCP_ATO_MIN`
+const ATO_MIN: Time = Time::from_ms(40);
+/// `TCP_DELACK_MAX`
+const DELACK_MAX: Time = Time::from_ms(200);
+/// A pause after which a sender is taken to begin anew.
+const PAUSE: Time = Time::from_ms(200);
+
+/// The state of one receiving end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DelayedAck {
+    /// A tick of the host's timer, in nanoseconds.
+    jiffy: u64,
+    /// ACKs that go out at once (`icsk_ack.quick`).
+    quick: u32,
+    /// The application is about to send: ACKs wait for its data (`inet_csk_in_pingpong_mode`).
+    pingpong: bool,
+    /// The timeout (`icsk_ack.ato`).
+    ato: Time,
+    /// When data came last.
+    last_data: Option<Time>,
+    /// When an ACK is due that waits.
+    due: Option<Time>,
+    /// What it is about had PSH (`ICSK_ACK_PUSHED`).
+    pushed: bool,
+}
+
+impl DelayedAck {
+    /// On a host with `hz` ticks per second.
+    pub(super) fn new(hz: u64) -> Self {
+        DelayedAck {
+            jiffy: 1_000_000_000 / hz,
+            quick: 0,
+            pingpong: false,
+            ato: Time::ZERO,
+            last_data: None,
+            due: None,
+            pushed: false,
+        }
+    }
+
+    /// When an ACK is due that waits, if one does.
+    #[inline]
+    pub(super) fn due(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// The peer is done with sending, and we are not: ACKs wait for our data (`tcp_fin`).
+    pub(super) fn wait_for_data(&mut self) {
+        self.pingpong = true;
+    }
+
+    /// A segment in order; whether with PSH.
+    pub(super) fn in_order(&mut self, push: bool) {
+        self.pushed |= push;
+    }
+
+    /// Data came. True if it is the first, or the first after a pause: quick ACKs are due.
+    #[inline]
+    pub(super) fn data_came(&mut self, now: Time) -> bool {
+        let Some(last) = self.last_data.replace(now) else {
+            self.ato = ATO_MIN;
+            return true;
+        };
+        let gap = now - last;
+        if gap <= Time(ATO_MIN.0 / 2) {
+            self.ato = Time(self.ato.0 / 2 + ATO_MIN.0 / 2);
+        } else if gap < self.ato {
+            self.ato = Time(self.ato.0 / 2 + gap.0).min(DELACK_MAX);
+        } else if gap > PAUSE {
+            return true;
+        }
+        false
+    }
+
+    /// At least so many ACKs go out at once (`tcp_incr_quickack`).
+    pub(super) fn quicken(&mut self, acks: u32) {
+        self.quick = self.quick.max(acks);
+    }
+
+    /// The next one does.
+    pub(super) fn quicken_one(&mut self) {
+        self.quick |= 1;
+    }
+
+    /// So do the next ones, whoever was about to send (`tcp_enter_quickack_mode`).
+    pub(super) fn enter_quick(&mut self, acks: u32) {
+        self.quicken(acks);
+        self.pingpong = false;
+        self.ato = ATO_MIN;
+    }
+
+    /// Whether an ACK goes out now by what it is about: in quick mode, or if `all_read` and the application thinks that
+    /// no more is coming soon (`tcp_cleanup_rbuf`).
+    #[inline]
+    pub(super) fn is_quick(&self, all_read: bool) -> bool {
+        !self.pingpong && (self.quick > 0 || (self.pushed && all_read))
+    }
+
+    /// An ACK waits from now on; false if it must not (`tcp_send_delayed_ack`).
+    pub(super) fn wait(&mut self, now: Time) -> bool {
+        let ato = self.ato.min(DELACK_MAX);
+        if self.due.is_some_and(|at| at <= now + Time(ato.0 / 4)) {
+            return false;
+        }
+        let at = self.jiffy_after(now + ato);
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        true
+    }
+
+    /// Timers of this kind fire on the tick that follows.
+    fn jiffy_after(&self, at: Time) -> Time {
+        Time(at.0.div_ceil(self.jiffy) * self.jiffy)
+    }
+
+    /// Whether the ACK that waits is due now; the next one may then wait longer, as nobody answered.
+    pub(super) fn expires(&mut self, now: Time) -> bool {
+        let expired = self.due.is_some_and(|due| due <= now);
+        if expired {
+            self.ato = (self.ato + self.ato).min(DELACK_MAX);
+        }
+        expired
+    }
+
+    /// An ACK of everything was sent (`tcp_event_ack_sent`).
+    #[inline]
+    pub(super) fn sent(&mut self) {
+        if self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato = ATO_MIN;
+            }
+        }
+        self.due = None;
+        self.pushed = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_follows_the_gaps_between_segments() {
+        let mut delayed = DelayedAck::new(1000);
+        assert!(delayed.data_came(Time::ZERO), "the first");
+        assert_eq!(delayed.ato, Time::from_ms(40));
+        // 40/2 + 30 ms; then a gap above the timeout changes nothing.
+        assert!(!delayed.data_came(Time::from_ms(30)));
+        assert_eq!(delayed.ato, Time::from_ms(50));
+        assert!(!delayed.data_came(Time::from_ms(130)));
+        assert_eq!(delayed.ato, Time::from_ms(50));
+        // Short gaps bring it to 40 ms: 50/2 + 20.
+        assert!(!delayed.data_came(Time::from_ms(131)));
+        assert_eq!(delayed.ato, Time::from_ms(45));
+        assert!(delayed.data_came(Time::from_ms(332)), "after a pause");
+    }
+
+    #[test]
+    fn an_ack_that_is_nearly_due_does_not_wait_any_more() {
+        let mut delayed = DelayedAck::new(250);
+        delayed.data_came(Time::ZERO);
+        assert!(delayed.wait(Time::from_ms(1)));
+        // 41 ms, and the tick that follows.
+        assert_eq!(delayed.due(), Some(Time::from_ms(44)));
+        assert!(delayed.wait(Time::from_ms(33)) && delayed.due() == Some(Time::from_ms(44)));
+        assert!(!delayed.wait(Time::from_ms(34)));
+    }
+
+    #[test]
+    fn who_is_about_to_send_has_no_quick_acks_until_something_is_wrong() {
+        let mut delayed = DelayedAck::new(1000);
+        delayed.quicken(2);
+        delayed.wait_for_data();
+        assert!(!delayed.is_quick(true));
+        delayed.enter_quick(1);
+        assert!(delayed.is_quick(false));
+        delayed.sent();
+        delayed.sent();
+        assert!(!delayed.is_quick(true));
+    }
+}
