@@ -169,6 +169,8 @@ def plot(
 def _chosen(names: list[str]) -> tuple[Path, list[Result]]:
     """The first campaign's folder and the runs of all, each once."""
     found = [chosen_results(name) for name in names] or [chosen_results(None)]
+    if len(found) == 1:
+        return found[0]
     runs = {result.path.resolve(): result for _, several in found for result in several}
     return found[0][0], list(runs.values())
 

@@ -143,7 +143,8 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
         groups.setdefault(key, []).append(result)
     known = expected(line for line in references if line.measure == f"steady_state.{metric}")
     names = list(dict.fromkeys(line.reference for line in references))
-    made = [_row(key, members, known, names, metric) for key, members in groups.items()]
+    held_by = {name: {key[1:3] for key in known if key[0] == name} for name in names}
+    made = [_row(key, members, known, held_by, metric) for key, members in groups.items()]
     return sorted(made, key=_suites_order)
 
 
@@ -172,7 +173,7 @@ def _row(
     key: tuple[str, str, str, str],
     members: Sequence[Result],
     known: Mapping[tuple[str, str, str, str, str], Expected],
-    names: Sequence[str],
+    held_by: Mapping[str, set[tuple[str, str]]],
     metric: str,
 ) -> Row:
     suite, scenario, run, engine = key
@@ -184,7 +185,7 @@ def _row(
             raise BakeoffError(f"{seed} stands twice: {twin.path}, {member.path}; give one of them")
     summaries = [summary_of(member) for member in members]
     first = members[0].resolved
-    reference = next((name for name in names if any(k[:3] == (name, scenario, run) for k in known)), None)
+    reference = next((name for name, runs in held_by.items() if (scenario, run) in runs), None)
     flows = []
     for flow in first["flows"]:
         of = known.get((reference or "", scenario, run, flow["name"], f"steady_state.{metric}"))
