@@ -82,7 +82,7 @@ SECTIONS: dict[str, list[Drawn]] = {
     "What a call feels": [
         Drawn("call-fifo", "In a FIFO the upload, from 10 s on, takes packets from the call and makes the rest late.", f"{HOME}/fifo",
               "--kind call"),
-        Drawn("call-fq", "In fq_codel the call does not feel them.", f"{HOME}/fq_codel", "--kind call"),
+        Drawn("call-fq", "In fq_codel the call does not feel it.", f"{HOME}/fq_codel", "--kind call"),
         Drawn("call-overlay", "Both in one picture: solid is the FIFO, dashed fq_codel.", "home-uplink", "--overlay --kind call"),
         Drawn("call-cdf", "The same in one picture: of the FIFO's answers half took longer than fq_codel's slowest.", "home-uplink",
               "--overlay --kind ping_cdf"),

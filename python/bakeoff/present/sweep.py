@@ -414,7 +414,7 @@ def _combinations(matrix: Matrix, axes: Sequence[str]) -> int:
 
 def _facet_title(axes: Sequence[str], facet: Sequence[str], panels: int) -> str:
     words = ", ".join(f"{axis} {label}".strip() for axis, label in zip(axes, facet, strict=True) if label)
-    return "\n".join(textwrap.wrap(plain(words), 70 if panels <= 4 else 34))
+    return "\n".join(textwrap.wrap(plain(words), 70 if panels <= 4 else 34, break_on_hyphens=False))
 
 
 def _outer_labels(made: Picture, axes: Sequence[Axes], label: str) -> None:
