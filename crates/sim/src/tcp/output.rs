@@ -33,6 +33,7 @@ impl Sender {
         let mut sent = 0;
         let mut cwnd_limited = false;
         let max_segs = self.max_segs(mss);
+        let mut only_memory = self.tp.retrans_out >= self.tp.lost_out;
         while self.write_seq > self.tp.snd_nxt {
             if self.paced_out() {
                 break;
@@ -54,14 +55,18 @@ impl Sender {
             if u64::from(self.skb_left).min(unsent.div_ceil(mss)) > 1
                 && let Some(by_cwnd) = self.should_defer(max_segs, cwnd - in_flight, window)
             {
-                cwnd_limited |= by_cwnd;
-                break;
+                // This one changes with time alone.
+                if self.is_soon() {
+                    cwnd_limited |= by_cwnd;
+                    break;
+                }
+                only_memory = false;
             }
             let n = quota
                 .min((window / mss).max(1) as u32)
                 .min(self.skb_left)
                 .min(unsent.div_ceil(mss).min(u64::from(u32::MAX)) as u32);
-            if self.throttled(u64::from(n) * mss, n, 0) {
+            if self.throttled(u64::from(n) * mss, n, 0, only_memory) {
                 break;
             }
             self.skb_left -= n;
@@ -230,7 +235,8 @@ impl Sender {
     }
 
     /// `tcp_small_queue_check`, where packets wait in the host: then it goes on when the next has left.
-    fn throttled(&mut self, bytes: u64, segs: u32, factor: u32) -> bool {
+    /// `only_memory`: see [`super::small_queue::SmallQueue::throttle`].
+    fn throttled(&mut self, bytes: u64, segs: u32, factor: u32, only_memory: bool) -> bool {
         let buffers = self.buffers(segs);
         let Some(queue) = &mut self.small_queue else { return false };
         if !queue.is_full(bytes, buffers, self.tp.pacing_rate >> PACING_SHIFT, factor) {
@@ -240,7 +246,7 @@ impl Sender {
         if self.board.front().is_none_or(|head| head.seq >= self.last_buffer) {
             return false;
         }
-        queue.throttle();
+        queue.throttle(only_memory);
         true
     }
 
@@ -249,10 +255,6 @@ impl Sender {
     fn should_defer(&self, max_segs: u32, room: u32, window: u64) -> Option<bool> {
         let tp = &self.tp;
         if tp.ca_state >= CaState::Recovery {
-            return None;
-        }
-        // Only if the last write was less than a millisecond ago.
-        if tp.now > self.tp.wstamp + Time::from_ms(1) {
             return None;
         }
         let mss = u64::from(tp.mss);
@@ -272,13 +274,16 @@ impl Sender {
         if chunk.is_none_or(|chunk| limit >= chunk) {
             return None;
         }
-        let head = self.board.front()?;
+        if cong_win < window { (cong_win <= skb).then_some(true) } else { (window <= skb).then_some(false) }
+    }
+
+    /// Whether the next ACK is worth waiting for: the last write was less than a millisecond ago, and so is the ACK ahead.
+    fn is_soon(&self) -> bool {
+        let tp = &self.tp;
+        let Some(head) = self.board.front() else { return false };
         let srtt = Time(tp.srtt_us * 1000 / 8);
         let threshold = Time(srtt.0 / 2).min(Time::from_ms(1));
-        if head.sent + srtt > tp.now + threshold {
-            return None;
-        }
-        if cong_win < window { (cong_win <= skb).then_some(true) } else { (window <= skb).then_some(false) }
+        tp.now <= tp.wstamp + Time::from_ms(1) && head.sent + srtt <= tp.now + threshold
     }
 
     fn transmit_new(&mut self, n: u32, out: &mut Vec<Packet>) {
@@ -421,7 +426,7 @@ impl Sender {
                 let most = room.min(self.max_segs(u64::from(self.tp.mss)));
                 n = self.board.take_buffer(index, most as usize) as u32;
             }
-            if self.throttled(u64::from(n) * u64::from(self.tp.mss), n, 1) {
+            if self.throttled(u64::from(n) * u64::from(self.tp.mss), n, 1, false) {
                 break;
             }
             self.retransmit(index, n, out);

@@ -323,6 +323,7 @@ impl Sender {
     /// The application wrote up to byte `write_seq`; `u64::MAX` is a source without end.
     pub fn write(&mut self, write_seq: u64, now: Time, out: &mut Vec<Packet>) {
         self.tp.now = now;
+        self.reconsider();
         let was_empty = self.write_seq <= self.tp.snd_nxt;
         self.check_app_limited();
         self.write_seq = self.write_seq.max(write_seq);
@@ -339,6 +340,7 @@ impl Sender {
 
     /// The application stops: what is not sent yet never will be.
     pub fn close(&mut self) {
+        self.reconsider();
         self.write_seq = self.write_seq.min(self.tp.snd_nxt);
     }
 
@@ -351,6 +353,14 @@ impl Sender {
             self.pacing_timer = Some(self.pacing_timer.map_or(at, |timer| timer.min(at)));
         }
         waited
+    }
+
+    /// Before anything that may change what it wants to send, or may.
+    #[inline]
+    pub(super) fn reconsider(&mut self) {
+        if let Some(queue) = &mut self.small_queue {
+            queue.reconsider();
+        }
     }
 
     /// The host's queue was replaced, with all that stood in it.
@@ -373,13 +383,16 @@ impl Sender {
         self.tp.now = now;
         if self.pacing_timer.is_some_and(|t| t <= now) {
             self.pacing_timer = None;
-            self.retransmit_lost(out);
-            self.send_new(out);
+            if !self.small_queue.as_mut().is_some_and(SmallQueue::waits_on) {
+                self.retransmit_lost(out);
+                self.send_new(out);
+            }
         }
         if let Some((timer, ..)) = self.timer
             && self.timer_at().is_some_and(|at| at <= now)
         {
             self.timer = None;
+            self.reconsider();
             match timer {
                 Timer::Rto => self.on_rto(out),
                 Timer::LossProbe => self.send_loss_probe(out),

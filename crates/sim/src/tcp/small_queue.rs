@@ -25,6 +25,10 @@ pub(super) struct SmallQueue {
     limit: u64,
     /// Whether the sender waits for a departure.
     throttled: bool,
+    /// The most that may be charged, as it was last asked for.
+    asked: u64,
+    /// With more than this charged, another try would end as the last one did.
+    enough: u64,
     flow: u16,
     returned: Charges,
 }
@@ -32,7 +36,7 @@ pub(super) struct SmallQueue {
 impl SmallQueue {
     /// Of `flow`, whose host's queues note what they give back in `returned`.
     pub fn new(flow: u16, limit: u64, returned: Charges) -> Self {
-        SmallQueue { memory: BIAS, limit, throttled: false, flow, returned }
+        SmallQueue { memory: BIAS, limit, throttled: false, asked: 0, enough: u64::MAX, flow, returned }
     }
 
     /// So many buffers with `bytes` of payload were handed down.
@@ -43,20 +47,47 @@ impl SmallQueue {
     /// Whether so many buffers with `bytes` of payload have to wait: more is charged than twice their memory, or `per_ms`
     /// bytes, a millisecond of the pacing rate, times 2^`factor`.
     pub fn is_full(&mut self, bytes: u64, buffers: u64, per_ms: u64, factor: u32) -> bool {
-        self.memory = self.memory.saturating_add_signed(-self.returned.take(self.flow));
+        self.settle();
         let limit = (2 * (bytes + buffers * HEAD)).max(per_ms).min(self.limit);
-        self.memory > limit.saturating_mul(1 << factor)
+        self.asked = limit.saturating_mul(1 << factor);
+        self.memory > self.asked
     }
 
-    /// The sender waits.
-    pub fn throttle(&mut self) {
+    /// The sender waits for a departure; if `only_memory`, nothing but memory keeps it from sending what it asked for last.
+    pub fn throttle(&mut self, only_memory: bool) {
         self.throttled = true;
+        self.enough = if only_memory { self.asked } else { u64::MAX };
+    }
+
+    /// Something else happened to the sender: it may want to send other things than it asked for.
+    #[inline]
+    pub fn reconsider(&mut self) {
+        self.enough = u64::MAX;
+    }
+
+    /// Whether a sender that a departure woke has to wait for the next one, as it did before.
+    pub fn waits_on(&mut self) -> bool {
+        if self.enough == u64::MAX {
+            return false;
+        }
+        self.settle();
+        if self.memory <= self.enough {
+            self.reconsider();
+            return false;
+        }
+        self.throttled = true;
+        true
     }
 
     /// `memory` left the device; true if the sender has been waiting.
     pub fn give_back(&mut self, memory: u64) -> bool {
         self.memory = self.memory.saturating_sub(memory).max(BIAS);
         std::mem::take(&mut self.throttled)
+    }
+
+    /// Takes off what the host's queues gave back.
+    fn settle(&mut self) {
+        self.memory = self.memory.saturating_add_signed(-self.returned.take(self.flow));
     }
 
     /// What stood in the host's queue is gone.
@@ -82,10 +113,26 @@ mod tests {
         assert!(queue.is_full(2896, 1, 0, 0));
         assert!(!queue.is_full(2896, 1, 0, 1), "retransmissions have twice the limit");
         assert!(!queue.is_full(2896, 1, 2 * (2896 + HEAD) + 1, 0));
-        queue.throttle();
+        queue.throttle(false);
         assert!(queue.give_back(2896 + HEAD), "wakes");
         assert!(!queue.is_full(2896, 1, 0, 0));
         assert!(!queue.give_back(2896 + HEAD), "once");
+    }
+
+    #[test]
+    fn who_lacks_nothing_but_room_need_not_try_before_there_is_some() {
+        let mut queue = SmallQueue::new(0, 4 << 20, Charges::default());
+        queue.charge(5 * 1448, 5);
+        // five buffers wait, and a byte for the socket: as much as four may, so that the second departure makes room
+        assert!(queue.is_full(2 * 1448, 2, 0, 0));
+        queue.throttle(true);
+        assert!(queue.give_back(1448 + HEAD) && queue.waits_on());
+        assert!(queue.give_back(1448 + HEAD) && !queue.waits_on());
+        queue.charge(2 * 1448, 2);
+        assert!(queue.is_full(2 * 1448, 2, 0, 0));
+        queue.throttle(true);
+        queue.reconsider();
+        assert!(queue.give_back(1) && !queue.waits_on(), "an ACK may have changed what it asks for");
     }
 
     #[test]
