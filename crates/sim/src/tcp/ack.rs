@@ -1,8 +1,7 @@
-//! What a sender does with an ACK, in the kernel's order (docs/models/tcp-sender.md): SACK tagging, cleaning the
+//! What a sender does with an ACK, in the kernel's order (docs/models/tcp-sender.md): SACK tagging (`sack.rs`), cleaning the
 //! retransmit queue, RTT, RACK, AccECN, the state machine, the rate sample, congestion control, sending.
 //!
-//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_ack`, `tcp_sacktag_write_queue`,
-//! `tcp_clean_rtx_queue`, `tcp_rate_gen`).
+//! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_ack`, `tcp_clean_rtx_queue`, `tcp_cong_control`).
 
 use super::ecn::Mode;
 use super::rack::{Rack, sent_after};
@@ -14,9 +13,6 @@ use crate::base::units::Time;
 use crate::cc::sock::{CaState, TcpSock};
 use crate::cc::{CongestionControl, RateSample};
 use crate::packet::{Ecn, Flags, Packet};
-
-/// Reordering degrees beyond this are not believed (`tcp_max_reordering`).
-const MAX_REORDERING: u32 = 300;
 
 /// What this ACK told so far (the kernel's FLAG_ bits and `tcp_sacktag_state`).
 #[derive(Default)]
@@ -47,14 +43,15 @@ pub(super) struct AckState {
     /// Now, in whole microseconds.
     now_us: u64,
     /// Send times of newly SACKed segments, in microseconds.
-    first_sacked_us: Option<u64>,
-    last_sacked_us: Option<u64>,
+    pub first_sacked_us: Option<u64>,
+    pub last_sacked_us: Option<u64>,
     /// Send time and end of the most recently sent of the newly delivered segments.
     newest: Option<(Time, u64)>,
     /// That segment as it was sent.
-    sampled: Option<Seg>,
+    pub sampled: Option<Seg>,
     delayed: bool,
-    lowest_reordered: Option<u64>,
+    /// The lowest segment that arrived after one sent later.
+    pub lowest_reordered: Option<u64>,
 }
 
 impl Sender {
@@ -146,99 +143,6 @@ impl Sender {
             ack.win_update = true;
             if self.write_seq > self.tp.snd_nxt {
                 self.restart_after_idle();
-            }
-        }
-    }
-
-    /// `tcp_sacktag_write_queue`
-    fn tag_sacks(&mut self, packet: &Packet, ack: &mut AckState) {
-        if packet.n_sack == 0 {
-            self.sack_cache = [(0, 0); 3];
-            return;
-        }
-        let absolute = |offset: i32| packet.ack.wrapping_add_signed(i64::from(offset));
-        let mut cache = [(0, 0); 3];
-        for (i, block) in packet.sack.iter().take(usize::from(packet.n_sack)).enumerate() {
-            let (start, end) = (absolute(block.start), absolute(block.end));
-            if i == 0 && packet.flags.has(Flags::DSACK) {
-                self.note_dsack(start, end, ack);
-            } else {
-                cache[i] = (start, end);
-            }
-        }
-        // In order: what is below a block of the same ACK was not overtaken for that, and RACK's RTT is that of the highest segment.
-        cache.sort_unstable();
-        for (start, end) in cache {
-            if start == end || self.tp.packets_out == 0 {
-                continue;
-            }
-            match self.sack_cache.iter().find(|(s, e)| *s < *e && *s >= start && *e <= end) {
-                Some(&(s, e)) => {
-                    self.tag_range(start, s, ack);
-                    self.tag_range(e, end, ack);
-                }
-                None => self.tag_range(start, end, ack),
-            }
-        }
-        self.sack_cache = cache;
-        if let Some(low) = ack.lowest_reordered {
-            self.note_reordering(low);
-        }
-    }
-
-    /// `tcp_check_dsack`, `tcp_dsack_seen`
-    fn note_dsack(&mut self, start: u64, end: u64, ack: &mut AckState) {
-        let segments = (end - start).div_ceil(u64::from(self.tp.mss));
-        if !self.undo.duplicated(segments, self.counters.retransmits) {
-            return;
-        }
-        ack.dsacking = true;
-        ack.dsack_of_probe = segments == 1 && self.probe.ends_at(end);
-        // The reordering window was not to blame if nothing was ever reordered, or a timer sent the probe.
-        if self.rack.reord_seen && !ack.dsack_of_probe {
-            self.rack.dsack_seen = true;
-        }
-        self.tp.delivered += segments;
-        self.undo.reported(segments, end, ack.prior_snd_una);
-    }
-
-    /// Source: Linux 7.3 `tcp_sacktag_walk`, `tcp_sacktag_one`; RFC 2018, section 5.
-    fn tag_range(&mut self, start: u64, end: u64, ack: &mut AckState) {
-        let mut index = self.board.index_of(start);
-        while let Some(seg) = self.board.get_mut(index) {
-            if seg.end > end {
-                break;
-            }
-            index += 1;
-            if seg.seq < start || seg.flags.any(SegFlags::SACKED) {
-                continue;
-            }
-            let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
-            if seg.flags.any(SegFlags::RETRANS) {
-                // Either copy may be the one that arrived; both leave the pipe.
-                seg.flags.clear(SegFlags::RETRANS);
-                self.tp.retrans_out -= 1;
-            } else if !retransmitted {
-                if seg.seq < self.highest_sacked {
-                    ack.lowest_reordered = Some(ack.lowest_reordered.map_or(seg.seq, |low| low.min(seg.seq)));
-                }
-                if seg.end <= self.tp.high_seq {
-                    ack.orig_sack_acked = true;
-                }
-                ack.first_sacked_us.get_or_insert(seg.sent_us);
-                ack.last_sacked_us = Some(seg.sent_us);
-            }
-            if seg.flags.any(SegFlags::LOST) {
-                seg.flags.clear(SegFlags::LOST);
-                self.tp.lost_out -= 1;
-            }
-            seg.flags.set(SegFlags::SACKED);
-            self.tp.sacked_out += 1;
-            self.tp.delivered += 1;
-            ack.data_sacked = true;
-            self.highest_sacked = self.highest_sacked.max(seg.end);
-            if ack.delivered_one(seg, &mut self.tp, Some(&mut self.rack), &mut self.rate) {
-                ack.sampled = Some(*seg);
             }
         }
     }
@@ -349,21 +253,6 @@ impl Sender {
         newest
     }
 
-    /// `tcp_check_sack_reordering`
-    pub(super) fn note_reordering(&mut self, low: u64) {
-        let unknown = self.no_sack && self.tp.sacked_out > 0;
-        let highest = if unknown { self.tp.snd_nxt } else { self.highest_sacked };
-        if low >= highest {
-            return;
-        }
-        let mss = u64::from(self.tp.mss);
-        let metric = highest - low;
-        if metric > u64::from(self.tp.reordering) * mss {
-            self.tp.reordering = (metric.div_ceil(mss) as u32).min(MAX_REORDERING);
-        }
-        self.rack.reord_seen = true;
-    }
-
     fn decode_ecn(&mut self, packet: &Packet, ack: &mut AckState) {
         let delivered = (self.tp.delivered - ack.prior_delivered) as u32;
         match self.setup.mode {
@@ -435,7 +324,7 @@ impl AckState {
     /// A segment is newly known to be delivered: RACK and the rate sample take note. Whether it is the most recently sent
     /// one so far: then the caller keeps it in `sampled`.
     #[inline]
-    fn delivered_one(
+    pub(super) fn delivered_one(
         &mut self,
         seg: &Seg,
         tp: &mut TcpSock,

@@ -1,7 +1,7 @@
 //! The receiving side: what arrives, and which ACKs that asks for.
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`, `tcp_event_data_recv`). Data ahead
-//! of a hole is in `out_of_order.rs`, how long an ACK waits in `delayed_ack.rs`, ECN in `feedback.rs`, the advertised
+//! of a hole is in `out_of_order.rs`, how long an ACK waits in `delayed_ack.rs` and `sack_compression.rs`, ECN in `feedback.rs`, the advertised
 //! window in `receive_window.rs`.
 //!
 //! Departures: the application reads at once.
@@ -10,17 +10,12 @@ use super::delayed_ack::DelayedAck;
 use super::feedback::Feedback;
 use super::out_of_order::{OutOfOrder, Range};
 use super::receive_window::{Buffer, ReceiveWindow};
+use super::sack_compression::SackCompression;
 use crate::base::units::Time;
 use crate::packet::{Flags, Packet, Proto, SackBlock};
 
 /// `TCP_MAX_QUICKACKS`
 const MAX_QUICKACKS: u32 = 16;
-/// Out-of-order segments acknowledged one by one before SACK compression starts.
-const DUPACKS_AT_ONCE: u32 = 3;
-/// `tcp_comp_sack_nr`
-const COMPRESSED_MAX: u32 = 44;
-/// `tcp_comp_sack_delay_ns`
-const COMPRESS_DELAY: Time = Time::from_ms(1);
 /// `TCP_MSS_DEFAULT`: what a segment is taken to be before one was seen.
 const MSS_DEFAULT: u32 = 536;
 /// Bytes of a frame before the payload: Ethernet 14, IPv4 20, TCP 20, timestamps 12.
@@ -62,13 +57,8 @@ pub struct Receiver {
     delayed: DelayedAck,
     /// The next segment has no data but the peer's FIN.
     bare_fin: bool,
-    /// When the ACKs leave that SACK compression holds back.
-    compress_until: Option<Time>,
-    /// How many they are.
-    compressed: u32,
-    /// ACKs that were sent at once for one hole, and what it begins with.
-    dup_acks: u32,
-    dup_acks_at: u64,
+    /// Which of the ACKs that a hole asks for are held back.
+    compression: SackCompression,
     /// The next ACK must not wait (`ICSK_ACK_NOW`).
     ack_now: bool,
     /// The stamp that ACKs echo (`ts_recent`).
@@ -91,10 +81,7 @@ impl Receiver {
             early: OutOfOrder::new(true),
             delayed: DelayedAck::new(hz),
             bare_fin: false,
-            compress_until: None,
-            compressed: 0,
-            dup_acks: 0,
-            dup_acks_at: 0,
+            compression: SackCompression::default(),
             ack_now: false,
             echo: Time::ZERO,
             window: ReceiveWindow::new(buffer, mss),
@@ -148,7 +135,7 @@ impl Receiver {
     /// When a timer expires, if one runs.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
-        match (self.delayed.due(), self.compress_until) {
+        match (self.delayed.due(), self.compression.due()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -156,7 +143,7 @@ impl Receiver {
 
     /// Runs the timers that are due.
     pub fn on_timer(&mut self, now: Time, out: &mut Vec<Packet>) {
-        if self.compress_until.is_some_and(|t| t <= now) {
+        if self.compression.due().is_some_and(|due| due <= now) {
             self.send_ack(now, out);
         }
         if self.delayed.expires(now) {
@@ -271,28 +258,11 @@ impl Receiver {
         }
     }
 
-    /// RFC 5681, section 4.2, wants each at once; after the first ones Linux waits (SACK compression). Source: Linux
-    /// 7.3 `__tcp_ack_snd_check`.
+    /// Data came ahead of a hole.
     fn out_of_order_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
-        if !self.early.sack() {
+        let compresses = self.early.sack();
+        if !compresses || self.compression.sends(self.rcv_nxt, self.ack_now, self.window.rtt(), now) {
             self.send_ack(now, out);
-            return;
-        }
-        if self.dup_acks_at != self.rcv_nxt {
-            self.dup_acks_at = self.rcv_nxt;
-            self.dup_acks = 0;
-        }
-        if self.dup_acks < DUPACKS_AT_ONCE {
-            self.dup_acks += 1;
-            self.send_ack(now, out);
-            return;
-        }
-        self.compressed += 1;
-        if self.compressed > COMPRESSED_MAX || self.ack_now {
-            self.send_ack(now, out);
-        } else if self.compress_until.is_none() {
-            let third = self.window.rtt().map_or(COMPRESS_DELAY, |rtt| Time(rtt.0 * 33 / 100));
-            self.compress_until = Some(now + third.min(COMPRESS_DELAY));
         }
     }
 
@@ -322,8 +292,7 @@ impl Receiver {
         packet.window = self.window();
         self.feedback.tell(packet);
         self.rcv_wup = self.rcv_nxt;
-        self.compress_until = None;
-        self.compressed = 0;
+        self.compression.sent();
     }
 
     /// Puts an ACK up to `upto` on the wire.

@@ -3,6 +3,11 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_output.c` (`tcp_send_loss_probe`), `tcp_input.c` (`tcp_process_tlp_ack`); RFC 8985,
 //! section 7.4.
 
+use super::ack::AckState;
+use super::sender::Sender;
+use crate::cc::sock::CaState;
+use crate::packet::Packet;
+
 /// The probe, if one is out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossProbe {
@@ -47,9 +52,42 @@ impl LossProbe {
     }
 }
 
+impl Sender {
+    /// `tcp_send_loss_probe`:
+    /// new data if there is any, else the last segment again (RFC 8985, section 7.3).
+    pub(super) fn send_loss_probe(&mut self, out: &mut Vec<Packet>) {
+        if !self.probe.is_out() && self.tp.packets_out > 0 {
+            let new = self.send_probe_segment(out);
+            if !new {
+                let last = self.board.len() - 1;
+                self.retransmit_one(last, out);
+            }
+            self.counters.tlps += 1;
+            self.probe.sent(self.tp.snd_nxt, !new);
+        }
+        self.timer = None;
+        self.rearm_rto();
+    }
+
+    /// `tcp_process_tlp_ack` (RFC 8985, section 7.4)
+    pub(super) fn process_tlp_ack(&mut self, upto: u64, ack: &AckState) {
+        let bare = !(ack.una_advanced || ack.win_update || ack.data_sacked);
+        if self.probe.on_ack(upto, ack.dsack_of_probe, bare) {
+            self.init_reduction();
+            self.set_state(CaState::Cwr);
+            self.end_reduction();
+            self.try_keep_open();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::sender::Timer;
+    use super::super::sender::tests::{ack, dsacking, open, sacking};
     use super::*;
+    use crate::base::units::Time;
+    use crate::cc::sock::INFINITE_SSTHRESH;
 
     #[test]
     fn a_retransmitted_probe_repaired_a_loss_if_more_than_it_is_acknowledged() {
@@ -71,5 +109,19 @@ mod tests {
         probe.sent(5000, true);
         assert!(!probe.on_ack(5000, false, false) && probe.is_out());
         assert!(!probe.on_ack(5000, false, true) && !probe.is_out());
+    }
+
+    #[test]
+    fn a_dsack_of_the_loss_probe_neither_reduces_nor_widens_the_reordering_window() {
+        let (mut s, mut out) = open(2);
+        s.rack.reord_seen = true;
+        let at = s.timer_at().unwrap();
+        assert_eq!(s.timer.unwrap().0, Timer::LossProbe);
+        s.on_timer(at, &mut out);
+        assert_eq!(s.counters.tlps, 1);
+        s.on_ack(&ack(2), at + Time::from_ms(10), &mut out);
+        s.on_ack(&dsacking(&sacking(2, &[(1, 2)])), at + Time::from_ms(20), &mut out);
+        assert_eq!((s.sock().snd_ssthresh, s.rack.dsack_seen), (INFINITE_SSTHRESH, false));
+        assert!(!s.probe.is_out());
     }
 }
