@@ -78,8 +78,7 @@ def flows(port: Port, arrivals: Arrivals) -> int:
 def by_priority(port: Port) -> bool:
     """Whether buckets are told by `skb->priority`: of sfq, which stirs the hash with a secret of each qdisc. With
     `perturb` there is a new secret every so often, and flows go by their hashes."""
-    words = port.qdisc.split()
-    return words[:1] == ["sfq"] and "perturb" not in words
+    return tc.kind(port.qdisc) == "sfq" and tc.value(port.qdisc, "perturb") is None
 
 
 def priority(port: Port, flow: int) -> int:
@@ -87,8 +86,7 @@ def priority(port: Port, flow: int) -> int:
     take it for something else."""
     if not by_priority(port):
         return 0
-    words = port.qdisc.split()
-    given = words[words.index("divisor") + 1] if "divisor" in words[:-1] else ""
+    given = tc.value(port.qdisc, "divisor") or ""
     buckets = int(given) if given.isdecimal() else MAX_FLOWS
     return (_HANDLES[1] if port.shaped else _HANDLES[0]) << 16 | flow_hash(flow) % buckets + 1
 

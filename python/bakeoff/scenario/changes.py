@@ -179,7 +179,7 @@ def _new_rtt(doc: Document, spec: ChangeSpec, interfaces: list[Interface], place
         if spec.direction not in ("both", direction):
             continue
         ingress: Qdisc | None = next((i.ingress for i in interfaces if (i.node, i.peer) == end), None)
-        if ingress is None or not ingress.qdisc.startswith("netem"):
+        if ingress is None or tc.kind(ingress.qdisc) != "netem":
             raise ScenarioError(
                 f"{place}.rtt",
                 f"'{node}' has no single netem; expected 'interface', 'side: ingress', 'handle' and 'change'",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bakeoff import tc
 from bakeoff.engines.lab import match
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.scenario.run import Class, Qdisc
@@ -96,7 +97,7 @@ class Tree:
         return self.where[path]
 
     def _add(self, tree: Qdisc, parent: list[str], path: str, place: str, verb: str = "add") -> list[list[str]]:
-        kind, *words = tree.qdisc.split() or [""]
+        kind, words = tc.kind(tree.qdisc), tree.qdisc.split()[1:]
         if not kind:
             raise RefusedError(f"{place}.qdisc: is empty; expected tc's words, such as 'fq_codel'")
         self.taken += 1
