@@ -13,6 +13,7 @@ use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
 use crate::network::graph::Graph;
 use crate::network::interface::{Interface, Rule};
+use crate::network::lanes::Lanes;
 use crate::network::medium;
 use crate::network::queue::{env, queue};
 use crate::network::tunnel::Tunnels;
@@ -91,11 +92,15 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         probes.push(probe);
     }
     for (i, change) in run.changes.iter().enumerate() {
-        check_change(&run, &graph, i, change)?;
+        let changed = check_change(&run, &graph, i, change)?;
+        interfaces[changed].changes = true;
     }
     captures(&run, &graph, &mut interfaces, &flows, &probes)?;
     interfaces.iter_mut().for_each(Interface::compile);
-    Ok(Sim::new(run, Parts { graph, interfaces, flows, probes, tunnels, charges }))
+    let traffic: Vec<[u16; 2]> =
+        flows.iter().map(|f| f.nodes).chain(probes.iter().map(ProbeState::nodes)).collect();
+    let lanes = Lanes::new(&graph, &interfaces, &traffic);
+    Ok(Sim::new(run, Parts { graph, interfaces, lanes, flows, probes, tunnels, charges }))
 }
 
 /// How packets between `nodes`, through the tunnel of this number, leave the first of them.
@@ -246,9 +251,7 @@ fn interfaces(
     }
     for l in 0..run.links.len() {
         for (e, medium) in medium::build(run, l)?.into_iter().enumerate() {
-            let wire = &mut built[2 * l + e].wire;
-            wire.busy_until = if medium.is_some() { medium::HELD } else { wire.busy_until };
-            wire.medium = medium;
+            built[2 * l + e].wire.medium = medium;
         }
     }
     let mut seen = vec![false; built.len()];
@@ -331,7 +334,8 @@ fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, 
     Ok(Rule { matches, dscp: rule.set_dscp, ecn, clear_syn_ecn: rule.clear_syn_ecn })
 }
 
-fn check_change(run: &Run, graph: &Graph, index: usize, change: &run::Change) -> Result<(), Refused> {
+/// The interface that a change is made to.
+fn check_change(run: &Run, graph: &Graph, index: usize, change: &run::Change) -> Result<usize, Refused> {
     let place = format!("changes[{index}]");
     let i = graph.interface(&change.node, &change.peer, &place)?;
     let side = match &change.action {
@@ -345,12 +349,12 @@ fn check_change(run: &Run, graph: &Graph, index: usize, change: &run::Change) ->
                 (Some(_), Some(name)) => {
                     Err(Refused(format!("{place}.action.rate_bps: the link's '{name}' gives its rate")))
                 }
-                _ => Ok(()),
+                _ => Ok(i),
             };
         }
     };
     if side == "egress" || side == "ingress" {
-        return Ok(());
+        return Ok(i);
     }
     Err(Refused(format!("{place}.action.side: '{side}' is not egress or ingress")))
 }

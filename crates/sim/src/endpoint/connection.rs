@@ -242,6 +242,7 @@ impl Connection {
     }
 
     /// A packet reached its destination. Returns whether the connection is open now and was not before.
+    #[inline]
     pub fn on_packet(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) -> bool {
         let to_receiver = packet.dst == self.place.nodes[1];
         match (to_receiver, packet.flags.has(Flags::SYN)) {

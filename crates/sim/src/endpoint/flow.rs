@@ -158,6 +158,7 @@ impl Flow {
 
     /// A packet of this flow reached its destination. Returns true if the application has to be
     /// called (the connection is open now).
+    #[inline]
     pub fn on_packet(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) -> bool {
         match &mut self.application {
             Application::Bulk(bulk) => bulk.connection.on_packet(packet, now, out),

@@ -1,6 +1,7 @@
 //! One end of a cable: its queues, its rules, and what it does to a packet that leaves or arrives.
 
 use crate::base::units::Time;
+use crate::network::lanes::{Device, Stop};
 use crate::network::wire::Wire;
 use crate::packet::capture::Capture;
 use crate::packet::matching::CompiledMatch;
@@ -35,6 +36,8 @@ pub struct Interface {
     pub host: bool,
     /// Whether several segments leave in one buffer, as long as the wire has no rate.
     pub offloads: bool,
+    /// Whether a timed change of the run names it.
+    pub changes: bool,
     /// Where packets that leave and packets that arrive are written down.
     pub captures: [Option<Box<Capture>>; 2],
     pub(crate) egress_armed: Time,
@@ -43,8 +46,8 @@ pub struct Interface {
     pub(crate) inspects: bool,
     /// Whether rate and delay are all that happens to what leaves; see [`Interface::compile`].
     pub(crate) plain: bool,
-    /// Whether what leaves is `plain` and waits in a plain fifo.
-    pub(crate) device: bool,
+    /// What it is, if it is no more than that.
+    pub(crate) device: Option<Device>,
 }
 
 impl Interface {
@@ -58,12 +61,13 @@ impl Interface {
             wire,
             host: false,
             offloads: false,
+            changes: false,
             captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
             inspects: true,
             plain: false,
-            device: false,
+            device: None,
         }
     }
 
@@ -73,7 +77,7 @@ impl Interface {
         let wire = &self.wire;
         self.inspects = self.captures[1].is_some() || self.ingress.is_some() || !self.rules.is_empty();
         self.plain = self.captures[0].is_none() && wire.medium.is_none() && wire.loss == 0 && wire.up;
-        self.device = self.plain && self.egress.as_ref().is_some_and(Queue::is_fifo);
+        self.device = Device::of(self);
     }
 
     /// Rewrites what arrives.
@@ -95,34 +99,36 @@ impl Interface {
         packet.gso_size != 0 && !(self.offloads && self.wire.rate.is_none())
     }
 
-    /// Puts a packet on the wire of this interface, which is number `i`; none if it is lost there.
+    /// Counts what passed the device with what went through its queue.
+    pub(crate) fn settle(&mut self) {
+        let (Some(device), Some(queue)) = (&mut self.device, &mut self.egress) else { return };
+        device.take_sent().into_iter().enumerate().for_each(|(flow, count)| queue.let_through(flow, count));
+    }
+
+    /// A packet that came to this device at `at` does not pass it.
+    #[cold]
+    pub(crate) fn stop(&mut self, packet: &Packet, at: Time, why: Stop) {
+        let Some(queue) = &mut self.egress else { return };
+        match why {
+            Stop::Full => queue.turn_away(packet),
+            // Where it stands when the run is over.
+            Stop::Late => queue.enqueue(*packet, at),
+        }
+    }
+
+    /// Sends a packet that the queue gave, or a segment of it, when the wire is free; when it is at the far end. None if
+    /// it gets lost.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    pub(crate) fn transmit(&mut self, i: u16, packet: &Packet, now: Time) -> Option<Onward> {
-        if !self.plain
-            && let Some(capture) = &mut self.captures[0]
-        {
+    pub(crate) fn transmit(&mut self, packet: &Packet, now: Time) -> Option<Time> {
+        let wire = &mut self.wire;
+        if self.plain {
+            return Some(wire.take_on(packet.len, now));
+        }
+        if let Some(capture) = &mut self.captures[0] {
             capture.see(packet, now);
         }
-        let wire = &mut self.wire;
-        let at = if self.plain {
-            wire.take_on(packet.len, now)
-        } else {
-            let sent = wire.serialise(packet.len, now);
-            if wire.loses() {
-                return None;
-            }
-            wire.propagate(sent)
-        };
-        Some(Onward { wire: i, at, follows: wire.watched })
+        let sent = wire.serialise(packet.len, now);
+        if wire.loses() { None } else { Some(wire.propagate(sent)) }
     }
-}
-
-/// A packet is on the way to the far end of a wire, to be there at a time.
-#[derive(Clone, Copy)]
-pub(crate) struct Onward {
-    pub(crate) wire: u16,
-    pub(crate) at: Time,
-    /// Whether others are under way on that wire.
-    pub(crate) follows: bool,
 }

@@ -2,6 +2,7 @@
 
 pub mod graph;
 pub mod interface;
+pub mod lanes;
 pub mod medium;
 pub mod queue;
 pub mod tunnel;

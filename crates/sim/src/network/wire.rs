@@ -29,8 +29,7 @@ pub struct Wire {
     pub watched: bool,
     /// For losses.
     pub rng: Stream,
-    /// What decides when packets leave, if it is not rate and delay alone; then `busy_until` is
-    /// [`crate::network::medium::HELD`] for ever.
+    /// What decides when packets leave, if it is not rate and delay alone; it is asked whatever `busy_until` says.
     pub medium: Option<Box<Medium>>,
 }
 

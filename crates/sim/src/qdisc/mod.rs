@@ -17,6 +17,7 @@ mod timer;
 
 use std::sync::Arc;
 
+use crate::base::count::Count;
 use crate::base::table::table;
 use crate::base::units::Time;
 use crate::document::run;
@@ -127,18 +128,15 @@ pub trait Qdisc {
         false
     }
 
-    /// Whether this is an empty fifo with room for `packet`.
-    fn passes(&self, _packet: &Packet) -> bool {
-        false
+    /// The limit in packets of a fifo that drops nothing else; none in others.
+    fn tail_drop(&self) -> Option<u64> {
+        None
     }
 
     /// The packet that a fifo gives next; none in others.
     fn head(&self) -> Option<&Packet> {
         None
     }
-
-    /// Removes that packet, which is there.
-    fn drop_head(&mut self) {}
 
     /// The classes, as `tc -d class show` words them; none in a classless qdisc.
     fn show_classes(&self) -> Vec<String> {
@@ -361,26 +359,27 @@ impl Queue {
         dispatch!(&self.kind, q => q.note_next(next));
     }
 
-    /// Lets `packet` through without a wait, and counts it, if this is an empty fifo with room for it.
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
-    pub fn passes(&mut self, packet: &Packet, now: Time) -> bool {
-        let free = dispatch!(&self.kind, q => q.passes(packet));
-        if free {
-            let bytes = u64::from(packet.len);
-            self.tally.enqueued += 1;
-            self.tally.enqueued_bytes += bytes;
-            self.tally.sent += 1;
-            self.tally.sent_bytes += bytes;
-            if packet.gso_size != 0 {
-                self.tally.more_segs += u64::from(packet.segs() - 1);
-            }
-            self.tally.flow(packet).packets += 1;
-            if let Some(sojourn) = &mut self.sojourn {
-                sojourn.record(Time::ZERO, now);
-            }
-        }
-        free
+    /// Counts packets of flow number `flow` that were let through without being put in.
+    pub fn let_through(&mut self, flow: usize, count: Count) {
+        self.tally.enqueued += count.packets;
+        self.tally.enqueued_bytes += count.bytes;
+        self.tally.sent += count.packets;
+        self.tally.sent_bytes += count.bytes;
+        self.tally.flow(flow).packets += count.packets;
+    }
+
+    /// The same of one packet, which may be several segments.
+    pub fn let_through_whole(&mut self, packet: &Packet) {
+        self.let_through(usize::from(packet.flow), Count { packets: 1, bytes: u64::from(packet.len) });
+        self.tally.more_segs += u64::from(packet.segs() - 1);
+    }
+
+    /// Counts a packet that found no room, without its being offered.
+    #[cold]
+    pub fn turn_away(&mut self, packet: &Packet) {
+        self.tally.enqueued += 1;
+        self.tally.enqueued_bytes += u64::from(packet.len);
+        self.tally.drop(packet, Cause::Overlimit);
     }
 
     /// Takes the next packet that may leave at `now`.
@@ -441,7 +440,12 @@ impl Queue {
         dispatch!(&self.kind, q => q.is_fifo())
     }
 
-    /// Whether this is one without packets.
+    /// The limit in packets of a fifo whose packets nobody measures; none in any other queue.
+    pub fn tail_drop(&self) -> Option<u64> {
+        if self.sojourn.is_some() { None } else { dispatch!(&self.kind, q => q.tail_drop()) }
+    }
+
+    /// Whether this is a fifo without packets.
     #[inline]
     pub fn is_empty_fifo(&self) -> bool {
         dispatch!(&self.kind, q => q.is_fifo() && q.qlen() == 0)
@@ -451,20 +455,6 @@ impl Queue {
     #[inline]
     pub fn head(&self) -> Option<&Packet> {
         dispatch!(&self.kind, q => q.head())
-    }
-
-    /// Counts the packet at the head of a pfifo or bfifo as one that left; [`Queue::drop_head`] is to follow.
-    #[inline]
-    pub fn head_left(&mut self, now: Time) {
-        if let Some(head) = dispatch!(&self.kind, q => q.head()) {
-            count_left(&mut self.tally, &mut self.sojourn, head, now);
-        }
-    }
-
-    /// Removes the packet at the head of a pfifo or bfifo.
-    #[inline]
-    pub fn drop_head(&mut self) {
-        dispatch!(&mut self.kind, q => q.drop_head());
     }
 
     /// See [`Qdisc::is_eager`].
@@ -632,7 +622,7 @@ fn count_left(tally: &mut Tally, sojourn: &mut Option<Sojourn>, packet: &Packet,
     if packet.gso_size != 0 {
         tally.more_segs += u64::from(packet.segs() - 1);
     }
-    tally.flow(packet).packets += 1;
+    tally.flow_of(packet).packets += 1;
     if let Some(sojourn) = sojourn {
         sojourn.record(now - packet.enqueued, now);
     }

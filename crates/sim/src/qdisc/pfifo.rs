@@ -21,8 +21,6 @@ pub struct Fifo {
     /// What the device gives.
     default: u64,
     in_bytes: bool,
-    /// The longest packet that an empty queue takes.
-    longest: u64,
 }
 
 impl Fifo {
@@ -38,9 +36,7 @@ impl Fifo {
 
     fn parse(words: &mut Words, default: u64, in_bytes: bool) -> Result<Self, TcError> {
         let limit = take_limit(words, default)?;
-        let mut fifo = Fifo { queue: Ring::default(), backlog: 0, limit, default, in_bytes, longest: 0 };
-        fifo.set_limit(limit);
-        Ok(fifo)
+        Ok(Fifo { queue: Ring::default(), backlog: 0, limit, default, in_bytes })
     }
 
     /// Whether there is room for `packet`.
@@ -50,11 +46,6 @@ impl Fifo {
         } else {
             (self.queue.len() as u64) < self.limit
         }
-    }
-
-    fn set_limit(&mut self, limit: u64) {
-        self.limit = limit;
-        self.longest = if self.in_bytes || limit == 0 { limit } else { u64::MAX };
     }
 }
 
@@ -86,7 +77,10 @@ impl Qdisc for Fifo {
     #[inline(always)]
     fn dequeue(&mut self, _now: Time, _tally: &mut Tally) -> Option<Packet> {
         let packet = self.queue.front().copied();
-        self.drop_head();
+        if let Some(packet) = &packet {
+            self.backlog -= u64::from(packet.len);
+            self.queue.drop_front();
+        }
         packet
     }
 
@@ -108,7 +102,7 @@ impl Qdisc for Fifo {
 
     /// What stands in it stays, even above a lower limit.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
-        self.set_limit(take_limit(words, self.default)?);
+        self.limit = take_limit(words, self.default)?;
         Ok(())
     }
 
@@ -116,18 +110,8 @@ impl Qdisc for Fifo {
         self.queue.front()
     }
 
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
-    fn drop_head(&mut self) {
-        if let Some(head) = self.queue.front() {
-            self.backlog -= u64::from(head.len);
-            self.queue.drop_front();
-        }
-    }
-
-    #[inline]
-    fn passes(&self, packet: &Packet) -> bool {
-        self.queue.is_empty() && u64::from(packet.len) <= self.longest
+    fn tail_drop(&self) -> Option<u64> {
+        (!self.in_bytes).then_some(self.limit)
     }
 
     fn is_fifo(&self) -> bool {

@@ -68,7 +68,7 @@ impl Tally {
     pub fn drop(&mut self, packet: &Packet, cause: Cause) {
         self.drops[cause as usize] += 1;
         self.dropped_bytes += u64::from(packet.len);
-        self.flow(packet).drops += 1;
+        self.flow_of(packet).drops += 1;
         self.charges.give_back(packet);
     }
 
@@ -90,7 +90,7 @@ impl Tally {
         let marked = packet.set_ce();
         if marked {
             self.marks += 1;
-            self.flow(packet).marks += 1;
+            self.flow_of(packet).marks += 1;
         }
         marked
     }
@@ -100,7 +100,7 @@ impl Tally {
         let marked = packet.set_ect1();
         if marked {
             self.sce_marks += 1;
-            self.flow(packet).sce_marks += 1;
+            self.flow_of(packet).sce_marks += 1;
         }
         marked
     }
@@ -118,8 +118,13 @@ impl Tally {
 
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    pub(super) fn flow(&mut self, packet: &Packet) -> &mut FlowTally {
-        let i = usize::from(packet.flow);
+    pub(super) fn flow_of(&mut self, packet: &Packet) -> &mut FlowTally {
+        self.flow(usize::from(packet.flow))
+    }
+
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    pub(super) fn flow(&mut self, i: usize) -> &mut FlowTally {
         if i >= self.flows.len() {
             self.grow(i + 1);
         }

@@ -5,19 +5,17 @@ use crate::base::event::Event;
 use crate::base::units::Time;
 use crate::endpoint::flow::Flow;
 use crate::network::graph::Hop;
-use crate::network::interface::Onward;
+use crate::network::lanes::Device;
 use crate::packet::{Flags, Packet, charge};
 
 impl Sim {
-    /// A packet is at the far end of a cable, which is interface `i`. Gives the wire on which it goes
-    /// on, if it does, for [`Sim::travel`].
+    /// A packet is at the far end of a cable, which is interface `i`.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    pub(super) fn arrive(&mut self, i: u16, packet: &mut Packet) -> Option<Onward> {
-        if self.interfaces[usize::from(i)].inspects && !self.inspect(i, packet) {
-            return None;
+    pub(super) fn arrive(&mut self, i: u16, packet: &mut Packet) {
+        if !self.interfaces[usize::from(i)].inspects || self.inspect(i, packet) {
+            self.forward(i, packet);
         }
-        self.forward(i, packet)
     }
 
     /// What an interface does with a packet that arrives: writes it down, lets it wait (false: it goes on from there),
@@ -45,8 +43,7 @@ impl Sim {
                 && let Some(mut packet) = queue.dequeue(self.now)
             {
                 interface.rewrite(&mut packet);
-                let onward = self.forward(i, &mut packet);
-                self.travel(onward, &packet);
+                self.forward(i, &mut packet);
                 continue;
             }
             if let Some(at) = queue.next_event()
@@ -63,7 +60,7 @@ impl Sim {
     /// Past ingress queue and rewriting: this node or onward.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    fn forward(&mut self, i: u16, packet: &mut Packet) -> Option<Onward> {
+    fn forward(&mut self, i: u16, packet: &mut Packet) {
         match self.graph.hop(i, packet.dst) {
             Hop::Here => {
                 let node = self.graph.node_of[usize::from(i)];
@@ -73,78 +70,116 @@ impl Sim {
                     self.lost.add(packet.len);
                 }
             }
-            Hop::Out(egress) => return self.send(egress, packet),
+            Hop::Out(egress) => self.send(egress, packet),
             Hop::Nowhere => self.lost.add(packet.len),
         }
-        None
     }
 
     /// Out through interface `i`, or into its queue.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    pub(super) fn send(&mut self, i: u16, packet: &Packet) -> Option<Onward> {
-        let now = self.now;
+    pub(super) fn send(&mut self, i: u16, packet: &Packet) {
         let interface = &mut self.interfaces[usize::from(i)];
-        let goes = match &mut interface.egress {
-            Some(queue) => interface.wire.busy_until <= now && queue.passes(packet, now),
-            None => true,
-        };
-        if !goes {
+        if let Some(device) = &mut interface.device {
+            if packet.gso_size != 0 {
+                return self.pass_whole(i, packet);
+            }
+            match device.pass(packet, self.now, self.end) {
+                Ok(passage) => {
+                    if interface.host && packet.flags.has(Flags::CHARGED) {
+                        // Who sends sets the sender's timer afterwards.
+                        self.leaves_host(packet, passage.begins, passage.ends);
+                    }
+                    self.travel(i, passage.arrives, packet);
+                }
+                Err(why) => interface.stop(packet, self.now, why),
+            }
+        } else if interface.egress.is_some() {
             self.wait(i, packet);
-            return None;
+        } else {
+            self.transmit(i, packet);
         }
-        if interface.segments(packet) {
-            self.send_segments(i, packet);
-            return None;
-        }
-        let onward = interface.transmit(i, packet, now);
-        if interface.host && packet.flags.has(Flags::CHARGED) {
-            self.left_device(i, packet);
-        }
-        if onward.is_none() {
-            self.lost.add(packet.len);
-        }
-        onward
     }
 
-    /// A buffer of several segments leaves a device that sends frames.
+    /// A buffer of several segments comes to the device `i`.
     #[inline(never)]
-    fn send_segments(&mut self, i: u16, packet: &Packet) {
+    fn pass_whole(&mut self, i: u16, packet: &Packet) {
+        let interface = &mut self.interfaces[usize::from(i)];
+        let (now, segments) = (self.now, interface.segments(packet));
+        let Some(device) = &mut interface.device else { return };
+        match device.admit(now, self.end) {
+            Err(why) => interface.stop(packet, now, why),
+            Ok(begins) if segments => {
+                if let Some(queue) = &mut interface.egress {
+                    queue.let_through_whole(packet);
+                }
+                self.send_segments(i, begins, packet);
+            }
+            // Without a rate, and so without a queue.
+            Ok(begins) => {
+                let arrives = device.send(packet, begins);
+                self.travel(i, arrives, packet);
+            }
+        }
+    }
+
+    /// From the queue of interface `i`, or past it if there is none, onto the wire, which is free.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn transmit(&mut self, i: u16, packet: &Packet) {
+        let interface = &mut self.interfaces[usize::from(i)];
+        if interface.segments(packet) {
+            self.send_segments(i, self.now, packet);
+            return;
+        }
+        let arrives = interface.transmit(packet, self.now);
+        if interface.host && packet.flags.has(Flags::CHARGED) {
+            self.left_device(i, self.now, packet);
+        }
+        match arrives {
+            Some(at) => self.travel(i, at, packet),
+            None => self.lost.add(packet.len),
+        }
+    }
+
+    /// A buffer of several segments leaves a device that sends frames, from `begins` on.
+    #[inline(never)]
+    fn send_segments(&mut self, i: u16, begins: Time, packet: &Packet) {
         let segs = packet.segs();
         // What is sent one by one came into being here.
         self.sent.packets += u64::from(segs - 1);
         for index in 0..segs {
             let frame = packet.segment(index);
             let interface = &mut self.interfaces[usize::from(i)];
-            let starts = interface.wire.busy_until.max(self.now);
-            let onward = interface.transmit(i, &frame, starts);
-            if onward.is_none() {
-                self.lost.add(frame.len);
+            let arrives = match &mut interface.device {
+                Some(device) => Some(device.send(&frame, begins)),
+                None => interface.transmit(&frame, interface.wire.busy_until.max(begins)),
+            };
+            match arrives {
+                Some(at) => self.travel(i, at, &frame),
+                None => self.lost.add(frame.len),
             }
-            self.travel(onward, &frame);
         }
-        if packet.flags.has(Flags::CHARGED) {
-            self.left_device(i, packet);
+        if packet.flags.has(Flags::CHARGED) && self.interfaces[usize::from(i)].host {
+            self.left_device(i, begins, packet);
         }
     }
 
-    /// A charged packet left a device, or will have when the wire is free again: its host's, or one further on.
-    fn left_device(&mut self, i: u16, packet: &Packet) {
+    /// A charged packet leaves its host's device from `begins` until the wire is free again.
+    fn left_device(&mut self, i: u16, begins: Time, packet: &Packet) {
         let interface = &self.interfaces[usize::from(i)];
-        if interface.host {
-            let at = interface.wire.busy_until.max(self.now);
-            self.left_host_at(packet.flow, charge::memory(packet), at);
+        let ends = interface.device.as_ref().map_or(interface.wire.busy_until, Device::free).max(begins);
+        if self.leaves_host(packet, begins, ends) {
+            self.arm_sender(packet.flow);
         }
     }
 
-    /// So much memory of a flow's data left its host.
-    pub(crate) fn left_host_at(&mut self, f: u16, memory: u64, at: Time) {
-        let flow = self.flows.get_mut(usize::from(f));
-        if let Some(sender) = flow.and_then(Flow::sender_mut)
-            && sender.left_host(memory, at)
-        {
-            self.arm_sender(f);
-        }
+    /// Tells the sender of a charged packet that this leaves its host; whether the sender waits for that.
+    #[inline]
+    pub(super) fn leaves_host(&mut self, packet: &Packet, begins: Time, ends: Time) -> bool {
+        let flow = self.flows.get_mut(usize::from(packet.flow));
+        let sender = flow.and_then(Flow::sender_mut);
+        sender.is_some_and(|sender| sender.leaves_host(charge::memory(packet), begins, ends))
     }
 
     /// Into the egress queue of interface `i`.
@@ -169,89 +204,27 @@ impl Sim {
     }
 
     pub(super) fn serve_egress(&mut self, i: u16) {
-        if self.interfaces[usize::from(i)].device {
-            self.serve_device(i);
-        } else {
-            self.serve_queue(i);
+        if self.interfaces[usize::from(i)].wire.medium.is_some() {
+            return self.serve_medium(i);
         }
-    }
-
-    /// A device that is a fifo before a plain wire: each packet is copied once, from the one to the other.
-    fn serve_device(&mut self, i: u16) {
         loop {
             let now = self.now;
             let interface = &mut self.interfaces[usize::from(i)];
-            let (wire, Some(queue)) = (&mut interface.wire, &mut interface.egress) else { return };
-            let Some(head) = queue.head() else { return };
-            if wire.busy_until > now {
-                if wire.busy_until < interface.egress_armed {
-                    interface.egress_armed = wire.busy_until;
-                    self.events.push(wire.busy_until, Event::Egress(i));
-                }
-                return;
-            }
-            if head.gso_size != 0 {
-                return self.serve_queue(i);
-            }
-            let at = wire.take_on(head.len, now);
-            let (flow, memory) = (head.flow, charge::memory(head));
-            let (charged, sent) =
-                (interface.host && head.flags.has(Flags::CHARGED), wire.busy_until.max(now));
-            queue.head_left(now);
-            if charged {
-                self.left_host_at(flow, memory, sent);
-            }
-            let interface = &mut self.interfaces[usize::from(i)];
-            let (wire, Some(queue)) = (&mut interface.wire, &mut interface.egress) else { return };
-            let Some(head) = queue.head() else { return };
-            if at == now && wire.in_flight.is_empty() {
-                self.arrivals.push_back((i ^ 1, *head));
-            } else {
-                if !wire.watched {
-                    wire.watched = true;
-                    self.events.push(at, Event::Arrival(i));
-                }
-                wire.in_flight.push((at, *head));
-            }
-            queue.drop_head();
-        }
-    }
-
-    /// Any other queue, or any other wire.
-    fn serve_queue(&mut self, i: u16) {
-        loop {
-            let now = self.now;
-            let interface = &mut self.interfaces[usize::from(i)];
+            let Some(queue) = &mut interface.egress else { return };
             let busy_until = interface.wire.busy_until;
             if busy_until > now {
-                if interface.wire.medium.is_some() {
-                    return self.serve_medium(i);
-                }
                 // A plain fifo need not be asked when it is empty; others note that nobody waits.
-                let waits = || interface.egress.as_ref().is_some_and(|q| !q.is_empty_fifo());
-                if busy_until < interface.egress_armed && waits() {
+                if busy_until < interface.egress_armed && !queue.is_empty_fifo() {
                     interface.egress_armed = busy_until;
                     self.events.push(busy_until, Event::Egress(i));
                 }
                 return;
             }
-            let Some(queue) = &mut interface.egress else { return };
             if queue.is_open(now)
                 && let Some(packet) = &queue.take(now)
             {
                 queue.left(packet, now);
-                if interface.segments(packet) {
-                    self.send_segments(i, packet);
-                    continue;
-                }
-                let onward = interface.transmit(i, packet, now);
-                if interface.host && packet.flags.has(Flags::CHARGED) {
-                    self.left_device(i, packet);
-                }
-                if onward.is_none() {
-                    self.lost.add(packet.len);
-                }
-                self.travel(onward, packet);
+                self.transmit(i, packet);
                 continue;
             }
             if let Some(at) = queue.next_event()
@@ -265,11 +238,21 @@ impl Sim {
         }
     }
 
-    /// Keeps a packet until it arrives.
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
-    pub(crate) fn travel(&mut self, onward: Option<Onward>, packet: &Packet) {
-        let Some(Onward { wire: i, at, .. }) = onward else { return };
+    /// A packet will be at the far end of wire `i` at `at`, after all that are on it. It is taken on through the devices
+    /// behind, as far as it gets in this run, and put aside until it arrives at the far end of the last wire.
+    #[inline(never)]
+    pub(crate) fn travel(&mut self, mut i: u16, mut at: Time, packet: &Packet) {
+        for &next in self.lanes.behind(i, packet.dst) {
+            if at > self.end {
+                break;
+            }
+            let interface = &mut self.interfaces[usize::from(next)];
+            let Some(device) = &mut interface.device else { break };
+            match device.pass(packet, at, self.end) {
+                Ok(passage) => (i, at) = (next, passage.arrives),
+                Err(why) => return interface.stop(packet, at, why),
+            }
+        }
         let wire = &mut self.interfaces[usize::from(i)].wire;
         if at == self.now && wire.in_flight.is_empty() {
             self.arrivals.push_back((i ^ 1, *packet));
@@ -282,51 +265,26 @@ impl Sim {
         wire.in_flight.push((at, *packet));
     }
 
-    pub(super) fn serve_wire(&mut self, mut i: u16) {
+    /// What has arrived on wire `i`, and goes on until something else comes first.
+    pub(super) fn serve_wire(&mut self, i: u16) {
         loop {
             let wire = &mut self.interfaces[usize::from(i)].wire;
-            let Some((at, packet)) = wire.in_flight.front() else {
+            let Some((_, packet)) = wire.in_flight.front() else {
                 wire.watched = false;
                 return;
             };
-            if *at > self.now {
-                self.events.push(*at, Event::Arrival(i));
-                return;
-            }
             let mut packet = *packet;
             wire.in_flight.drop_front();
-            let mut behind = wire.in_flight.front().map(|first| first.0);
-            let mut onward = self.arrive(i ^ 1, &mut packet);
-            while let Some(next) = onward
-                && self.is_next(behind, next)
-            {
-                self.leave(i, behind);
-                i = next.wire;
-                self.interfaces[usize::from(i)].wire.watched = true;
-                behind = None;
-                self.handled += u64::from(next.at > self.now);
-                self.now = next.at;
-                onward = self.arrive(i ^ 1, &mut packet);
+            self.arrive(i ^ 1, &mut packet);
+            let Some(&(at, _)) = self.interfaces[usize::from(i)].wire.in_flight.front() else { continue };
+            if at > self.now {
+                if at >= self.events.earliest() || at > self.end || !self.arrivals.is_empty() {
+                    self.events.push(at, Event::Arrival(i));
+                    return;
+                }
+                self.now = at;
+                self.handled += 1;
             }
-            self.travel(onward, &packet);
-        }
-    }
-
-    /// Whether nothing else happens before this arrival, not even on the wire that is being served,
-    /// where the next is due at `behind`: then the packet need not be put aside, nor an event for it
-    /// into the queue.
-    fn is_next(&self, behind: Option<Time>, Onward { at, follows, .. }: Onward) -> bool {
-        !follows
-            && self.arrivals.is_empty()
-            && behind.is_none_or(|behind| behind > self.now && behind >= at)
-            && (at == self.now || (at < self.events.earliest() && at <= self.end))
-    }
-
-    /// Waits for the next packet on wire `i`, due at `behind`.
-    fn leave(&mut self, i: u16, behind: Option<Time>) {
-        match behind {
-            Some(at) => self.events.push(at, Event::Arrival(i)),
-            None => self.interfaces[usize::from(i)].wire.watched = false,
         }
     }
 }

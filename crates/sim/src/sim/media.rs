@@ -4,9 +4,8 @@ use super::Sim;
 use crate::base::count::Count;
 use crate::base::event::Event;
 use crate::base::units::Time;
-use crate::network::interface::Onward;
 use crate::network::medium::Turn;
-use crate::packet::{Flags, Packet, charge};
+use crate::packet::{Flags, Packet};
 
 impl Sim {
     /// The event that medium `i` waited for.
@@ -86,8 +85,8 @@ impl Sim {
         if let Some(capture) = &mut interface.captures[0] {
             capture.see(&packet, now);
         }
-        if interface.host && packet.flags.has(Flags::CHARGED) {
-            self.left_host_at(packet.flow, charge::memory(&packet), sent);
+        if interface.host && packet.flags.has(Flags::CHARGED) && self.leaves_host(&packet, now, sent) {
+            self.arm_sender(packet.flow);
         }
         let interface = &mut self.interfaces[usize::from(i)];
         let wire = &mut interface.wire;
@@ -98,6 +97,6 @@ impl Sim {
         }
         let at = (sent + wire.delay).max(wire.last_arrival);
         wire.last_arrival = at;
-        self.travel(Some(Onward { wire: i, at, follows: true }), &packet);
+        self.travel(i, at, &packet);
     }
 }

@@ -16,13 +16,13 @@ use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
 use crate::network::graph::Graph;
 use crate::network::interface::Interface;
+use crate::network::lanes::Lanes;
 use crate::network::tunnel::Tunnels;
 use crate::packet::charge::Charges;
 use crate::packet::{Flags, Packet, Proto};
 use crate::qdisc::Queue;
 use crate::record::series::{Columns, FlowMetric, Metric, ProbeMetric, QueueMetric, Recorder, Series};
 use crate::record::trace::Trace;
-use crate::tcp::sender::Sender;
 
 /// What became of every packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +43,8 @@ pub struct Parts {
     pub graph: Graph,
     /// Interfaces, two per link.
     pub interfaces: Vec<Interface>,
+    /// Where packets are taken through several of them at once.
+    pub lanes: Lanes,
     /// Flows.
     pub flows: Vec<Flow>,
     /// Probes; their traffic index follows the flows'.
@@ -61,6 +63,7 @@ pub struct Sim {
     pub graph: Graph,
     /// Interfaces, two per link.
     pub interfaces: Vec<Interface>,
+    lanes: Lanes,
     /// Flows.
     pub flows: Vec<Flow>,
     /// Probes; their traffic index follows the flows'.
@@ -97,7 +100,7 @@ pub struct Sim {
 impl Sim {
     /// Puts the parts together; see [`crate::build`].
     pub fn new(run: Run, parts: Parts) -> Sim {
-        let Parts { graph, interfaces, flows, probes, tunnels, charges } = parts;
+        let Parts { graph, interfaces, lanes, flows, probes, tunnels, charges } = parts;
         let window = run.window_s.map(Time::from_secs_f64);
         let end = Time::from_secs_f64(run.duration_s);
         let n = flows.len();
@@ -107,6 +110,7 @@ impl Sim {
             run,
             graph,
             interfaces,
+            lanes,
             flows,
             probes,
             tunnels,
@@ -145,11 +149,11 @@ impl Sim {
             self.handled += 1;
             self.handle(event)?;
             while let Some((interface, mut packet)) = self.arrivals.pop_front() {
-                let onward = self.arrive(interface, &mut packet);
-                self.travel(onward, &packet);
+                self.arrive(interface, &mut packet);
             }
         }
         self.now = self.end;
+        self.interfaces.iter_mut().for_each(Interface::settle);
         Ok(())
     }
 
@@ -275,7 +279,7 @@ impl Sim {
         self.arm_receiver(f, deadline);
     }
 
-    fn arm_sender(&mut self, f: u16) {
+    pub(super) fn arm_sender(&mut self, f: u16) {
         let i = usize::from(f);
         if let Some(at) = self.flows[i].sender_deadline()
             && self.sender_armed[i].last().is_none_or(|earliest| at < *earliest)
@@ -368,10 +372,7 @@ impl Sim {
         for packet in &out {
             self.sent.add(packet.len);
             match self.graph.route(node, packet.dst) {
-                Some(i) => {
-                    let onward = self.send(i, packet);
-                    self.travel(onward, packet);
-                }
+                Some(i) => self.send(i, packet),
                 None => self.lost.add(packet.len),
             }
         }
@@ -448,7 +449,7 @@ impl Sim {
     pub(crate) fn count_replaced(&mut self, i: usize, old: &Queue) {
         let node = self.graph.node_of[i];
         for flow in self.flows.iter_mut().filter(|flow| flow.nodes[0] == node) {
-            flow.sender_mut().into_iter().for_each(Sender::host_queue_replaced);
+            flow.sender_mut().into_iter().for_each(|sender| sender.host_queue_replaced(self.now));
         }
         self.lost.packets += old.qlen() as u64;
         self.lost.bytes += old.backlog();

@@ -57,7 +57,7 @@ pub(super) struct AckState {
 impl Sender {
     /// An ACK arrived. Source: Linux 7.3 `tcp_ack`.
     pub fn on_ack(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
-        self.tp.now = now;
+        self.turn(now);
         self.reconsider();
         self.last_rtt_us = None;
         let ts_progress = packet.sent.as_ms() > self.last_ack_sent.as_ms();

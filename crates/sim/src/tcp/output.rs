@@ -383,7 +383,6 @@ impl Sender {
         out: &mut Vec<Packet>,
     ) {
         let packet = self.setup.template.append_to(out);
-        packet.enqueued = departs;
         packet.seq = seq;
         packet.payload = payload;
         packet.gso_size = gso_size;
@@ -407,6 +406,7 @@ impl Sender {
         }
         packet.ecn = ecn;
         packet.sent = if self.tp.pacing == Pacing::Fq { departs } else { self.tp.now };
+        packet.enqueued = packet.sent;
         packet.echo = self.last_ack_sent;
         self.counters.sent_packets += u64::from(segs);
         self.counters.sent_bytes += u64::from(packet.len);

@@ -322,7 +322,7 @@ impl Sender {
 
     /// The application wrote up to byte `write_seq`; `u64::MAX` is a source without end.
     pub fn write(&mut self, write_seq: u64, now: Time, out: &mut Vec<Packet>) {
-        self.tp.now = now;
+        self.turn(now);
         self.reconsider();
         let was_empty = self.write_seq <= self.tp.snd_nxt;
         self.check_app_limited();
@@ -344,15 +344,10 @@ impl Sender {
         self.write_seq = self.write_seq.min(self.tp.snd_nxt);
     }
 
-    /// So much memory of our packets left the host's device, which is done with them at `at` (`tcp_wfree`); true if we
-    /// waited for that, and [`Sender::deadline`] moved.
-    pub fn left_host(&mut self, memory: u64, at: Time) -> bool {
-        let Some(queue) = &mut self.small_queue else { return false };
-        let waited = queue.give_back(memory);
-        if waited {
-            self.pacing_timer = Some(self.pacing_timer.map_or(at, |timer| timer.min(at)));
-        }
-        waited
+    /// A buffer of so much memory leaves the host's device, from `begins`, now or later, to `ends` (`tcp_wfree`); true if
+    /// we wait for that, and [`Sender::deadline`] may have moved.
+    pub fn leaves_host(&mut self, memory: u64, begins: Time, ends: Time) -> bool {
+        self.small_queue.as_mut().is_some_and(|queue| queue.leaves(memory, begins, ends))
     }
 
     /// Before anything that may change what it wants to send, or may.
@@ -363,24 +358,38 @@ impl Sender {
         }
     }
 
-    /// The host's queue was replaced, with all that stood in it.
-    pub fn host_queue_replaced(&mut self) {
+    /// The host's queue was replaced at `now`, with all that stood in it.
+    pub fn host_queue_replaced(&mut self, now: Time) {
+        self.turn(now);
         if let Some(queue) = &mut self.small_queue {
             queue.forget();
         }
     }
 
+    /// Something happens at `now`: to be called first.
+    #[inline]
+    pub(super) fn turn(&mut self, now: Time) {
+        self.tp.now = now;
+        if let Some(queue) = &mut self.small_queue
+            && let Some(at) = queue.settle(now)
+        {
+            self.pacing_timer = Some(self.pacing_timer.map_or(at, |timer| timer.min(at)));
+        }
+    }
+
     /// When the earliest timer expires, if one runs.
     pub fn deadline(&self) -> Option<Time> {
-        match (self.timer_at(), self.pacing_timer) {
+        let earlier = |a: Option<Time>, b: Option<Time>| match (a, b) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
-        }
+        };
+        let goes_on = self.small_queue.as_ref().and_then(SmallQueue::goes_on);
+        earlier(earlier(self.timer_at(), self.pacing_timer), goes_on)
     }
 
     /// Runs the timers that are due.
     pub fn on_timer(&mut self, now: Time, out: &mut Vec<Packet>) {
-        self.tp.now = now;
+        self.turn(now);
         if self.pacing_timer.is_some_and(|t| t <= now) {
             self.pacing_timer = None;
             if !self.small_queue.as_mut().is_some_and(SmallQueue::waits_on) {

@@ -11,6 +11,8 @@
 //!
 //! Validation: the tests below, `tests/offloads.rs`.
 
+use crate::base::ring::Ring;
+use crate::base::units::Time;
 use crate::packet::charge::{Charges, HEAD};
 
 /// What a socket without data is charged (`SK_WMEM_ALLOC_BIAS`): the reason why two buffers may wait, not three.
@@ -31,12 +33,34 @@ pub(super) struct SmallQueue {
     enough: u64,
     flow: u16,
     returned: Charges,
+    /// What its host's device sends, in that order, and what was not yet given back of it.
+    leaving: Ring<Departure>,
+}
+
+/// The way of a buffer out of its host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Departure {
+    /// When its transmission begins, and its memory is free again.
+    begins: Time,
+    /// When that ends.
+    ends: Time,
+    /// In bytes.
+    memory: u64,
 }
 
 impl SmallQueue {
     /// Of `flow`, whose host's queues note what they give back in `returned`.
     pub fn new(flow: u16, limit: u64, returned: Charges) -> Self {
-        SmallQueue { memory: BIAS, limit, throttled: false, asked: 0, enough: u64::MAX, flow, returned }
+        SmallQueue {
+            memory: BIAS,
+            limit,
+            throttled: false,
+            asked: 0,
+            enough: u64::MAX,
+            flow,
+            returned,
+            leaving: Ring::default(),
+        }
     }
 
     /// So many buffers with `bytes` of payload were handed down.
@@ -47,7 +71,7 @@ impl SmallQueue {
     /// Whether so many buffers with `bytes` of payload have to wait: more is charged than twice their memory, or `per_ms`
     /// bytes, a millisecond of the pacing rate, times 2^`factor`.
     pub fn is_full(&mut self, bytes: u64, buffers: u64, per_ms: u64, factor: u32) -> bool {
-        self.settle();
+        self.take_back();
         let limit = (2 * (bytes + buffers * HEAD)).max(per_ms).min(self.limit);
         self.asked = limit.saturating_mul(1 << factor);
         self.memory > self.asked
@@ -70,7 +94,7 @@ impl SmallQueue {
         if self.enough == u64::MAX {
             return false;
         }
-        self.settle();
+        self.take_back();
         if self.memory <= self.enough {
             self.reconsider();
             return false;
@@ -79,14 +103,36 @@ impl SmallQueue {
         true
     }
 
-    /// `memory` left the device; true if the sender has been waiting.
-    pub fn give_back(&mut self, memory: u64) -> bool {
-        self.memory = self.memory.saturating_sub(memory).max(BIAS);
-        std::mem::take(&mut self.throttled)
+    /// A buffer of so much `memory` leaves the device, from `begins`, now or later, to `ends`; true if the sender waits.
+    pub fn leaves(&mut self, memory: u64, begins: Time, ends: Time) -> bool {
+        self.leaving.push(Departure { begins, ends, memory });
+        self.throttled
+    }
+
+    /// Takes back the memory of what began to leave until `now`; when the sender, if it waited for that, goes on.
+    #[inline]
+    pub fn settle(&mut self, now: Time) -> Option<Time> {
+        let mut goes_on = None;
+        while let Some(departure) = self.leaving.front()
+            && departure.begins <= now
+        {
+            self.memory = self.memory.saturating_sub(departure.memory).max(BIAS);
+            if std::mem::take(&mut self.throttled) {
+                goes_on = Some(departure.ends);
+            }
+            self.leaving.drop_front();
+        }
+        goes_on
+    }
+
+    /// When the sender, if it waits, will go on, as far as is known.
+    #[inline]
+    pub fn goes_on(&self) -> Option<Time> {
+        if self.throttled { self.leaving.front().map(|departure| departure.ends) } else { None }
     }
 
     /// Takes off what the host's queues gave back.
-    fn settle(&mut self) {
+    fn take_back(&mut self) {
         self.memory = self.memory.saturating_add_signed(-self.returned.take(self.flow));
     }
 
@@ -113,10 +159,16 @@ mod tests {
         assert!(queue.is_full(2896, 1, 0, 0));
         assert!(!queue.is_full(2896, 1, 0, 1), "retransmissions have twice the limit");
         assert!(!queue.is_full(2896, 1, 2 * (2896 + HEAD) + 1, 0));
+        let [first, second] = [Time(10), Time(20)];
+        assert!(!queue.leaves(2896 + HEAD, first, second), "nobody waits");
         queue.throttle(false);
-        assert!(queue.give_back(2896 + HEAD), "wakes");
+        assert!(queue.leaves(2896 + HEAD, second, Time(30)));
+        assert_eq!(queue.goes_on(), Some(second), "when the next has left");
+        assert_eq!(queue.settle(Time(9)), None);
+        assert!(queue.is_full(2896, 1, 0, 0), "it stands there until its transmission begins");
+        assert_eq!(queue.settle(first), Some(second));
         assert!(!queue.is_full(2896, 1, 0, 0));
-        assert!(!queue.give_back(2896 + HEAD), "once");
+        assert_eq!((queue.goes_on(), queue.settle(second)), (None, None), "once");
     }
 
     #[test]
@@ -126,13 +178,17 @@ mod tests {
         // five buffers wait, and a byte for the socket: as much as four may, so that the second departure makes room
         assert!(queue.is_full(2 * 1448, 2, 0, 0));
         queue.throttle(true);
-        assert!(queue.give_back(1448 + HEAD) && queue.waits_on());
-        assert!(queue.give_back(1448 + HEAD) && !queue.waits_on());
+        let leave = |queue: &mut SmallQueue, memory: u64| {
+            queue.leaves(memory, Time::ZERO, Time::ZERO);
+            queue.settle(Time::ZERO).is_some()
+        };
+        assert!(leave(&mut queue, 1448 + HEAD) && queue.waits_on());
+        assert!(leave(&mut queue, 1448 + HEAD) && !queue.waits_on());
         queue.charge(2 * 1448, 2);
         assert!(queue.is_full(2 * 1448, 2, 0, 0));
         queue.throttle(true);
         queue.reconsider();
-        assert!(queue.give_back(1) && !queue.waits_on(), "an ACK may have changed what it asks for");
+        assert!(leave(&mut queue, 1) && !queue.waits_on(), "an ACK may have changed what it asks for");
     }
 
     #[test]
@@ -158,7 +214,8 @@ mod tests {
         charges.give_back(&Packet { flags: Flags::ACK, ..packet });
         queue.is_full(0, 0, 0, 0);
         assert_eq!(queue.memory, BIAS + 1448 + HEAD);
-        queue.give_back(memory(&packet.segment(0)));
+        queue.leaves(memory(&packet.segment(0)), Time::ZERO, Time::ZERO);
+        queue.settle(Time::ZERO);
         assert_eq!(queue.memory, BIAS);
     }
 }

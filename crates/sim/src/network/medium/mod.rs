@@ -1,7 +1,7 @@
 //! Links that are more than a rate and a delay: capacity traces, aggregation, grants, shared and
 //! parallel transmitters, policers; `docs/links.md` says how each is asked for.
 //!
-//! Such a link never takes a packet by itself ([`HELD`]): it is offered the queue before it, and takes
+//! Such a link never takes a packet by itself: it is offered the queue before it, and takes
 //! from it what may leave, when it may leave. Plain links know nothing of all this.
 
 mod docsis;
@@ -27,9 +27,6 @@ use plain::Plain;
 use policer::Policer;
 use trace::CapacityTrace;
 use wifi::Wifi;
-
-/// A transmitter that is busy until then has a medium that is to be asked.
-pub const HELD: Time = Time(u64::MAX - 1);
 
 /// What a link is offered: the queue before it, and places for what it takes.
 pub struct Turn<'a> {

@@ -1,0 +1,173 @@
+//! Packets that are taken through several devices at once arrive as those that go from one to the next.
+//!
+//! A capture keeps an interface out of every lane ([`bakeoff_sim::network::lanes`]): each of its packets has an event
+//! when it comes and one when it leaves. So a run whose interfaces are all captured goes step by step, and must leave
+//! behind what the same run leaves behind without captures. Rates, delays and starts are round numbers, so that many
+//! things happen in the same nanosecond.
+
+use bakeoff_sim::{Outcome, simulate};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// A row of routers with hosts `a`, `b` before the first, `c`, `d` behind the last, and `e`, `f` at both ends of what is between.
+#[derive(Clone, Debug)]
+struct Network {
+    /// Of the cables between routers, one more than there are routers between: Mbit/s (0 for none), milliseconds.
+    trunks: Vec<(u64, u64)>,
+    /// What leaves the first router to the right: nothing but the device's own fifo, or a qdisc.
+    qdisc: Option<&'static str>,
+    access_mbit: u64,
+    access_ms: u64,
+    tx_queue_len: u32,
+    offloads: bool,
+    /// Control, from, to, start in milliseconds; `udp` is a control too.
+    flows: Vec<(&'static str, usize, usize, u64)>,
+    /// A timed change of the last trunk's rate.
+    changes: bool,
+}
+
+const HOSTS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+impl Network {
+    fn document(&self, captured: bool) -> Value {
+        let router = |n: usize| format!("r{n}");
+        let last = self.trunks.len();
+        let node = |name: String, kind: &str| {
+            let sysctls = if kind == "host" {
+                json!({"net.ipv4.tcp_ecn": "1", "net.ipv4.tcp_limit_output_bytes": "40000"})
+            } else {
+                json!({})
+            };
+            json!({"name": name, "kind": kind, "hz": 250, "offloads": self.offloads, "sysctls": sysctls})
+        };
+        let rate = |mbit: u64| (mbit > 0).then_some(mbit * 1_000_000);
+        let link = |a: String, b: String, mbit: u64, ms: u64| json!({"ends": [a, b], "rate_bps": rate(mbit), "delay_s": ms as f64 / 1e3, "mtu": 1500});
+        let at = [0, 0, last, last, 0, last];
+        let mut links: Vec<Value> = HOSTS
+            .iter()
+            .zip(at)
+            .map(|(host, n)| link((*host).into(), router(n), self.access_mbit, self.access_ms))
+            .collect();
+        links.extend(
+            self.trunks.iter().enumerate().map(|(n, (mbit, ms))| link(router(n), router(n + 1), *mbit, *ms)),
+        );
+        let mut names = Vec::new();
+        let mut interfaces = Vec::new();
+        for link in &links {
+            let [a, b] = [0, 1].map(|e| link["ends"][e].as_str().expect("a name").to_owned());
+            for (node, peer) in [(&a, &b), (&b, &a)] {
+                names.push(format!("{node}>{peer}"));
+                let mut interface = json!({"node": node, "peer": peer, "tx_queue_len": self.tx_queue_len});
+                if let (Some(qdisc), "r0", "r1") = (self.qdisc, node.as_str(), peer.as_str()) {
+                    interface["egress"] = json!({"qdisc": qdisc});
+                }
+                interfaces.push(interface);
+            }
+        }
+        let flows: Vec<Value> = self
+            .flows
+            .iter()
+            .enumerate()
+            .map(|(n, (cc, from, to, start))| {
+                let udp = *cc == "udp";
+                let source = if udp {
+                    json!({"kind": "periodic", "size": 1000, "count": 30, "every_s": 0.02})
+                } else {
+                    json!({"kind": "bulk"})
+                };
+                json!({"name": format!("flow{n}"), "from": HOSTS[*from], "to": HOSTS[*to],
+                       "cc": if udp { "none" } else { cc }, "transport": if udp { "udp" } else { "tcp" }, "dscp": 0,
+                       "start_s": *start as f64 / 1e3, "stop_s": 1.0, "source": source})
+            })
+            .collect();
+        let change = json!({"at_s": 0.5, "node": router(last - 1), "peer": router(last),
+                            "action": {"kind": "link", "rate_bps": 7_000_000, "delay_s": 0.001}});
+        let nodes = HOSTS
+            .iter()
+            .map(|host| node((*host).into(), "host"))
+            .chain((0..=last).map(|n| node(router(n), "router")));
+        json!({
+            "format": 1, "suite": "test", "scenario": "lanes", "run": "random", "seed": 1,
+            "duration_s": 1.0, "sample_interval_s": 0.01, "window_s": [0.2, 1.0],
+            "nodes": nodes.collect::<Vec<_>>(), "links": links, "interfaces": interfaces, "flows": flows,
+            "probes": [{"name": "ping", "proto": "icmp", "from": "a", "to": "f", "every_s": 0.01, "size": 84,
+                        "dscp": 0, "ecn": "not-ect", "start_s": 0.0, "stop_s": 1.0}],
+            "changes": if self.changes { vec![change] } else { vec![] },
+            "captures": if captured { names } else { vec![] },
+        })
+    }
+
+    fn run(&self, captured: bool) -> Outcome {
+        let document = self.document(captured).to_string();
+        let mut outcome = simulate(&document).unwrap_or_else(|e| panic!("{e}: {document}"));
+        outcome.counters.as_object_mut().expect("a table").remove("events");
+        outcome
+    }
+}
+
+fn networks() -> impl Strategy<Value = Network> {
+    let trunk = (prop::sample::select(vec![0_u64, 8, 10, 40, 100]), 0_u64..6);
+    let qdisc = prop::sample::select(vec![
+        None,
+        Some("pfifo limit 20"),
+        Some("fq_codel"),
+        Some("tbf rate 8mbit burst 3k limit 20000"),
+        Some("netem delay 2ms"),
+    ]);
+    let cc = prop::sample::select(vec!["cubic", "reno", "bbr", "prague", "udp"]);
+    // From one side to the other, so that the first trunk bounds them all.
+    let ends = (prop::sample::select(vec![0_usize, 1, 4]), prop::sample::select(vec![2_usize, 3, 5]));
+    let flow = (cc, ends, any::<bool>(), prop::sample::select(vec![0_u64, 100]))
+        .prop_map(|(cc, (a, b), there, start)| if there { (cc, a, b, start) } else { (cc, b, a, start) });
+    let access = (prop::sample::select(vec![0_u64, 10, 40, 80, 1000]), 0_u64..3);
+    let first = (prop::sample::select(vec![8_u64, 10, 40]), 0_u64..6);
+    let trunks = (first, prop::collection::vec(trunk, 0..3))
+        .prop_map(|(first, others)| [vec![first], others].concat());
+    (
+        trunks,
+        qdisc,
+        access,
+        prop::sample::select(vec![2_u32, 10, 1000]),
+        any::<bool>(),
+        prop::collection::vec(flow, 1..5),
+        any::<bool>(),
+    )
+        .prop_map(|(trunks, qdisc, (access_mbit, access_ms), tx_queue_len, offloads, flows, changes)| {
+            Network { trunks, qdisc, access_mbit, access_ms, tx_queue_len, offloads, flows, changes }
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+
+    #[test]
+    fn step_by_step_gives_the_same(network in networks()) {
+        let (lanes, steps) = (network.run(false), network.run(true));
+        prop_assert!(!steps.captures.is_empty());
+        prop_assert_eq!(lanes.counters, steps.counters);
+        prop_assert_eq!(lanes.teardown, steps.teardown);
+        prop_assert_eq!(lanes.series, steps.series);
+    }
+}
+
+#[test]
+fn lanes_take_fewer_events() {
+    // Otherwise the property above compares two equal ways.
+    let network = Network {
+        trunks: vec![(10, 2), (100, 2), (100, 2)],
+        qdisc: None,
+        access_mbit: 1000,
+        access_ms: 0,
+        tx_queue_len: 1000,
+        offloads: false,
+        flows: vec![("cubic", 0, 2, 0)],
+        changes: false,
+    };
+    let events = |captured: bool| {
+        let outcome = simulate(&network.document(captured).to_string()).expect("the document is valid");
+        outcome.counters["events"].as_u64().expect("a number")
+    };
+    // A data packet leaves one device after the other, five, and its half of an ACK five more: 7.5 arrivals against 1.5.
+    let [lanes, steps] = [false, true].map(events);
+    assert!(3 * lanes < steps, "{lanes} events against {steps}");
+}
