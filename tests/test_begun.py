@@ -47,7 +47,7 @@ def test_last_failed_needs_no_patterns_and_keeps_options_seeds_and_traces(cli):
     assert cli("run", "mine.yaml", *words, "-j", "1", "-q")[0] == 1
     Path("broken").unlink()
     Path("mycc.py").write_text(CC + "    mended = True\n")  # another source: the run is resolved anew
-    code, out, err = cli("run", "--last-failed", "-j", "1")
+    code, out, err = cli("run", "--last-failed", "-j", "1", "--allow-code")
     assert (code, out.splitlines()[0][:14]) == (0, "2 runs: 2 done")
     assert err.startswith("as the campaign was begun: mine.yaml --set network.rtt=30ms -k reno\n")
     done = results.survey(Path("results/latest")).results

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "python" / "bakeoff"
 
 ORDER = (
     "errors",
+    "files",
     "version",
     "data",
     "duels",

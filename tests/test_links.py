@@ -286,7 +286,7 @@ def test_multipath_by_packet_reorders_tcp_and_by_flow_does_not(tmp_path):
         ("rate: [[1s, 1mbit]]", "network.links[0].rate[0]: starts at '1s'; expected times that rise from 0s"),
         ("rate: [1mbit]", "network.links[0].rate[0]: '1mbit'; expected [time, rate]"),
         ("down: [[2s, 1s]]", "network.links[0].down[0]: from 2 s to 1 s"),
-        ("trace: bad", "line 2: 'x'; expected a millisecond"),
+        ("trace: bad", "line 2: is no millisecond"),
     ],
 )
 def test_bad_links(tmp_path, link, message):

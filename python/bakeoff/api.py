@@ -237,6 +237,7 @@ def run(
     trace: Sequence[str] = (),
     capture: Sequence[str] = (),
     note: str | None = None,
+    allow_code: bool = False,
     progress: bool = False,
 ) -> Results:
     """Do all runs that `patterns` name, as `bakeoff run` does, and return what came out, in the same order.
@@ -247,7 +248,8 @@ def run(
 
     `jobs` processes (default: one per core). Without `out` the results lie in results/ and the time of day, as those of
     the command line do. With `resume` runs that are in `out` already are not done again. Failed runs are in the
-    collection too: see `Results.failed`. `trace`, `capture` and `note` as for `duel`. With `progress` a bar
+    collection too: see `Results.failed`. `allow_code` permits scenarios to execute files of Python outside of their
+    own folders. `trace`, `capture` and `note` as for `duel`. With `progress` a bar
     says how far it is. BakeoffError as for `campaign.run`.
     """
     from bakeoff.scenario import catalog
@@ -257,7 +259,15 @@ def run(
     asked = campaign.Asked("run", (patterns,) if isinstance(patterns, str) else tuple(patterns), note)
     with _bar(len(runs)) if progress else nullcontext() as ended:
         report = campaign.run(
-            runs, root, engine=engine, jobs=jobs, resume=resume, asked=asked, latest=campaign.LATEST, on_done=ended
+            runs,
+            root,
+            engine=engine,
+            jobs=jobs,
+            resume=resume,
+            asked=asked,
+            latest=campaign.LATEST,
+            allow_code=allow_code,
+            on_done=ended,
         )
     return Results([Result.read(done.path) for done in report.runs])
 

@@ -22,6 +22,7 @@ from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError
 from bakeoff.results import CampaignRecord, Provenance, layout
+from bakeoff.scenario import python_cc
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -63,6 +64,7 @@ def run(
     asked: Asked | None = None,
     latest: Path | None = None,
     stop_on_failure: bool = False,
+    allow_code: bool = False,
     on_start: Callable[[Run], None] | None = None,
     on_done: Callable[[Done], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
@@ -75,9 +77,10 @@ def run(
     processes have under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that.
     `asked` is kept in the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With
     `resume` the campaign in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and
-    of an equal resolved run; all others are made anew.
+    of an equal resolved run; all others are made anew. `allow_code` permits files of Python that are not a run's own.
 
-    BakeoffError, before anything is written: a run that the engine refuses, a folder that another campaign is writing
+    BakeoffError, before anything is written: a run that the engine refuses, one that would execute a file without
+    permission, a folder that another campaign is writing
     or that holds something already; with `resume` a folder whose campaign is another one, or was made by other
     versions. BakeoffError later: the file system refuses (full disk). Then, and on KeyboardInterrupt, the runs that
     ended stay and no half-written folder does.
@@ -86,6 +89,7 @@ def run(
     asked = asked or Asked()
     made = begin.provenance(asked.note)
     module = engines.get(engine)
+    runs = [python_cc.permitted(each, allow_code=allow_code) for each in runs]
     places = _checked(runs, root, module, jobs)
     jobs = 1 if module.one_at_a_time else jobs or cores()
 

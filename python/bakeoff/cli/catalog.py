@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import Engine, Json, Only, Set, Yes
+from bakeoff.cli.options import Engine, Json, Only, Set, Yes, tell_code
 
 
 def list_(
@@ -38,6 +38,7 @@ def list_(
     from bakeoff.scenario import catalog, parse_settings
 
     runs = catalog.select("*" if pattern is None else pattern, only=only, settings=parse_settings(set_ or ()), yes=yes)
+    tell_code(runs)
     scenarios = pattern is None and only is None and not set_
     if scenarios:
         rows = []
@@ -95,6 +96,7 @@ def show(
     sys.stdout.flush()
     if len(runs) > 1:
         typer.echo(f"\n{len(runs)} runs have this name; the first is {first.key}", err=True)
+    tell_code(runs)
     typer.echo(f"\nIn effect ({engine}):\n{engines.get(engine).check(first).rstrip()}", err=True)
 
 

@@ -1,12 +1,16 @@
 """Arguments and options that several commands take."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, printable
+
+if TYPE_CHECKING:
+    from bakeoff.scenario import Run
 
 
 def with_kernel(engine: str, kernel: str | None) -> str:
@@ -74,6 +78,12 @@ Set = Annotated[
         help="A value of the scenario, as in network.rtt=40ms or flows.0.cc=bbr (or flows.NAME.cc); repeatable.",
     ),
 ]
+AllowCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code", help="Execute also congestion controls in Python that lie elsewhere than what names them."
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="More than 100,000 runs are meant.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Trace = Annotated[
@@ -99,3 +109,12 @@ def detail(*, quiet: bool, verbose: bool) -> Literal["quiet", "normal", "verbose
     if quiet and verbose:
         raise BakeoffError("--quiet and --verbose were both given; expected one of them")
     return "quiet" if quiet else "verbose" if verbose else "normal"
+
+
+def tell_code(runs: "Iterable[Run]") -> None:
+    """Say which files the runs would execute, on standard error."""
+    from bakeoff.scenario.python_cc import executed
+
+    for code in executed(runs):
+        needs = "" if code.own else "; it lies outside of the scenario's folder and needs --allow-code"
+        typer.echo(printable(f"will execute {code.path} (SHA-256 {code.sha256 or 'unknown'}){needs}"), err=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.options import Json
+from bakeoff.cli.options import AllowCode, Json
 from bakeoff.cli.present import OneRun, chosen_run
 from bakeoff.errors import BakeoffError
 
@@ -18,6 +18,7 @@ def reproduce(
     seeds: Annotated[
         int, typer.Option(min=3, help="Repetitions that give the interval, if the samples are not the same.")
     ] = 5,
+    allow_code: AllowCode = False,
     as_json: Json = False,
 ) -> None:
     """Do a stored run again with its own engine, and compare.
@@ -48,7 +49,7 @@ def reproduce(
 
         def again(seed: int) -> results.Result:
             each = resolved.model_copy(update={"seed": seed})
-            [done] = campaign.run([each], Path(folder) / str(seed), engine=engine, jobs=1).runs
+            [done] = campaign.run([each], Path(folder) / str(seed), engine=engine, jobs=1, allow_code=allow_code).runs
             if done.error is not None:
                 raise BakeoffError(f"{stored.key} fails today with seed {seed}: {done.error}")
             return results.read(done.path)

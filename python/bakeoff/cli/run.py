@@ -12,6 +12,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.options import (
+    AllowCode,
     Capture,
     Engine,
     FileSeeds,
@@ -27,6 +28,7 @@ from bakeoff.cli.options import (
     Verbose,
     Yes,
     detail,
+    tell_code,
     with_inventory,
     with_kernel,
 )
@@ -61,6 +63,7 @@ def run(
     set_: Set = None,
     seeds: FileSeeds = None,
     yes: Yes = False,
+    allow_code: AllowCode = False,
     resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
     last_failed: Annotated[
         bool, typer.Option("--last-failed", help="Do only what failed in --out (or the latest), again.")
@@ -142,6 +145,8 @@ def run(
         if not runs:
             typer.echo(f"{root}: no such run failed")
             return
+    if (resume or last_failed) and begun.taken and not allow_code:
+        _check_taken(root, begun, set_, runs)
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
         return
@@ -149,7 +154,7 @@ def run(
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]
     again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds is not None)
     chosen = [word for each in set_ or () for word in ("--set", each)] + (["-k", only] if only is not None else [])
-    again += chosen + ["--yes"] * yes
+    again += chosen + ["--yes"] * yes + ["--allow-code"] * allow_code
     again += [word for what in trace or () for word in ("--trace", what)]
     again += [word for where in capture or () for word in ("--capture", where)]
     again += ["--note", note] if note is not None else []
@@ -163,6 +168,7 @@ def run(
             jobs=jobs,
             resume=resume or last_failed,
             stop_on_failure=stop,
+            allow_code=allow_code,
             latest=campaign.LATEST,
             again=shlex.join(again),
             show=detail(quiet=quiet, verbose=verbose),
@@ -182,6 +188,7 @@ def execute(
     jobs: int | None,
     resume: bool = False,
     stop_on_failure: bool = False,
+    allow_code: bool = False,
     latest: Path | None = None,
     again: str | None = None,
     show: Detail = "normal",
@@ -208,6 +215,7 @@ def execute(
                 asked=asked,
                 latest=latest,
                 stop_on_failure=stop_on_failure,
+                allow_code=allow_code,
                 on_start=watch.started,
                 on_done=watch.ended,
                 on_interrupt=waiting,
@@ -292,6 +300,21 @@ class _Begun:
             typer.echo(f"as the campaign was begun: {printable(shlex.join(self.taken))}", err=True)
 
 
+def _check_taken(root: Path, begun: _Begun, set_: list[str] | None, runs: list[Run]) -> None:
+    """BakeoffError if campaign.json, which may be somebody else's, and not the user, names what would be executed."""
+    from bakeoff.scenario import parse_settings
+    from bakeoff.scenario.python_cc import executed, split
+    from bakeoff.scenario.settings import typed
+
+    code = executed(runs)
+    patterns = any(pattern in begun.taken for pattern in begun.patterns)
+    if code and (patterns or any(split(word) for word in typed(parse_settings(set_ or ())))):
+        raise BakeoffError(
+            f"{root}: its campaign.json names runs that would execute {code[0].path}; expected the patterns and --set "
+            "on the command line, or --allow-code after a look into it"
+        )
+
+
 def _as_observed(run: Run, failed: dict[str, Result]) -> Run:
     """The run with the traces and captures that were asked for when it failed."""
     before = failed[run.key].resolved
@@ -323,6 +346,7 @@ def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:
     effective = [module.check(each) for each in runs]
     simulated_s = sum(each.duration_s for each in runs)
     estimate_s = sum(module.estimate_s(each) for each in runs) / min(jobs, len(runs))
+    tell_code(runs)
     if as_json:
         cost = {"runs": len(runs), "simulated_s": simulated_s, "jobs": jobs, "estimated_wall_s": round(estimate_s, 1)}
         plan = {"effective": effective[0]} if len(runs) == 1 else {}

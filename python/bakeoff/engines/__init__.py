@@ -46,7 +46,10 @@ class Engine(Protocol):
         """Whether its runs share what they need, so that a campaign does one after the other."""
 
     def check(self, run: Run) -> str:
-        """Return the configuration that will be in effect, as text; BakeoffError if the engine cannot do the run."""
+        """Return the configuration that will be in effect, as text; BakeoffError if the engine cannot do the run.
+
+        Nothing that the run names is executed unless `run.executable`.
+        """
 
     def execute(self, run: Run, folder: Path) -> Outcome:
         """Do the run and write series.parquet, counters.json, setup.log and teardown.log into `folder`.

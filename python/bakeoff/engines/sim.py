@@ -33,10 +33,13 @@ class Simulator:
     one_at_a_time = False
 
     def check(self, run: Run) -> str:
-        """Build what the run names and return the configuration in effect; BakeoffError names the place in the run."""
+        """Build what the run names and return the configuration in effect; BakeoffError names the place in the run.
+
+        Congestion controls in files are executed only if the run may be done (`Run.executable`).
+        """
         from bakeoff import _sim
 
-        modules = _modules(run)
+        modules = _modules(run, execute=run.executable)
         try:
             return _sim.check(run.to_json(), modules)
         except _sim.HookError as error:
@@ -48,7 +51,7 @@ class Simulator:
         """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
         from bakeoff import _sim
 
-        modules = _modules(run)
+        modules = _modules(run, execute=True)
         try:
             outcome = _sim.simulate(run.to_json(), modules)
         except _sim.HookError as error:
@@ -94,7 +97,7 @@ def choose(make: str | None) -> Simulator:
     return Simulator()
 
 
-def _modules(run: Run) -> dict[str, type]:
+def _modules(run: Run, *, execute: bool) -> dict[str, type]:
     """The congestion controls in Python that the run names."""
     # No other name has a colon: what loads such files is imported for them only.
     if not any(":" in flow.cc for flow in run.flows):
@@ -102,7 +105,7 @@ def _modules(run: Run) -> dict[str, type]:
     from bakeoff.engines.python_cc import modules
 
     try:
-        return modules(run)
+        return modules(run, execute=execute)
     except BakeoffError as error:
         raise BakeoffError(f"{place(run)}: {error}") from None
 

@@ -42,7 +42,8 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
     }
     if not asked.qdisc.strip():
         raise BakeoffError("duel: qdisc: is empty; expected for example 'fq_codel flows 1'")
-    scenario = from_document(_escaped(document), path="duel", suite=OWN, default_name="duel")
+    asked_for = frozenset({asked.cc1, asked.cc2})
+    scenario = from_document(_escaped(document), path="duel", suite=OWN, default_name="duel", typed=asked_for)
     run = scenario.resolve({}, seed)
     point = {key: value for key, value in asdict(asked).items() if value is not None and key != "duration"}
     return run.model_copy(update={"point": point})

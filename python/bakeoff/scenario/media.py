@@ -1,22 +1,29 @@
 """What makes a link more than a cable: its features in the resolved run, and its outages; `docs/links.md`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from bakeoff import files
 from bakeoff.scenario.error import ScenarioError, did_you_mean
 from bakeoff.scenario.language import Document
 from bakeoff.scenario.network import LinkSpec
 from bakeoff.scenario.run import Change, LinkChange
+from bakeoff.scenario.shipped import root
+
+_LARGEST_TRACE: Final = 64 << 20
+"""Bytes. Traces that come with mahimahi have about 1 MB."""
+_DIGITS: Final = 12
+"""Of a millisecond: thirty years."""
 
 
 def features(link: LinkSpec, folder: Path, place: str) -> dict[str, Any]:
     """The features of `link`; a trace is read from `folder`, ScenarioError names what is wrong at `place`."""
     made: dict[str, Any] = {}
     if link.trace is not None:
-        files = link.trace if isinstance(link.trace, dict) else dict.fromkeys(link.ends, link.trace)
-        _known(link, list(files), f"{place}.trace")
+        named = link.trace if isinstance(link.trace, dict) else dict.fromkeys(link.ends, link.trace)
+        _known(link, list(named), f"{place}.trace")
         made["trace"] = {
-            sender: {"file": file, "ms": read_trace(folder / file, f"{place}.trace")} for sender, file in files.items()
+            sender: {"file": file, "ms": read_trace(file, folder, f"{place}.trace")} for sender, file in named.items()
         }
     if link.wifi is not None:
         wifi = link.wifi
@@ -85,10 +92,18 @@ def _fit(link: LinkSpec, made: dict[str, Any], place: str) -> None:
             raise ScenarioError(f"{place}.rate", f"is missing; '{name}' needs it")
 
 
-def read_trace(path: Path, place: str) -> list[int]:
-    """The milliseconds of a trace in mahimahi's format; ScenarioError at `place` if it is none."""
+def read_trace(named: str, folder: Path, place: str) -> list[int]:
+    """The milliseconds of a trace in mahimahi's format; ScenarioError at `place` if it is none.
+
+    The file lies in `folder` or below, or in the catalog. No message tells what else a file holds: it may be private.
+    """
+    path = folder / named
+    if not any(files.is_below(path, each) for each in (folder, root())):
+        raise ScenarioError(
+            place, f"'{named}' leads out of the scenario's folder; expected a file in {folder.resolve()} or below"
+        )
     try:
-        lines = path.read_text(encoding="ascii").split("\n")
+        lines = files.read(path, _LARGEST_TRACE).decode("ascii").splitlines() or [""]
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text of numbers"
         raise ScenarioError(place, f"{path}: cannot be read: {reason}") from None
@@ -97,9 +112,11 @@ def read_trace(path: Path, place: str) -> list[int]:
     ms: list[int] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if not text.isdecimal() or (ms and int(text) < ms[-1]):
+        if not text.isdecimal() or len(text) > _DIGITS or (ms and int(text) < ms[-1]):
             raise ScenarioError(
-                place, f"{path}: line {number}: '{text}'; expected a millisecond, not before that of the line above"
+                place,
+                f"{path}: line {number}: is no millisecond, or before that of the line above; expected one whole "
+                f"number of at most {_DIGITS} digits per line, in order",
             )
         ms.append(int(text))
     if not ms or ms[-1] == 0:

@@ -4,6 +4,7 @@ The same contract as `crates/sim/src/document/run.rs`, field by field and name b
 `docs/resolved-run.md` explains it.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
@@ -305,6 +306,8 @@ class Run(Grown):
     point: dict[str, str] = {}
     present: dict[str, Any] = {}
     _source: str = PrivateAttr("")
+    _own_code: frozenset[str] = PrivateAttr(frozenset())
+    _executable: bool = PrivateAttr(False)
 
     @property
     def source(self) -> str:
@@ -321,6 +324,27 @@ class Run(Grown):
         """Note where it came from."""
         self._source = path
         return self
+
+    @property
+    def own_code(self) -> frozenset[str]:
+        """Which `cc` in Python need no permission to be executed; none in a document that was read."""
+        return self._own_code
+
+    @property
+    def executable(self) -> bool:
+        """Whether engines may execute the files that it names (`python_cc.permitted`). Not part of the document."""
+        return self._executable
+
+    def with_own_code(self, ccs: Iterable[str]) -> "Run":
+        """Note which `cc` in Python are its own."""
+        self._own_code = frozenset(ccs)
+        return self
+
+    def as_executable(self) -> "Run":
+        """The same run, whose files engines may execute."""
+        run = self.model_copy()
+        run._executable = True
+        return run
 
     @property
     def key(self) -> str:

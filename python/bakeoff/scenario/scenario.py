@@ -18,7 +18,7 @@ from bakeoff.scenario.python_cc import placed
 from bakeoff.scenario.resolve import resolve
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.schedules import spread
-from bakeoff.scenario.settings import Settings, label, labels, name_of, with_settings
+from bakeoff.scenario.settings import Settings, label, labels, name_of, typed, with_settings
 from bakeoff.scenario.shipped import with_profile
 from bakeoff.scenario.yaml_file import read_yaml
 
@@ -41,6 +41,8 @@ class Scenario:
     points: list[Point]
     settings: Settings = field(default_factory=dict)
     """What was set from outside; `document` holds it already. Such a scenario is the user's own, not its suite's."""
+    typed: frozenset[str] = frozenset()
+    """Words that the user typed himself: a path among them is one that he asks for, wherever it leads."""
 
     @property
     def seeds(self) -> int:
@@ -79,7 +81,7 @@ class Scenario:
             folder = Path(self.path).parent
             name = name_of(self.run_name(point), self.settings)
             run = resolve(document, scheduled, suite=self.suite, run=name, seed=seed, point=at, folder=folder)
-            return placed(run, folder).from_file(self.path)
+            return placed(run, folder, self.typed | typed(self.settings)).from_file(self.path)
 
 
 class _at:  # noqa: N801 (reads as a word)
@@ -128,6 +130,7 @@ def from_document(
     suite: str,
     default_name: str,
     settings: Settings | None = None,
+    typed: frozenset[str] = frozenset(),
     yes: bool = False,
 ) -> Scenario:
     """A scenario from plain data; checks the matrix only."""
@@ -152,6 +155,7 @@ def from_document(
             document=document,
             points=points(document.get("vary"), document.get("exclude"), yes=yes),
             settings=settings,
+            typed=typed,
         )
 
 

@@ -47,6 +47,19 @@ def name_of(run: str, settings: Settings) -> str:
     return "+".join([run, *added])
 
 
+def typed(settings: Settings) -> frozenset[str]:
+    """All words in the values."""
+    found: set[str] = set()
+    left: list[object] = list(settings.values())
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            found.add(part)
+        elif isinstance(part, (dict, list)):
+            left += part.values() if isinstance(part, dict) else part
+    return frozenset(found)
+
+
 def label(value: object) -> str:
     """The value as a table shows it."""
     return value if isinstance(value, str) else shown(value)
