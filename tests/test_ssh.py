@@ -269,8 +269,8 @@ def testbed(alone, built_agent, tmp_path):
             pytest.skip(f"{package} is not installed")
     if shutil.which("ethtool", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
         pytest.skip("ethtool is not installed")
-    if [node for node in NODES if Path(f"/var/tmp/bakeoff-{node}").exists()]:
-        pytest.skip("another run has machines of these names: /var/tmp/bakeoff-*")
+    if [node for node in NODES if Path(f"/var/lib/bakeoff-{node}").exists()]:
+        pytest.skip("another run has machines of these names: /var/lib/bakeoff-*")
     Path("/run/sshd").mkdir(exist_ok=True)
     for name in ("host", "key"):
         subprocess.run(
@@ -300,7 +300,7 @@ def testbed(alone, built_agent, tmp_path):
         for (left, right), (one, other) in CABLES.items():
             ip(f"-n {space[left]} link add {one} type veth peer name {other} netns {space[right]}")
         yield file, space
-        assert [node for node in NODES if Path(f"/var/tmp/bakeoff-{node}").exists()] == []
+        assert [node for node in NODES if Path(f"/var/lib/bakeoff-{node}").exists()] == []
     finally:
         for node in NODES:
             subprocess.run(["ip", "netns", "del", space[node]], check=False, capture_output=True)
@@ -363,7 +363,7 @@ def test_a_failed_command_fails_the_run_and_everything_is_put_back(testbed, tmp_
 
 def at_work(node: str) -> Callable[[], bool]:
     """Whether the agent of a node writes."""
-    return Path(f"/var/tmp/bakeoff-{node}/agent.tsv").exists
+    return Path(f"/var/lib/bakeoff-{node}/agent.tsv").exists
 
 
 def test_an_agent_that_dies_half_way_is_named_with_its_node(testbed, tmp_path):
@@ -411,7 +411,7 @@ def test_a_node_that_is_lost_is_named_and_the_others_are_put_back(testbed, tmp_p
         done = on(file, short(duration_s=60.0), tmp_path / "r")
     assert "node 'mid' (h-mid)" in done.error
     assert "teardown: node 'mid' (h-mid): " in done.error
-    assert "/var/tmp/bakeoff-mid/restore.sh puts it back" in done.error
+    assert "/var/lib/bakeoff-mid/restore.sh puts it back" in done.error
     after = state(space)
     assert {key: text for key, text in after.items() if not key.startswith("mid")} == {
         key: text for key, text in before.items() if not key.startswith("mid")
@@ -420,7 +420,7 @@ def test_a_node_that_is_lost_is_named_and_the_others_are_put_back(testbed, tmp_p
     config.write_text(config.read_text().replace("ProxyCommand false", f"ProxyCommand ip netns exec {space['mid']}"))
     with pytest.raises(BakeoffError, match="another run has the machine, or one was killed"):
         engines.get(f"ssh:{file}").check(short())
-    subprocess.run(["ip", "netns", "exec", space["mid"], "sh", "/var/tmp/bakeoff-mid/restore.sh"], check=True)
+    subprocess.run(["ip", "netns", "exec", space["mid"], "sh", "/var/lib/bakeoff-mid/restore.sh"], check=True)
     assert state(space) == before
 
 
@@ -430,7 +430,7 @@ def test_a_teardown_that_fails_on_one_node_is_told(testbed, tmp_path):
         done = on(file, short(), tmp_path / "r")
     assert "teardown: mid: ip link del dev bakeoff-br: exit code 1" in done.error
     assert done.status == "failed"
-    subprocess.run(["sh", "-c", "rm -r /var/tmp/bakeoff-mid"], check=False)
+    subprocess.run(["sh", "-c", "rm -r /var/lib/bakeoff-mid"], check=False)
 
 
 def test_devices_that_are_used_otherwise_are_refused(testbed):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bakeoff import lockfile
 from bakeoff.errors import BakeoffError
 
 NAME: Final = ".lock"
@@ -14,7 +15,8 @@ NAME: Final = ".lock"
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """Own the folder `root` (made if missing) while the block lasts. BakeoffError if another campaign does.
+    """Own the folder `root` (made if missing) while the block lasts. BakeoffError if another campaign does, or if
+    what has the name of the lock file is none of this user's.
 
     The kernel's lock on the file decides, so that a crash never leaves a folder locked; the process id in it is for the
     message.
@@ -33,11 +35,11 @@ def _acquire(root: Path) -> int:
     root.mkdir(parents=True, exist_ok=True)
     path = root / NAME
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = lockfile.opened(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The owner before us deletes the file before it lets go: what we hold may no longer be what has the name.
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
+            if os.path.samestat(os.fstat(descriptor), path.lstat()):
                 return descriptor
         except BlockingIOError:
             owner = os.read(descriptor, 32).decode(errors="replace").strip()

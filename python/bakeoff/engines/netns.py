@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
+from bakeoff import lockfile
 from bakeoff.engines import Outcome, only_make, place
 from bakeoff.engines.kernel import programs
 from bakeoff.errors import BakeoffError
@@ -193,10 +194,13 @@ def _tried(argv: tuple[str, ...]) -> str:
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """Wait until no other run uses the host's namespaces, and take away what a killed one left."""
-    with _LOCK.open("w") as lock:
+    lock = lockfile.opened(_LOCK)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _clean(None)
         yield
+    finally:
+        os.close(lock)
 
 
 def _clean(log: IO[str] | None) -> None:

@@ -23,8 +23,10 @@ from bakeoff.results import layout
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
-# Made by root with mode 700, so that its name is a lock too.
-FOLDER: Final = "/var/tmp/bakeoff-{node}"  # noqa: S108
+# Made by root with mode 700, so that its name is a lock too; below a folder in which nobody else can make names.
+FOLDER: Final = "/var/lib/bakeoff-{node}"
+# What `stat` says of it.
+_OURS: Final = "0 700 directory"
 RESTORE: Final = "restore.sh"
 # From the start of the agents to t = 0, when every one has to be ready; and as many times the slowest session so far,
 # per machine, for its plan and its start.
@@ -40,13 +42,25 @@ def folder_of(node: str) -> str:
 
 def need_free(machine: Connection) -> None:
     """BakeoffError if another run has the machine, or one was killed there."""
-    folder = folder_of(machine.node)
-    if machine.run(["test", "-e", folder]).code == 0:
-        raise BakeoffError(_taken(machine))
+    found = _found(machine)
+    if found is not None:
+        raise BakeoffError(_taken(machine, found))
 
 
-def _taken(machine: Connection) -> str:
+def _found(machine: Connection) -> str | None:
+    """Owner, mode and kind of what has the name of the machine's folder; None if there is nothing."""
+    told = machine.run(["stat", "-c", "%u %a %F", folder_of(machine.node)])
+    return told.said.strip() if told.code == 0 else None
+
+
+def _taken(machine: Connection, found: str) -> str:
     folder = folder_of(machine.node)
+    if found != _OURS:
+        # A script in it could be anybody's, and nobody is told to execute it.
+        return (
+            f"{machine.place}: {folder} is there and not bakeoff's: owner, mode and kind are '{found[:80]}', "
+            f"expected '{_OURS}'; look into it, execute nothing in it, and delete it"
+        )
     become = f"{machine.machine.become} " if machine.machine.become else ""
     return (
         f"{machine.place}: {folder} is there: another run has the machine, or one was killed; "
@@ -108,8 +122,13 @@ class Session:
         binary = agent.find().read_bytes()
         for node, machine in self.machines.items():
             made = machine.run(["mkdir", "-m", "700", folder_of(node)])
+            found = _found(machine)
+            if made.code != 0 and found is not None:
+                raise BakeoffError(_taken(machine, found))
             if made.code != 0:
-                raise BakeoffError(_taken(machine))
+                raise BakeoffError(f"{machine.place}: {folder_of(node)} cannot be made: {made.said.strip()}")
+            if found != _OURS:
+                raise BakeoffError(_taken(machine, found or "nothing"))
             self.taken.append(node)
             began = time.monotonic()
             machine.put(binary, f"{folder_of(node)}/{agent.NAME}", mode="700")

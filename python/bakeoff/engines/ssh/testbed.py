@@ -9,15 +9,17 @@ import atexit
 import contextlib
 import fcntl
 import hashlib
+import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from bakeoff import lockfile
 from bakeoff.engines import Outcome, place
+from bakeoff.engines.kernel import cache as cache_folder
 from bakeoff.engines.ssh import connection, inventory
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset
 from bakeoff.engines.ssh.inventory import Inventory
@@ -191,9 +193,15 @@ class Testbed:
     def _alone(self) -> Iterator[None]:
         """Wait until no other run of this user's uses the testbed."""
         name = hashlib.sha256(str(Path(self.named).resolve()).encode()).hexdigest()[:16]
-        with (Path(tempfile.gettempdir()) / f"bakeoff-ssh-{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        # Not in /tmp, where others could hold or replace it.
+        folder = cache_folder.root() / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = lockfile.opened(folder / f"ssh-{name}.lock")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
+        finally:
+            os.close(descriptor)
 
 
 @cache
