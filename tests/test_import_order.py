@@ -11,6 +11,7 @@ ORDER = (
     "errors",
     "files",
     "lockfile",
+    "plain_files",
     "version",
     "data",
     "duels",

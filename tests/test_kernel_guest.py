@@ -132,6 +132,9 @@ def test_no_root_is_needed(real_kernel):
         home = folder / "home"
         home.mkdir()
         home.chmod(0o777)
+        cache = folder / "cache"
+        cache.mkdir()
+        cache.chmod(0o777)
         script = {
             "results": str(home),
             "path": "/usr/sbin:/usr/bin:/sbin:/bin",
@@ -141,7 +144,11 @@ def test_no_root_is_needed(real_kernel):
         }
         (folder / "script.json").write_text(json.dumps(script))
         executable(folder / "init", f"#!{pythons[0]} -IS\n{GUEST.read_text()}")
-        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{folder}/python", "XDG_CACHE_HOME": f"{home}/cache"}
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": f"{folder}/python",
+            "XDG_CACHE_HOME": str(cache),
+        }
         done = subprocess.run(
             [*user, pythons[0], "-B", "-c", AS_NOBODY, str(folder)],
             env=environment,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bakeoff import engines, results
+from bakeoff import engines, plain_files, results
 from bakeoff.errors import BakeoffError, UserCodeError
 from bakeoff.results import Provenance, RunRecord, layout
 
@@ -75,8 +75,10 @@ def execute(run: Run, folder: Path, task: Task) -> Done:
             record = record.model_copy(
                 update={"wall_s": wall_s, "status": "failed", "digest": None, "error": _message(problem)}
             )
-            with (partial / layout.TEARDOWN_LOG).open("a", encoding="utf-8") as log:
-                log.write(_log(problem))
+            # The run may have ended half-way in an engine whose guest still had the folder.
+            log = partial / layout.TEARDOWN_LOG
+            with open(log, "a", encoding="utf-8", opener=plain_files.opener) as file:
+                file.write(_log(problem))
         results.seal(partial, record)
     return Done(run.key, folder, record.status, record.wall_s, record.error)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bakeoff import plain_files
 from bakeoff.engines.kernel import programs, virtual
 from bakeoff.engines.kernel.boot import boot
 from bakeoff.replay.arrivals import Arrivals
@@ -67,7 +68,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
         outcome = boot(built, script, results=results, init=init, simulated_s=simulated_s, memory=_MEMORY, seed=seed)
         if outcome.status != "ok":
             raise RuntimeError(f"kernel: {outcome.status}: {outcome.reason}")
-        hashes = tuple(json.loads((results / "hashes.json").read_text()))
+        hashes = tuple(json.loads(plain_files.read_text(results / "hashes.json")))
         answers = tuple(_answer(results / f"{number}.json", hashes[: flows(*job)]) for number, job in enumerate(jobs))
     return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
 
@@ -94,7 +95,7 @@ def _jobs(jobs: Sequence[tuple[Port, Arrivals]]) -> tuple[dict[str, list[list[in
 
 
 def _answer(path: Path, hashes: tuple[int, ...]) -> Replayed | str:
-    answer = json.loads(path.read_text())
+    answer = json.loads(plain_files.read_text(path))
     if "error" in answer:
         return str(answer["error"])
     departures = tuple((number, at, ecn) for number, at, ecn in answer["departures"])

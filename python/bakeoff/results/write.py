@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bakeoff import plain_files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.results.records import CampaignRecord, RunRecord
@@ -73,7 +74,9 @@ def write_campaign(root: Path, record: CampaignRecord) -> None:
 
 def write_json(path: Path, content: object) -> None:
     """Write JSON for people and programs: indented, keys in the order given, NaN refused."""
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    with open(path, "w", encoding="utf-8", opener=plain_files.opener) as file:
+        file.write(text)
 
 
 def discard_partials(root: Path) -> list[Path]:

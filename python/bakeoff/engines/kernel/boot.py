@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from bakeoff import plain_files
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.seed import library
 from bakeoff.errors import BakeoffError
@@ -114,11 +115,20 @@ def boot(
                 env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
                 start_new_session=True,
             )
-            overdue = _wait(process, started + budget_s, console)
+            overdue = _wait(process, started + budget_s, log.fileno())
         wall_s = time.monotonic() - started
         memory_left = shutil.disk_usage(memory_folder).free
-    log_text = read_console(console)
+    # Before anything in there is opened: now that every process of the guest is gone, nobody can put it back.
+    planted = plain_files.sweep(results)
+    try:
+        log_text = read_console(console)
+    except RuntimeError as problem:
+        log_text = ""
+        planted = planted or [str(problem)]
     status, reason = _judge(process.returncode, log_text, overdue=overdue, results=results, memory_left=memory_left)
+    if planted:
+        status = "failed"
+        reason = f"the guest left in its results what is no regular file, and it was deleted: {', '.join(planted)}"
     if status == "hang":
         reason += f" of {budget_s:.0f} s (60 s + {simulated_s:g} simulated seconds × {wall_per_simulated_s:g} s)"
         reason += f"; last console line: {_last_line(log_text)!r}"
@@ -215,7 +225,7 @@ def memory_parent() -> str:
     )
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float, console: Path) -> str | None:
+def _wait(process: subprocess.Popen[bytes], deadline: float, console: int) -> str | None:
     """Wait for the end; stop at the deadline or if the console floods, and say why. Leaves no process behind."""
     try:
         ended = os.pidfd_open(process.pid)
@@ -223,7 +233,7 @@ def _wait(process: subprocess.Popen[bytes], deadline: float, console: Path) -> s
             while (left := deadline - time.monotonic()) > 0:
                 if select.select([ended], [], [], min(left, 0.25))[0]:
                     return None
-                if console.stat().st_size > _CONSOLE_LIMIT:
+                if os.fstat(console).st_size > _CONSOLE_LIMIT:
                     return "console"
             return "time"
         finally:
@@ -236,14 +246,17 @@ def _wait(process: subprocess.Popen[bytes], deadline: float, console: Path) -> s
 
 
 def read_console(console: Path) -> str:
-    """The console log; of a flood only both ends, and no more than the limit stays on disk."""
-    size = console.stat().st_size
-    if size <= _CONSOLE_END:
-        return console.read_text(errors="replace")
-    if size > _CONSOLE_LIMIT:
-        os.truncate(console, _CONSOLE_LIMIT)
-        size = _CONSOLE_LIMIT
-    with console.open("rb") as file:
+    """The console log; of a flood only both ends, and no more than the limit stays on disk.
+
+    RuntimeError if it is missing, or not a regular file.
+    """
+    with plain_files.open_plain(console, "r+b") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= _CONSOLE_END:
+            return file.read().decode(errors="replace")
+        if size > _CONSOLE_LIMIT:
+            file.truncate(_CONSOLE_LIMIT)
+            size = _CONSOLE_LIMIT
         head = file.read(_CONSOLE_END // 2)
         file.seek(size - _CONSOLE_END // 2)
         return (head + file.read()).decode(errors="replace")

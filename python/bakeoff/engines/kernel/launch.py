@@ -27,6 +27,9 @@ _RULE_PATH_BENEATH = 1
 # linux/landlock.h: WRITE_FILE (1), REMOVE_DIR and REMOVE_FILE (4, 5), MAKE_* (6 to 12): all since ABI 1.
 _WRITE_FILE = 1 << 1
 _WRITES = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
+# MAKE_CHAR (6), MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM (9 to 12): nobody needs them, and who opens such a file
+# afterwards comes to another place than the one that the name says.
+_SPECIAL = sum(1 << bit for bit in (6, 9, 10, 11, 12))
 _REFER = 1 << 13  # ABI 2
 _TRUNCATE = 1 << 14  # ABI 3
 
@@ -47,7 +50,7 @@ def confine(libc: ctypes.CDLL, writable: list[str]) -> bool:
     if ruleset < 0:
         return False
     for path in [*writable, "/dev/null"]:
-        allowed = handled if Path(path).is_dir() else handled & (_WRITE_FILE | _TRUNCATE)
+        allowed = handled & ~(_SPECIAL | _REFER) if Path(path).is_dir() else handled & (_WRITE_FILE | _TRUNCATE)
         parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
         rule = struct.pack("=Qi", allowed, parent)
         if (

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bakeoff import plain_files
 from bakeoff.engines.lab import pcapng, tc_show, tool_output, tunnels, unwanted
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.results import layout, write_json, write_series
@@ -36,8 +38,8 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     """
     summaries = [last_line(tsv) for tsv in tsvs]
     summary = together(summaries)
-    setup_log = (folder / layout.SETUP_LOG).read_text(encoding="utf-8")
-    log = (folder / layout.TEARDOWN_LOG).read_text(encoding="utf-8")
+    setup_log = plain_files.read_text(folder / layout.SETUP_LOG)
+    log = plain_files.read_text(folder / layout.TEARDOWN_LOG)
     check_bursts(plan, setup_log)
     unwanted.check(run, plan, setup_log, log)
     told = tool_output.read(run, plan, folder, summaries)
@@ -68,9 +70,9 @@ def _begins(flow: Flow) -> bool:
 
 def last_line(tsv: Path) -> dict[str, Any]:
     """The JSON object that ends the agent's output; RuntimeError if there is none, or if it tells of an error."""
-    if not tsv.is_file():
+    if not os.path.lexists(tsv):
         raise RuntimeError("the agent wrote nothing")
-    last = tsv.read_text(encoding="utf-8").rstrip("\n").rpartition("\n")[2]
+    last = plain_files.last_line(tsv)
     if not last.startswith("#"):
         raise RuntimeError("the agent ended half-way: its output has no last line")
     summary: dict[str, Any] = json.loads(last[1:])
@@ -92,10 +94,11 @@ def series(*tsvs: Path) -> pl.DataFrame:
     import polars as pl
 
     schema = {"time": pl.Float64, "kind": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64}
-    frame = pl.concat(
-        pl.read_csv(tsv, separator="\t", comment_prefix="#", quote_char=None, schema=schema) for tsv in tsvs
-    )
-    return frame.sort(["kind", "name", "metric", "time"], maintain_order=True)
+    frames = []
+    for tsv in tsvs:
+        with plain_files.open_plain(tsv) as file:
+            frames.append(pl.read_csv(file, separator="\t", comment_prefix="#", quote_char=None, schema=schema))
+    return pl.concat(frames).sort(["kind", "name", "metric", "time"], maintain_order=True)
 
 
 def without_clocks(frame: pl.DataFrame) -> pl.DataFrame:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from bakeoff import plain_files
+
 _NANOSECONDS: Final = 0xA1B23C4D
 _HEADER: Final = struct.Struct("<IHHiIII")
 _RECORD: Final = struct.Struct("<IIII")
@@ -19,7 +21,7 @@ def convert(source: Path, target: Path, interface: str) -> int:
 
     RuntimeError if the file is none; a record that was cut off ends it.
     """
-    with source.open("rb") as pcap, target.open("wb") as pcapng:
+    with plain_files.open_plain(source) as pcap, open(target, "wb", opener=plain_files.opener) as pcapng:
         head = pcap.read(_HEADER.size)
         if len(head) < _HEADER.size or _HEADER.unpack(head)[0] != _NANOSECONDS:
             raise RuntimeError(f"{source.name}: tcpdump wrote no capture with nanosecond stamps")

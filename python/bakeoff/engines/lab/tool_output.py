@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from bakeoff import plain_files
 from bakeoff.engines.lab.plan import Plan, Program
 from bakeoff.scenario import Run
 
@@ -77,9 +78,9 @@ def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], tol
     path = folder / program.file
     if program.argv[0] == "flent":
         [data] = folder.glob("*.flent.gz")
-        flent(json.loads(gzip.decompress(data.read_bytes())), run, epoch_ns / 1e9, told)
+        flent(json.loads(gzip.decompress(plain_files.read_bytes(data))), run, epoch_ns / 1e9, told)
         return
-    text = path.read_text(encoding="utf-8")
+    text = plain_files.read_text(path)
     if program.argv[0] == "iperf3":
         iperf3(json.loads(text), program.name, started_s, told)
     elif program.argv[0] == "netperf":
