@@ -20,7 +20,7 @@ exec sh -c "$last"
 def behind_fake(folder: Path, monkeypatch, does: str | None = None) -> Connection:
     """The machine 'mid', host h-mid. `does` is a script: what comes of any command, whose text is its argument."""
     program = folder / "bin" / "ssh"
-    program.parent.mkdir()
+    program.parent.mkdir(exist_ok=True)
     program.write_text(FAKE)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")

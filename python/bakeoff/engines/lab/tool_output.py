@@ -7,8 +7,11 @@ its process took to start and to shake hands, some round trips.
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import math
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +31,9 @@ _INTERIM: Final = re.compile(
     r"^NETPERF_INTERIM_RESULT\[\d+\]=([0-9.]+)\n.*\nNETPERF_INTERVAL\[\d+\]=([0-9.]+)\nNETPERF_ENDING\[\d+\]=([0-9.]+)$",
     re.MULTILINE,
 )
+_NOT_ITS: Final = (KeyError, ValueError, TypeError, OSError, EOFError, OverflowError, RecursionError, zlib.error)
+_LARGEST: Final = 256 << 20
+"""Bytes of a data file of flent, unpacked: ten flows for an hour make 100 MB."""
 _KEY: Final = re.compile(r"^([A-Z_]+)=(-?[0-9.]+)$", re.MULTILINE)
 
 
@@ -56,10 +62,19 @@ def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]
         started_s, epoch_ns = started[program.name]
         try:
             _read(run, program, folder, (started_s, epoch_ns), told)
-        except (KeyError, ValueError, TypeError, OSError) as error:
-            raise RuntimeError(f"{program.file}: not what {program.argv[0]} writes: {error!r}") from error
+            _need_finite(told.rows)
+        except _NOT_ITS as error:
+            where = f"node '{program.node}': {program.file}"
+            raise RuntimeError(f"{where}: not what {program.argv[0]} writes: {error!r}") from error
     told.rows = [row for row in told.rows if 0 <= row[0] <= run.duration_s]
     return told
+
+
+def _need_finite(rows: Sequence[Row]) -> None:
+    """ValueError names a value that nothing measures: JSON in Python may hold NaN and Infinity."""
+    for row in rows:
+        if not (math.isfinite(row[0]) and math.isfinite(row[4])):
+            raise ValueError(f"{row[3]} of '{row[2]}' is {row[4]} at {row[0]} s")
 
 
 def added(frame: pl.DataFrame, rows: Sequence[Row]) -> pl.DataFrame:
@@ -75,12 +90,15 @@ def added(frame: pl.DataFrame, rows: Sequence[Row]) -> pl.DataFrame:
 def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], told: Told) -> None:
     """`when`: its start in seconds of the run, and t = 0 in ns of its node's CLOCK_REALTIME."""
     started_s, epoch_ns = when
-    path = folder / program.file
     if program.argv[0] == "flent":
         [data] = folder.glob("*.flent.gz")
-        flent(json.loads(gzip.decompress(plain_files.read_bytes(data))), run, epoch_ns / 1e9, told)
+        with gzip.GzipFile(fileobj=io.BytesIO(plain_files.read_bytes(data))) as file:
+            document = file.read(_LARGEST + 1)
+        if len(document) > _LARGEST:
+            raise ValueError(f"unpacks to more than {_LARGEST:,} bytes")
+        flent(json.loads(document), run, epoch_ns / 1e9, told)
         return
-    text = plain_files.read_text(path)
+    text = plain_files.read_text(folder / program.file)
     if program.argv[0] == "iperf3":
         iperf3(json.loads(text), program.name, started_s, told)
     elif program.argv[0] == "netperf":

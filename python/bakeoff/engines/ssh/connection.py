@@ -16,10 +16,10 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from bakeoff.engines.ssh.inventory import Machine
 from bakeoff.errors import BakeoffError
@@ -49,6 +49,17 @@ kill $watch
 exit $code"""
 _CLOCK: Final = "while read -r x; do date +%s%N; done"
 _ROUNDS: Final = 20
+# A machine is a stranger: what it says ends at these sizes, in bytes, and at these times.
+_SAID: Final = 16 << 20
+_CLOCK_SAID: Final = 64
+_TOLD: Final = 1 << 20
+_OPEN_S: Final = 120.0
+FILE: Final = 16 << 30
+"""The largest file that is copied from a machine."""
+_SLOWEST_RATE: Final = 1e6
+"""Bytes per second: slower than that, a file has not arrived in time."""
+_CLOCK_NS: Final = 86_400 * 10**9
+"""How far a machine's clock may be from the controller's: a day."""
 
 
 class LostError(RuntimeError):
@@ -96,12 +107,12 @@ class Connection:
         # A file: the connection stays in the background and would keep a pipe open.
         with tempfile.TemporaryFile() as told:
             argv = self._ssh("-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-f", "-N", after=())
-            done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, stdout=told, stderr=told, start_new_session=True, check=False
-            )
-            told.seek(0)
-            if done.returncode != 0:
-                raise LostError(f"{self.place}: {_last(told.read().decode(errors='replace'), done.returncode)}")
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=told, stderr=told, start_new_session=True)
+            problem = ended(process, told.fileno(), _OPEN_S)
+            if problem is not None:
+                raise LostError(f"{self.place}: {problem} while it was connected to")
+            if process.returncode != 0:
+                raise LostError(f"{self.place}: {_last(tail(told), process.returncode)}")
 
     def close(self) -> None:
         """End the connection."""
@@ -135,23 +146,51 @@ class Connection:
                 bufsize=0,
                 start_new_session=True,
             )
+            # A machine that takes nothing would hold a write for ever.
+            assert self._shell.stdin is not None
+            os.set_blocking(self._shell.stdin.fileno(), False)
         shell = self._shell
         assert shell.stdin is not None
         assert shell.stdout is not None
         with contextlib.suppress(BrokenPipeError):
-            shell.stdin.write(line)
-        said = b""
-        last = re.compile(rb"\n" + end + rb" (\d+)\n")
-        while (ended := last.search(said)) is None:
-            ready, _, _ = select.select([shell.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise LostError(f"{self.place}: no answer in time to: {shlex.join(words)}")
-            more = os.read(shell.stdout.fileno(), 1 << 16)
+            if shell.stdin.write(line) != len(line):
+                raise LostError(f"{self.place}: it takes no commands any more: {shlex.join(words)}")
+        said = bytearray()
+        last = re.compile(rb"\n" + end + rb" (\d{1,3})\n")
+        looked = 0
+        while (ended := last.search(said, looked)) is None:
+            # The end is at most some 40 bytes long, and may have come in part.
+            looked = max(0, len(said) - 64)
+            [(_, more)] = self._heard([shell.stdout], deadline, words)
             if not more:
-                raise LostError(f"{self.place}: {_last(said.decode(errors='replace'), shell.wait())}")
+                code = self._code(shell, deadline, words)
+                raise LostError(f"{self.place}: {_last(said.decode(errors='replace'), code)}")
             said += more
-        out = said[: ended.start()]
+            self._bounded(len(said), _SAID, words)
+        out = bytes(said[: ended.start()])
         return Answer(int(ended[1]), out, out.decode(errors="replace"))
+
+    def _heard(
+        self, pipes: Sequence[IO[bytes]], deadline: float, words: Sequence[str]
+    ) -> list[tuple[IO[bytes], bytes]]:
+        """What came next from which of the pipes, nothing of one that ended. LostError after the deadline."""
+        left = deadline - time.monotonic()
+        # Looked at each time: a machine that never stops talking is as late as one that is silent.
+        ready = select.select(pipes, [], [], left)[0] if left > 0 else []
+        if not ready:
+            raise LostError(f"{self.place}: no answer in time to: {shlex.join(words)}")
+        return [(pipe, os.read(pipe.fileno(), 1 << 16)) for pipe in ready]
+
+    def _bounded(self, got: int, most: int, words: Sequence[str]) -> None:
+        if got > most:
+            raise LostError(f"{self.place}: more than {most:,} bytes came from: {shlex.join(words)}")
+
+    def _code(self, process: subprocess.Popen[bytes], deadline: float, words: Sequence[str]) -> int:
+        """How ssh ended. LostError if it does not, although all was said."""
+        try:
+            return process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise LostError(f"{self.place}: no end in time of: {shlex.join(words)}") from None
 
     def _drop_shell(self) -> None:
         shell, self._shell = self._shell, None
@@ -160,23 +199,55 @@ class Connection:
             with shell:
                 pass
 
-    def _session(self, words: Sequence[str], *, root: bool = True, stdin: bytes = b"") -> Answer:
-        """One command in a session of its own, which files pass through."""
-        try:
-            done = subprocess.run(
+    def _session(
+        self,
+        words: Sequence[str],
+        *,
+        root: bool = True,
+        stdin: bytes = b"",
+        take: Callable[[bytes], object] | None = None,
+        most: int | None = None,
+        timeout_s: float = _PATIENCE_S,
+    ) -> Answer:
+        """One command in a session of its own, which files pass through.
+
+        `take` gets its output piece by piece in place of the answer. LostError if more than `most` bytes come.
+        """
+        deadline = time.monotonic() + timeout_s
+        out, said = bytearray(), bytearray()
+        got = 0
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            with subprocess.Popen(
                 self._command(words, root),
-                input=stdin,
-                capture_output=True,
-                check=False,
-                timeout=_PATIENCE_S,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
-            )
-        except subprocess.TimeoutExpired:
-            raise LostError(f"{self.place}: no answer in {_PATIENCE_S:.0f} s to: {shlex.join(words)}") from None
-        said = (done.stdout + done.stderr).decode(errors="replace")
-        if done.returncode == _OF_SSH:
-            raise LostError(f"{self.place}: {_last(done.stderr.decode(errors='replace'), done.returncode)}")
-        return Answer(done.returncode, done.stdout, said)
+            ) as process:
+                assert process.stdout is not None
+                assert process.stderr is not None
+                pipes: list[IO[bytes]] = [process.stdout, process.stderr]
+                try:
+                    while pipes:
+                        for pipe, more in self._heard(pipes, deadline, words):
+                            if not more:
+                                pipes.remove(pipe)
+                            elif pipe is process.stderr:
+                                said += more
+                                self._bounded(len(said), _SAID, words)
+                            else:
+                                got += len(more)
+                                self._bounded(got, _SAID if most is None else most, words)
+                                (take or out.extend)(more)
+                    code = self._code(process, deadline, words)
+                except BaseException:
+                    process.kill()
+                    raise
+        if code == _OF_SSH:
+            raise LostError(f"{self.place}: {_last(said.decode(errors='replace'), code)}")
+        return Answer(code, bytes(out), (out + said).decode(errors="replace"))
 
     def ask(self, *words: str, root: bool = True) -> str:
         """What a command prints; BakeoffError if it fails."""
@@ -209,42 +280,78 @@ class Connection:
         if done.code != 0 or not done.out.decode(errors="replace").startswith(wanted):
             raise RuntimeError(f"{self.place}: {path} did not arrive whole: {done.said.strip()}")
 
-    def fetch(self, path: str, to: Path) -> None:
-        """Copy a file of the machine here; RuntimeError if it cannot be read."""
-        done = self._session(["cat", path])
+    def fetch(self, path: str, to: Path, most: int = FILE) -> None:
+        """Copy a file of the machine to the new file `to`; RuntimeError if it cannot be read, or is too large.
+
+        It goes to the disk as it comes. What is there already is never written to.
+        """
+        told = self._session(["stat", "-L", "-c", "%s", path], most=_TOLD)
+        size = told.out.strip()
+        if told.code != 0:
+            raise RuntimeError(f"{self.place}: {path} cannot be read: {told.said.strip()}")
+        if not size.isdigit() or len(size) > 20:
+            raise RuntimeError(f"{self.place}: {path} has no size: 'stat' said {told.said[:80]!r}")
+        free = shutil.disk_usage(to.parent).free
+        if int(size) > min(most, free):
+            limit = f"{free:,} bytes are free here" if free < most else f"expected at most {most:,}"
+            raise RuntimeError(f"{self.place}: {path} has {int(size):,} bytes; {limit}")
+        within_s = _PATIENCE_S + int(size) / _SLOWEST_RATE
+        with to.open("xb") as file:
+            done = self._session(["cat", path], take=file.write, most=int(size), timeout_s=within_s)
         if done.code != 0:
             raise RuntimeError(f"{self.place}: {path} cannot be read: {done.said.strip()}")
-        to.write_bytes(done.out)
 
     def offset(self) -> Offset:
-        """Compare clocks: several round trips, of which the shortest tells most. LostError if there is no answer."""
-        process = subprocess.Popen(
-            self._command(["sh", "-c", _CLOCK], root=False),
+        """Compare clocks: several round trips, of which the shortest tells most. LostError if there is no answer.
+
+        BakeoffError if the clocks are days apart.
+        """
+        words = ["sh", "-c", _CLOCK]
+        deadline = time.monotonic() + _PATIENCE_S
+        best: Offset | None = None
+        with subprocess.Popen(
+            self._command(words, root=False),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
             start_new_session=True,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        best: Offset | None = None
-        with process:
-            for _ in range(_ROUNDS):
-                asked = time.time_ns()
-                with contextlib.suppress(BrokenPipeError):
-                    process.stdin.write(b"\n")
-                answer = process.stdout.readline().strip()
-                answered = time.time_ns()
-                if not answer.isdigit():
-                    process.kill()
-                    raise LostError(f"{self.place}: its clock cannot be read: 'date +%s%N' said {answer.decode()!r}")
-                half = (answered - asked + 1) // 2
-                if best is None or half < best.uncertainty_ns:
-                    best = Offset(int(answer) - asked - half, half)
-            process.stdin.close()
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                for _ in range(_ROUNDS):
+                    asked = time.time_ns()
+                    with contextlib.suppress(BrokenPipeError):
+                        process.stdin.write(b"\n")
+                    answer = self._line(process.stdout, deadline)
+                    answered = time.time_ns()
+                    half = (answered - asked + 1) // 2
+                    if best is None or half < best.uncertainty_ns:
+                        best = Offset(answer - asked - half, half)
+            finally:
+                process.kill()
         assert best is not None
+        if abs(best.ns) > _CLOCK_NS:
+            raise BakeoffError(
+                f"{self.place}: its clock is {best.ns / 86_400e9:+,.1f} days from the controller's; "
+                "expected less than one: set it first"
+            )
         return best
+
+    def _line(self, pipe: IO[bytes], deadline: float) -> int:
+        """Nanoseconds since 1970, as `date` gives them on one line."""
+        said = b""
+        while not said.endswith(b"\n") and len(said) <= _CLOCK_SAID:
+            [(_, more)] = self._heard([pipe], deadline, ["date", "+%s%N"])
+            if not more:
+                break
+            said += more
+        told = said.strip()
+        if not told.isdigit() or len(told) > 20:
+            shown = told[:_CLOCK_SAID].decode(errors="replace")
+            raise LostError(f"{self.place}: its clock cannot be read: 'date +%s%N' said {shown!r}")
+        return int(told)
 
     def _command(self, words: Sequence[str], root: bool) -> list[str]:
         become = shlex.split(self.machine.become) if root else []
@@ -266,6 +373,33 @@ def private_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="bakeoff-ssh-", dir=os.environ.get("XDG_RUNTIME_DIR") or None))
 
 
+def ended(process: subprocess.Popen[bytes], output: int, timeout_s: float, most: int = _TOLD) -> str | None:
+    """Wait for what writes to the file `output`; what is wrong if it is too late or says too much: it is dead then."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            process.wait(timeout=max(0.0, min(0.2, deadline - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            problem = talkative(output, most)
+            if problem is None and time.monotonic() < deadline:
+                continue
+            process.kill()
+            process.wait()
+            return problem or f"no end in {timeout_s:.0f} s"
+        return None
+
+
+def talkative(output: int, most: int = _TOLD) -> str | None:
+    """What is wrong if more than `most` bytes are in the file `output`."""
+    return f"more than {most:,} bytes came" if os.fstat(output).st_size > most else None
+
+
+def tail(file: IO[bytes], most: int = 1 << 16) -> str:
+    """The end of a file, as text."""
+    file.seek(max(0, os.fstat(file.fileno()).st_size - most))
+    return file.read().decode(errors="replace")
+
+
 def _last(said: str, code: int) -> str:
     lines = [line for line in said.strip().splitlines() if line.strip()]
-    return lines[-1].strip() if lines else f"ssh ended with exit code {code}"
+    return lines[-1].strip()[:1000] if lines else f"ssh ended with exit code {code}"

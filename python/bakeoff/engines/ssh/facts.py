@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from bakeoff.engines.kernel.programs import PACKAGES
 from bakeoff.engines.lab.topology import Device
+from bakeoff.engines.ssh import answers
 from bakeoff.engines.ssh.connection import Connection, LostError
 from bakeoff.errors import BakeoffError
 
@@ -42,9 +42,9 @@ def _gather(machine: Connection) -> Facts:
         said = f": {user.said.strip()}" if user.code != 0 else f": user id {user.said.strip()}"
         raise BakeoffError(f"{machine.place}: not root ({how}){said}; expected a command such as 'sudo -n'")
     need_programs(machine, _NEEDED)
-    kernel = machine.ask("uname", "-r").strip()
+    kernel = answers.line(machine, "uname", "-r")
     devices = {peer: _device(machine, peer) for peer in machine.machine.interfaces}
-    return Facts(kernel, machine.ask("tc", "-V").strip(), devices)
+    return Facts(kernel, answers.line(machine, "tc", "-V"), devices)
 
 
 def need_programs(machine: Connection, names: Sequence[str]) -> None:
@@ -59,14 +59,13 @@ def _device(machine: Connection, peer: str) -> Device:
     interface = machine.machine.interfaces[peer]
     name = interface.device
     place = f"{machine.place}: interface '{name}' to '{peer}'"
-    shown = machine.run(["ip", "-json", "addr", "show", "dev", name])
-    if shown.code != 0:
-        there = ", ".join(each["ifname"] for each in json.loads(machine.ask("ip", "-json", "link", "show")))
+    if machine.run(["ip", "link", "show", "dev", name]).code != 0:
+        there = ", ".join(each["ifname"] for each in answers.links(machine, "ip", "-json", "link", "show"))
         raise BakeoffError(f"{place}: does not exist; there is: {there}")
-    [told] = json.loads(shown.out)
-    addresses = [each["local"] for each in told.get("addr_info", []) if each.get("scope") == "global"]
+    told = answers.link(machine, "ip", "-json", "addr", "show", "dev", name)
+    addresses = [each.get("local", "") for each in told.get("addr_info", []) if each.get("scope") == "global"]
     ours = machine.ask("sh", "-c", 'echo "$SSH_CONNECTION"', root=False).split()
-    if ours and ours[2] in addresses:
+    if len(ours) > 2 and ours[2] in addresses:
         raise BakeoffError(f"{place}: carries the ssh connection ({ours[2]}); expected a device of its own")
     if interface.in_use == "refused":
         if addresses:
@@ -78,7 +77,7 @@ def _device(machine: Connection, peer: str) -> Device:
             raise BakeoffError(
                 f"{place}: is in use, it belongs to '{told['master']}'; expected one by itself, or 'in_use: allowed'"
             )
-    for qdisc in json.loads(machine.ask("tc", "-json", "qdisc", "show", "dev", name) or "[]"):
+    for qdisc in answers.qdiscs(machine, "tc", "-json", "qdisc", "show", "dev", name):
         # The kernel's own have no handle, and come back by themselves.
         if (qdisc.get("root") and qdisc["handle"] != "0:") or qdisc["kind"] in ("ingress", "clsact"):
             raise BakeoffError(

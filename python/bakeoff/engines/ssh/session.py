@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from bakeoff.engines.lab import Command, Plan, agent
-from bakeoff.engines.ssh import undo
-from bakeoff.engines.ssh.connection import Connection, LostError, Offset
+from bakeoff.engines.ssh import answers, undo
+from bakeoff.engines.ssh.connection import Connection, LostError, Offset, ended, tail, talkative
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 
@@ -33,6 +33,12 @@ RESTORE: Final = "restore.sh"
 _LEAD_S: Final = 4.0
 _SESSIONS: Final = 3
 _PATIENCE_S: Final = 20.0
+# The largest file that is read here as a whole, in bytes. Captures, which are not, may be larger.
+_TABLE: Final = 1 << 30
+_FLENT: Final = "data.flent.gz"
+
+Background = list[tuple[Command, subprocess.Popen[bytes], IO[bytes]]]
+"""Commands under way: the session of ssh, and the file with what it said."""
 
 
 def folder_of(node: str) -> str:
@@ -82,7 +88,7 @@ class Session:
     taken: list[str] = field(default_factory=list)
     attempted: list[Command] = field(default_factory=list)
     before: dict[str, undo.Before] = field(default_factory=dict)
-    running: list[tuple[Command, subprocess.Popen[bytes], IO[bytes]]] = field(default_factory=list)
+    running: Background = field(default_factory=list)
 
     def conduct(self) -> list[Path]:
         """The agents' output files. RuntimeError names what failed, and what could not be put back."""
@@ -200,28 +206,40 @@ class Session:
                 self._start(Command(node, words), log)
         agents = self.running[first:]
         deadline = time.monotonic() + self._lead_s() + self.run.duration_s + agent.drain_s(self.plan) + _PATIENCE_S
-        while waiting := [each for each in agents if each[1].poll() is None]:
-            for command, process, output in agents:
-                if process.poll() not in (None, 0):
-                    raise RuntimeError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
-            if time.monotonic() > deadline:
-                late = ", ".join(self.machines[command.node].place for command, _, _ in waiting)
-                raise RuntimeError(f"{late}: the agent did not end in time")
-            time.sleep(0.05)
+        self._wait_for(agents, deadline)
         tsvs = []
         for command, process, output in agents:
             if process.returncode != 0:
                 raise RuntimeError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
             tsv = self.folder / f"{command.node}.{agent.OUTPUT}"
-            self.machines[command.node].fetch(f"{folder_of(command.node)}/{agent.OUTPUT}", tsv)
+            self.machines[command.node].fetch(f"{folder_of(command.node)}/{agent.OUTPUT}", tsv, _TABLE)
+            answers.need_sane(self.machines[command.node].place, tsv, self.run)
             tsvs.append(tsv)
         for program in self.plan.programs:
             machine, folder = self.machines[program.node], folder_of(program.node)
-            machine.fetch(f"{folder}/{program.file}", self.folder / program.file)
-            # flent names its data file itself.
-            for path in machine.ask("find", folder, "-name", "*.flent.gz").split():
-                machine.fetch(path, self.folder / Path(path).name)
+            machine.fetch(f"{folder}/{program.file}", self.folder / program.file, _TABLE)
+            # flent names its data file itself; here its name is ours, whatever the machine says.
+            if program.argv[0] == "flent":
+                told = machine.ask("find", folder, "-maxdepth", "1", "-type", "f", "-name", "*.flent.gz").splitlines()
+                if len(told) != 1:
+                    raise RuntimeError(f"{machine.place}: flent left {len(told)} data files; expected one")
+                machine.fetch(told[0], self.folder / _FLENT, _TABLE)
         return tsvs
+
+    def _wait_for(self, agents: Background, deadline: float) -> None:
+        """RuntimeError names the machine whose agent failed, is late, or says more than it has to say."""
+        while waiting := [each for each in agents if each[1].poll() is None]:
+            for command, process, output in agents:
+                if process.poll() not in (None, 0):
+                    raise RuntimeError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
+            for command, _, output in self.running:
+                problem = talkative(output.fileno())
+                if problem is not None:
+                    raise RuntimeError(f"{self.machines[command.node].place}: {problem} from: {command.line()}")
+            if time.monotonic() > deadline:
+                late = ", ".join(self.machines[command.node].place for command, _, _ in waiting)
+                raise RuntimeError(f"{late}: the agent did not end in time")
+            time.sleep(0.05)
 
     def _end_background(self) -> None:
         """End what still runs, tcpdump; RuntimeError if it had ended by itself before."""
@@ -235,10 +253,7 @@ class Session:
             if process.stdin is not None:
                 with contextlib.suppress(OSError):
                     process.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=_PATIENCE_S)
-            process.kill()
-            process.wait()
+            ended(process, output.fileno(), _PATIENCE_S)
             output.close()
             Path(str(output.name)).unlink(missing_ok=True)
         self.running.clear()
@@ -277,8 +292,7 @@ class Session:
 
 
 def _said(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
-    output.seek(0)
-    lines = output.read().decode(errors="replace").strip().splitlines()
+    lines = tail(output).strip().splitlines()
     return lines[-1].removeprefix(f"{agent.NAME}: ") if lines else f"exit code {process.returncode}"
 
 

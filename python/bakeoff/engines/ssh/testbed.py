@@ -72,7 +72,10 @@ class Testbed:
 
         made = self.plan(run)
         for machine in self._machines(run):
-            self._check_node(run, made, machine)
+            try:
+                self._check_node(run, made, machine)
+            except LostError as error:
+                raise BakeoffError(str(error)) from None
         cached = cache(self._tried)
         for where, what in needs.lacking(made, cached):
             raise BakeoffError(f"{place(run)}: {where}: the kernel there {what}")
@@ -170,7 +173,10 @@ class Testbed:
         """node -> its clock; BakeoffError if it cannot be known as well as samples are apart."""
         clocks = {}
         for machine in self._machines(run):
-            offset = machine.offset()
+            try:
+                offset = machine.offset()
+            except LostError as error:
+                raise BakeoffError(str(error)) from None
             if offset.uncertainty_ns > run.sample_interval_s * 1e9:
                 raise BakeoffError(
                     f"{machine.place}: its clock is known to ± {offset.uncertainty_ns / 1e6:.1f} ms only (half of the "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.engines.ssh import answers
 
 if TYPE_CHECKING:
     from bakeoff.engines.lab import Command
@@ -48,7 +49,7 @@ def read(machine: Connection, commands: Sequence[Command]) -> Before:
         elif argv[:3] == ("ip", "link", "set"):
             device = _device(argv)
             if device not in made and device not in links:
-                [links[device]] = json.loads(machine.ask("ip", "-json", "link", "show", "dev", device))
+                links[device] = answers.link(machine, "ip", "-json", "link", "show", "dev", device)
         elif argv[:2] == ("ethtool", "-K"):
             offloads[argv[2]] = features(machine.ask("ethtool", "-k", argv[2]))
     return Before(sysctls, links, offloads)
@@ -103,7 +104,7 @@ def _link(argv: tuple[str, ...], before: Before) -> tuple[str, ...] | None:
         case ("mtu", _):
             return (*on, "mtu", str(was["mtu"]))
         case ("txqueuelen", _):
-            return (*on, "txqueuelen", str(was["txqlen"]))
+            return (*on, "txqueuelen", str(was.get("txqlen", 0)))
         case ("master", _):
             return (*on, "master", was["master"]) if "master" in was else (*on, "nomaster")
     return None

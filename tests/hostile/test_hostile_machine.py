@@ -1,0 +1,201 @@
+"""A machine of a testbed that means harm: what it says ends in time and in size, and is an error that names it."""
+
+import json
+import re
+import shlex
+
+import pytest
+
+from bakeoff.engines.ssh import answers, connection, undo
+from bakeoff.engines.ssh.connection import LostError
+from bakeoff.errors import BakeoffError
+from lab_runs import short
+from ssh_fakes import behind_fake
+
+HERE = re.escape("node 'mid' (h-mid): ")
+FLOOD = "exec yes"
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Make one that does this in place of every command, or only what it is told."""
+    made = []
+
+    def make(does: str | None = None):
+        made.append(behind_fake(tmp_path, monkeypatch, does))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def says(text: str) -> str:
+    """What a machine does that answers this to every command of its shell."""
+    return f"""while read -r asked; do
+        end=$(printf '%s' "$asked" | sed 's/.* \\([0-9a-f]*\\) \\$?$/\\1/')
+        printf '%s\\n%s 0\\n' {shlex.quote(text)} "$end"
+    done"""
+
+
+def test_the_deadline_holds_while_it_talks(machine):
+    # A little at a time, for ever: less than any bound of size.
+    with pytest.raises(LostError, match=HERE + "no answer in time to: true"):
+        machine("while echo y; do sleep 0.01; done").run(["true"], timeout_s=0.3)
+
+
+@pytest.mark.parametrize("flood", [FLOOD, "yes >&2"])
+def test_an_answer_has_a_size(machine, monkeypatch, flood):
+    monkeypatch.setattr(connection, "_SAID", 1 << 20)
+    for root in (True, False):
+        with pytest.raises(LostError, match=HERE + "more than 1,048,576 bytes came from: true"):
+            machine(flood).ask("true", root=root)
+
+
+def test_connecting_ends_whatever_it_says(machine, monkeypatch):
+    monkeypatch.setattr(connection, "_OPEN_S", 0.3)
+    with pytest.raises(LostError, match=HERE + "no end in 0 s while it was connected to"):
+        machine("exec sleep 1000").open()
+    monkeypatch.setattr(connection, "_OPEN_S", 60.0)
+    with pytest.raises(LostError, match=HERE + "more than 1,048,576 bytes came while it was connected to"):
+        machine("yes | head -c 3000000; exec sleep 1000").open()
+
+
+def test_a_program_in_the_background_may_not_fill_the_disk(machine, tmp_path):
+    with (tmp_path / "out").open("w+b") as out:
+        process = machine(FLOOD).start(["true"], out.fileno())
+        assert connection.ended(process, out.fileno(), 60.0) == "more than 1,048,576 bytes came"
+        assert process.poll() is not None
+        assert len(connection.tail(out)) == 1 << 16
+        process.stdin.close()
+
+
+# Files
+
+
+def test_a_file_of_the_machine_is_bounded_and_replaces_nothing(machine, tmp_path):
+    (tmp_path / "there").write_bytes(b"x" * 1000)
+    machine().fetch(str(tmp_path / "there"), tmp_path / "here", most=1000)
+    assert (tmp_path / "here").read_bytes() == b"x" * 1000
+    with pytest.raises(RuntimeError, match=HERE + ".*there has 1,000 bytes; expected at most 999"):
+        machine().fetch(str(tmp_path / "there"), tmp_path / "more", most=999)
+    with pytest.raises(FileExistsError):
+        machine().fetch(str(tmp_path / "there"), tmp_path / "here")
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ("-1", "has no size: 'stat' said '-1"),
+        ("9" * 5000, "has no size: 'stat' said '999"),
+        ("9" * 19, "has 9,999,999,999,999,999,999 bytes"),
+        ("100", "more than 100 bytes came from: cat /f"),
+    ],
+)
+def test_a_size_that_is_a_lie_is_told(machine, tmp_path, size, message):
+    does = f'case "$1" in *stat*) echo {size};; *) exec yes;; esac'
+    with pytest.raises(RuntimeError, match=HERE + ".*" + re.escape(message)):
+        machine(does).fetch("/f", tmp_path / "f")
+    # 100 bytes were said: no more than these are here.
+    assert not (tmp_path / "f").exists() or (tmp_path / "f").stat().st_size <= 100
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("clock", "message"),
+    [
+        ("echo none", "its clock cannot be read: 'date +%s%N' said 'none'"),
+        ("echo -5", "its clock cannot be read"),
+        ("printf '\\377\\n'", "its clock cannot be read"),
+        ("printf '%05000d\\n' 1", "its clock cannot be read"),
+        ("echo 1", "its clock is -"),
+        ("echo 99999999999999999999", "days from the controller's; expected less than one"),
+        ("exit", "its clock cannot be read: 'date +%s%N' said ''"),
+    ],
+)
+def test_a_clock_is_one(machine, clock, message):
+    with pytest.raises((LostError, BakeoffError), match=HERE + ".*" + re.escape(message)):
+        machine(f"while read -r x; do {clock}; done").offset()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[" * 100_000,
+        '[{"ifname": "e0", "flags": [], "mtu": -1}]',
+        '[{"ifname": "e0", "flags": [], "mtu": 1e400}]',
+        '[{"ifname": "e0", "flags": [], "mtu": NaN}]',
+        '[{"ifname": "e0", "flags": [], "mtu": ' + "9" * 5000 + "}]",
+        '[{"ifname": "-batch", "flags": [], "mtu": 1}]',
+        '[{"ifname": "../../x/y/z/etc/passwd", "flags": [], "mtu": 1}]',
+        '[{"ifname": "\\u001b[2J", "flags": [], "mtu": 1}]',
+        '[{"ifname": "e0", "flags": [], "mtu": 1, "master": "-all"}]',
+        "[{}]",
+        "[]",
+        "7",
+        "no JSON",
+    ],
+)
+def test_a_device_is_one(machine, said):
+    bad = machine(says(said))
+    with pytest.raises(BakeoffError, match=HERE) as told:
+        answers.link(bad, "ip", "link")
+    assert len(str(told.value)) < 1000
+    assert str(told.value).isprintable()
+
+
+def test_a_device_as_ip_tells_it_is_taken_and_put_back(machine):
+    real = [
+        {"ifindex": 2, "ifname": "e0", "flags": ["UP"], "mtu": 9000, "operstate": "UP", "address": "02:00:00:00:00:01"}
+    ]
+    told = answers.link(machine(says(json.dumps(real))), "ip", "link")
+    # A queue of no length is not told.
+    before = undo.Before({}, {"e0": told}, {})
+    assert undo._link(("ip", "link", "set", "dev", "e0", "txqueuelen", "9"), before)[-1] == "0"
+    assert undo._link(("ip", "link", "set", "dev", "e0", "mtu", "9"), before)[-1] == "9000"
+
+
+@pytest.mark.parametrize("text", ["7.3.4\\nmore", "", "\x1b]0;x\x07", "x" * 201])
+def test_a_version_is_one_line(machine, text):
+    with pytest.raises(BakeoffError, match=HERE + "uname -r: said .*; expected one line of plain text"):
+        answers.line(machine(says(text.replace("\\n", "\n"))), "uname", "-r")
+
+
+# The agent's file
+
+HEAD = "time\tkind\tname\tmetric\tvalue\n"
+SUMMARY = '#{"complete": true, "error": null, "sources": {"a": {"connected_s": -0.001, "sent_packets": 5}}}\n'
+
+
+def test_what_an_agent_measures_is_taken(tmp_path):
+    file = tmp_path / "agent.tsv"
+    file.write_text(f"{HEAD}0.5\tflow\ta\tcwnd\t10\n0.5\tflow\tu\ttransit\t-3.5\n{SUMMARY}")
+    answers.need_sane("node 'mid' (h-mid)", file, short())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEAD}0.5\tflow\ta\tcwnd\tNaN\n{SUMMARY}",
+        f"{HEAD}0.5\tflow\ta\tcwnd\tinf\n{SUMMARY}",
+        f"{HEAD}0.5\tflow\ta\tcwnd\t-1\n{SUMMARY}",
+        f"{HEAD}0.5\tflow\ta\tcwnd\t1e300\n{SUMMARY}",
+        f"{HEAD}1e18\tflow\ta\tcwnd\t1\n{SUMMARY}",
+        f"{HEAD}0.5\tflow\ta\tcwnd\n{SUMMARY}",
+        f"{HEAD}0.5\tflow\ta\tcwnd\tmany\n{SUMMARY}",
+        HEAD + SUMMARY.replace("5}", "-5}"),
+        HEAD + SUMMARY.replace("5}", "NaN}"),
+        HEAD + SUMMARY.replace("5}", "1e999}"),
+        HEAD + SUMMARY.replace("5}", "9" * 400 + "}"),
+        HEAD + SUMMARY.replace("5}", "9" * 5000 + "}"),
+        HEAD + "#" + "[" * 100_000,
+    ],
+)
+def test_what_nothing_measures_names_the_machine(tmp_path, text):
+    file = tmp_path / "agent.tsv"
+    file.write_text(text)
+    with pytest.raises(RuntimeError, match="^" + HERE) as told:
+        answers.need_sane("node 'mid' (h-mid)", file, short())
+    assert len(str(told.value)) < 500
