@@ -294,6 +294,7 @@ def testbed(alone, built_agent, tmp_path):
     (tmp_path / "ssh_config").write_text("\n".join(lines) + "\n")
     file = tmp_path / "bed.yaml"
     file.write_text(bed(config="ssh_config"))
+    inventory.permit(file)
     try:
         for node in NODES:
             ip(f"netns add {space[node]}")

@@ -6,7 +6,8 @@ import shlex
 
 import pytest
 
-from bakeoff.engines.ssh import answers, connection, undo
+from bakeoff import engines
+from bakeoff.engines.ssh import answers, connection, inventory, undo
 from bakeoff.engines.ssh.connection import LostError
 from bakeoff.errors import BakeoffError
 from lab_runs import short
@@ -199,3 +200,62 @@ def test_what_nothing_measures_names_the_machine(tmp_path, text):
     with pytest.raises(RuntimeError, match="^" + HERE) as told:
         answers.need_sane("node 'mid' (h-mid)", file, short())
     assert len(str(told.value)) < 500
+
+
+# An inventory that somebody else wrote
+
+
+def bed_with(folder, config: str):
+    (folder / "ssh_config").write_text(config)
+    file = folder / "bed.yaml"
+    file.write_text(
+        "config: ssh_config\nnodes:\n  cli: {host: h-cli, interfaces: {mid: a0}}\n"
+        "  mid: {host: h-mid, interfaces: {cli: a0, srv: a1}}\n  srv: {host: h-srv, interfaces: {mid: a0}}\n"
+    )
+    return file
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ProxyCommand sh -c 'touch /tmp/x'",
+        "  proxycommand=nc %h %p",
+        '"ProxyCommand" nc',
+        "\tLocalCommand id",
+        "Match host a exec id",
+        'Match !exec "id"',
+        "KnownHostsCommand /x",
+        "PKCS11Provider ./x.so",
+        "SecurityKeyProvider ./x.so",
+        "Include /elsewhere",
+    ],
+)
+def test_what_would_be_started_here_is_shown_and_needs_a_yes(tmp_path, monkeypatch, capsys, line):
+    machine = behind_fake(tmp_path, monkeypatch, f"touch {tmp_path}/started")
+    file = bed_with(tmp_path, f"Host *\n{line}\n")
+    with pytest.raises(BakeoffError, match=re.escape(f"{tmp_path}/ssh_config:2: {line.strip()}\nexpected")) as told:
+        engines.get(f"ssh:{file}").facts("mid")
+    assert "--allow-code" in str(told.value)
+    assert not (tmp_path / "started").exists()
+    # With a yes it is shown first, and done.
+    engines.permit_code(f"ssh:{file}")
+    with pytest.raises(BakeoffError):
+        engines.get(f"ssh:{file}").facts("mid")
+    assert f"OpenSSH starts on this machine: {tmp_path}/ssh_config:2: {line.strip()}\n" in capsys.readouterr().err
+    assert (tmp_path / "started").exists()
+    machine.close()
+
+
+def test_a_configuration_that_starts_nothing_needs_none(tmp_path):
+    config = "# ProxyCommand x\nHost exec\n  ProxyCommand none\n  User lab\n  ProxyJump gate\n"
+    file = bed_with(tmp_path, config)
+    assert inventory.need_permission(file, inventory.read(file)) == []
+
+
+def test_the_command_line_asks_before_it_connects(tmp_path, cli):
+    file = bed_with(tmp_path, "ProxyCommand touch started\x1b[2J\n")
+    words = ["run", "l4s-tests/s6-rfc3168/*cubic*pie-*", "--engine", "ssh", "--inventory", str(file), "--dry-run"]
+    code, _, err = cli(*words)
+    assert code == 2
+    assert "ssh_config:1: ProxyCommand touch started" in err
+    assert "\x1b" not in err

@@ -77,7 +77,8 @@ def run(
     processes have under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that.
     `asked` is kept in the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With
     `resume` the campaign in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and
-    of an equal resolved run; all others are made anew. `allow_code` permits files of Python that are not a run's own.
+    of an equal resolved run; all others are made anew. `allow_code` permits files of Python that are not a run's own,
+    and programs that the engine's own configuration starts here (`engines.permit_code`).
 
     BakeoffError, before anything is written: a run that the engine refuses, one that would execute a file without
     permission, a folder that another campaign is writing
@@ -88,6 +89,8 @@ def run(
     started = time.perf_counter()
     asked = asked or Asked()
     made = begin.provenance(asked.note)
+    if allow_code:
+        engines.permit_code(engine)
     module = engines.get(engine)
     runs = [python_cc.permitted(each, allow_code=allow_code) for each in runs]
     places = _checked(runs, root, module, jobs)

@@ -81,7 +81,9 @@ Set = Annotated[
 AllowCode = Annotated[
     bool,
     typer.Option(
-        "--allow-code", help="Execute also congestion controls in Python that lie elsewhere than what names them."
+        "--allow-code",
+        help="Execute also congestion controls in Python that lie elsewhere than what names them, and what an "
+        "inventory's configuration of OpenSSH starts here.",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="More than 100,000 runs are meant.")]

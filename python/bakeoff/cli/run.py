@@ -115,12 +115,14 @@ def run(
       bakeoff run '*/s6*/*pie*' --trace cc --capture all     with internals per ACK, and packets
       bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
     """
-    from bakeoff import campaign
+    from bakeoff import campaign, engines
     from bakeoff.cli.notify import notifying, service
     from bakeoff.scenario import catalog, parse_settings
 
     places = service(notify or ())
     engine = with_inventory(with_kernel(engine, kernel), inventory)
+    if allow_code:
+        engines.permit_code(engine)
     root = _root(out, name, resume=resume or last_failed)
     failed = _failed_in(root) if last_failed else {}
     if last_failed and not failed:

@@ -73,6 +73,15 @@ def get(name: str) -> Engine:
     return engine
 
 
+def permit_code(name: str) -> None:
+    """Let this engine start what its own configuration names: without that, `ssh` shows it and refuses."""
+    kind, _, make = name.partition(":")
+    if kind == "ssh" and make:
+        from bakeoff.engines.ssh import inventory
+
+        inventory.permit(Path(make))
+
+
 def only_make(name: str, make: str | None) -> None:
     """BakeoffError if a make was asked for of an engine that comes in one only."""
     if make is not None:

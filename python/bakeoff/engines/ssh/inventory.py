@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, printable
 from bakeoff.scenario.yaml_file import read_yaml
 
 
@@ -96,3 +97,59 @@ def read(path: Path) -> Inventory:
     if not config.is_file():
         raise BakeoffError(f"{path}: config: '{config}' is no file; expected one such as ~/.ssh/config")
     return inventory.model_copy(update={"config": str(config.resolve())})
+
+
+# What makes OpenSSH start a program or load a library on this machine (ssh_config(5)), or read what is not looked at.
+_STARTS: Final = frozenset(
+    {
+        "include",
+        "knownhostscommand",
+        "localcommand",
+        "pkcs11provider",
+        "proxycommand",
+        "securitykeyprovider",
+        "smartcarddevice",
+        "xauthlocation",
+    }
+)
+_LINE: Final = re.compile(r'\s*"?([A-Za-z0-9]+)"?\s*=?\s*(.*)')
+_LARGEST: Final = 1 << 20
+_permitted: set[Path] = set()
+
+
+def permit(path: Path) -> None:
+    """Let OpenSSH start what the configuration of the inventory at `path` names, for as long as this process lasts."""
+    _permitted.add(path.resolve())
+
+
+def started_here(config: Path) -> list[str]:
+    """The lines of a configuration of OpenSSH that start programs on this machine, with their places."""
+    with config.open("rb") as file:
+        text = file.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise BakeoffError(f"{config}: has more than {_LARGEST:,} bytes; expected a configuration of OpenSSH")
+    found = []
+    for number, line in enumerate(text.decode(errors="replace").split("\n"), 1):
+        told = _LINE.match(line)
+        if told is None:
+            continue
+        keyword, value = told[1].lower(), told[2].strip().lower()
+        if (keyword in _STARTS and value != "none") or (keyword == "match" and "exec" in value):
+            found.append(f"{config}:{number}: {line.strip()}")
+    return found
+
+
+def need_permission(path: Path, inventory: Inventory) -> list[str]:
+    """What OpenSSH will start on this machine because the inventory at `path` says so.
+
+    BakeoffError shows it, unless it was permitted.
+    """
+    started = started_here(Path(inventory.config)) if inventory.config is not None else []
+    shown = [printable(line) for line in started]
+    if shown and path.resolve() not in _permitted:
+        raise BakeoffError(
+            f"{path}: config: OpenSSH would start programs on this machine:\n  "
+            + "\n  ".join(shown)
+            + "\nexpected a configuration that starts none, or --allow-code after a look at them"
+        )
+    return shown

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -52,6 +53,8 @@ class Testbed:
     @cached_property
     def connections(self) -> dict[str, Connection]:
         """node -> connection, not open yet; they are closed when Python ends."""
+        for line in inventory.need_permission(Path(self.named), self.inventory):
+            print(f"OpenSSH starts on this machine: {line}", file=sys.stderr)
         folder = connection.private_folder()
         made = {
             node: Connection(node, machine, self.inventory.config, folder)
