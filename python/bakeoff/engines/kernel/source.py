@@ -15,11 +15,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_IMODE, S_ISGID, S_ISLNK, S_ISREG, S_ISUID
 
-from bakeoff.engines.kernel import cache
+from bakeoff.engines.kernel import archive, cache
 from bakeoff.errors import BakeoffError
 
 OLDEST = (6, 6)
+# Characters of the top Makefile: its version stands in the first lines.
+_MAKEFILE = 1 << 20
 _TARBALL = re.compile(r"\.(tar(\.(xz|gz|bz2|zst))?|t[xgb]z)$")
 
 WHERE_TO_GET_ONE = """no source given. A Linux source tree from 6.6 on is needed; any of these will do:
@@ -57,7 +60,11 @@ def prepare(source: Path, progress: Callable[[str], None] = lambda _: None) -> S
     tree = source.resolve()
     version, release = _release(tree, named=source)
     progress(f"identifying {source}")
-    identity = _git_identity(tree) or f"tree:{_tree_digest(tree)}"
+    identity = _git_identity(tree)
+    if identity is None:
+        if (tree / ".git").exists():
+            progress(f"git does not read {source}, its owner may be another user: it is identified by its files")
+        identity = f"tree:{_tree_digest(tree)}"
     if _built_in_place(tree):
         tree = _copy(tree, progress)
     return Source(tree, version, release, identity)
@@ -65,7 +72,10 @@ def prepare(source: Path, progress: Callable[[str], None] = lambda _: None) -> S
 
 def _release(tree: Path, *, named: Path) -> tuple[tuple[int, int, int], str]:
     makefile = tree / "Makefile"
-    text = makefile.read_text(errors="replace") if makefile.is_file() else ""
+    text = ""
+    if makefile.is_file():
+        with makefile.open(errors="replace") as file:
+            text = file.read(_MAKEFILE)
     values = dict(re.findall(r"(?m)^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", text))
     if "PATCHLEVEL" not in values or not (tree / "Kconfig").is_file():
         raise BakeoffError(
@@ -91,19 +101,11 @@ def _sha256(path: Path) -> str:
 
 def _unpack(tarball: Path, digest: str, progress: Callable[[str], None]) -> Path:
     target = cache.sources() / f"{_TARBALL.sub('', tarball.name)}-{digest[:12]}"
-    if not target.is_dir():
+    if target.is_symlink() or not target.is_dir():
         progress(f"unpacking {tarball.name}")
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".unpack-") as folder:
-            done = subprocess.run(
-                ["tar", "--extract", "--no-same-owner", "--file", str(tarball.resolve()), "--directory", folder],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-            )
-            if done.returncode != 0:
-                raise BakeoffError(f"{tarball}: cannot be unpacked: {_last_line(done.stderr)}")
+            archive.unpack(tarball, Path(folder))
             _rename(_top(Path(folder)), target)
     return target
 
@@ -120,15 +122,20 @@ def _rename(folder: Path, target: Path) -> None:
 def _top(folder: Path) -> Path:
     """The single folder of a tarball, or the folder itself where the tarball has no top folder."""
     entries = list(folder.iterdir())
-    return entries[0] if len(entries) == 1 and entries[0].is_dir() else folder
+    alone = len(entries) == 1 and entries[0].is_dir() and not entries[0].is_symlink()
+    return entries[0] if alone else folder
+
+
+# What a repository's own configuration could start when it is only read.
+_GIT = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
 
 
 def _git(tree: Path, *words: str) -> bytes | None:
     if not (tree / ".git").exists() or shutil.which("git") is None:
         return None
     done = subprocess.run(
-        # A tree that belongs to somebody else is only read here.
-        ["git", "-c", f"safe.directory={tree}", "-C", str(tree), "--no-optional-locks", *words],
+        # git looks at nothing in a tree of somebody else's, whose configuration could start programs.
+        ["git", *_GIT, "-C", str(tree), "--no-optional-locks", *words],
         capture_output=True,
         check=False,
     )
@@ -137,7 +144,7 @@ def _git(tree: Path, *words: str) -> bytes | None:
 
 def _git_identity(tree: Path) -> str | None:
     commit = _git(tree, "rev-parse", "HEAD")
-    changes = _git(tree, "diff", "--binary", "--no-ext-diff", "HEAD")
+    changes = _git(tree, "diff", "--binary", "--no-ext-diff", "--no-textconv", "HEAD")
     others = _git(tree, "ls-files", "--others", "--exclude-standard", "-z")
     if commit is None or changes is None or others is None:
         return None
@@ -147,8 +154,15 @@ def _git_identity(tree: Path) -> str | None:
     digest = hashlib.sha256(changes)
     for name in sorted(filter(None, others.split(b"\0"))):
         path = tree / os.fsdecode(name)
-        digest.update(name + b"\0" + (path.read_bytes() if path.is_file() else b""))
+        digest.update(name + b"\0" + _content(path))
     return f"{identity}+{digest.hexdigest()}"
+
+
+def _content(path: Path) -> bytes:
+    """Of a link where it leads, which may be out of the tree; of a pipe or a device nothing."""
+    if path.is_symlink():
+        return os.fsencode(path.readlink())
+    return path.read_bytes() if path.is_file() else b""
 
 
 # Parts of a tree that no UML binary is made of, large enough to be worth leaving out of its digest.
@@ -233,12 +247,16 @@ def _copy(tree: Path, progress: Callable[[str], None]) -> Path:
 
 def _copy_file(source: Path, target: Path) -> None:
     stat = source.lstat()
+    if not (S_ISREG(stat.st_mode) or S_ISLNK(stat.st_mode)):
+        return  # a device or a pipe is no source, and reading it may never end
     if target.is_symlink() or target.exists():
         old = target.lstat()
         if (old.st_size, old.st_mtime_ns, old.st_mode) == (stat.st_size, stat.st_mtime_ns, stat.st_mode):
             return
         target.unlink()
     shutil.copy2(source, target, follow_symlinks=False)
+    if stat.st_mode & (S_ISUID | S_ISGID) and S_ISREG(stat.st_mode):
+        target.chmod(S_IMODE(stat.st_mode) & 0o777)
 
 
 def _last_line(text: str) -> str:

@@ -1,0 +1,139 @@
+"""A kernel's source that somebody else made: reading it starts nothing, and unpacking it leaves its folder alone."""
+
+import io
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from bakeoff.engines.kernel import archive, source
+from bakeoff.errors import BakeoffError
+
+MAKEFILE = b"VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def tarball(folder: Path, *more: tuple[str, dict], top: str = "linux/") -> Path:
+    """A tarball of a source tree, with more members: name, and what differs from a plain file."""
+    path = folder / "linux.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in (("Makefile", MAKEFILE), ("Kconfig", b""), ("arch/um/Kconfig", b"")):
+            member = tarfile.TarInfo(top + name)
+            member.size, member.mode = len(content), 0o644
+            tar.addfile(member, io.BytesIO(content))
+        for name, what in more:
+            member = tarfile.TarInfo(name)
+            for key, value in what.items():
+                setattr(member, key, value)
+            tar.addfile(member, io.BytesIO(b"x" * member.size))
+    return path
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        [("/tmp/out", {"size": 1})],
+        [("linux/../../out", {"size": 1})],
+        [("linux/null", {"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 3})],
+        [("linux/pipe", {"type": tarfile.FIFOTYPE})],
+        [("linux/l", {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"})],
+        [("linux/l", {"type": tarfile.SYMTYPE, "linkname": "../../../out"})],
+        [("linux/h", {"type": tarfile.LNKTYPE, "linkname": "../../out"})],
+        [("linux/l", {"type": tarfile.SYMTYPE, "linkname": "arch"}), ("linux/l/x", {"size": 1})],
+        [("linux/l", {"type": tarfile.SYMTYPE, "linkname": "Makefile"}), ("linux/l", {"size": 1})],
+    ],
+)
+def test_a_tarball_holds_nothing_that_leaves_its_folder(tmp_path, more):
+    made = tarball(tmp_path, *more)
+    with pytest.raises(BakeoffError, match=re.escape(f"{made}: ")):
+        source.prepare(made)
+    assert list((tmp_path / "cache" / "bakeoff" / "sources").iterdir()) == []
+    assert not (tmp_path / "cache" / "bakeoff" / "out").exists()
+
+
+def test_what_a_tarball_holds_is_the_users_without_special_rights(tmp_path):
+    inside = {"type": tarfile.SYMTYPE, "linkname": "../arch/um"}
+    more = [("linux/s", {"size": 1, "mode": 0o6777, "uid": 1000, "gid": 1000}), ("linux/x/um", inside)]
+    tree = source.prepare(tarball(tmp_path, *more)).tree
+    # Nobody else may write, and the bits of set-user-id and set-group-id are gone: 6777 becomes 755.
+    assert stat.S_IMODE((tree / "s").stat().st_mode) == 0o755
+    assert (tree / "s").stat().st_uid == os.geteuid()
+    assert (tree / "x" / "um" / "Kconfig").is_file()
+
+
+def test_a_lone_link_is_no_tree(tmp_path):
+    made = tmp_path / "linux.tar.gz"
+    with tarfile.open(made, "w:gz") as tar:
+        member = tarfile.TarInfo("linux")
+        member.type, member.linkname = tarfile.SYMTYPE, "."
+        tar.addfile(member)
+    with pytest.raises(BakeoffError, match=r"not a Linux source tree|cannot be unpacked"):
+        source.prepare(made)
+    assert not any(each.is_symlink() for each in (tmp_path / "cache" / "bakeoff" / "sources").iterdir())
+
+
+def test_a_tarball_that_unfolds_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "MOST_BYTES", 1000)
+    with pytest.raises(BakeoffError, match="unpacks to more than 1,000 bytes or 1,000,000 files"):
+        source.prepare(tarball(tmp_path, ("linux/zeros", {"size": 1001})))
+
+
+def tree_at(folder: Path) -> Path:
+    with tarfile.open(tarball(folder)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / "linux"
+
+
+def repository(folder: Path) -> Path:
+    tree = tree_at(folder)
+    author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", "-C", str(tree), *words], check=True, capture_output=True)
+    return tree
+
+
+def test_git_reads_no_repository_of_another_user(tmp_path):
+    if os.geteuid() != 0 or shutil.which("git") is None:
+        pytest.skip("not root, or no git")
+    tree = repository(tmp_path)
+    assert source.prepare(tree).identity.startswith("git:")
+    for path in [tree, *tree.rglob("*")]:
+        os.chown(path, 1000, 1000)
+    told: list[str] = []
+    assert source.prepare(tree, told.append).identity.startswith("tree:")
+    assert any("its owner may be another user" in line for line in told)
+
+
+def test_a_repository_that_is_read_starts_nothing(tmp_path):
+    if shutil.which("git") is None:
+        pytest.skip("no git")
+    tree = repository(tmp_path)
+    started = tmp_path / "started"
+    for key in ("core.fsmonitor", "core.pager", "diff.external", "diff.x.textconv"):
+        subprocess.run(["git", "-C", str(tree), "config", key, f"touch {started};:"], check=True)
+    (tree / ".gitattributes").write_text("* diff=x\n")
+    (tree / "Kconfig").write_text("changed\n")
+    assert source.prepare(tree).identity.startswith("git:")
+    assert not started.exists()
+
+
+def test_a_copy_of_a_tree_has_no_pipes_and_no_special_rights(tmp_path, monkeypatch):
+    tree = tree_at(tmp_path)
+    os.mkfifo(tree / "pipe")
+    (tree / "s").write_text("x")
+    (tree / "s").chmod(0o4755)
+    (tree / ".config").write_text("")  # built in place: it is copied
+    monkeypatch.setattr(source.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "", ""))
+    copy = source.prepare(tree).tree
+    assert copy != tree
+    assert not os.path.lexists(copy / "pipe")
+    assert stat.S_IMODE((copy / "s").stat().st_mode) == 0o755
