@@ -92,10 +92,8 @@ impl EventQueue {
 
     fn insert(&mut self, new: u128) {
         let mut at = self.pending.len();
-        if at > NEAR && self.pending[at - NEAR] < new {
-            let far = self.pending[..at - NEAR].partition_point(|other| *other > new);
-            self.pending.insert(far, new);
-            return;
+        if at == self.pending.capacity() || (at > NEAR && self.pending[at - NEAR] < new) {
+            return self.insert_far(new);
         }
         self.pending.push(new);
         let pending = &mut self.pending[..];
@@ -104,6 +102,14 @@ impl EventQueue {
             at -= 1;
         }
         pending[at] = new;
+    }
+
+    /// Anywhere. Apart from the other, which then needs no registers that it would have to save.
+    #[cold]
+    #[inline(never)]
+    fn insert_far(&mut self, new: u128) {
+        let at = self.pending.partition_point(|other| *other > new);
+        self.pending.insert(at, new);
     }
 
     /// The earliest event.

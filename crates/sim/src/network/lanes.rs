@@ -79,15 +79,22 @@ impl Device {
     #[inline(always)]
     pub(crate) fn pass(&mut self, packet: &Packet, at: Time, end: Time) -> Result<Passage, Stop> {
         let begins = self.admit(at, end)?;
-        let flow = usize::from(packet.flow);
-        if flow >= self.sent.len() {
-            self.sent.resize(flow + 1, Count::default());
+        match self.sent.get_mut(usize::from(packet.flow)) {
+            Some(sent) => sent.add(packet.len),
+            None => self.count_first(packet),
         }
-        self.sent[flow].add(packet.len);
         let lasts = self.rate.map_or(Time::ZERO, |rate| self.serialisation.of(packet.len, rate));
         let ends = begins + lasts;
         self.free = ends;
         Ok(Passage { begins, ends, arrives: ends + self.delay })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_first(&mut self, packet: &Packet) {
+        let flow = usize::from(packet.flow);
+        self.sent.resize(flow + 1, Count::default());
+        self.sent[flow].add(packet.len);
     }
 
     /// When the turn comes of a packet that comes at `at`.

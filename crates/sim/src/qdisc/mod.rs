@@ -425,6 +425,12 @@ impl Queue {
         self.next_event().is_none_or(|at| at <= now) || self.eager
     }
 
+    /// When a queue that is not [`Queue::is_open`] may be.
+    #[inline]
+    pub fn closed_until(&self, now: Time) -> Option<Time> {
+        if self.eager { None } else { self.next_event().filter(|at| *at > now) }
+    }
+
     /// See [`Qdisc::paces`].
     pub fn paces(&self) -> bool {
         dispatch!(&self.kind, q => q.paces())

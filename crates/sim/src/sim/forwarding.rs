@@ -196,9 +196,14 @@ impl Sim {
                 queue.enqueue(*packet, self.now);
             }
         }
-        // Most that is queued finds the wire busy and the end of that awaited.
-        let busy_until = interface.wire.busy_until;
-        if busy_until <= self.now || busy_until < interface.egress_armed {
+        // Most that is queued finds the wire busy, or the queue closed, and the end of that awaited.
+        let wire = &interface.wire;
+        let due = match &interface.egress {
+            _ if wire.busy_until > self.now => Some(wire.busy_until),
+            Some(queue) if wire.medium.is_none() => queue.closed_until(self.now),
+            _ => None,
+        };
+        if due.is_none_or(|at| at < interface.egress_armed) {
             self.serve_egress(i);
         }
     }
@@ -255,14 +260,19 @@ impl Sim {
         }
         let wire = &mut self.interfaces[usize::from(i)].wire;
         if at == self.now && wire.in_flight.is_empty() {
-            self.arrivals.push_back((i ^ 1, *packet));
-            return;
+            return self.arrive_now(i ^ 1, packet);
         }
         if !wire.watched {
             wire.watched = true;
             self.events.push(at, Event::Arrival(i));
         }
         wire.in_flight.push((at, *packet));
+    }
+
+    /// A packet is at interface `i` in no time, when what happens now has happened.
+    #[inline(never)]
+    fn arrive_now(&mut self, i: u16, packet: &Packet) {
+        self.arrivals.push_back((i, *packet));
     }
 
     /// What has arrived on wire `i`, and goes on until something else comes first.
