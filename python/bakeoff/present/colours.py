@@ -75,7 +75,7 @@ def wanted(present: Mapping[str, object]) -> dict[str, str]:
 
     Raises BakeoffError for what matplotlib does not take as a colour.
     """
-    from matplotlib.colors import is_color_like
+    from bakeoff.present.drawing import is_color_like
 
     colours = present.get("colours") or {}
     assert isinstance(colours, Mapping)

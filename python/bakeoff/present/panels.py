@@ -10,11 +10,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, StepPatch
-
 from bakeoff.present import caption, colours
+from bakeoff.present.drawing import Figure, Line2D, Patch, StepPatch
 from bakeoff.present.shown import Line, Shown, bins, means
 from bakeoff.present.style import WIDTH_INCH, plain, styled
 

@@ -52,7 +52,7 @@ _METADATA: Mapping[str, dict[str, str | None]] = {
 @contextmanager
 def styled() -> Iterator[None]:
     """Figures made or drawn inside have the house's style, whatever the user's matplotlibrc says."""
-    import matplotlib as mpl
+    from bakeoff.present.drawing import mpl
 
     with mpl.rc_context(), warnings.catch_warnings():
         # A letter that the font lacks is drawn as a box; a line on the terminal for each would say no more.

@@ -7,12 +7,14 @@ flow, measure, value, unit, source and optionally seed (several measurements of 
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import summary_of
 from bakeoff.measure.delays import quantile
@@ -34,6 +36,8 @@ UNITS = {
 COUNTS = ("marks", "drops")
 """Numbers of a whole run, with an empty flow; they may be 0."""
 
+_LARGEST: Final = 256 << 20
+"""Bytes of a file."""
 _COLUMNS = ("suite", "scenario", "run", "flow", "measure", "value", "unit", "source")
 
 Key = tuple[str, str, str, str, str]
@@ -184,7 +188,19 @@ def _pick(summary: Summary, flow: str, measure: str) -> float | None:
 
 
 def _read(file: Path) -> list[Reference]:
-    with file.open(newline="", encoding="utf-8") as stream:
+    try:
+        text = files.read(file, _LARGEST).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
+        raise BakeoffError(f"{file}: cannot be read: {reason}") from None
+    try:
+        return _references(file, text)
+    except csv.Error as error:
+        raise BakeoffError(f"{file}: no CSV: {error}") from None
+
+
+def _references(file: Path, text: str) -> list[Reference]:
+    with io.StringIO(text, newline="") as stream:
         reader = csv.DictReader(stream)
         missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
         if missing:

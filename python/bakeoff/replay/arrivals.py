@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 
 ECN: Final = {"not-ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
@@ -22,6 +23,10 @@ MIN_BYTES: Final = 46
 """Ethernet, IPv4 and UDP headers, and four bytes for the packet's number."""
 MAX_BYTES: Final = 1514
 MAX_FLOWS: Final = 1024
+_LARGEST: Final = 256 << 20
+"""Bytes of a file: about eight million packets."""
+_LONGEST: Final = 40
+"""Characters of a value in a message."""
 
 _ECN_WORDS: Final = {bits: word for word, bits in ECN.items()}
 _NOT_ECT, _ECT1, _ECT0, _CE = 0, 1, 2, 3
@@ -71,7 +76,7 @@ def load(named: str, *, rate_bps: int, seed: int = 1) -> Arrivals:
 def read(path: Path) -> Arrivals:
     """A CSV file; BakeoffError names the line, the value and what was expected."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = files.read(path, _LARGEST).decode().splitlines()
     except OSError as error:
         raise BakeoffError(
             f"{path}: {error.strerror}; expected a CSV file or one of the patterns {', '.join(_PATTERNS)}"
@@ -105,13 +110,13 @@ def _row(row: list[str], place: str) -> Arrival:
         raise BakeoffError(f"{place}: {len(row)} values; expected {','.join(HEADER)}")
     time_s, size, flow, ecn = (value.strip() for value in row)
     if ecn not in ECN:
-        raise BakeoffError(f"{place}: ecn: '{ecn}'; expected {', '.join(ECN)}")
+        raise BakeoffError(f"{place}: ecn: '{_short(ecn)}'; expected {', '.join(ECN)}")
     try:
         ns = round(float(time_s) * 1e9)
     except (ValueError, OverflowError):
-        raise BakeoffError(f"{place}: time_s: '{time_s}'; expected seconds, such as 0.001211") from None
+        raise BakeoffError(f"{place}: time_s: '{_short(time_s)}'; expected seconds, such as 0.001211") from None
     if ns < 0:
-        raise BakeoffError(f"{place}: time_s: {time_s} is negative")
+        raise BakeoffError(f"{place}: time_s: {_short(time_s)} is negative")
     return Arrival(
         ns,
         _whole(size, MIN_BYTES, MAX_BYTES, f"{place}: bytes"),
@@ -120,10 +125,14 @@ def _row(row: list[str], place: str) -> Arrival:
     )
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
 def _whole(text: str, low: int, high: int, place: str) -> int:
     # Python refuses to read numbers of thousands of digits.
     if not text.isdecimal() or len(text) > len(str(high)) or not low <= int(text) <= high:
-        raise BakeoffError(f"{place}: '{text}'; expected a whole number from {low} to {high}")
+        raise BakeoffError(f"{place}: '{_short(text)}'; expected a whole number from {low} to {high}")
     return int(text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import ValidationError
 
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.results.records import CampaignRecord, Record, RunRecord
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bakeoff.results.summary import Summary
+
+_LARGEST = 256 << 20
+"""Bytes of a JSON file of a results folder. A million short flows take about 30 MB."""
 
 R = TypeVar("R", bound=Record)
 
@@ -202,12 +207,12 @@ def _folders(root: Path, unreadable: list[tuple[Path, str]]) -> Iterator[tuple[P
     def refused(error: OSError) -> None:
         unreadable.append((Path(error.filename or root), f"cannot be read: {error.strerror or error}"))
 
-    for parent, folders, files in os.walk(root, onerror=refused):
+    for parent, folders, inside in os.walk(root, onerror=refused):
         path = Path(parent)
         if layout.is_partial(path.name):
             folders.clear()
             yield path, False
-        elif layout.RUN in files or layout.SERIES in files or layout.COUNTERS in files:
+        elif layout.RUN in inside or layout.SERIES in inside or layout.COUNTERS in inside:
             folders.clear()
             yield path, True
 
@@ -248,7 +253,7 @@ def _whole(path: Path) -> RunRecord:
 def _read(path: Path) -> dict[str, Any]:
     """The object that a JSON file of a results folder holds; BakeoffError if it holds none of a known format."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(files.read(path, _LARGEST))
     except FileNotFoundError:
         raise HalfWrittenError(f"{path.parent}: half-written: {path.name} is missing") from None
     except OSError as error:
@@ -263,7 +268,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _record(path: Path, form: type[R]) -> R:
     """The record that a file holds; BakeoffError names the first key that is wrong, or the format."""
     try:
-        return form.model_validate_json(path.read_bytes())
+        return form.model_validate_json(files.read(path, _LARGEST))
     except (OSError, ValidationError):
         content = _read(path)
     if content.get("format", layout.FORMAT) != layout.FORMAT:
@@ -275,8 +280,11 @@ def _record(path: Path, form: type[R]) -> R:
 
 def _bytes(path: str) -> bytes:
     """The whole file, with as few calls of the system as it takes."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+            return files.read(path, _LARGEST)  # which says what is wrong
         parts = []
         while part := os.read(file, 1 << 16):
             parts.append(part)
@@ -288,7 +296,7 @@ def _bytes(path: str) -> bytes:
 def _is_whole_parquet(path: str) -> bool:
     """A Parquet file begins and ends with its magic, of four bytes each: what was cut off has no end."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False
     try:

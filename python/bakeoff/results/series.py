@@ -8,8 +8,9 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff import plain_files
+from bakeoff import files, plain_files
 from bakeoff.errors import BakeoffError
+from bakeoff.results import parquet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 COLUMNS = ("time", "kind", "name", "metric", "value")
 _KEY = ("kind", "name", "metric")
 _ROWS_PER_GROUP = 1 << 18
+_ALWAYS = 1 << 30
+"""Bytes that any file may unfold to."""
+_TIMES = 100
+"""Times its own size that a file may unfold to; ours do about 30."""
 
 
 def write_series(path: Path, series: pl.DataFrame) -> None:
@@ -35,12 +40,21 @@ def read_series(path: Path) -> pl.DataFrame:
 
     try:
         # Through a file object: polars takes no path that is not UTF-8.
-        with path.open("rb") as file:
+        with files.opened(path) as file:
+            # Polars gives the memory that the file asks for, and the system takes the process for it.
+            wrong = parquet.check(file, path, _ALWAYS, _TIMES)
+            if wrong is not None:
+                raise BakeoffError(wrong)
             series = pl.read_parquet(file)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise BakeoffError(f"{path}: cannot be read as Parquet: {error}") from error
     if tuple(series.columns) != COLUMNS:
         raise BakeoffError(f"{path}: has the columns {', '.join(series.columns)}; expected {', '.join(COLUMNS)}")
+    for column, form in series.schema.items():
+        if form != (pl.Float64 if column in ("time", "value") else pl.String):
+            raise BakeoffError(
+                f"{path}: the column {column} holds {form}; expected numbers in time and value, else words"
+            )
     return series
 
 

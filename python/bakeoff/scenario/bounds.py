@@ -11,6 +11,7 @@ MOST_TEXT: Final = 10_000_000
 DEEPEST: Final = 64
 """Levels of mappings and lists inside each other."""
 
+TOO_DEEP: Final = f"has more than {DEEPEST} levels of mappings and lists inside each other"
 _UNLESS: Final = "without --yes (in Python: yes=True)"
 
 
@@ -42,7 +43,7 @@ def too_much_text(data: object) -> str | None:
         if id(part) in open_:
             raise _TooMuch("holds itself by an alias")
         if depth > DEEPEST:
-            raise _TooMuch(f"has more than {DEEPEST} levels of mappings and lists inside each other")
+            raise _TooMuch(TOO_DEEP)
         if id(part) not in sizes:
             open_.add(id(part))
             inside = [*part.keys(), *part.values()] if isinstance(part, dict) else part

@@ -8,10 +8,11 @@ an error.
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import bounds
 
@@ -19,6 +20,12 @@ try:
     from yaml import CSafeLoader as BaseLoader
 except ImportError:  # PyYAML without libyaml
     from yaml import SafeLoader as BaseLoader  # type: ignore[assignment]
+
+
+_LARGEST: Final = 16 << 20
+"""Bytes of a file."""
+_DIGITS: Final = 18
+"""Of a whole number: what 64 bits hold."""
 
 
 class _Loader(BaseLoader):
@@ -49,10 +56,29 @@ _Loader.add_implicit_resolver(
 )
 
 
+# Nothing but plain data: an explicit tag can ask for no date, set or bytes either.
+_PLAIN = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "seq", "map")}
+_Loader.yaml_constructors = {
+    tag: maker for tag, maker in BaseLoader.yaml_constructors.items() if tag is None or tag in _PLAIN
+}
+
+
+def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    if len(node.value) > _DIGITS + 2:
+        raise yaml.constructor.ConstructorError(
+            None, None, f"a number of {len(node.value)} characters; expected at most {_DIGITS} digits", node.start_mark
+        )
+    number: int = loader.construct_yaml_int(node)
+    return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in the YAML file at `path`; BakeoffError names the file and the line."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.read(path, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise BakeoffError(f"{path}: cannot be read: {reason}; expected a YAML file") from None
@@ -74,12 +100,13 @@ def parse_yaml(text: str, path: str) -> dict[str, Any]:
 def parse_value(text: str, path: str) -> Any:  # noqa: ANN401 (plain data)
     """What `text` holds, be it a mapping, a list or a single value; `path` is for messages."""
     try:
+        _check_depth(text, path)
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 (derived from the safe loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise BakeoffError(f"{path}: {place}not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BakeoffError(f"{path}: not YAML: {error}") from None
     too_much = bounds.too_much_text(data)
     if too_much is not None:
@@ -88,6 +115,18 @@ def parse_value(text: str, path: str) -> Any:  # noqa: ANN401 (plain data)
     if odd is not None:
         raise BakeoffError(f"{path}: {odd!r} holds a character that cannot be printed; expected plain text")
     return data
+
+
+def _check_depth(text: str, path: str) -> None:
+    """BakeoffError for mappings and lists too deep inside each other: the library would run out of stack, and die."""
+    depth = 0
+    for event in yaml.parse(text, Loader=BaseLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > bounds.DEEPEST:
+            raise BakeoffError(f"{path}: {bounds.TOO_DEEP}")
 
 
 def _unprintable(data: object) -> str | None:
