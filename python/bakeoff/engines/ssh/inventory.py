@@ -94,8 +94,12 @@ def read(path: Path) -> Inventory:
     if inventory.config is None:
         return inventory
     config = path.parent / inventory.config
-    if not config.is_file():
-        raise BakeoffError(f"{path}: config: '{config}' is no file; expected one such as ~/.ssh/config")
+    try:
+        there = config.is_file()
+    except OSError:  # a name that is too long
+        there = False
+    if not there:
+        raise BakeoffError(f"{path}: config: '{str(config)[:1000]}' is no file; expected one such as ~/.ssh/config")
     return inventory.model_copy(update={"config": str(config.resolve())})
 
 
