@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -160,7 +160,7 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
     root = Path(results or "") if named else campaign.latest()
     found = survey(root)
     for complaint in found.complaints():
-        typer.echo(f"bakeoff: {complaint}", err=True)
+        typer.echo(printable(f"bakeoff: {complaint}"), err=True)
     chosen = found.results
     if results is not None and not named:
         chosen = [result for result in chosen if fnmatchcase(result.key, results.rstrip("/") + "*")]
@@ -189,5 +189,5 @@ def warn_of_epochs(results: list[Result]) -> str | None:
 
     warning = epoch_warning(results)
     if warning is not None:
-        typer.echo(f"bakeoff: {warning}", err=True)
+        typer.echo(printable(f"bakeoff: {warning}"), err=True)
     return warning

@@ -142,7 +142,7 @@ def _runs(folder: Path, status: str | None, only: str | None) -> list[dict[str, 
 
     content = survey(folder)
     for complaint in content.complaints():
-        typer.echo(f"bakeoff: {complaint}", err=True)
+        typer.echo(printable(f"bakeoff: {complaint}"), err=True)
     return [
         {
             "run": result.key,
