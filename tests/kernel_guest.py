@@ -157,6 +157,27 @@ def do_write(script):
     return said
 
 
+def do_reach(script):
+    """What the guest can do to files of the host: read; with a folder mounted writable, list, change mode and time."""
+    said = []
+
+    def attempt(what):
+        try:
+            what()
+            said.append("done")
+        except OSError as error:
+            said.append(error.strerror)
+
+    for path in script["files"]:
+        attempt(Path(path).read_bytes)
+    folder, name = os.path.split(script["files"][0])
+    mount("none", "/mnt", "hostfs", folder)
+    attempt(lambda: list(Path("/mnt").iterdir()))
+    attempt(lambda: Path("/mnt", name).chmod(0o777))
+    attempt(lambda: os.utime(f"/mnt/{name}", (1, 1)))
+    return said
+
+
 def do_random(_script):
     return os.urandom(32).hex()
 

@@ -130,12 +130,11 @@ def _kernel() -> Iterator[Check]:
         yield Check("kernel", "guest memory", "ok", f"files in {boot.memory_parent()} can be mapped executable")
     except BakeoffError as error:
         yield Check("kernel", "guest memory", "missing", str(error), "mount -o remount,exec /dev/shm")
-    if boot.has_landlock():
-        yield Check("kernel", "landlock", "ok", "the kernel process can write nowhere but into its results")
+    if open_to := boot.confinement():
+        yield Check("kernel", "confinement", "limited", f"a guest is not kept from everything: this host {open_to}")
     else:
-        yield Check(
-            "kernel", "landlock", "limited", "this host has none: only the read-only root keeps a guest from host files"
-        )
+        detail = "Landlock and seccomp: a guest writes its results, reads system files, and has no socket of the host"
+        yield Check("kernel", "confinement", "ok", detail)
     yield _program("kernel", "ip", "no run")
     yield _tc("kernel")
     for name, lost in (

@@ -12,7 +12,7 @@ from typing import Final
 
 from bakeoff import plain_files
 from bakeoff.engines.kernel import programs, virtual
-from bakeoff.engines.kernel.boot import boot
+from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.replay.arrivals import Arrivals
 from bakeoff.replay.port import START_NS, Port, commands, flows, priority
 from bakeoff.replay.sim import Replayed
@@ -65,7 +65,16 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
         init.write_text(f"#!{sys.executable} -IS\n{Path(virtual.__file__).with_name('frames.py').read_text()}")
         init.chmod(0o755)
         simulated_s = sum(arrivals.packets[-1].ns / 1e9 + _AROUND_S for _, arrivals in jobs)
-        outcome = boot(built, script, results=results, init=init, simulated_s=simulated_s, memory=_MEMORY, seed=seed)
+        outcome = boot(
+            built,
+            script,
+            results=results,
+            init=init,
+            simulated_s=simulated_s,
+            memory=_MEMORY,
+            seed=seed,
+            readable=python_files(),
+        )
         if outcome.status != "ok":
             raise RuntimeError(f"kernel: {outcome.status}: {outcome.reason}")
         hashes = tuple(json.loads(plain_files.read_text(results / "hashes.json")))

@@ -1,8 +1,8 @@
 """Boot a virtual-time kernel for one run, and say how it ended.
 
 The guest's root is the host's `/`, mounted read-only; what it writes goes to a `hostfs` mount of the results folder
-that PID 1 makes itself. Where the host has Landlock the kernel process can write nowhere else, whatever the guest
-does. No root is needed and the guest has no network device of the host.
+that PID 1 makes itself. The kernel process is confined (launch.py), whatever the guest does and whoever built it. No
+root is needed and the guest has no network device of the host.
 
 PID 1 is `init`, started as `INIT init SCRIPT` (docs of the agent). It powers the machine off when it is done; a PID 1
 that ends in any other way is a kernel panic, recognised in the console log.
@@ -23,12 +23,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from bakeoff import plain_files
+from bakeoff.engines.kernel import cache
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.seed import library
 from bakeoff.errors import BakeoffError
@@ -43,6 +44,9 @@ _STARTUP_S: Final = 60.0
 _CONSOLE_LIMIT: Final = 64 << 20
 _CONSOLE_END: Final = 1 << 20
 _FULL: Final = 1 << 20
+# Versions of Landlock.
+_TRUNCATE_SINCE: Final = 3
+_SIGNALS_SINCE: Final = 6
 
 Status = Literal["ok", "panic", "init-ended", "hang", "disk-full", "not-started", "failed"]
 
@@ -63,7 +67,7 @@ class Outcome:
     wall_s: float
     console: Path
     confined: bool
-    """Whether Landlock kept the kernel process to the results folder, besides the read-only root."""
+    """Whether Landlock and seccomp kept the kernel process to its files, besides the read-only root."""
     seeded: bool
     """Whether the guest's random generator was seeded from `seed`; otherwise ports and sequence numbers differ from
     boot to boot."""
@@ -83,14 +87,18 @@ def boot(
     memory: str = "256M",
     wall_per_simulated_s: float = 2.0,
     seed: int = 0,
+    readable: Sequence[Path] = (),
 ) -> Outcome:
     """Run `init` as PID 1 of `kernel` with `script`, and wait for the end.
 
     `results` must exist and is the only folder written to (`console.log` is written there besides what the guest
-    writes). The budget is 60 s + `simulated_s` × `wall_per_simulated_s` of wall time; a kernel that needs more is
-    killed. Several boots may run at once, in threads or processes. On KeyboardInterrupt, or any other exception, the
-    kernel and its helpers are killed before it goes on. BakeoffError if a path is wrong or this machine cannot give
-    the guest its memory.
+    writes). `readable` are files and folders that the guest needs besides the kernel, its modules, `init`, `script`,
+    the system's folders and what 'bakeoff kernel fetch-programs' unpacked.
+
+    The budget is 60 s + `simulated_s` × `wall_per_simulated_s` of wall time; a kernel that needs more is killed.
+    Several boots may run at once, in threads or processes. On KeyboardInterrupt, or any other exception, the kernel and
+    its helpers are killed before it goes on. BakeoffError if a path is wrong or this machine cannot give the guest its
+    memory.
     """
     _check(script, results, init, memory)
     console = results / CONSOLE
@@ -98,12 +106,20 @@ def boot(
     # A statically linked kernel loads no library.
     seed_library = library() if kernel.options.get("STATIC_LINK") != "y" else None
     with _private_folders(script, init) as (folder, memory_folder):
-        command = command_line(kernel, memory=memory, uml_dir=folder / "uml")
+        uml_dir = folder / "uml"
+        command = command_line(kernel, memory=memory, uml_dir=uml_dir)
         environment = {"TMPDIR": str(memory_folder), "HOME": str(folder)}
         if seed_library is not None:
             environment |= {"LD_PRELOAD": str(seed_library), "BAKEOFF_SEED": str(seed)}
-        writable = [str(results.resolve()), str(folder), str(memory_folder)]
-        spec = {"parent": os.getpid(), "writable": writable, "environment": environment}
+        needed = [folder, script, init, kernel.binary, *kernel.modules, *readable, cache.root() / "programs"]
+        needed += [seed_library] if seed_library is not None else []
+        spec = {
+            "parent": os.getpid(),
+            "environment": environment,
+            "results": str(results.resolve()),
+            "writable": [str(uml_dir), str(memory_folder)],
+            "readable": [str(path.resolve()) for path in needed],
+        }
         started = time.monotonic()
         with console.open("wb") as log:
             process = subprocess.Popen(
@@ -138,7 +154,7 @@ def boot(
         exit_code=process.returncode,
         wall_s=wall_s,
         console=console,
-        confined=has_landlock(),
+        confined=confinement() == "",
         seeded=seed_library is not None,
     )
 
@@ -322,10 +338,36 @@ def _last_line(log: str) -> str:
     return lines[-1] if lines else ""
 
 
+def python_files() -> list[Path]:
+    """What a guest needs to read whose programs are for this Python: its binary and library, and no site-packages of a
+    virtual environment."""
+    return [Path(sys.executable), Path(sys.prefix) / "pyvenv.cfg", Path(sys.base_prefix)]
+
+
 def has_landlock() -> bool:
-    """Whether this host can keep the kernel process from writing outside the results folder."""
+    """Whether this host can keep the kernel process from opening other files than its own."""
     import ctypes
 
     from bakeoff.engines.kernel.launch import landlock_abi
 
     return landlock_abi(ctypes.CDLL(None, use_errno=True)) > 0
+
+
+def confinement() -> str:
+    """What this host cannot keep the kernel process from, for want of Landlock or seccomp; empty if nothing."""
+    import ctypes
+
+    from bakeoff.engines.kernel import launch
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    abi = launch.landlock_abi(libc)
+    open_to = []
+    if abi == 0:
+        open_to.append("has no Landlock: reading and writing all files of this user")
+    elif abi < _TRUNCATE_SINCE:
+        open_to.append(f"has Landlock {abi}: emptying files of this user by truncate(2)")
+    if abi < _SIGNALS_SINCE:
+        open_to.append("has no signal scope (Landlock 6): ending other processes of this user")
+    if not launch.has_seccomp(libc):
+        open_to.append("has no seccomp: changing modes and times of files, and sockets")
+    return "; ".join(open_to)

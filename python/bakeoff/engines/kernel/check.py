@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from bakeoff import plain_files, tc
 from bakeoff.engines.kernel import config, programs, registry
-from bakeoff.engines.kernel.boot import boot
+from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import cc
@@ -173,7 +173,15 @@ def check_kernel(kernel: BuiltKernel) -> Report:
         init = folder / "init"
         init.write_text(f"#!{sys.executable} -IS\n{Path(__file__).with_name('probe.py').read_text()}")
         init.chmod(0o755)
-        outcome = boot(kernel, folder / "script.json", results=results, init=init, simulated_s=5, seed=1)
+        outcome = boot(
+            kernel,
+            folder / "script.json",
+            results=results,
+            init=init,
+            simulated_s=5,
+            seed=1,
+            readable=python_files(),
+        )
         answer = results / "probe.json"
         findings = [Finding("boot", "virtual time", outcome.status == "ok", outcome.reason)]
         if outcome.status == "ok" and answer.is_file():
@@ -182,6 +190,25 @@ def check_kernel(kernel: BuiltKernel) -> Report:
             adds = _adds(kernel, probed["congestion_controls"])
         else:
             adds = _adds(kernel, [])
+    return Report(kernel.name, kernel.release, kernel.fingerprint, tuple(findings), adds)
+
+
+def configured(kernel: BuiltKernel) -> Report:
+    """What the kernel's configuration says that it has, without executing it."""
+
+    def finding(kind: str, name: str, symbol: str) -> Finding:
+        ok = kernel.options.get(symbol, "n") != "n"
+        return Finding(kind, name, ok, "" if ok else _lacks(kernel, symbol))
+
+    # Every kernel has Reno, and asks about it with no symbol.
+    findings = [Finding("cc", "reno", True, "")]
+    findings += [
+        finding("cc", name, f"TCP_CONG_{name.upper().replace('-', '_')}")
+        for name in sorted(CONGESTION_CONTROLS - {"reno"})
+    ]
+    findings += [finding("qdisc", kind, _SCH_SYMBOL.get(kind, f"NET_SCH_{kind.upper()}")) for kind in sorted(QDISCS)]
+    findings += [finding(kind, name, symbol) for (kind, name), (symbol, _) in _OTHERS.items()]
+    adds = _adds(kernel, [name.replace("_", "-") for name in config.names(kernel.options, "TCP_CONG_")])
     return Report(kernel.name, kernel.release, kernel.fingerprint, tuple(findings), adds)
 
 

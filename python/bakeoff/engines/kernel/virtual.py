@@ -64,13 +64,20 @@ class VirtualTime:
         return kernel_check.check_kernel(self.kernel)
 
     def check(self, run: Run) -> str:
-        """See `Engine.check`. The first one boots the kernel, to ask it what it has."""
+        """See `Engine.check`. The first one boots the kernel, to ask it what it has.
+
+        A kernel that somebody else built is not executed: what it has, its configuration says. The run asks it itself.
+        """
         plan = self.plan(run)
         if still := standstill(run):
             raise BakeoffError(f"{place(run)}: {still}")
-        kernel_check.require(json.loads(run.to_json()), self.report, place=place(run))
+        kernel = self.kernel
+        report = kernel_check.configured(kernel) if kernel.foreign else self.report
+        kernel_check.require(json.loads(run.to_json()), report, place=place(run))
         _programs(plan)
-        return plan.text()
+        if not kernel.foreign:
+            return plan.text()
+        return f"# will execute {kernel.binary} (SHA-256 {kernel.fingerprint}), confined\n{plan.text()}"
 
     def plan(self, run: Run) -> Plan:
         """The plan of a run, with notes on what differs from what was asked for."""
@@ -99,6 +106,8 @@ class VirtualTime:
         from bakeoff.engines.lab import agent, convert
 
         plan = self.plan(run)
+        if self.kernel.foreign:
+            kernel_check.require(json.loads(run.to_json()), self.report, place=place(run))
         write_json(folder / PLAN, plan.to_json())
         plan.write_files(folder)
         script = folder / _SCRIPT
@@ -111,6 +120,7 @@ class VirtualTime:
             simulated_s=run.duration_s + _AROUND_S,
             memory=memory.guest(run).option,
             seed=run.seed,
+            readable=[Path(path) for path in _programs(plan).values()],
         )
         script.unlink()
         plan.remove_files(folder)
