@@ -15,7 +15,7 @@ ARM := aarch64-unknown-linux
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint format test-rust test-python bench validation gallery architecture clean
+.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint format test-rust test-python fuzz bench validation gallery architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -93,6 +93,10 @@ test-rust: ## the simulator's tests
 
 test-python: setup agent ## the shell's tests
 	$(BIN)/python -m pytest -n auto
+
+FUZZ_CASES ?= 20000
+fuzz: ## random documents for the simulator, FUZZ_CASES of them
+	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --package bakeoff-sim --locked --quiet --test fuzz_documents
 
 bench: setup ## speed: data packets per CPU second, and instructions per data packet held against bench/instructions.json
 	$(BIN)/python bench/workloads.py

@@ -15,6 +15,7 @@ pub mod record;
 pub mod sim;
 pub mod tcp;
 
+pub use base::budget::Budget;
 pub use base::error::{Refused, SimError};
-pub use build::outcome::{Outcome, check, check_with, simulate, simulate_with};
+pub use build::outcome::{Outcome, check, check_with, simulate, simulate_with, simulate_within};
 pub use cc::Registry;

@@ -145,6 +145,8 @@ impl Player {
     }
 
     fn play_until(&mut self, now: u64) {
+        // A run may end before the player is opened.
+        let now = now.max(self.at);
         let elapsed = now - self.at;
         if self.playing && elapsed > self.level {
             self.stalled_since = Some(self.at + self.level);

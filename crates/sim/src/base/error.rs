@@ -11,6 +11,12 @@ impl From<String> for Refused {
     }
 }
 
+impl From<Refused> for String {
+    fn from(refused: Refused) -> Self {
+        refused.0
+    }
+}
+
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {

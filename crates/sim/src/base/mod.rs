@@ -1,5 +1,6 @@
 //! What knows nothing of networks: units, random streams, histograms, counts, rings, the event queue, errors.
 
+pub mod budget;
 pub mod count;
 pub mod error;
 pub mod event;

@@ -2,12 +2,15 @@
 
 pub mod outcome;
 
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::base::error::Refused;
 use crate::base::rng::Stream;
 use crate::cc::Registry;
-use crate::document::run::{self, Action, FORMAT, Loss, Mangle, Node, Run};
+use crate::document::bounds::{self, within};
+use crate::document::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::endpoint::connection::{Exit, Host, Place};
 use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
@@ -44,14 +47,13 @@ pub fn parse(json: &str) -> Result<Run, Refused> {
 /// # Errors
 /// The first thing that does not exist, is malformed or not modelled, with its place.
 pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
-    check_times(&run)?;
+    bounds::check(&run)?;
     let graph = Graph::build(&run)?;
     let traffic: Arc<[String]> =
         run.flows.iter().map(|f| f.name.clone()).chain(run.probes.iter().map(|p| p.name.clone())).collect();
-    for (i, name) in traffic.iter().enumerate() {
-        if traffic[..i].contains(name) {
-            return Err(Refused(format!("flows and probes: the name '{name}' stands twice")));
-        }
+    let mut names = BTreeSet::new();
+    if let Some(name) = traffic.iter().find(|name| !names.insert(*name)) {
+        return Err(Refused(format!("flows and probes: the name '{name}' stands twice")));
     }
     refuse_features(&run)?;
     let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
@@ -126,20 +128,6 @@ fn exit(
     }
 }
 
-fn check_times(run: &Run) -> Result<(), Refused> {
-    if !(run.duration_s > 0.0 && run.duration_s.is_finite()) {
-        return Err(Refused(format!("duration_s: {} is not a time above 0", run.duration_s)));
-    }
-    if run.sample_interval_s < 0.0001 || run.sample_interval_s.is_nan() {
-        return Err(Refused(format!("sample_interval_s: {} is below 0.1 ms", run.sample_interval_s)));
-    }
-    let [from, to] = run.window_s;
-    if from >= to || from.is_nan() || to.is_nan() {
-        return Err(Refused(format!("window_s: [{from}, {to}] is empty")));
-    }
-    Ok(())
-}
-
 fn refuse_features(run: &Run) -> Result<(), Refused> {
     for (i, what) in run.trace.iter().enumerate() {
         if !TRACES.contains(&what.as_str()) {
@@ -148,24 +136,6 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
     }
     let refused =
         |place: String, what: &str| Err(Refused(format!("{place}: {what} not modelled by the simulator")));
-    for (i, link) in run.links.iter().enumerate() {
-        if !(64..=65_535).contains(&link.mtu) {
-            return Err(Refused(format!("links[{i}].mtu: {} is not between 64 and 65535", link.mtu)));
-        }
-        if let Loss::Sent(by) = &link.loss
-            && let Some(end) = by.keys().find(|&end| !link.ends.contains(end))
-        {
-            return Err(Refused(format!("links[{i}].loss: '{end}' is no end of the link")));
-        }
-        for probability in link.ends.iter().map(|end| link.loss.of(end)) {
-            if !(0.0..=1.0).contains(&probability) {
-                return Err(Refused(format!("links[{i}].loss: {probability} is not a probability")));
-            }
-        }
-        if link.delay_s.is_nan() || link.delay_s < 0.0 {
-            return Err(Refused(format!("links[{i}].delay_s: {} is negative", link.delay_s)));
-        }
-    }
     for (key, tool) in run.tools.iter().flat_map(|tools| [("flows", &tools.flows), ("probes", &tools.probes)])
     {
         if let Some(name) = tool {
@@ -178,6 +148,9 @@ fn refuse_features(run: &Run) -> Result<(), Refused> {
 /// Sysctls that are taken, because real kernels need them, and that change nothing here: runs say so.
 pub(crate) const NOT_MODELLED: [&str; 1] = ["net.ipv4.tcp_mem"];
 
+/// Linux keeps the numbers of its sysctls in signed 32 bits.
+const SYSCTL: RangeInclusive<u64> = 0..=i32::MAX as u64;
+
 /// Reads the sysctls that are modelled.
 fn host(node: &Node, index: usize) -> Result<Host, Refused> {
     let mut host = Host {
@@ -189,15 +162,16 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
         receive: Buffer::default(),
         sender: Sysctl::default(),
     };
-    if !(100..=1000).contains(&node.hz) {
-        return Err(Refused(format!("nodes[{index}].hz: {} is not between 100 and 1000", node.hz)));
-    }
     for (name, value) in &node.sysctls {
         let place = format!("nodes[{index}].sysctls.{name}");
         let number = |text: &str| {
-            text.trim()
-                .parse::<u64>()
-                .map_err(|_| Refused(format!("{place}: '{value}' is not a whole number")))
+            let number = text.trim().parse::<u64>();
+            let number = number.map_err(|_| Refused(format!("{place}: '{value}' is not a whole number")))?;
+            within(&place, number, &SYSCTL).map(|()| number)
+        };
+        let percent = |text: &str| {
+            let number = number(text)?;
+            within(&place, number, &(1..=1000)).map(|()| number)
         };
         let up_to = |text: &str, most: u8| match number(text)? {
             n if n <= u64::from(most) => Ok(n as u8),
@@ -216,8 +190,8 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             "net.ipv4.tcp_ecn_option_beacon" => host.ecn.beacon = up_to(value, 3)?.into(),
             "net.ipv4.tcp_sce" => host.ecn.sce = up_to(value, 1)? == 1,
             "net.ipv4.tcp_sce_pacing" => host.sce_pacing = up_to(value, 1)? == 1,
-            "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = number(value)?.max(1),
-            "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = number(value)?.max(1),
+            "net.ipv4.tcp_pacing_ss_ratio" => host.ss_ratio = percent(value)?,
+            "net.ipv4.tcp_pacing_ca_ratio" => host.ca_ratio = percent(value)?,
             "net.ipv4.tcp_sack" => host.sender.sack = up_to(value, 1)? == 1,
             "net.ipv4.tcp_slow_start_after_idle" => {
                 host.sender.slow_start_after_idle = up_to(value, 1)? == 1;

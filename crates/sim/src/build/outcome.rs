@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use crate::base::budget::Budget;
 use crate::base::error::{Refused, SimError};
 use crate::base::histogram::summary;
 use crate::build::{NOT_MODELLED, build, parse};
@@ -44,7 +45,16 @@ pub fn simulate(json: &str) -> Result<Outcome, SimError> {
 /// # Errors
 /// [`SimError`]
 pub fn simulate_with(json: &str, modules: &Registry) -> Result<Outcome, SimError> {
+    simulate_within(json, modules, Budget::from_env()?)
+}
+
+/// The same, with a budget of its own.
+///
+/// # Errors
+/// [`SimError`]
+pub fn simulate_within(json: &str, modules: &Registry, budget: Budget) -> Result<Outcome, SimError> {
     let mut sim = build(parse(json)?, modules)?;
+    sim.budget = budget;
     let setup = setup(&sim);
     sim.execute()?;
     if let Some(failure) = sim.failure() {

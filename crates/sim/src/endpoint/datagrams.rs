@@ -50,6 +50,11 @@ impl Datagrams {
         self.sent.bytes + self.sent.packets * u64::from(HEADERS)
     }
 
+    /// Bytes of memory that what is known of each datagram takes.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(self.transits.as_slice()) as u64
+    }
+
     /// One arrived.
     pub fn on_packet(&mut self, packet: &Packet, now: Time) {
         self.received.add(packet.payload);

@@ -241,6 +241,22 @@ impl Flow {
         }
     }
 
+    /// Packets sent so far.
+    pub fn sent_packets(&self) -> u64 {
+        match &self.application {
+            Application::Datagrams(datagrams) => datagrams.sent().packets,
+            _ => self.totals().map_or(0, |totals| totals.sender.sent_packets),
+        }
+    }
+
+    /// Bytes of memory that grow with what it sends.
+    pub fn bytes(&self) -> u64 {
+        match &self.application {
+            Application::Datagrams(datagrams) => datagrams.bytes(),
+            _ => 0,
+        }
+    }
+
     /// In-order payload bytes that reached the receiving application.
     pub fn received(&self) -> u64 {
         match &self.application {
@@ -301,13 +317,6 @@ impl Flow {
 
 fn check_source(spec: &run::Flow, at: &str) -> Result<(), String> {
     match &spec.source {
-        Source::Rate { rate_bps: 0, .. } => Err(format!("{at}.source.rate_bps: must be above 0")),
-        Source::Rate { size: 0, .. } | Source::Periodic { size: 0, .. } => {
-            Err(format!("{at}.source.size: must be above 0"))
-        }
-        Source::Periodic { every_s, .. } if *every_s <= 0.0 => {
-            Err(format!("{at}.source.every_s: {every_s} is not a time above 0"))
-        }
         Source::Rate { .. } | Source::Periodic { .. } => Ok(()),
         _ if spec.transport == "udp" => Err(format!("{at}.source: a udp flow needs 'rate' or 'periodic'")),
         _ => Ok(()),

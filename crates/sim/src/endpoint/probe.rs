@@ -42,9 +42,6 @@ impl ProbeState {
             other => return Err(format!("{place}.proto: unknown protocol '{other}'; known: icmp, udp")),
         };
         let ecn = parse_ecn(&spec.ecn).map_err(|e| format!("{place}.{e}"))?;
-        if spec.every_s <= 0.0 {
-            return Err(format!("{place}.every_s: {} is not a time above 0", spec.every_s));
-        }
         Ok(ProbeState {
             spec: spec.clone(),
             id,
@@ -116,6 +113,11 @@ impl ProbeState {
         request.1 = true;
         self.received += 1;
         Some((request.0, now - request.0))
+    }
+
+    /// Bytes of memory that what is known of each request takes.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(self.requests.as_slice()) as u64
     }
 
     /// Requests sent.

@@ -51,7 +51,7 @@ impl Short {
     /// The connections of `spec`, one per object (seconds after the flow's start, bytes).
     ///
     /// # Errors
-    /// What a connection refuses, and objects that are out of order, empty or too many.
+    /// What a connection refuses, and objects that are out of order or too many.
     pub fn new(
         spec: &Flow,
         objects: &[(f64, u64)],
@@ -77,9 +77,6 @@ impl Short {
         for (n, &(after_s, bytes)) in objects.iter().enumerate() {
             if !(after_s >= before && after_s.is_finite()) {
                 return Err(format!("{at}[{n}]: {after_s} s is not after the one before"));
-            }
-            if bytes == 0 {
-                return Err(format!("{at}[{n}]: has no bytes"));
             }
             before = after_s;
             let name = format!("{}#{}", spec.name, n + 1);

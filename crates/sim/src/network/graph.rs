@@ -51,7 +51,8 @@ impl Graph {
         }
         let kinds: Vec<NodeKind> = run.nodes.iter().map(|n| n.kind).collect();
         let nodes = run.nodes.len();
-        let next: Vec<_> = (0..nodes).flat_map(|from| routes(from, &kinds, &node_of)).collect();
+        let owned = interfaces_of(nodes, &node_of);
+        let next: Vec<_> = (0..nodes).flat_map(|from| routes(from, &kinds, &node_of, &owned)).collect();
         let hop = |node: usize, dst: usize| match next[node * nodes + dst] {
             _ if node == dst => Hop::Here,
             Some(i) if kinds[node] != NodeKind::Host => Hop::Out(i),
@@ -120,8 +121,17 @@ fn node_names(nodes: &[Node]) -> String {
     nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
+/// By node: its interfaces.
+fn interfaces_of(nodes: usize, node_of: &[u16]) -> Vec<Vec<u16>> {
+    let mut owned = vec![Vec::new(); nodes];
+    for (i, node) in node_of.iter().enumerate() {
+        owned[usize::from(*node)].push(i as u16);
+    }
+    owned
+}
+
 /// Breadth-first from `from`: by destination, the first interface of the shortest path.
-fn routes(from: usize, kinds: &[NodeKind], node_of: &[u16]) -> Vec<Option<u16>> {
+fn routes(from: usize, kinds: &[NodeKind], node_of: &[u16], owned: &[Vec<u16>]) -> Vec<Option<u16>> {
     let mut first = vec![None; kinds.len()];
     let mut seen = vec![false; kinds.len()];
     seen[from] = true;
@@ -131,11 +141,11 @@ fn routes(from: usize, kinds: &[NodeKind], node_of: &[u16]) -> Vec<Option<u16>> 
         if node != from && kinds[node] == NodeKind::Host {
             continue;
         }
-        for (i, owner) in node_of.iter().enumerate() {
-            let peer = usize::from(node_of[i ^ 1]);
-            if usize::from(*owner) == node && !seen[peer] {
+        for &i in &owned[node] {
+            let peer = usize::from(node_of[usize::from(i) ^ 1]);
+            if !seen[peer] {
                 seen[peer] = true;
-                queue.push_back((peer, via.or(Some(i as u16))));
+                queue.push_back((peer, via.or(Some(i))));
             }
         }
     }
@@ -148,6 +158,9 @@ mod tests {
 
     #[test]
     fn hosts_do_not_forward() {
+        let routes = |from, kinds: &[NodeKind], node_of: &[u16]| {
+            routes(from, kinds, node_of, &interfaces_of(kinds.len(), node_of))
+        };
         // a - b - c with b a host: a does not reach c
         let kinds = [NodeKind::Host, NodeKind::Host, NodeKind::Host];
         assert_eq!(routes(0, &kinds, &[0, 1, 1, 2]), [None, Some(0), None]);

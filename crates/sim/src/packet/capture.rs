@@ -88,6 +88,11 @@ impl Capture {
         debug_assert!(written.is_ok(), "memory takes everything: {written:?}");
     }
 
+    /// Bytes of the file so far.
+    pub fn bytes(&self) -> u64 {
+        self.writer.get_ref().len() as u64
+    }
+
     /// The file.
     pub fn finish(self) -> Vec<u8> {
         self.writer.into_inner()
@@ -99,7 +104,8 @@ fn frame(packet: &Packet, Ends(ends): Ends) -> Vec<u8> {
     let asks = packet.dst == ends[1];
     let source = if asks { ends[0] } else { ends[1] };
     let len = packet.buffer_len() as usize;
-    let rest = len.saturating_sub(ETHERNET + IPV4);
+    // IPv4 has 16 bits for its length.
+    let rest = len.saturating_sub(ETHERNET + IPV4).min(usize::from(u16::MAX) - IPV4);
     let mut ip = Ipv4Header {
         total_len: (IPV4 + rest) as u16,
         dont_fragment: true,

@@ -153,6 +153,12 @@ impl Recorder {
         self.value.push(value);
     }
 
+    /// Bytes of memory that the samples take.
+    pub fn bytes(&self) -> u64 {
+        let columns = size_of_val(self.series.as_slice()) + size_of_val(self.value.as_slice());
+        (columns + size_of_val(self.times.as_slice())) as u64
+    }
+
     /// The table in order of time, then of recording.
     pub fn finish(mut self) -> Series {
         let rows = self.series.len();

@@ -78,6 +78,11 @@ impl Trace {
         }
     }
 
+    /// Bytes of memory that the rows take.
+    pub fn bytes(&self) -> u64 {
+        self.recorder.bytes()
+    }
+
     /// The rows in order of time.
     pub fn finish(self) -> Series {
         self.recorder.finish()

@@ -4,9 +4,11 @@ mod changes;
 mod forwarding;
 mod media;
 mod sampling;
+mod spending;
 
 use std::collections::VecDeque;
 
+use crate::base::budget::Budget;
 use crate::base::count::Count;
 use crate::base::error::Refused;
 use crate::base::event::{Event, EventQueue};
@@ -74,6 +76,8 @@ pub struct Sim {
     pub(crate) charges: Charges,
     /// Internals of congestion controls, if the run asks for them.
     pub trace: Option<Trace>,
+    /// What it may cost.
+    pub budget: Budget,
     now: Time,
     end: Time,
     window: [Time; 2],
@@ -92,6 +96,10 @@ pub struct Sim {
     /// Of each of these that marks SCE, the series of its marks; others have none, so that their runs have what they always had.
     sce_series: Vec<Vec<Option<u32>>>,
     handled: u64,
+    /// Packets that sources gave at once, each of which is as much work as an event.
+    burst: u64,
+    /// How many events are handled when the budget is looked at next.
+    look_at: u64,
     sent: Count,
     delivered: Count,
     pub(crate) lost: Count,
@@ -115,6 +123,7 @@ impl Sim {
             probes,
             tunnels,
             charges,
+            budget: Budget::default(),
             now: Time::ZERO,
             end,
             window,
@@ -129,6 +138,8 @@ impl Sim {
             queue_series: Vec::new(),
             sce_series: Vec::new(),
             handled: 0,
+            burst: 0,
+            look_at: 0,
             sent: Count::default(),
             delivered: Count::default(),
             lost: Count::default(),
@@ -138,7 +149,7 @@ impl Sim {
     /// Runs to the end.
     ///
     /// # Errors
-    /// A change that turns out impossible.
+    /// A change that turns out impossible, and a budget that is spent.
     pub fn execute(&mut self) -> Result<(), Refused> {
         self.schedule();
         while let Some((time, event)) = self.events.pop() {
@@ -147,6 +158,9 @@ impl Sim {
             }
             self.now = time;
             self.handled += 1;
+            if self.handled >= self.look_at {
+                self.check_budget()?;
+            }
             self.handle(event)?;
             while let Some((interface, mut packet)) = self.arrivals.pop_front() {
                 self.arrive(interface, &mut packet);
@@ -226,6 +240,8 @@ impl Sim {
             }
             Event::Sample => {
                 self.sample();
+                // Many flows are many samples.
+                self.look_at = 0;
                 if self.failure().is_some() {
                     self.end = self.now;
                 }
@@ -242,6 +258,9 @@ impl Sim {
         let flow = &mut self.flows[usize::from(f)];
         let next = flow.on_source(self.now, &mut self.out);
         let node = flow.nodes[0];
+        let burst = self.out.len() as u64;
+        self.burst += burst;
+        self.look_at = self.look_at.saturating_sub(burst);
         if let Some(next) = next {
             self.events.push(next, Event::Source(f));
         }

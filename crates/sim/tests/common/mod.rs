@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod choices;
+pub mod documents;
+pub mod qdisc_words;
+
 use bakeoff_sim::{Outcome, simulate};
 use serde_json::{Value, json};
 

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use crate::base::count::Count;
 use crate::base::units::{Rate, Time};
+use crate::document::bounds::within;
 use crate::document::run::{Link, Run};
 use crate::packet::Packet;
 use crate::qdisc::Queue;
@@ -149,6 +150,9 @@ pub fn build(run: &Run, l: usize) -> Result<[Option<Box<Medium>>; 2], String> {
         && !link.ends.contains(&spec.modem)
     {
         return Err(format!("{place}.docsis.modem: '{}' is not an end of the link", spec.modem));
+    }
+    if let Some(half) = &half {
+        within(&format!("{place}.half_duplex.turnaround_s"), half.turnaround_s, &(0.0..=10.0))?;
     }
     let mut media = [None, None];
     for (e, medium) in media.iter_mut().enumerate() {

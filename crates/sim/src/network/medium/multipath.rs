@@ -21,8 +21,12 @@ use super::{Access, Turn};
 use crate::base::count::Count;
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
+use crate::document::bounds::{DELAY_S, RATE_BPS, within};
 use crate::network::wire::loss_threshold;
 use crate::packet::Packet;
+
+/// Parallel paths of one link.
+const MOST_PATHS: usize = 256;
 
 /// See the module.
 #[derive(Deserialize)]
@@ -75,20 +79,20 @@ pub struct Multipath {
 impl Multipath {
     /// Checks `spec`.
     pub fn new(spec: &Spec, seed: u64, name: &str) -> Result<Multipath, String> {
-        if spec.paths.is_empty() {
-            return Err(".paths: there are none".into());
+        if !(1..=MOST_PATHS).contains(&spec.paths.len()) {
+            return Err(format!(".paths: {} of them; expected 1 to {MOST_PATHS}", spec.paths.len()));
         }
         for (i, path) in spec.paths.iter().enumerate() {
             let place = format!(".paths[{i}]");
             if !(1..=1000).contains(&path.weight) {
                 return Err(format!("{place}.weight: {} is not between 1 and 1000", path.weight));
             }
-            if path.rate_bps == Some(0) || path.limit == 0 {
-                return Err(format!("{place}: rate_bps and limit must be above 0"));
+            if path.limit == 0 {
+                return Err(format!("{place}.limit: must be above 0"));
             }
-            if !(0.0..=1.0).contains(&path.loss) || path.delay_s.is_nan() || path.delay_s < 0.0 {
-                return Err(format!("{place}: expected loss from 0 to 1 and delay_s of at least 0"));
-            }
+            within(&format!("{place}.rate_bps"), path.rate_bps.unwrap_or(1), &RATE_BPS)?;
+            within(&format!("{place}.delay_s"), path.delay_s, &DELAY_S)?;
+            within(&format!("{place}.loss"), path.loss, &(0.0..=1.0))?;
         }
         let paths = spec.paths.iter().map(|path| Path {
             weight: path.weight,

@@ -11,10 +11,16 @@
 //!
 //! Validation: the tests below.
 
+use std::ops::RangeInclusive;
+
 use serde::Deserialize;
 
 use crate::base::units::{Rate, Time};
+use crate::document::bounds::{RATE_BPS, within};
 use crate::packet::Packet;
+
+/// Bytes: a gigabyte, whose time at one bit per second still fits into 64 bits of nanoseconds.
+const BURST: RangeInclusive<u32> = 1..=1_000_000_000;
 
 /// See the module.
 #[derive(Deserialize)]
@@ -45,9 +51,8 @@ pub struct Policer {
 impl Policer {
     /// Checks `spec`.
     pub fn new(spec: &Spec) -> Result<Policer, String> {
-        if spec.rate_bps == 0 || spec.burst == 0 {
-            return Err(": rate_bps and burst must be above 0".into());
-        }
+        within(".rate_bps", spec.rate_bps, &RATE_BPS)?;
+        within(".burst", spec.burst, &BURST)?;
         if let Exceed::Dscp(dscp) = spec.exceed
             && dscp > 63
         {

@@ -21,6 +21,8 @@ use crate::packet::Packet;
 
 /// Bytes per opportunity.
 const OPPORTUNITY: u32 = 1500;
+/// The last millisecond of a trace: eleven days.
+const LAST_MS: u64 = 1_000_000_000;
 /// The Ethernet header, which is not counted.
 const ETHERNET: u32 = 14;
 
@@ -52,6 +54,9 @@ impl CapacityTrace {
         if spec.ms.last().is_none_or(|last| *last == 0) {
             return Err(format!("{}: the last millisecond must be above 0", spec.file));
         }
+        if let Some(last) = spec.ms.last().filter(|last| **last > LAST_MS) {
+            return Err(format!("{}: {last} ms is above {LAST_MS} ms", spec.file));
+        }
         Ok(CapacityTrace { ms: spec.ms.clone(), next: 0, begun: None })
     }
 
@@ -71,7 +76,10 @@ impl Access for CapacityTrace {
             }
             self.next += 1;
             if due < turn.now {
-                // Nothing waited then.
+                // Nothing waited then, nor in the whole repetitions between.
+                let n = self.ms.len() as u64;
+                let whole = turn.now.as_ms() / self.ms[self.ms.len() - 1];
+                self.next = self.next.max(whole.saturating_sub(1) * n);
                 continue;
             }
             let mut room = OPPORTUNITY;

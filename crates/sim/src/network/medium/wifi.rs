@@ -19,7 +19,13 @@ use super::{Access, Turn};
 use crate::base::count::Count;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
+use crate::document::bounds::within;
 use crate::packet::Packet;
+
+/// Packets of an aggregate, far above any standard's.
+const MOST_PACKETS: u32 = 1_000_000;
+/// Bytes of an aggregate, far above any standard's.
+const MOST_BYTES: u32 = 1_000_000_000;
 
 /// See the module.
 #[derive(Deserialize)]
@@ -50,9 +56,8 @@ impl Wifi {
         if !(least >= 0.0 && least <= most && most < 10.0) {
             return Err(format!(".access_s: [{least}, {most}] is not [least, most] below 10 s"));
         }
-        if spec.packets == 0 {
-            return Err(".packets: must be at least 1".into());
-        }
+        within(".packets", spec.packets, &(1..=MOST_PACKETS))?;
+        within(".bytes", spec.bytes, &(0..=MOST_BYTES))?;
         let rng = Stream::new(seed, name);
         let access = spec.access_s.map(Time::from_secs_f64);
         let (packets, bytes) = (spec.packets, spec.bytes);

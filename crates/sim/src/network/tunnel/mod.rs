@@ -28,6 +28,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::base::rng::Stream;
+use crate::document::bounds::MTU;
 use crate::document::run::{self, Match, Qdisc, Run};
 use crate::network::graph::Graph;
 use crate::packet::{Ecn, Packet, Proto};
@@ -39,6 +40,8 @@ use replay::{Reject, Replay, Rfc6479, Xfrm};
 const ETHERNET: u32 = 14;
 /// `COUNTER_WINDOW_SIZE` of `drivers/net/wireguard/messages.h` on a 64-bit machine.
 const WIREGUARD_WINDOW: u32 = 8192 - 64;
+/// The widest window in packets, that of `WireGuard`'s memory; XFRM takes 4096.
+const MOST_WINDOW: u32 = 8192;
 
 /// What happened in one direction.
 #[derive(Clone, Debug)]
@@ -249,6 +252,17 @@ impl Tunnel {
                 return Err(format!("{place}.kind: '{other}' is not wireguard, ipsec, fou, gre or vxlan"));
             }
         };
+        let mtu = kind.inner_mtu(link);
+        if !MTU.contains(&mtu) {
+            return Err(format!(
+                "{place}: '{}' leaves an MTU of {mtu} bytes on links of {link}; expected at least {}",
+                spec.kind,
+                MTU.start()
+            ));
+        }
+        if let Some(window) = spec.replay_window.filter(|window| *window > MOST_WINDOW) {
+            return Err(format!("{place}.replay_window: {window} is not between 0 and {MOST_WINDOW}"));
+        }
         let memory = match (kind, spec.replay_window) {
             (Kind::Ipsec(_), Some(window)) => Some(Replay::Xfrm(Xfrm::new(window))),
             (Kind::Ipsec(_), None) => {
@@ -275,7 +289,7 @@ impl Tunnel {
             kind,
             word: spec.cipher.as_ref().map_or(spec.kind.clone(), |c| format!("{} {c}", spec.kind)),
             ends,
-            mtu: kind.inner_mtu(link),
+            mtu,
             hashes: (!spec.inner_hash).then(|| [rng.u32(), rng.u32()]),
             ways: [way.clone(), way],
         })

@@ -1,0 +1,182 @@
+//! What each number of a resolved run may be. Within these bounds no sum or product of the simulator overflows, and no
+//! single value of a document makes it allocate without limit; what a whole run may cost is its budget's.
+//!
+//! They are wide on purpose: wider than any network, and no judgement of what is sensible. `bakeoff.scenario` has the same for
+//! what a user writes. Sizes and weights of a medium are checked where the medium is built.
+//!
+//! Validation: tests below; `tests/fuzz_documents.rs` (nothing within them panics or hangs).
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use crate::base::error::Refused;
+use crate::document::run::{Action, Flow, Link, Loss, Probe, Run, Source};
+
+/// Bytes of the least and the largest IP packet of a link or tunnel. In 128 bytes fit all headers and options of a
+/// segment, and some payload.
+pub const MTU: RangeInclusive<u32> = 128..=65_535;
+/// Seconds: 31 years. A clock of 64 bits in nanoseconds holds the sum of some.
+const TIME_S: RangeInclusive<f64> = 0.0..=1e9;
+/// Seconds that a link may delay: 2^32 microseconds hold four times that.
+pub const DELAY_S: RangeInclusive<f64> = 0.0..=1000.0;
+/// Seconds from one packet of a train or probe to the next: a microsecond at least.
+const EVERY_S: RangeInclusive<f64> = 1e-6..=1e9;
+/// Bits per second: 10 Tbit/s.
+pub const RATE_BPS: RangeInclusive<u64> = 1..=10_000_000_000_000;
+/// Payload bytes of a flow or object: a petabyte.
+const BYTES: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
+/// Bytes that an application writes at once.
+const WRITE: RangeInclusive<u32> = 1..=1_000_000_000;
+/// Writes or datagrams of one burst.
+const BURST: RangeInclusive<u32> = 1..=10_000;
+/// Payload bytes of a datagram in one IPv4 packet.
+const DATAGRAM: RangeInclusive<u32> = 1..=65_507;
+/// IP bytes of a probe: the headers of IPv4 and ICMP or UDP at least.
+const PROBE: RangeInclusive<u32> = 28..=65_535;
+/// The codepoints of a DSCP.
+const DSCP: RangeInclusive<u8> = 0..=63;
+/// Nodes and links: routes are a table of nodes by nodes.
+const MOST_NODES: usize = 2_048;
+/// Flows and probes together, and changes: they are counted in 16 bits.
+const MOST_TRAFFIC: usize = 65_535;
+/// Objects of all short flows together: each is a connection.
+const MOST_OBJECTS: usize = 1_000_000;
+
+/// Refuses `value` at `place` unless it is in `bounds`; no number is in any.
+pub fn within<T: PartialOrd + Display + Copy>(
+    place: &str,
+    value: T,
+    bounds: &RangeInclusive<T>,
+) -> Result<(), Refused> {
+    if bounds.contains(&value) {
+        return Ok(());
+    }
+    Err(Refused(format!("{place}: {value} is not between {} and {}", bounds.start(), bounds.end())))
+}
+
+fn at_most(place: &str, count: usize, most: usize) -> Result<(), Refused> {
+    if count <= most { Ok(()) } else { Err(Refused(format!("{place}: {count} of them; at most {most}"))) }
+}
+
+/// Checks every number of `run` that has a meaning without the rest of the document.
+///
+/// # Errors
+/// The first that is out of its bounds, with its place, its value and the bounds.
+pub fn check(run: &Run) -> Result<(), Refused> {
+    times(run)?;
+    at_most("nodes", run.nodes.len(), MOST_NODES)?;
+    at_most("links", run.links.len(), MOST_NODES)?;
+    at_most("flows and probes", run.flows.len() + run.probes.len(), MOST_TRAFFIC)?;
+    at_most("changes", run.changes.len(), MOST_TRAFFIC)?;
+    for (i, node) in run.nodes.iter().enumerate() {
+        within(&format!("nodes[{i}].hz"), node.hz, &(100..=1000))?;
+    }
+    for (i, each) in run.links.iter().enumerate() {
+        link(each, &format!("links[{i}]"))?;
+    }
+    let mut objects = 0;
+    for (i, each) in run.flows.iter().enumerate() {
+        objects += flow(each, &format!("flows[{i}]"))?;
+    }
+    at_most("flows: objects of short flows", objects, MOST_OBJECTS)?;
+    for (i, each) in run.probes.iter().enumerate() {
+        probe(each, &format!("probes[{i}]"))?;
+    }
+    for (i, change) in run.changes.iter().enumerate() {
+        let place = format!("changes[{i}]");
+        within(&format!("{place}.at_s"), change.at_s, &TIME_S)?;
+        if let Action::Link { rate_bps, delay_s, loss, .. } = &change.action {
+            rate(&format!("{place}.action.rate_bps"), *rate_bps)?;
+            within(&format!("{place}.action.delay_s"), delay_s.unwrap_or_default(), &DELAY_S)?;
+            probability(&format!("{place}.action.loss"), loss.unwrap_or_default())?;
+        }
+    }
+    Ok(())
+}
+
+fn times(run: &Run) -> Result<(), Refused> {
+    if run.duration_s.is_nan() || run.duration_s <= 0.0 {
+        return Err(Refused(format!("duration_s: {} is not a time above 0", run.duration_s)));
+    }
+    within("duration_s", run.duration_s, &TIME_S)?;
+    within("sample_interval_s", run.sample_interval_s, &(1e-4..=1e9))?;
+    let [from, to] = run.window_s;
+    if from.is_nan() || to.is_nan() || from >= to {
+        return Err(Refused(format!("window_s: [{from}, {to}] is empty")));
+    }
+    within("window_s[0]", from, &TIME_S)?;
+    within("window_s[1]", to, &TIME_S)
+}
+
+fn rate(place: &str, rate_bps: Option<u64>) -> Result<(), Refused> {
+    rate_bps.map_or(Ok(()), |rate| within(place, rate, &RATE_BPS))
+}
+
+fn probability(place: &str, loss: f64) -> Result<(), Refused> {
+    if (0.0..=1.0).contains(&loss) {
+        return Ok(());
+    }
+    Err(Refused(format!("{place}: {loss} is not a probability from 0 to 1")))
+}
+
+fn link(link: &Link, place: &str) -> Result<(), Refused> {
+    rate(&format!("{place}.rate_bps"), link.rate_bps)?;
+    within(&format!("{place}.delay_s"), link.delay_s, &DELAY_S)?;
+    within(&format!("{place}.mtu"), link.mtu, &MTU)?;
+    if link.ends[0] == link.ends[1] {
+        return Err(Refused(format!("{place}.ends: '{}' twice; expected two nodes", link.ends[0])));
+    }
+    if let Loss::Sent(by) = &link.loss
+        && let Some(end) = by.keys().find(|&end| !link.ends.contains(end))
+    {
+        return Err(Refused(format!("{place}.loss: '{end}' is no end of the link")));
+    }
+    link.ends.iter().try_for_each(|end| probability(&format!("{place}.loss"), link.loss.of(end)))
+}
+
+/// Checks a flow; how many connections it has an object for each.
+fn flow(flow: &Flow, place: &str) -> Result<usize, Refused> {
+    within(&format!("{place}.dscp"), flow.dscp, &DSCP)?;
+    within(&format!("{place}.start_s"), flow.start_s, &TIME_S)?;
+    within(&format!("{place}.stop_s"), flow.stop_s, &TIME_S)?;
+    rate(&format!("{place}.max_pacing_rate_bps"), flow.max_pacing_rate_bps)?;
+    let place = format!("{place}.source");
+    let at = |key: &str| format!("{place}.{key}");
+    let written = if flow.transport == "udp" { DATAGRAM } else { WRITE };
+    match &flow.source {
+        Source::Bulk => {}
+        Source::Bytes { bytes } => within(&at("bytes"), *bytes, &BYTES)?,
+        Source::Rate { rate_bps, size } => {
+            within(&at("rate_bps"), *rate_bps, &RATE_BPS)?;
+            within(&at("size"), *size, &written)?;
+        }
+        Source::Periodic { size, count, every_s } => {
+            within(&at("size"), *size, &written)?;
+            within(&at("count"), *count, &BURST)?;
+            within(&at("every_s"), *every_s, &EVERY_S)?;
+        }
+        Source::Short { objects } => {
+            for (n, (after_s, bytes)) in objects.iter().enumerate() {
+                within(&at(&format!("objects[{n}][0]")), *after_s, &TIME_S)?;
+                within(&at(&format!("objects[{n}][1]")), *bytes, &BYTES)?;
+            }
+            return Ok(objects.len());
+        }
+        Source::Video { rates_bps, segment_s, buffer_s } => {
+            for (n, each) in rates_bps.iter().enumerate() {
+                within(&at(&format!("rates_bps[{n}]")), *each, &RATE_BPS)?;
+            }
+            within(&at("segment_s"), *segment_s, &(1e-3..=1e6))?;
+            within(&at("buffer_s"), *buffer_s, &(1e-3..=1e6))?;
+        }
+    }
+    Ok(0)
+}
+
+fn probe(probe: &Probe, place: &str) -> Result<(), Refused> {
+    within(&format!("{place}.dscp"), probe.dscp, &DSCP)?;
+    within(&format!("{place}.size"), probe.size, &PROBE)?;
+    within(&format!("{place}.every_s"), probe.every_s, &EVERY_S)?;
+    within(&format!("{place}.start_s"), probe.start_s, &TIME_S)?;
+    within(&format!("{place}.stop_s"), probe.stop_s, &TIME_S)
+}
