@@ -24,6 +24,9 @@ const SIGNS: [&str; 24] = [
     "^", "~", ",", ";", ".",
 ];
 
+/// The longest condition, in words and signs.
+const LONGEST: usize = 300;
+
 /// Reads the assertions of a block.
 ///
 /// # Errors
@@ -38,6 +41,10 @@ pub fn parse(block: &str) -> Result<Vec<Assertion>, String> {
                 return Err(format!("'{}' is no assertion", line.trim()));
             }
             let condition: Vec<Token> = split_message(&statement[1..]).to_vec();
+            // Each parenthesis takes some of the stack.
+            if condition.len() > LONGEST {
+                return Err(format!("a condition of {} words; expected at most {LONGEST}", condition.len()));
+            }
             assertions.push(Assertion { text: show(&condition), tokens: condition });
         }
     }
@@ -218,7 +225,10 @@ impl Evaluator<'_> {
 
     fn unary(&mut self) -> Result<i64, String> {
         match self.eat(&["-", "+", "~", "("]) {
-            Some("-") => return Ok(-self.unary()?),
+            Some("-") => {
+                let value = self.unary()?;
+                return value.checked_neg().ok_or_else(|| format!("-{value} has no value"));
+            }
             Some("+") => return self.unary(),
             Some("~") => return Ok(!self.unary()?),
             Some(_) => {

@@ -14,6 +14,11 @@ const TOLERANCE_US: i64 = 4000;
 /// How long to look for a packet that is late, to say by how much.
 const LATE_US: i64 = 60_000_000;
 
+/// How long a script may last.
+const LONGEST_US: i64 = 10 * 86_400 * 1_000_000;
+/// The most that one call may write, in bytes.
+const LARGEST_WRITE: u64 = 1 << 30;
+
 /// The names that assertions may use; see `Runner::info`.
 pub const INFO_NAMES: &[&str] = &[
     "tcpi_last_data_recv",
@@ -94,7 +99,9 @@ impl Runner {
         let settings = Settings::default();
         Runner {
             now_us: 0,
-            tolerance_us: option("tolerance_usecs").and_then(|v| v.parse().ok()).unwrap_or(TOLERANCE_US),
+            tolerance_us: option("tolerance_usecs")
+                .and_then(|v| v.parse().ok())
+                .map_or(TOLERANCE_US, |us: i64| us.clamp(0, LATE_US)),
             ticks: option("tcp_ts_tick_usecs").is_some(),
             endpoint: Endpoint::new(settings.clone()),
             settings,
@@ -132,6 +139,9 @@ impl Runner {
             When::Between(a, b) => (self.now_us + a, Some(self.now_us + b)),
             When::Any => (self.now_us, None),
         };
+        if start.max(end.unwrap_or(start)) > LONGEST_US {
+            return differ("a script of at most ten days", "a later time");
+        }
         if let Kind::Expect(segment) = &event.kind {
             return self.expect(segment, start, end);
         }
@@ -352,6 +362,9 @@ impl Runner {
                 let bytes: u64 = call.args.get(2).and_then(|a| a.parse().ok()).unwrap_or(0);
                 if call.result != bytes.to_string() {
                     return differ(format!("{} = {}", call.name, call.result), bytes.to_string());
+                }
+                if bytes > LARGEST_WRITE {
+                    return differ(format!("at most {LARGEST_WRITE} bytes in one call"), bytes.to_string());
                 }
                 self.endpoint.write(bytes, now);
             }

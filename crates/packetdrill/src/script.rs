@@ -5,6 +5,9 @@
 
 use crate::segment::Segment;
 
+/// The longest time in a script: a day.
+const LONGEST_S: f64 = 86_400.0;
+
 /// A script.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
@@ -245,6 +248,9 @@ impl<'a> Reader<'a> {
             return if relative { Err("'+' without a time after it".into()) } else { Ok(None) };
         }
         let seconds: f64 = digits.parse().map_err(|_| format!("'{digits}' is no time in seconds"))?;
+        if seconds > LONGEST_S {
+            return Err(format!("'{digits}' is a time of more than {LONGEST_S} seconds"));
+        }
         self.at += end;
         Ok(Some(((seconds * 1e6).round() as i64, relative)))
     }

@@ -165,6 +165,12 @@ fn number(text: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| format!("'{text}' is not a number from 0 to 4294967295"))
 }
 
+fn within(text: &str, least: u32, most: u32) -> Result<u32, String> {
+    Some(number(text)?)
+        .filter(|n| (least..=most).contains(n))
+        .ok_or_else(|| format!("'{text}' is not a number from {least} to {most}"))
+}
+
 fn parse_options(text: &str) -> Result<Option<Vec<Opt>>, String> {
     let mut options = Vec::new();
     for item in text.split(',').map(str::trim).filter(|i| !i.is_empty()) {
@@ -173,8 +179,8 @@ fn parse_options(text: &str) -> Result<Option<Vec<Opt>>, String> {
             ["..."] => return Ok(None),
             ["nop" | "eol"] => continue,
             ["sackOK"] => Opt::SackOk,
-            ["mss", n] => Opt::Mss(number(n)?),
-            ["wscale", n] => Opt::WindowScale(number(n)?),
+            ["mss", n] => Opt::Mss(within(n, 1, 65_535)?),
+            ["wscale", n] => Opt::WindowScale(within(n, 0, 14)?),
             ["TS", "val", val, "ecr", ecr] => Opt::Timestamp(number(val)?, number(ecr)?),
             ["sack", ref blocks @ ..] => Opt::Sack(
                 blocks
