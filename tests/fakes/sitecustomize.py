@@ -22,6 +22,7 @@ FAKES = {
     "bakeoff.present.terminal": HERE / "fake_present" / "terminal.py",
     "bakeoff.scenario": HERE / "fake_scenario" / "__init__.py",
     "bakeoff.scenario.catalog": HERE / "fake_scenario" / "catalog.py",
+    "bakeoff.scenario.python_cc": HERE / "fake_scenario" / "python_cc.py",
 }
 
 

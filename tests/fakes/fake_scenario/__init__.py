@@ -8,6 +8,7 @@ from dataclasses import dataclass
 class Run:
     document: str
     source: str = ""
+    executable: bool = True
 
     @property
     def key(self) -> str:
@@ -19,6 +20,9 @@ class Run:
         if name not in ("suite", "scenario", "run", "title", "seed", "duration_s", "flows"):
             raise AttributeError(name)
         return json.loads(self.document)[name]
+
+    def as_executable(self) -> "Run":
+        return self
 
     def to_json(self) -> str:
         return self.document

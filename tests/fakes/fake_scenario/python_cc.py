@@ -1,0 +1,13 @@
+"""Fake runs execute no files."""
+
+
+def permitted(run, *, allow_code=False):
+    return run
+
+
+def executed(runs) -> list:
+    return []
+
+
+def split(cc: str) -> None:
+    return None
