@@ -400,12 +400,17 @@ impl Endpoint {
                     }
                 }
                 Opt::Sack(blocks) if self.peer.sack => {
-                    for (i, (start, end)) in blocks.iter().take(packet.sack.len()).enumerate() {
-                        let offset = |s: u32| s.wrapping_sub(segment.ack) as i32;
-                        packet.sack[i] = SackBlock { start: offset(*start), end: offset(*end) };
+                    let offset = |s: u32| s.wrapping_sub(segment.ack) as i32;
+                    // Linux takes no notice of a block that does not end after its start, or begins before the
+                    // connection.
+                    let sent = |s: u32| packet.ack.checked_add_signed(offset(s).into()).is_some();
+                    let valid: Vec<(u32, u32)> =
+                        blocks.iter().copied().filter(|&(s, e)| offset(s) < offset(e) && sent(s)).collect();
+                    for (block, (start, end)) in packet.sack.iter_mut().zip(&valid) {
+                        *block = SackBlock { start: offset(*start), end: offset(*end) };
                         packet.n_sack += 1;
                     }
-                    if is_dsack(segment.ack, blocks) {
+                    if is_dsack(segment.ack, &valid) {
                         packet.flags = packet.flags.with(SimFlags::DSACK);
                     }
                 }

@@ -148,3 +148,15 @@ fn what_has_no_end_is_refused() {
     let report = bakeoff_packetdrill::run(&days).expect("it can be read");
     assert!(format!("{:?}", report.verdict).contains("at most ten days"), "{:?}", report.verdict);
 }
+
+#[test]
+fn a_sack_block_that_is_none_is_taken_no_notice_of() {
+    // Each begins before the connection did; the first is reversed too, the second ends inside of it.
+    for block in ["4294967295:4294960000", "4294967291:5"] {
+        // Up to the SACK, without what is expected to be sent before it.
+        let script = SCRIPTS[0].replace("sack 2001:3001", &format!("sack {block}"));
+        let script = script.replace("+0 > P. 1:10001(10000) ack 1\n", "");
+        let report = bakeoff_packetdrill::run(&script).expect("it can be read");
+        assert!(report.log.iter().any(|line| line.contains(block)), "{:?}", report.log);
+    }
+}
