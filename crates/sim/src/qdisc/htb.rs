@@ -378,7 +378,12 @@ mod tests {
 
     #[test]
     fn a_lone_class_is_served_as_beside_one_without_packets() {
-        for words in ["rate 50mbit", "rate 20mbit ceil 50mbit burst 5k", "rate 9kbit mtu 9000", "rate 1gbit quantum 1514"] {
+        for words in [
+            "rate 50mbit",
+            "rate 20mbit ceil 50mbit burst 5k",
+            "rate 9kbit mtu 9000",
+            "rate 1gbit quantum 1514",
+        ] {
             for child in ["pfifo limit 7", "fq_codel limit 7 flows 4 quantum 300", "netem delay 1ms"] {
                 let one = || with_child(child, class("1", words));
                 let mut lone = build("htb default 1", vec![one()]).unwrap();
