@@ -95,8 +95,10 @@ test-python: setup agent ## the shell's tests
 	$(BIN)/python -m pytest -n auto
 
 FUZZ_CASES ?= 20000
-fuzz: ## random documents for the simulator, FUZZ_CASES of them
+FUZZ_FILES ?= 5000
+fuzz: setup ## random documents for the simulator (FUZZ_CASES), then scenarios and other files (FUZZ_FILES of each kind)
 	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --package bakeoff-sim --locked --quiet --test fuzz_documents
+	BAKEOFF_FUZZ=$(FUZZ_FILES) $(BIN)/python -m pytest -n auto tests/hostile/test_fuzz.py
 
 bench: setup ## speed: data packets per CPU second, and instructions per data packet held against bench/instructions.json
 	$(BIN)/python bench/workloads.py

@@ -182,3 +182,12 @@ def test_a_deep_run_json_of_valid_form(done, tmp_path):
     [path] = (tmp_path / "c").rglob("run.json")
     path.write_text(json.dumps(json.loads(path.read_text()))[:-1] + ',"x":' + "[" * 5000 + "]" * 5000 + "}")
     assert results.survey(tmp_path / "c").complaints()
+
+
+def test_a_summary_that_is_cut_off_behind_a_wrong_key(done, tmp_path):
+    shutil.copytree(done, tmp_path / "c")
+    [path] = (tmp_path / "c").rglob("summary.json")
+    path.write_text('{"format": null, "flows": {"a"')
+    [result] = results.survey(tmp_path / "c").results
+    with pytest.raises(BakeoffError, match=r"summary.json: the file: Input data was truncated"):
+        _ = result.summary

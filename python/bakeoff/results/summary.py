@@ -309,7 +309,10 @@ def _wrong(form: type[Record], text: str | bytes, error: Exception) -> str:
     """Which key is wrong, and why: with the names of flows and queues, which msgspec does not tell."""
     if not isinstance(error, msgspec.ValidationError):
         return f"the file: {error}"
-    content = msgspec.json.decode(text)
+    try:
+        content = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as broken:  # behind the key that is wrong
+        return f"the file: {broken}"
     for field in msgspec.structs.fields(form) if isinstance(content, dict) else ():
         parts = content.get(field.encode_name)
         if get_origin(field.type) is not dict or not isinstance(parts, dict):

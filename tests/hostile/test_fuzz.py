@@ -1,0 +1,195 @@
+"""Drawn scenarios, arrivals and files of results: each is read, or refused with a BakeoffError; nothing else, soon.
+
+`make fuzz` draws many more; BAKEOFF_FUZZ is the number of cases of each test.
+"""
+
+import copy
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from bakeoff import campaign, engines, replay, results
+from bakeoff.duels import Duel
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import bounds, duel, expand, load
+from bakeoff.scenario.yaml_file import parse_value
+
+CASES = int(os.environ.get("BAKEOFF_FUZZ", "60"))
+drawn = settings(
+    max_examples=CASES,
+    deadline=None,
+    database=None,
+    # A case that fails is told as it was drawn: to make it smaller takes minutes, and looks like a hang.
+    phases=[Phase.explicit, Phase.generate],
+    derandomize="BAKEOFF_FUZZ" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+)
+
+SCENARIO = {
+    "scenario": "s",
+    "title": "t {start}",
+    "duration": "2s",
+    "network": {
+        "path": ["cli", "mid", "srv"],
+        "rtt": "10ms",
+        "bottleneck": {"at": "mid", "rate": "10mbit", "qdisc": "fq_codel flows 1"},
+        "links": [{"ends": ["cli", "mid"], "delay": "1ms", "loss": "1%", "mtu": 1500}],
+        "tunnels": [{"name": "tun", "kind": "ipsec", "replay_window": 64}],
+    },
+    "hosts": {"sysctl": {"net.ipv4.tcp_ecn": 3}},
+    "flows": [
+        {"name": "f", "cc": "reno", "start": "{start}", "dscp": 0x13, "tunnel": "tun"},
+        {"name": "g-{n}", "cc": ["cubic", "bbr"], "count": 2, "source": {"rate": "1mbit", "size": "1200B"}},
+    ],
+    "probes": [{"name": "ping", "type": "icmp", "every": "50ms"}],
+    "changes": [{"at": "1s", "rate": "5mbit"}],
+    "vary": {"start": {"now": "0s", "later": "100ms"}},
+    "measure": {"steady_state": {"window": "1s", "ends": "at end"}},
+    "present": {"colours": {"f": "teal"}},
+}
+ODD = [
+    None, True, -1, 0, 1, 65_536, 2**31, 2**63, 1e308, float("nan"), float("inf"), "", " ", "\0", "\x1b[2J", "\u202e",
+    "..", "../../x", "/dev/zero", "a/b", "p*", "a[b]", "{start}", "{n}", "{", "9" * 5000, "1e999s", "-1ms", "0s", "1ns",
+    "99999999999tbit", "fq_codel limit -1", "tbf", "netem delay 1ms distribution ../x", "./x.py:X", "x" * 70_000,
+    [], {}, [[]], {"a": {}}, [None], [["0s", "1mbit"], ["1s", "2mbit"]], "x\ny", "é", "{{start}}",
+]  # fmt: skip
+ANY = st.one_of(st.sampled_from(ODD), st.text(max_size=20), st.integers(), st.floats())
+
+
+def places(data, at=()):
+    """Where something stands in plain data."""
+    yield at
+    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in entries:
+        yield from places(value, (*at, key))
+
+
+def changed(data, changes):
+    """The data with other values, keys, or none, at some of its places."""
+    data = copy.deepcopy(data)
+    for choice, how, value in changes:
+        spots = [spot for spot in places(data) if spot]
+        if not spots:
+            break
+        *above, last = spots[choice % len(spots)]
+        part = data
+        for key in above:
+            part = part[key]
+        if how == "drop":
+            del part[last]
+        elif how == "twice" and isinstance(part, list):
+            part.append(part[last])
+        elif how == "key" and isinstance(part, dict):
+            part[str(value)[:80]] = part.pop(last)
+        else:
+            part[last] = value
+    return data
+
+
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 10_000), st.sampled_from(["value", "value", "drop", "twice", "key"]), ANY),
+    min_size=1, max_size=3,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz")
+
+
+@drawn
+@given(changes=CHANGES)
+def test_a_scenario_is_expanded_or_refused(folder, changes):
+    path = folder / "x.yaml"
+    path.write_bytes(yaml.safe_dump(changed(SCENARIO, changes), allow_unicode=True).encode(errors="surrogatepass"))
+    try:
+        runs = expand(load(path))
+        assert all(run.key.isprintable() and ".." not in run.key.split("/") for run in runs)
+        engines.get("sim").check(runs[0])
+    except BakeoffError as error:
+        assert len(str(error)) < 5000  # noqa: PT017 (either is right)
+
+
+@drawn
+@given(
+    text=st.one_of(
+        st.text(alphabet="[]{}:-,?&*!|>'\"#%@`ab1 \n\t\0<", max_size=200),
+        st.tuples(st.sampled_from(["[", "{a: ", "- ", "? ", "&a [", "!!set {", "<<: {"]), st.integers(1, 5000)).map(
+            lambda drawn: drawn[0] * drawn[1]
+        ),
+        st.text(max_size=100),
+    )
+)
+def test_yaml_is_plain_data_or_refused(text):
+    try:
+        data = parse_value(text, "x")
+    except BakeoffError:
+        return
+    assert bounds.too_much_text(data) is None
+    assert isinstance(data, (dict, list, str, int, float, bool, type(None)))
+
+
+@drawn
+@given(
+    rows=st.lists(st.lists(st.one_of(ANY.map(str), st.sampled_from(["0", "60", "ce", "1e400", "nan"])), max_size=5)),
+    raw=st.binary(max_size=50),
+)
+def test_arrivals_are_read_or_refused(folder, rows, raw):
+    path = folder / "a.csv"
+    text = "time_s,bytes,flow,ecn\n0,60,0,ce\n" + "".join(",".join(row) + "\n" for row in rows)
+    path.write_bytes(text.encode(errors="surrogatepass") + raw)
+    try:
+        assert replay.arrivals.read(path).packets
+    except BakeoffError as error:
+        assert len(str(error)) < 1000  # noqa: PT017 (either is right)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A duel's results."""
+    root = tmp_path_factory.mktemp("done") / "c"
+    run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", rate="10mbit", duration="2s"))
+    assert not campaign.run([run], root, jobs=1).failed
+    return root
+
+
+@drawn
+@given(name=st.sampled_from(["run.json", "summary.json", "counters.json"]), changes=CHANGES, cut=st.integers(0, 2000))
+def test_a_results_folder_is_read_or_refused(done, folder, name, changes, cut):
+    root = folder / "c"
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(done, root)
+    [path] = root.rglob(name)
+    text = json.dumps(changed(json.loads(path.read_text()), changes))
+    path.write_text(text[: -(cut % len(text))] if cut % 7 == 0 and cut else text, errors="surrogatepass")
+    read_all(root)
+
+
+@drawn
+@given(at=st.integers(0, 100_000), value=st.binary(min_size=1, max_size=8))
+def test_samples_are_read_or_refused(done, folder, at, value):
+    root = folder / "c"
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(done, root)
+    [path] = root.rglob("series.parquet")
+    content = bytearray(path.read_bytes())
+    # The footer and the heads of pages are what decides; half of the cases hit the footer.
+    at = len(content) - 1 - at % 2000 if at % 2 else at % len(content)
+    content[at : at + len(value)] = value
+    path.write_bytes(content)
+    read_all(root)
+
+
+def read_all(root: Path) -> None:
+    """All that is read from files. What tables make of a resolved run that lacks keys is not drawn here."""
+    try:
+        for result in results.survey(root).results:
+            _ = (result.summary, result.counters, result.series if result.ok else None)
+    except BakeoffError:
+        pass
