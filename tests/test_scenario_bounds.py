@@ -158,3 +158,23 @@ def test_merged_mappings_do_not_double(tmp_path):
     merged = "".join(f"  m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}], k{n}: 1}}\n" for n in range(1, 40))
     text = HEAD + FLOW + "present:\n  m0: &m0 {k0: 1}\n" + merged
     assert refused(tmp_path, text).startswith("present: unknown key 'm0'")
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD + FLOW + "probes: [{name: p, every: 1ns}]", "probes[0].every: "),
+        (HEAD + FLOW + "probes: [{name: p, every: 1ms, size: 70kB}]", "probes[0].size: "),
+        (HEAD + FLOW + "sample_interval: 1ns", "sample_interval: "),
+        (HEAD + "flows: [{name: a, max_pacing_rate: 11tbit}]", "'11tbit' is too much; expected at most 10000gbit"),
+        (HEAD + f"flows: [{{name: a, start: {'9' * 5000}s}}]", "flows[0].start: "),
+        (HEAD + "flows: [{name: a, stop: 2000000000s}]", "'2000000000s' is too much; expected at most 1000000000s"),
+    ],
+)
+def test_a_number_beyond_all_networks_is_refused(tmp_path, text, message):
+    with pytest.raises(BakeoffError) as error:
+        load(write(tmp_path, text))
+    assert message in str(error.value)

@@ -11,6 +11,7 @@ from bakeoff.scenario.network import (
     Direction,
     Dscp,
     End,
+    Interval,
     Lane,
     Model,
     Name,
@@ -22,9 +23,13 @@ from bakeoff.scenario.network import (
     QdiscTree,
     Rate,
     Side,
+    Size,
     Time,
 )
 from bakeoff.scenario.run import Ecn
+
+Written = Annotated[Size, Field(gt=0, le=10**9)]
+"""Bytes that an application writes at once."""
 
 
 class Hosts(Model):
@@ -32,7 +37,7 @@ class Hosts(Model):
 
     sysctl: dict[str, int | str] = Field(default_factory=dict)
     """Sysctls of every host by full name: `net.ipv4.tcp_ecn: 3`."""
-    hz: int = Field(default=250, gt=0)
+    hz: int = Field(default=250, gt=0, le=1000)
     """The kernel's timer frequency, on every node."""
     offloads: bool = False
     """Whether segmentation and receive offloads are on, on every node."""
@@ -41,11 +46,11 @@ class Hosts(Model):
 class PeriodicSource(Model):
     """Bursts at a fixed interval."""
 
-    size: PositiveSize
+    size: Written
     """Bytes per write or datagram."""
-    count: int = Field(default=1, gt=0)
+    count: int = Field(default=1, gt=0, le=10_000)
     """Writes or datagrams per burst."""
-    every: PositiveTime
+    every: Interval
     """From burst to burst."""
 
 
@@ -92,7 +97,7 @@ class Source(Model):
     """That much, then the end."""
     rate: PositiveRate | None = None
     """A constant rate of payload."""
-    size: PositiveSize = 1448
+    size: Written = 1448
     """With `rate`: bytes per write or datagram."""
     periodic: PeriodicSource | None = None
     short: ShortSource | None = None
@@ -161,9 +166,9 @@ class ProbeSpec(Model):
     """Asking host; the path's first if absent."""
     to: str | None = None
     """Answering host; the path's last if absent."""
-    every: PositiveTime
+    every: Interval
     """Time between requests."""
-    size: PositiveSize | None = None
+    size: Annotated[Size, Field(ge=28, le=65_535)] | None = None
     """IP packet size; 84 B for icmp, 60 B for udp if absent."""
     dscp: Dscp = 0
     ecn: Ecn = "not-ect"
@@ -288,7 +293,7 @@ class Document(Model):
     """Repetitions of every run, with the seeds 1 to N, if nobody says otherwise."""
     duration: PositiveTime
     """Of a run."""
-    sample_interval: PositiveTime = 0.05
+    sample_interval: Annotated[Time, Field(ge=1e-4)] = 0.05
     """How often series are sampled."""
     start_jitter: Time = 0.01
     """Every flow starts later by a random time below this, drawn from the seed and its name: repetitions differ also

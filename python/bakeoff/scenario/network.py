@@ -20,6 +20,10 @@ Percentage = Annotated[float, BeforeValidator(units.parse_percentage), _schema(u
 PositiveRate = Annotated[Rate, Field(gt=0)]
 PositiveTime = Annotated[Time, Field(gt=0)]
 PositiveSize = Annotated[Size, Field(gt=0)]
+Interval = Annotated[Time, Field(ge=1e-6)]
+"""From one packet or burst to the next."""
+Delay = Annotated[Time, Field(le=1000)]
+"""Of one link or path."""
 
 
 def _scheduled(pattern: str, example: str) -> WithJsonSchema:
@@ -193,7 +197,7 @@ class NodeSpec(Model):
     kind: Literal["host", "bridge", "router"]
     sysctl: dict[str, int | str] = {}
     """Sysctls by full name, added to those of `hosts`."""
-    hz: int | None = Field(default=None, gt=0)
+    hz: int | None = Field(default=None, gt=0, le=1000)
     """The kernel's timer frequency."""
     offloads: bool | None = None
     """Whether segmentation and receive offloads are on."""
@@ -245,11 +249,11 @@ class ParallelPath(Model):
     """Its share of packets, or of flows."""
     rate: PositiveRate | None = None
     """Serialisation rate; none is instantaneous."""
-    delay: Time = 0.0
+    delay: Delay = 0.0
     """Added to the link's."""
     loss: Percentage = 0.0
     """Random loss per packet."""
-    limit: int = Field(default=1000, gt=0)
+    limit: int = Field(default=1000, gt=0, le=2**31 - 1)
     """Packets that may stand before it."""
 
 
@@ -283,7 +287,7 @@ class LinkSpec(Model):
     """Propagation delay, one way; or a schedule."""
     loss: ScheduledPercentage | dict[str, ScheduledPercentage] = 0.0
     """Random loss per packet, in both directions, or `{END: 1%}` for what END sends; or schedules."""
-    mtu: int = Field(default=1500, gt=0)
+    mtu: int = Field(default=1500, ge=128, le=65_535)
     """In bytes."""
     down: list[Annotated[list[Time], Field(min_length=2, max_length=2)]] = []
     """Outages of both directions: `[[5s, 6s]]`."""
@@ -312,7 +316,7 @@ class InterfaceSpec(Model):
     """Qdisc of an ifb that receives what arrives here."""
     mangle: list[MangleRule] = []
     """Rewriting of what arrives here, after `ingress`."""
-    tx_queue_len: int = Field(default=1000, gt=0)
+    tx_queue_len: int = Field(default=1000, gt=0, le=2**31 - 1)
     """`txqueuelen` in packets."""
 
 

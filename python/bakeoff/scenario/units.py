@@ -37,6 +37,13 @@ RATE_FORM = "a rate such as '50mbit' (bit, kbit, mbit, gbit)"
 TIME_FORM = "a time such as '20ms' (ns, us, ms, s, min)"
 SIZE_FORM = "a size such as '1448B' (B, kB, MB, KiB, MiB)"
 PERCENTAGE_FORM = "a percentage such as '2%'"
+MOST_RATE = 10 * 10**12
+"""Bits per second."""
+MOST_TIME = 10**9
+"""Seconds."""
+MOST_SIZE = 10**15
+"""Bytes."""
+
 DSCP_FORM = "a codepoint from 0 to 63 or a name such as 'EF', 'AF11', 'CS1'"
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -56,6 +63,9 @@ DSCP_NAMES = {
     **{f"AF{n}{m}": 8 * n + 2 * m for n in range(1, 5) for m in range(1, 4)},
 }
 
+LONGEST = 100
+"""Characters of a quantity."""
+
 _QUANTITY = re.compile(r"\s*([+-]?)\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*")
 
 
@@ -67,7 +77,7 @@ def parse_rate(text: object) -> int:
         raise ValueError(f"'{text}' is ambiguous: tc's {unit} is bytes per second; expected bits, such as '50{meant}'")
     if unit.lower() not in RATES:
         raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {RATE_FORM}")
-    return _whole(number * RATES[unit.lower()], text, "bit per second")
+    return _whole(_bounded(number * RATES[unit.lower()], MOST_RATE, text, "10000gbit"), text, "bit per second")
 
 
 def parse_time(text: object) -> float:
@@ -78,7 +88,7 @@ def parse_time(text: object) -> float:
     unit = unit.replace("µ", "u")
     if unit not in TIMES:
         raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {TIME_FORM}")
-    return float(number * TIMES[unit])
+    return float(_bounded(number * TIMES[unit], MOST_TIME, text, "1000000000s"))
 
 
 def parse_size(text: object) -> int:
@@ -86,7 +96,7 @@ def parse_size(text: object) -> int:
     number, unit = _split(text, SIZE_FORM)
     if unit.lower() not in SIZES:
         raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {SIZE_FORM}")
-    return _whole(number * SIZES[unit.lower()], text, "byte")
+    return _whole(_bounded(number * SIZES[unit.lower()], MOST_SIZE, text, "1000000GB"), text, "byte")
 
 
 def parse_percentage(text: object) -> float:
@@ -132,10 +142,16 @@ def format_time(seconds: float) -> str:
     return f"{nanoseconds}ns" if nanoseconds else "0ms"
 
 
+def _bounded(value: Fraction, most: int, text: object, shortly: str) -> Fraction:
+    if value > most:
+        raise ValueError(f"'{text}' is too much; expected at most {shortly}")
+    return value
+
+
 def _split(text: object, form: str) -> tuple[Fraction, str]:
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         raise ValueError(f"{shown(text)} is no quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
-    match = _QUANTITY.fullmatch(str(text))
+    match = _QUANTITY.fullmatch(str(text)) if len(str(text)) <= LONGEST else None
     if match is None:
         raise ValueError(f"'{text}' is no quantity; expected {form}")
     sign, number, unit = match.groups()
