@@ -41,8 +41,9 @@ pub fn pacing_rate(tp: &TcpSock, bw: u64, gain: u64) -> u64 {
 
 /// `gain` times `bw` in bytes per second, less the margin. Source: Linux 7.3 `bbr_rate_bytes_per_sec`.
 pub fn bytes_per_s(mss: u32, bw: u64, gain: u64) -> u64 {
-    let rate = (bw * u64::from(mss) * gain) >> 8;
-    (rate * (10_000 * (100 - MARGIN_PERCENT))) >> 24
+    // Large segments over no round-trip time at all go beyond 64 bits.
+    let rate = bw.saturating_mul(u64::from(mss) * gain) >> 8;
+    rate.saturating_mul(10_000 * (100 - MARGIN_PERCENT)) >> 24
 }
 
 /// Packets in flight at `gain` times `bw` and the round-trip time `min_rtt_us`, rounded up.

@@ -22,7 +22,7 @@ impl Framing {
 
     /// What a packet of `len` bytes is charged.
     pub fn bytes(self, len: u32) -> u64 {
-        let len = u64::from((len + self.overhead).max(self.mpu));
+        let len = (u64::from(len) + u64::from(self.overhead)).max(self.mpu.into());
         if self.atm { len.div_ceil(48) * 53 } else { len }
     }
 }
@@ -53,7 +53,7 @@ impl SendTime {
 
     /// Nanoseconds that `bytes` take.
     pub fn ns(self, bytes: u64) -> i64 {
-        ((bytes * self.mult) >> self.shift).cast_signed()
+        (bytes.saturating_mul(self.mult) >> self.shift).cast_signed()
     }
 
     /// The depth in nanoseconds of a bucket of `burst` bytes: tc 7.2 rounds it up to ticks of 64 ns (tc 6.1 cut it
