@@ -13,6 +13,7 @@ from bakeoff.scenario.network import (
     End,
     Interval,
     Lane,
+    LinkDelay,
     Model,
     Name,
     Network,
@@ -191,7 +192,7 @@ class LinkState(Model):
     """New properties of a link; what is absent stays."""
 
     rate: PositiveRate | None = None
-    delay: Time | None = None
+    delay: LinkDelay | None = None
     loss: Percentage | None = None
     up: bool | None = None
 

@@ -22,8 +22,8 @@ PositiveTime = Annotated[Time, Field(gt=0)]
 PositiveSize = Annotated[Size, Field(gt=0)]
 Interval = Annotated[Time, Field(ge=1e-6)]
 """From one packet or burst to the next."""
-Delay = Annotated[Time, Field(le=1000)]
-"""Of one link or path."""
+LinkDelay = Annotated[Time, Field(le=1000)]
+"""Of one link."""
 
 
 def _scheduled(pattern: str, example: str) -> WithJsonSchema:
@@ -35,7 +35,7 @@ def _scheduled(pattern: str, example: str) -> WithJsonSchema:
 
 # Values, or schedules of them, which `schedules` has turned into values and changes before they come here.
 ScheduledRate = Annotated[PositiveRate, _scheduled(units.RATE_PATTERN, "50mbit")]
-ScheduledTime = Annotated[Time, _scheduled(units.TIME_PATTERN, "20ms")]
+ScheduledTime = Annotated[LinkDelay, _scheduled(units.TIME_PATTERN, "20ms")]
 ScheduledPercentage = Annotated[Percentage, _scheduled(units.PERCENTAGE_PATTERN, "1%")]
 Dscp = Annotated[
     int,
@@ -249,7 +249,7 @@ class ParallelPath(Model):
     """Its share of packets, or of flows."""
     rate: PositiveRate | None = None
     """Serialisation rate; none is instantaneous."""
-    delay: Delay = 0.0
+    delay: LinkDelay = 0.0
     """Added to the link's."""
     loss: Percentage = 0.0
     """Random loss per packet."""
