@@ -52,6 +52,12 @@ def test_only_plain_data_comes_out_of_yaml(kind):
         parse_value(f"!!{kind}", "x")
 
 
+@pytest.mark.parametrize("text", ["{[a]: 1}", "? ? a", "{a: 1, {b: 1}: 2}"])
+def test_a_key_is_a_word(text):
+    with pytest.raises(BakeoffError, match="not YAML: found unhashable key"):
+        parse_value(text, "x")
+
+
 def test_a_scenario_is_a_file(tmp_path):
     os.mkfifo(tmp_path / "x.yaml")
     with pytest.raises(BakeoffError, match=r"x.yaml: cannot be read: is no regular file"):

@@ -32,7 +32,8 @@ class _Loader(BaseLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
+            # A key that is a list or a mapping is refused below.
+            if str(key.value) in seen and key.tag != "tag:yaml.org,2002:merge":
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key '{key.value}' stands twice", key.start_mark
                 )
