@@ -109,7 +109,10 @@ fn what_cannot_be_offered_is_refused_by_name() {
         refused(web("reno", &[(1.0, 5), (0.5, 5)])),
         "flows[0].source.objects[1]: 0.5 s is not after the one before"
     );
-    assert_eq!(refused(web("reno", &[(1.0, 0)])), "flows[0].source.objects[0]: has no bytes");
+    assert_eq!(
+        refused(web("reno", &[(1.0, 0)])),
+        "flows[0].source.objects[0][1]: 0 is not between 1 and 1000000000000000"
+    );
     assert!(refused(video(&[], 2.0, 10.0)).starts_with("flows[0].source.rates_bps: expected"));
     assert!(refused(video(&[1.0], 2.0, 1.0)).starts_with("flows[0].source.buffer_s: expected"));
     let mut udp = video(&[1.0], 2.0, 10.0);
