@@ -19,7 +19,8 @@ def training():
     return module
 
 
-def test_what_checks_a_profile_was_not_trained_on_and_both_reach_most_of_the_simulator(training):
+def test_what_checks_a_profile_was_not_trained_on_and_both_reach_most_of_the_simulator(training, monkeypatch):
+    monkeypatch.chdir(SCRIPT.parents[1])
     trained, checked = (dict(training.documents(part)) for part in ("training", "check"))
     assert not trained.keys() & checked.keys()
     # Of the qdiscs and controls that the suites use without a version, each is in the training.
