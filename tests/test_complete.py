@@ -96,3 +96,32 @@ def test_nothing_heavy_is_imported(made):
     )
     assert {"kind", "results", "columns", "scenario", "cc", "reference", "kernel", "axis"} <= set(names)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("bakeoff plot --kind ", "heatmap"),
+        ("bakeoff table --reference ", "linux-7.3"),
+        ("bakeoff duel prague cubic --qdisc ", "fq_codel"),
+        ("bakeoff run ", "l4s-tests/s6-rfc3168"),
+        ("bakeoff run 'l4s-tests/s6*' --seeds 3 --engine ", "kernel"),
+        ("bakeoff table ", "results/latest"),
+        ("bakeoff plot results/a results/", "results/latest"),
+        ("bakeoff plot --scale ", "fixed"),
+        ("bakeoff kernel bu", "build"),
+        ("bakeoff ", "duel"),
+    ],
+)
+def test_a_shell_gets_its_words_without_heavy_imports(made, line, word):
+    """The whole way that a shell takes, with the modules that the process has imported at its end."""
+    code = "import atexit, sys\nfrom bakeoff.cli import main\n"
+    code += f"atexit.register(lambda: print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr))\n"
+    code += "sys.argv = ['bakeoff']\nmain()"
+    environment = {"PYTHONPATH": str(Path(bakeoff.__file__).parent.parent), "_BAKEOFF_COMPLETE": "complete_bash"}
+    environment |= {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=made, env=environment, capture_output=True, text=True, check=True
+    )
+    assert word in done.stdout.split("\n")
+    assert done.stderr == "[]\n"

@@ -20,33 +20,35 @@ from bakeoff.cli import (
     results,
     run,
 )
+from bakeoff.cli.command import Command, Group
 
 # Without rich's markup: twice as fast to show, and examples stay as they were typed.
 app = typer.Typer(
+    cls=Group,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-app.command("list")(catalog.list_)
-app.command()(catalog.show)
-app.command()(run.run)
-app.command()(present.table)
-app.command()(present.report)
-app.command()(plot.plot)
-app.command()(compare.compare)
-app.command()(diff.diff)
-app.command()(reproduce.reproduce)
-app.command()(results.results)
-app.command()(results.logs)
-app.command()(results.rm)
-app.command()(remote.push)
-app.command()(remote.pull)
-app.command()(duel.duel)
-app.command()(packetdrill.packetdrill)
-app.command("qdisc-replay")(qdisc_replay.qdisc_replay)
-app.command()(catalog.schema)
-app.command()(doctor.doctor)
+app.command("list", cls=Command)(catalog.list_)
+app.command(cls=Command)(catalog.show)
+app.command(cls=Command)(run.run)
+app.command(cls=Command)(present.table)
+app.command(cls=Command)(present.report)
+app.command(cls=Command)(plot.plot)
+app.command(cls=Command)(compare.compare)
+app.command(cls=Command)(diff.diff)
+app.command(cls=Command)(reproduce.reproduce)
+app.command(cls=Command)(results.results)
+app.command(cls=Command)(results.logs)
+app.command(cls=Command)(results.rm)
+app.command(cls=Command)(remote.push)
+app.command(cls=Command)(remote.pull)
+app.command(cls=Command)(duel.duel)
+app.command(cls=Command)(packetdrill.packetdrill)
+app.command("qdisc-replay", cls=Command)(qdisc_replay.qdisc_replay)
+app.command(cls=Command)(catalog.schema)
+app.command(cls=Command)(doctor.doctor)
 app.add_typer(kernel.app, name="kernel")
 
 

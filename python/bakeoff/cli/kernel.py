@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import complete
+from bakeoff.cli.command import Command, Group
 
-app = typer.Typer(help="Virtual-time kernels: build, list, check.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Virtual-time kernels: build, list, check.", no_args_is_help=True)
 
 
-@app.command()
+@app.command(cls=Command)
 def build(
     source: Annotated[Path | None, typer.Option(help="a Linux source tree or tarball, 6.6 or later")] = None,
     name: Annotated[str | None, typer.Option(help="name to keep it under; default: linux-RELEASE")] = None,
@@ -38,7 +39,7 @@ def build(
         typer.echo(f"  not in this tree: {', '.join(kernel.not_granted)}")
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="a JSON object for each instead of the table")] = False,
 ) -> None:
@@ -59,7 +60,7 @@ def list_(
         typer.echo(f"{kernel.name:<24} Linux {kernel.release:<16} {kernel.fingerprint[:16]}  {kernel.source}")
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
     kernel: Annotated[
         str,
