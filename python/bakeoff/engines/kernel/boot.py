@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from bakeoff import plain_files
-from bakeoff.engines.kernel import cache
+from bakeoff.engines.kernel import cache, core
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.seed import library
 from bakeoff.errors import BakeoffError
@@ -95,6 +95,8 @@ def boot(
     writes). `readable` are files and folders that the guest needs besides the kernel, its modules, `init`, `script`,
     the system's folders and what 'bakeoff kernel fetch-programs' unpacked.
 
+    The kernel and its guest have one core of those that this process may use (`core.taken`).
+
     The budget is 60 s + `simulated_s` × `wall_per_simulated_s` of wall time; a kernel that needs more is killed.
     Several boots may run at once, in threads or processes. On KeyboardInterrupt, or any other exception, the kernel and
     its helpers are killed before it goes on. BakeoffError if a path is wrong or this machine cannot give the guest its
@@ -105,7 +107,7 @@ def boot(
     budget_s = _STARTUP_S + simulated_s * wall_per_simulated_s
     # A statically linked kernel loads no library.
     seed_library = library() if kernel.options.get("STATIC_LINK") != "y" else None
-    with _private_folders(script, init) as (folder, memory_folder):
+    with core.taken() as own_core, _private_folders(script, init) as (folder, memory_folder):
         uml_dir = folder / "uml"
         command = command_line(kernel, memory=memory, uml_dir=uml_dir)
         environment = {"TMPDIR": str(memory_folder), "HOME": str(folder)}
@@ -115,6 +117,7 @@ def boot(
         needed += [seed_library] if seed_library is not None else []
         spec = {
             "parent": os.getpid(),
+            "core": own_core,
             "environment": environment,
             "results": str(results.resolve()),
             "writable": [str(uml_dir), str(memory_folder)],

@@ -1,8 +1,9 @@
 """What runs between the fork and the kernel: `python launch.py SPEC COMMAND…` confines itself and becomes COMMAND.
 
-SPEC is a JSON object: `parent` (process id), `environment`, and the paths `results` (a folder), `writable` (folders)
-and `readable` (files and folders). A program of its own and not a `preexec_fn`, because boots run side by side in
-threads. Standard library only; no import of bakeoff, so that it starts in some 20 ms.
+SPEC is a JSON object: `parent` (process id), `core` (the number of a processor core, or null for all), `environment`,
+and the paths `results` (a folder), `writable` (folders) and `readable` (files and folders). A program of its own and
+not a `preexec_fn`, because boots run side by side in threads. Standard library only; no import of bakeoff, so that it
+starts in some 20 ms.
 
 The kernel and all its helpers are confined, whoever built it; the other wall is that the guest mounts the host's files
 read-only. `docs/kernel-engine.md`, Confinement, says what is left.
@@ -197,7 +198,11 @@ def main(spec: str, command: list[str]) -> None:
     if os.getppid() != document["parent"]:
         # The parent was gone before the line above took effect.
         sys.exit(1)
-    # A core would lie where the system wants it, with the guest's memory in it.
+    # Before restrict_calls, after which nothing here can move to other cores again.
+    if document["core"] is not None:
+        with contextlib.suppress(OSError):  # the core may have been taken away in the meantime
+            os.sched_setaffinity(0, {document["core"]})
+    # A core dump would lie where the system wants it, with the guest's memory in it.
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     drop_capabilities(libc)
