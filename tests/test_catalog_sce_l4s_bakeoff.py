@@ -93,6 +93,7 @@ def test_every_run_as_in_the_batches(scenario, n):
             client, server = ENDS[half]
             path = [client, "m1", "m2", "m3", "m4", server]
             assert [node.name for node in run.nodes] == path
+            assert all(node.offloads for node in run.nodes)  # no script of the suite calls ethtool
             assert {node.name: node.sysctls for node in run.nodes if node.kind == "host"} == ENDS[half]
             assert (run.duration_s, run.sample_interval_s) == (float(row["length_s"]), 0.1) == (60, 0.1)
             # away from the client and back, each machine has the same queue

@@ -75,6 +75,7 @@ def test_every_run_as_in_the_batches(scenario, n):
             # ToS 0x10 is the low-latency class, in the SCE half at 20 ms
             marks = [int(m, 16) for m in words_of(row, "markings") or words_of(row, "marking")] or [0] * len(ccs)
             assert [flow.dscp << 2 for flow in run.flows] == marks
+            assert not any(node.offloads for node in run.nodes)
             sysctls = {"l4s": ("3", None), "sce": ("1", "1")}[half]
             for node in run.nodes:
                 if node.kind == "host":
