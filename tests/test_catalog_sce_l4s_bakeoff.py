@@ -54,7 +54,8 @@ def both(scenario):
         published = {}
         for flows in "12":
             published |= rows(f"{half}-{number}-{flows}", "sce-l4s-bakeoff")
-        yield half, number, published, {run.run: run for run in catalog.select(f"sce-l4s-bakeoff/{half}-{scenario}")}
+        runs = catalog.select(f"sce-l4s-bakeoff/{half}-{scenario}")
+        yield half, number, published, {run.run: run for run in runs if run.point.get("m2") != "as meant"}
 
 
 def expected(label, rate):
@@ -72,6 +73,19 @@ def expected(label, rate):
             found.append((None, QUEUE[part]))
     assert rate == "50Mbit"
     return found
+
+
+def test_the_cake_that_tc_refused_is_there_as_it_was_meant():
+    runs = {run.run: run for run in catalog.select("sce-l4s-bakeoff/sce-s5*")}
+    assert len(runs) == 2 * 21
+    for name, meant in runs.items():
+        if name.endswith("-meant"):
+            ran = runs[name.removesuffix("-meant")]
+            cake = [i for i in meant.interfaces if i.node == "m2"]
+            assert [i.egress.qdisc for i in cake] == ["cake@sce bandwidth 100mbit sce flows besteffort"] * 2
+            assert [i for i in meant.interfaces if i.node != "m2"] == ran.interfaces
+            # the same flows at the same times
+            assert (meant.flows, meant.nodes) == (ran.flows, ran.nodes)
 
 
 def queue_of(egress):
@@ -104,7 +118,9 @@ def test_every_run_as_in_the_batches(scenario, n):
                     queue_of(i.egress) for node in path for i in run.interfaces
                     if i.node == node and i.peer == way.get(node) and i.egress
                 ]  # fmt: skip
-                assert queues == expected(row["qdisc"], row["bandwidth"])
+                meant = expected(row["qdisc"], row["bandwidth"])
+                # tc refused the first queue of this batch
+                assert queues == (meant[1:] if (half, number) == ("sce", "s5") else meant)
             half_rtt = int(row["rtt"].removesuffix("ms")) * 500
             delays = {(i.node, i.peer): i.ingress.qdisc for i in run.interfaces if i.ingress}
             at = DELAY_AT[half][number]
