@@ -6,7 +6,7 @@ seeds) are taken together by their mean on each side.
 | measure | of | unit | what |
 |---|---|---|---|
 | goodput | flow | bit/s | payload received in the steady state; where the rate is the same, also the share of it |
-| queue_delay | flow | s | mean of srtt in the steady state, less the path's base RTT |
+| queue_delay | flow | s | mean of srtt in the steady state, less the mean of the path's base RTT there |
 | queue_delay_p99 | flow | s | 99th percentile of srtt there, less the same |
 | marks, drops | run | packet | of the bottleneck over the whole run; compared with one added to both sides |
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import summary_of
-from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.base_rtt import mean_base_rtt
 from bakeoff.measure.delays import quantile
 from bakeoff.measure.summary import bottleneck_queues
 from bakeoff.references import Reference
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 UNITS: Final = {"goodput": "bit/s", "queue_delay": "s", "queue_delay_p99": "s", "marks": "packet", "drops": "packet"}
 BOUNDS: Final = {"goodput": 0.05, "queue_delay": 0.15}
 """What is asked of the median by default."""
+
+SCENARIO: Final = "scenario"
+"""What runs can be grouped by besides the axes of their matrix."""
 
 _COUNTS: Final = ("marks", "drops")
 # What makes a run what it is; the rest differs between engines, seeds and presentations.
@@ -53,8 +56,8 @@ class Side:
     """One side of a comparison."""
 
     name: str
-    values: Mapping[Key, Sequence[float]]
-    """One value per repetition."""
+    values: Mapping[Key, Mapping[int, float]]
+    """One value per repetition, by its seed."""
     documents: Mapping[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
     """The resolved run by (suite, scenario, run); none where only numbers are known."""
 
@@ -107,7 +110,7 @@ class Comparison:
 
 def side_of(name: str, results: Iterable[Result]) -> Side:
     """The numbers of a campaign's finished runs. BakeoffError if a seed stands twice or no run is finished."""
-    values: dict[Key, list[float]] = {}
+    values: dict[Key, dict[int, float]] = {}
     documents: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     seen: set[str] = set()
     for result in results:
@@ -121,7 +124,7 @@ def side_of(name: str, results: Iterable[Result]) -> Side:
         seen.add(repetition)
         documents.setdefault(of, run)
         for flow, measure, value in _numbers(run, summary_of(result)):
-            values.setdefault(Key(*of, flow, measure), []).append(value)
+            values.setdefault(Key(*of, flow, measure), {})[run["seed"]] = value
     if not values:
         raise BakeoffError(f"{name}: no finished run to compare")
     return Side(name, values, documents)
@@ -129,7 +132,7 @@ def side_of(name: str, results: Iterable[Result]) -> Side:
 
 def side_of_reference(name: str, lines: Iterable[Reference], ours: Side) -> Side:
     """A reference's numbers; the base RTTs, which no reference holds, are those of our runs."""
-    values: dict[Key, list[float]] = {}
+    values: dict[Key, dict[int, float]] = {}
     for line in lines:
         of = line.suite, line.scenario, line.run
         document = ours.documents.get(of)
@@ -140,8 +143,9 @@ def side_of_reference(name: str, lines: Iterable[Reference], ours: Side) -> Side
             flow = next((flow for flow in document["flows"] if flow["name"] == line.flow), None)
             if flow is None:
                 raise BakeoffError(f"{name}: {line.run} has no flow '{line.flow}'")
-            measure, value = measure.replace("srtt", "queue_delay"), value - base_rtt(document, flow)
-        values.setdefault(Key(*of, line.flow, measure), []).append(value)
+            measure, value = measure.replace("srtt", "queue_delay"), value - mean_base_rtt(document, flow)
+        repetitions = values.setdefault(Key(*of, line.flow, measure), {})
+        repetitions[len(repetitions) + 1 if line.seed is None else line.seed] = value
     return Side(name, values)
 
 
@@ -156,7 +160,7 @@ def compare(ours: Side, theirs: Side) -> Comparison:
     unlike = {of: what for of in mine if of in others and (what := _unlike(of, ours, theirs))}
     notes += [f"not the same experiment: {'/'.join(of)}: '{what}' differs" for of, what in unlike.items()]
     found = [
-        _difference(key, values, theirs.values[key], ours.documents[key[:3]])
+        _difference(key, [*values.values()], [*theirs.values[key].values()], ours.documents[key[:3]])
         for key, values in ours.values.items()
         if key in theirs.values and key[:3] not in unlike
     ]
@@ -170,24 +174,31 @@ def distributions(
 ) -> list[Distribution]:
     """|ln| by the labels of the axes `by` and by measure, in order of first appearance.
 
-    A run without such an axis has an empty label. BakeoffError for a measure that does not exist, or an axis that no
-    run has.
+    BakeoffError for a measure that does not exist, or an axis that no run has.
     """
     for measure in bounds:
         if measure not in UNITS:
             raise BakeoffError(f"bound: unknown measure '{measure}'; expected one of {', '.join(UNITS)}")
+    every = [*differences]
     groups: dict[tuple[tuple[str, ...], str], list[float]] = {}
-    axes: dict[str, None] = {}
-    for one in differences:
-        axes |= dict.fromkeys(one.axes)
-        group = tuple(one.axes.get(axis, "") for axis in by)
+    for one, group in zip(every, labels(every, by), strict=True):
         groups.setdefault((group, one.key.measure), []).append(abs(one.ln))
-    for axis in by:
-        if axis not in axes:
-            raise BakeoffError(f"by: no run has an axis '{axis}'; expected one of {', '.join(axes) or 'none'}")
     order = list(UNITS)
     ordered = sorted(groups.items(), key=lambda item: order.index(item[0][1]))
     return [_distribution(group, measure, values, bounds.get(measure)) for (group, measure), values in ordered]
+
+
+def labels(differences: Sequence[Difference], by: Sequence[str]) -> list[tuple[str, ...]]:
+    """The labels of the axes `by` for each difference, empty where its run has no such axis.
+
+    `scenario` is an axis of all runs. BakeoffError for an axis that no run has.
+    """
+    axes = dict.fromkeys(axis for one in differences for axis in one.axes)
+    for axis in by:
+        if axis not in axes and axis != SCENARIO:
+            known = ", ".join([*axes, SCENARIO])
+            raise BakeoffError(f"by: no run has an axis '{axis}'; expected one of {known}")
+    return [tuple(({SCENARIO: one.key.scenario} | {**one.axes}).get(axis, "") for axis in by) for one in differences]
 
 
 def outside(differences: Iterable[Difference], bounds: Mapping[str, float]) -> list[Difference]:
@@ -203,7 +214,7 @@ def _numbers(run: Mapping[str, Any], summary: Summary) -> Iterable[tuple[str, st
         if part.steady_state.goodput_bps is not None:
             yield name, "goodput", part.steady_state.goodput_bps
         if part.srtt_s is not None:
-            base = base_rtt(run, flow)
+            base = mean_base_rtt(run, flow)
             yield name, "queue_delay", part.srtt_s.mean - base
             yield name, "queue_delay_p99", part.srtt_s.p99 - base
     queues = bottleneck_queues(summary)
@@ -217,9 +228,14 @@ def _difference(key: Key, ours: Sequence[float], theirs: Sequence[float], run: M
     overlap = None
     if min(len(ours), len(theirs)) > 1:
         overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
-    one = 1.0 if key.measure in _COUNTS else 0.0
-    ln = _ln(mine + one, other + one)
+    ln = distance(key.measure, mine, other)
     return Difference(key, run.get("point", {}), mine, other, len(ours), len(theirs), ln, overlap)
+
+
+def distance(measure: str, ours: float, theirs: float) -> float:
+    """ln(ours / theirs), with one added to both where packets are counted; infinite if only one of them is 0."""
+    one = 1.0 if measure in _COUNTS else 0.0
+    return _ln(ours + one, theirs + one)
 
 
 def _ln(ours: float, theirs: float) -> float:

@@ -33,7 +33,11 @@ def compare(
     *,
     by: Annotated[
         str | None,
-        typer.Option(metavar="AXIS,…", help="A distribution for each label of these axes.", show_default="one for all"),
+        typer.Option(
+            metavar="AXIS,…",
+            help="A distribution for each label of these axes; 'scenario' is one, too.",
+            show_default="one for all; with --own, scenario",
+        ),
     ] = None,
     bound: Annotated[
         list[str] | None,
@@ -43,24 +47,32 @@ def compare(
             show_default="goodput=0.05 queue_delay=0.15",
         ),
     ] = None,
+    own: Annotated[
+        bool,
+        typer.Option("--own", help="Beside each group's distance, how far the seeds of THEIRS are from each other."),
+    ] = False,
     format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
 ) -> None:
     """Compare two campaigns with the same runs: does a kernel do what the simulator says?
 
     Shows the distribution of |ln(ours / theirs)| of each measure, and lists what is outside its bound. Ends with 1 if
-    a median is.
+    a median is; --own shows another table and ends with 0.
 
     \b
     Examples:
       bakeoff run 'linux/*' --out results/sim
       bakeoff run 'linux/*' --out results/kernel --engine kernel
       bakeoff compare results/sim results/kernel --by qdisc
+      bakeoff compare results/sim linux --own
       bakeoff compare results/sim linux --bound marks=0.3 -f csv > differences.csv
     """
     from bakeoff import references
-    from bakeoff.claims import comparison
+    from bakeoff.claims import comparison, own_distance
+    from bakeoff.present import own_distance as present
     from bakeoff.present.comparison import render
 
+    if own and bound:
+        raise BakeoffError("--own: shows no bounds; leave out --bound")
     bounds = bounds_of(bound, "--bound") if bound else dict(comparison.BOUNDS)
     our_results = chosen_results(ours)[1]
     mine = comparison.side_of(ours, our_results)
@@ -77,6 +89,11 @@ def compare(
         other = comparison.side_of_reference(theirs, lines, mine)
     found = replace(comparison.compare(mine, other), warning=warning)
     axes = by.split(",") if by else []
+    if own:
+        axes = axes or [comparison.SCENARIO]
+        found_groups = own_distance.groups(found, mine, other, axes)
+        sys.stdout.write(present.render(found, found_groups, axes, format_.value))
+        return
     sys.stdout.write(render(found, bounds, axes, format_.value))
     medians = comparison.distributions(found.differences, bounds)
     if any(one.bound is not None and one.median > one.bound for one in medians):

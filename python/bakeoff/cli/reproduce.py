@@ -60,8 +60,9 @@ def reproduce(
             repeated = [fresh, *(again(resolved.seed + n) for n in range(1, seeds))]
             sides = [comparison.side_of(name, found) for name, found in (("stored", [stored]), ("today", repeated))]
             today = sides[1].values
-            for key, [value] in sides[0].values.items():
-                least, most = min(today[key]), max(today[key])
+            for key, repetitions in sides[0].values.items():
+                [value] = repetitions.values()
+                least, most = min(today[key].values()), max(today[key].values())
                 inside = least <= value <= most
                 unit = comparison.UNITS[key.measure]
                 row = {"flow": key.flow, "measure": key.measure, "unit": unit, "stored": value}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from bakeoff import tc
@@ -18,6 +19,34 @@ def base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
     there = path(resolved, flow)
     hops = there + [(peer, node) for node, peer in reversed(there)]
     return sum(_link(resolved, hop) + _queues(resolved, hop, flow) for hop in hops)
+
+
+def mean_base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
+    """The mean of `base_rtt` over the steady state, in seconds: timed changes of links and root qdiscs count."""
+    start, stop = map(float, resolved["window_s"])
+    changes = sorted(resolved.get("changes", ()), key=lambda change: float(change["at_s"]))
+    edges = sorted({start, *(float(c["at_s"]) for c in changes if start < c["at_s"] < stop), stop})
+    total = 0.0
+    for since, until in pairwise(edges):
+        due = [change for change in changes if change["at_s"] <= since]
+        total += (until - since) * base_rtt(_after(resolved, due), flow)
+    return total / (stop - start)
+
+
+def _after(resolved: Mapping[str, Any], changes: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The run with the delays that these changes leave."""
+    links = [dict(link) for link in resolved["links"]]
+    interfaces = [dict(interface) for interface in resolved["interfaces"]]
+    for change in changes:
+        action, end = change["action"], (change["node"], change["peer"])
+        if action["kind"] == "link" and action.get("delay_s") is not None:
+            next(link for link in links if set(link["ends"]) == set(end))["delay_s"] = action["delay_s"]
+        elif action.get("handle") == "":
+            interface = next(i for i in interfaces if (i["node"], i["peer"]) == end)
+            new = action["qdisc"]
+            changed = action["kind"] == "qdisc-change"
+            interface[action["side"]] = {**interface[action["side"]], "qdisc": new} if changed else new
+    return {**resolved, "links": links, "interfaces": interfaces}
 
 
 def _link(resolved: Mapping[str, Any], hop: tuple[str, str]) -> float:

@@ -1,0 +1,73 @@
+"""Two campaigns' distances beside those of one of them from itself, group by group."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bakeoff.claims.comparison import Comparison
+from bakeoff.claims.own_distance import MEASURES, Group, Spread
+from bakeoff.present import writers
+from bakeoff.present.columns import Column, number
+from bakeoff.present.comparison import Format
+from bakeoff.present.rows import finite
+from bakeoff.present.writers import Block
+
+
+def render(comparison: Comparison, groups: Sequence[Group], by: Sequence[str], form: Format) -> str:
+    """A line for each group: how many runs, and for each measure median and 90th percentile of both distances.
+
+    `csv` and `json` have a record for each group and measure. The comparison's warning is in all but `csv` and
+    `terminal`: the command line tells it on standard error.
+    """
+    records = [_record(group, by, measure) for group in groups for measure in MEASURES if measure in group.apart]
+    warnings = [comparison.warning] if comparison.warning else []
+    match form:
+        case "csv":
+            out = io.StringIO()
+            writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(records)
+            return out.getvalue()
+        case "json":
+            sides = {"ours": comparison.ours, "theirs": comparison.theirs}
+            document = {**sides, "groups": records, "notes": [*comparison.notes], "warnings": warnings}
+            return json.dumps(document, indent=2, allow_nan=False) + "\n"
+        case "terminal":
+            return writers.terminal([_block(comparison, groups, by)], comparison.notes, None, None)
+        case _:
+            block = _block(comparison, groups, by)
+            block = replace(block, captions=[*block.captions, *warnings])
+            write = {"markdown": writers.markdown, "latex": writers.latex, "html": writers.html_page}
+            return write[form]([block], comparison.notes)
+
+
+def _block(comparison: Comparison, groups: Sequence[Group], by: Sequence[str]) -> Block:
+    columns = [Column(axis, [group.labels[i] for group in groups], text=True) for i, axis in enumerate(by)]
+    columns.append(Column("runs", [str(group.runs) for group in groups]))
+    columns.append(Column("with\nseeds", [str(group.repeated) for group in groups]))
+    for measure in MEASURES:
+        columns.append(Column(f"{measure}\napart", [_cell(group.apart.get(measure)) for group in groups]))
+        columns.append(Column(f"{measure}\nown", [_cell(group.own.get(measure)) for group in groups]))
+    says = f"median/90th percentile: apart is |ln({comparison.ours} / {comparison.theirs})| of equal seeds, "
+    says += f"own is |ln| of every two seeds of {comparison.theirs}"
+    return Block(f"{comparison.ours}, {comparison.theirs}", columns, [says])
+
+
+def _cell(spread: Spread | None) -> str:
+    return "" if spread is None else f"{number(spread.median, '.3f')}/{number(spread.p90, '.3f')}"
+
+
+def _record(group: Group, by: Sequence[str], measure: str) -> dict[str, Any]:
+    named = {f"axis_{axis}": label for axis, label in zip(by, group.labels, strict=True)}
+    record: dict[str, Any] = {**named, "runs": group.runs, "with_seeds": group.repeated, "measure": measure}
+    sides: Mapping[str, Spread | None] = {"apart": group.apart[measure], "own": group.own.get(measure)}
+    for side, spread in sides.items():
+        record[f"{side}_n"] = None if spread is None else spread.n
+        record[f"{side}_median"] = None if spread is None else finite(spread.median)
+        record[f"{side}_p90"] = None if spread is None else finite(spread.p90)
+    return record
