@@ -33,7 +33,12 @@ class StandIn:
 
     @property
     def record(self) -> Any:
-        return SimpleNamespace(provenance=self.meta.get("provenance"), status=self.meta["status"])
+        told = {key: self.meta.get(key) for key in ("provenance", "status", "engine", "error")}
+        return SimpleNamespace(**told)
+
+    @property
+    def ok(self) -> bool:
+        return bool(self.meta["status"] == "ok")
 
     @property
     def trace(self) -> pl.DataFrame:

@@ -114,7 +114,7 @@ def side_of(name: str, results: Iterable[Result]) -> Side:
     documents: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     seen: set[str] = set()
     for result in results:
-        if result.meta["status"] != "ok":
+        if not result.ok:
             continue
         run = result.resolved
         of = run["suite"], run["scenario"], run["run"]

@@ -131,7 +131,7 @@ def plot(
     whole = [result for result in chosen if result.ok]
     for result in chosen:
         if not result.ok:
-            typer.echo(printable(f"left out: {result.key} failed: {result.meta['error']}"), err=True)
+            typer.echo(printable(f"left out: {result.key} failed: {result.record.error}"), err=True)
     if not whole:
         raise BakeoffError("no finished run to draw")
     picked = kinds.kind(kind) if kind is not None else kinds.kind(plots.default_kind(whole, overlay=overlay))

@@ -142,7 +142,7 @@ def report(
 
     result = chosen_run(results)
     if not result.ok:
-        raise BakeoffError(f"{result.key} failed and has no measures: {result.meta['error']}")
+        raise BakeoffError(f"{result.key} failed and has no measures: {result.record.error}")
     terminal.duel(result, Console())
 
 

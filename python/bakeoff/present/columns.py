@@ -6,7 +6,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 WIDE = 100_000
 """As good as no bound."""
+
+_DISTANCE = "ln"
+"""The head of the columns that have colours."""
 
 
 @dataclass(frozen=True)
@@ -88,22 +91,30 @@ def grid(columns: Sequence[Column]) -> Iterator[Text]:
 
     sizes = widths(columns)
 
-    def line(cells: Sequence[str], styles: Sequence[str]) -> Text:
-        made = Text()
-        for i, (cell, style, size, column) in enumerate(zip(cells, styles, sizes, columns, strict=True)):
-            gap = " " * (size - cell_len(cell))
-            made.append("  " if i else "")
-            made.append(cell + gap if column.text else gap + cell, style=style)
+    def line(cells: Sequence[str], styles: Mapping[int, str]) -> Text:
+        # One text per line and not one per cell: rich takes longer over each than everything before it did.
+        gaps = [
+            " " * (size - (len(cell) if cell.isascii() else cell_len(cell)))
+            for cell, size in zip(cells, sizes, strict=True)
+        ]
+        parts = [cell + gap if flush else gap + cell for cell, gap, flush in zip(cells, gaps, left, strict=True)]
+        made = Text("  ".join(parts))
+        for i, style in styles.items():
+            start = sum(len(part) + 2 for part in parts[:i])
+            made.stylize(style, start, start + len(parts[i]))
         return made
 
+    left = [column.text for column in columns]
+    coloured = [i for i, column in enumerate(columns) if column.head == _DISTANCE]
     heads = [column.head.split("\n") for column in columns]
     deep = max(map(len, heads))
+    bold = dict.fromkeys(range(len(columns)), "bold")
     for i in range(deep):
         own = [i - (deep - len(head)) for head in heads]  # short headings stand at the bottom
-        yield line([head[k] if k >= 0 else "" for head, k in zip(heads, own, strict=True)], ["bold"] * len(columns))
+        yield line([head[k] if k >= 0 else "" for head, k in zip(heads, own, strict=True)], bold)
     yield Text("─" * (sum(sizes) + 2 * (len(columns) - 1)))
     for cells in zip(*(column.cells for column in columns), strict=True):
-        yield line(cells, [_style(column.head, cell) for column, cell in zip(columns, cells, strict=True)])
+        yield line(cells, {i: style for i in coloured if (style := _style(_DISTANCE, cells[i]))})
 
 
 def pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[str]]) -> str:
@@ -134,7 +145,7 @@ def number(value: float | None, form: str) -> str:
 
 
 def _style(head: str, cell: str) -> str:
-    if head != "ln" or not cell:
+    if head != _DISTANCE or not cell:
         return ""
     distance = abs(float(cell))
     return "green" if distance < 0.1 else "red" if distance > 0.25 else "yellow"

@@ -193,7 +193,7 @@ def labels(results: Sequence[Result]) -> list[str]:
         short,
         [str(result.resolved["run"]) for result in results],
         [result.key for result in results],
-        [f"{result.meta['engine']} {result.key}" for result in results],
+        [f"{result.record.engine} {result.key}" for result in results],
         [str(result.path) for result in results],
     ]
     fine = [made for made in candidates if len(set(made)) == len(results) and all(made)]

@@ -102,7 +102,7 @@ class Row:
 
 def finished(results: Iterable[Result]) -> list[Result]:
     """The results that hold a complete run."""
-    return [result for result in results if result.meta["status"] == "ok"]
+    return [result for result in results if result.ok]
 
 
 def choose_references(results: Iterable[Result], wanted: str | Sequence[Reference] | None) -> list[Reference]:

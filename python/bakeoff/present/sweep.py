@@ -110,11 +110,10 @@ def matrices(results: Iterable[Result]) -> list[Matrix]:
         groups.setdefault((at["suite"], at["scenario"], engine_of(result)), {}).setdefault(point, []).append(result)
     made = []
     for (suite, scenario, engine), points in groups.items():
-        labels: dict[str, list[str]] = {}
+        labels: dict[str, dict[str, None]] = {}
         for point in points:
             for axis, label in point:
-                if label not in labels.setdefault(axis, []):
-                    labels[axis].append(label)
+                labels.setdefault(axis, {})[label] = None
         varied = {axis: sorted(several, key=_order) for axis, several in labels.items() if len(several) > 1}
         several_engines = len({key[2] for key in groups if key[:2] == (suite, scenario)}) > 1
         title = f"{suite}/{scenario}" + (f" on {engine}" if several_engines else "")

@@ -257,6 +257,5 @@ def _qdisc_of(distance: Deviation) -> tuple[Any, ...]:
 
 
 def _why(result: Result) -> str:
-    at, meta = result.resolved, result.meta
-    reason = meta.get("error") or "no reason given"
-    return f"{at['suite']}/{at['scenario']}/{at['run']}: {meta.get('status')}: {reason}"
+    at, record = result.resolved, result.record
+    return f"{at['suite']}/{at['scenario']}/{at['run']}: {record.status}: {record.error or 'no reason given'}"

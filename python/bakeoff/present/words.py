@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -63,5 +63,4 @@ def ecn_words(ecn: str | None) -> str:
 
 def engine_of(result: Result) -> str:
     """The engine's name in a result's run.json."""
-    engine = result.meta.get("engine", "")
-    return str(engine.get("name", "") if isinstance(engine, Mapping) else engine)
+    return result.record.engine

@@ -27,7 +27,7 @@ def record(results: Iterable[Result], source: str) -> Iterator[dict[str, Any]]:
     A flow that got nothing has no goodput: a reference holds rates above zero.
     """
     for result in results:
-        if result.meta["status"] != "ok":
+        if not result.ok:
             continue
         run, summary = result.resolved, summary_of(result)
         of = {"suite": run["suite"], "scenario": run["scenario"], "run": run["run"]}

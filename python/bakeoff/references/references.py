@@ -146,7 +146,7 @@ def deviation(results: Iterable[Result], reference: Iterable[Reference]) -> list
     runs: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
         at = result.resolved
-        if result.meta["status"] != "ok":
+        if not result.ok:
             continue
         runs.setdefault((at["scenario"], at["run"], at.get("point", {}).get("qdisc", "")), []).append(result)
     wanted: dict[tuple[str, str], list[tuple[str, str, str, Expected]]] = {}
