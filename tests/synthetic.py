@@ -33,7 +33,7 @@ class StandIn:
 
     @property
     def record(self) -> Any:
-        told = {key: self.meta.get(key) for key in ("provenance", "status", "engine", "error")}
+        told = {key: self.meta.get(key) for key in ("provenance", "status", "engine", "error", "order")}
         return SimpleNamespace(**told)
 
     @property

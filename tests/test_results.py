@@ -90,6 +90,7 @@ def test_what_is_written_is_read_back(tmp_path):
         "wall_s": 0.25,
         "error": None,
         "effective": [],
+        "order": None,
         "campaign": "c0ffee",
         "provenance": {
             "version": "1",

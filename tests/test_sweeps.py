@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,3 +116,36 @@ def test_what_is_drawn_when_nothing_is_said():
     assert plots.default_kind(matrix()) == "bars"
     assert plots.default_kind(matrix(rtts=("1ms", "2ms", "3ms", "4ms", "5ms"))) == "sweep"
     assert plots.default_kind(matrix()[:1]) == "tcp_delivery_with_rtt"
+
+
+def test_mixed_epochs_stand_on_every_picture_that_shows_them():
+    results = matrix(rtts=("10ms", "20ms"), qdiscs=("pie",))
+    for epoch, result in zip((1, 2), results, strict=True):
+        result.meta["provenance"] = SimpleNamespace(model_epoch=epoch)
+    pictures = [plots.overlay(results), *plots.campaign(results).values()]
+    pictures.append(plots.campaign(results, "sweep").popitem()[1])
+    said = "the runs come from different model epochs (1 from epoch 1, 1 from epoch 2)"
+    assert [sum(said in text.get_text() for text in picture.texts) for picture in pictures] == [1, 1, 1]
+    for result in results:
+        result.meta["provenance"] = SimpleNamespace(model_epoch=2)
+    assert not any("epoch" in text.get_text() for text in plots.overlay(results).texts)
+
+
+def test_bars_stand_in_the_order_of_the_matrix():
+    """And, of older results that do not say it, by the names of the controls."""
+    results = [
+        made((4e6, 2e6), run=f"{pair}-{qdisc}", flows=((pair, pair), ("reno", "reno")),
+             point={"pair": f"{pair}-reno", "qdisc": qdisc})
+        for qdisc in ("red", "pie") for pair in ("prague", "cubic")
+    ]  # fmt: skip
+
+    def drawn():
+        [picture] = plots.campaign(results, "bars").values()
+        axes = picture.axes[0]
+        above = [text.get_text() for text in axes.texts if text.get_position()[1] > 1]
+        return above, [label.get_text() for label in axes.get_xticklabels()]
+
+    assert drawn() == (["pie", "red"], ["cubic", "reno", "prague", "reno"] * 2)
+    for order, result in enumerate(results):
+        result.meta["order"] = order
+    assert drawn() == (["red", "pie"], ["prague", "reno", "cubic", "reno"] * 2)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 
 # How long a Ctrl-C may wait to be seen.
+Waiting = tuple[Path, "Run", int]
+"""A run that was not begun, with its folder and its place in the campaign's order."""
+
 _PATIENCE_S: Final = 0.1
 
 
@@ -109,15 +112,14 @@ def run(
         if latest is not None:
             place.point(latest, root)
         results.discard_partials(root)
-        todo: dict[Path, Run] = {}
-        for folder, each in places.items():
+        waiting: deque[Waiting] = deque()
+        for order, (folder, each) in enumerate(places.items()):
             if _is_done(folder, each, record):
                 note(Done(each.key, folder, "skipped"))
             else:
-                todo[folder] = each
+                waiting.append((folder, each, order))
         task = worker.Task(engine, record.id, made)
-        waiting = deque(todo.items())
-        jobs = min(jobs, len(todo))
+        jobs = min(jobs, len(waiting))
         doing = _one_by_one(waiting, task, begins)
         if jobs > 1:
             doing = _in_parallel(waiting, task, jobs, begins, on_interrupt)
@@ -216,17 +218,17 @@ def _writable(root: Path) -> Iterator[None]:
 
 
 def _one_by_one(
-    waiting: deque[tuple[Path, Run]], task: worker.Task, begins: Callable[[Run], None]
+    waiting: deque[Waiting], task: worker.Task, begins: Callable[[Run], None]
 ) -> Generator[Done, None, None]:
     """Do the runs in this process, each when the one before was taken; who empties `waiting` ends that."""
     while waiting:
-        folder, each = waiting.popleft()
+        folder, each, order = waiting.popleft()
         begins(each)
-        yield worker.execute(each, folder, task)
+        yield worker.execute(each, folder, task, order)
 
 
 def _in_parallel(
-    waiting: deque[tuple[Path, Run]],
+    waiting: deque[Waiting],
     task: worker.Task,
     jobs: int,
     begins: Callable[[Run], None],
@@ -241,9 +243,9 @@ def _in_parallel(
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), ending.prepare_worker)
 
     def begin_next() -> None:
-        folder, each = waiting.popleft()
+        folder, each, order = waiting.popleft()
         with ending.starting_workers():
-            future = pool.submit(worker.execute, each, folder, task)
+            future = pool.submit(worker.execute, each, folder, task, order)
             future.add_done_callback(ended.put)
         under_way.add(future)
         begins(each)

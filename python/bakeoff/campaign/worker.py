@@ -41,8 +41,8 @@ class Task:
     provenance: Provenance
 
 
-def execute(run: Run, folder: Path, task: Task) -> Done:
-    """Do one run, take its measures, and leave a whole results folder.
+def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Done:
+    """Do one run, take its measures, and leave a whole results folder, which says the run's `order` in the campaign.
 
     What goes wrong inside the run is recorded in the folder (status `failed`) and returned. BakeoffError if the
     folder cannot be written: then there is none.
@@ -58,6 +58,7 @@ def execute(run: Run, folder: Path, task: Task) -> Done:
         wall_s=0.0,
         error=None,
         campaign=task.campaign,
+        order=order,
         provenance=task.provenance.model_copy(update={"date": datetime.now(UTC).replace(microsecond=0)}),
     )
     with results.writing(folder) as partial:

@@ -14,6 +14,7 @@ from bakeoff.present import caption, colours
 from bakeoff.present.rows import RATES, FlowRow, Row, choose_references, finished, qdisc_order, rows
 from bakeoff.present.shown import Shown
 from bakeoff.present.style import plain, save, styled
+from bakeoff.present.words import engine_of
 from bakeoff.references import Reference
 
 if TYPE_CHECKING:
@@ -92,8 +93,18 @@ def charts(
             f"{len(parts)} bar charts of {len(table)} runs; at most {MOST_CHARTS} at a time: choose runs with a "
             "pattern, or draw one picture of all with --kind sweep or heatmap"
         )
-    said = _said(given)
-    return {name: _chart(part, group, said) for name, (group, part) in parts.items()}
+    made = {}
+    for name, (group, part) in parts.items():
+        names = {(row.suite, row.scenario, row.run, row.engine) for row in part}
+        shown = [result for result in finished(given) if _name(result) in names]
+        made[name] = _chart(part, group, caption.averaged([Shown(result) for result in shown]), caption.epochs(shown))
+    return made
+
+
+def _name(result: Result) -> tuple[str, str, str, str]:
+    """What tells the row of a result from others."""
+    at = result.resolved
+    return at["suite"], at["scenario"], at["run"], engine_of(result)
 
 
 def _names_flows(axis: str, table: Sequence[Row]) -> bool:
@@ -105,10 +116,13 @@ def _names_flows(axis: str, table: Sequence[Row]) -> bool:
     return True
 
 
-def _chart(table: Sequence[Row], group_axis: str, said: Sequence[str]) -> Picture:
+def _chart(table: Sequence[Row], group_axis: str, said: Sequence[str], mixed: Sequence[str]) -> Picture:
     from bakeoff.present import panels
 
-    groups = sorted({row.axes.get(group_axis, "") for row in table}, key=qdisc_order)
+    table = sorted(table, key=_matrix_order)
+    groups = list(dict.fromkeys(row.axes.get(group_axis, "") for row in table))
+    if any(row.order is None for row in table):
+        groups.sort(key=qdisc_order)
     many = any(len(row.flows) > _MOST_FLOWS for row in table) or sum(len(row.flows) for row in table) > _MOST_BARS
     stacks = {id(row): _bars_of(row, together=many) for row in table}
     n = sum(len(stack) for stack in stacks.values())
@@ -121,7 +135,7 @@ def _chart(table: Sequence[Row], group_axis: str, said: Sequence[str]) -> Pictur
         made = panels.titled(
             plain(title),
             [*_ran(table), *said],
-            [f"self-checks failed in {failed} runs"] if failed else [],
+            [*mixed, *([f"self-checks failed in {failed} runs"] if failed else [])],
             height_inch=6.2,
             width_inch=max(12.0, 0.26 * n + 2),
         )
@@ -130,7 +144,7 @@ def _chart(table: Sequence[Row], group_axis: str, said: Sequence[str]) -> Pictur
         left, ticks, middles = 0.0, {}, {}
         for group in groups:
             begin = left
-            for row in sorted((row for row in table if row.axes.get(group_axis, "") == group), key=_controls):
+            for row in (row for row in table if row.axes.get(group_axis, "") == group):
                 stack = stacks[id(row)]
                 for i, bar in enumerate(stack):
                     _bar(axes, left + i, bar, looks[bar.control][0])
@@ -205,11 +219,6 @@ def _ran(table: Sequence[Row]) -> list[str]:
     return textwrap.wrap(plain(line), 140)
 
 
-def _said(results: Sequence[Result]) -> list[str]:
-    """Whether rates average over a timed change."""
-    return caption.averaged([Shown(result) for result in finished(results)])
-
-
 def _legend(made: Picture, table: Sequence[Row], looks: dict[str, tuple[str, str]], *, together: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -238,5 +247,6 @@ def _control(flow: FlowRow) -> str:
     return colours.control(flow.cc or flow.name) if flow.cc not in (None, "none") or flow.ecn else "udp"
 
 
-def _controls(row: Row) -> tuple[str, ...]:
-    return (*(_control(flow) for flow in row.flows), row.run)
+def _matrix_order(row: Row) -> tuple[bool, int, list[str], str]:
+    """As the scenario's matrix has the runs; by controls where the results do not say it."""
+    return row.order is None, row.order or 0, [_control(flow) for flow in row.flows], row.run

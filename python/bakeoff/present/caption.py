@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from bakeoff.measure import summary_of
 from bakeoff.present import words
 from bakeoff.present.shown import Shown
 from bakeoff.present.style import plain
+from bakeoff.results.epochs import epoch_warning
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
 
 _WIDTH = 160
+_NARROW = 120
 _MOST = 12
 
 
@@ -41,12 +47,18 @@ def lines(several: Sequence[Shown]) -> list[str]:
 
 
 def failures(several: Sequence[Shown]) -> list[str]:
-    """The self-checks that failed: then the picture shows something else than was asked for."""
-    found = []
+    """The self-checks that failed: then the picture shows something else than was asked for. And mixed epochs."""
+    found = epochs(shown.result for shown in several)
     for shown in several:
         of = f"{shown.label}: " if shown.label else ""
         found += [of + failure for failure in words.failures(summary_of(shown.result))]
     return fitted(found)
+
+
+def epochs(results: Iterable[Result]) -> list[str]:
+    """That the runs of a picture come from different model epochs; nothing if they do not."""
+    warning = epoch_warning(results)
+    return [] if warning is None else textwrap.wrap(warning, _NARROW)
 
 
 def _heading(shown: Shown) -> list[str]:

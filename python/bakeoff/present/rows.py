@@ -72,6 +72,8 @@ class Row:
     """The point of the matrix: axis name to label."""
     n: int
     """Number of repetitions."""
+    order: int | None
+    """Its place in the order of the matrix, None if the results do not say it."""
     metric: str
     """The rate that is compared: `delivery_rate` or `goodput`."""
     reference: str | None
@@ -202,6 +204,7 @@ def _row(
         engine=engine,
         axes=first.get("point", {}),
         n=len(members),
+        order=min((member.record.order for member in members if member.record.order is not None), default=None),
         metric=metric,
         reference=reference,
         flows=tuple(flows),

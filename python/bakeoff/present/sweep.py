@@ -335,8 +335,9 @@ def _grid(
     n = len(facets)
     columns = 1 if n == 1 else 2 if n <= 4 else 4 if n > 9 else 3
     rows = -(-n // columns)
+    mixed = caption.epochs(result for point in matrix.points for result in point.results)
     made = panels.titled(
-        plain(f"{matrix.title}: {what}"), _caption(matrix), height_inch=max(6.0, row_inch * rows),
+        plain(f"{matrix.title}: {what}"), _caption(matrix), mixed, height_inch=max(6.0, row_inch * rows),
         width_inch=12.0 if columns < 4 else 15.0,
     )  # fmt: skip
     grid = made.subplots(rows, columns, squeeze=False)

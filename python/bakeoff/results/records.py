@@ -99,6 +99,8 @@ class RunRecord(Record):
     """Why the run failed."""
     effective: tuple[str, ...] = ()
     """What was in effect and differs from what `resolved` asks for."""
+    order: int | None = None
+    """How many runs of the campaign stand before it in the order of the matrix; None if nothing says so."""
     campaign: str | None = None
     """The campaign's id. A result of before campaigns had one has neither this nor the next."""
     provenance: Provenance | None = None
