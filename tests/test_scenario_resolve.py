@@ -384,3 +384,17 @@ def test_a_window_outside_the_run():
     measure = Measure(steady_state=SteadyState.model_validate({"window": "59s", "ends": "2s before end"}))
     with pytest.raises(ScenarioError, match=r"measure.steady_state: the window from -1 s to 58 s is not within"):
         window(measure, 60.0, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("flows", "names"),
+    [
+        ("[{cc: prague@2020-08 rtt_target 25ms}, {}]", ["prague", "cubic"]),
+        ("[{}, {cc: reno}, {}]", ["cubic-1", "reno", "cubic-2"]),
+        ("[{count: 3, cc: [bbr, reno]}, {transport: udp, source: {rate: 1mbit}}]", ["bbr-1", "reno", "bbr-2", "udp"]),
+        ("[{name: cubic}, {}, {name: cubic-1}]", ["cubic", "cubic-2", "cubic-1"]),
+        ("[{name: cubic, count: 2}, {}]", ["cubic-1", "cubic-2", "cubic"]),
+    ],
+)
+def test_a_flow_without_a_name_has_that_of_its_control(tmp_path, flows, names):
+    assert [flow.name for flow in one(tmp_path, HEAD + f"flows: {flows}").flows] == names

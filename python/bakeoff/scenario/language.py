@@ -125,8 +125,9 @@ def _source(value: object) -> object:
 class FlowSpec(Model):
     """Traffic from one host to another."""
 
-    name: Name
-    """Unique; with `count`, `{n}` is the number of the copy."""
+    name: Name = ""
+    """Unique; with `count`, `{n}` is the number of the copy. Without one a flow has the name of its congestion control,
+    or `udp`, with a number where that would stand twice: `cubic`, or `cubic-1` and `cubic-2`."""
     cc: str | list[str] = "cubic"
     """Congestion control with version and parameters: `prague@2020-08`. A list is dealt to the copies of `count`."""
     direction: Literal["up", "down"] = "up"

@@ -3,12 +3,14 @@
 import hashlib
 import math
 import re
-from collections.abc import Mapping
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Final, Literal
 
 from bakeoff.scenario import bounds, short, units
+from bakeoff.scenario import cc as cc_words
 from bakeoff.scenario import run as resolved
 from bakeoff.scenario.changes import resolve_changes
 from bakeoff.scenario.dumbbell import Ends, Placed, put_bottlenecks, put_delay, put_mangling
@@ -116,6 +118,7 @@ def _copies(specs: list[FlowSpec]) -> list[Placed]:
     if too_many is not None:
         raise ScenarioError("flows", too_many)
     taken: set[str] = set()
+    own = _own_names(specs)
     for index, spec in enumerate(specs):
         ccs = [spec.cc] if isinstance(spec.cc, str) else spec.cc
         counted = "{" + COPY + "}"
@@ -127,15 +130,39 @@ def _copies(specs: list[FlowSpec]) -> list[Placed]:
         elif not ccs:
             raise ScenarioError(f"flows[{index}].cc", "an empty list; expected at least one congestion control")
         for number in range(1, (spec.count or 1) + 1):
-            name = spec.name
-            if spec.count is not None:
-                name = name.replace(counted, str(number)) if counted in name else f"{name}-{number}"
+            control = ccs[(number - 1) % len(ccs)]
+            name = _copy_name(spec, number) or next(own)
             if name in taken:
                 raise ScenarioError(f"flows[{index}].name", f"'{name}' stands twice; expected unique names")
             taken.add(name)
-            copy = spec.model_copy(update={"name": name, "cc": ccs[(number - 1) % len(ccs)], "count": None})
+            copy = spec.model_copy(update={"name": name, "cc": control, "count": None})
             flows.append(Placed(f"flows[{index}]", copy))
     return flows
+
+
+def _copy_name(spec: FlowSpec, number: int) -> str:
+    """The name of a flow, or of one of its copies; empty if it has none."""
+    counted = "{" + COPY + "}"
+    if spec.count is None or not spec.name:
+        return spec.name
+    return spec.name.replace(counted, str(number)) if counted in spec.name else f"{spec.name}-{number}"
+
+
+def _own_names(specs: list[FlowSpec]) -> Iterator[str]:
+    """Names for the flows and copies that have none, in order: what each runs, with a number where it stands twice."""
+    wanted, given = [], set()
+    for spec in specs:
+        ccs = [spec.cc] if isinstance(spec.cc, str) else spec.cc
+        for number in range(1, (spec.count or 1) + 1):
+            if spec.name:
+                given.add(_copy_name(spec, number))
+                continue
+            control = cc_words.parse(ccs[(number - 1) % len(ccs)]).name if ccs else ""
+            wanted.append("udp" if spec.transport == "udp" else re.sub(r"[\s/<>]", "_", control) or "flow")
+    numbers = {name: count(1) for name, times in Counter(wanted).items() if times > 1 or name in given}
+    for name in wanted:
+        numbered = (f"{name}-{number}" for number in numbers.get(name, ()))
+        yield next((other for other in numbered if other not in given), name)
 
 
 def _graph(doc: Document, folder: Path) -> tuple[list[resolved.Node], list[resolved.Link]]:
