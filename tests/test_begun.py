@@ -49,7 +49,7 @@ def test_last_failed_needs_no_patterns_and_keeps_options_seeds_and_traces(cli):
     Path("mycc.py").write_text(CC + "    mended = True\n")  # another source: the run is resolved anew
     code, out, err = cli("run", "--last-failed", "-j", "1", "--allow-code")
     assert (code, out.splitlines()[0][:14]) == (0, "2 runs: 2 done")
-    assert err.startswith("as the campaign was begun: mine.yaml --set network.rtt=30ms -k reno\n")
+    assert err.startswith("as the campaign was begun: mine.yaml --set network.rtt=30ms -k reno --seeds 2 --trace cc\n")
     done = results.survey(Path("results/latest")).results
     assert [(run.ok, run.resolved["seed"], run.resolved["trace"]) for run in done] == [
         (True, 1, ["cc"]),
@@ -69,6 +69,31 @@ def test_resume_takes_the_options_that_the_campaign_was_begun_with(cli):
     assert cc_of(results.read(gone))[0] == "reno"
     code, _, err = cli("run", "mine.yaml", "--resume", "--set", "flows.0.cc=bbr")
     assert (code, "'--set flows.0.cc=bbr' is not part of it" in err) == (2, True)
+
+
+def test_resume_takes_seeds_traces_and_captures_too(cli):
+    Path("mine.yaml").write_text(SCENARIO.replace("./mycc.py:MyCC", "cubic"))
+    words = ("--seeds", "2", "--trace", "cc", "--capture", "m>b")
+    cli("run", "mine.yaml", "-k", "reno", *words, "--name", "x", "-q", "-j", "1")
+    [first, second] = results.scan("results/x")
+    shutil.rmtree(second)
+    code, out, err = cli("run", "mine.yaml", "--resume", "-j", "1")
+    assert (code, out.splitlines()[0][:31]) == (0, "2 runs: 1 done, 1 there already")
+    assert err.startswith("as the campaign was begun: -k reno --seeds 2 --trace cc --capture 'm>b'\n")
+    assert results.scan("results/x") == [first, second]
+    assert [results.read(second).resolved[key] for key in ("trace", "captures")] == [["cc"], ["m>b"]]
+    code, out, err = cli("run", "mine.yaml", "--resume", "--seeds", "3", "-j", "1")  # one more makes no other campaign
+    assert (code, out.splitlines()[0][:31]) == (0, "3 runs: 1 done, 2 there already")
+    assert err.startswith("as the campaign was begun: -k reno --trace cc --capture 'm>b'\n")
+
+
+@pytest.mark.parametrize("line", ["--seeds many", "--set 'a", "-k"])
+def test_options_of_a_campaign_that_are_none_are_refused(cli, line):
+    bakeoff.run("mine.yaml", out="x", jobs=1, allow_code=True)
+    file = Path("x") / layout.CAMPAIGN
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"patterns": ["mine.yaml", line + " "]}))
+    code, _, err = cli("run", "mine.yaml", "--resume", "--out", "x")
+    assert (code, "x: campaign.json: patterns: no options of 'bakeoff run'" in err) == (2, True)
 
 
 def test_without_patterns_there_is_one_message(cli):

@@ -6,7 +6,7 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bakeoff.results import Result
     from bakeoff.scenario import Run
 
-_OPTIONS = ("--set ", "-k ")
+_OPTIONS = ("--set ", "-k ", "--seeds ", "--trace ", "--capture ")
 """How the options begin that campaign.json keeps beside the patterns."""
 
 
@@ -129,9 +129,10 @@ def run(
         typer.echo(f"{root}: no run failed")
         return
     if resume or last_failed:
-        begun = _Begun.of(root, set_, only, bare=not patterns and last_failed)
+        given = _Options(set_ or [], only, seeds, trace or [], capture or [])
+        begun = _Begun.of(root, given, bare=not patterns and last_failed)
         begun.tell(quiet=quiet)
-        set_, only = begun.set, begun.only
+        set_, only, seeds, trace, capture = begun.options
         if not patterns and last_failed:
             patterns, engine = begun.patterns, begun.engine if engine == "sim" else engine
             seeds = seeds or max(int(run.resolved["seed"]) for run in failed.values())
@@ -152,15 +153,13 @@ def run(
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
         return
-    # Without --notify, whose URL may hold a password.
-    again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]
-    again += ["--engine", engine] * (engine != "sim") + ["--seeds", str(seeds)] * (seeds is not None)
-    chosen = [word for each in set_ or () for word in ("--set", each)] + (["-k", only] if only is not None else [])
-    again += chosen + ["--yes"] * yes + ["--allow-code"] * allow_code
-    again += [word for what in trace or () for word in ("--trace", what)]
-    again += [word for where in capture or () for word in ("--capture", where)]
-    again += ["--note", note] if note is not None else []
-    asked = campaign.Asked("run", (*patterns, *([shlex.join(chosen)] if chosen else [])), note)
+    options = _Options(set_ or [], only, seeds, trace or [], capture or [])
+    again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]  # not --notify, whose URL may hold a password
+    again += ["--engine", engine] * (engine != "sim") + options.chosen() + options.observed()
+    again += ["--yes"] * yes + ["--allow-code"] * allow_code + (["--note", note] if note is not None else [])
+    # Who goes on may ask for more seeds or traces, which makes the campaign no other one.
+    kept = [options.chosen(), [] if resume or last_failed else options.observed()]
+    asked = campaign.Asked("run", (*patterns, *(shlex.join(words) for words in kept if words)), note)
     with notifying(places, root) as told:
         report = execute(
             runs,
@@ -261,19 +260,39 @@ def _failed_in(root: Path) -> dict[str, Result]:
     return {result.key: result for result in results.survey(root).results if not result.ok}
 
 
+class _Options(NamedTuple):
+    """Options that decide which runs there are and what they record; empty or None where they were not given."""
+
+    set: list[str]
+    only: str | None
+    seeds: int | None
+    trace: list[str]
+    capture: list[str]
+
+    def chosen(self) -> list[str]:
+        """The words that say which runs there are."""
+        only = ["-k", self.only] if self.only is not None else []
+        return [word for each in self.set for word in ("--set", each)] + only
+
+    def observed(self) -> list[str]:
+        """The words that say how often they are done, and what they record."""
+        seeds = ["--seeds", str(self.seeds)] if self.seeds is not None else []
+        trace = [word for what in self.trace for word in ("--trace", what)]
+        return seeds + trace + [word for where in self.capture for word in ("--capture", where)]
+
+
 @dataclass(frozen=True)
 class _Begun:
     """What a campaign that is gone on with was begun with, as far as the user did not give it again."""
 
     patterns: list[str]
     engine: str
-    set: list[str]
-    only: str | None
+    options: _Options
     taken: list[str]
     """The words that were taken from campaign.json."""
 
     @classmethod
-    def of(cls, root: Path, set_: list[str] | None, only: str | None, *, bare: bool) -> _Begun:
+    def of(cls, root: Path, given: _Options, *, bare: bool) -> _Begun:
         """From campaign.json in `root`; `bare` if the user named no patterns, and so means those of then.
 
         Without the options of then the same patterns would name other runs. BakeoffError if `bare` and there is none.
@@ -284,17 +303,31 @@ class _Begun:
         if record is None or record.kind != "run":
             if bare:
                 raise BakeoffError(f"{root}: holds no campaign of 'bakeoff run'; expected patterns that name its runs")
-            return cls([], "sim", set_ or [], only, [])
-        options = [word for words in record.patterns if words.startswith(_OPTIONS) for word in shlex.split(words)]
-        patterns = [words for words in record.patterns if not words.startswith(_OPTIONS)]
-        given = bool(set_) or only is not None
-        if given:
-            return cls(patterns, record.engine, set_ or [], only, [])
-        pairs = list(zip(options[::2], options[1::2], strict=True))
-        kept = next((value for option, value in pairs if option == "-k"), None)
+            return cls([], "sim", given, [])
+        patterns = [line for line in record.patterns if not line.startswith(_OPTIONS)]
+        lines = [line for line in record.patterns if line.startswith(_OPTIONS)]
+        try:
+            words = [word for line in lines for word in shlex.split(line)]
+            pairs = list(zip(words[::2], words[1::2], strict=True))
+            seeds = next((int(value) for option, value in pairs if option == "--seeds"), None)
+        except ValueError:
+            raise BakeoffError(f"{root}: campaign.json: patterns: no options of 'bakeoff run': {lines}") from None
+        # Other settings or names mean other runs: who gives one of these means none of those of then.
+        free = {"--set", "-k"} if not given.set and given.only is None else set()
+        free |= {"--seeds"} if given.seeds is None else set()
+        free |= {"--trace"} if not given.trace else set()
+        free |= {"--capture"} if not given.capture else set()
+        kept = {option: [value for name, value in pairs if name == option] for option in free}
+        options = _Options(
+            given.set or kept.get("--set", []),
+            next(iter(kept.get("-k", [])), given.only),
+            seeds if given.seeds is None else given.seeds,
+            given.trace or kept.get("--trace", []),
+            given.capture or kept.get("--capture", []),
+        )
         engine = ["--engine", record.engine] if bare and record.engine != "sim" else []
-        taken = [*(patterns if bare else []), *options, *engine]
-        return cls(patterns, record.engine, [value for option, value in pairs if option == "--set"], kept, taken)
+        taken = [word for option, value in pairs if option in free for word in (option, value)]
+        return cls(patterns, record.engine, options, [*(patterns if bare else []), *taken, *engine])
 
     def tell(self, *, quiet: bool) -> None:
         """Say what was taken."""
