@@ -18,6 +18,7 @@ from bakeoff.present.shown import MOST_LINES, Shown
 from bakeoff.present.style import plain, styled
 from bakeoff.present.where import natural
 from bakeoff.present.words import engine_of
+from bakeoff.scenario import units
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
 
 MOST_PANELS: Final = 16
 _NUMBER = re.compile(r"(-?[0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*([a-zA-Z%/]*)")
+# An axis is drawn in these units, whichever a scenario writes.
 _UNITS: Final[Mapping[str, tuple[float, str]]] = {
-    "us": (1e-3, "ms"), "ms": (1.0, "ms"), "s": (1e3, "ms"),
-    "bit": (1e-6, "Mbit/s"), "kbit": (1e-3, "Mbit/s"), "mbit": (1.0, "Mbit/s"), "gbit": (1e3, "Mbit/s"),
-    "b": (1e-3, "kB"), "kb": (1.0, "kB"), "mb": (1e3, "kB"), "kib": (1.024, "kB"), "mib": (1048.576, "kB"),
+    **{unit: (float(seconds * 1000), "ms") for unit, seconds in units.TIMES.items()},
+    **{unit: (bps / 1e6, "Mbit/s") for unit, bps in units.RATES.items()},
+    **{unit: (size / 1e3, "kB") for unit, size in units.SIZES.items()},
     "p": (1.0, "packets"), "%": (1.0, "%"), "": (1.0, ""),
 }  # fmt: skip
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from bakeoff import tc
 from bakeoff.engines.lab.plan import Command
 from bakeoff.engines.lab.topology import Topology
 from bakeoff.scenario import Run
@@ -53,4 +54,4 @@ def _delays(tree: Qdisc) -> bool:
     below = [child for child in (tree.child, *(cls.child for cls in tree.classes)) if child is not None]
     if below:
         return all(map(_delays, below))
-    return tree.qdisc.split()[0] == "netem" and _DELAYS.search(tree.qdisc) is not None
+    return tc.kernel_kind(tree.qdisc) == "netem" and _DELAYS.search(tree.qdisc) is not None
