@@ -93,6 +93,27 @@ def lost_share(samples: Samples, kind: Literal["probe", "flow"], name: str, wind
     return counts[lost] / sum(counts.values())
 
 
+def told_by_tool(samples: Samples, flow: str) -> bool:
+    """Whether a tool told jitter and loss of a UDP flow per interval, and nothing of each datagram."""
+    return ("flow", flow, "jitter") in samples
+
+
+def told_jitter(samples: Samples, flow: str, window: Window) -> float:
+    """Mean over the window of the jitter that the receiver's tool told at the end of each interval, in seconds."""
+    return float(samples.of("flow", flow, "jitter", window)[1].mean())
+
+
+def told_loss(samples: Samples, flow: str, window: Window) -> float:
+    """Share of the datagrams that the tool missed between its first and its last report in the window; 0 to 1, no unit.
+
+    Raises MeasureError if there is no time between them, or no datagram.
+    """
+    due, lost = (samples.of("flow", flow, metric, window)[1] for metric in ("datagrams", "datagrams_lost"))
+    if due[-1] == due[0]:
+        raise MeasureError(f"no datagrams of flow '{flow}' between two reports in {window[0]:g} s to {window[1]:g} s")
+    return float((lost[-1] - lost[0]) / (due[-1] - due[0]))
+
+
 def jitter(sent: Array, took: Array) -> float | None:
     """Mean of the interarrival jitter, in seconds; None for fewer than two arrivals.
 

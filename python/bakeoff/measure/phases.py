@@ -6,7 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from bakeoff.measure.delays import arrivals, distribution, jitter, lost_share, shares_a_clock
+from bakeoff.measure.delays import (
+    arrivals,
+    distribution,
+    jitter,
+    lost_share,
+    shares_a_clock,
+    told_by_tool,
+    told_jitter,
+    told_loss,
+)
 from bakeoff.measure.rates import goodput, steady_state_rate
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.results.summary import Phase, PhaseFlow, PhaseProbe, PhaseQueue
@@ -62,14 +71,17 @@ def _flow(flow: Mapping[str, Any], samples: Samples, part: Window) -> PhaseFlow:
     def of(metric: str) -> tuple[Array, Array]:
         return samples.of("flow", name, metric, part)
 
-    came = _tried(lambda: arrivals(samples, name, part)) if udp else None
+    told = udp and told_by_tool(samples, name)
+    came = _tried(lambda: arrivals(samples, name, part)) if udp and not told else None
     return PhaseFlow(
         delivery_rate_bps=_tried(lambda: steady_state_rate(*of("delivery_rate"), window=part)),
         goodput_bps=_tried(lambda: goodput(*of("received"), window=part)),
         srtt_s=_tried(lambda: distribution(of("srtt")[1])),
         delay_s=distribution(came[1]) if came and shares_a_clock(samples, name) else None,
-        jitter_s=jitter(*came) if came else None,
-        loss=_tried(lambda: lost_share(samples, "flow", name, part)) if udp else None,
+        jitter_s=_tried(lambda: told_jitter(samples, name, part)) if told else jitter(*came) if came else None,
+        loss=_tried(lambda: told_loss(samples, name, part) if told else lost_share(samples, "flow", name, part))
+        if udp
+        else None,
     )
 
 

@@ -12,7 +12,17 @@ from bakeoff.measure import phases as cut
 from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
 from bakeoff.measure.checks import checks
-from bakeoff.measure.delays import arrivals, distribution, histogram, jitter, lost_share, shares_a_clock
+from bakeoff.measure.delays import (
+    arrivals,
+    distribution,
+    histogram,
+    jitter,
+    lost_share,
+    shares_a_clock,
+    told_by_tool,
+    told_jitter,
+    told_loss,
+)
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
 from bakeoff.measure.rates import End, goodput, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import MeasureError, Samples, Window
@@ -162,7 +172,12 @@ def _tells_packets(counters: Mapping[str, Any]) -> bool:
 
 
 def _datagrams(run: _Run, name: str) -> dict[str, Any]:
-    """What the datagrams of a UDP flow met, if the engine tells it of each."""
+    """What the datagrams of a UDP flow met, if the engine tells it of each, or a tool of all in an interval."""
+    if told_by_tool(run.samples, name):
+        return {
+            "jitter_s": run.tried(f"flows.{name}.jitter_s", lambda: told_jitter(run.samples, name, run.window)),
+            "loss": run.tried(f"flows.{name}.loss", lambda: told_loss(run.samples, name, run.window)),
+        }
     if not any(("flow", name, metric) in run.samples for metric in ("delay", "delay_variation", "missing")):
         return {}
     at = f"flows.{name}"

@@ -27,6 +27,9 @@ _SOURCE: Final = {
     "delivered": "delivered", "delivered_ce": "delivered_ce", "retransmits": "retransmits", "rtos": "rtos",
 }  # fmt: skip
 
+_UDP_HEADERS: Final = 14 + 20 + 8
+"""Bytes of Ethernet, IPv4 and UDP ahead of a datagram's payload."""
+
 
 def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Write series.parquet, counters.json and captures into `folder` from what the agents, tc and tcpdump left there.
@@ -120,8 +123,12 @@ def counters(
     flows = {}
     for flow in run.flows:
         sent, received = summary["sources"].get(flow.name, {}), summary["sinks"].get(flow.name, {})
+        told = {ours: sent[theirs] for theirs, ours in _SOURCE.items() if theirs in sent}
+        if flow.transport == "udp" and "sent_packets" in told:
+            # Senders of datagrams count their payload; results count frames, as the simulator does.
+            told["sent_bytes"] += told["sent_packets"] * _UDP_HEADERS
         flows[flow.name] = {
-            **{ours: sent[theirs] for theirs, ours in _SOURCE.items() if theirs in sent},
+            **told,
             "received_bytes": received.get("received_bytes", 0),
             **({"objects": sent["objects"]} if "objects" in sent else {}),
             "rtt": {"n": 0},

@@ -110,15 +110,25 @@ def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], tol
 
 
 def iperf3(document: dict[str, Any], name: str, started_s: float, told: Told) -> None:
-    """`iperf3 -J --get-server-output`: goodput and received from the server's intervals, the rest from the client's."""
+    """`iperf3 -J --get-server-output`: goodput and received from the server's intervals, the rest from the client's.
+
+    Of UDP the server also tells, at the end of each interval, its jitter (RFC 1889's, which is RFC 3550's), and how
+    many datagrams the interval should have had and did not have.
+    """
     server = document["server_output_json"]
-    received = 0
+    received = datagrams = lost = 0
     for interval in server["intervals"]:
         total = interval["sum"]
         received += total["bytes"]
         time = started_s + total["end"]
         told.rows.append((time, "flow", name, "goodput", float(total["bits_per_second"])))
         told.rows.append((time, "flow", name, "received", float(received)))
+        if "jitter_ms" in total:
+            datagrams += total["packets"]
+            lost += total["lost_packets"]
+            told.rows.append((time, "flow", name, "jitter", total["jitter_ms"] / 1e3))
+            told.rows.append((time, "flow", name, "datagrams", float(datagrams)))
+            told.rows.append((time, "flow", name, "datagrams_lost", float(lost)))
     mss = document["start"].get("tcp_mss_default", 0)
     retransmits = 0
     for interval in document["intervals"]:
@@ -132,7 +142,11 @@ def iperf3(document: dict[str, Any], name: str, started_s: float, told: Told) ->
                 told.rows.append((time, "flow", name, "retrans", float(retransmits)))
     end = document["end"]
     counted: dict[str, Any] = {"cc": end.get("sender_tcp_congestion", "none")}
-    told.counters["sources"][name] = counted | ({"mss": mss, "retransmits": retransmits} if mss else {})
+    if mss:
+        counted |= {"mss": mss, "retransmits": retransmits}
+    elif "packets" in (sent := end.get("sum_sent", end.get("sum", {}))):
+        counted |= {"sent_packets": sent["packets"], "sent_bytes": sent["bytes"]}
+    told.counters["sources"][name] = counted
     told.counters["sinks"][name] = {"received_bytes": int(server["end"]["sum_received"]["bytes"])}
 
 
