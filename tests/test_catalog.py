@@ -27,6 +27,13 @@ def test_every_scenario_of_the_catalog_expands():
 
 def test_the_list():
     assert [(e.suite, e.scenario, e.n_runs) for e in catalog.scenarios()] == [
+        ("bidirectional", "l4s", 24),
+        ("bidirectional", "sce", 16),
+        ("ccafct", "ccafct", 15),
+        ("issue-16-17", "ce-threshold", 12),
+        ("issue-16-17", "issue-16", 12),
+        ("issue-16-17", "issue-17", 72),
+        ("issue-16-17", "sweep", 90),
         ("l4s-tests", "s1-rttfair", 192),
         ("l4s-tests", "s2-codel-rate-step", 64),
         ("l4s-tests", "s3-codel-variable-rate", 16),
@@ -73,7 +80,7 @@ def test_the_list():
 @pytest.mark.parametrize(
     ("patterns", "n"),
     [
-        ("*", 403 + 392 + 270 + 123),
+        ("*", 5 * 40 + 15 + 186 + 403 + 392 + 270 + 123),
         ("linux", 392),
         ("l4s-tests", 403),
         ("l4s-tests/", 403),
@@ -82,7 +89,7 @@ def test_the_list():
         ("l4s-tests/s6*/*reno*", 12),
         ("l4s-tests/s6*/*-pie(100p/5ms)-*", 4),
         ("l4s-tests/s6*/*-pie(100p_5ms)-*", 4),
-        ("*/*/*-10Mbit-*", 96 + 12 + 3),
+        ("*/*/*-10Mbit-*", 96 + 12 + 3 + 5 * 10 + 18),
         (r"re:s1.*cubic-vs-cubic.*160ms-10ms$", 8),
         ("re:^l4s-tests/s6", 24),
         (["l4s-tests/s6*", "l4s*/*/*-pie-*"], 24 + 8),
