@@ -15,8 +15,13 @@ import pytest
 from bakeoff import results
 from bakeoff.errors import BakeoffError
 from bakeoff.results import Provenance, Result, RunRecord
+from bakeoff.scenario import Run
 
-RESOLVED = {"suite": "fake", "scenario": "s1", "run": "pie", "seed": 3}
+RUN = Run(
+    suite="fake", scenario="s1", run="pie", seed=3, duration_s=1.0, sample_interval_s=0.1, window_s=(0.0, 1.0),
+    nodes=[], links=[], flows=[],
+)  # fmt: skip
+RESOLVED = json.loads(RUN.to_json())
 COUNTERS = {"events": 7}
 MADE = Provenance(
     version="1",
@@ -272,9 +277,14 @@ def test_a_missing_folder_is_named(tmp_path):
         ({"status": "fine"}, "run.json: status: Input should be 'ok' or 'failed'"),
         ({"wall_s": "1 s"}, "run.json: wall_s: Input should be a valid number"),
         (
-            {"resolved": {"suite": "f", "scenario": "s", "run": 7, "seed": 1}},
-            "resolved: run: 7; expected str",
+            {"resolved": RESOLVED | {"run": 7}},
+            "resolved: run: Input should be a valid string",
         ),
+        (
+            {"resolved": {key: value for key, value in RESOLVED.items() if key != "links"}},
+            "resolved: links: Field required",
+        ),
+        ({"resolved": RESOLVED | {"probes": [{}]}}, "resolved: probes.0.name: Field required"),
         ({"provenance": {"version": "1"}}, "run.json: provenance.commit: Field required"),
     ],
 )
@@ -289,6 +299,13 @@ def test_a_run_of_another_form_is_told_with_its_place_and_left_out(tmp_path, cha
     [complaint] = survey.complaints()
     assert complaint.startswith(f"left out, cannot be read: {broken} (")
     assert reason in complaint
+
+
+def test_keys_that_older_documents_lack_are_filled_in_and_newer_ones_passed_over(tmp_path):
+    folder = write(tmp_path / "pie")
+    older = {key: value for key, value in RESOLVED.items() if key not in ("probes", "captures", "point")}
+    change_run_json(folder, resolved=older | {"of_tomorrow": 1})
+    assert results.read(folder).resolved == RESOLVED
 
 
 def test_a_run_from_before_campaigns_had_records_is_readable(tmp_path):

@@ -17,8 +17,13 @@ from hypothesis import strategies as st
 from bakeoff import campaign, engines, replay, results
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
+from bakeoff.present.records import KINDS, records
+from bakeoff.present.rows import rows
 from bakeoff.scenario import bounds, duel, expand, load
 from bakeoff.scenario.yaml_file import parse_value
+
+# A case that holds a long text is long when it is told.
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
 CASES = int(os.environ.get("BAKEOFF_FUZZ", "60"))
 drawn = settings(
@@ -88,7 +93,7 @@ def changed(data, changes):
         elif how == "key" and isinstance(part, dict):
             part[str(value)[:80]] = part.pop(last)
         else:
-            part[last] = value
+            part[last] = copy.deepcopy(value)
     return data
 
 
@@ -187,9 +192,12 @@ def test_samples_are_read_or_refused(done, folder, at, value):
 
 
 def read_all(root: Path) -> None:
-    """All that is read from files. What tables make of a resolved run that lacks keys is not drawn here."""
+    """All that is read from files, and every table of it."""
     try:
-        for result in results.survey(root).results:
+        found = results.survey(root).results
+        for result in found:
             _ = (result.summary, result.counters, result.series if result.ok else None)
+        for kind in KINDS:
+            records(rows(found), kind)
     except BakeoffError:
         pass

@@ -185,6 +185,10 @@ def _row(
         if twin is not member:
             seed = f"{suite}/{scenario}/{run}: seed {member.resolved['seed']}"
             raise BakeoffError(f"{seed} stands twice: {twin.path}, {member.path}; give one of them")
+        if {flow["name"] for flow in member.resolved["flows"]} != {
+            flow["name"] for flow in members[0].resolved["flows"]
+        }:
+            raise BakeoffError(f"{member.path}: its flows are not those of {members[0].path}, another seed of the run")
     summaries = [summary_of(member) for member in members]
     first = members[0].resolved
     reference = next((name for name, runs in held_by.items() if (scenario, run) in runs), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -11,12 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pydantic import ValidationError
+import msgspec
 
 from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.results.records import CampaignRecord, Record, RunRecord
+from bakeoff.scenario.run import run_key
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,7 +71,8 @@ class Result:
     @property
     def key(self) -> str:
         """suite/scenario/run, with ~seedN for a repetition."""
-        return run_key(self.resolved)
+        at = self.resolved
+        return run_key(at["suite"], at["scenario"], at["run"], at["seed"])
 
     @property
     def ok(self) -> bool:
@@ -81,7 +82,7 @@ class Result:
     @cached_property
     def counters(self) -> dict[str, Any]:
         """What the engine counted (counters.json); {} if the run failed."""
-        return _read(self.path / layout.COUNTERS) if self.ok else {}
+        return _read(os.fspath(self.path / layout.COUNTERS)) if self.ok else {}
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -99,9 +100,12 @@ class Result:
         except OSError as error:
             raise BakeoffError(f"{path}: cannot be read: {error.strerror}") from error
         summary = Summary.from_json(text, str(path))
-        lacking = [flow["name"] for flow in self.resolved.get("flows", []) if flow["name"] not in summary.flows]
-        if lacking:
-            raise BakeoffError(f"{path}: flows: '{lacking[0]}' of {layout.RUN} is missing; is it another run's file?")
+        names = (
+            [flow["name"] for flow in self.resolved["flows"]],
+            [probe["name"] for probe in self.resolved["probes"]],
+        )
+        if (wrong := summary.unlike(*names)) is not None:
+            raise BakeoffError(f"{path}: {wrong}; is it another run's file?")
         return summary
 
     @cached_property
@@ -127,12 +131,6 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.key} {self.record.status} at {self.path}>"
-
-
-def run_key(resolved: dict[str, Any]) -> str:
-    """suite/scenario/run of a resolved run, with ~seedN for repetitions after the first: its place below a campaign."""
-    repetition = f"~seed{resolved['seed']}" if resolved["seed"] != 1 else ""
-    return f"{resolved['suite']}/{resolved['scenario']}/{resolved['run'].replace('/', '_')}{repetition}"
 
 
 @dataclass(frozen=True)
@@ -227,7 +225,7 @@ def read_campaign(root: Path) -> CampaignRecord | None:
     path = root / layout.CAMPAIGN
     if not path.exists():
         return None
-    return _record(path, CampaignRecord)
+    return _record(os.fspath(path), CampaignRecord)
 
 
 def _whole(path: Path) -> RunRecord:
@@ -235,13 +233,13 @@ def _whole(path: Path) -> RunRecord:
     # Of ten thousand runs every call counts: names are put together as text.
     here = os.fspath(path)
     try:
-        run = RunRecord.model_validate_json(_bytes(f"{here}/{layout.RUN}"))
-    except (OSError, ValidationError):
+        run = _record(f"{here}/{layout.RUN}", RunRecord)
+    except BakeoffError:
         if not path.is_dir():
             raise BakeoffError(f"{path}: no such results folder") from None
         if layout.is_partial(path.name) and not (path / layout.RUN).exists():
             raise HalfWrittenError(f"{path}: half-written: its writing was never ended") from None
-        run = _record(path / layout.RUN, RunRecord)
+        raise
     if run.status == "ok":
         if not _is_whole_parquet(f"{here}/{layout.SERIES}"):
             raise HalfWrittenError(f"{path}: half-written: {layout.SERIES} is missing or cut off")
@@ -250,32 +248,31 @@ def _whole(path: Path) -> RunRecord:
     return run
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """The object that a JSON file of a results folder holds; BakeoffError if it holds none of a known format."""
+def _read(path: str) -> dict[str, Any]:
+    """The object that a JSON file of a results folder holds; BakeoffError if it holds none."""
+    folder, name = os.path.split(path)
     try:
-        content = json.loads(files.read(path, _LARGEST))
+        content = msgspec.json.decode(_bytes(path))
     except FileNotFoundError:
-        raise HalfWrittenError(f"{path.parent}: half-written: {path.name} is missing") from None
+        raise HalfWrittenError(f"{folder}: half-written: {name} is missing") from None
     except OSError as error:
-        raise BakeoffError(f"{path.parent}: {path.name} cannot be read: {error.strerror}") from error
+        raise BakeoffError(f"{folder}: {name} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise HalfWrittenError(f"{path.parent}: half-written: {path.name} is no JSON: {error}") from None
+        raise HalfWrittenError(f"{folder}: half-written: {name} is no JSON: {error}") from None
     if not isinstance(content, dict):
-        raise BakeoffError(f"{path.parent}: {path.name} holds no JSON object")
+        raise BakeoffError(f"{folder}: {name} holds no JSON object")
     return content
 
 
-def _record(path: Path, form: type[R]) -> R:
+def _record(path: str, form: type[R]) -> R:
     """The record that a file holds; BakeoffError names the first key that is wrong, or the format."""
-    try:
-        return form.model_validate_json(files.read(path, _LARGEST))
-    except (OSError, ValidationError):
-        content = _read(path)
+    content = _read(path)
+    folder, name = os.path.split(path)
     if content.get("format", layout.FORMAT) != layout.FORMAT:
         raise BakeoffError(
-            f"{path.parent}: {path.name} is of format {content['format']!r}; this version reads format {layout.FORMAT}"
+            f"{folder}: {name} is of format {content['format']!r}; this version reads format {layout.FORMAT}"
         )
-    return form.of(content, f"{path.parent}: {path.name}")
+    return form.of(content, f"{folder}: {name}")
 
 
 def _bytes(path: str) -> bytes:

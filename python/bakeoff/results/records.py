@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
+import msgspec
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario.run import Run
 
 Kind = Literal["run", "duel"]
 
@@ -64,28 +66,28 @@ class CampaignRecord(Record):
     provenance: Provenance
 
 
-def _named(resolved: dict[str, Any]) -> dict[str, Any]:
-    """Whoever has a record may build its name (`read.run_key`), and show that and the other names as they are."""
-    forms = {"suite": str, "scenario": str, "run": str, "seed": int}
-    for key, form in forms.items():
-        if not isinstance(resolved.get(key), form):
-            raise ValueError(f"{key}: {resolved.get(key)!r}; expected {form.__name__}")  # noqa: TRY004 (pydantic's)
-    flows, point = resolved.get("flows", []), resolved.get("point", {})
-    if not isinstance(point, dict) or not isinstance(flows, list) or not all(isinstance(flow, dict) for flow in flows):
-        raise ValueError("point: expected an object, flows: expected a list of objects")
-    names = [*(resolved[key] for key in ("suite", "scenario", "run")), *point, *point.values()]
-    names += [flow.get("name") for flow in flows]
-    for name in names:
-        if not str(name).isprintable():
+def _whole(resolved: dict[str, Any]) -> dict[str, Any]:
+    """The resolved run with every key that this version reads, of the form that it has to have.
+
+    Names show as they are: they hold nothing that a terminal would act on.
+    """
+    try:
+        run = Run.from_json(msgspec.json.encode(resolved), stored=True)
+    except (BakeoffError, RecursionError) as error:
+        raise ValueError(str(error).removeprefix("resolved run: ")) from None
+    several = (run.nodes, run.tunnels, run.flows, run.probes)
+    names = [run.suite, run.scenario, run.run, *run.point, *run.point.values()]
+    for name in (*names, *(part.name for parts in several for part in parts)):
+        if not name.isprintable():
             raise ValueError(f"the name {name!r} holds a character that cannot be printed")
-    return resolved
+    return resolved if run.is_written_out() else run.model_dump(mode="json")
 
 
 class RunRecord(Record):
     """run.json: what one run was and how it ended."""
 
     format: Literal[1] = 1
-    resolved: Annotated[dict[str, Any], AfterValidator(_named)]
+    resolved: Annotated[dict[str, Any], AfterValidator(_whole)]
     """docs/resolved-run.md"""
     engine: str
     versions: dict[str, str]

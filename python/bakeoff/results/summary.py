@@ -6,11 +6,13 @@ Names end in their unit: `_s` seconds, `_bps` bit/s; counts are packets, shares 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, ClassVar, Final, Self, get_origin
 
 import msgspec
 
 from bakeoff.errors import BakeoffError
+from bakeoff.results import layout
 
 FORMAT: Final = 2
 """The format that is written; this one and all before it can be read. Those before lack what has a default here."""
@@ -292,6 +294,26 @@ class Summary(Record, frozen=True, kw_only=True):
         if found.format not in range(1, FORMAT + 1):
             raise BakeoffError(f"{place}: format: {found.format}; this version reads formats 1 to {FORMAT}")
         return found
+
+    def unlike(self, flows: Collection[str], probes: Collection[str]) -> str | None:
+        """What is not of a run with these flows and probes, or of one part and not of another; None if nothing is."""
+        rated = [rated.queue for rated in self.rated if rated.flows]
+        parts: list[tuple[str, Collection[str], Collection[str]]] = [
+            ("flows", flows, self.flows),
+            ("probes", probes, self.probes),
+            *((f"rated.{rated.queue}.flows", (), set(rated.flows) - set(flows)) for rated in self.rated),
+        ]
+        for n, phase in enumerate(self.phases):
+            parts += [(f"phases.{n}.flows", flows, phase.flows), (f"phases.{n}.probes", probes, phase.probes)]
+            parts.append((f"phases.{n}.queues", rated, {name: 0 for name in phase.queues if name in rated}))
+        for place, wanted, found in parts:
+            for name in wanted:
+                if name not in found:
+                    return f"{place}: '{name}' of {layout.RUN} is missing"
+            for name in found:
+                if name not in wanted:
+                    return f"{place}: '{name}' is not in {layout.RUN}"
+        return None
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (any part of a record)

@@ -5,6 +5,7 @@ The same contract as `crates/sim/src/document/run.rs`, field by field and name b
 """
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
@@ -364,14 +365,42 @@ class Run(Grown):
         return self.model_dump_json()
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Read a document; BakeoffError names the first place that is wrong."""
+    def from_json(cls, text: str | bytes, *, stored: bool = False) -> Self:
+        """Read a document; BakeoffError names the first place that is wrong.
+
+        A `stored` one is of another day: what it has beyond the keys of this version is passed over. It was written by
+        a program, so that a number that is a text is an error.
+        """
         try:
-            return cls.model_validate_json(text)
+            return cls.model_validate_json(text, strict=stored or None, extra="ignore" if stored else None)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "document"
             raise BakeoffError(f"resolved run: {place}: {first['msg']}") from None
+
+    def is_written_out(self) -> bool:
+        """Whether the document that this was read from had every key that is written today."""
+        parts: Iterable[Part] = (
+            *(
+                self,
+                *self.nodes,
+                *self.links,
+                *self.interfaces,
+                *self.tunnels,
+                *self.flows,
+                *self.probes,
+                *self.changes,
+            ),
+            *(flow.source for flow in self.flows),
+            *(change.action for change in self.changes),
+        )
+        return all(part.model_fields_set >= _written(type(part)) for part in parts)
+
+
+@cache
+def _written(form: type[Part]) -> frozenset[str]:
+    """The fields that are written whatever they hold."""
+    return frozenset(form.model_fields) - frozenset(form._later if issubclass(form, Grown) else ())
 
 
 def run_key(suite: str, scenario: str, run: str, seed: int) -> str:

@@ -33,8 +33,9 @@ class Run:
 
 
 def make(run: str, seed: int = 1, scenario: str = "s1-first", **point: str) -> Run:
-    """A run with just the fields that results, campaign and cli read."""
-    interfaces = [{"egress": {"classes": [{"class": "rate 12mbit ceil 12mbit"}]}}]
+    """A run without flows, and with every field that a document has."""
+    rated = {"qdisc": "htb default 1", "classes": [{"id": "1", "class": "rate 12mbit ceil 12mbit"}]}
+    interfaces = [{"node": "mid", "peer": "srv", "egress": rated, "ingress": None, "mangle": [], "tx_queue_len": 1000}]
     fields = {
         "format": 1,
         "suite": "fake",
@@ -43,10 +44,18 @@ def make(run: str, seed: int = 1, scenario: str = "s1-first", **point: str) -> R
         "title": "",
         "seed": seed,
         "duration_s": 60.0,
+        "sample_interval_s": 0.1,
         "window_s": [18.0, 58.0],
-        "flows": [],
+        "nodes": [],
+        "links": [],
         "interfaces": interfaces,
+        "tunnels": [],
+        "flows": [],
+        "probes": [],
+        "changes": [],
+        "captures": [],
         "point": point,
+        "present": {},
     }
     return Run(json.dumps(fields))
 
