@@ -82,7 +82,7 @@ pub trait CongestionControl {
     /// A new connection; ECN is already negotiated.
     fn init(&mut self, _tp: &mut TcpSock) {}
 
-    /// The threshold after a loss or a congestion echo. Must be at least 2.
+    /// The threshold after a loss or a congestion echo. Must be at least 2, unless [`Self::has_cong_control`].
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32;
 
     /// Growth: `acked` packets were delivered. Called only if [`Self::has_cong_control`] is false,

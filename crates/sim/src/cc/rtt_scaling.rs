@@ -1,15 +1,15 @@
-//! How Prague's growth depends on the RTT. Part of [`super::prague`] and [`super::prague_2020`].
+//! How growth depended on the RTT in the Prague of 2020 and 2021. Part of [`super::prague_2020`]; [`super::prague`] has the same forms in finer units.
 //!
 //! A flow can imitate the rate of one with a longer, virtual RTT: it then grows less per real RTT, and
 //! reduces and updates alpha once per virtual one.
 //!
 //! Source: L4STeam/linux `net/ipv4/tcp_prague.c`, April and August 2020 (`RTT_CONTROL_…`).
 //!
-//! Parameters: those of [`super::prague`] whose names begin with `rtt`.
+//! Parameters: those of [`super::prague_2020`] whose names begin with `rtt`.
 //!
 //! Departures: none known. With `scalable` only growth is scaled, not the time between reductions.
 //!
-//! Validation: the tests below, in [`super::prague`] and in [`super::prague_2020`].
+//! Validation: the tests below and in [`super::prague_2020`].
 
 use super::CcError;
 use crate::base::units::Time;
@@ -42,7 +42,7 @@ pub enum Mode {
 
 impl Mode {
     /// The value of `rtt_scaling`.
-    fn parse(words: &mut CcWords) -> Result<Self, CcError> {
+    pub(super) fn parse(words: &mut CcWords) -> Result<Self, CcError> {
         Ok(match words.one_of(&["none", "rate", "scalable", "additive"])? {
             "rate" => Mode::Rate,
             "scalable" => Mode::Scalable,
@@ -96,16 +96,6 @@ impl RttScaling {
             Mode::None | Mode::Scalable => return true,
         };
         !self.is_active(tp) || stamp.is_none_or(|stamp| tp.now - stamp >= target)
-    }
-
-    /// The RTT that the flow imitates, in microseconds; its own if that is longer or scaling is not active.
-    pub fn virtual_rtt_us(&self, tp: &TcpSock) -> u64 {
-        let rtt = tp.srtt_us >> 3;
-        match self.mode {
-            Mode::Rate if self.is_active(tp) => rtt.max(self.target.as_us()),
-            Mode::Additive if self.is_active(tp) => rtt + self.target.as_us(),
-            _ => rtt,
-        }
     }
 
     /// Growth per window of ACKs, in 2^-20 packets.
@@ -193,21 +183,6 @@ mod tests {
         // beyond R0 + R1 the slope is 9/8 R0
         tp.srtt_us = 50_000 << 3;
         assert_eq!(scaling.ai(&tp), 144 * 390 * ONE / 16_384);
-    }
-
-    #[test]
-    fn the_virtual_rtt_is_the_own_one_if_that_is_longer() {
-        for (mode, own_ms, virtual_us) in [
-            (Mode::None, 5, 5_000),
-            (Mode::Rate, 5, 25_000),
-            (Mode::Rate, 40, 40_000),
-            (Mode::Rate, 101, 101_000),
-            (Mode::Additive, 5, 30_000),
-        ] {
-            let (scaling, mut tp) = active(mode, 25);
-            tp.srtt_us = (own_ms * 1000) << 3;
-            assert_eq!(scaling.virtual_rtt_us(&tp), virtual_us, "{mode:?} {own_ms}");
-        }
     }
 
     #[test]

@@ -154,8 +154,8 @@ mod tests {
             "cubic@5.4 hystart_ack_delta 3",
             "cubic-sce bic_scale 82",
             "dctcp dctcp_shift_g 5 dctcp_alpha_on_init 0",
-            "prague alpha_mode 0 rtt_target 25ms",
-            "prague@2023 alpha_mode 1 rtt_scaling additive rtt_target 15ms rtt_transition 100",
+            "prague alpha_mode 0 burst_shift 12 cwnd_mode 2 cwnd_transit 4 max_tso_segs 0 rtt_target 25ms rtt_transition 4",
+            "prague@2023 alpha_mode 1 rate_offset 0 rtt_scaling additive rtt_target 15ms rtt_transition 100",
             "prague@2020-04 alpha_mode 0 rtt_scaling rate rtt_target 25ms rtt_transition 500 ecn_fallback 0",
             "prague@2019-09 alpha_mode 1",
         ] {
@@ -198,7 +198,7 @@ mod tests {
             ),
             (
                 "prague ecn_fallback 1",
-                "cc 'prague ecn_fallback 1': unknown parameter 'ecn_fallback' of prague; known parameters: alpha_mode, rtt_scaling, rtt_target, rtt_transition".into(),
+                "cc 'prague ecn_fallback 1': unknown parameter 'ecn_fallback' of prague; known parameters: alpha_mode, burst_shift, cwnd_mode, cwnd_transit, max_tso_segs, rtt_target, rtt_transition".into(),
             ),
             (
                 "prague@2019-11 rtt_target 25ms",

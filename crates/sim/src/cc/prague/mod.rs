@@ -1,0 +1,501 @@
+//! `prague`: TCP Prague of the present day. Scalable congestion control for L4S: reduces by half the smoothed fraction of CE
+//! marks, shares as a flow with an RTT of 25 ms would, and goes on as a rate where the window is small.
+//!
+//! Source: version 0.7 of the out-of-tree module (minuscat/rpi-6.18.y `net/ipv4/tcp_prague.c`, 330b511a), and for `prague@2023` the module of 2023
+//! (L4STeam/tcp-prague, 90aea47f); docs/models/prague.md compares the versions; draft-briscoe-iccrg-prague-congestion-control.
+//! [`super::prague_2020`] and [`super::prague_2019`] have the versions of the published experiments. Needs AccECN; without it the connection
+//! runs as `reno` ("prague-reno"): no pacing, no ECT(1).
+//!
+//! Per ACK, in this order: the window or the rate (`window.rs`), alpha and the size of packets once per virtual RTT (`alpha.rs`), the pace
+//! (`pacing.rs`), the mode (`window.rs`). The integers are the module's.
+//!
+//! * **Window.** `frac_cwnd` counts 2^-20 packets. An unmarked packet adds to it, in every state but after a loss, while the window
+//!   limits the flow. `snd_cwnd` goes towards its ceiling by one packet per ACK, and takes ssthresh along on its way down.
+//! * **Slow start** overwrites `frac_cwnd`, so that what was reduced is forgotten, until an ACK comes that may not grow the window: one
+//!   with marked packets alone, or after a loss.
+//! * **Marks.** Alpha begins at 0 and follows the marks from the first on. The ACK with the first mark halves the fractional window; then entry to
+//!   CWR takes alpha/2 of it, at most once per virtual RTT. There is no fallback behind a classic AQM.
+//! * **Loss** halves without a threshold; the window walks down, and grows again when the state is Open.
+//! * **Rate mode**, once marks were seen and while the window is at most 6000 bytes: a few rounds out of slow start it is the rate that grows and
+//!   shrinks, and the window follows from it and a slow average of the RTT. 100 kbit/s is the least. Packets shrink so that two of them are sent
+//!   per virtual RTT, down to 150 bytes of payload.
+//! * **Pace**: the window in whole packets, rounded down (`snd_cwnd` is rounded up), per RTT; twice that early in slow start. In rate mode the rate, 3 %
+//!   more in the first half of a virtual RTT and 3 % less in the second. A burst is 1/4096 s of it, at least one packet.
+//!
+//! | parameter | default | meaning |
+//! |---|---|---|
+//! | `alpha_mode` | 0 | alpha before the first mark: 0, and that mark halves the window; or 1 |
+//! | `burst_shift` | 12 | a burst is 2^-`burst_shift` s of the pace, 0 to 31 |
+//! | `cwnd_mode` | 2 | 0 window, 1 rate, 2 and 3 begin so and switch |
+//! | `cwnd_transit` | 4 | windows up to so many packets of 1500 bytes are kept as rates |
+//! | `max_tso_segs` | 0 | most packets of a burst; 0: no such bound |
+//! | `rtt_target` | 25ms | the RTT whose growth and reductions the flow imitates, 128 us to 1 s |
+//! | `rtt_transition` | 4 | rounds out of slow start before it does |
+//! | `rtt_scaling` | rate | `@2023` alone: `none`, `rate`, `scalable`, `additive`: how growth depends on the RTT |
+//! | `rate_offset` | 4 | `@2023` alone: by how many 128ths of the rate the pace differs from it, 0 to 128 |
+//!
+//! Departures: headers are 52 bytes, as with timestamps, whatever was negotiated. `@2023` was written from a comparison with 0.7: what the comparison does
+//! not name is as in 0.7, and with `rtt_scaling none` or `scalable` there is no virtual RTT, so that `none` never has a rate mode.
+//!
+//! Validation: `vectors.rs` (sequences of ACKs, every integer), the tests below, `tests/window_model.rs` (mean windows under random marks),
+//! `tests/cc_hooks.rs` (any sequence of hooks), docs/models/prague.md (runs beside a real kernel).
+
+mod alpha;
+mod arithmetic;
+mod pacing;
+#[cfg(test)]
+mod vectors;
+mod window;
+
+use super::reno::Reno;
+use super::rtt_scaling::Mode as Scaling;
+use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
+use crate::base::units::Time;
+use crate::cc::sock::{CaState, TcpSock};
+use crate::document::cc::CcWords;
+
+/// One packet in `frac_cwnd`, `CWND_UNIT` of the module.
+const UNIT: u32 = 20;
+const ONE: u64 = 1 << UNIT;
+/// 1.0 in a fraction of marks: 24 bits.
+const ALPHA_BITS: u32 = 24;
+/// Gain of alpha: 1/16. `alpha` is stored 16 times as large.
+const GAIN_SHIFT: u32 = 4;
+/// alpha = 1.0
+const MAX_ALPHA: u64 = 1 << (ALPHA_BITS + GAIN_SHIFT);
+/// Least window in packets, and packets per virtual RTT below which they shrink.
+const MIN_CWND: u64 = 2;
+/// Headers of IP and TCP with timestamps: the MTU is this and a segment.
+const HEADERS: u64 = 52;
+/// Least payload of a packet in bytes.
+const MIN_MSS: u64 = 150;
+/// A full packet in bytes, in which growth is counted.
+const MTU_SYS: u64 = 1500;
+/// 100 kbit/s in bytes per second.
+const MIN_RATE: u64 = 12_500;
+/// A second in the units of `srtt_us`.
+const SECOND: u64 = 8_000_000;
+/// The same as a power of two, which the way from rates to windows takes for it.
+const SECOND_SHIFT: u32 = 23;
+/// Gain of the slow average of the RTT: 1/128.
+const HSRTT_SHIFT: u32 = 7;
+/// Growth is not scaled beyond this RTT: 100 ms in the units of `srtt_us`.
+const MAX_SCALED_RTT: u64 = 800_000;
+
+/// Which module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    Of2023,
+    /// 0.7
+    Present,
+}
+
+/// What is kept from one ACK to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Window,
+    Rate,
+}
+
+/// Parameters and state.
+pub struct Prague {
+    version: Version,
+    /// alpha begins at 1 and the first mark halves nothing.
+    alpha_mode: bool,
+    burst_shift: u32,
+    max_tso_segs: u32,
+    cwnd_transit: u64,
+    /// Whether the mode follows the window.
+    switching: bool,
+    scaling: Scaling,
+    /// In the units of `srtt_us`.
+    rtt_target: u64,
+    rtt_transition: u32,
+    rate_offset: u64,
+
+    /// AccECN was not negotiated.
+    as_reno: bool,
+    mode: Mode,
+    /// The window in 2^-20 packets.
+    frac_cwnd: u64,
+    /// The window as a rate: bytes per second of whole packets.
+    rate: u64,
+    /// Smoothed fraction of marks, times 2^28.
+    alpha: u64,
+    saw_ce: bool,
+    in_loss: bool,
+    /// `snd_cwnd` and `rate` before the last loss.
+    before_loss: (u32, u64),
+    /// Growth per window of ACKs in 2^-20 packets.
+    ai_per_rtt: u64,
+    /// Bytes of a full packet of this connection.
+    mtu: u64,
+    /// Slow average of `srtt_us`, times 128.
+    hsrtt: u64,
+    /// Rounds since slow start.
+    round: u32,
+    next_seq: u64,
+    old_delivered: u64,
+    old_delivered_ce: u64,
+    /// Last update of alpha, last reduction.
+    alpha_stamp: Time,
+    cwr_stamp: Option<Time>,
+    /// Packets per burst.
+    burst: u64,
+}
+
+/// The first two are of 2023 alone.
+const PARAMETERS: &[&str] = &[
+    "rate_offset",
+    "rtt_scaling",
+    "alpha_mode",
+    "burst_shift",
+    "cwnd_mode",
+    "cwnd_transit",
+    "max_tso_segs",
+    "rtt_target",
+    "rtt_transition",
+];
+
+/// Bytes of a packet as it is sent now.
+fn mtu(tp: &TcpSock) -> u64 {
+    u64::from(tp.mss) + HEADERS
+}
+
+impl Prague {
+    fn new(version: Version) -> Self {
+        Prague {
+            version,
+            alpha_mode: false,
+            burst_shift: 12,
+            max_tso_segs: 0,
+            cwnd_transit: 4,
+            switching: true,
+            scaling: Scaling::Rate,
+            rtt_target: 25_000 << 3,
+            rtt_transition: 4,
+            rate_offset: 4,
+            as_reno: false,
+            mode: Mode::Window,
+            frac_cwnd: 0,
+            rate: 0,
+            alpha: 0,
+            saw_ce: false,
+            in_loss: false,
+            before_loss: (0, 0),
+            ai_per_rtt: ONE,
+            mtu: MTU_SYS,
+            hsrtt: 0,
+            round: 0,
+            next_seq: 0,
+            old_delivered: 0,
+            old_delivered_ce: 0,
+            alpha_stamp: Time::ZERO,
+            cwr_stamp: None,
+            burst: 1,
+        }
+    }
+
+    /// From the words after the name and its version.
+    pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
+        let (version, known) = match words.version() {
+            Some("2023") => (Version::Of2023, PARAMETERS),
+            _ => (Version::Present, &PARAMETERS[2..]),
+        };
+        let mut c = Prague::new(version);
+        while let Some(parameter) = words.parameter(known)? {
+            match parameter {
+                "alpha_mode" => c.alpha_mode = words.flag()?,
+                "burst_shift" => c.burst_shift = words.number(0..=31)?,
+                "cwnd_mode" => {
+                    let bits = words.number(0..=3)?;
+                    c.mode = if bits & 1 == 1 { Mode::Rate } else { Mode::Window };
+                    c.switching = bits & 2 == 2;
+                }
+                "cwnd_transit" => c.cwnd_transit = words.number(0..=u32::MAX)?.into(),
+                "max_tso_segs" => c.max_tso_segs = words.number(0..=u32::MAX)?,
+                "rate_offset" => c.rate_offset = words.number(0..=128)?.into(),
+                "rtt_scaling" => c.scaling = Scaling::parse(words)?,
+                "rtt_target" => {
+                    c.rtt_target = words.time(Time::from_us(128), Time::from_ms(1_000))?.as_us() << 3;
+                }
+                _ => c.rtt_transition = words.number(0..=u32::MAX)?,
+            }
+        }
+        Ok(c)
+    }
+
+    /// Whether the flow imitates another RTT by now.
+    fn active(&self, tp: &TcpSock) -> bool {
+        self.scaling != Scaling::None && !tp.in_slow_start() && self.round >= self.rtt_transition
+    }
+
+    /// Whether the rate is what grows and shrinks.
+    fn by_rate(&self, tp: &TcpSock) -> bool {
+        self.mode == Mode::Rate && self.active(tp) && (self.version == Version::Present || self.saw_ce)
+    }
+
+    /// The RTT that the flow imitates, in the units of `srtt_us`.
+    fn virtual_rtt(&self, tp: &TcpSock) -> u64 {
+        match self.scaling {
+            Scaling::Rate => self.rtt_target.max(tp.srtt_us),
+            Scaling::Additive => self.rtt_target + tp.srtt_us,
+            Scaling::None | Scaling::Scalable => tp.srtt_us.max(8),
+        }
+    }
+
+    /// Whether a virtual RTT has passed since `stamp`; always true when there is none, or not yet.
+    fn passed_since(&self, tp: &TcpSock, stamp: Option<Time>) -> bool {
+        let target = match self.scaling {
+            Scaling::Rate => self.rtt_target >> 3,
+            Scaling::Additive => (self.rtt_target + tp.srtt_us) >> 3,
+            Scaling::None | Scaling::Scalable => return true,
+        };
+        !self.active(tp) || stamp.is_none_or(|stamp| target <= tp.now.as_us() - stamp.as_us())
+    }
+
+    /// `snd_cwnd` changed, or a round began.
+    fn set_ai(&mut self, tp: &TcpSock) {
+        let srtt = tp.srtt_us;
+        let scaled = self.round >= self.rtt_transition && srtt > 0 && srtt <= MAX_SCALED_RTT;
+        self.ai_per_rtt = if scaled { window::increase(self.scaling, srtt, self.rtt_target) } else { ONE };
+    }
+}
+
+impl CongestionControl for Prague {
+    fn init(&mut self, tp: &mut TcpSock) {
+        self.as_reno = !tp.accecn;
+        if self.as_reno {
+            return;
+        }
+        tp.request_pacing();
+        let mode = std::mem::replace(&mut self.mode, Mode::Window);
+        self.alpha_stamp = tp.now;
+        self.alpha = if self.alpha_mode { MAX_ALPHA } else { 0 };
+        self.frac_cwnd = u64::from(tp.snd_cwnd) << UNIT;
+        self.update_pacing(tp);
+        self.saw_ce = tp.delivered_ce != 0;
+        self.mtu = mtu(tp);
+        self.hsrtt = if tp.srtt_us > 0 { tp.srtt_us << HSRTT_SHIFT } else { 8 << HSRTT_SHIFT };
+        self.mode = mode;
+        self.new_round(tp);
+    }
+
+    /// The reduction itself waits in `frac_cwnd`.
+    fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
+        if self.as_reno { Reno::half(tp) } else { tp.snd_ssthresh }
+    }
+
+    fn cong_avoid(&mut self, tp: &mut TcpSock, acked: u32) {
+        Reno::grow(tp, acked);
+    }
+
+    fn has_cong_control(&self) -> bool {
+        !self.as_reno
+    }
+
+    fn cong_control(&mut self, tp: &mut TcpSock, sample: &RateSample) {
+        self.update_cwnd(tp, sample.acked_sacked, sample.delivered_ce);
+        self.update_alpha(tp);
+        self.update_pacing(tp);
+        self.update_mode(tp);
+    }
+
+    fn set_state(&mut self, tp: &mut TcpSock, state: CaState) {
+        if self.as_reno || state == tp.ca_state {
+            return;
+        }
+        match state {
+            CaState::Cwr => self.enter_cwr(tp),
+            CaState::Recovery => self.enter_loss(tp),
+            CaState::Open => self.in_loss = false,
+            CaState::Disorder | CaState::Loss => {}
+        }
+    }
+
+    fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
+        if event == CaEvent::Loss && !self.as_reno {
+            self.enter_loss(tp);
+        }
+    }
+
+    fn undo_cwnd(&mut self, tp: &mut TcpSock) -> u32 {
+        if self.as_reno {
+            return Reno.undo_cwnd(tp);
+        }
+        let (cwnd, rate) = self.before_loss;
+        self.in_loss = false;
+        self.rate = self.rate.max(rate);
+        self.frac_cwnd = self.rate_to_window(tp, self.rate);
+        tp.snd_cwnd.max(cwnd)
+    }
+
+    fn tso_segs(&self, _tp: &TcpSock) -> Option<u32> {
+        let burst = u32::try_from(self.burst).unwrap_or(u32::MAX);
+        let most = if self.max_tso_segs > 0 { self.max_tso_segs } else { u32::MAX };
+        (!self.as_reno).then_some(burst.min(most))
+    }
+
+    fn needs_ecn(&self) -> bool {
+        !self.as_reno
+    }
+
+    fn ect1(&self) -> bool {
+        !self.as_reno
+    }
+
+    fn trace(&self) -> Vec<(&'static str, f64)> {
+        let one = ONE as f64;
+        vec![
+            ("alpha", self.alpha as f64 / MAX_ALPHA as f64),
+            ("frac_cwnd", self.frac_cwnd as f64 / one),
+            ("rate", self.rate as f64),
+            ("ai_per_rtt", self.ai_per_rtt as f64 / one),
+            ("in_loss", f64::from(u8::from(self.in_loss))),
+            ("rate_mode", f64::from(u8::from(self.mode == Mode::Rate))),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::sock::Pacing;
+
+    /// A module in congestion avoidance at 50 ms, where nothing is scaled.
+    fn avoiding(text: &str, cwnd: u32) -> (Prague, TcpSock) {
+        let mut tp = TcpSock::new(1448, 250);
+        tp.accecn = true;
+        tp.snd_cwnd = cwnd;
+        tp.snd_ssthresh = cwnd;
+        tp.is_cwnd_limited = true;
+        tp.srtt_us = 50_000 << 3;
+        tp.snd_nxt = 1_000_000;
+        let Ok(mut prague) = Prague::parse(&mut CcWords::new(text), CcEnv::default()) else {
+            panic!("'{text}' was refused")
+        };
+        prague.init(&mut tp);
+        (prague, tp)
+    }
+
+    fn ack(prague: &mut Prague, tp: &mut TcpSock, acked: u32, marked: u32) {
+        tp.delivered += u64::from(acked);
+        tp.delivered_ce += u64::from(marked);
+        let sample = RateSample { acked_sacked: acked, delivered_ce: marked, ..RateSample::default() };
+        prague.cong_control(tp, &sample);
+    }
+
+    #[test]
+    fn alpha_mode_1_begins_at_1_and_no_mark_halves() {
+        let (mut prague, mut tp) = avoiding("prague alpha_mode 1", 100);
+        assert_eq!(prague.alpha, MAX_ALPHA);
+        ack(&mut prague, &mut tp, 1, 1);
+        assert_eq!(prague.frac_cwnd, 100 * ONE);
+        prague.set_state(&mut tp, CaState::Cwr);
+        assert_eq!(prague.frac_cwnd, 50 * ONE);
+    }
+
+    #[test]
+    fn only_a_window_that_limits_grows_in_2023_one_that_the_application_does_not_limit() {
+        for (text, limited, app_limited, grows) in [
+            ("prague", false, 0, false),
+            ("prague", true, 1, true),
+            ("prague@2023", false, 0, true),
+            ("prague@2023", true, 1, false),
+        ] {
+            let (mut prague, mut tp) = avoiding(text, 50);
+            (tp.is_cwnd_limited, tp.app_limited) = (limited, app_limited);
+            ack(&mut prague, &mut tp, 25, 0);
+            // 25 of 50 packets: half a packet more
+            let expected = if grows { 50 * ONE + ONE / 2 } else { 50 * ONE };
+            assert_eq!(prague.frac_cwnd, expected, "{text} {limited} {app_limited}");
+        }
+    }
+
+    #[test]
+    fn the_pace_is_the_window_rounded_down_in_2023_the_window() {
+        for (text, packets) in [("prague", 50), ("prague@2023", 51)] {
+            let (mut prague, mut tp) = avoiding(text, 50);
+            ack(&mut prague, &mut tp, 25, 0);
+            assert_eq!(tp.snd_cwnd, 51);
+            // 1500 B * 50 / 50 ms = 1.5 MB/s, which is less than 2^12 packets per second
+            assert_eq!(tp.pacing_rate, 30_000 * packets, "{text}");
+            assert_eq!((tp.pacing, prague.tso_segs(&tp)), (Pacing::Needed, Some(1)));
+        }
+        // 1500 B * 1000 / 50 ms = 30 MB/s: 4.9 packets in 1/4096 s
+        for (text, segs) in [("prague", 4), ("prague max_tso_segs 3", 3), ("prague burst_shift 11", 9)] {
+            let (prague, tp) = avoiding(text, 1000);
+            assert_eq!(prague.tso_segs(&tp), Some(segs), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_window_becomes_a_rate_at_6000_bytes_once_marks_were_seen() {
+        for (text, cwnd, marked, mode) in [
+            ("prague", 4, 1, Mode::Rate),
+            ("prague", 4, 0, Mode::Window),
+            ("prague", 12, 1, Mode::Window),
+            ("prague@2023", 3, 0, Mode::Rate),
+            ("prague cwnd_mode 0", 4, 1, Mode::Window),
+            ("prague cwnd_mode 1", 12, 1, Mode::Rate),
+            ("prague cwnd_transit 12", 12, 1, Mode::Rate),
+        ] {
+            let (mut prague, mut tp) = avoiding(text, cwnd);
+            ack(&mut prague, &mut tp, 1, marked);
+            assert_eq!(prague.mode, mode, "{text} {cwnd} {marked}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_leaves_the_threshold_and_the_window_climbs_to_half() {
+        let (mut prague, mut tp) = avoiding("prague", 40);
+        prague.cwnd_event(&mut tp, CaEvent::Loss);
+        tp.snd_cwnd = 1;
+        prague.set_state(&mut tp, CaState::Loss);
+        tp.ca_state = CaState::Loss;
+        for expected in 2..=20 {
+            ack(&mut prague, &mut tp, 1, 0);
+            assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (expected, 40));
+        }
+        ack(&mut prague, &mut tp, 1, 0);
+        assert_eq!(tp.snd_cwnd, 20);
+        // then slow start up to the old threshold
+        prague.set_state(&mut tp, CaState::Open);
+        ack(&mut prague, &mut tp, 2, 0);
+        assert_eq!((tp.snd_cwnd, prague.frac_cwnd), (22, 22 * ONE));
+    }
+
+    #[test]
+    fn growth_of_2023_by_the_whole_window_and_its_forms_of_scaling() {
+        // 40 ms beside a target of 25 ms: additive (40/65)^2; scalable, in us, (2048 + 16384) * 40000 / 16384^2
+        let scalable = 18_432 * 40_000 * ONE / (16_384 * 16_384);
+        for (scaling, expected) in
+            [("none", ONE), ("rate", ONE), ("additive", (1600 * ONE + 2112) / 4225), ("scalable", scalable)]
+        {
+            let (mut prague, mut tp) =
+                avoiding(&format!("prague@2023 rtt_scaling {scaling} rtt_transition 0"), 50);
+            tp.srtt_us = 40_000 << 3;
+            prague.set_ai(&tp);
+            assert_eq!(prague.ai_per_rtt, expected, "{scaling}");
+        }
+        let (mut prague, mut tp) = avoiding("prague@2023", 50);
+        prague.frac_cwnd = 49 * ONE + ONE / 2;
+        ack(&mut prague, &mut tp, 25, 0);
+        assert_eq!(prague.frac_cwnd, 50 * ONE);
+    }
+
+    #[test]
+    fn without_accecn_it_is_reno() {
+        let mut tp = TcpSock::new(1448, 250);
+        tp.ecn_ok = true;
+        let mut prague = Prague::new(Version::Present);
+        assert!(prague.ect1() && prague.needs_ecn());
+        prague.init(&mut tp);
+        assert!(!prague.ect1() && !prague.needs_ecn() && !prague.has_cong_control());
+        assert_eq!((tp.pacing, prague.tso_segs(&tp)), (Pacing::None, None));
+        tp.snd_cwnd = 21;
+        assert_eq!(prague.ssthresh(&mut tp), 10);
+        prague.set_state(&mut tp, CaState::Recovery);
+        assert_eq!(tp.snd_ssthresh, 0x7fff_ffff);
+    }
+}
