@@ -18,12 +18,12 @@ S1_QDISC = {
 S6_QDISC = {
     "fq_codel(1q)": "fq_codel flows 1",
     "fq_codel(1q,1ms/20ms)": "fq_codel flows 1 target 1ms interval 20ms",
-    "pie": "pie ecn",
-    "pie(100p/5ms)": "pie limit 100 target 5ms tupdate 32ms alpha 2 beta 20 ecn",
-    "red(400000b)": "red limit 400000 avpkt 1000 adaptive bandwidth 50Mbit ecn",
-    "red(150000b)": "red limit 150000 avpkt 1000 adaptive bandwidth 50Mbit ecn",
+    "pie": "pie@5.4 ecn",
+    "pie(100p/5ms)": "pie@5.4 limit 100 target 5ms tupdate 32ms alpha 2 beta 20 ecn",
+    "red(400000b)": "red@5.4 limit 400000 avpkt 1000 adaptive bandwidth 50Mbit ecn",
+    "red(150000b)": "red@5.4 limit 150000 avpkt 1000 adaptive bandwidth 50Mbit ecn",
 }
-CC = {"prague": "prague@2020-08", "cubic": "cubic", "reno": "reno"}
+CC = {"prague": "prague@2020-08", "cubic": "cubic@5.4", "reno": "reno"}
 
 
 def runs_of(name):
@@ -124,7 +124,7 @@ def test_every_run_of_s6_as_published():
         assert run.window_s == (18.0, 58.0)
         other, ecn = row["cc_or_vs"].removeprefix("prague-vs-").split("-")
         markings = [int(m, 16) for m in row["test_parameters"].split("markings=")[1].split(",")]
-        assert [(flow.name, flow.cc) for flow in run.flows] == [("prague", "prague@2020-08"), (other, other)]
+        assert [(flow.name, flow.cc) for flow in run.flows] == [("prague", "prague@2020-08"), (other, CC[other])]
         assert [flow.dscp << 2 for flow in run.flows] == markings
         ahead, back = ends_of_mid(run)
         for end in (ahead, back):

@@ -25,7 +25,9 @@ BLOCK = re.compile(r"(?<=<!-- )((?!end )[a-z0-9-]+)( -->\n).*?(?=<!-- end -->)",
 RUNS = {
     "s1": ["l4s-tests/s1-*"],
     "s6": ["l4s-tests/s6*"],
-    "linux": ["linux/*"],
+    "linux": ["linux/single", "linux/pairs"],
+    "prague-pairs": ["linux/prague-pairs"],
+    "prague-one-queue": ["linux/prague-one-queue"],
     "seeds": [
         "re:s1.*/ns-prague-vs-prague-dualpi2-50Mbit-(160ms-10ms|80ms-20ms)$",
         "re:s1.*/ns-cubic-vs-prague-dualpi2-50Mbit-10ms-10ms$",
@@ -36,6 +38,8 @@ RUNS = {
     ],
 }
 SEEDS = {"seeds": 8, "counters": 8}
+RUNS_OF = {"l4s-tests": ("s1", "s6"), "linux-7.3": ("prague-pairs", "prague-one-queue")}
+"""Which runs have numbers in a reference."""
 THEIRS = {  # bytes that left the bottleneck, marks: the queues' counters of L4STeam's re-run of 25 April 2020
     "l4s-s1-oneflow/ns-prague-dualpi2-50Mbit-80ms": (291_132_648, None),
     "l4s-s1-oneflow/ns-prague-dualpi2-5Mbit-80ms": (29_668_532, None),
@@ -88,22 +92,29 @@ def spread(values: list[float]) -> list[str]:
 
 
 def distances(reference: str) -> dict[tuple[str, str], list[tuple[str, str, float, float, float]]]:
-    """(scenario, qdisc) -> run, flow, our rate, the reference's in Mbit/s, ln(ours / reference)."""
+    """(scenario, qdisc and who) -> run, flow, our rate, the reference's in Mbit/s, ln(ours / reference)."""
     found: dict[tuple[str, str], list[tuple[str, str, float, float, float]]] = {}
-    for name in ("s1", "s6"):
+    for name in RUNS_OF[reference]:
         for row in rows(name, "--reference", reference):
             for flow in ("flow1", "flow2"):
                 ln = row.get(f"{flow}_log_ratio")
                 if ln:
                     theirs = float(row[f"{flow}_reference_bps"]) / 1e6
                     where = row["run"], row[f"{flow}_name"], theirs * math.exp(float(ln)), theirs, float(ln)
-                    found.setdefault((name, row["axis_qdisc"]), []).append(where)
+                    who = _pragues(row) if reference == "linux-7.3" else ""
+                    found.setdefault((name, f"`{row['axis_qdisc']}`{who}"), []).append(where)
     return found
+
+
+def _pragues(row: dict[str, str]) -> str:
+    """Which Prague takes part in a run, where the kernel had two."""
+    names = {row["flow1_name"].removesuffix("-1"), row["flow2_name"].removesuffix("-2")} - {"cubic"}
+    return f", {names.pop() if names else 'cubic alone'}"
 
 
 def against(reference: str) -> str:
     """|ln| by scenario and queue."""
-    lines = [[f"{s} `{q}`", *spread([abs(f[-1]) for f in flows])] for (s, q), flows in distances(reference).items()]
+    lines = [[f"{s} {q}", *spread([abs(f[-1]) for f in flows])] for (s, q), flows in distances(reference).items()]
     return table(["scenario, queue", "flows", "median", "90th percentile", "maximum"], lines)
 
 

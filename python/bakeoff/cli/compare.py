@@ -60,8 +60,8 @@ def compare(
 
     \b
     Examples:
-      bakeoff run 'linux/*' --out results/sim
-      bakeoff run 'linux/*' --out results/kernel --engine kernel
+      bakeoff run linux/single linux/pairs --out results/sim
+      bakeoff run linux/single linux/pairs --out results/kernel --engine kernel
       bakeoff compare results/sim results/kernel --by qdisc
       bakeoff compare results/sim linux --own
       bakeoff compare results/sim linux --bound marks=0.3 -f csv > differences.csv
