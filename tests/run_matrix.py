@@ -4,6 +4,9 @@ import csv
 import re
 from pathlib import Path
 
+IDLE_S = 5.0
+"""How long flent waits before the load, and goes on after it: `length` is the load's."""
+
 MATRICES = Path(__file__).parents[1] / "catalog/references/matrices"
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bakeoff.scenario import catalog, expand, load
-from run_matrix import rows, words_of
+from run_matrix import IDLE_S, rows, words_of
 
 RATE_BPS = {f"{mbit}Mbit": mbit * 10**6 for mbit in (1, 5, 10, 20, 50, 100)}
 
@@ -65,11 +65,12 @@ def check_lab(run):
     assert run.sample_interval_s == 0.05
     (ping,) = run.probes
     assert (ping.proto, ping.every_s, ping.ecn, ping.dscp, ping.stop_s) == ("icmp", 0.05, "not-ect", 0, run.duration_s)
+    assert ping.start_s == 0
     assert len({flow.name for flow in run.flows} | {"ping"}) == 3
     for flow in run.flows:
         assert (flow.from_, flow.to, flow.transport, flow.source.kind) == ("cli", "srv", "tcp", "bulk")
-        assert 0 <= flow.start_s < 0.01
-        assert flow.stop_s == run.duration_s
+        assert IDLE_S <= flow.start_s < IDLE_S + 0.01
+        assert flow.stop_s == run.duration_s - IDLE_S
 
 
 def htb_leaf(egress, rate):
@@ -87,8 +88,8 @@ def test_every_run_of_s1_as_published():
     for name, row in published.items():
         run = ours[name]
         check_lab(run)
-        assert run.duration_s == float(row["length_s"]) == 180
-        assert run.window_s == (118.0, 178.0)
+        assert run.duration_s == float(row["length_s"]) + 2 * IDLE_S == 190
+        assert run.window_s == (118.0 + IDLE_S, 178.0 + IDLE_S)
         ccs = row["test_parameters"].split(";")[0].removeprefix("cc_algos=").split(",")
         markings = [int(m, 16) for m in row["test_parameters"].split("markings=")[1].split(",")]
         assert [flow.cc for flow in run.flows] == [CC[cc] for cc in ccs]
@@ -120,8 +121,8 @@ def test_every_run_of_s6_as_published():
     for name, row in published.items():
         run = ours[name]
         check_lab(run)
-        assert run.duration_s == float(row["length_s"]) == 60
-        assert run.window_s == (18.0, 58.0)
+        assert run.duration_s == float(row["length_s"]) + 2 * IDLE_S == 70
+        assert run.window_s == (18.0 + IDLE_S, 58.0 + IDLE_S)
         other, ecn = row["cc_or_vs"].removeprefix("prague-vs-").split("-")
         markings = [int(m, 16) for m in row["test_parameters"].split("markings=")[1].split(",")]
         assert [(flow.name, flow.cc) for flow in run.flows] == [("prague", "prague@2020-08"), (other, CC[other])]
@@ -150,7 +151,7 @@ def test_every_run_of_s5_as_published():
             ("m1", "bridge", False),
             ("s2", "host", False),
         ]
-        assert run.duration_s == float(row["length_s"]) == 60
+        assert run.duration_s == float(row["length_s"]) + 2 * IDLE_S == 70
         ccs = row["test_parameters"].split(";")[0].removeprefix("cc_algos=").split(",")
         markings = [int(m, 16) for m in row["test_parameters"].split("markings=")[1].split(",")]
         assert [(flow.cc, flow.dscp << 2) for flow in run.flows] == [
@@ -182,7 +183,7 @@ def test_every_run_of_s9_as_published():
     for name, row in published.items():
         run = ours[name]
         check_lab(run)
-        assert run.duration_s == float(row["length_s"]) == 60
+        assert run.duration_s == float(row["length_s"]) + 2 * IDLE_S == 70
         ccs = row["test_parameters"].removesuffix(";").removeprefix("cc_algos=").split(",")
         assert [(flow.name, flow.cc, flow.dscp) for flow in run.flows] == [(cc, CC[cc], 0) for cc in ccs]
         (tunnel,) = run.tunnels
@@ -200,7 +201,7 @@ def test_every_run_of_s9_as_published():
 def test_the_code_of_the_suite_ends_its_window_before_the_last_sample(tmp_path):
     path = catalog.root() / "suites" / "l4s-tests" / "s6-rfc3168.yaml"
     (tmp_path / "s6.yaml").write_text(path.read_text().replace("ends: 2s before end", "ends: 1s before last sample"))
-    assert {run.window_s for run in expand(load(tmp_path / "s6.yaml"))} == {(19.0, 59.0)}
+    assert {run.window_s for run in expand(load(tmp_path / "s6.yaml"))} == {(19.0 + IDLE_S, 59.0 + IDLE_S)}
 
 
 def check_flows(run, row):
@@ -210,8 +211,8 @@ def check_flows(run, row):
     assert [flow.cc for flow in run.flows] == [CC[cc] for cc in ccs]
     assert [flow.dscp << 2 for flow in run.flows] == marks
     starts = [0.0, 10.0][: len(ccs)] if "stream_delays" in row["test_parameters"] else [0.0] * len(ccs)
-    assert [int(flow.start_s * 10) / 10 for flow in run.flows] == starts  # up to 10 ms later
-    assert {flow.stop_s for flow in run.flows} == {run.duration_s} == {float(row["length_s"])}
+    assert [int(flow.start_s * 10) / 10 - IDLE_S for flow in run.flows] == starts  # up to 10 ms later
+    assert {flow.stop_s for flow in run.flows} == {run.duration_s - IDLE_S} == {IDLE_S + float(row["length_s"])}
 
 
 def changed_rates(run):
@@ -232,9 +233,9 @@ def test_every_run_with_a_changing_rate_as_in_the_batch(scenario):
     for name, row in published.items():
         run = ours[name]
         check_flows(run, row)
-        # The suite's script counts from the set-up, 5 s before the flow.
+        # The suite's script counts from the set-up, as the run does: 5 s before the flow.
         expected = (
-            [(25.0, row["bandwidth1"])] if step else [(20, "50mbit"), (25, "10mbit"), (30, "90mbit"), (45, "5mbit")]
+            [(30.0, row["bandwidth1"])] if step else [(25, "50mbit"), (30, "10mbit"), (35, "90mbit"), (50, "5mbit")]
         )
         assert changed_rates(run) == expected
         for end in ends_of_mid(run):

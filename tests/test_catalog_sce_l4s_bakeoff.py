@@ -6,7 +6,7 @@ import re
 import pytest
 
 from bakeoff.scenario import catalog
-from run_matrix import rows, words_of
+from run_matrix import IDLE_S, rows, words_of
 
 CC = {
     "cubic": "cubic@5.4",
@@ -109,7 +109,7 @@ def test_every_run_as_in_the_batches(scenario, n):
             assert [node.name for node in run.nodes] == path
             assert all(node.offloads for node in run.nodes)  # no script of the suite calls ethtool
             assert {node.name: node.sysctls for node in run.nodes if node.kind == "host"} == ENDS[half]
-            assert (run.duration_s, run.sample_interval_s) == (float(row["length_s"]), 0.1) == (60, 0.1)
+            assert (run.duration_s - 2 * IDLE_S, run.sample_interval_s) == (float(row["length_s"]), 0.1) == (60, 0.1)
             # away from the client and back, each machine has the same queue
             onward = dict(itertools.pairwise(path))
             back = dict(zip(path[1:], path, strict=False))
@@ -137,9 +137,10 @@ def test_flows_and_probes_as_in_the_batches(scenario):
             run = ours[name]
             ccs = words_of(row, "cc_algos") or words_of(row, "tcp_cong_control")
             assert [flow.cc for flow in run.flows] == [CC[cc] for cc in ccs]
-            assert [int(flow.start_s) for flow in run.flows] == [0, 10][: len(ccs)]
+            assert [int(flow.start_s) - IDLE_S for flow in run.flows] == [0, 10][: len(ccs)]
             marks = [int(mark) for mark in words_of(row, "markings")] or [0] * len(ccs)
             assert [flow.dscp << 2 for flow in run.flows] == marks
+            assert {(p.start_s, p.stop_s) for p in run.probes} == {(0, run.duration_s)}
             assert [(p.proto, p.every_s, p.ecn) for p in run.probes] == [
                 ("icmp", 0.1, ecn) for ecn in ("not-ect", "ect1")[: len(ccs)]
             ]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bakeoff.scenario import catalog
-from run_matrix import rows, words_of
+from run_matrix import IDLE_S, rows, words_of
 
 CC = {"cubic": "cubic@5.4", "cubic-sce": "cubic-sce", "prague": "prague@2020-04", "reno-sce": "reno-sce"}
 SCENARIOS = {
@@ -68,10 +68,10 @@ def test_every_run_as_in_the_batches(scenario, n):
         assert len(ours) == count
         for name, row in published.items():
             run = ours[name]
-            assert run.duration_s == float(row["length_s"])
+            assert run.duration_s == float(row["length_s"]) + 2 * IDLE_S
             ccs = words_of(row, "cc_algos") or words_of(row, "cc_algo")
             assert [flow.cc for flow in run.flows] == [CC[cc] for cc in ccs]
-            assert [int(flow.start_s) for flow in run.flows] == [0, 10][: len(ccs)]
+            assert [int(flow.start_s) - IDLE_S for flow in run.flows] == [0, 10][: len(ccs)]
             # ToS 0x10 is the low-latency class, in the SCE half at 20 ms
             marks = [int(m, 16) for m in words_of(row, "markings") or words_of(row, "marking")] or [0] * len(ccs)
             assert [flow.dscp << 2 for flow in run.flows] == marks
@@ -100,11 +100,11 @@ def test_bursts_and_jitter_are_a_second_netem(scenario):
 def test_the_bottleneck_shifts_to_pie_and_back():
     for half, published, ours in halves("s3-bottleneck-shift"):
         for name, row in published.items():
-            # at a third and two thirds, 5 s of which pass before the flow starts
+            # at a third and two thirds of the length, from the set-up on
             third = float(row["length_s"]) / 3
             for peer in ("cli", "srv"):
                 away, back = (change for change in ours[name].changes if change.peer == peer)
-                assert (away.at_s, back.at_s) == (third - 5, 2 * third - 5)
+                assert (away.at_s, back.at_s) == (third, 2 * third)
                 check_egress(away.action.qdisc, "pie(noecn)", 50)
                 check_egress(back.action.qdisc, "dualpi2" if half == "l4s" else "cake", 50)
 
@@ -115,7 +115,7 @@ def test_the_capacity_is_reduced_and_restored():
             third = float(row["length_s"]) / 3
             for peer in ("cli", "srv"):
                 changes = [change for change in ours[name].changes if change.peer == peer]
-                assert [change.at_s for change in changes] == [third - 5, 2 * third - 5]
+                assert [change.at_s for change in changes] == [third, 2 * third]
                 texts = [change.action.class_ if half == "l4s" else change.action.qdisc for change in changes]
                 for text, rate in zip(texts, [row["bandwidth1"], "50mbit"], strict=True):
                     assert f" {rate} " in f"{text} "

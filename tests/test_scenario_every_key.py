@@ -20,6 +20,7 @@ seeds: 1
 duration: 60s
 sample_interval: 50ms
 start_jitter: 10ms
+idle: 5s
 network:
   path: [c2, m1, m2, s2]
   nodes: {m1: router, m2: {kind: router, sysctl: {net.ipv4.ip_forward: 1}, hz: 250, offloads: false}}

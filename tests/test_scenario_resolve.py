@@ -380,6 +380,35 @@ def test_window(ends, expected):
     assert window(measure, 60.0, 7.0) == expected
 
 
+def test_idle_time_goes_before_the_load_and_after_it(tmp_path):
+    rest = """
+flows: [{name: a}, {name: b, start: 10s, stop: 40s}]
+probes: [{name: ping, every: 50ms}, {name: load, every: 50ms, start: 0s, stop: 60s}]
+changes: [{at: 30s, rate: 10mbit}]
+measure: {steady_state: {window: 40s, ends: 2s before end}}
+"""
+    plain = one(tmp_path, HEAD + rest)
+    idle = one(tmp_path, "idle: 5s\n" + HEAD + rest)
+    # 60 s of load, 5 s on either side
+    assert (plain.duration_s, idle.duration_s) == (60, 70)
+    assert [round(i.start_s - p.start_s, 9) for i, p in zip(idle.flows, plain.flows, strict=True)] == [5, 5]
+    assert [(flow.stop_s) for flow in idle.flows] == [65, 45]
+    # probes go on all the time unless somebody says otherwise
+    assert [(probe.start_s, probe.stop_s) for probe in idle.probes] == [(0, 70), (5, 65)]
+    assert [change.at_s for change in idle.changes] == [35, 35]
+    # 40 s up to 2 s before the end of the load
+    assert (plain.window_s, idle.window_s) == ((18, 58), (23, 63))
+    assert (idle.nodes, idle.interfaces) == (plain.nodes, plain.interfaces)
+
+
+def test_a_link_may_come_back_in_the_idle_time_behind_the_load(tmp_path):
+    down = "network: {path: [a, b], links: [{ends: [a, b], down: [[58s, 62s]]}]}\nduration: 60s\n" + FLOW
+    ups = [(c.at_s, c.action.up) for c in one(tmp_path, "idle: 5s\n" + down).changes if c.node == "a"]
+    assert ups == [(63, False), (67, True)]
+    # without it the run ends first
+    assert [c.action.up for c in one(tmp_path, down).changes] == [False, False]
+
+
 def test_a_window_outside_the_run():
     measure = Measure(steady_state=SteadyState.model_validate({"window": "59s", "ends": "2s before end"}))
     with pytest.raises(ScenarioError, match=r"measure.steady_state: the window from -1 s to 58 s is not within"):

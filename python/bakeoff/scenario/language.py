@@ -175,8 +175,10 @@ class ProbeSpec(Model):
     dscp: Dscp = 0
     ecn: Ecn = "not-ect"
     """ECN field of request and reply."""
-    start: Time = 0.0
+    start: Time | None = None
+    """The beginning of the run if absent, also with `idle`."""
     stop: Time | None = None
+    """The end of the run if absent, also with `idle`."""
     tunnel: str | None = None
     """Name of the tunnel it goes through."""
 
@@ -294,7 +296,10 @@ class Document(Model):
     seeds: int = Field(default=1, gt=0)
     """Repetitions of every run, with the seeds 1 to N, if nobody says otherwise."""
     duration: PositiveTime
-    """Of a run."""
+    """How long flows may send: of a run, without `idle`."""
+    idle: Annotated[Time, Field(le=3600)] = 0.0
+    """So long the network is idle but for probes, before that and after it, as flent has it with 5 s. Every other time
+    of the scenario counts from the end of the first idle time."""
     sample_interval: Annotated[Time, Field(ge=1e-4)] = 0.05
     """How often series are sampled."""
     start_jitter: Time = 0.01

@@ -137,7 +137,7 @@ def outages(doc: Document) -> list[Change]:
                 raise ScenarioError(place, f"{down:g} s is after the end of the run at {doc.duration:g} s")
             end = up
             for at, state in ((down, False), (up, True)):
-                if at <= doc.duration:
+                if at <= doc.duration + doc.idle:
                     made += [
                         Change(at_s=at, node=node, peer=peer, action=LinkChange(up=state))
                         for node, peer in (link.ends, link.ends[::-1])

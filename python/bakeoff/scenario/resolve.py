@@ -51,29 +51,41 @@ def resolve(
     interfaces = _interfaces(ends, known)
     hosts = [node.name for node in nodes if node.kind == "host"]
     tunnels = _tunnels(doc, hosts)
+    changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
+    start, stop = window(doc.measure, doc.duration, doc.sample_interval)
     return resolved.Run(
         suite=suite,
         scenario=doc.scenario,
         run=run,
         title=doc.title,
         seed=seed,
-        duration_s=doc.duration,
+        duration_s=_end(doc),
         sample_interval_s=doc.sample_interval,
-        window_s=window(doc.measure, doc.duration, doc.sample_interval),
+        window_s=(_at(doc, start), _at(doc, stop)),
         nodes=nodes,
         links=links,
         interfaces=interfaces,
         tunnels=tunnels,
         flows=_flows(doc, flows, hosts, tunnels, seed),
         probes=_probes(doc, hosts, tunnels, {flow.name for _, flow in flows}),
-        changes=sorted(
-            [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)], key=lambda change: change.at_s
-        ),
+        changes=[
+            change.model_copy(update={"at_s": _at(doc, change.at_s)})
+            for change in sorted(changes, key=lambda change: change.at_s)
+        ],
         captures=_captures(doc, known),
         tools=resolved.Tools(flows=doc.tools.flows, probes=doc.tools.probes) if doc.tools is not None else None,
         point=point,
         present=_present(doc),
     )
+
+
+def _at(doc: Document, written_s: float) -> float:
+    """When something happens in the run: what is written counts from the end of the idle time."""
+    return round(doc.idle + written_s, 9)
+
+
+def _end(doc: Document) -> float:
+    return round(doc.idle + doc.duration + doc.idle, 9)
 
 
 def jitter(seed: int, name: str, below_s: float) -> float:
@@ -359,8 +371,8 @@ def _flows(
                 cc=spec.cc if isinstance(spec.cc, str) else spec.cc[0],
                 transport=spec.transport,
                 dscp=spec.dscp,
-                start_s=start,
-                stop_s=stop,
+                start_s=_at(doc, start),
+                stop_s=_at(doc, stop),
                 source=_source(spec.source, seed, spec.name),
                 max_pacing_rate_bps=spec.max_pacing_rate,
                 tunnel=_tunnel(spec.tunnel, tunnels, place),
@@ -401,7 +413,7 @@ def _probes(doc: Document, hosts: list[str], tunnels: list[resolved.Tunnel], tak
             raise ScenarioError(f"{place}.name", f"'{spec.name}' stands twice; expected unique names, also among flows")
         taken = taken | {spec.name}
         sender, receiver = _from_to(doc, spec, hosts, place)
-        start, stop = _during(spec.start, spec.stop, doc.duration, place)
+        start, stop = _during(spec.start or 0.0, spec.stop, doc.duration, place)
         probes.append(
             resolved.Probe(
                 name=spec.name,
@@ -412,8 +424,8 @@ def _probes(doc: Document, hosts: list[str], tunnels: list[resolved.Tunnel], tak
                 size=spec.size or (84 if spec.type == "icmp" else 60),
                 dscp=spec.dscp,
                 ecn=spec.ecn,
-                start_s=start,
-                stop_s=stop,
+                start_s=0.0 if spec.start is None else _at(doc, start),
+                stop_s=_end(doc) if spec.stop is None else _at(doc, stop),
                 tunnel=_tunnel(spec.tunnel, tunnels, place),
             )
         )
