@@ -7,6 +7,7 @@ use bakeoff_sim::packet::{Ecn, Packet};
 use bakeoff_sim::tcp::ecn::{Mode, Policy, Sysctls};
 use bakeoff_sim::tcp::handshake::{Agreement, ReceiverSetup, Repetition, ack_field, syn_ace, synack_ace};
 use bakeoff_sim::tcp::receive_window::Buffer;
+use bakeoff_sim::tcp::sack_compression::CompSack;
 use bakeoff_sim::tcp::sender::SenderSetup;
 
 use crate::accecn;
@@ -160,6 +161,7 @@ impl Endpoint {
             mss: self.mss(),
             hz: HZ,
             buffer: Buffer { most: RMEM_MAX, ..Buffer::default() },
+            compression: CompSack::default(),
         });
         receiver.feedback_mut().after_handshake(self.syn_field, marked);
         let setup = SenderSetup {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::base::error::Refused;
 use crate::base::rng::Stream;
+use crate::base::units::Time;
 use crate::cc::Registry;
 use crate::document::bounds::{self, within};
 use crate::document::run::{self, Action, FORMAT, Mangle, Node, Run};
@@ -28,6 +29,7 @@ use crate::record::trace::TRACES;
 use crate::sim::{Parts, Sim};
 use crate::tcp::ecn::{Policy, Sysctls};
 use crate::tcp::receive_window::Buffer;
+use crate::tcp::sack_compression::CompSack;
 use crate::tcp::sender::Sysctl;
 
 /// Reads a resolved run.
@@ -160,6 +162,7 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
         ca_ratio: 120,
         sce_pacing: false,
         receive: Buffer::default(),
+        compression: CompSack::default(),
         sender: Sysctl::default(),
     };
     for (name, value) in &node.sysctls {
@@ -200,6 +203,10 @@ fn host(node: &Node, index: usize) -> Result<Host, Refused> {
             "net.ipv4.tcp_moderate_rcvbuf" => host.receive.moderate = up_to(value, 1)? == 1,
             "net.ipv4.tcp_rmem" => [_, host.receive.default, host.receive.most] = three(value)?,
             "net.ipv4.tcp_wmem" => host.sender.wmem = three(value)?,
+            "net.ipv4.tcp_comp_sack_delay_ns" => host.compression.delay = Time(number(value)?),
+            "net.ipv4.tcp_comp_sack_slack_ns" => host.compression.slack = Time(number(value)?),
+            "net.ipv4.tcp_comp_sack_rtt_percent" => host.compression.rtt_percent = percent(value)?,
+            "net.ipv4.tcp_comp_sack_nr" => host.compression.nr = up_to(value, 255)?.into(),
             // No flow sets its buffers by itself; runs begin without metrics, whether they would be kept or not.
             "net.core.rmem_max" | "net.core.wmem_max" | "net.ipv4.tcp_no_metrics_save" => _ = number(value)?,
             // All sockets together have as much memory as they want: see `NOT_MODELLED`.

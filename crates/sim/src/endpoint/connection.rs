@@ -15,6 +15,7 @@ use crate::tcp::handshake::{
 };
 use crate::tcp::receive_window::Buffer;
 use crate::tcp::receiver::{Receiver, ReceiverCounters};
+use crate::tcp::sack_compression::CompSack;
 use crate::tcp::sender::{Sender, SenderCounters, SenderSetup, Sysctl};
 
 /// Frame bytes of a SYN: Ethernet 14, IPv4 20, TCP 40.
@@ -37,6 +38,8 @@ pub struct Host {
     pub sce_pacing: bool,
     /// What its receivers may keep.
     pub receive: Buffer,
+    /// How its receivers compress SACK.
+    pub compression: CompSack,
     /// Sysctls of its senders.
     pub sender: Sysctl,
 }
@@ -276,6 +279,7 @@ impl Connection {
             mss: self.mss,
             hz: host.hz,
             buffer: host.receive,
+            compression: host.compression,
         });
         let mut reply = self.templates[1];
         reply.flags = Flags::SYN.with(Flags::ACK);

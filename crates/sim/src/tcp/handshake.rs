@@ -13,6 +13,7 @@ use super::ecn::{Mode, Sysctls, syn_bits, syn_keeps_bits, synack_bits};
 use super::feedback::Feedback;
 use super::receive_window::Buffer;
 use super::receiver::Receiver;
+use super::sack_compression::CompSack;
 use super::sender::{Sender, SenderSetup};
 use crate::base::units::Time;
 use crate::cc::{Cc, CongestionControl};
@@ -121,6 +122,8 @@ pub struct ReceiverSetup<'a> {
     pub hz: u64,
     /// What it may keep.
     pub buffer: Buffer,
+    /// How it compresses SACK.
+    pub compression: CompSack,
 }
 
 impl Agreement {
@@ -142,12 +145,12 @@ impl Agreement {
 
     /// The receiving half.
     pub fn receiver(self, setup: ReceiverSetup) -> Receiver {
-        let ReceiverSetup { template, sysctls, state_changes, mss, hz, buffer } = setup;
+        let ReceiverSetup { template, sysctls, state_changes, mss, hz, buffer, compression } = setup;
         let mut feedback = Feedback::new(self.mode, sysctls, state_changes, self.accecn_option);
         if !self.timestamps {
             feedback = feedback.without_timestamps();
         }
-        let receiver = Receiver::new(template, feedback, mss, hz, buffer);
+        let receiver = Receiver::new(template, feedback, mss, hz, buffer).with_compression(compression);
         if self.sack { receiver } else { receiver.without_sack() }
     }
 }

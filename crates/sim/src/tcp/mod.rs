@@ -19,7 +19,7 @@ mod recovery;
 mod reno_sack;
 pub mod rtt;
 mod sack;
-mod sack_compression;
+pub mod sack_compression;
 mod scoreboard;
 mod send_buffer;
 pub mod sender;

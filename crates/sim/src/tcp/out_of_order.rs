@@ -1,5 +1,8 @@
 //! What arrived ahead of a hole, and what an ACK reports of it: SACK blocks, and one duplicate (D-SACK).
 //!
+//! Linux keeps the blocks apart from the data. Four are remembered; when a fifth begins, the oldest is forgotten, and what
+//! arrives next to forgotten data begins a block that does not include it.
+//!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_data_queue_ofo`, `tcp_ofo_queue`, `tcp_sack_new_ofo_skb`,
 //! `tcp_dsack_extend`); RFC 2018, RFC 2883.
 //!
@@ -8,8 +11,10 @@
 /// Bytes of the stream: the first, and the one behind the last.
 pub(super) type Range = (u64, u64);
 
-/// SACK blocks that are remembered.
+/// SACK blocks that are remembered (`TCP_NUM_SACKS`).
 const BLOCKS: usize = 4;
+/// Blocks that an ACK is sure to have room for (`TCP_SACK_BLOCKS_EXPECTED`).
+const EXPECTED: usize = 2;
 
 /// Ranges that wait for what is missing before them.
 #[derive(Clone, Debug)]
@@ -18,7 +23,7 @@ pub(super) struct OutOfOrder {
     sack: bool,
     /// Ascending and disjoint.
     ranges: Vec<Range>,
-    /// Those to report, the most recently changed first.
+    /// Those to report, the most recently changed first (`selective_acks`).
     blocks: Vec<Range>,
     /// What came twice since the last ACK.
     duplicate: Option<Range>,
@@ -60,7 +65,7 @@ impl OutOfOrder {
         next
     }
 
-    /// Takes a range; false if it was there already. The block that changed last is told first (RFC 2018, section 4).
+    /// Takes a range; false if it was there already.
     pub(super) fn insert(&mut self, start: u64, end: u64) -> bool {
         let at = self.ranges.partition_point(|&(_, e)| e < start);
         let mut merged = (start, end);
@@ -79,15 +84,49 @@ impl OutOfOrder {
             until += 1;
         }
         self.ranges.splice(at..until, [merged]);
-        self.blocks.retain(|&(s, e)| e < merged.0 || s > merged.1);
-        self.blocks.insert(0, merged);
-        self.blocks.truncate(BLOCKS);
         true
+    }
+
+    /// The block that a range adds to.
+    fn block_of(&self, (start, end): Range) -> Option<usize> {
+        self.blocks.iter().position(|&(s, e)| start <= e && end >= s)
+    }
+
+    /// Whether an ACK with this range first has no room for all blocks that it had room for without.
+    pub(super) fn crowds(&self, start: u64, end: u64) -> bool {
+        self.block_of((start, end)).unwrap_or(self.blocks.len()) >= EXPECTED
+    }
+
+    /// Reports a range that was taken, or came again. The block that changed last is told first (RFC 2018, section 4).
+    pub(super) fn add_block(&mut self, start: u64, end: u64) {
+        let mut first = (start, end);
+        if let Some(at) = self.block_of(first) {
+            let (s, e) = self.blocks.remove(at);
+            first = (s.min(start), e.max(end));
+            // It may now meet others.
+            let mut next = 0;
+            while let Some(&(s, e)) = self.blocks.get(next) {
+                if first.0 <= e && first.1 >= s {
+                    first = (first.0.min(s), first.1.max(e));
+                    self.blocks.remove(next);
+                } else {
+                    next += 1;
+                }
+            }
+        }
+        self.blocks.truncate(BLOCKS - 1);
+        self.blocks.insert(0, first);
     }
 
     /// This range came again: the next ACK reports it.
     pub(super) fn note_duplicate(&mut self, start: u64, end: u64) {
         self.duplicate = Some((start, end));
+    }
+
+    /// A segment with data came: what came twice before it, and waits for an ACK still, is not reported any more.
+    #[inline]
+    pub(super) fn forget_duplicate(&mut self) {
+        self.duplicate = None;
     }
 
     /// `tcp_dsack_extend`: one range fits into an ACK; another is added only where it touches that one.
@@ -118,19 +157,46 @@ impl OutOfOrder {
 mod tests {
     use super::*;
 
+    /// Takes ranges and reports them.
+    fn take(early: &mut OutOfOrder, ranges: &[Range]) {
+        for &(start, end) in ranges {
+            assert!(early.insert(start, end));
+            early.add_block(start, end);
+        }
+    }
+
     #[test]
     fn ranges_that_touch_become_one_block_and_the_newest_is_first() {
         let mut early = OutOfOrder::new(true);
-        assert!(early.insert(10, 20) && early.insert(40, 50) && early.insert(20, 30));
+        take(&mut early, &[(10, 20), (40, 50), (20, 30)]);
         assert_eq!(early.report(), (None, &[(10, 30), (40, 50)][..]));
         assert!(!early.insert(12, 18));
+        take(&mut early, &[(30, 40)]);
+        assert_eq!(early.report(), (None, &[(10, 50)][..]));
+    }
+
+    #[test]
+    fn a_third_block_crowds_and_a_fifth_pushes_out_the_oldest() {
+        let mut early = OutOfOrder::new(true);
+        take(&mut early, &[(10, 20)]);
+        assert!(!early.crowds(30, 40));
+        take(&mut early, &[(30, 40)]);
+        assert!(early.crowds(50, 60) && !early.crowds(40, 45) && !early.crowds(20, 25));
+        take(&mut early, &[(50, 60)]);
+        // The third of 50, 30, 10 moves to the front.
+        assert!(early.crowds(20, 25));
+        take(&mut early, &[(70, 80), (90, 100)]);
+        assert_eq!(early.report(), (None, &[(90, 100), (70, 80), (50, 60), (30, 40)][..]));
+        // 10 to 20 is forgotten: what follows it is a block by itself.
+        take(&mut early, &[(20, 25)]);
+        assert_eq!(early.report().1[0], (20, 25));
+        assert_eq!(early.fill(10), 25);
     }
 
     #[test]
     fn what_fills_a_hole_joins_up_with_what_waits_behind_it() {
         let mut early = OutOfOrder::new(true);
-        early.insert(10, 20);
-        early.insert(40, 50);
+        take(&mut early, &[(10, 20), (40, 50)]);
         assert_eq!(early.fill(12), 20);
         // Bytes 10 and 11 came twice.
         assert_eq!(early.report(), (Some((10, 12)), &[(40, 50)][..]));
@@ -140,9 +206,17 @@ mod tests {
     }
 
     #[test]
+    fn a_duplicate_that_no_ack_reported_is_forgotten_with_the_next_segment() {
+        let mut early = OutOfOrder::new(true);
+        early.note_duplicate(0, 5);
+        early.forget_duplicate();
+        assert_eq!(early.report().0, None);
+    }
+
+    #[test]
     fn without_sack_nothing_is_reported() {
         let mut early = OutOfOrder::new(false);
-        early.insert(10, 20);
+        take(&mut early, &[(10, 20)]);
         early.note_duplicate(0, 5);
         assert_eq!(early.report(), (None, &[][..]));
         assert!(!early.reported(0));

@@ -10,7 +10,7 @@ use super::delayed_ack::DelayedAck;
 use super::feedback::Feedback;
 use super::out_of_order::{OutOfOrder, Range};
 use super::receive_window::{Buffer, ReceiveWindow};
-use super::sack_compression::SackCompression;
+use super::sack_compression::{CompSack, SackCompression};
 use crate::base::units::Time;
 use crate::packet::{Flags, Packet, Proto, SackBlock};
 
@@ -81,7 +81,7 @@ impl Receiver {
             early: OutOfOrder::new(true),
             delayed: DelayedAck::new(hz),
             bare_fin: false,
-            compression: SackCompression::default(),
+            compression: SackCompression::new(CompSack::default()),
             ack_now: false,
             echo: Time::ZERO,
             window: ReceiveWindow::new(buffer, mss),
@@ -92,6 +92,12 @@ impl Receiver {
     /// The peer does not do SACK: no blocks, and every segment out of order is acknowledged at once.
     pub fn without_sack(mut self) -> Self {
         self.early = OutOfOrder::new(false);
+        self
+    }
+
+    /// How its host compresses SACK.
+    pub fn with_compression(mut self, sysctl: CompSack) -> Self {
+        self.compression = SackCompression::new(sysctl);
         self
     }
 
@@ -163,6 +169,7 @@ impl Receiver {
             self.window.measure_rtt(packet, now);
         }
 
+        self.early.forget_duplicate();
         if end <= self.rcv_nxt {
             self.counters.duplicates += 1;
             if self.early.reported(start) {
@@ -182,41 +189,70 @@ impl Receiver {
             if !std::mem::take(&mut self.bare_fin) {
                 self.event_data_received(packet, now, out);
             }
-            // Filling a hole is news for the sender.
+            // Filling the last hole is news for the sender.
             self.ack_now |= filled;
             self.ack_if_due(now, out);
             self.window.adjust(self.counters.received, now);
         } else {
-            self.event_data_received(packet, now, out);
-            if self.early.insert(start, end) {
-                self.out_of_order_ack(now, out);
-            } else {
-                self.counters.duplicates += 1;
-                self.early.note_duplicate(start, end);
-                self.send_ack(now, out);
-            }
+            self.out_of_order(packet, now, out);
         }
     }
 
-    /// Data in order came, up to `end`. Whether it met what had waited for it. Source: Linux 7.3 `tcp_data_queue`.
+    /// Data ahead of a hole. Source: Linux 7.3 `tcp_data_queue_ofo`, `tcp_sack_new_ofo_skb`.
+    fn out_of_order(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
+        let (start, end) = (packet.seq, packet.seq + u64::from(packet.payload));
+        self.measure_mss(packet);
+        self.check_ecn(packet, now, out);
+        if !self.early.insert(start, end) {
+            self.counters.duplicates += 1;
+            self.early.note_duplicate(start, end);
+        }
+        if !self.early.sack() {
+            self.send_ack(now, out);
+            return;
+        }
+        // The ACK that leaves here tells the blocks without this segment, which asks for no other.
+        let told = self.compression.holds() && self.early.crowds(start, end);
+        if told {
+            self.send_ack(now, out);
+        }
+        self.early.add_block(start, end);
+        self.open_window(packet);
+        if !told {
+            self.ack_if_due(now, out);
+        }
+    }
+
+    /// Data in order came, up to `end`. Whether it filled the last hole. Source: Linux 7.3 `tcp_data_queue`.
     fn advance(&mut self, end: u64) -> bool {
         let had_holes = !self.early.is_empty();
         let next = if had_holes { self.early.fill(end) } else { end };
         self.counters.received += next - self.rcv_nxt;
         self.rcv_nxt = next;
-        had_holes
+        had_holes && self.early.is_empty()
     }
 
     /// `tcp_event_data_recv`: delayed-ACK timeout, quick ACKs, ECN, window.
     fn event_data_received(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
+        self.measure_mss(packet);
+        if self.delayed.data_came(now) {
+            self.delayed.quicken(self.quick_acks(MAX_QUICKACKS));
+        }
+        self.check_ecn(packet, now, out);
+        self.open_window(packet);
+    }
+
+    /// `tcp_measure_rcv_mss`
+    fn measure_mss(&mut self, packet: &Packet) {
         let segment = if packet.gso_size == 0 { packet.payload } else { packet.gso_size.into() };
         if segment > self.rcv_mss {
             self.window.measure_buffer(packet);
         }
         self.rcv_mss = self.rcv_mss.max(segment.min(self.mss));
-        if self.delayed.data_came(now) {
-            self.delayed.quicken(self.quick_acks(MAX_QUICKACKS));
-        }
+    }
+
+    /// `tcp_data_ecn_check`
+    fn check_ecn(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         if self.delayed.due().is_some()
             && let Some(upto) = self.feedback.changes(packet.ecn)
         {
@@ -227,7 +263,10 @@ impl Receiver {
         if reaction.quick > 0 {
             self.enter_quickack(reaction.quick);
         }
-        // What opens the window is acknowledged at once.
+    }
+
+    /// `tcp_grow_window`: what opens the window is acknowledged at once.
+    fn open_window(&mut self, packet: &Packet) {
         if self.window.open(packet.payload) {
             self.delayed.quicken_one();
         }
@@ -244,24 +283,20 @@ impl Receiver {
         self.delayed.enter_quick(self.quick_acks(limit));
     }
 
-    /// `__tcp_ack_snd_check` for in-order data.
-    /// Every second full segment is acknowledged at once, and what fills a hole (RFC 5681, section 4.2).
+    /// `__tcp_ack_snd_check`: every second full segment is acknowledged at once, and what fills the last hole (RFC 5681,
+    /// section 4.2).
     fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
         let whole = self.early.is_empty();
         let second = self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss);
-        if second || self.ack_now || self.delayed.is_quick(whole) {
-            self.send_ack(now, out);
-        } else if !whole {
-            self.out_of_order_ack(now, out);
-        } else if !self.delayed.wait(now) {
-            self.send_ack(now, out);
-        }
-    }
-
-    /// Data came ahead of a hole.
-    fn out_of_order_ack(&mut self, now: Time, out: &mut Vec<Packet>) {
-        let compresses = self.early.sack();
-        if !compresses || self.compression.sends(self.rcv_nxt, self.ack_now, self.window.rtt(), now) {
+        let sends = if second || self.ack_now || self.delayed.is_quick(whole) {
+            true
+        } else if whole {
+            !self.delayed.wait(now)
+        } else {
+            let rtt = self.window.rtt().unwrap_or_default();
+            !self.early.sack() || self.compression.sends(self.rcv_nxt, rtt, now)
+        };
+        if sends {
             self.send_ack(now, out);
         }
     }
@@ -486,6 +521,35 @@ mod tests {
         assert_eq!(acks[1].sack[1], SackBlock { start: mss, end: 2 * mss });
         let filled = feed(&mut r, &[(32, Ecn::NotEct)]);
         assert_eq!((filled[0].ack, filled[0].n_sack), (34 * u64::from(MSS), 1));
+    }
+
+    #[test]
+    fn what_is_held_back_leaves_before_a_third_block_would_push_others_out() {
+        let mut r = receiver(Mode::Off);
+        // Three ACKs leave at once; 34 and 38 are held back, as 38 begins the second block.
+        assert_eq!(feed(&mut r, &[33, 34, 35].map(|i| (i, Ecn::NotEct))).len(), 3);
+        assert!(feed(&mut r, &[36, 38].map(|i| (i, Ecn::NotEct))).is_empty());
+        let mss = MSS as i32;
+        let blocks =
+            |ack: &Packet| ack.sack.map(|b| (b.start / mss, b.end / mss))[..usize::from(ack.n_sack)].to_vec();
+        // 40 begins the third: the ACK that it lets go does not tell it, and it asks for none itself.
+        let acks = feed(&mut r, &[(40, Ecn::NotEct)]);
+        assert_eq!(acks.iter().map(blocks).collect::<Vec<_>>(), [[(6, 7), (1, 5)]]);
+        assert_eq!(r.deadline(), None);
+        // 42 is held back, since nothing is that it could push out; 44 lets it go.
+        assert!(feed(&mut r, &[(42, Ecn::NotEct)]).is_empty());
+        assert_eq!(r.deadline(), Some(Time::from_us(10_000 + 10)), "no RTT is known, so the slack alone");
+        let acks = feed(&mut r, &[(44, Ecn::NotEct)]);
+        assert_eq!(acks.iter().map(blocks).collect::<Vec<_>>(), [[(10, 11), (8, 9), (6, 7)]]);
+    }
+
+    #[test]
+    fn an_ack_that_must_not_wait_is_not_held_back_by_a_hole() {
+        let mut r = receiver(Mode::AccEcn);
+        feed(&mut r, &[33, 34, 35, 36].map(|i| (i, Ecn::Ect0)));
+        assert!(r.deadline().is_some(), "36 is held back");
+        assert_eq!(feed(&mut r, &[(37, Ecn::Ce)]).len(), 1, "a mark");
+        assert_eq!(r.deadline(), None);
     }
 
     #[test]

@@ -155,7 +155,9 @@ fn node(c: &mut Choices, name: &str) -> Value {
                 sysctls.insert(format!("net.ipv4.{name}"), json!(c.of(&words)));
             }
         }
-        for name in ["tcp_pacing_ss_ratio", "tcp_pacing_ca_ratio", "tcp_limit_output_bytes"] {
+        let ratios = ["tcp_pacing_ss_ratio", "tcp_pacing_ca_ratio", "tcp_comp_sack_rtt_percent"];
+        let others = ["tcp_limit_output_bytes", "tcp_comp_sack_delay_ns", "tcp_comp_sack_slack_ns"];
+        for name in ratios.into_iter().chain(others) {
             if c.once_in(6) {
                 sysctls.insert(format!("net.ipv4.{name}"), json!(c.of(&["1", "120", "1000"])));
             }
