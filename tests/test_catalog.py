@@ -47,10 +47,22 @@ def test_the_list():
         ("l4s-tests", "s11-ect1-gaming-latency", 8),
         ("l4s-tests", "s12-pacing", 2),
         ("l4s-tests", "s13-rfc3168-prague-second", 8),
+        ("linux", "ack-limited", 8),
+        ("linux", "asymmetric", 8),
+        ("linux", "disturbed", 12),
+        ("linux", "loss", 9),
+        ("linux", "many", 12),
+        ("linux", "offloads", 12),
         ("linux", "pairs", 280),
         ("linux", "prague-one-queue", 24),
         ("linux", "prague-pairs", 72),
+        ("linux", "rates", 26),
+        ("linux", "short", 8),
         ("linux", "single", 112),
+        ("linux", "steps", 16),
+        ("linux", "three-bottlenecks", 6),
+        ("linux", "tunnels", 15),
+        ("linux", "two-bottlenecks", 12),
         ("sce-l4s-bakeoff", "l4s-s1-basics", 21),
         ("sce-l4s-bakeoff", "l4s-s2-fq-codel", 21),
         ("sce-l4s-bakeoff", "l4s-s3-codel", 21),
@@ -82,8 +94,8 @@ def test_the_list():
 @pytest.mark.parametrize(
     ("patterns", "n"),
     [
-        ("*", 5 * 40 + 15 + 186 + 403 + 392 + 96 + 270 + 123),
-        ("linux", 392 + 96),
+        ("*", 5 * 40 + 15 + 186 + 403 + 536 + 96 + 270 + 123),
+        ("linux", 536 + 96),
         ("l4s-tests", 403),
         ("l4s-tests/", 403),
         (["l4s-tests/s6*"], 24),
@@ -187,14 +199,15 @@ KERNEL_UNITS = {
     ],
 )
 def test_references_name_what_the_catalog_has(name, n, units):
-    flows = {run.run: {flow.name for flow in run.flows} for run in catalog.select(["l4s-tests", "linux"])}
+    runs = catalog.select(["l4s-tests", "linux"])
+    flows = {(run.scenario, run.run): {flow.name for flow in run.flows} for run in runs}
     found = lines(name)
     assert len(found) == n
     assert {line["measure"]: line["unit"] for line in found} == units
     for line in found:
-        assert line["flow"] in (flows[line["run"]] if line["flow"] else {""})
+        assert line["flow"] in (flows[line["scenario"], line["run"]] if line["flow"] else {""})
         assert line["source"]
-    keys = Counter((line["run"], line["flow"], line["measure"], line.get("seed")) for line in found)
+    keys = Counter(tuple(line.get(part) for part in ("scenario", "run", "flow", "measure", "seed")) for line in found)
     assert set(keys.values()) == {1}
 
 

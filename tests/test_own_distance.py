@@ -34,8 +34,11 @@ def test_equal_seeds_are_compared_across_and_unequal_seeds_within():
     [group] = groups(*three_runs(), ["scenario"])
     assert (group.labels, group.runs, group.repeated) == (("s6-rfc3168",), 2, 1)
     # Across: seed 1 of run one (ln 40/20) and of run two (0), each with a second flow at 0.
+    every = group.every["goodput"]
+    assert (every.n, every.median, every.p90) == (4, pytest.approx(0, abs=1e-6), pytest.approx(0.7 * math.log(2)))
+    # Of the run with several seeds: ln 2 and 0.
     apart = group.apart["goodput"]
-    assert (apart.n, apart.median, apart.p90) == (4, pytest.approx(0, abs=1e-6), pytest.approx(0.7 * math.log(2)))
+    assert (apart.n, apart.median, apart.p90) == (2, pytest.approx(math.log(2) / 2), pytest.approx(0.9 * math.log(2)))
     # Within: 20:40, 20:80, 40:80 of the first flow, and three zeros of the second: 0 0 0 ln2 ln2 ln4.
     own = group.own["goodput"]
     assert (own.n, own.median, own.p90) == (6, pytest.approx(math.log(2) / 2), pytest.approx(1.5 * math.log(2)))
@@ -48,8 +51,8 @@ def test_groups_follow_the_axes_and_all_come_last():
     assert [group.labels for group in found] == [("pie",), ("red",), ("all",)]
     assert [group.runs for group in found] == [1, 1, 2]
     # Of the red run's two flows one is twice the kernel's.
-    assert found[1].apart["goodput"].median == pytest.approx(math.log(2) / 2)
-    assert found[1].own == {}
+    assert found[1].every["goodput"].median == pytest.approx(math.log(2) / 2)
+    assert found[1].apart == found[1].own == {}
 
 
 def test_without_a_common_seed_or_axis_it_says_so():
@@ -60,18 +63,20 @@ def test_without_a_common_seed_or_axis_it_says_so():
 
 
 def test_what_a_reader_sees(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("COLUMNS", "160")
     found = three_runs()
     made_groups = groups(*found, ["scenario"])
     [line] = [line for line in render(found[0], made_groups, ["scenario"], "terminal").splitlines() if "s6-" in line]
     # ln 2 = 0.693: see above; delays and marks are equal in all runs
-    assert line.split()[:5] == ["s6-rfc3168", "2", "1", "0.000/0.485", "0.347/1.040"]
+    assert line.split()[:6] == ["s6-rfc3168", "2", "1", "0.000/0.485", "0.347/0.624", "0.347/1.040"]
     rows = list(csv.DictReader(io.StringIO(render(found[0], made_groups, ["scenario"], "csv"))))
     assert [row["measure"] for row in rows] == ["goodput", "queue_delay", "marks"]
     assert float(rows[0]["own_p90"]) == pytest.approx(1.5 * math.log(2))
     document = json.loads(render(found[0], made_groups, ["scenario"], "json"))
-    assert document["groups"][0]["apart_n"] == 4
-    assert "| goodput apart |" in render(found[0], made_groups, ["scenario"], "markdown").replace("<br>", " ")
+    assert document["groups"][0]["all_n"] == 4
+    assert "| goodput all | goodput apart | goodput own |" in render(
+        found[0], made_groups, ["scenario"], "markdown"
+    ).replace("<br>", " ")
 
 
 def test_the_base_rtt_of_a_window_counts_changes_by_their_time():

@@ -28,6 +28,7 @@ RUNS = {
     "linux": ["linux/single", "linux/pairs"],
     "prague-pairs": ["linux/prague-pairs"],
     "prague-one-queue": ["linux/prague-one-queue"],
+    "linux-groups": ["re:^linux/(?!single|pairs|prague)"],
     "seeds": [
         "re:s1.*/ns-prague-vs-prague-dualpi2-50Mbit-(160ms-10ms|80ms-20ms)$",
         "re:s1.*/ns-cubic-vs-prague-dualpi2-50Mbit-10ms-10ms$",
@@ -37,7 +38,7 @@ RUNS = {
         "re:s6.*/ns-prague-vs-cubic-ecn-(fq_codel.1q.|pie|red.400000b.)-50Mbit-20ms$",
     ],
 }
-SEEDS = {"seeds": 8, "counters": 8}
+SEEDS = {"seeds": 8, "counters": 8, "linux-groups": 4}
 RUNS_OF = {"l4s-tests": ("s1", "s6"), "linux-7.3": ("prague-pairs", "prague-one-queue")}
 """Which runs have numbers in a reference."""
 THEIRS = {  # bytes that left the bottleneck, marks: the queues' counters of L4STeam's re-run of 25 April 2020
@@ -143,6 +144,25 @@ def linux() -> str:
     return table(["queue", "goodput", "queue delay", "its 99th percentile", "marks", "drops"], lines)
 
 
+def linux_groups() -> str:
+    """The other scenarios of the suite `linux`, beside the kernel's distance from itself."""
+    text = bakeoff("compare", str(made("linux-groups")), "linux", "--own", "-f", "csv")
+    by: dict[str, dict[str, dict[str, str]]] = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        by.setdefault(row["axis_scenario"], {})[row["measure"]] = row
+    measures = {"goodput": "goodput", "queue_delay": "queue delay", "marks": "marks"}
+    sides = ("all", "apart", "own")
+    lines = []
+    for scenario, of in by.items():
+        lines.append([scenario, of["goodput"]["runs"], of["goodput"]["with_seeds"]])
+        for measure, side in ((of[measure], side) for measure in measures for side in sides):
+            # An infinite distance, of a flow that got nothing on one side, is empty there.
+            middle, most = (float(measure[f"{side}_{quantile}"] or math.inf) for quantile in ("median", "p90"))
+            lines[-1].append(f"{middle:.3f}, {most:.2f}")
+    heads = [f"{measure}: {side}" for measure in measures.values() for side in sides]
+    return table(["scenario", "runs", "with seeds", *heads], lines)
+
+
 def seeds() -> str:
     """How far eight seeds of a run differ."""
     lines = []
@@ -185,6 +205,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "linux-7-3": lambda: against("linux-7.3"),
     "linux-7-3-far": lambda: far("linux-7.3"),
     "linux": linux,
+    "linux-groups": linux_groups,
     "seeds": seeds,
     "counters": counters,
 }

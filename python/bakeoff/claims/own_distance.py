@@ -39,10 +39,12 @@ class Group:
     runs: int
     repeated: int
     """How many of them have several seeds in the second campaign."""
+    every: Mapping[str, Spread]
+    """By measure: ln(ours / theirs) of equal seeds, of all runs."""
     apart: Mapping[str, Spread]
-    """By measure: ln(ours / theirs) of equal seeds, of every flow or run."""
+    """The same over the runs that have several seeds in the second campaign; a measure is missing where none has."""
     own: Mapping[str, Spread]
-    """By measure: ln(theirs / theirs) of every two seeds; a measure is missing where no run has several."""
+    """By measure: ln(theirs / theirs) of every two seeds, over the same runs as `apart`."""
 
 
 def groups(found: Comparison, ours: Side, theirs: Side, by: Sequence[str]) -> list[Group]:
@@ -64,19 +66,21 @@ def groups(found: Comparison, ours: Side, theirs: Side, by: Sequence[str]) -> li
 
 
 def _group(of: tuple[str, ...], members: Sequence[Difference], ours: Side, theirs: Side) -> Group:
+    every: dict[str, list[float]] = {}
     apart: dict[str, list[float]] = {}
     own: dict[str, list[float]] = {}
     repeated = set()
     for one in members:
         measure, mine, other = one.key.measure, ours.values[one.key], theirs.values[one.key]
-        both = mine.keys() & other.keys()
-        apart.setdefault(measure, []).extend(abs(distance(measure, mine[seed], other[seed])) for seed in both)
-        pairs = [abs(distance(measure, a, b)) for a, b in combinations(other.values(), 2)]
-        if pairs:
-            own.setdefault(measure, []).extend(pairs)
+        both = [abs(distance(measure, mine[seed], other[seed])) for seed in mine.keys() & other.keys()]
+        every.setdefault(measure, []).extend(both)
+        if len(other) > 1:
+            apart.setdefault(measure, []).extend(both)
+            pairs = combinations(other.values(), 2)
+            own.setdefault(measure, []).extend(abs(distance(measure, a, b)) for a, b in pairs)
             repeated.add(one.key[:3])
     runs = {one.key[:3] for one in members}
-    return Group(of, len(runs), len(repeated), _spreads(apart), _spreads(own))
+    return Group(of, len(runs), len(repeated), _spreads(every), _spreads(apart), _spreads(own))
 
 
 def _spreads(by_measure: Mapping[str, Iterable[float]]) -> dict[str, Spread]:

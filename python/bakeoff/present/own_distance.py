@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,12 +19,12 @@ from bakeoff.present.writers import Block
 
 
 def render(comparison: Comparison, groups: Sequence[Group], by: Sequence[str], form: Format) -> str:
-    """A line for each group: how many runs, and for each measure median and 90th percentile of both distances.
+    """A line for each group: how many runs, and for each measure median and 90th percentile of the distances.
 
     `csv` and `json` have a record for each group and measure. The comparison's warning is in all but `csv` and
     `terminal`: the command line tells it on standard error.
     """
-    records = [_record(group, by, measure) for group in groups for measure in MEASURES if measure in group.apart]
+    records = [_record(group, by, measure) for group in groups for measure in MEASURES if measure in group.every]
     warnings = [comparison.warning] if comparison.warning else []
     match form:
         case "csv":
@@ -51,10 +51,12 @@ def _block(comparison: Comparison, groups: Sequence[Group], by: Sequence[str]) -
     columns.append(Column("runs", [str(group.runs) for group in groups]))
     columns.append(Column("with\nseeds", [str(group.repeated) for group in groups]))
     for measure in MEASURES:
-        columns.append(Column(f"{measure}\napart", [_cell(group.apart.get(measure)) for group in groups]))
-        columns.append(Column(f"{measure}\nown", [_cell(group.own.get(measure)) for group in groups]))
-    says = f"median/90th percentile: apart is |ln({comparison.ours} / {comparison.theirs})| of equal seeds, "
-    says += f"own is |ln| of every two seeds of {comparison.theirs}"
+        for head, side, keep in (("all", "every", 1), ("apart", "apart", 9), ("own", "own", 9)):
+            cells = [_cell(getattr(group, side).get(measure)) for group in groups]
+            columns.append(Column(f"{measure}\n{head}", cells, keep=keep))
+    says = f"median/90th percentile of |ln|. all: {comparison.ours} to {comparison.theirs}, equal seeds of all runs. "
+    says += f"apart: the same of the runs with several seeds. own: every two seeds of {comparison.theirs}."
+    columns = [column for column in columns if any(column.cells)]
     return Block(f"{comparison.ours}, {comparison.theirs}", columns, [says])
 
 
@@ -65,8 +67,8 @@ def _cell(spread: Spread | None) -> str:
 def _record(group: Group, by: Sequence[str], measure: str) -> dict[str, Any]:
     named = {f"axis_{axis}": label for axis, label in zip(by, group.labels, strict=True)}
     record: dict[str, Any] = {**named, "runs": group.runs, "with_seeds": group.repeated, "measure": measure}
-    sides: Mapping[str, Spread | None] = {"apart": group.apart[measure], "own": group.own.get(measure)}
-    for side, spread in sides.items():
+    for side, spreads in {"all": group.every, "apart": group.apart, "own": group.own}.items():
+        spread = spreads.get(measure)
         record[f"{side}_n"] = None if spread is None else spread.n
         record[f"{side}_median"] = None if spread is None else finite(spread.median)
         record[f"{side}_p90"] = None if spread is None else finite(spread.p90)
