@@ -9,7 +9,8 @@ import signal
 import sys
 from contextlib import suppress
 
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.cli import output
+from bakeoff.errors import BakeoffError
 
 # What the system says of a file descriptor that cannot take what is written to it.
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -25,6 +26,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # see bakeoff/__main__.py
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _utf8()
+    output.guard()
     # Ten thousand results are millions of objects that live as long as this process: to look for garbage among them
     # after every 700 new ones takes most of the time.
     gc.set_threshold(200_000, 50, 100)
@@ -91,5 +93,5 @@ def _discard() -> None:
 
 def _complain(message: str) -> int:
     with suppress(OSError):
-        print(f"bakeoff: {printable(message)}", file=sys.stderr)
+        print(f"bakeoff: {message}", file=sys.stderr)
     return 2

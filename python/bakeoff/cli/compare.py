@@ -68,6 +68,7 @@ def compare(
     """
     from bakeoff import references
     from bakeoff.claims import comparison, own_distance
+    from bakeoff.cli.output import beneath
     from bakeoff.present import own_distance as present
     from bakeoff.present.comparison import render
 
@@ -92,9 +93,9 @@ def compare(
     if own:
         axes = axes or [comparison.SCENARIO]
         found_groups = own_distance.groups(found, mine, other, axes)
-        sys.stdout.write(present.render(found, found_groups, axes, format_.value))
+        beneath(sys.stdout).write(present.render(found, found_groups, axes, format_.value))
         return
-    sys.stdout.write(render(found, bounds, axes, format_.value))
+    beneath(sys.stdout).write(render(found, bounds, axes, format_.value))
     medians = comparison.distributions(found.differences, bounds)
     if any(one.bound is not None and one.median > one.bound for one in medians):
         raise typer.Exit(1)

@@ -9,7 +9,6 @@ import typer
 from bakeoff.cli import complete
 from bakeoff.cli.compare import bounds_of
 from bakeoff.cli.options import Json
-from bakeoff.errors import printable
 
 
 def diff(
@@ -63,7 +62,7 @@ def diff(
         )
     else:
         for note in found.notes:
-            typer.echo(printable(f"note: {note}"))
+            typer.echo(f"note: {note}")
         for one in sorted(differing, key=lambda each: each.key):
             where = "/".join(one.key[:3]) + (f" {one.key.flow}" if one.key.flow else "")
             unit = comparison.UNITS[one.key.measure]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,13 +93,12 @@ def duel(
 
 
 def _show(found: list[Result], *, matrix: bool) -> None:
-    from rich.console import Console
-
+    from bakeoff.cli.output import beneath, console
     from bakeoff.present import tables, terminal
 
     if not matrix:
-        terminal.duel(found[0], Console())
+        terminal.duel(found[0], console())
     if len(found) > 1:
         if not matrix:
             typer.echo(f"\nSeed 1 above; all {len(found)} seeds:\n")
-        typer.echo(tables.render(found, format="terminal", reference=None), nl=False)
+        beneath(sys.stdout).write(tables.render(found, format="terminal", reference=None))

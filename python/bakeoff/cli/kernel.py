@@ -10,6 +10,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.command import Command, Group
+from bakeoff.cli.output import on_one_line
 
 app = typer.Typer(cls=Group, help="Virtual-time kernels: build, list, check.", no_args_is_help=True)
 
@@ -22,11 +23,10 @@ def build(
     jobs: Annotated[int | None, typer.Option(min=1, help="parallel compiler processes; default: all cores")] = None,
 ) -> None:
     """Make a virtual-time kernel from a Linux source tree; the tree is not changed."""
-    from rich.console import Console
-
+    from bakeoff.cli import output
     from bakeoff.engines.kernel.build import build as build_kernel
 
-    console = Console(stderr=True)
+    console = output.console(err=True)
     with console.status("preparing") as status:
 
         def progress(step: str, objects: int) -> None:
@@ -57,7 +57,9 @@ def list_(
     if not kernels:
         typer.echo("none built yet; see 'bakeoff kernel build'", err=True)
     for kernel in kernels:
-        typer.echo(f"{kernel.name:<24} Linux {kernel.release:<16} {kernel.fingerprint[:16]}  {kernel.source}")
+        typer.echo(
+            f"{kernel.name:<24} Linux {kernel.release:<16} {kernel.fingerprint[:16]}  {on_one_line(kernel.source)}"
+        )
 
 
 @app.command(cls=Command)

@@ -104,7 +104,7 @@ def _send(service: Apprise, title: str, body: str, *, failed: bool) -> None:
     if not sent:
         places = ", ".join(_safe(url) for url in service.urls(privacy=True))
         text = f"warning: the notification to {places} was not sent" + (f": {why}" if why else "")
-        typer.echo(printable(f"bakeoff: {text}"), err=True)
+        typer.echo(f"bakeoff: {text}", err=True)
 
 
 def _quiet() -> AbstractContextManager[io.StringIO]:

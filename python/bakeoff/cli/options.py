@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -119,4 +119,4 @@ def tell_code(runs: "Iterable[Run]") -> None:
 
     for code in executed(runs):
         needs = "" if code.own else "; it lies outside of the scenario's folder and needs --allow-code"
-        typer.echo(printable(f"will execute {code.path} (SHA-256 {code.sha256 or 'unknown'}){needs}"), err=True)
+        typer.echo(f"will execute {code.path} (SHA-256 {code.sha256 or 'unknown'}){needs}", err=True)

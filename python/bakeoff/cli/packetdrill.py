@@ -9,7 +9,10 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.options import Json
+from bakeoff.cli.output import on_one_line
 
+_LARGEST = 16 << 20
+"""Bytes of a script; the longest of the kernel's own has 20 kB."""
 _VERDICTS = ("passed", "failed", "not_applicable", "unreadable")
 
 
@@ -29,13 +32,15 @@ def packetdrill(
       bakeoff packetdrill tcp_slow_start_slow-start-after-idle.pkt --verbose
       bakeoff packetdrill gtests/net/tcp --json | jq '.scripts[] | select(.verdict == "failed")'
     """
-    from bakeoff import _sim
+    from bakeoff import _sim, files
 
     reports = []
     for file in _scripts(path):
         try:
-            report = json.loads(_sim.packetdrill(file.read_text()))
-        except (UnicodeDecodeError, ValueError) as error:
+            report = json.loads(_sim.packetdrill(files.read(file, _LARGEST).decode()))
+        except OSError as error:
+            report = {"verdict": "unreadable", "reason": error.strerror, "log": []}
+        except ValueError as error:
             report = {"verdict": "unreadable", "reason": str(error), "log": []}
         if not verbose:
             del report["log"]
@@ -71,7 +76,7 @@ def _scripts(path: Path) -> list[Path]:
 
 
 def _show(report: dict[str, object]) -> None:
-    script = report["script"]
+    script = on_one_line(report["script"])
     match report["verdict"]:
         case "passed":
             typer.echo(f"passed          {script}")

@@ -11,7 +11,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.present import chosen_results, warn_of_epochs
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.present.kinds import Kind
@@ -131,7 +131,7 @@ def plot(
     whole = [result for result in chosen if result.ok]
     for result in chosen:
         if not result.ok:
-            typer.echo(printable(f"left out: {result.key} failed: {result.record.error}"), err=True)
+            typer.echo(f"left out: {result.key} failed: {result.record.error}", err=True)
     if not whole:
         raise BakeoffError("no finished run to draw")
     picked = kinds.kind(kind) if kind is not None else kinds.kind(plots.default_kind(whole, overlay=overlay))
@@ -157,7 +157,7 @@ def plot(
     drawn = 0
     for result, found in plots.compared(whole, picked.name, scale=scale.value):
         if isinstance(found, BakeoffError):
-            typer.echo(printable(f"left out: {found}"), err=True)
+            typer.echo(f"left out: {found}", err=True)
         else:
             name = f"{result.key.replace('/', '_')}-{picked.name}"
             typer.echo(save(found, place.of(root / "plots", name, alone=False)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -110,6 +110,7 @@ def table(
       bakeoff table --where 'qdisc == "pie" and jain < 0.9' --sort -jain
       bakeoff table --rows flows --columns run,flow,goodput_bps,delay_p99_s,loss
     """
+    from bakeoff.cli.output import beneath
     from bakeoff.present import tables
 
     _, chosen = chosen_results(results)
@@ -123,7 +124,7 @@ def table(
         condition=where,
         reference=reference,
     )
-    sys.stdout.write(text)
+    beneath(sys.stdout).write(text)
 
 
 def report(
@@ -136,14 +137,13 @@ def report(
       bakeoff report results/fairness/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-pie-50Mbit-20ms
       bakeoff report 'l4s-tests/s6*/*cubic*pie*'
     """
-    from rich.console import Console
-
+    from bakeoff.cli.output import console
     from bakeoff.present import terminal
 
     result = chosen_run(results)
     if not result.ok:
         raise BakeoffError(f"{result.key} failed and has no measures: {result.record.error}")
-    terminal.duel(result, Console())
+    terminal.duel(result, console())
 
 
 def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
@@ -160,7 +160,7 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
     root = Path(results or "") if named else campaign.latest()
     found = survey(root)
     for complaint in found.complaints():
-        typer.echo(printable(f"bakeoff: {complaint}"), err=True)
+        typer.echo(f"bakeoff: {complaint}", err=True)
     chosen = found.results
     if results is not None and not named:
         chosen = [result for result in chosen if fnmatchcase(result.key, results.rstrip("/") + "*")]
@@ -189,5 +189,5 @@ def warn_of_epochs(results: list[Result]) -> str | None:
 
     warning = epoch_warning(results)
     if warning is not None:
-        typer.echo(printable(f"bakeoff: {warning}"), err=True)
+        typer.echo(f"bakeoff: {warning}", err=True)
     return warning

@@ -11,6 +11,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.options import Json
+from bakeoff.cli.output import on_one_line
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _print_one(packets: Arrivals, ours: Replayed, numbers: Statistics, *, as_jso
     if as_json:
         typer.echo(json.dumps({"ours": asdict(numbers), "packets": _fates(packets, ours=ours)}))
         return
-    typer.echo(f"{packets.name}: {_words(numbers)}\n\n{ours.show}")
+    typer.echo(f"{on_one_line(packets.name)}: {_words(numbers)}\n\n{ours.show}")
 
 
 def _print_both(
@@ -101,9 +102,11 @@ def _print_both(
         typer.echo(json.dumps(document | {"packets": _fates(packets, ours=ours, theirs=theirs)}))
         return
     if found.first is None:
-        typer.echo(f"{packets.name}: identical, packet for packet, with Linux {kernel}")
+        typer.echo(f"{on_one_line(packets.name)}: identical, packet for packet, with Linux {kernel}")
     else:
-        typer.echo(f"{packets.name}: {found.differing} of {found.ours.packets} packets differ from Linux {kernel}")
+        typer.echo(
+            f"{on_one_line(packets.name)}: {found.differing} of {found.ours.packets} packets differ from Linux {kernel}"
+        )
         typer.echo(f"first {found.first.text()}")
     typer.echo(f"  ours    {_words(found.ours)}\n  kernel  {_words(found.theirs)}")
     typer.echo(f"  the kernel's timer was up to {found.late_ns} ns late")

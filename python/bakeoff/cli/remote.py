@@ -102,7 +102,7 @@ def pull(
         )
     if copied.left_out:
         more = f" and {len(copied.left_out) - 1} more" if len(copied.left_out) > 1 else ""
-        typer.echo(printable(f"bakeoff: left out, not whole there: {copied.left_out[0]}{more}"), err=True)
+        typer.echo(f"bakeoff: left out, not whole there: {copied.left_out[0]}{more}", err=True)
     if not copied.runs and not copied.same:
         raise typer.Exit(1)
     typer.echo(f"{_counts(copied)} from {remote.shown(url)}")
@@ -128,13 +128,13 @@ def _counts(copied: Copied) -> str:
 @contextmanager
 def _watching(what: str) -> Iterator[Tell]:
     """Let SIGTERM and SIGHUP clean up, and show a bar on a terminal once two seconds have passed."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from bakeoff.campaign.ending import unwinding
+    from bakeoff.cli import output
 
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("runs,"), TimeRemainingColumn())
-    bar = Progress(*columns, TextColumn("left"), console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, TextColumn("left"), console=output.console(err=True), transient=True)
     task = bar.add_task("")
     started = time.monotonic()
 

@@ -74,14 +74,14 @@ def logs(
 
     result = chosen_run(run)
     if result.record.error is not None:
-        typer.echo(printable(f"error: {result.record.error}"))
+        typer.echo(f"error: {result.record.error}")
     for note in result.record.effective:
-        typer.echo(printable(f"in effect: {note}"))
+        typer.echo(f"in effect: {note}")
     for name in (layout.SETUP_LOG, layout.TEARDOWN_LOG, "console.log"):
         path = result.path / name
         if path.is_file():
             typer.echo(f"--- {name}")
-            typer.echo(printable(path.read_text(encoding="utf-8", errors="backslashreplace").rstrip("\n")))
+            typer.echo(path.read_text(encoding="utf-8", errors="backslashreplace").rstrip("\n"))
 
 
 def rm(
@@ -102,7 +102,7 @@ def rm(
     kinds = [storage.removable(path) for path in folders]
     if not yes:
         for path, kind in zip(folders, kinds, strict=True):
-            typer.echo(printable(f"{kind} {path}, {size_in_words(storage.size(path))}"), err=True)
+            typer.echo(f"{kind} {path}, {size_in_words(storage.size(path))}", err=True)
         if not sys.stdin.isatty():
             raise BakeoffError("rm asks before it removes, and here is nobody to ask; --yes means that you are sure")
         if not typer.confirm("remove them?", err=True):
@@ -142,7 +142,7 @@ def _runs(folder: Path, status: str | None, only: str | None) -> list[dict[str, 
 
     content = survey(folder)
     for complaint in content.complaints():
-        typer.echo(printable(f"bakeoff: {complaint}"), err=True)
+        typer.echo(f"bakeoff: {complaint}", err=True)
     return [
         {
             "run": result.key,

@@ -195,12 +195,11 @@ def execute(
     show: Detail = "normal",
 ) -> Report:
     """Do the runs with progress on standard error; a Ctrl-C ends with 130 after telling how to go on (`again`)."""
-    from rich.console import Console
-
     from bakeoff import campaign, results
+    from bakeoff.cli import output
     from bakeoff.cli.progress import progress
 
-    console = Console(stderr=True)
+    console = output.console(err=True)
 
     def waiting() -> None:
         typer.echo("interrupted: waiting for what is under way; Ctrl-C again discards it", err=True)
@@ -230,7 +229,7 @@ def execute(
             raise
         raise typer.Exit(130) from None
     for done in report.failed:
-        typer.echo(printable(f"failed: {done.key}: {done.error} ({done.path})"), err=True)
+        typer.echo(f"failed: {done.key}: {done.error} ({done.path})", err=True)
     if report.not_begun:
         typer.echo(f"stopped at a failure: {report.not_begun} of {len(runs)} runs were not begun", err=True)
     return report

@@ -1,0 +1,61 @@
+"""The border to the terminal: all that the command line writes passes here, and what a terminal would obey is shown.
+
+Names, errors and logs come from files, and files from anybody. Only what draws for itself, with texts that it has
+cleaned, writes to what lies beneath: tables with colours, bars of progress.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from bakeoff.errors import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Shown:
+    """A stream that shows control characters as escapes (`\\x1b`); lines and tabs stay."""
+
+    def __init__(self, beneath: TextIO) -> None:
+        self.beneath = beneath
+
+    def write(self, text: str) -> int:
+        """Write the text, and return the number of its characters."""
+        # CSV ends its lines in both characters.
+        self.beneath.write("\r\n".join(printable(part) for part in text.split("\r\n")))
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever a stream has)
+        return getattr(self.beneath, name)
+
+
+def guard() -> None:
+    """Put the border in place, for as long as the process lives."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, Shown):
+            setattr(sys, name, cast("TextIO", Shown(stream)))
+
+
+def beneath(stream: TextIO) -> TextIO:
+    """The stream without the border, for who draws with the terminal's own commands."""
+    return stream.beneath if isinstance(stream, Shown) else stream
+
+
+def console(*, err: bool = False) -> Console:
+    """What draws on standard output, or on standard error; texts for it have to be clean."""
+    from rich.console import Console
+
+    return Console(file=beneath(sys.stderr if err else sys.stdout), stderr=err)
+
+
+def on_one_line(name: object) -> str:
+    """The name of a file, which may hold any character but `/`, so that it cannot pass for a line of our own."""
+    return str(name).replace("\n", "\\n").replace("\t", "\\t")
