@@ -102,7 +102,9 @@ def cwnd(several: Sequence[Shown]) -> Picture:
     for axes, part in zip(made.axes, by_control, strict=False):
         panel = panels.Panel(axes, "packets", "window")
         made.panels.append(panel)
-        axes.set_ylabel("window [packets]")
+        shown, flow = part[0].members[0]
+        control = plain(shown.control(flow)) if len(by_control) > 1 else ""
+        axes.set_ylabel(f"{control}\nwindow [packets]".lstrip())
         for line in part:
             windows = [_window(traces, s, f, "cwnd") for s, f in line.members]
             known = [one for one in windows if one is not None]
