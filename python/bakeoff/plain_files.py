@@ -64,16 +64,21 @@ def opener(path: str, flags: int) -> int:
     return file
 
 
-def open_plain(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BinaryIO:
+def open_plain(path: Path, mode: Literal["rb", "r+b"] = "rb", most: int | None = None) -> BinaryIO:
     """Open for reading, with `r+b` for changing it too.
 
-    RuntimeError if it is missing, or not a regular file with one name.
+    RuntimeError if it is missing, not a regular file with one name, or larger than `most` bytes.
     """
     try:
-        return open(path, mode, opener=opener)
+        file = open(path, mode, opener=opener)  # noqa: SIM115 (the caller closes it)
     except OSError as error:
         why = "is a symbolic link, not a regular file" if error.errno == errno.ELOOP else error.strerror
         raise RuntimeError(f"{path.name}: {why}") from error
+    size = os.fstat(file.fileno()).st_size
+    if most is not None and size > most:
+        file.close()
+        raise RuntimeError(f"{path.name}: has {size:,} bytes; expected at most {most:,}")
+    return file
 
 
 def read_bytes(path: Path, most: int = MOST_TEXT) -> bytes:

@@ -87,6 +87,14 @@ def test_a_tarball_that_unfolds_without_end_is_refused(tmp_path, monkeypatch):
         source.prepare(tarball(tmp_path, ("linux/zeros", {"size": 1001})))
 
 
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_without_end_is_refused(tmp_path, kind):
+    """tarfile reads such a header whole before it says anything of the member behind it."""
+    made = tarball(tmp_path, ("linux/x", {"type": kind, "size": (1 << 20) + 1}))
+    with pytest.raises(BakeoffError, match="a header of 1,048,577 bytes; expected at most 1,048,576"):
+        source.prepare(made)
+
+
 def tree_at(folder: Path) -> Path:
     with tarfile.open(tarball(folder)) as tar:
         tar.extractall(folder, filter="data")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,19 @@ def test_the_last_line_is_found_across_blocks(tmp_path):
     assert plain_files.last_line(path) == "only"
     path.write_text("")
     assert plain_files.last_line(path) == ""
+
+
+def test_samples_and_packets_without_end_are_not_read(tmp_path):
+    tsv = tmp_path / "agent.tsv"
+    tsv.write_bytes(b"")
+    os.truncate(tsv, (1 << 30) + 1)
+    with pytest.raises(RuntimeError, match=r"agent\.tsv: has 1,073,741,825 bytes; expected at most 1,073,741,824"):
+        convert.series(tsv)
+    # A pcap's head (nanoseconds, version 2.4, snapped at 128 bytes, Ethernet), and a packet that says it has 4 GiB.
+    pcap = tmp_path / "a.pcap"
+    pcap.write_bytes(
+        struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 1) + struct.pack("<IIII", 0, 0, 2**32 - 1, 60)
+    )
+    os.truncate(pcap, 1 << 40)
+    with pytest.raises(RuntimeError, match="a packet of 4,294,967,295 bytes; expected at most 262,144"):
+        pcapng.convert(pcap, tmp_path / "a.pcapng", "a>b")

@@ -9,13 +9,30 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Self
 
 from bakeoff.errors import BakeoffError
 
 # Linux 7.3 has 95,000 files with 1.6 GB.
 MOST_BYTES: Final = 16 << 30
 MOST_FILES: Final = 1_000_000
+# Of a header that says more of the next member, such as its long name: it is read whole, whatever it says it has.
+MOST_HEADER: Final = 1 << 20
+_HEADERS: Final = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose extended headers have a bound."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in _HEADERS and member.size > MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {member.size:,} bytes; expected at most {MOST_HEADER:,}")
+        return member
 
 
 def unpack(tarball: Path, folder: Path) -> None:
@@ -58,10 +75,10 @@ def _need_inside(tarball: Path, member: tarfile.TarInfo, links: set[str]) -> Non
 @contextmanager
 def _opened(tarball: Path) -> Iterator[tarfile.TarFile]:
     if not tarball.name.endswith("zst"):
-        with tarfile.open(tarball, "r|*") as tar:
+        with tarfile.open(tarball, "r|*", tarinfo=_Member) as tar:
             yield tar
         return
-    with _unzstd(tarball) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+    with _unzstd(tarball) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as tar:
         yield tar
 
 

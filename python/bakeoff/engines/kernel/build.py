@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from bakeoff import data
+from bakeoff import data, lockfile
 from bakeoff.engines.kernel import cache, config, registry, source, tools
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.errors import BakeoffError
@@ -144,7 +144,7 @@ def _ended_with_its_children(process: subprocess.Popen[str]) -> Iterator[None]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    with (folder / ".lock").open("w") as lock:
+    with os.fdopen(lockfile.opened(folder / ".lock")) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -12,6 +12,8 @@ from bakeoff import plain_files
 _NANOSECONDS: Final = 0xA1B23C4D
 _HEADER: Final = struct.Struct("<IHHiIII")
 _RECORD: Final = struct.Struct("<IIII")
+# tcpdump keeps no more of a packet (MAXIMUM_SNAPLEN).
+_MOST_KEPT: Final = 262_144
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _IF_NAME, _IF_TSRESOL = 2, 9
 
@@ -42,6 +44,8 @@ def _records(pcap: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
     """(time in nanoseconds, length on the wire, what was kept)."""
     while len(head := pcap.read(_RECORD.size)) == _RECORD.size:
         seconds, nanoseconds, kept, length = _RECORD.unpack(head)
+        if kept > _MOST_KEPT:
+            raise RuntimeError(f"a capture holds a packet of {kept:,} bytes; expected at most {_MOST_KEPT:,}")
         data = pcap.read(kept)
         if len(data) < kept:
             return
