@@ -13,7 +13,9 @@ LATEST: Final = RESULTS / "latest"
 """The last `bakeoff run`."""
 DUELS: Final = RESULTS / "duels"
 LATEST_DUEL: Final = DUELS / "latest"
-TAKEN: Final = (LATEST.name, DUELS.name)
+VERIFY: Final = RESULTS / "verify"
+"""Where `bakeoff verify` keeps its runs, a folder for each engine."""
+TAKEN: Final = (LATEST.name, DUELS.name, VERIFY.name)
 """Names below results/ that no campaign can have."""
 
 

@@ -136,6 +136,35 @@ def run(
     return Report(root, done_runs, len(places) - len(done_runs), time.perf_counter() - started)
 
 
+def accepted(runs: Sequence[Run], engine: str) -> tuple[list[Run], dict[str, str]]:
+    """The runs that the engine can do, and of the others the reason by key, without the place that it begins with.
+
+    What differs in the seed only is asked for once.
+    """
+    module = engines.get(engine)
+    can: list[Run] = []
+    refused: dict[str, str] = {}
+    asked: dict[tuple[str, str, str], str | None] = {}
+    for each in runs:
+        name = (each.suite, each.scenario, each.run)
+        if name not in asked:
+            asked[name] = _refusal(module, each)
+        why = asked[name]
+        if why is None:
+            can.append(each)
+        else:
+            refused[each.key] = why
+    return can, refused
+
+
+def _refusal(module: engines.Engine, run: Run) -> str | None:
+    try:
+        module.check(run)
+    except BakeoffError as error:
+        return str(error).removeprefix(f"{engines.place(run)}: ")
+    return None
+
+
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

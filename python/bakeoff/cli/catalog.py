@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -100,13 +101,24 @@ def show(
     typer.echo(f"\nIn effect ({engine}):\n{engines.get(engine).check(first).rstrip()}", err=True)
 
 
-def schema() -> None:
-    """Print the JSON Schema of scenario files, which tells editors what may stand where.
+class Files(StrEnum):
+    """What files a schema is for."""
+
+    scenario = "scenario"
+    claims = "claims"
+
+
+def schema(of: Annotated[Files, typer.Argument(help="Which files are meant.")] = Files.scenario) -> None:
+    """Print the JSON Schema of scenario files, or of claims, which tells editors what may stand where.
 
     \b
-    Example:
+    Examples:
       bakeoff schema > scenario.schema.json
+      bakeoff schema claims > claims.schema.json
     """
-    from bakeoff.scenario import json_schema
+    if of is Files.claims:
+        from bakeoff.claims.claim import json_schema
+    else:
+        from bakeoff.scenario import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))

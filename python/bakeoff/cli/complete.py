@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -72,6 +73,17 @@ def scenario(_: str) -> list[str]:
     named = os.environ.get("BAKEOFF_CATALOG")
     files = (Path(named) if named else data.folder("catalog")).glob("suites/*/*.yaml")
     return sorted(f"{file.parent.name}/{file.stem}" for file in files)
+
+
+@_words
+def claim(_: str) -> list[str]:
+    """The catalog's documents and claims, by the lines that name them."""
+    from bakeoff import data
+
+    named = os.environ.get("BAKEOFF_CATALOG")
+    files = sorted(((Path(named) if named else data.folder("catalog")) / "claims").glob("*.yaml"))
+    ids = [(file.stem, re.findall(r"(?m)^ *- id: *([a-z0-9.-]+) *$", file.read_text("utf-8"))) for file in files]
+    return [*(stem for stem, _ in ids), *(f"{stem}/{name}" for stem, names in ids for name in names)]
 
 
 @_words

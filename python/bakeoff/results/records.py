@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Valid
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.run import Run
 
-Kind = Literal["run", "duel"]
+Kind = Literal["run", "duel", "verify"]
 
 
 class Record(BaseModel):

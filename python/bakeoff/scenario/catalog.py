@@ -1,7 +1,7 @@
 """The catalog: published suites of experiments, as files."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cache
@@ -17,7 +17,7 @@ from bakeoff.scenario.scenario import Scenario, load, open_file, runs_at
 from bakeoff.scenario.settings import Settings
 from bakeoff.scenario.shipped import root
 
-__all__ = ["Entry", "root", "scenarios", "select"]
+__all__ = ["Entry", "named", "names", "root", "scenarios", "select"]
 
 
 class Entry(NamedTuple):
@@ -82,6 +82,35 @@ def select(
     if not runs:
         raise BakeoffError(f"-k: '{only}' names none of the runs that {' or '.join(map(repr, patterns))} names")
     return list(runs.values())
+
+
+def names() -> list[str]:
+    """suite/scenario/run of every run of the catalog, in its order. Only the matrices are read."""
+    return [f"{each.suite}/{each.name}/{each.run_name(point)}" for each in _all() for point in each.points]
+
+
+def named(wanted: Collection[str], seeds: int, *, settings: Settings | None = None) -> dict[str, list[Run]]:
+    """The repetitions of each run of the catalog, by its whole name as `names` has it; other names are left out.
+
+    There are `seeds` of each, or more where the scenario says so. `settings` as for `select`: the runs are then other
+    ones, but their keys here are the catalog's. BakeoffError for a setting that does not fit.
+    """
+    found: dict[str, list[Run]] = {}
+    for scenario in _all():
+        head = f"{scenario.suite}/{scenario.name}"
+        points = [point for point in scenario.points if f"{head}/{scenario.run_name(point)}" in wanted]
+        if not points:
+            continue
+        chosen = scenario
+        if settings:
+            chosen, points = _changed(scenario, points, settings)
+        each = max(seeds, chosen.seeds)
+        runs = runs_at(chosen, points, seeds=each)
+        for at, point in enumerate(points):
+            name = f"{head}/{chosen.run_name(point)}"
+            if name in wanted:
+                found[name] = runs[at * each : (at + 1) * each]
+    return found
 
 
 def _all() -> list[Scenario]:

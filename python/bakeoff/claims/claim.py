@@ -1,0 +1,411 @@
+"""What a file of claims says: the documents' statements, each with its runs and predicates.
+
+docs/claims.md explains the form. Everything is checked when a file is read; nothing is run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from bakeoff.claims import quantity
+from bakeoff.claims.expression import TRUTH, Expression, ExpressionError, parse
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import catalog
+from bakeoff.scenario.error import did_you_mean, shown
+from bakeoff.scenario.explain import explain
+from bakeoff.scenario.yaml_file import read_yaml
+
+_WORD: Final = r"^[a-z0-9][a-z0-9._-]*$"
+_UNITS_TO_WRITE: Final = ("s", "bit/s", "1/s")
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Word = Annotated[str, Field(pattern=_WORD, max_length=120)]
+Text = Annotated[str, Field(min_length=1), BeforeValidator(_as_text)]
+Name = Annotated[str, Field(min_length=1, max_length=300)]
+Predicate = Annotated[str, Field(min_length=1)]
+Number = int | float | str
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class DocumentHead(_Part):
+    """The document that the statements stand in."""
+
+    name: Word
+    """As the file is called, without .yaml; claims are called NAME/ID."""
+    title: Text
+    authors: Text | None = None
+    date: Text | None = None
+
+
+class Where(_Part):
+    """Where in the document."""
+
+    section: Text
+    item: Text | None = None
+    figure: Text | None = None
+
+
+class RunText(_Part):
+    """A run that is varied."""
+
+    run: Name
+    set: dict[str, Any] = {}
+    """Values of the scenario that are replaced, as --set does."""
+
+
+Runs = Name | list[Name] | dict[Word, Name | RunText]
+
+
+class SizeText(_Part):
+    """A number that was published, and how near ours has to be."""
+
+    of: Predicate | Number
+    """What is measured, as an expression."""
+    published: Number | Annotated[list[Number], Field(min_length=2, max_length=2)]
+    tolerance: Number
+    because: Text
+    """How the tolerance was derived."""
+
+
+class CauseText(_Part):
+    """Why a claim does not hold, as far as it was found out."""
+
+    kind: Literal["set-up", "version", "measure", "engine", "open"]
+    says: Text
+    runs: Runs | None = None
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+    direction: Predicate | None = None
+    size: SizeText | None = None
+    set: dict[str, Any] | None = None
+    """Values of the scenario that are replaced in all runs, as --set does."""
+    engine: Name | None = None
+    """What does the runs."""
+    tried: Text | list[Text] | None = None
+
+
+class ClaimText(_Part):
+    """One statement."""
+
+    id: Word
+    says: Text
+    where: Where
+    runs: Runs | None = None
+    set: dict[str, Any] | None = None
+    """Values of the scenario that are replaced in all runs, as --set does."""
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """For several runs: of how many the predicate has to hold; of all by default."""
+    direction: Predicate | None = None
+    size: SizeText | None = None
+    contradicts: list[Name] = []
+    needs: Text | None = None
+    """What would be needed to run it, where nothing here can."""
+    cause: CauseText | None = None
+
+
+class File(_Part):
+    """A file of claims."""
+
+    document: DocumentHead
+    claims: list[ClaimText]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A published number and the range around it, in base units."""
+
+    of: Expression
+    published: tuple[float, float]
+    """Twice the same, or the range that was published."""
+    low: float
+    high: float
+    unit: str | None
+    text: str
+    """As it was published."""
+    tolerance: str
+    because: str
+
+    def holds(self, value: float) -> bool:
+        """Whether the value lies inside, with the edges."""
+        # 20 ms + 10 % is a little off in binary fractions.
+        slack = 1e-9 * max(abs(self.low), abs(self.high))
+        return self.low - slack <= value <= self.high + slack
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """A run, or a pattern of runs."""
+
+    short: str | None
+    pattern: str
+    set: dict[str, Any]
+    """What is varied in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """What can be decided by runs."""
+
+    place: str
+    """File and place inside, for messages."""
+    runs: tuple[Wanted, ...]
+    """Single runs with short names, which are looked at together; or patterns of runs, each looked at by itself."""
+    share: float
+    direction: Expression | None
+    size: Size | None
+    engine: str | None
+
+    @property
+    def each(self) -> bool:
+        """Whether the predicates are about each run, and not about all of them together."""
+        return self.runs[0].short is None
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a claim does not hold."""
+
+    kind: str
+    says: str
+    statement: Statement | None
+    """What has to hold for the cause to be shown; None of an open question."""
+    tried: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a document."""
+
+    name: str
+    """DOCUMENT/ID."""
+    document: str
+    says: str
+    where: str
+    statement: Statement | None
+    contradicts: tuple[str, ...]
+    needs: str | None
+    cause: Cause | None
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of files of claims, for editors."""
+    schema = File.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:bakeoff:claims:1",
+        **schema,
+        "title": "bakeoff claims",
+    }
+
+
+def folder() -> Path:
+    """Where the catalog's claims lie."""
+    return catalog.root() / "claims"
+
+
+def load(where: Path | None = None) -> list[Claim]:
+    """Every claim of every file of a folder (default: the catalog's), in order of file and place.
+
+    BakeoffError names the file, the place inside, what is wrong there and what was expected.
+    """
+    where = folder() if where is None else where
+    found = [claim for file in sorted(where.glob("*.yaml")) for claim in read(file)]
+    names = {claim.name for claim in found}
+    for claim in found:
+        for other in claim.contradicts:
+            if other not in names:
+                raise BakeoffError(
+                    f"{where / claim.document}.yaml: {claim.name}: contradicts: there is no claim '{other}'"
+                    f"{did_you_mean(other, names)}"
+                )
+    return found
+
+
+def select(claims: Sequence[Claim], pattern: str | None) -> list[Claim]:
+    """Those that a glob on DOCUMENT/ID, DOCUMENT or ID, or a part of the name, means.
+
+    BakeoffError if there are none.
+    """
+    if pattern is None:
+        return list(claims)
+    bare = pattern.rstrip("/")
+    chosen = [claim for claim in claims if bare in claim.name or any(fnmatchcase(name, bare) for name in _names(claim))]
+    if not chosen:
+        near = get_close_matches(bare, [claim.name for claim in claims], n=2, cutoff=0.5)
+        known = " or ".join(f"'{name}'" for name in near) or ", ".join(dict.fromkeys(c.document for c in claims))
+        raise BakeoffError(f"'{pattern}' names no claim; expected for example {known or 'a file in ' + str(folder())}")
+    return chosen
+
+
+def _names(claim: Claim) -> tuple[str, str, str]:
+    """What a glob may be about: the claim, its document, or its own name alone."""
+    return claim.name, claim.document, claim.name.partition("/")[2]
+
+
+def read(path: Path) -> list[Claim]:
+    """The claims of a file. BakeoffError as for `load`."""
+    data = read_yaml(path)
+    try:
+        file = File.model_validate(data)
+    except ValidationError as error:
+        raise BakeoffError(f"{path}: {explain(error, data)}") from None
+    name = file.document.name
+    if name != path.stem:
+        raise BakeoffError(f"{path}: document.name: '{name}'; expected '{path.stem}', as the file is called")
+    found: dict[str, Claim] = {}
+    for number, text in enumerate(file.claims):
+        place = f"{path}: claims[{number}]"
+        if text.id in found:
+            raise BakeoffError(f"{place}.id: '{text.id}' stands twice; expected a name of its own for each claim")
+        found[text.id] = _claim(name, text, f"{place} ({text.id})")
+    return list(found.values())
+
+
+def _claim(document: str, text: ClaimText, place: str) -> Claim:
+    decided = [key for key in ("runs", "set", "direction", "size") if getattr(text, key) is not None]
+    statement = None
+    if text.needs is not None:
+        if decided or text.cause is not None or text.share is not None:
+            raise BakeoffError(
+                f"{place}: has 'needs', so that it cannot be run, and also '{(decided or ['cause'])[0]}'; "
+                "expected one of them"
+            )
+    else:
+        if text.runs is None:
+            raise BakeoffError(f"{place}: 'runs' is missing; expected the runs that decide it, or 'needs'")
+        statement = _statement(text, text.runs, text.set or {}, place)
+    return Claim(
+        name=f"{document}/{text.id}",
+        document=document,
+        says=text.says,
+        where=", ".join(part for part in (text.where.section, text.where.item, text.where.figure) if part),
+        statement=statement,
+        contradicts=tuple(text.contradicts),
+        needs=text.needs,
+        cause=_cause(text, text.cause, f"{place}.cause") if text.cause else None,
+    )
+
+
+def _cause(claim: ClaimText, text: CauseText, place: str) -> Cause:
+    tried = () if text.tried is None else (text.tried,) if isinstance(text.tried, str) else tuple(text.tried)
+    told = [text.runs, text.direction, text.size, text.set, text.engine]
+    if text.kind == "open" and not tried:
+        raise BakeoffError(f"{place}.tried: is missing; expected a sentence for each thing that was tried")
+    statement = None
+    if any(part is not None for part in told):
+        runs = text.runs if text.runs is not None else claim.runs
+        if text.direction is None and text.size is None:
+            text = text.model_copy(update={"direction": claim.direction, "size": claim.size})
+        if runs is not None:
+            statement = _statement(text, runs, {**(claim.set or {}), **(text.set or {})}, place)
+    elif text.kind != "open":
+        raise BakeoffError(
+            f"{place}: nothing tests it; expected 'set', 'runs', 'engine', 'direction' or 'size' that show it, or "
+            "'kind: open' with what was 'tried'"
+        )
+    return Cause(text.kind, text.says, statement, tried)
+
+
+def _statement(text: ClaimText | CauseText, runs: Runs, changed: dict[str, Any], place: str) -> Statement:
+    if text.direction is None and text.size is None:
+        raise BakeoffError(f"{place}: neither 'direction' nor 'size'; expected one of them at least")
+    if not runs:
+        raise BakeoffError(f"{place}.runs: is empty; expected the name of a run")
+    named = runs if isinstance(runs, dict) else {}
+    if named and text.share is not None:
+        raise BakeoffError(f"{place}.share: is for patterns of runs; 'runs' gives each run a name")
+    return Statement(
+        place=place,
+        runs=_wanted(runs, changed),
+        share=1.0 if text.share is None else text.share,
+        direction=None if text.direction is None else _direction(text.direction, list(named), f"{place}.direction"),
+        size=None if text.size is None else _size(text.size, list(named), f"{place}.size"),
+        engine=text.engine if isinstance(text, CauseText) else None,
+    )
+
+
+def _wanted(runs: Runs, changed: dict[str, Any]) -> tuple[Wanted, ...]:
+    if not isinstance(runs, dict):
+        return tuple(Wanted(None, pattern, changed) for pattern in ([runs] if isinstance(runs, str) else runs))
+    texts = {short: RunText(run=run) if isinstance(run, str) else run for short, run in runs.items()}
+    return tuple(Wanted(short, text.run, {**text.set, **changed}) for short, text in texts.items())
+
+
+def _direction(text: str, runs: Sequence[str], place: str) -> Expression:
+    found = _expression(text, runs, place)
+    if found.unit != TRUTH:
+        raise BakeoffError(f"{place}: '{found.text}' is a number; expected a comparison")
+    if not found.calls:
+        raise BakeoffError(f"{place}: '{found.text}' measures nothing; expected a measure such as goodput(1)")
+    return found
+
+
+def _expression(text: str, runs: Sequence[str], place: str) -> Expression:
+    try:
+        found = parse(text, runs)
+    except ExpressionError as error:
+        raise BakeoffError(f"{place}: {error}") from None
+    return found
+
+
+def _size(text: SizeText, runs: Sequence[str], place: str) -> Size:
+    of = _expression(str(text.of), runs, f"{place}.of")
+    if of.unit == TRUTH:
+        raise BakeoffError(f"{place}.of: '{of.text}' is true or false; expected a number")
+    published = text.published if isinstance(text.published, list) else [text.published]
+    numbers = [_published(value, of.unit, f"{place}.published") for value in published]
+    low, high = numbers[0], numbers[-1]
+    if low > high:
+        raise BakeoffError(f"{place}.published: {shown(text.published)}; expected the smaller number first")
+    tolerance = _quantity(text.tolerance, f"{place}.tolerance")
+    if tolerance.value < 0:
+        raise BakeoffError(f"{place}.tolerance: {shown(text.tolerance)}; expected at least 0")
+    relative = isinstance(text.tolerance, str) and text.tolerance.strip().endswith("%")
+    if not relative and tolerance.unit not in (None, of.unit) and of.unit is not None:
+        raise BakeoffError(f"{place}.tolerance: {shown(text.tolerance)}; expected a share such as '30%', or {of.unit}")
+    if not relative and tolerance.unit is None and of.unit in _UNITS_TO_WRITE and tolerance.value:
+        raise BakeoffError(f"{place}.tolerance: {shown(text.tolerance)} has no unit; expected '30%', or {of.unit}")
+    return Size(
+        of=of,
+        published=(low, high),
+        low=low - (abs(low) * tolerance.value if relative else tolerance.value),
+        high=high + (abs(high) * tolerance.value if relative else tolerance.value),
+        unit=of.unit,
+        text=" to ".join(str(value) for value in published),
+        tolerance=str(text.tolerance),
+        because=text.because,
+    )
+
+
+def _published(value: Number, unit: str | None, place: str) -> float:
+    found = _quantity(value, place)
+    if found.unit is None and unit in _UNITS_TO_WRITE and found.value:
+        raise BakeoffError(f"{place}: {shown(value)} has no unit; expected a text such as '10 {unit}'")
+    if found.unit is not None and unit is not None and found.unit != unit:
+        raise BakeoffError(f"{place}: {shown(value)}; expected {'no unit' if unit == '1' else unit}, as 'of' has it")
+    return found.value
+
+
+def _quantity(value: Number, place: str) -> quantity.Quantity:
+    if not isinstance(value, str):
+        if not isfinite(value):
+            raise BakeoffError(f"{place}: {shown(value)}; expected a number")
+        return quantity.Quantity(float(value), None)
+    try:
+        return quantity.parse(value)
+    except ValueError as error:
+        raise BakeoffError(f"{place}: {error}") from None

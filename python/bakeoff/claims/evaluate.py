@@ -1,0 +1,55 @@
+"""Measures of results, as claims name them: each run's series are read once, in parallel processes where that pays."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from bakeoff.campaign import ending
+from bakeoff.claims.expression import Call, Values
+from bakeoff.claims.measured import Measured
+from bakeoff.claims.measures import MEASURES
+from bakeoff.errors import BakeoffError
+from bakeoff.measure import MeasureError
+from bakeoff.results import Result
+
+_FEW: Final = 60
+"""Runs that are read here before a process has been started elsewhere."""
+_CHUNK: Final = 20
+
+Task = tuple[Path, tuple[Call, ...]]
+
+
+def evaluate(tasks: Mapping[Path, Iterable[Call]], jobs: int) -> dict[Path, Values]:
+    """The values of the calls for each results folder; a MeasureError in the place of one that could not be taken."""
+    several = [(path, tuple(dict.fromkeys(calls))) for path, calls in tasks.items()]
+    if jobs < 2 or len(several) < _FEW:
+        return dict(zip(tasks, map(_evaluated, several), strict=True))
+    ending.start_tracker()
+    # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
+    with (
+        ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), ending.prepare_worker) as pool,
+        ending.starting_workers(),
+    ):
+        found = pool.map(_evaluated, several, chunksize=_CHUNK)
+    return dict(zip(tasks, found, strict=True))
+
+
+def take(run: Measured, call: Call) -> float | MeasureError:
+    """A measure of a run, or the reason why it cannot be taken."""
+    try:
+        return float(MEASURES[call.measure].take(run, **dict(call.arguments)))
+    except MeasureError as error:
+        return error
+    except BakeoffError as error:
+        return MeasureError(str(error))
+
+
+def _evaluated(task: Task) -> dict[Call, float | MeasureError]:
+    path, calls = task
+    metrics = {metric for call in calls for metric in MEASURES[call.measure].metrics}
+    run = Measured(Result.read(path), metrics)
+    return {call: take(run, call) for call in calls}

@@ -1,0 +1,156 @@
+"""One run's results as claims see them: flows, probes and queues by their names, windows in seconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.measure import MeasureError, Samples, summary_of
+from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.rates import window_of
+from bakeoff.measure.smoothed import smoothed
+
+if TYPE_CHECKING:
+    from bakeoff.measure.samples import Array, Window
+    from bakeoff.results import Result
+    from bakeoff.results.summary import Flow, Probe, Queue, Summary
+
+Part = Mapping[str, Any]
+"""A flow or a probe of the resolved run."""
+
+
+class Measured:
+    """A result, of which each part is read when it is first asked for, and of the series only some metrics."""
+
+    def __init__(self, result: Result, metrics: Collection[str] = ()) -> None:
+        self.result = result
+        self.resolved = result.resolved
+        self._metrics = metrics
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The measures that were taken when the run ended."""
+        return summary_of(self.result)
+
+    @property
+    def counters(self) -> Mapping[str, Any]:
+        """What the engine counted over the whole run."""
+        return self.result.counters
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The series of the metrics that are needed."""
+        import polars as pl
+
+        return Samples(self.result.series.filter(pl.col("metric").is_in(list(self._metrics))))
+
+    def window(self, begin: float | None, end: float | None) -> Window:
+        """The steady-state window, with its edges replaced by those that are given; seconds."""
+        start, stop = window_of(self.resolved)
+        return (start if begin is None else begin, stop if end is None else end)
+
+    def whole(self, begin: float | None, end: float | None) -> Window:
+        """The whole run, likewise."""
+        return (0.0 if begin is None else begin, float(self.resolved["duration_s"]) if end is None else end)
+
+    def of_flow(self, flow: str | int) -> Flow:
+        """The flow's measures."""
+        return self.summary.flows[flow_of(self.resolved, flow)["name"]]
+
+    def of_probe(self, probe: str | None) -> Probe:
+        """The probe's measures."""
+        return self.summary.probes[probe_of(self.resolved, probe)["name"]]
+
+    def of_queue(self, queue: str | None) -> Queue:
+        """The queue's measures."""
+        return self.summary.queues[self.queue(queue)]
+
+    def queue(self, queue: str | None) -> str:
+        """The name of the queue that a name or a pattern means; without one, that of the bottleneck."""
+        known = list(self.summary.queues)
+        if queue is None:
+            narrow = self.summary.bottleneck
+            known = [name for name in known if narrow and (name == narrow.queue or name.startswith(narrow.queue + "/"))]
+            known = [name for name in known if not name.endswith("/root")] or known
+        return _only(known, queue, "queue", self.result.key)
+
+    def delays(self, name: str | None, window: Window) -> tuple[Array, Array, float]:
+        """Times [s], RTTs [s] and the base RTT [s] of a flow (its smoothed RTT) or a probe."""
+        part, kind = delayed_of(self.resolved, name)
+        metric = "srtt" if kind == "flow" else "rtt"
+        return *self.samples.of(kind, part["name"], metric, window), base_rtt(self.resolved, part)
+
+    def rate(self, flow: Part, smooth: float) -> tuple[Array, Array]:
+        """Times [s] and smoothed payload rates [bit/s]."""
+        return smoothed(*self.samples.of("flow", flow["name"], "received"), float(flow["start_s"]), smooth)
+
+
+def bulk(resolved: Part) -> list[Part]:
+    """The long flows of TCP, which take what they can get."""
+    return [flow for flow in resolved["flows"] if flow["transport"] == "tcp" and flow["source"]["kind"] == "bulk"]
+
+
+def flow_of(resolved: Part, flow: str | int) -> Part:
+    """The one flow that a name, a pattern or a place (1 is the first) means. MeasureError says which there are."""
+    flows: Sequence[Part] = resolved["flows"]
+    if isinstance(flow, int):
+        if not 1 <= flow <= len(flows):
+            raise MeasureError(f"no flow {flow}; there are {len(flows)}")
+        return flows[flow - 1]
+    name = _only([each["name"] for each in flows], flow, "flow", resolved["run"])
+    return next(each for each in flows if each["name"] == name)
+
+
+def flows_of(resolved: Part, pattern: str | None) -> list[Part]:
+    """All flows that a name or pattern means; all there are without one. MeasureError if there are none."""
+    names = [each["name"] for each in resolved["flows"]]
+    chosen = names if pattern is None else _meant(names, pattern)
+    if not chosen:
+        raise MeasureError(f"no flow '{pattern}' in {resolved['run']}; there are: {', '.join(names) or 'none'}")
+    return [each for each in resolved["flows"] if each["name"] in chosen]
+
+
+def probe_of(resolved: Part, probe: str | None) -> Part:
+    """The one probe that a name or a pattern means; the only one, or `ping`, without one."""
+    names = [each["name"] for each in resolved["probes"]]
+    name = _only(names, "ping" if probe is None and len(names) > 1 else probe, "probe", resolved["run"])
+    return next(each for each in resolved["probes"] if each["name"] == name)
+
+
+def delayed_of(resolved: Part, name: str | int | None) -> tuple[Part, str]:
+    """The flow or the probe of this name, and which of the two it is."""
+    if isinstance(name, str) and _meant([each["name"] for each in resolved["probes"]], name):
+        return probe_of(resolved, name), "probe"
+    if name is None:
+        raise MeasureError("names neither a flow nor a probe")
+    return flow_of(resolved, name), "flow"
+
+
+def pair_of(resolved: Part) -> tuple[Part, Part]:
+    """The two long flows, first the one that starts first. MeasureError if there are more or fewer."""
+    found = sorted(bulk(resolved), key=lambda flow: float(flow["start_s"]))
+    if len(found) != 2:
+        raise MeasureError(f"{resolved['run']} has {len(found)} long flows of TCP; expected two")
+    return found[0], found[1]
+
+
+def _only(names: Sequence[str], wanted: str | None, what: str, run: str) -> str:
+    chosen = list(names) if wanted is None else _meant(names, wanted)
+    if len(chosen) != 1:
+        told = f"no {what} '{wanted}'" if not chosen else f"{len(chosen)} {what}s"
+        if chosen and wanted is not None:
+            told += f" of the name '{wanted}'"
+        raise MeasureError(f"{told} in {run}; expected one of: {', '.join(names) or 'none'}")
+    return chosen[0]
+
+
+def _meant(names: Sequence[str], wanted: str) -> list[str]:
+    """The name itself; else those of a pattern with * or ?; else those with a number behind it, as in `cubic-1`."""
+    if wanted in names:
+        return [wanted]
+    if "*" in wanted or "?" in wanted:
+        return [name for name in names if fnmatchcase(name, wanted)]
+    return [name for name in names if re.fullmatch(re.escape(wanted) + r"-\d+", name)]

@@ -1,0 +1,125 @@
+"""Which runs decide which claims."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.claims.claim import Claim, Statement, Wanted
+from bakeoff.claims.expression import Call
+from bakeoff.claims.measures import MEASURES, check_names
+from bakeoff.errors import BakeoffError
+from bakeoff.measure import MeasureError
+from bakeoff.scenario import catalog
+from bakeoff.scenario.error import did_you_mean
+
+if TYPE_CHECKING:
+    from bakeoff.scenario import Run
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The runs of a statement: the repetitions of each, by its short name, or by its whole one where there is none."""
+
+    statement: Statement
+    runs: dict[str, list[Run]]
+
+    @property
+    def each(self) -> bool:
+        """Whether the predicates are about each run, and not about all of them together."""
+        return self.statement.each
+
+    def calls(self, name: str) -> list[Call]:
+        """What is measured of a run, without the run's short name."""
+        found = []
+        for expression in expressions(self.statement):
+            found += [call for call in expression.calls if self.each or call.of == name]
+        return list(dict.fromkeys(replace(call, of=None) for call in found))
+
+
+def expressions(statement: Statement) -> list[Any]:
+    """Its direction and its size, as far as it has them."""
+    return [part for part in (statement.direction, statement.size.of if statement.size else None) if part is not None]
+
+
+def needed(claims: Iterable[Claim], seeds: int, settings: dict[str, Any] | None = None) -> dict[Statement, Needed]:
+    """The runs of every statement of the claims, and of their causes; with `settings` all runs are changed by them.
+
+    BakeoffError names the file, the claim and the pattern that names no run, or the flow that a run does not have.
+    """
+    statements = [part for claim in claims for part in statements_of(claim)]
+    known = catalog.names()
+    every = [(wanted, *_asked(each, wanted, known, settings or {})) for each in statements for wanted in each.runs]
+    groups: dict[str, tuple[dict[str, Any], set[str]]] = {}
+    for _, names, changed in every:
+        groups.setdefault(_key(changed), (changed, set()))[1].update(names)
+    expanded = {key: catalog.named(names, seeds, settings=changed or None) for key, (changed, names) in groups.items()}
+    asked = {wanted: (names, changed) for wanted, names, changed in every}
+    found = {}
+    for each in statements:
+        runs: dict[str, list[Run]] = {}
+        for wanted in each.runs:
+            names, changed = asked[wanted]
+            for name in names:
+                if name not in expanded[_key(changed)]:
+                    raise BakeoffError(f"{each.place}: with its settings there is no run '{name}' any more")
+                runs[wanted.short or name] = expanded[_key(changed)][name]
+        found[each] = Needed(each, runs)
+        _check(found[each])
+    return found
+
+
+def _key(changed: dict[str, Any]) -> str:
+    return json.dumps(changed, sort_keys=True, default=str)
+
+
+def _asked(
+    statement: Statement, wanted: Wanted, known: Sequence[str], settings: dict[str, Any]
+) -> tuple[list[str], dict[str, Any]]:
+    """The catalog's runs that are wanted, and what is varied in them."""
+    place = f"{statement.place}.runs" + (f".{wanted.short}" if wanted.short else "")
+    names = _names(wanted.pattern, known, place)
+    if wanted.short is not None and len(names) > 1:
+        raise BakeoffError(f"{place}: '{wanted.pattern}' names {len(names)} runs, such as {names[0]}; expected one")
+    return names, {**settings, **wanted.set}
+
+
+def statements_of(claim: Claim) -> list[Statement]:
+    """What has to be decided of a claim: itself, and what would show its cause."""
+    return [each for each in (claim.statement, claim.cause.statement if claim.cause else None) if each is not None]
+
+
+def _names(pattern: str, known: Sequence[str], place: str) -> list[str]:
+    if pattern in known:
+        return [pattern]
+    # A run's name may hold a slash, which its folder has as an underscore.
+    found = [name for name in known if fnmatchcase(name, pattern) or fnmatchcase(_as_folder(name), pattern)]
+    if not found:
+        raise BakeoffError(f"{place}: '{pattern}' names no run of the catalog{_near(pattern, known)}")
+    return found
+
+
+def _as_folder(name: str) -> str:
+    suite, scenario, run = name.split("/", 2)
+    return f"{suite}/{scenario}/{run.replace('/', '_')}"
+
+
+def _near(pattern: str, known: Sequence[str]) -> str:
+    heads = list(dict.fromkeys(name.rsplit("/", 1)[0] for name in known))
+    head = pattern.rsplit("/", 1)[0]
+    inside = [name for name in known if name.startswith(f"{head}/")]
+    return did_you_mean(pattern, inside) if inside else did_you_mean(head, heads)
+
+
+def _check(found: Needed) -> None:
+    """That flows and probes exist in the runs, before hours are spent on them."""
+    for name, runs in found.runs.items():
+        document = json.loads(runs[0].to_json())
+        for call in found.calls(name):
+            try:
+                check_names(MEASURES[call.measure], dict(call.arguments), document)
+            except MeasureError as error:
+                raise BakeoffError(f"{found.statement.place}: '{call}': {error}") from None

@@ -1,0 +1,211 @@
+"""Verdicts: what runs say of a statement, over seeds. They are computed here and nowhere written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Final
+
+from bakeoff.claims.expression import Call, Expression, Values, value_of
+from bakeoff.measure import MeasureError, interval
+
+if TYPE_CHECKING:
+    from bakeoff.claims.claim import Cause, Claim
+    from bakeoff.claims.needed import Needed
+
+HOLDS: Final = "holds"
+NOT: Final = "does not hold"
+DIFFERS: Final = "differs by seed"
+CANNOT: Final = "cannot be run here"
+UNDECIDED: Final = "cannot be decided"
+WORDS: Final = (HOLDS, NOT, DIFFERS, CANNOT, UNDECIDED)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One of `WORDS`, and the reason where there is one."""
+
+    word: str
+    why: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.word}: {self.why}" if self.why else self.word
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What was measured, in the base unit."""
+
+    values: tuple[tuple[float, ...], ...]
+    """For each run one per seed; a single run if the statement is about runs together."""
+    unit: str | None
+
+    @property
+    def n(self) -> int:
+        """Number of values."""
+        return sum(map(len, self.values))
+
+    @property
+    def mean(self) -> float:
+        """Of one run the mean over seeds; of several runs the median of these."""
+        return median([fmean(seeds) for seeds in self.values])
+
+    @property
+    def ci95(self) -> float | None:
+        """Half the width of the mean's 95 % interval over seeds; None of several runs, or without one."""
+        [first, *others] = self.values
+        return None if others or not all(map(isfinite, first)) else interval(first)["ci95"]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        several = [value for seeds in self.values for value in seeds]
+        return min(several), max(several)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a statement was decided."""
+
+    direction: Verdict | None
+    size: Verdict | None
+    ours: Ours | None
+    """What `size.of` measures; None without a size, or if it could not be taken."""
+    sides: tuple[tuple[str, Ours], ...]
+    """What the direction compares."""
+    runs: int
+    seeds: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether all its predicates hold."""
+        return all(part.word == HOLDS for part in (self.direction, self.size) if part is not None)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A claim on one engine."""
+
+    claim: Claim
+    outcome: Outcome
+    cause: Outcome | None
+    """What came out of the test of the cause, if there is one."""
+
+    @property
+    def word(self) -> str:
+        """One verdict for the claim: the worse of direction and size."""
+        words = [part.word for part in (self.outcome.direction, self.outcome.size) if part is not None]
+        return max(words, key=_SEVERITY.index)
+
+
+_SEVERITY: Final = (HOLDS, DIFFERS, NOT, UNDECIDED, CANNOT)
+
+
+def shown(cause: Cause, outcome: Outcome | None) -> str:
+    """`shown`, `not shown` or `open`, and why not."""
+    if outcome is None:
+        return "open"
+    if outcome.holds:
+        return "shown"
+    reasons = [part for part in (outcome.direction, outcome.size) if part is not None and part.word != HOLDS]
+    told = f"not shown ({'; '.join(map(str, reasons))})"
+    return f"open, {told}" if cause.kind == "open" else told
+
+
+def cannot(claim: Claim, why: str) -> Decided:
+    """A claim that nothing here can run."""
+    verdict = Verdict(CANNOT, why)
+    return Decided(claim, Outcome(verdict, verdict, None, (), 0, 0), None)
+
+
+def decide(
+    found: Needed,
+    paths: Mapping[str, Path],
+    values: Mapping[Path, Values],
+    refused: Mapping[str, str],
+    failed: Mapping[str, str],
+) -> Outcome:
+    """The verdicts on a statement.
+
+    `paths` has the results folder of each run by its key, `values` what was measured there, `refused` and `failed` the
+    reasons for runs without one. A predicate about each of several runs is true for a seed if it is for `share` of
+    them. True for all seeds: it holds; for none: it does not; else it differs by seed.
+    """
+    statement = found.statement
+    every = [run for runs in found.runs.values() for run in runs]
+    seeds = min(len(runs) for runs in found.runs.values())
+    verdict = None
+    for reasons, word in ((refused, CANNOT), (failed, UNDECIDED)):
+        stopped = next((run.key for run in every if run.key in reasons), None)
+        if stopped is not None and verdict is None:
+            verdict = Verdict(word, reasons[stopped])
+    if verdict is not None:
+        direction, size = (verdict if part else None for part in (statement.direction, statement.size))
+        return Outcome(direction, size, None, (), len(found.runs), seeds)
+    table = [[_gathered(found, names, seed, paths, values) for seed in range(seeds)] for names in _together(found)]
+    size = ours = None
+    if statement.size is not None:
+        size = _verdict(table, statement.size.of, statement.share, statement.size.holds)
+        ours = _ours(table, statement.size.of)
+    sides = []
+    for text, node in statement.direction.sides if statement.direction else ():
+        side = _ours(table, Expression(text, node))
+        sides += [(text, side)] if side else []
+    return Outcome(
+        direction=_verdict(table, statement.direction, statement.share) if statement.direction else None,
+        size=size,
+        ours=ours,
+        sides=tuple(sides),
+        runs=len(found.runs),
+        seeds=seeds,
+    )
+
+
+def _together(found: Needed) -> list[list[str]]:
+    """The runs that one value of a predicate is made of."""
+    return [[name] for name in found.runs] if found.each else [list(found.runs)]
+
+
+def _gathered(
+    found: Needed, names: Sequence[str], seed: int, paths: Mapping[str, Path], values: Mapping[Path, Values]
+) -> Values:
+    """What was measured in the runs with one seed, under the calls as the expressions have them."""
+    gathered: dict[Call, float | MeasureError] = {}
+    for name in names:
+        own = values[paths[found.runs[name][seed].key]]
+        for call in found.calls(name):
+            gathered[replace(call, of=None if found.each else name)] = own[call]
+    return gathered
+
+
+def _verdict(
+    table: Sequence[Sequence[Values]],
+    expression: Expression,
+    share: float,
+    holds: Callable[[float], bool] | None = None,
+) -> Verdict:
+    """By seed, whether the predicate is true for enough of the runs."""
+    by_run: list[list[bool]] = []
+    try:
+        for row in table:
+            if holds is None:
+                by_run.append([expression.truth(values) for values in row])
+            else:
+                by_run.append([holds(expression.number(values)) for values in row])
+    except MeasureError as error:
+        return Verdict(UNDECIDED, str(error))
+    by_seed = [sum(run) >= share * len(by_run) - 1e-9 for run in zip(*by_run, strict=True)]
+    word = HOLDS if all(by_seed) else DIFFERS if any(by_seed) else NOT
+    right = sum(all(run) for run in by_run)
+    return Verdict(word, f"true in {right} of {len(by_run)} runs" if word != HOLDS and len(by_run) > 1 else None)
+
+
+def _ours(table: Sequence[Sequence[Values]], expression: Expression) -> Ours | None:
+    try:
+        values = tuple(tuple(value_of(expression.root, values) for values in row) for row in table)
+    except MeasureError:
+        return None
+    return Ours(values, expression.unit)

@@ -1,0 +1,196 @@
+"""verify: decide what the documents state, by runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from bakeoff.cli import complete
+from bakeoff.cli.options import (
+    Engine,
+    Inventory,
+    Jobs,
+    Json,
+    Kernel,
+    Quiet,
+    Set,
+    Verbose,
+    detail,
+    with_inventory,
+    with_kernel,
+)
+from bakeoff.errors import BakeoffError, printable
+
+if TYPE_CHECKING:
+    from bakeoff.claims.claim import Claim
+    from bakeoff.claims.expression import Call, Values
+    from bakeoff.claims.needed import Needed
+    from bakeoff.claims.verdict import Decided, Outcome
+    from bakeoff.cli.progress import Detail
+    from bakeoff.scenario import Run
+
+SEEDS: Final = 3
+
+
+def verify(
+    pattern: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PATTERN",
+            help="Glob on DOCUMENT/CLAIM or DOCUMENT, or a word in such a name.",
+            show_default="all claims",
+            autocompletion=complete.claim,
+        ),
+    ] = None,
+    *,
+    engine: Engine = "sim",
+    kernel: Kernel = None,
+    inventory: Inventory = None,
+    seeds: Annotated[int, typer.Option(min=SEEDS, help="Repetitions of every run, with seeds 1 to N.")] = SEEDS,
+    jobs: Jobs = None,
+    set_: Set = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write the verdicts into the catalog's claims/expected.csv.")
+    ] = False,
+    write_docs: Annotated[
+        bool, typer.Option("--write-docs", help="Write the tables of docs/findings.md and README.md, in a checkout.")
+    ] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: Json = False,
+) -> None:
+    """Decide the catalog's claims: what the documents state, measured in the runs that they are about.
+
+    Runs that are missing below results/verify/ENGINE are done first. Ends with 1 if a verdict differs from the one
+    recorded in the catalog's claims/expected.csv, with 2 if something has to be put right first.
+
+    \b
+    Examples:
+      bakeoff verify                                   every claim, three seeds
+      bakeoff verify sce-l4s-bakeoff                   those of one document
+      bakeoff verify 'sce-l4s-bakeoff/s3-*' --seeds 5
+      bakeoff verify sce-l4s-bakeoff --engine kernel   on real Linux, in virtual time
+      bakeoff verify 'sce-l4s-bakeoff/s1-*' --set network.rtt=40ms     with another value: what depends on it turns
+    """
+    from bakeoff import campaign, engines
+    from bakeoff.claims import expected
+    from bakeoff.claims.claim import load, select
+    from bakeoff.claims.needed import needed
+    from bakeoff.present import claims as shown
+    from bakeoff.scenario import parse_settings
+
+    engine = with_inventory(with_kernel(engine, kernel), inventory)
+    show = detail(quiet=quiet, verbose=verbose)
+    if set_ and (record or write_docs):
+        raise BakeoffError("--set changes the runs; --record and --write-docs are for the runs of the catalog")
+    everything = load()
+    chosen = select(everything, pattern)
+    if write_docs and len(chosen) < len(everything):
+        raise BakeoffError(f"--write-docs writes about all claims; expected no '{pattern}'")
+    engines.get(engine)
+    known = expected.load()
+    wanted = needed([claim for claim in chosen if claim.statement], seeds, parse_settings(set_ or ()))
+    decided = _decided(chosen, wanted, engine, jobs or campaign.cores(), show)
+    differ = [] if set_ and not known else expected.differences(decided, known, engine)
+    if record:
+        expected.record(decided, known, engine)
+        differ = []
+    if as_json:
+        typer.echo(json.dumps(shown.as_json(decided, differ, engine), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(printable(shown.text(decided, quiet=quiet)), nl=False)
+    if write_docs:
+        for path in shown.write_docs(decided, known, engine, Path()):
+            typer.echo(f"wrote {path}", err=True)
+    for line in differ:
+        typer.echo(printable(f"differs: {line}"), err=True)
+    if differ:
+        raise typer.Exit(1)
+
+
+def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, jobs: int, show: Detail) -> list[Decided]:
+    """Do what is missing, measure, and decide."""
+    from bakeoff.claims.verdict import Decided, cannot, decide
+
+    by_engine: dict[str, list[Needed]] = {}
+    for statement, found in wanted.items():
+        by_engine.setdefault(statement.engine or engine, []).append(found)
+    outcomes: dict[Any, Outcome] = {}
+    for name, several in by_engine.items():
+        paths, values, refused, failed = _measured(several, name, jobs, show)
+        outcomes.update({found.statement: decide(found, paths, values, refused, failed) for found in several})
+    decided = []
+    for claim in claims:
+        if claim.statement is None:
+            decided.append(cannot(claim, f"it needs {claim.needs}"))
+            continue
+        cause = claim.cause.statement if claim.cause else None
+        decided.append(Decided(claim, outcomes[claim.statement], outcomes[cause] if cause else None))
+    return decided
+
+
+def _measured(
+    several: list[Needed], engine: str, jobs: int, show: Detail
+) -> tuple[dict[str, Path], dict[Path, Values], dict[str, str], dict[str, str]]:
+    """The folders of the runs, what was measured there, and the reasons for those that were refused or failed."""
+    from bakeoff import campaign
+    from bakeoff.claims.evaluate import evaluate
+    from bakeoff.cli.run import execute
+
+    runs: dict[str, Run] = {run.key: run for found in several for each in found.runs.values() for run in each}
+    can, refused = campaign.accepted(list(runs.values()), engine)
+    root = campaign.VERIFY / engine.replace("/", "_")
+    failed: dict[str, str] = {}
+    if can:
+        asked = campaign.Asked("verify", note=_made_by(engine))
+        resume = _reusable(root, engine, asked)
+        report = execute(can, root, asked, engine=engine, jobs=jobs, resume=resume, show=show, again="bakeoff verify")
+        failed = {done.key: done.error or "failed" for done in report.failed}
+    paths = {run.key: root / run.key for run in can if run.key not in failed}
+    calls: dict[Path, dict[Call, None]] = {}
+    for found in several:
+        for name, repetitions in found.runs.items():
+            own = dict.fromkeys(found.calls(name))
+            for run in repetitions:
+                if run.key in paths:
+                    calls.setdefault(paths[run.key], {}).update(own)
+    return paths, evaluate(calls, jobs), refused, failed
+
+
+def _made_by(engine: str) -> str:
+    """What a result has to be of, besides its document, versions and model epoch: the simulator as it was built."""
+    from hashlib import file_digest
+
+    if engine != "sim":
+        return "for bakeoff verify"
+    from bakeoff import _sim
+
+    with Path(_sim.__file__).open("rb") as file:
+        return f"for bakeoff verify, by the simulator {file_digest(file, 'sha256').hexdigest()[:16]}"
+
+
+def _reusable(root: Path, engine: str, asked: Any) -> bool:  # noqa: ANN401 (campaign is heavy to import)
+    """Whether the folder's runs may stand; if they are of other models, they are removed, and it may not."""
+    from bakeoff import engines, results
+    from bakeoff.version import MODEL_EPOCH
+
+    record = results.read_campaign(root) if root.is_dir() else None
+    if record is None:
+        return root.is_dir() and any(root.iterdir())
+    if record.kind != "verify":
+        raise BakeoffError(f"{root}: holds a {record.kind}, and no runs of bakeoff verify; move it away")
+    made = record.provenance
+    same = (
+        made.model_epoch == MODEL_EPOCH
+        and made.note == asked.note
+        and record.versions == engines.get(engine).versions()
+        and record.engine == engine
+    )
+    if not same:
+        typer.echo(f"{root}: its runs are of other models or versions; they are done again", err=True)
+        shutil.rmtree(root)
+    return same

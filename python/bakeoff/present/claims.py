@@ -1,0 +1,257 @@
+"""Claims and their verdicts, for people, for programs and for the documentation."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.claims import quantity
+from bakeoff.claims.expected import Recorded, kind, words
+from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, shown
+from bakeoff.errors import BakeoffError
+from bakeoff.present.columns import pipes
+
+if TYPE_CHECKING:
+    from bakeoff.claims.claim import Size
+    from bakeoff.claims.verdict import Decided, Ours, Outcome, Verdict
+
+_WIDTH: Final = 110
+_HEADS: Final = {
+    HOLDS: "holds",
+    NOT: "does not hold",
+    DIFFERS: "differs by seed",
+    UNDECIDED: "cannot be decided",
+    CANNOT: "cannot be run here",
+}
+_BLOCK: Final = "<!-- claims: bakeoff verify writes this -->\n{}<!-- end -->"
+_MARKED: Final = re.compile(r"<!-- claims: bakeoff verify writes this -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def text(several: Sequence[Decided], *, quiet: bool = False) -> str:
+    """A paragraph for each claim, and a table of how many claims of each document have which verdict."""
+    paragraphs = [] if quiet else [_paragraph(each) for each in several]
+    return "\n".join([*paragraphs, _totals(several)])
+
+
+def _paragraph(each: Decided) -> str:
+    claim, outcome = each.claim, each.outcome
+    lines = [f"{claim.name}  ({claim.where})", fill(claim.says, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    if claim.statement is None:
+        lines.append(f"  {outcome.direction}")
+        return "\n".join(lines) + "\n"
+    lines += _predicates(outcome, claim.statement.size)
+    if claim.contradicts:
+        lines.append(f"  contradicts {', '.join(claim.contradicts)}")
+    if claim.cause is not None:
+        needless = " (the claim holds: no cause is needed)" if outcome.holds else ""
+        lines.append(f"  cause      {claim.cause.kind}, {shown(claim.cause, each.cause)}{needless}")
+        lines.append(fill(claim.cause.says, _WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 13))
+        if each.cause is not None and claim.cause.statement is not None:
+            lines += ["  " + line for line in _predicates(each.cause, claim.cause.statement.size)]
+        lines += [
+            fill(f"tried: {one}", _WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 13)
+            for one in claim.cause.tried
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _predicates(outcome: Outcome, size: Size | None) -> list[str]:
+    lines = []
+    if outcome.direction is not None:
+        measured = ", ".join(f"{text} {_value(ours)}" for text, ours in outcome.sides)
+        lines.append(f"  direction  {_said(outcome.direction)}{measured and '  ' + measured}")
+    if outcome.size is not None and size is not None:
+        ours = f"ours {_value(outcome.ours)}" if outcome.ours else ""
+        lines.append(f"  size       {_said(outcome.size)}  {_published(size)}{ours and '; ' + ours}")
+    return lines
+
+
+def _said(verdict: Verdict) -> str:
+    return f"{verdict!s:<17}"
+
+
+def _published(size: Size) -> str:
+    return f"published {size.text} (accepted {quantity.several([size.low, size.high], size.unit, ' to ')})"
+
+
+def _value(ours: Ours) -> str:
+    """Mean and interval of one run, median and range of several."""
+    low, high = ours.range
+    mean = quantity.shown(ours.mean, ours.unit)
+    span = quantity.several([low, high], ours.unit, " to ")
+    if len(ours.values) > 1:
+        return f"{mean} ({span} in {len(ours.values)} runs)"
+    if high - low <= 1e-9 * abs(high):
+        return mean
+    if ours.ci95 is None:
+        return f"{mean} ({span})"
+    return quantity.several([ours.mean, ours.ci95], ours.unit, " ± ")
+
+
+def _totals(several: Sequence[Decided]) -> str:
+    heads, rows = _counted(several)
+    cells = [heads, *rows]
+    sizes = [max(len(row[at]) for row in cells) for at in range(len(heads))]
+    lines = [
+        "  ".join(
+            cell.ljust(size) if at == 0 else cell.rjust(size)
+            for at, (cell, size) in enumerate(zip(row, sizes, strict=True))
+        )
+        for row in cells
+    ]
+    return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:]]) + "\n"
+
+
+def _counted(several: Sequence[Decided]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows: how many claims of each document have which verdict, the worse of direction and size."""
+    counts: dict[str, Counter[str]] = {}
+    for each in several:
+        counts.setdefault(each.claim.document, Counter())[each.word] += 1
+    rows = [
+        [name, str(found.total()), *(str(found[word]) for word in _HEADS)] for name, found in sorted(counts.items())
+    ]
+    if len(rows) > 1:
+        total = sum(counts.values(), Counter[str]())
+        rows.append(["all", str(total.total()), *(str(total[word]) for word in _HEADS)])
+    return ["document", "claims", *_HEADS.values()], rows
+
+
+def as_json(several: Sequence[Decided], differ: Sequence[str], engine: str) -> dict[str, Any]:
+    """Everything, in base units; what is infinite is null."""
+    return {
+        "engine": engine,
+        "differences": list(differ),
+        "claims": [
+            {
+                "claim": each.claim.name,
+                "says": each.claim.says,
+                "where": each.claim.where,
+                "needs": each.claim.needs,
+                "contradicts": list(each.claim.contradicts),
+                **_outcome(each.outcome, each.claim.statement.size if each.claim.statement else None),
+                "cause": _cause(each),
+            }
+            for each in several
+        ],
+    }
+
+
+def _outcome(outcome: Outcome, size: Size | None) -> dict[str, Any]:
+    def verdict(part: Verdict | None) -> dict[str, Any] | None:
+        return None if part is None else {"verdict": part.word, "why": part.why}
+
+    return {
+        "runs": outcome.runs,
+        "seeds": outcome.seeds,
+        "direction": verdict(outcome.direction),
+        "compared": {text: _numbers(ours) for text, ours in outcome.sides},
+        "size": verdict(outcome.size),
+        "published": None if size is None else {"text": size.text, "from": size.published[0], "to": size.published[1]},
+        "accepted": None if size is None else {"from": size.low, "to": size.high, "tolerance": size.tolerance},
+        "ours": None if outcome.ours is None else _numbers(outcome.ours),
+    }
+
+
+def _numbers(ours: Ours) -> dict[str, Any]:
+    def finite(value: float | None) -> float | None:
+        return value if value is not None and isfinite(value) else None
+
+    return {
+        "unit": ours.unit,
+        "mean": finite(ours.mean),
+        "ci95": finite(ours.ci95),
+        "values": [[finite(value) for value in seeds] for seeds in ours.values],
+    }
+
+
+def _cause(each: Decided) -> dict[str, Any] | None:
+    cause = each.claim.cause
+    if cause is None:
+        return None
+    tested = None if each.cause is None else _outcome(each.cause, cause.statement.size if cause.statement else None)
+    return {
+        "kind": cause.kind,
+        "says": cause.says,
+        "verdict": shown(cause, each.cause),
+        "tried": list(cause.tried),
+        "test": tested,
+    }
+
+
+def write_docs(
+    several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str, top: Path
+) -> list[Path]:
+    """Write the tables of docs/findings.md and README.md below `top` between their markers; the files' paths.
+
+    Verdicts of other engines are those that were recorded. BakeoffError for a file without markers; then nothing is
+    written.
+    """
+    counted = _markdown_counts(several)
+    texts = {
+        top / "docs" / "findings.md": "\n".join([counted, *_by_document(several, known, engine)]),
+        top / "README.md": counted,
+    }
+    found = {}
+    for path, block in texts.items():
+        try:
+            before = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise BakeoffError(f"{path}: cannot be read: {error.strerror}; expected a checkout of bakeoff") from None
+        found_at = _MARKED.search(before)
+        if found_at is None:
+            raise BakeoffError(f"{path}: has no lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
+        start, end = found_at.span()
+        found[path] = before[:start] + _BLOCK.format(block) + before[end:]
+    for path, after in found.items():
+        path.write_text(after, encoding="utf-8")
+    return list(found)
+
+
+def _markdown_counts(several: Sequence[Decided]) -> str:
+    heads, rows = _counted(several)
+    return pipes(heads, [at == 0 for at in range(len(heads))], rows)
+
+
+def _by_document(several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str) -> list[str]:
+    others = sorted({of for _, of in known} - {kind(engine)})
+    heads = ["claim", "where", "statement", "published", "ours", "direction", "size", *others, "cause"]
+    parts = []
+    for document in dict.fromkeys(each.claim.document for each in several):
+        own = [each for each in several if each.claim.document == document]
+        rows = [_row(each, known, others) for each in own]
+        parts.append(f"### {document}\n\n{pipes(heads, [True] * len(heads), rows)}")
+    return parts
+
+
+def _row(each: Decided, known: Mapping[tuple[str, str], Recorded], others: Sequence[str]) -> list[str]:
+    claim, outcome = each.claim, each.outcome
+    size = claim.statement.size if claim.statement else None
+    ours = _value(outcome.ours) if outcome.ours else "; ".join(f"{text}: {_value(o)}" for text, o in outcome.sides)
+    own = words(each)
+    elsewhere = []
+    for engine in others:
+        row = known.get((claim.name, engine))
+        elsewhere.append("" if row is None else " / ".join(word for word in row if word))
+    cause = ""
+    if claim.cause is not None and not outcome.holds:
+        tried = "".join(f" Tried: {one}" for one in claim.cause.tried)
+        cause = f"{claim.cause.kind}, {shown(claim.cause, each.cause)}: {claim.cause.says}{tried}"
+    why = next((part.why for part in (outcome.direction, outcome.size) if part is not None and part.why), None)
+    if why and not cause:
+        cause = why
+    return [
+        claim.name.partition("/")[2],
+        claim.where,
+        claim.says,
+        f"{size.text} (± {size.tolerance})" if size else "",
+        ours,
+        own.direction,
+        own.size,
+        *elsewhere,
+        cause,
+    ]

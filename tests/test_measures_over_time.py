@@ -1,0 +1,130 @@
+"""What is measured over time, each by numbers that can be computed by hand."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from bakeoff.measure import MeasureError
+from bakeoff.measure.backoff import under_utilisation
+from bakeoff.measure.convergence import convergence, meeting
+from bakeoff.measure.harm import harm, harm_less
+from bakeoff.measure.induced import cdf, reversed_cdf, share_above
+from bakeoff.measure.ipdv import ipdv
+from bakeoff.measure.oscillation import oscillations
+from bakeoff.measure.recovery import recovery
+from bakeoff.measure.smoothed import smoothed
+from bakeoff.measure.spike import spike
+from bakeoff.measure.starvation import starvation
+
+
+def array(*values):
+    return np.array(values, dtype=float)
+
+
+def rate(*values):
+    """One sample a second, from 1 s on."""
+    return np.arange(1.0, len(values) + 1), array(*values)
+
+
+def test_a_smoothed_rate_is_that_of_the_bytes_around_it():
+    # 1000 bytes a second until 2 s, then 3000; the flow starts at 0.
+    time, received = array(1, 2, 3, 4), array(1000, 2000, 5000, 8000)
+    times, rates = smoothed(time, received, 0.0, 2.0)
+    assert times.tolist() == [1, 2, 3, 4]
+    # Around 1 s: 2000 bytes of 2 s; around 2 s: 1000 to 5000 in 2 s; around 3 s: 6000 in 2 s; around 4 s, cut: 3000.
+    assert rates.tolist() == [8 * 1000, 8 * 2000, 8 * 3000, 8 * 3000]
+    with pytest.raises(MeasureError, match="fewer than two"):
+        smoothed(time, received, 3.5)
+
+
+def test_convergence_is_when_the_rates_stay_within_the_ratio():
+    one = rate(9, 9, 9, 6, 9, 6, 6, 6, 6, 6)
+    two = rate(1, 1, 1, 5, 1, 4, 4, 5, 6, 7)
+    # Even (ratio 1.5) at 4 s, for one sample, and from 6 s on: 6/4, 6/4, 6/5, 6/6, 7/6.
+    assert convergence(one, two, 0.5, 1.5, 0.0) == 4 - 0.5
+    assert convergence(one, two, 0.5, 1.5, 4.0) == 6 - 0.5
+    # Nobody knows what comes after 10 s.
+    assert convergence(one, two, 0.5, 1.5, 5.0) == inf
+    assert convergence(one, two, 0.5, 1.1, 1.0) == inf
+    # Two flows that get nothing do not share evenly.
+    assert convergence(rate(0, 0, 0), rate(0, 0, 0), 0.0, 1.5, 1.0) == inf
+    with pytest.raises(MeasureError, match="no samples in common"):
+        convergence(one, two, 11.0)
+
+
+def test_meeting_is_when_the_later_flow_first_has_as_much():
+    one, two = rate(9, 8, 6, 4, 6), rate(1, 3, 5, 6, 2)
+    assert meeting(one, two, 1.0) == 4 - 1
+    assert meeting(one, rate(1, 1, 1, 1, 1), 1.0) == inf
+
+
+def test_a_spike_is_the_highest_stretch_without_a_break():
+    time = np.arange(10) / 10
+    delay = array(20, 45, 20, 35, 70, 60, 30, 31, 20, 40) / 1000
+    # Above 20 + 10 ms: 45; 35, 70, 60; 31; 40. The highest is 70, from 0.3 s until 0.6 s, where it is 30 and not above.
+    found = spike(time, delay, 0.020, 0.010)
+    assert found == pytest.approx((0.050, 0.3, 0.3))
+    assert spike(time, delay, 0.020, 0.060) == (0, 0, 0)
+    # Until the last sample, if nothing ends it.
+    assert spike(time[:6], delay[:6], 0.020, 0.010).duration_s == pytest.approx(0.2)
+    with pytest.raises(MeasureError, match="no samples"):
+        spike(array(), array(), 0.02)
+
+
+def test_recovery_is_over_when_it_stays_low():
+    time, delay = array(0, 1, 2, 3, 4, 5), array(90, 50, 25, 45, 28, 22) / 1000
+    # From the step at 1 s; above 20 + 10 ms for the last time at 3 s.
+    assert recovery(time, delay, 1.0, 0.020, 0.010) == 4 - 1
+    assert recovery(time, delay, 4.0, 0.020, 0.010) == 0
+    assert recovery(time, delay, 1.0, 0.020, 0.001) == inf
+    with pytest.raises(MeasureError, match="after 6 s"):
+        recovery(time, delay, 6.0, 0.020)
+
+
+def test_starvation_is_the_share_of_time_below_a_part_of_the_fair_share():
+    # Fair shares: 5, 5, 5, and alone at 4 s, where the other flow has ended, 1.
+    own, other = rate(0.4, 0.5, 5, 1), rate(9.6, 9.5, 5)
+    assert starvation(own, [other], (0, 10), 0.1) == 1 / 4
+    assert starvation(own, [other], (0, 10), 0.11) == 2 / 4
+    assert starvation(own, [other], (2, 10), 0.1) == 0
+    with pytest.raises(MeasureError, match="between 20 s and 30 s"):
+        starvation(own, [other], (20, 30))
+
+
+def test_harm_is_what_is_lost_of_what_there_was_alone():
+    assert harm(10, 40) == 0.75
+    assert harm_less(0.040, 0.010) == pytest.approx(0.75)
+    assert under_utilisation(2.29, 18.27) == pytest.approx(15.98)  # l4s-tests prints 15.97, of unrounded numbers
+    with pytest.raises(MeasureError, match="above zero"):
+        harm(1, 0)
+    with pytest.raises(MeasureError, match="above zero"):
+        harm_less(0, 1)
+
+
+def test_induced_latency_is_what_is_above_the_base():
+    rtt = array(30, 22, 26, 20) / 1000
+    latency, share = cdf(rtt, 0.020)
+    assert latency.tolist() == pytest.approx([0, 0.002, 0.006, 0.010])
+    assert share.tolist() == [0.25, 0.5, 0.75, 1]
+    assert reversed_cdf(rtt, 0.020)[1].tolist() == [0.75, 0.5, 0.25, 0]
+    assert share_above(rtt, 0.020, 0.005) == 0.5
+    for measure in (lambda: cdf(array(), 0), lambda: share_above(array(), 0, 0)):
+        with pytest.raises(MeasureError, match="no round-trip times"):
+            measure()
+
+
+def test_oscillations_are_crossings_of_the_mean_per_second():
+    # Mean 5; above, below, above, above, below: three crossings in 4 s.
+    assert oscillations(*rate(8, 2, 7, 7, 1), (1, 5)) == 3 / 4
+    assert oscillations(*rate(5, 5, 5), (1, 3)) == 0
+    with pytest.raises(MeasureError, match="fewer than two"):
+        oscillations(*rate(1, 2, 3), (3, 9))
+
+
+def test_ipdv_is_of_answers_in_a_row():
+    # The request at 0.2 s was lost: nothing stands beside it.
+    sent, rtt = array(0, 0.1, 0.3, 0.4), array(20, 25, 60, 58) / 1000
+    assert ipdv(sent, rtt, 0.1).tolist() == pytest.approx([0.005, 0.002])
+    with pytest.raises(MeasureError, match="in a row"):
+        ipdv(array(0, 0.2), array(1, 2), 0.1)

@@ -1,0 +1,157 @@
+"""Verdicts by made-up results: what is true for all seeds, for none, for some, and what cannot be told."""
+
+from math import inf
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bakeoff.claims import expected, verdict
+from bakeoff.claims.claim import Claim, Statement, Wanted, _size
+from bakeoff.claims.claim import SizeText as Text
+from bakeoff.claims.expression import Call, parse
+from bakeoff.claims.needed import Needed
+from bakeoff.claims.verdict import Decided, Outcome, Verdict, decide
+from bakeoff.errors import BakeoffError
+from bakeoff.measure import MeasureError
+from bakeoff.present import claims as shown
+
+RATIO, GOODPUT = Call("ratio", (), None), Call("goodput", (("flow", 1),), None)
+
+
+def needed(values, *, direction="ratio() > 2", size=None, share=1.0, named=False):
+    """A statement about runs, each with a value of `ratio` per seed."""
+    names = list(values) if named else []
+    runs = tuple(Wanted(name if named else None, f"s/t/{name}", {}) for name in values)
+    found = Statement(
+        place="x.yaml: claims[0]",
+        runs=runs,
+        share=share,
+        direction=parse(direction, names) if direction else None,
+        size=_size(Text(**size), names, "x") if size else None,
+        engine=None,
+    )
+    repeated = {
+        name: [SimpleNamespace(key=f"s/t/{name}~{seed}") for seed in range(len(seeds))]
+        for name, seeds in values.items()
+    }
+    return Needed(found, repeated)
+
+
+def outcome(values, *, refused=None, failed=None, **words):
+    found = needed(values, **words)
+    paths = {run.key: Path(run.key) for runs in found.runs.values() for run in runs}
+    taken = {
+        Path(run.key): {RATIO: value}
+        for name, runs in found.runs.items()
+        for run, value in zip(runs, values[name], strict=True)
+    }
+    return decide(found, paths, taken, refused or {}, failed or {})
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({"a": (3, 4, 5)}, "holds"),
+        ({"a": (1, 1, 2)}, "does not hold"),
+        ({"a": (1, 3, 3)}, "differs by seed"),
+        ({"a": (3, 3, 3), "b": (4, inf, 4)}, "holds"),
+        # By seed: both hold; only b does; only a does. So a single seed holds for each run.
+        ({"a": (3, 1, 3), "b": (3, 3, 1)}, "differs by seed"),
+        ({"a": (3, 3, 3), "b": (1, 1, 1)}, "does not hold"),
+    ],
+)
+def test_a_direction_holds_if_it_does_for_every_seed_and_run(values, word):
+    found = outcome(values)
+    assert (found.direction.word, found.size, found.seeds, found.runs) == (word, None, 3, len(values))
+
+
+def test_a_share_of_the_runs_may_be_asked_for():
+    values = {"a": (3, 3, 3), "b": (3, 3, 3), "c": (1, 1, 3)}
+    # 2 of 3 in the first two seeds, 3 of 3 in the last.
+    assert outcome(values, share=0.6).direction.word == "holds"
+    found = outcome(values, share=0.7).direction
+    assert str(found) == "differs by seed: true in 2 of 3 runs"
+
+
+def test_a_size_lies_in_the_range_around_what_was_published():
+    size = {"of": "ratio()", "published": 4, "tolerance": "25%", "because": "x"}
+    # 3 to 5. Mean 4, standard deviation 1, t = 4.3027: 4.3027 x 1 / sqrt 3 = 2.484.
+    found = outcome({"a": (3, 4, 5)}, size=size, direction=None)
+    assert (found.size.word, found.direction) == ("holds", None)
+    assert (found.ours.mean, found.ours.ci95) == (4, pytest.approx(2.484, abs=5e-4))
+    assert outcome({"a": (3, 4, 5.1)}, size=size, direction=None).size.word == "differs by seed"
+    # Of several runs the median of the means, and no interval.
+    several = outcome({"a": (3, 4, 5), "b": (1, 1, 1), "c": (9, 9, inf)}, size=size, direction=None)
+    assert (several.size.word, several.ours.mean, several.ours.ci95) == ("does not hold", 4, None)
+    assert several.ours.range == (1, inf)
+
+
+def test_runs_with_names_are_looked_at_together():
+    values = {"x": (8, 8, 8), "y": (2, 2, 5)}
+    direction = "ratio(of='x') > 3 * ratio(of='y')"
+    found = outcome(values, direction=direction, named=True)
+    # 8 > 6, 8 > 6, 8 < 15.
+    assert found.direction.word == "differs by seed"
+    # Mean of 2, 2, 5 is 3.
+    assert [(text, ours.mean) for text, ours in found.sides] == [("ratio(of=x)", 8), ("3 * ratio(of='y')", 9)]
+
+
+def test_what_could_not_be_done_is_told():
+    refused = outcome({"a": (3, 3, 3)}, refused={"s/t/a~1": "prague needs its module"}).direction
+    assert str(refused) == "cannot be run here: prague needs its module"
+    failed = outcome({"a": (3, 3, 3)}, failed={"s/t/a~2": "conservation"}).direction
+    assert str(failed) == "cannot be decided: conservation"
+    unmeasured = outcome({"a": (3, MeasureError("no samples"), 3)}).direction
+    assert str(unmeasured) == "cannot be decided: no samples"
+
+
+def claimed(name, direction, size=None):
+    parts = [Verdict(word) if word else None for word in (direction, size)]
+    own = Claim(name, name.partition("/")[0], "It is.", "1", None, (), "a lab", None)
+    return Decided(own, Outcome(*parts, None, (), 1, 3), None)
+
+
+def test_a_verdict_that_differs_from_the_recorded_one_is_named():
+    known = {("d/a", "sim"): expected.Recorded("holds", ""), ("d/b", "sim"): expected.Recorded("holds", "holds")}
+    several = [claimed("d/a", "holds"), claimed("d/b", "holds", "does not hold"), claimed("d/c", "holds")]
+    assert expected.differences(several, known, "sim") == ["d/b: size: 'does not hold'; recorded is 'holds'"]
+    assert expected.differences(several, known, "kernel:x") == []
+    assert expected.unrecorded(several, known, "sim") == ["d/c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("claim,engine\n", "line 1: expected the columns claim,engine,direction,size"),
+        ("claim,engine,direction,size\na,sim,holds\n", "line 2: 3 values; expected 4"),
+        ("claim,engine,direction,size\na,sim,perhaps,\n", "line 2: 'perhaps'; expected one of holds, does not hold"),
+        ("claim,engine,direction,size\na,sim,,\na,sim,,\n", "line 3: 'a' stands twice for sim"),
+    ],
+)
+def test_a_broken_record_is_told(tmp_path, monkeypatch, text, message):
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "expected.csv").write_text(text)
+    monkeypatch.setenv("BAKEOFF_CATALOG", str(tmp_path))
+    with pytest.raises(BakeoffError, match=message):
+        expected.load()
+
+
+def test_the_tables_are_written_between_their_markers(tmp_path):
+    several = [claimed("d/a", "holds"), claimed("d/b", "does not hold", "holds"), claimed("e/c", verdict.CANNOT)]
+    known = {("d/a", "kernel"): expected.Recorded("differs by seed", "")}
+    (tmp_path / "docs").mkdir()
+    marks = "<!-- claims: bakeoff verify writes this -->\nstale\n<!-- end -->"
+    for name in ("README.md", "docs/findings.md"):
+        (tmp_path / name).write_text(f"before\n{marks}\nafter\n")
+    shown.write_docs(several, known, "sim", tmp_path)
+    readme, findings = ((tmp_path / name).read_text() for name in ("README.md", "docs/findings.md"))
+    assert "| d | 2 | 1 | 1 | 0 | 0 | 0 |\n| e | 1 | 0 | 0 | 0 | 0 | 1 |\n| all | 3 | 1 | 1 | 0 | 0 | 1 |" in readme
+    assert "stale" not in readme + findings
+    assert readme.startswith("before\n")
+    assert readme.endswith("<!-- end -->\nafter\n")
+    assert "| a | 1 | It is. |  |  | holds |  | differs by seed |  |" in findings
+    (tmp_path / "README.md").write_text("nothing")
+    with pytest.raises(BakeoffError, match=r"README\.md: has no lines"):
+        shown.write_docs(several, known, "sim", tmp_path)

@@ -1,0 +1,174 @@
+"""`bakeoff verify` on a small catalog: what it does, prints and keeps, and that it turns red when something breaks."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+SCENARIO = """
+scenario: one
+title: "{cc} at {rtt}"
+duration: 4s
+network: {path: [cli, mid, srv], rtt: "{rtt}", bottleneck: {rate: 5mbit, qdisc: fq_codel flows 1}}
+flows: [{name: a, cc: "{cc}"}, {name: b, cc: reno}]
+probes: [{name: ping, type: icmp, every: 50ms}]
+vary: {cc: {cubic: cubic, nosuch: nosuch}, rtt: [10ms, 40ms]}
+measure: {steady_state: {window: 3s, ends: at end}}
+"""
+CLAIMS = """
+document: {name: tiny, title: A tiny document}
+claims:
+  - id: rtt
+    says: The base RTT is 10 ms, and CoDel adds less than 30 ms to it.
+    where: {section: 1}
+    runs: tiny/one/cubic-10ms
+    direction: 0 < tcp_delay_p50("a") < "30ms"
+    size: {of: ping_mean() - ping_delay_mean(), published: 10ms, tolerance: 10%, because: It is what was set.}
+  - id: full
+    says: Both flows together fill the line at any RTT.
+    where: {section: 2}
+    runs: tiny/one/cubic-*
+    direction: total_goodput() > "4 Mbit/s"
+  - id: longer
+    says: The longer path has half the RTT of the shorter one.
+    where: {section: 3}
+    runs: {short: tiny/one/cubic-10ms, long: tiny/one/cubic-40ms}
+    size: {of: ping_mean(of="long") / ping_mean(of="short"), published: 0.5, tolerance: 10%, because: It says half.}
+    cause:
+      kind: set-up
+      says: The other way round it is true that it is shorter.
+      direction: ping_mean(of="long") > ping_mean(of="short")
+  - id: refused
+    says: An unheard-of congestion control wins.
+    where: {section: 4}
+    runs: tiny/one/nosuch-10ms
+    direction: goodput("a") > goodput("b")
+  - id: line
+    says: It works on a real line.
+    where: {section: 5}
+    needs: a real line
+"""
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory):
+    """A catalog, and a working directory in which its runs may stay."""
+    top = tmp_path_factory.mktemp("verify")
+    for name, text in {"suites/tiny/one.yaml": SCENARIO, "claims/tiny.yaml": CLAIMS}.items():
+        path = top / "catalog" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    (top / "work").mkdir()
+    return top
+
+
+@pytest.fixture
+def verify(catalog, cli, monkeypatch):
+    """Call `bakeoff verify` there."""
+    monkeypatch.chdir(catalog / "work")
+    monkeypatch.setenv("BAKEOFF_CATALOG", str(catalog / "catalog"))
+    return lambda *words: cli("verify", *words, "-j", "1")
+
+
+@pytest.fixture
+def recorded(verify, catalog):
+    """The verdicts of the catalog as it is are recorded."""
+    path = catalog / "catalog/claims/expected.csv"
+    if not path.exists():
+        assert verify("--record", "--quiet")[0] == 0
+    return path
+
+
+def test_verdicts_are_computed_printed_and_kept(verify, recorded):
+    code, out, err = verify()
+    assert (code, "differs" in err) == (0, False)
+    assert recorded.read_text().splitlines() == [
+        "claim,engine,direction,size",
+        "tiny/rtt,sim,holds,holds",
+        "tiny/full,sim,holds,",
+        "tiny/longer,sim,,does not hold",
+        "tiny/refused,sim,cannot be run here,",
+        "tiny/line,sim,cannot be run here,cannot be run here",
+    ]
+    assert re.search(r"size +holds +published 10ms \(accepted 9\.0 to 11\.0 ms\); ours 10\.0", out)
+    assert "cause      set-up, shown" in out
+    assert "cannot be run here: flows[0].cc: cc 'nosuch': unknown congestion control 'nosuch'" in out
+    assert "cannot be run here: it needs a real line" in out
+    # Two claims hold, one does not, two cannot be run.
+    assert out.splitlines()[-1].split() == ["tiny", "5", "2", "1", "0", "0", "2"]
+    # Two runs, three seeds each; nothing was done a second time.
+    assert err.count("was there already") == 6
+
+
+def test_json_has_all_numbers(verify, recorded):
+    code, out, _ = verify("rtt", "--json")
+    [claim] = json.loads(out)["claims"]
+    assert (code, claim["claim"], claim["seeds"], claim["size"]["verdict"]) == (0, "tiny/rtt", 3, "holds")
+    assert claim["accepted"] == {"from": pytest.approx(0.009), "to": pytest.approx(0.011), "tolerance": "10%"}
+    assert len(claim["ours"]["values"][0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "pattern", "turned"),
+    [
+        ("vary.rtt={10ms: 20ms, 40ms: 40ms}", "rtt", "tiny/rtt: size: 'does not hold'; recorded is 'holds'"),
+        ("network.bottleneck.rate=3mbit", "full", "tiny/full: direction: 'does not hold'; recorded is 'holds'"),
+        ("network.bottleneck.qdisc=pfifo limit 1000", "rtt", "tiny/rtt: direction: 'does not hold'; recorded is"),
+    ],
+)
+def test_it_turns_red_when_something_is_broken(verify, recorded, setting, pattern, turned):
+    code, _, err = verify(pattern, "--set", setting)
+    assert code == 1
+    assert f"differs: {turned}" in err
+
+
+def test_runs_of_other_models_are_done_again(verify, recorded, monkeypatch):
+    from bakeoff.cli import verify as command
+
+    monkeypatch.setattr(command, "_made_by", lambda _: "by another simulator")
+    code, _, err = verify("full")
+    assert code == 0
+    assert "its runs are of other models or versions; they are done again" in err
+    assert "was there already" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nothing-such"], "'nothing-such' names no claim; expected for example"),
+        (["--seeds", "2"], "Invalid value for '--seeds'"),
+        (["--set", "network.rtt=20ms", "--record"], "--set changes the runs; --record and --write-docs are for"),
+        (["tiny/rtt", "--write-docs"], "--write-docs writes about all claims"),
+        (["--engine", "none"], "unknown engine 'none'"),
+    ],
+)
+def test_what_cannot_be_is_said(verify, words, message):
+    code, _, err = verify(*words)
+    assert code == 2
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "tiny/one/cubic-*",
+            "tiny/one/cubik-*",
+            "claims[1] (full).runs: 'tiny/one/cubik-*' names no run of the catalog",
+        ),
+        ("long: tiny/one/cubic-40ms", "long: tiny/one/*", "runs.long: 'tiny/one/*' names 4 runs"),
+        ('tcp_delay_p50("a")', 'tcp_delay_p50("c")', "no flow 'c' in cubic-10ms; expected one of: a, b"),
+        ("ping_mean() -", 'ping_mean("echo") -', "no probe 'echo' in cubic-10ms; expected one of: ping"),
+    ],
+)
+def test_runs_and_flows_that_are_not_there_are_told_before_anything_runs(verify, catalog, old, new, message):
+    path = Path(catalog / "catalog/claims/tiny.yaml")
+    try:
+        path.write_text(CLAIMS.replace(old, new))
+        code, _, err = verify()
+    finally:
+        path.write_text(CLAIMS)
+    assert code == 2
+    assert f"bakeoff: {path}: " in err
+    assert message in err
