@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import fakes
-from bakeoff import campaign, engines, plain_files, results
+from bakeoff import campaign, engines, results
+from bakeoff import files as safely
 from bakeoff.errors import BakeoffError
 
 SRC = Path(__file__).parent.parent / "python"
@@ -216,7 +217,7 @@ def fail_writes(monkeypatch, after: int, code: int) -> None:
 
     for name in ("write_text", "write_bytes", "mkdir", "rename"):
         monkeypatch.setattr(Path, name, limited(getattr(Path, name)))
-    monkeypatch.setattr(plain_files, "opener", limited(plain_files.opener))
+    monkeypatch.setattr(safely, "opener", limited(safely.opener))
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])

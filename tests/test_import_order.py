@@ -11,7 +11,6 @@ ORDER = (
     "errors",
     "files",
     "lockfile",
-    "plain_files",
     "version",
     "data",
     "duels",

@@ -1,10 +1,31 @@
-"""Reading files that anybody may have made: regular ones only, and no more than a bound."""
+"""Files that anybody may have made: regular ones only, and no more of them than a bound.
+
+`read` and `opened` are for a file that the user named: links are followed, as everywhere. What begins with `plain_`,
+and `opener`, are for folders that a stranger's program wrote to, such as a guest's kernel: in place of a log it could
+leave a symbolic link, which the next one who writes or reads there would follow out of the folder, or a FIFO, which
+would never end. There no link is followed, and a file has one name.
+"""
+
+from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final, Literal
+
+# The largest text that is read whole: a log, a status, what a traffic tool wrote.
+MOST_TEXT: Final = 256 << 20
+_KINDS: Final = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+}
 
 
 def read(path: Path | str, most: int) -> bytes:
@@ -51,3 +72,110 @@ def _regular(found: os.stat_result, name: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "is no regular file", name)
+
+
+def sweep(folder: Path) -> list[str]:
+    """Delete everything in `folder` that is not a regular file with one name, and say what it was; empty if nothing.
+
+    Nobody else may write there any more. OSError if something cannot be looked at or deleted.
+    """
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = []
+        for name in sorted(os.listdir(held)):  # noqa: PTH208 (of what is held, whatever now has its name)
+            status = os.stat(name, dir_fd=held, follow_symlinks=False)
+            if (what := _unlike_plain(status)) is None:
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                shutil.rmtree(name, dir_fd=held)
+            else:
+                os.unlink(name, dir_fd=held)
+            found.append(f"'{name}' is {what}")
+        return found
+    finally:
+        os.close(held)
+
+
+def opener(path: str, flags: int) -> int:
+    """For `open(path, mode, opener=opener)`: OSError unless it is a regular file with one name, or a new one."""
+    # Emptied only when it is known to be the right file; a FIFO may not make the call wait.
+    wanted = flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(path, wanted, 0o666)
+    try:
+        if (what := _unlike_plain(os.fstat(file))) is not None:
+            raise OSError(errno.EINVAL, f"is {what}, not a regular file", path)  # noqa: TRY301
+        if flags & os.O_TRUNC:
+            os.ftruncate(file, 0)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def plain_opened(path: Path, mode: Literal["rb", "r+b"] = "rb", most: int | None = None) -> BinaryIO:
+    """Open for reading, with `r+b` for changing it too.
+
+    RuntimeError if it is missing, not a regular file with one name, or larger than `most` bytes.
+    """
+    try:
+        file = open(path, mode, opener=opener)  # noqa: SIM115 (the caller closes it)
+    except OSError as error:
+        why = "is a symbolic link, not a regular file" if error.errno == errno.ELOOP else error.strerror
+        raise RuntimeError(f"{path.name}: {why}") from error
+    size = os.fstat(file.fileno()).st_size
+    if most is not None and size > most:
+        file.close()
+        raise RuntimeError(f"{path.name}: has {size:,} bytes; expected at most {most:,}")
+    return file
+
+
+def plain_bytes(path: Path, most: int = MOST_TEXT) -> bytes:
+    """The whole file. RuntimeError if it is not a regular file, or larger than `most` bytes."""
+    with plain_opened(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise RuntimeError(f"{path.name}: is larger than {most} bytes")
+    return content
+
+
+def plain_text(path: Path, most: int = MOST_TEXT) -> str:
+    """The whole file, which has to be UTF-8; as `plain_bytes`."""
+    try:
+        return plain_bytes(path, most).decode()
+    except UnicodeDecodeError as error:
+        raise RuntimeError(f"{path.name}: is not UTF-8 text: {error}") from error
+
+
+def plain_last_line(path: Path, most: int = MOST_TEXT) -> str:
+    """The last line of a text of any length, without its end. RuntimeError as in `plain_text`."""
+    with plain_opened(path) as file:
+        tail = b""
+        for block in _backwards(file):
+            tail = block + tail
+            if b"\n" in tail.rstrip(b"\n"):
+                break
+            if len(tail) > most:
+                raise RuntimeError(f"{path.name}: its last line is longer than {most} bytes")
+    try:
+        return tail.rstrip(b"\n").rpartition(b"\n")[2].decode()
+    except UnicodeDecodeError as error:
+        raise RuntimeError(f"{path.name}: is not UTF-8 text: {error}") from error
+
+
+def _backwards(file: BinaryIO, size: int = 1 << 20) -> Iterator[bytes]:
+    """The file's blocks, the last one first."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - size)
+        file.seek(start)
+        yield file.read(end - start)
+        end = start
+
+
+def _unlike_plain(status: os.stat_result) -> str | None:
+    """What a file is that no guest has to leave; None for a regular file with one name."""
+    if not stat.S_ISREG(status.st_mode):
+        return _KINDS.get(stat.S_IFMT(status.st_mode), "a file of an unknown kind")
+    if status.st_nlink > 1:
+        return f"a hard link (the file has {status.st_nlink} names)"
+    return None

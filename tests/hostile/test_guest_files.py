@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff import engines, plain_files, results
+from bakeoff import engines, files, results
 from bakeoff.campaign import worker
 from bakeoff.engines.kernel import boot, launch, registry
 from bakeoff.engines.lab import convert, pcapng
@@ -128,7 +128,7 @@ def test_what_agents_wrote_is_read_through_no_link(tmp_path):
     outside.write_text('#{"error": null, "complete": true}\n')
     tsv = tmp_path / "agent.tsv"
     tsv.symlink_to(outside)
-    for read in (convert.last_line, convert.series, plain_files.read_text):
+    for read in (convert.last_line, convert.series, files.plain_text):
         with pytest.raises(RuntimeError, match=re.escape("agent.tsv: is a symbolic link, not a regular file")):
             read(tsv)
     with pytest.raises(RuntimeError, match="is a symbolic link"):
@@ -146,9 +146,9 @@ def test_a_text_without_end_is_not_read(tmp_path):
     with path.open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(RuntimeError, match=re.escape("agent-status.json: is larger than 1048576 bytes")):
-        plain_files.read_text(path, 1 << 20)
+        files.plain_text(path, 1 << 20)
     with pytest.raises(RuntimeError, match=re.escape("its last line is longer than 1048576 bytes")):
-        plain_files.last_line(path, 1 << 20)
+        files.plain_last_line(path, 1 << 20)
 
 
 def test_the_last_line_is_found_across_blocks(tmp_path):
@@ -156,11 +156,11 @@ def test_the_last_line_is_found_across_blocks(tmp_path):
     # Two blocks of 1 MiB and a little: the last line begins in the first of them.
     line = "x" * (2 << 20)
     path.write_text(f"first\n{line}\n")
-    assert plain_files.last_line(path) == line
+    assert files.plain_last_line(path) == line
     path.write_text("only")
-    assert plain_files.last_line(path) == "only"
+    assert files.plain_last_line(path) == "only"
     path.write_text("")
-    assert plain_files.last_line(path) == ""
+    assert files.plain_last_line(path) == ""
 
 
 def test_samples_and_packets_without_end_are_not_read(tmp_path):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bakeoff import engines, plain_files, results
+from bakeoff import engines, files, results
 from bakeoff.errors import BakeoffError, UserCodeError
 from bakeoff.results import Provenance, RunRecord, layout
 
@@ -78,7 +78,7 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
             )
             # The run may have ended half-way in an engine whose guest still had the folder.
             log = partial / layout.TEARDOWN_LOG
-            with open(log, "a", encoding="utf-8", opener=plain_files.opener) as file:
+            with open(log, "a", encoding="utf-8", opener=files.opener) as file:
                 file.write(_log(problem))
         results.seal(partial, record)
     return Done(run.key, folder, record.status, record.wall_s, record.error)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bakeoff import plain_files
+from bakeoff import files
 from bakeoff.engines.kernel import programs, virtual
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.replay.arrivals import Arrivals
@@ -77,7 +77,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
         )
         if outcome.status != "ok":
             raise RuntimeError(f"kernel: {outcome.status}: {outcome.reason}")
-        hashes = tuple(json.loads(plain_files.read_text(results / "hashes.json")))
+        hashes = tuple(json.loads(files.plain_text(results / "hashes.json")))
         answers = tuple(_answer(results / f"{number}.json", hashes[: flows(*job)]) for number, job in enumerate(jobs))
     return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
 
@@ -104,7 +104,7 @@ def _jobs(jobs: Sequence[tuple[Port, Arrivals]]) -> tuple[dict[str, list[list[in
 
 
 def _answer(path: Path, hashes: tuple[int, ...]) -> Replayed | str:
-    answer = json.loads(plain_files.read_text(path))
+    answer = json.loads(files.plain_text(path))
     if "error" in answer:
         return str(answer["error"])
     departures = tuple((number, at, ecn) for number, at, ecn in answer["departures"])

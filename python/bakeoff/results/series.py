@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff import files, plain_files
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import parquet
 
@@ -30,7 +30,7 @@ def write_series(path: Path, series: pl.DataFrame) -> None:
     # Through memory: a full disk is then Python's OSError with its errno, whatever the library makes of it. A fixed
     # group size and one chunk keep the bytes the same for any number of threads.
     series.rechunk().write_parquet(buffer, compression="zstd", row_group_size=_ROWS_PER_GROUP)
-    with open(path, "wb", opener=plain_files.opener) as file:
+    with open(path, "wb", opener=files.opener) as file:
         file.write(buffer.getvalue())
 
 

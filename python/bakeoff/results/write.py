@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bakeoff import plain_files
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.results.records import CampaignRecord, RunRecord
@@ -75,7 +75,7 @@ def write_campaign(root: Path, record: CampaignRecord) -> None:
 def write_json(path: Path, content: object) -> None:
     """Write JSON for people and programs: indented, keys in the order given, NaN refused."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    with open(path, "w", encoding="utf-8", opener=plain_files.opener) as file:
+    with open(path, "w", encoding="utf-8", opener=files.opener) as file:
         file.write(text)
 
 

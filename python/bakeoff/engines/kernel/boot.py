@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from bakeoff import plain_files
+from bakeoff import files
 from bakeoff.engines.kernel import cache, core
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.seed import library
@@ -138,7 +138,7 @@ def boot(
         wall_s = time.monotonic() - started
         memory_left = shutil.disk_usage(memory_folder).free
     # Before anything in there is opened: now that every process of the guest is gone, nobody can put it back.
-    planted = plain_files.sweep(results)
+    planted = files.sweep(results)
     try:
         log_text = read_console(console)
     except RuntimeError as problem:
@@ -269,7 +269,7 @@ def read_console(console: Path) -> str:
 
     RuntimeError if it is missing, or not a regular file.
     """
-    with plain_files.open_plain(console, "r+b") as file:
+    with files.plain_opened(console, "r+b") as file:
         size = os.fstat(file.fileno()).st_size
         if size <= _CONSOLE_END:
             return file.read().decode(errors="replace")

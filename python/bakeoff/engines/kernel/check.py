@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bakeoff import plain_files, tc
+from bakeoff import files, tc
 from bakeoff.engines.kernel import config, programs, registry
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
@@ -185,7 +185,7 @@ def check_kernel(kernel: BuiltKernel) -> Report:
         answer = results / "probe.json"
         findings = [Finding("boot", "virtual time", outcome.status == "ok", outcome.reason)]
         if outcome.status == "ok" and answer.is_file():
-            probed = json.loads(plain_files.read_text(answer))
+            probed = json.loads(files.plain_text(answer))
             findings += _findings(kernel, probed)
             adds = _adds(kernel, probed["congestion_controls"])
         else:

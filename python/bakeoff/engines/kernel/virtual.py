@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from bakeoff import plain_files
+from bakeoff import files
 from bakeoff.engines import Outcome, place
 from bakeoff.engines.kernel import cache as folders
 from bakeoff.engines.kernel import check as kernel_check
@@ -216,7 +216,7 @@ def _is_covered(path: str) -> bool:
 def _judge(folder: Path, status: str, reason: str) -> None:
     """RuntimeError if the kernel or the agent did not get to its end; says which command, if one failed."""
     path = folder / _STATUS
-    told = json.loads(plain_files.read_text(path)) if os.path.lexists(path) else None
+    told = json.loads(files.plain_text(path)) if os.path.lexists(path) else None
     if status != "ok":
         raise RuntimeError(f"kernel: {status}: {reason}")
     if told is None:

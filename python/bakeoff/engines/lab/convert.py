@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff import plain_files
+from bakeoff import files
 from bakeoff.engines.lab import pcapng, tc_show, tool_output, tunnels, unwanted
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.results import layout, write_json, write_series
@@ -43,8 +43,8 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     """
     summaries = [last_line(tsv) for tsv in tsvs]
     summary = together(summaries)
-    setup_log = plain_files.read_text(folder / layout.SETUP_LOG)
-    log = plain_files.read_text(folder / layout.TEARDOWN_LOG)
+    setup_log = files.plain_text(folder / layout.SETUP_LOG)
+    log = files.plain_text(folder / layout.TEARDOWN_LOG)
     check_bursts(plan, setup_log)
     unwanted.check(run, plan, setup_log, log)
     told = tool_output.read(run, plan, folder, summaries)
@@ -77,7 +77,7 @@ def last_line(tsv: Path) -> dict[str, Any]:
     """The JSON object that ends the agent's output; RuntimeError if there is none, or if it tells of an error."""
     if not os.path.lexists(tsv):
         raise RuntimeError("the agent wrote nothing")
-    last = plain_files.last_line(tsv)
+    last = files.plain_last_line(tsv)
     if not last.startswith("#"):
         raise RuntimeError("the agent ended half-way: its output has no last line")
     summary: dict[str, Any] = json.loads(last[1:])
@@ -101,7 +101,7 @@ def series(*tsvs: Path) -> pl.DataFrame:
     schema = {"time": pl.Float64, "kind": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64}
     frames = []
     for tsv in tsvs:
-        with plain_files.open_plain(tsv, most=_MOST_SAMPLES) as file:
+        with files.plain_opened(tsv, most=_MOST_SAMPLES) as file:
             frames.append(pl.read_csv(file, separator="\t", comment_prefix="#", quote_char=None, schema=schema))
     return pl.concat(frames).sort(["kind", "name", "metric", "time"], maintain_order=True)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from bakeoff import plain_files
+from bakeoff import files
 
 _NANOSECONDS: Final = 0xA1B23C4D
 _HEADER: Final = struct.Struct("<IHHiIII")
@@ -23,7 +23,7 @@ def convert(source: Path, target: Path, interface: str) -> int:
 
     RuntimeError if the file is none; a record that was cut off ends it.
     """
-    with plain_files.open_plain(source) as pcap, open(target, "wb", opener=plain_files.opener) as pcapng:
+    with files.plain_opened(source) as pcap, open(target, "wb", opener=files.opener) as pcapng:
         head = pcap.read(_HEADER.size)
         if len(head) < _HEADER.size or _HEADER.unpack(head)[0] != _NANOSECONDS:
             raise RuntimeError(f"{source.name}: tcpdump wrote no capture with nanosecond stamps")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff import plain_files
+from bakeoff import files
 from bakeoff.engines.lab.plan import Plan, Program
 from bakeoff.scenario import Run
 
@@ -92,13 +92,13 @@ def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], tol
     started_s, epoch_ns = when
     if program.argv[0] == "flent":
         [data] = folder.glob("*.flent.gz")
-        with gzip.GzipFile(fileobj=io.BytesIO(plain_files.read_bytes(data))) as file:
+        with gzip.GzipFile(fileobj=io.BytesIO(files.plain_bytes(data))) as file:
             document = file.read(_LARGEST + 1)
         if len(document) > _LARGEST:
             raise ValueError(f"unpacks to more than {_LARGEST:,} bytes")
         flent(json.loads(document), run, epoch_ns / 1e9, told)
         return
-    text = plain_files.read_text(folder / program.file)
+    text = files.plain_text(folder / program.file)
     if program.argv[0] == "iperf3":
         iperf3(json.loads(text), program.name, started_s, told)
     elif program.argv[0] == "netperf":
