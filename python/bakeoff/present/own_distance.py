@@ -49,9 +49,10 @@ def render(comparison: Comparison, groups: Sequence[Group], by: Sequence[str], f
 def _block(comparison: Comparison, groups: Sequence[Group], by: Sequence[str]) -> Block:
     columns = [Column(axis, [group.labels[i] for group in groups], text=True) for i, axis in enumerate(by)]
     columns.append(Column("runs", [str(group.runs) for group in groups]))
-    columns.append(Column("with\nseeds", [str(group.repeated) for group in groups]))
+    columns.append(Column("with\nseeds", [str(group.repeated) for group in groups], keep=3))
     for measure in MEASURES:
-        for head, side, keep in (("all", "every", 1), ("apart", "apart", 9), ("own", "own", 9)):
+        main = 2 if measure == "marks" else 9
+        for head, side, keep in (("all", "every", 1), ("apart", "apart", main), ("own", "own", main)):
             cells = [_cell(getattr(group, side).get(measure)) for group in groups]
             columns.append(Column(f"{measure}\n{head}", cells, keep=keep))
     says = f"median/90th percentile of |ln|. all: {comparison.ours} to {comparison.theirs}, equal seeds of all runs. "
