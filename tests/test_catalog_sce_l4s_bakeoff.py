@@ -11,7 +11,7 @@ from run_matrix import IDLE_S, rows, words_of
 CC = {
     "cubic": "cubic@5.4",
     "dctcp": "dctcp",
-    "dctcp-sce": "dctcp-sce",
+    "dctcp-sce": "dctcp-sce@2019",
     "prague": "prague@2019-11",
     "reno": "reno",
     "reno-sce": "reno-sce@2019",

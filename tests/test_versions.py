@@ -322,13 +322,13 @@ def test_a_reno_sce_pair_converges_in_seconds_in_cake():
     | | within 1.5 | within 1.3 |
     |---|---|---|
     | 80 ms | 4 to 8 s in ten runs, 20 to 30 s in the others | 9 to 53 s, median 39 s |
-    | 80 ms, `@2019` | 1.8 to 16 s, median 4 s | 2.6 to 33 s, median 18 s |
+    | 80 ms, `@2019`, five runs | 23 to 27 s | 39 to 45 s |
     | 10 ms | 1.2 to 3.2 s, in three runs 5 to 32 s; median 2 s | median 2.5 s, six runs never |
     | 10 ms, `@2019` | 2.0 to 2.8 s | 2.4 to 11 s, median 2.9 s |
 
     What the bake-off calls "about" lies between the two factors. After the second flow's slow start, which SCE does not
-    end, the two flows have 54 and 168 packets at 80 ms (in ten runs 54 and 90), and in the form of 2019 110 and 173.
-    Both grow by one packet per round trip until the link is full.
+    end, the two flows of the later form have 54 and 168 packets at 80 ms (in ten runs 54 and 90). In the form of 2019
+    the first mark ends it. Both grow by one packet per round trip until the link is full.
 
     From there on, marks on a fraction f of both flows' packets would change a window W by (1 - f) - f sqrt(W) per round
     trip, in 2019 by half of that root. Near the equilibrium a difference of two windows then shrinks by (1 - f) / (2 W)
@@ -401,19 +401,19 @@ def test_in_one_codel_queue_reno_sce_of_2019_has_more_than_cubic():
     assert beside_cubic("10ms", CODEL, "reno-sce")[-1] < 1.2
 
 
-def test_in_one_cake_queue_cubic_dominates_reno_sce_less_at_80_ms():
+def test_in_one_cake_queue_cubic_dominates_reno_sce():
     """Scenario 1 of the bake-off.
 
     The bake-off states: "cubic dominates reno-sce in the single queue at 0 and 10 ms, about fair at 80 ms sometimes"
     (lines 267 to 272).
 
     CUBIC does not react to SCE. It holds the queue near COBALT's target of 5 ms, above which every packet gets an SCE
-    mark. In the simulator the form of 2019 has 0.10 to 0.11 of CUBIC's rate at 0 ms, 0.14 to 0.21 at 10 ms, and 0.33 to
-    0.95 at 80 ms.
+    mark. The form of 2019 then ends its slow start with the first mark, and has 0.07 to 0.13 of CUBIC's rate at 80 ms.
+    "About fair sometimes" is not seen: an open deviation (docs/validation/open.md).
     """
     assert beside_cubic("0ms", CAKE, "reno-sce@2019")[-1] < 1 / 3
     assert beside_cubic("10ms", CAKE, "reno-sce@2019")[-1] < 1 / 3
-    assert beside_cubic("80ms", CAKE, "reno-sce@2019")[-1] > 1 / 2
+    assert beside_cubic("80ms", CAKE, "reno-sce@2019")[-1] < 1 / 3
 
 
 @pytest.mark.parametrize(

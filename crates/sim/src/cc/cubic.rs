@@ -102,17 +102,18 @@ impl Cubic {
             _ => (Kernel::V7_3, "hystart_ack_delta_us"),
         };
         let mut c = Cubic::new(kernel);
-        c.parameters(words, ack_delta, None)?;
+        c.parameters(words, ack_delta, &[], |_, _| Ok(()))?;
         Ok(c)
     }
 
-    /// Sets the parameters that follow; returns the value of `origin` if that is known ([`super::cubic_sce`]).
-    pub(super) fn parameters<'a>(
+    /// Sets the parameters that follow; of `more` names the values are `other`'s to take ([`super::cubic_sce`]).
+    pub(super) fn parameters(
         &mut self,
-        words: &mut CcWords<'a>,
+        words: &mut CcWords,
         ack_delta: &str,
-        origin: Option<&str>,
-    ) -> Result<Option<&'a str>, CcError> {
+        more: &[&'static str],
+        mut other: impl FnMut(&str, &mut CcWords) -> Result<(), CcError>,
+    ) -> Result<(), CcError> {
         let mut known = vec![
             "fast_convergence",
             "beta",
@@ -124,8 +125,7 @@ impl Cubic {
             "hystart_low_window",
             ack_delta,
         ];
-        known.extend(origin);
-        let mut value = None;
+        known.extend(more);
         while let Some(parameter) = words.parameter(&known)? {
             match parameter {
                 "hystart" => self.hystart_on = words.flag()?,
@@ -136,11 +136,11 @@ impl Cubic {
                 "bic_scale" => self.rtt_scale = u64::from(words.number(1..=1_000_000)?) * 10,
                 "hystart_low_window" => self.hystart.low_window = words.number(0..=u32::MAX)?,
                 "hystart_detect" => self.hystart.detect = words.number(0..=3)?,
-                "origin" => value = Some(words.one_of(&["continuous", "literal"])?),
-                _ => self.hystart.ack_delta = words.number(0..=1_000_000)?.into(),
+                _ if parameter == ack_delta => self.hystart.ack_delta = words.number(0..=1_000_000)?.into(),
+                _ => other(parameter, words)?,
             }
         }
-        Ok(value)
+        Ok(())
     }
 
     /// `bictcp_reset`
@@ -418,7 +418,7 @@ mod tests {
         // ten times C: K is shorter by the cube root of 10, 9.083 s / 2.1544
         let mut cubic = Cubic::new(Kernel::V7_3);
         let mut words = CcWords::new("cubic bic_scale 410");
-        assert!(cubic.parameters(&mut words, "", None).is_ok());
+        assert!(cubic.parameters(&mut words, "", &[], |_, _| Ok(())).is_ok());
         let mut tp = avoiding(1000);
         tp.snd_cwnd = cubic.ssthresh(&mut tp);
         cubic.cong_avoid(&mut tp, 1);

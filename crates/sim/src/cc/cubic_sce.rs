@@ -9,6 +9,7 @@
 //! | name | default | meaning |
 //! |---|---|---|
 //! | `origin` | continuous | how a mark before K moves the curve: `continuous` keeps its value; `literal` is the module's own arithmetic, an underflow that leaves the origin out of reach, so that growth is at its maximum until the next CE or loss |
+//! | `mss`, `pacing` | mss_cache, sysctl | those of [`super::reno_sce`]; with `rcv_mss` a mark takes 2.7 times as much and growth is as ever |
 //!
 //! Departures: those of [`super::sce`] and of [`super::cubic`].
 //!
@@ -16,14 +17,15 @@
 
 use super::cubic::{Cubic, HZ_SHIFT};
 use super::hystart::Kernel;
-use super::sce::{AckedBytes, MIN_CWND, root};
+use super::sce::{AckedBytes, MIN_CWND, SceOptions, root};
 use super::{CaEvent, CcEnv, CcError, CongestionControl};
-use crate::cc::sock::{CaState, Pacing, TcpSock};
+use crate::cc::sock::{CaState, TcpSock};
 use crate::document::cc::CcWords;
 
 /// State beside CUBIC's own.
 pub struct CubicSce {
     cubic: Cubic,
+    options: SceOptions,
     acked: AckedBytes,
     /// ACKs for which an SCE mark counts as recent.
     recent_sce: u32,
@@ -34,8 +36,16 @@ impl CubicSce {
     /// From the words after the name.
     pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let mut cubic = Cubic::new(Kernel::V5_4);
-        let literal = cubic.parameters(words, "hystart_ack_delta", Some("origin"))? == Some("literal");
-        Ok(CubicSce { cubic, acked: AckedBytes::default(), recent_sce: 0, literal })
+        let (mut literal, mut options) = (false, SceOptions::default());
+        let more = &["origin", "mss", "pacing"];
+        cubic.parameters(words, "hystart_ack_delta", more, |parameter, words| {
+            if parameter == "origin" {
+                literal = words.one_of(&["continuous", "literal"])? == "literal";
+                return Ok(());
+            }
+            options.parse(parameter, words)
+        })?;
+        Ok(CubicSce { cubic, options, acked: AckedBytes::default(), recent_sce: 0, literal })
     }
 
     /// Moves the curve so that it is flat now.
@@ -64,7 +74,7 @@ impl CubicSce {
             None => tp.snd_ssthresh = (tp.snd_cwnd / 2).max(MIN_CWND),
             Some(start) => self.flatten(tp, start),
         }
-        let mss = i64::from(tp.mss);
+        let mss = i64::from(self.options.mss(tp));
         self.cubic.ack_cnt = self.cubic.ack_cnt.saturating_sub(acked * i64::from(root(tp.snd_cwnd)));
         while self.cubic.ack_cnt <= -mss * i64::from(tp.snd_cwnd) {
             self.cubic.ack_cnt += mss * i64::from(tp.snd_cwnd);
@@ -81,11 +91,9 @@ impl CubicSce {
 impl CongestionControl for CubicSce {
     fn init(&mut self, tp: &mut TcpSock) {
         self.cubic.init(tp);
-        self.cubic.ack_unit = tp.mss;
+        self.cubic.ack_unit = self.options.mss(tp);
         self.acked.start(tp);
-        if tp.sce_pacing {
-            tp.pacing = Pacing::Needed;
-        }
+        self.options.start_pacing(tp);
     }
 
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
@@ -109,7 +117,7 @@ impl CongestionControl for CubicSce {
     }
 
     fn in_ack_event(&mut self, tp: &mut TcpSock, _ece: bool) {
-        let acked = self.acked.take(tp);
+        let acked = self.acked.take(tp, self.options.mss(tp));
         if tp.esce && acked > 0 {
             self.on_sce(tp, acked);
         }

@@ -5,13 +5,16 @@
 //! of what slow start leaves over a fifth counts as earned. CE follows RFC 3168, so ECN is asked for by
 //! `net.ipv4.tcp_ecn` alone.
 //!
-//! Parameters: none.
+//! `@2019`: an ESCE sets ssthresh to half of the window, as in `reno-sce@2019`. What else was different in November 2019 is not known; this much follows
+//! from what was published: all packets marked took the window down to two, which they cannot where slow start goes on.
+//!
+//! Parameters: those of [`super::reno_sce`].
 //!
 //! Departures: those of [`super::sce`].
 //!
 //! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks).
 
-use super::sce::SceWindow;
+use super::sce::{CePart, SceOptions, SceWindow, Tree};
 use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::TcpSock;
 use crate::document::cc::CcWords;
@@ -23,10 +26,10 @@ pub struct DctcpSce {
 }
 
 impl DctcpSce {
-    /// From the words after the name: there are none.
+    /// From the words after the name.
     pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
-        words.parameter(&[])?;
-        Ok(DctcpSce::default())
+        let tree = if words.version() == Some("2019") { Tree::Of2019 } else { Tree::Later };
+        Ok(DctcpSce { window: SceWindow::new(tree, CePart::AtTheEnd, SceOptions::parsed(words)?) })
     }
 }
 
@@ -107,6 +110,24 @@ mod tests {
         dctcp.cong_avoid(&mut tp, 12);
         // 2 to the threshold, 10 left, of which 2 count
         assert_eq!((tp.snd_cwnd, dctcp.window.trace()[0].1), (12, 2.0 * MSS as f64));
+    }
+
+    #[test]
+    fn all_packets_marked_from_the_start_end_in_a_window_of_two_in_2019_alone() {
+        for (text, ends) in [("dctcp-sce", false), ("dctcp-sce@2019", true)] {
+            let mut tp = TcpSock::new(MSS as u32, 250);
+            tp.is_cwnd_limited = true;
+            let Ok(mut dctcp) = DctcpSce::parse(&mut CcWords::new(text), CcEnv::default()) else {
+                panic!("'{text}' was refused")
+            };
+            dctcp.init(&mut tp);
+            // an ACK of two packets takes one from the window, and slow start adds two
+            for _ in 0..100 {
+                ack(&mut dctcp, &mut tp, 2, true);
+                dctcp.cong_avoid(&mut tp, 2);
+            }
+            assert_eq!(tp.snd_cwnd == 2, ends, "{text}: {}", tp.snd_cwnd);
+        }
     }
 
     #[test]

@@ -189,7 +189,7 @@ table! { $
     cubic::Cubic { "cubic", "cubic@5.4", "cubic@7.3" => Cubic::parse }
     cubic_sce::CubicSce { "cubic-sce" => CubicSce::parse }
     dctcp::Dctcp { "dctcp" => Dctcp::parse }
-    dctcp_sce::DctcpSce { "dctcp-sce" => DctcpSce::parse }
+    dctcp_sce::DctcpSce { "dctcp-sce", "dctcp-sce@2019" => DctcpSce::parse }
     none::Fixed { "none" => Fixed::parse }
     prague::Prague { "prague", "prague@2023" => Prague::parse }
     prague_2019::Prague2019 { "prague@2019-09", "prague@2019-11" => Prague2019::parse }

@@ -8,17 +8,20 @@
 //! quarter less, or an eighth if SCE was recent. As in the module an ESCE does not end slow start, and ssthresh does not
 //! fall before the first CE or loss.
 //!
-//! `@2019`: a mark takes half as much, and CE a quarter or an eighth in all, in the course of the round trip. Of the
-//! two forms it is the one with which the runs of November 2019 agree.
+//! `@2019`: an ESCE sets ssthresh to half of the window, so that the first one ends slow start. A mark takes half as much, and CE a quarter or
+//! an eighth in all, in the course of the round trip. Of the two forms it is the one with which the runs of November 2019 agree.
 //!
-//! Parameters: none.
+//! | parameter | default | meaning |
+//! |---|---|---|
+//! | `mss` | mss_cache | the segment in which the window's bytes are counted. `rcv_mss` is what the source says: 536 bytes on a socket that receives no data, so that growth and marks count 2.7 times (docs/models/sce.md) |
+//! | `pacing` | sysctl | `on` or `off` whatever `net.ipv4.tcp_sce_pacing` says |
 //!
 //! Departures: those of [`super::sce`]. `@2019`: CE's part is taken by PRR, not by the module's count; a loss is
 //! PRR to ssthresh.
 //!
 //! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks), `tests/test_versions.py` (published runs).
 
-use super::sce::{CePart, SceWindow, root};
+use super::sce::{CePart, SceOptions, SceWindow, Tree, root};
 use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::TcpSock;
 use crate::document::cc::CcWords;
@@ -31,12 +34,12 @@ pub struct RenoSce {
 }
 
 impl RenoSce {
-    /// From the words after the name: there are none.
+    /// From the words after the name.
     pub fn parse(words: &mut CcWords, _: CcEnv) -> Result<Self, CcError> {
         let halved = words.version() == Some("2019");
-        words.parameter(&[])?;
-        let ce_part = if halved { CePart::ProRata } else { CePart::AtTheEnd };
-        Ok(RenoSce { window: SceWindow::new(ce_part), halved })
+        let (tree, ce_part) =
+            if halved { (Tree::Of2019, CePart::ProRata) } else { (Tree::Later, CePart::AtTheEnd) };
+        Ok(RenoSce { window: SceWindow::new(tree, ce_part, SceOptions::parsed(words)?), halved })
     }
 }
 
@@ -201,12 +204,48 @@ mod tests {
     }
 
     #[test]
-    fn pacing_is_asked_for_by_the_sysctl() {
+    fn in_2019_the_first_mark_ended_slow_start_and_marks_alone_led_down_to_two() {
+        let (mut reno, mut tp) = version("reno-sce@2019", 66);
+        tp.snd_ssthresh = crate::cc::sock::INFINITE_SSTHRESH;
+        ack(&mut reno, &mut tp, 1, true);
+        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (66, 33));
+        reno.cong_avoid(&mut tp, 10);
+        assert_eq!(tp.snd_cwnd, 66);
+        for _ in 0..1000 {
+            ack(&mut reno, &mut tp, 1, true);
+        }
+        assert_eq!((tp.snd_cwnd, tp.snd_ssthresh), (2, 2));
+    }
+
+    #[test]
+    fn by_rcv_mss_growth_and_marks_count_2_7_times() {
+        // 100 unmarked packets of 1448 bytes in units of 536: 270 packets' worth, which two windows of 100 and 101 are
+        let (mut reno, mut tp) = version("reno-sce mss rcv_mss", 100);
+        for _ in 0..100 {
+            ack(&mut reno, &mut tp, 1, false);
+        }
+        assert_eq!(tp.snd_cwnd, 102);
+        // 4 marked ones take 4 * 10 * 2.70 = 108 packets' worth, of which 100 are one
+        let (mut reno, mut tp) = version("reno-sce mss rcv_mss", 100);
+        for n in 1..=4 {
+            ack(&mut reno, &mut tp, 1, true);
+            assert_eq!(tp.snd_cwnd, if n < 4 { 100 } else { 99 });
+        }
+    }
+
+    #[test]
+    fn pacing_is_asked_for_by_the_sysctl_or_the_word() {
         use crate::cc::sock::Pacing;
-        let (mut reno, mut tp) = avoiding(10);
-        assert_eq!(tp.pacing, Pacing::None);
-        tp.sce_pacing = true;
-        reno.init(&mut tp);
-        assert_eq!(tp.pacing, Pacing::Needed);
+        for (text, sysctl, paced) in [
+            ("reno-sce", false, Pacing::None),
+            ("reno-sce", true, Pacing::Needed),
+            ("reno-sce pacing off", true, Pacing::None),
+            ("reno-sce pacing on", false, Pacing::Needed),
+        ] {
+            let (mut reno, mut tp) = version(text, 10);
+            (tp.pacing, tp.sce_pacing) = (Pacing::None, sysctl);
+            reno.init(&mut tp);
+            assert_eq!(tp.pacing, paced, "{text} {sysctl}");
+        }
     }
 }

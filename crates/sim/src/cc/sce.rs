@@ -7,11 +7,62 @@
 //!
 //! Validation: the tests of [`super::reno_sce`] and [`super::dctcp_sce`].
 
-use super::CaEvent;
-use crate::cc::sock::{Pacing, TcpSock};
+use super::{CaEvent, CcError};
+use crate::cc::sock::TcpSock;
+use crate::document::cc::CcWords;
 
 /// Least window in packets.
 pub const MIN_CWND: u32 = 2;
+/// `rcv_mss` of a socket that has received no data: `TCP_MSS_DEFAULT` bytes at most.
+const RCV_MSS: u32 = 536;
+
+/// What the words of all three modules may say.
+pub const PARAMETERS: &[&str] = &["mss", "pacing"];
+
+/// See [`PARAMETERS`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SceOptions {
+    /// A segment is `rcv_mss`, not `mss_cache`.
+    rcv_mss: bool,
+    /// Whether to pace, whatever `tcp_sce_pacing` says.
+    pacing: Option<bool>,
+}
+
+impl SceOptions {
+    /// From the words after the name, of a module that has no other parameters.
+    pub fn parsed(words: &mut CcWords) -> Result<Self, CcError> {
+        let mut options = SceOptions::default();
+        while let Some(parameter) = words.parameter(PARAMETERS)? {
+            options.parse(parameter, words)?;
+        }
+        Ok(options)
+    }
+
+    /// The value of one of [`PARAMETERS`].
+    pub fn parse(&mut self, parameter: &str, words: &mut CcWords) -> Result<(), CcError> {
+        if parameter == "mss" {
+            self.rcv_mss = words.one_of(&["mss_cache", "rcv_mss"])? == "rcv_mss";
+            return Ok(());
+        }
+        self.pacing = match words.one_of(&["sysctl", "on", "off"])? {
+            "sysctl" => None,
+            word => Some(word == "on"),
+        };
+        Ok(())
+    }
+
+    /// Bytes that the module takes for a segment.
+    pub fn mss(self, tp: &TcpSock) -> u32 {
+        if self.rcv_mss { tp.mss.min(RCV_MSS) } else { tp.mss }
+    }
+
+    /// A connection begins.
+    pub fn start_pacing(self, tp: &mut TcpSock) {
+        if self.pacing.unwrap_or(tp.sce_pacing) {
+            tp.request_pacing();
+        }
+    }
+}
 
 /// Bytes that an ACK acknowledges, as these modules count them.
 #[derive(Clone, Debug, Default)]
@@ -25,17 +76,27 @@ impl AckedBytes {
         self.prior_una = tp.snd_una;
     }
 
-    /// Of the ACK being handled: a duplicate that is no window update counts as a segment.
-    pub fn take(&mut self, tp: &TcpSock) -> i64 {
+    /// Of the ACK being handled: a duplicate that is no window update counts as a segment of `mss` bytes.
+    pub fn take(&mut self, tp: &TcpSock, mss: u32) -> i64 {
         let bytes = tp.snd_una - self.prior_una;
         self.prior_una = tp.snd_una;
-        if bytes == 0 && !tp.win_update { tp.mss.into() } else { bytes.cast_signed() }
+        if bytes == 0 && !tp.win_update { mss.into() } else { bytes.cast_signed() }
     }
 }
 
 /// The window's integer square root.
 pub fn root(cwnd: u32) -> u32 {
     cwnd.isqrt()
+}
+
+/// Which tree the module is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tree {
+    /// November 2019: a mark sets ssthresh to half of the window.
+    Of2019,
+    /// The later one: a mark never lowers ssthresh.
+    #[default]
+    Later,
 }
 
 /// When CE takes its part of the window: a quarter, or an eighth while SCE is recent.
@@ -51,7 +112,9 @@ pub enum CePart {
 /// State of the window.
 #[derive(Clone, Debug, Default)]
 pub struct SceWindow {
+    tree: Tree,
     ce_part: CePart,
+    options: SceOptions,
     /// The ACK being handled has ECE.
     ece: bool,
     acked: AckedBytes,
@@ -64,29 +127,30 @@ pub struct SceWindow {
 }
 
 impl SceWindow {
-    /// The window of a module that answers CE so.
-    pub fn new(ce_part: CePart) -> Self {
-        SceWindow { ce_part, ..SceWindow::default() }
+    /// The window of a module of that tree that answers CE so.
+    pub fn new(tree: Tree, ce_part: CePart, options: SceOptions) -> Self {
+        SceWindow { tree, ce_part, options, ..SceWindow::default() }
     }
 
-    /// A connection begins; `tcp_sce_pacing` asks for pacing.
+    /// A connection begins.
     pub fn start(&mut self, tp: &mut TcpSock) {
-        *self = SceWindow::new(self.ce_part);
+        *self = SceWindow::new(self.tree, self.ce_part, self.options);
         self.acked.start(tp);
-        if tp.sce_pacing {
-            tp.pacing = Pacing::Needed;
-        }
+        self.options.start_pacing(tp);
     }
 
     /// An ACK; `cut` gives the bytes that one with ESCE takes from the window per `acked` ones.
     pub fn on_ack(&mut self, tp: &mut TcpSock, ece: bool, cut: impl Fn(i64, u32) -> i64) {
-        let acked = self.acked.take(tp);
+        let acked = self.acked.take(tp, self.options.mss(tp));
         self.ece = ece;
         if acked > 0 {
             if tp.esce && !ece {
                 self.cnt -= cut(acked, tp.snd_cwnd);
                 self.loss_cwnd = tp.snd_cwnd;
-                tp.snd_ssthresh = self.floor(tp);
+                tp.snd_ssthresh = match self.tree {
+                    Tree::Of2019 => (self.loss_cwnd / 2).max(MIN_CWND),
+                    Tree::Later => self.floor(tp),
+                };
                 self.recent_sce = tp.snd_cwnd + 1;
             } else if !tp.in_slow_start() && tp.cwnd_limited() {
                 self.cnt += acked;
@@ -101,7 +165,7 @@ impl SceWindow {
     pub fn slow_start(&mut self, tp: &mut TcpSock, acked: u32, share: i64) {
         if tp.in_slow_start() && tp.cwnd_limited() {
             let left = tp.slow_start(acked);
-            self.cnt += i64::from(left) * i64::from(tp.mss) / share;
+            self.cnt += i64::from(left) * i64::from(self.options.mss(tp)) / share;
         }
     }
 
@@ -140,7 +204,7 @@ impl SceWindow {
     }
 
     fn step(&mut self, tp: &mut TcpSock) {
-        let mss = i64::from(tp.mss);
+        let mss = i64::from(self.options.mss(tp));
         let packet = |cwnd: u32| mss * i64::from(cwnd);
         while self.cnt <= -packet(tp.snd_cwnd) {
             self.cnt += packet(tp.snd_cwnd);

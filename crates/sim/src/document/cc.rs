@@ -152,7 +152,9 @@ mod tests {
         for text in [
             "cubic fast_convergence 0 beta 819 initial_ssthresh 100 bic_scale 410 tcp_friendliness 0 hystart 0 hystart_detect 1 hystart_low_window 32 hystart_ack_delta_us 1000",
             "cubic@5.4 hystart_ack_delta 3",
-            "cubic-sce bic_scale 82",
+            "cubic-sce bic_scale 82 origin literal mss rcv_mss pacing on",
+            "dctcp-sce@2019 mss mss_cache pacing off",
+            "reno-sce@2019 mss rcv_mss pacing sysctl",
             "dctcp dctcp_shift_g 5 dctcp_alpha_on_init 0",
             "prague alpha_mode 0 burst_shift 12 cwnd_mode 2 cwnd_transit 4 max_tso_segs 0 rtt_target 25ms rtt_transition 4",
             "prague@2023 alpha_mode 1 rate_offset 0 rtt_scaling additive rtt_target 15ms rtt_transition 100",
