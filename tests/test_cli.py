@@ -179,8 +179,16 @@ def test_run_with_a_failed_run_ends_with_1_and_names_it(cli, folder):
     assert len(results.scan(folder / "x")) == 2
 
 
+def test_a_refused_run_is_told_and_the_others_are_done(cli):
+    code, out, err = cli("run", "fake/s1-first/a", "fake/s2-second/refused", "--out", "r", "--jobs", "1")
+    assert code == 1
+    assert "cannot be run here: fake/s2-second/refused: flows[0].cc: unknown congestion control 'pragu'" in err
+    assert "1 more cannot be run here, such as fake/s2-second/refused" in out
+    assert [result.key for result in results.survey("r").results] == ["fake/s1-first/a"]
+
+
 def test_a_refused_run_ends_with_2_and_writes_nothing(cli, folder):
-    code, out, err = cli("run", "fake*", "--out", "x")
+    code, out, err = cli("run", "fake*", "--out", "x", "--strict")
     assert (code, out) == (2, "")
     assert re.fullmatch(r"bakeoff: .*/s2-second.yaml: fake/s2-second/refused: flows\[0\].cc: unknown .*\n", err)
     assert list(folder.iterdir()) == []
@@ -224,7 +232,7 @@ def test_dry_run_counts_and_writes_nothing(cli, folder):
     assert (cost["runs"], cost["simulated_s"], cost["jobs"], cost["estimated_wall_s"]) == (3, 180.0, 1, 0.4)
     assert cost["keys"] == [f"fake/s1-first/{name}" for name in "abc"]
     assert cli("run", "fake/s1*", "--dry-run", "-j", "1")[1] == "3 runs, 180 s simulated, about 0 s with 1 jobs\n"
-    assert cli("run", "fake*", "--dry-run")[0] == 2
+    assert cli("run", "fake*", "--dry-run", "--strict")[0] == 2
     assert list(folder.iterdir()) == []
 
 

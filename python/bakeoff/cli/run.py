@@ -69,6 +69,9 @@ def run(
         bool, typer.Option("--last-failed", help="Do only what failed in --out (or the latest), again.")
     ] = False,
     stop: Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Begin no run after one that failed.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Begin nothing if the engine cannot do one of the runs.")
+    ] = False,
     durations: Annotated[
         int, typer.Option(metavar="N", min=0, help="Show the N runs that took longest.", show_default=False)
     ] = 0,
@@ -96,7 +99,8 @@ def run(
 ) -> None:
     """Run all that the patterns name.
 
-    Ends with 1 if a run failed (the others are done all the same), with 2 if something has to be put right first.
+    Ends with 1 if a run failed or the engine cannot do it (the others are done all the same), with 2 if something has
+    to be put right first.
     Ctrl-C leaves whole results only; --resume does the rest.
 
     \b
@@ -150,9 +154,10 @@ def run(
             return
     if (resume or last_failed) and begun.taken and not allow_code:
         _check_taken(root, begun, set_, runs)
+    runs, refused = (runs, {}) if strict else _possible(runs, engine)
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
-        return
+        raise typer.Exit(1 if refused else 0)
     options = _Options(set_ or [], only, seeds, trace or [], capture or [])
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]  # not --notify, whose URL may hold a password
     again += ["--engine", engine] * (engine != "sim") + options.chosen() + options.observed()
@@ -175,9 +180,24 @@ def run(
             show=detail(quiet=quiet, verbose=verbose),
         )
         told(report)
-    _tell(report, durations, quiet=quiet, as_json=as_json)
-    if report.failed:
+    _tell(report, refused, durations, quiet=quiet, as_json=as_json)
+    if report.failed or refused:
         raise typer.Exit(1)
+
+
+def _possible(runs: list[Run], engine: str) -> tuple[list[Run], dict[str, str]]:
+    """The runs that the engine can do, and the reasons for the others, which are told; all of them if it can do none.
+
+    What stops all of them is then told by the campaign, and is mostly something that this machine lacks.
+    """
+    from bakeoff import campaign
+
+    can, refused = campaign.accepted(runs, engine)
+    if not can:
+        return runs, {}
+    for key, why in refused.items():
+        typer.echo(printable(f"cannot be run here: {key}: {why}"), err=True)
+    return can, refused
 
 
 def execute(
@@ -360,12 +380,14 @@ def _as_observed(run: Run, failed: dict[str, Result]) -> Run:
     return observe(run, trace=trace, capture=capture)
 
 
-def _tell(report: Report, durations: int, *, quiet: bool, as_json: bool) -> None:
+def _tell(report: Report, refused: dict[str, str], durations: int, *, quiet: bool, as_json: bool) -> None:
     """How it ended, on standard output."""
     if as_json:
-        typer.echo(json.dumps(_as_json(report), indent=2))
+        typer.echo(json.dumps({**_as_json(report), "refused": refused}, indent=2))
     elif not quiet:
         typer.echo(f"{_counts(report)} in {report.wall_s:.1f} s")
+        if refused:
+            typer.echo(f"{len(refused)} more cannot be run here, such as {printable(next(iter(refused)))}")
         typer.echo(f"results: {report.root}")
         typer.echo(f"next:    bakeoff table {shlex.quote(str(report.root))}")
     if durations and not as_json:
