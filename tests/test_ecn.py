@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bakeoff import campaign, results
-from bakeoff.scenario import Run
+from bakeoff import _sim, campaign, results
+from bakeoff.scenario import Run, catalog
 
 VALUES = range(6)
 NAMES = {"off": "-", "rfc3168": "r", "accecn": "A"}
@@ -89,3 +89,26 @@ def test_all_pairs_of_tcp_ecn_in_the_simulator(cc, tmp_path):
 @pytest.mark.parametrize("cc", TABLE)
 def test_all_pairs_of_tcp_ecn_in_a_real_kernel(cc, kernel, tmp_path):
     assert negotiated(cc, kernel, tmp_path) == TABLE[cc]
+
+
+def test_a_syn_whose_cwr_and_ece_were_removed_still_asks_for_accecn():
+    # iptables' --ecn-tcp-remove leaves AE. l4s-tests sets ECT(1) too: the SYN/ACK says 011 (RFC 9768, table 2).
+    script = """\
+`sysctl -q net.ipv4.tcp_ecn=3`
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < [ect1] SA 0:0(0) win 32792 <mss 1050,nop,nop,sackOK,nop,wscale 8>
++0 > S{} 0:0(0) ack 1 <...>
+"""
+    verdicts = {flags: json.loads(_sim.packetdrill(script.format(flags)))["verdict"] for flags in ("EW.", "W.", ".")}
+    assert verdicts == {"EW.": "passed", "W.": "failed", ".": "failed"}
+
+
+@pytest.mark.parametrize(("name", "mode"), [("noecn", "accecn"), ("noecn-meant", "off")])
+def test_a_flow_forced_into_ect1_hears_ce_unless_ecn_was_not_negotiated(name, mode, tmp_path):
+    [run] = catalog.select(f"l4s-tests/s10-ect1-gaming/ns-prague-vs-cubic-{name}-dualpi2-50Mbit-20ms")
+    [done] = campaign.run([run], tmp_path, jobs=1).runs
+    flow = results.read(done.path).counters["flows"]["cubic-2"]
+    assert flow["ecn"] == mode
+    assert (flow["delivered_ce"] > 0) == (mode == "accecn")
