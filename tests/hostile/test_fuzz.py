@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from bakeoff import campaign, engines, replay, results
@@ -166,6 +166,7 @@ def done(tmp_path_factory):
 
 @drawn
 @given(name=st.sampled_from(["run.json", "summary.json", "counters.json"]), changes=CHANGES, cut=st.integers(0, 2000))
+@example(name="run.json", changes=[(61, "value", "\u0088x"), (458, "value", 1)], cut=0)
 def test_a_results_folder_is_read_or_refused(done, folder, name, changes, cut):
     root = folder / "c"
     shutil.rmtree(root, ignore_errors=True)

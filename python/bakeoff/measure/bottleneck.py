@@ -189,4 +189,7 @@ def class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, A
 
 
 def _same_id(one: str, other: str) -> bool:
-    return int(one, 16) == int(other.removeprefix("0x"), 16)
+    try:
+        return int(one, 16) == int(other.removeprefix("0x"), 16)
+    except ValueError:
+        raise MeasureError(f"class '{one}' or '{other}': expected hexadecimal digits, as tc writes them") from None
