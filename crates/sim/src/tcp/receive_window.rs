@@ -78,7 +78,7 @@ impl ReceiveWindow {
             most,
             rtt: None,
             echo_of: 0,
-            space: 10 * u64::from(mss),
+            space: (10 * u64::from(mss)).min(clamp),
             since: (Time::ZERO, 0),
         }
     }
@@ -99,6 +99,7 @@ impl ReceiveWindow {
         let [default, most] = self.buffer.windows(ratio);
         self.most = most;
         self.clamp = self.clamp.max(default);
+        self.space = self.space.min(self.clamp);
     }
 
     /// From the echo of our own ACKs, once per (millisecond) stamp.
@@ -165,6 +166,20 @@ mod tests {
         assert_eq!((w.bytes, w.clamp, w.most), (65_536, (1 << 20) * 221 / 256, (1 << 20) * 221 / 256));
         let small = ReceiveWindow::new(Buffer { default: 8192, ..Buffer::default() }, MSS);
         assert_eq!(small.bytes, 4096);
+    }
+
+    #[test]
+    fn a_window_below_ten_segments_grows_too() {
+        let mut w = ReceiveWindow::new(Buffer { default: 8192, most: 16_384, moderate: true }, MSS);
+        w.measure_buffer(&Packet { payload: MSS, ..Packet::default() });
+        // 8192 * 158 / 256; two segments more than half of it, read in a round trip of 20 ms
+        assert_eq!((w.space, w.clamp), (4096, 5056));
+        w.measure_rtt(&Packet { echo: Time::from_ms(1), ..Packet::default() }, Time::from_ms(21));
+        w.adjust(4344, Time::from_ms(21));
+        // twice 4344, and twice that times 248 of 4096
+        assert_eq!(w.clamp, 8688 + 2 * 8688 * 248 / 4096);
+        w.adjust(4344 + 8688, Time::from_ms(41));
+        assert_eq!(w.clamp, 16_384 * 158 / 256, "no more than its most");
     }
 
     #[test]
