@@ -267,6 +267,8 @@ impl Connection {
         false
     }
 
+    #[cold]
+    #[inline(never)]
     fn on_syn(&mut self, syn: &Packet, now: Time, out: &mut Vec<Packet>) {
         let host = &self.place.hosts[1];
         let mode = host.ecn.ecn.accept(syn.ace, syn.ecn, self.needs_ecn());
@@ -297,6 +299,8 @@ impl Connection {
         out.push(reply);
     }
 
+    #[cold]
+    #[inline(never)]
     fn on_synack(&mut self, packet: &Packet, now: Time) -> bool {
         if self.syn.is_none() {
             return false;

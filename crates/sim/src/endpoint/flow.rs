@@ -178,6 +178,22 @@ impl Flow {
         }
     }
 
+    /// The same of a packet for the receiving end; when the earliest timer there expires.
+    #[inline]
+    pub fn on_packet_to_receiver(
+        &mut self,
+        packet: &Packet,
+        now: Time,
+        out: &mut Vec<Packet>,
+    ) -> Option<Time> {
+        if let Application::Bulk(bulk) = &mut self.application {
+            bulk.connection.on_packet(packet, now, out);
+            return bulk.connection.receiver_deadline();
+        }
+        self.on_packet(packet, now, out);
+        self.receiver_deadline()
+    }
+
     /// When the sending side's earliest timer expires.
     #[inline]
     pub fn sender_deadline(&self) -> Option<Time> {

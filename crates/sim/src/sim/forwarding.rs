@@ -208,22 +208,45 @@ impl Sim {
         }
     }
 
+    /// Gives the wire of interface `i` what its egress queue has, as long as it is free.
     pub(super) fn serve_egress(&mut self, i: u16) {
+        if let Some(at) = self.empty_egress(i) {
+            self.events.push(at, Event::Egress(i));
+        }
+    }
+
+    /// The same at the time of an event, and goes on until something else comes first.
+    pub(super) fn on_egress_event(&mut self, i: u16) {
+        while let Some(at) = self.empty_egress(i) {
+            if !self.is_next(at) {
+                self.events.push(at, Event::Egress(i));
+                break;
+            }
+            self.interfaces[usize::from(i)].egress_armed = Time::NEVER;
+            self.now = at;
+            self.handled += 1;
+        }
+    }
+
+    /// See [`Sim::serve_egress`]; when the interface is to be served next, if that is not awaited.
+    #[inline(never)]
+    fn empty_egress(&mut self, i: u16) -> Option<Time> {
         if self.interfaces[usize::from(i)].wire.medium.is_some() {
-            return self.serve_medium(i);
+            self.serve_medium(i);
+            return None;
         }
         loop {
             let now = self.now;
             let interface = &mut self.interfaces[usize::from(i)];
-            let Some(queue) = &mut interface.egress else { return };
+            let queue = interface.egress.as_mut()?;
             let busy_until = interface.wire.busy_until;
             if busy_until > now {
                 // A plain fifo need not be asked when it is empty; others note that nobody waits.
-                if busy_until < interface.egress_armed && !queue.is_empty_fifo() {
+                let due = busy_until < interface.egress_armed && !queue.is_empty_fifo();
+                return due.then(|| {
                     interface.egress_armed = busy_until;
-                    self.events.push(busy_until, Event::Egress(i));
-                }
-                return;
+                    busy_until
+                });
             }
             if queue.is_open(now)
                 && let Some(packet) = &queue.take(now)
@@ -232,14 +255,9 @@ impl Sim {
                 self.transmit(i, packet);
                 continue;
             }
-            if let Some(at) = queue.next_event()
-                && at < interface.egress_armed
-            {
-                let at = at.max(now);
-                interface.egress_armed = at;
-                self.events.push(at, Event::Egress(i));
-            }
-            return;
+            let at = queue.next_event().filter(|at| *at < interface.egress_armed)?.max(now);
+            interface.egress_armed = at;
+            return Some(at);
         }
     }
 
@@ -258,10 +276,17 @@ impl Sim {
                 Err(why) => return interface.stop(packet, at, why),
             }
         }
-        let wire = &mut self.interfaces[usize::from(i)].wire;
-        if at == self.now && wire.in_flight.is_empty() {
-            return self.arrive_now(i ^ 1, packet);
+        if self.interfaces[usize::from(i)].wire.in_flight.is_empty() {
+            if at == self.now {
+                return self.arrive_now(i ^ 1, packet);
+            }
+            if let Some(node) = self.ahead.may_tell(i, at, packet)
+                && self.is_quiet(node, at)
+            {
+                return self.deliver_ahead(node, at, packet);
+            }
         }
+        let wire = &mut self.interfaces[usize::from(i)].wire;
         if !wire.watched {
             wire.watched = true;
             self.events.push(at, Event::Arrival(i));
@@ -277,24 +302,36 @@ impl Sim {
 
     /// What has arrived on wire `i`, and goes on until something else comes first.
     pub(super) fn serve_wire(&mut self, i: u16) {
+        // Behind the time of the loop while a host is told of packets ahead of time.
+        let mut now = self.now;
         loop {
             let wire = &mut self.interfaces[usize::from(i)].wire;
             let Some((_, packet)) = wire.in_flight.front() else {
                 wire.watched = false;
-                return;
+                break;
             };
             let mut packet = *packet;
             wire.in_flight.drop_front();
             self.arrive(i ^ 1, &mut packet);
-            let Some(&(at, _)) = self.interfaces[usize::from(i)].wire.in_flight.front() else { continue };
+            let Some((at, next)) = self.interfaces[usize::from(i)].wire.in_flight.front() else { continue };
+            let at = *at;
             if at > self.now {
-                if at >= self.events.earliest() || at > self.end || !self.arrivals.is_empty() {
+                if self.is_next(at) {
+                    now = at;
+                } else if !self.ahead.may_tell(i, at, next).is_some_and(|node| self.is_quiet(node, at)) {
                     self.events.push(at, Event::Arrival(i));
-                    return;
+                    break;
                 }
                 self.now = at;
                 self.handled += 1;
             }
         }
+        self.now = now;
+    }
+
+    /// Whether what happens at `at` is what happens next, so that it needs no event.
+    #[inline]
+    pub(super) fn is_next(&self, at: Time) -> bool {
+        at < self.events.earliest() && at <= self.end && self.arrivals.is_empty()
     }
 }

@@ -1,5 +1,6 @@
 //! The event loop: what happens next, and to whom.
 
+mod ahead;
 mod changes;
 mod forwarding;
 mod media;
@@ -8,6 +9,7 @@ mod spending;
 
 use std::collections::VecDeque;
 
+use self::ahead::Ahead;
 use crate::base::budget::Budget;
 use crate::base::count::Count;
 use crate::base::error::Refused;
@@ -66,6 +68,7 @@ pub struct Sim {
     /// Interfaces, two per link.
     pub interfaces: Vec<Interface>,
     lanes: Lanes,
+    ahead: Ahead,
     /// Flows.
     pub flows: Vec<Flow>,
     /// Probes; their traffic index follows the flows'.
@@ -119,6 +122,7 @@ impl Sim {
             graph,
             interfaces,
             lanes,
+            ahead: Ahead::default(),
             flows,
             probes,
             tunnels,
@@ -196,7 +200,8 @@ impl Sim {
             names.iter().zip(found).map(series).collect()
         };
         self.sce_series = self.interfaces.iter().enumerate().map(marking).collect();
-        self.events.push(Time::from_secs_f64(self.run.sample_interval_s), Event::Sample);
+        self.find_receiving_hosts();
+        self.await_sample();
         for (i, change) in self.run.changes.iter().enumerate() {
             self.events.push(Time::from_secs_f64(change.at_s), Event::Change(i as u16));
         }
@@ -221,7 +226,7 @@ impl Sim {
                 let interface = &mut self.interfaces[usize::from(i)];
                 if interface.egress_armed == self.now {
                     interface.egress_armed = Time::NEVER;
-                    self.serve_egress(i);
+                    self.on_egress_event(i);
                 }
             }
             Event::Arrival(i) => self.serve_wire(i),
@@ -245,11 +250,22 @@ impl Sim {
                 if self.failure().is_some() {
                     self.end = self.now;
                 }
-                self.events.push(self.now + Time::from_secs_f64(self.run.sample_interval_s), Event::Sample);
+                self.await_sample();
             }
-            Event::Change(i) => self.change(usize::from(i))?,
+            Event::Change(i) => {
+                self.look_no_further();
+                self.change(usize::from(i))?;
+                self.look_ahead();
+            }
         }
         Ok(())
+    }
+
+    fn await_sample(&mut self) {
+        let at = self.now + Time::from_secs_f64(self.run.sample_interval_s);
+        self.events.push(at, Event::Sample);
+        self.ahead.sample = at;
+        self.look_ahead();
     }
 
     // ---- endpoints ------------------------------------------------------------------------------
@@ -295,7 +311,7 @@ impl Sim {
         flow.on_receiver_timer(self.now, &mut self.out);
         let deadline = flow.receiver_deadline();
         self.emit_all(node);
-        self.arm_receiver(f, deadline);
+        self.arm_receiver(f, node, deadline);
     }
 
     pub(super) fn arm_sender(&mut self, f: u16) {
@@ -310,11 +326,11 @@ impl Sim {
     }
 
     #[inline]
-    fn arm_receiver(&mut self, f: u16, deadline: Option<Time>) {
+    fn arm_receiver(&mut self, f: u16, node: u16, deadline: Option<Time>) {
+        let Some(at) = deadline else { return };
+        self.ahead.note_timer(node, at);
         let i = usize::from(f);
-        if let Some(at) = deadline
-            && at < self.receiver_armed[i]
-        {
+        if at < self.receiver_armed[i] {
             let at = at.max(self.now);
             self.receiver_armed[i] = at;
             self.events.push(at, Event::Receiver(f));
@@ -332,29 +348,27 @@ impl Sim {
         let now = self.now;
         let f = usize::from(packet.flow);
         let Some(flow) = self.flows.get_mut(f) else { return self.deliver_to_probe(node, packet) };
+        if node != flow.nodes[0] {
+            // What a receiver sends does not move its timers.
+            let deadline = flow.on_packet_to_receiver(packet, now, &mut self.out);
+            self.emit_all(node);
+            return self.arm_receiver(packet.flow, node, deadline);
+        }
         let opened = flow.on_packet(packet, now, &mut self.out);
-        let to_sender = node == flow.nodes[0];
-        if to_sender {
-            if packet.proto == Proto::Tcp
-                && let Some(rtt_us) = flow.last_rtt_us()
-                && (self.window[0]..=self.window[1]).contains(&now)
-            {
-                flow.rtts.record(Time::from_us(rtt_us));
-            }
-            if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
-                trace.acked(f, &flow.spec.name, sender, now);
-            }
-            self.emit_all(node);
-            if opened {
-                self.on_source_event(packet.flow);
-            } else {
-                self.arm_sender(packet.flow);
-            }
+        if packet.proto == Proto::Tcp
+            && let Some(rtt_us) = flow.last_rtt_us()
+            && (self.window[0]..=self.window[1]).contains(&now)
+        {
+            flow.rtts.record(Time::from_us(rtt_us));
+        }
+        if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
+            trace.acked(f, &flow.spec.name, sender, now);
+        }
+        self.emit_all(node);
+        if opened {
+            self.on_source_event(packet.flow);
         } else {
-            // What it sends does not move its timers.
-            let deadline = flow.receiver_deadline();
-            self.emit_all(node);
-            self.arm_receiver(packet.flow, deadline);
+            self.arm_sender(packet.flow);
         }
     }
 
