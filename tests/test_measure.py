@@ -54,6 +54,8 @@ class TestRates:
         assert round(measure.jain([14.94, 32.39]), 3) == 0.880
         with pytest.raises(MeasureError):
             measure.jain([0, 0])
+        with pytest.raises(MeasureError):
+            measure.jain([1e200, 1e200])  # their squares are infinite
 
     def test_ratio(self):
         assert measure.ratio([2, 8, 4]) == 4

@@ -74,7 +74,8 @@ def verify(
       bakeoff verify sce-l4s-bakeoff                   those of one document
       bakeoff verify 'sce-l4s-bakeoff/s3-*' --seeds 5
       bakeoff verify sce-l4s-bakeoff --engine kernel   on real Linux, in virtual time
-      bakeoff verify 'sce-l4s-bakeoff/s1-*' --set network.rtt=40ms     with another value: what depends on it turns
+      bakeoff verify s3-prague-over-cubic-10ms --set 'network.bottleneck.0.qdisc=fq_codel flows 1 target 20ms'
+                                                       with another value: what depends on it turns
     """
     from bakeoff import campaign, engines
     from bakeoff.claims import expected

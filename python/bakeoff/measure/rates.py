@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff.measure.samples import MeasureError, Window
@@ -62,6 +63,8 @@ def jain(rates: Sequence[float]) -> float:
     squares = sum(rate * rate for rate in rates)
     if not squares:
         raise MeasureError("Jain's index needs at least one rate above zero")
+    if not isfinite(squares):
+        raise MeasureError("Jain's index needs rates whose squares are numbers")
     return sum(rates) ** 2 / (len(rates) * squares)
 
 
