@@ -101,6 +101,18 @@ def test_verdicts_are_computed_printed_and_kept(verify, recorded):
     assert err.count("was there already") == 6
 
 
+def test_suites_count_runs_by_engine_and_claims_by_verdict(verify, recorded, cli):
+    code, out, _ = cli("suites", "--json")
+    [tiny] = json.loads(out)["suites"]
+    # Four runs; the two of 'nosuch' no engine can do. A claim about another line has no runs, and counts nowhere.
+    assert (code, tiny["suite"], tiny["runs"], tiny["can_run"]["sim"]) == (0, "tiny", 4, 2)
+    assert tiny["claims"]["sim"] == {"holds": 2, "does not hold": 1, "cannot be run here": 1}
+    assert tiny["claims"]["kernel"] == {"not recorded": 4}
+    head, _, line = cli("suites")[1].splitlines()
+    assert head.split()[:4] == ["suite", "runs", "sim", "kernel"]
+    assert line.split()[:3] == ["tiny", "4", "2"]
+
+
 def test_json_has_all_numbers(verify, recorded):
     code, out, _ = verify("rtt", "--json")
     [claim] = json.loads(out)["claims"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -97,11 +97,15 @@ class Decided:
     @property
     def word(self) -> str:
         """One verdict for the claim: the worse of direction and size."""
-        words = [part.word for part in (self.outcome.direction, self.outcome.size) if part is not None]
-        return max(words, key=_SEVERITY.index)
+        return worse([part.word for part in (self.outcome.direction, self.outcome.size) if part is not None])
 
 
 _SEVERITY: Final = (HOLDS, DIFFERS, NOT, UNDECIDED, CANNOT)
+
+
+def worse(words: Iterable[str]) -> str:
+    """The one of `WORDS` that a claim with several predicates is counted under; at least one is expected."""
+    return max(words, key=_SEVERITY.index)
 
 
 def shown(cause: Cause, outcome: Outcome | None) -> str:

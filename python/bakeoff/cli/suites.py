@@ -1,0 +1,109 @@
+"""suites: what the catalog holds, what each engine can run of it, and how its claims are decided."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from bakeoff.cli import output
+from bakeoff.cli.options import Json
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bakeoff.scenario import Run
+
+ENGINES: Final = ("sim", "kernel")
+"""Those that need no machine but this one; what `netns` and `ssh` can run, `bakeoff doctor` says."""
+
+
+def suites(*, as_json: Json = False) -> None:
+    """List the suites: their runs, how many of them each engine can do, and the recorded verdicts of their claims.
+
+    A claim counts in each suite that it has runs of. A run that stands in the catalog with several seeds counts once.
+
+    \b
+    Examples:
+      bakeoff suites
+      bakeoff suites --json
+    """
+    from rich.progress import track
+
+    from bakeoff.scenario import catalog
+
+    by_suite: dict[str, dict[str, Run]] = {}
+    for run in catalog.select("*"):
+        by_suite.setdefault(run.suite, {}).setdefault(f"{run.scenario}/{run.run}", run)
+    verdicts = _verdicts()
+    reasons: dict[str, str] = {}
+    rows: list[dict[str, Any]] = []
+    errors = output.console(err=True)
+    hidden = not errors.is_terminal
+    for name, runs in track(by_suite.items(), "asking the engines", console=errors, transient=True, disable=hidden):
+        can = {engine: _can(list(runs.values()), engine, reasons) for engine in ENGINES}
+        claims = {engine: dict(verdicts.get((name, engine), {})) for engine in ENGINES}
+        rows.append({"suite": name, "runs": len(runs), "can_run": can, "claims": claims})
+    if as_json:
+        typer.echo(json.dumps({"suites": rows, "not_here": reasons}, indent=2))
+        return
+    typer.echo(_text(rows), nl=False)
+    for engine, why in reasons.items():
+        typer.echo(f"{engine}: {why}", err=True)
+
+
+def _can(runs: Sequence[Run], engine: str, reasons: dict[str, str]) -> int | None:
+    """How many of the runs the engine can do; None, with the reason noted, if it cannot be used here at all."""
+    from bakeoff import campaign
+
+    if engine in reasons:
+        return None
+    try:
+        return len(campaign.accepted(runs, engine)[0])
+    except BakeoffError as error:
+        reasons[engine] = str(error)
+        return None
+
+
+def _verdicts() -> dict[tuple[str, str], Counter[str]]:
+    """By suite and engine, how many claims have which recorded verdict, the worse of direction and size."""
+    from bakeoff.claims import expected
+    from bakeoff.claims.claim import load
+    from bakeoff.claims.verdict import worse
+
+    known = expected.load()
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for claim in load():
+        if claim.statement is None:
+            continue
+        of = {wanted.pattern.partition("/")[0] for wanted in claim.statement.runs}
+        for engine in ENGINES:
+            recorded = known.get((claim.name, engine))
+            word = worse([part for part in recorded if part]) if recorded else "not recorded"
+            for suite in of:
+                found.setdefault((suite, engine), Counter())[word] += 1
+    return found
+
+
+def _text(rows: Sequence[dict[str, Any]]) -> str:
+    """One line per suite; claims by verdict as the simulator decides them."""
+    words = list(dict.fromkeys(word for row in rows for word in row["claims"]["sim"]))
+    heads = ["suite", "runs", *ENGINES, *(f"claims: {words[0]}" if at == 0 else words[at] for at in range(len(words)))]
+    cells = [
+        [row["suite"], str(row["runs"])]
+        + ["-" if row["can_run"][engine] is None else str(row["can_run"][engine]) for engine in ENGINES]
+        + [str(row["claims"]["sim"].get(word, "")) for word in words]
+        for row in rows
+    ]
+    sizes = [max(len(line[at]) for line in [heads, *cells]) for at in range(len(heads))]
+    lines = [
+        "  ".join(
+            cell.ljust(size) if at == 0 else cell.rjust(size)
+            for at, (cell, size) in enumerate(zip(line, sizes, strict=True))
+        )
+        for line in [heads, *cells]
+    ]
+    return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:]]) + "\n"
