@@ -23,8 +23,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_trace_has_a_row_per_ack_and_changes_nothing_else():
-    plain = bakeoff.duel("cubic", "prague", duration="3s", rate="10mbit", qdisc="pie ecn")
-    traced = bakeoff.duel("cubic", "prague", duration="3s", rate="10mbit", qdisc="pie ecn", trace=["cc"])
+    plain = bakeoff.duel("cubic", "prague", duration="8s", rate="10mbit", qdisc="pie ecn")
+    traced = bakeoff.duel("cubic", "prague", duration="8s", rate="10mbit", qdisc="pie ecn", trace=["cc"])
     assert traced.meta["digest"] == plain.meta["digest"]
     assert "trace" not in plain.resolved
     assert traced.resolved["trace"] == ["cc"]
