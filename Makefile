@@ -104,7 +104,7 @@ bench: setup ## speed: data packets per CPU second, and instructions per data pa
 	$(BIN)/python bench/workloads.py
 	$(BIN)/python bench/instructions.py
 
-validation: setup ## the runs and tables of docs/validation/results.md (20 minutes)
+validation: setup ## the runs and tables of docs/validation/results.md (10 minutes)
 	$(BIN)/python docs/validation/generate.py
 
 gallery: setup ## the pictures and the page of docs/gallery.md (5 minutes)

@@ -5,24 +5,13 @@ import shutil
 
 import pytest
 
-from bakeoff import campaign, results
-from bakeoff.duels import Duel
+from bakeoff import results
 from bakeoff.engines.lab.plan import Command
 from bakeoff.errors import BakeoffError, printable
 from bakeoff.results.series import read_series
-from bakeoff.scenario import duel
 from bakeoff.scenario.yaml_file import parse_value
 
 ESCAPE = "a\x1b[31mb"
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """A duel's results."""
-    root = tmp_path_factory.mktemp("done") / "c"
-    run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", rate="10mbit", duration="2s"))
-    assert not campaign.run([run], root, jobs=1).failed
-    return root
 
 
 @pytest.mark.parametrize("name", ["p*", "a[b]", "?", "{a,b}"])

@@ -10,23 +10,11 @@ import sys
 import pytest
 from rich.console import Console
 
-from bakeoff import campaign
 from bakeoff.cli import output
-from bakeoff.duels import Duel
 from bakeoff.errors import printable
-from bakeoff.scenario import duel
 
 # A colour, "clear the screen", a title of the window, a return to the line's start, 8-bit CSI, right to left, a bell.
 ODD = "a\x1b[31mb\x1b[2Jc\x1b]0;t\x07d\re\x9b1mf\u202eg"
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """A duel's results."""
-    root = tmp_path_factory.mktemp("done") / "c"
-    run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", rate="10mbit", duration="2s"))
-    assert not campaign.run([run], root, jobs=1).failed
-    return root
 
 
 def shown(*texts: str) -> None:

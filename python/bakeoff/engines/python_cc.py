@@ -52,10 +52,10 @@ class _StandIn:
     """What the simulator is given where nothing is to be executed: enough to build a run, and nothing to do one."""
 
     def ssthresh(self, sk: object) -> int:
-        raise NotImplementedError
+        raise AssertionError("a stand-in is built and never run")
 
     def cong_avoid(self, sk: object, acked: int) -> None:
-        raise NotImplementedError
+        raise AssertionError("a stand-in is built and never run")
 
 
 def modules(run: Run, *, execute: bool) -> dict[str, type]:
