@@ -10,7 +10,9 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import synthetic
 from bakeoff.claims import claim, quantity
+from bakeoff.claims.evaluate import measure
 from bakeoff.claims.expression import TRUTH, Call, ExpressionError, parse
 from bakeoff.claims.measures import MEASURES
 from bakeoff.errors import BakeoffError
@@ -254,3 +256,18 @@ def test_the_catalogs_claims_are_sound():
     found = claim.load()
     assert {each.document for each in found} >= {"sce-l4s-bakeoff"}
     assert claim.json_schema()["properties"].keys() == {"document", "claims"}
+
+
+def test_python_takes_measures_of_any_results():
+    one, other = synthetic.made((45.7e6, 1.9e6)), synthetic.made((20e6, 7.6e6))
+    assert measure(one, "goodput('prague')") == pytest.approx(45.7e6)
+    assert measure(one, "goodput('cubic') < '2 Mbit/s'") is True
+    # (7.6 - 1.9) / 7.6
+    text = "harm(goodput('cubic', of='a'), goodput('cubic', of='b'))"
+    assert measure({"a": one, "b": other}, text) == pytest.approx(0.75)
+    with pytest.raises(BakeoffError, match="no flow 'bbr'"):
+        measure(one, "goodput('bbr')")
+    with pytest.raises(BakeoffError, match="cannot be read; expected for example"):
+        measure(one, "goodput(")
+    with pytest.raises(BakeoffError, match="names no run; expected the results"):
+        measure({}, "goodput(1)")

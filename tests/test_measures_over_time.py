@@ -1,11 +1,14 @@
 """What is measured over time, each by numbers that can be computed by hand."""
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
+import polars as pl
 import pytest
 
-from bakeoff.measure import MeasureError
+import synthetic
+from bakeoff.measure import MeasureError, summarise
 from bakeoff.measure.backoff import under_utilisation
 from bakeoff.measure.convergence import convergence, meeting
 from bakeoff.measure.harm import harm, harm_less
@@ -16,6 +19,7 @@ from bakeoff.measure.recovery import recovery
 from bakeoff.measure.smoothed import smoothed
 from bakeoff.measure.spike import spike
 from bakeoff.measure.starvation import starvation
+from bakeoff.results.summary import Pair, Spike
 
 
 def array(*values):
@@ -128,3 +132,39 @@ def test_ipdv_is_of_answers_in_a_row():
     assert ipdv(sent, rtt, 0.1).tolist() == pytest.approx([0.005, 0.002])
     with pytest.raises(MeasureError, match="in a row"):
         ipdv(array(0, 0.2), array(1, 2), 0.1)
+
+
+def test_the_summary_tells_how_flows_share_and_what_delays_did():
+    # 45.7 and 1.9 Mbit/s: a tenth of the fair share is 2.38 Mbit/s, and the rates never come within 1.5 of each other.
+    unfair = summarise(synthetic.made((45.7e6, 1.9e6)))
+    assert [flow.starvation for flow in unfair.flows.values()] == [0, 1]
+    assert unfair.pair == Pair(flows=("prague", "cubic"), convergence_s=None, meet_s=None)
+    # 8 and 10 Mbit/s from the first sample on; the second to be named is the one that was there later, or as soon.
+    fair = summarise(synthetic.made((8e6, 10e6)))
+    assert [flow.starvation for flow in fair.flows.values()] == [0, 0]
+    assert fair.pair == Pair(flows=("prague", "cubic"), convergence_s=0.05, meet_s=0.05)
+    # Round trips of 25.5 ms over a path of 20 ms.
+    ping = fair.probes["ping"]
+    assert ping.induced_s is not None
+    assert ping.induced_s.p99 == pytest.approx(0.0055)
+    assert ping.ipdv_s is not None
+    assert ping.ipdv_s.max == 0
+    assert ping.spike == Spike(height_s=0, duration_s=0, begin_s=0)
+    assert fair.flows["cubic"].echoed_marks == 10_000
+    # One flow has nobody to share with.
+    alone = summarise(synthetic.made((8e6,), flows=(("cubic", "cubic"),)))
+    assert alone.pair is None
+    assert alone.flows["cubic"].starvation is None
+
+
+def test_a_phase_tells_how_long_a_delay_took_to_settle():
+    # At 30 s the round trip rises by 20 ms, and the queue that this fills has emptied after 2 s.
+    run = synthetic.made((8e6,), flows=(("cubic", "cubic"),))
+    link = {"kind": "link", "rate_bps": None, "delay_s": 0.01, "loss": None, "up": None}
+    run.resolved["changes"] = [{"at_s": 30.0, "node": "mid", "peer": "srv", "action": link}]
+    rtt = pl.when(pl.col("time") <= 30).then(0.021).when(pl.col("time") < 32).then(0.080).otherwise(0.045)
+    series = run.series.with_columns(value=pl.when(pl.col("metric") == "srtt").then(rtt).otherwise(pl.col("value")))
+    before, after = summarise(replace(run, series=series)).phases
+    assert before.flows["cubic"].recovery_s == 0
+    # 45 ms are within 10 ms of a base of 40 ms, and would not be of 20 ms.
+    assert after.flows["cubic"].recovery_s == pytest.approx(2.0)

@@ -182,12 +182,15 @@ class TestFormats:
         assert float(line["flow1_goodput_bps"]) == row["flow1_goodput_bps"] == pytest.approx(40e6)
 
     def test_the_names_of_all_columns(self):
-        assert shown(honest(made()), columns=["?"], kind="probes").splitlines()[-5:] == [
+        assert shown(honest(made()), columns=["?"], kind="probes").splitlines()[-13:-5] == [
             "rtt_mean_s",
             "rtt_p50_s",
             "rtt_p99_s",
             "jitter_s",
             "loss",
+            "induced_mean_s",
+            "induced_p50_s",
+            "induced_p99_s",
         ]
 
     def test_nothing_of_a_kind(self):

@@ -7,6 +7,7 @@ r = bakeoff.duel("prague", "cubic", qdisc="fq_codel flows 1", rate="50mbit", rtt
 r.summary  # the measures
 r.series  # the samples, a polars DataFrame
 r.plot()  # a matplotlib Figure
+r.measure("convergence()")  # any measure or expression of docs/claims.md
 
 bakeoff.run("l4s-tests/s6*").table()  # a whole scenario, one row per flow
 ```
@@ -21,11 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from bakeoff.api import Result, Results, duel, load, run
+    from bakeoff.api import Result, Results, duel, load, measured, run
 
     __version__: str
 
-__all__ = ["BakeoffError", "Result", "Results", "__version__", "duel", "load", "run"]
+__all__ = ["BakeoffError", "Result", "Results", "__version__", "duel", "load", "measured", "run"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (what a module holds)

@@ -40,6 +40,14 @@ class Result(results.Result):
 
         return plots.figure(self, kind or plots.default_kind([self]), scale=scale)
 
+    def measure(self, expression: str) -> float | bool:
+        """A measure, or an expression of several, as claims have it: `convergence(ratio=2)`, `ping_p99() < "50ms"`.
+
+        A number in its base unit, or whether a comparison holds. docs/claims.md lists the measures; `bakeoff.measured`
+        takes those of several runs together. BakeoffError says what is wrong, or why a measure could not be taken.
+        """
+        return measured(expression, self)
+
     def __repr__(self) -> str:
         """The report that `bakeoff report` prints; one line for a run that failed or cannot be measured."""
         from bakeoff.present import terminal
@@ -270,6 +278,17 @@ def run(
             on_done=ended,
         )
     return Results([Result.read(done.path) for done in report.runs])
+
+
+def measured(expression: str, results: results.Result | Mapping[str, results.Result]) -> float | bool:
+    """An expression of measures over one result, or over several by names of your own.
+
+    `measured('harm(goodput("cubic", of="both"), goodput("cubic", of="alone"))', {"both": one, "alone": other})`.
+    Otherwise as `Result.measure`.
+    """
+    from bakeoff.claims import evaluate
+
+    return evaluate.measure(results, expression)
 
 
 def load(path: Path | str) -> Results:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from bakeoff.campaign import ending
-from bakeoff.claims.expression import Call, Values
+from bakeoff.claims.expression import TRUTH, Call, ExpressionError, Values, parse
 from bakeoff.claims.measured import Measured
 from bakeoff.claims.measures import MEASURES
 from bakeoff.errors import BakeoffError
@@ -36,6 +36,26 @@ def evaluate(tasks: Mapping[Path, Iterable[Call]], jobs: int) -> dict[Path, Valu
     ):
         found = pool.map(_evaluated, several, chunksize=_CHUNK)
     return dict(zip(tasks, found, strict=True))
+
+
+def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
+    """An expression of claims (docs/claims.md) over one result, or over several that it names by `of="NAME"`.
+
+    A number in its base unit, or whether a comparison holds. BakeoffError says what is wrong in the expression, or
+    which measure could not be taken and why.
+    """
+    runs = dict(results) if isinstance(results, Mapping) else {None: results}
+    names = [name for name in runs if name is not None]
+    try:
+        expression = parse(text, names)
+    except ExpressionError as error:
+        raise BakeoffError(f"{text}: {error}") from None
+    metrics = {metric for call in expression.calls for metric in MEASURES[call.measure].metrics}
+    several = {name: Measured(result, metrics) for name, result in runs.items()}
+    values = {call: take(several[call.of], call) for call in expression.calls if call.of in several}
+    if len(values) < len(expression.calls):
+        raise BakeoffError(f"{text}: names no run; expected the results that it is about")
+    return expression.truth(values) if expression.unit == TRUTH else expression.number(values)
 
 
 def take(run: Measured, call: Call) -> float | MeasureError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure import MeasureError, Samples, summary_of
 from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.over_time import long_flows
 from bakeoff.measure.rates import window_of
 from bakeoff.measure.smoothed import smoothed
 
@@ -88,11 +89,6 @@ class Measured:
         return smoothed(*self.samples.of("flow", flow["name"], "received"), float(flow["start_s"]), smooth)
 
 
-def bulk(resolved: Part) -> list[Part]:
-    """The long flows of TCP, which take what they can get."""
-    return [flow for flow in resolved["flows"] if flow["transport"] == "tcp" and flow["source"]["kind"] == "bulk"]
-
-
 def flow_of(resolved: Part, flow: str | int) -> Part:
     """The one flow that a name, a pattern or a place (1 is the first) means. MeasureError says which there are."""
     flows: Sequence[Part] = resolved["flows"]
@@ -131,7 +127,7 @@ def delayed_of(resolved: Part, name: str | int | None) -> tuple[Part, str]:
 
 def pair_of(resolved: Part) -> tuple[Part, Part]:
     """The two long flows, first the one that starts first. MeasureError if there are more or fewer."""
-    found = sorted(bulk(resolved), key=lambda flow: float(flow["start_s"]))
+    found = sorted(long_flows(resolved), key=lambda flow: float(flow["start_s"]))
     if len(found) != 2:
         raise MeasureError(f"{resolved['run']} has {len(found)} long flows of TCP; expected two")
     return found[0], found[1]

@@ -12,7 +12,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec
 
-from bakeoff.claims.measured import Measured, bulk, delayed_of, flow_of, flows_of, pair_of, probe_of
+from bakeoff.claims.measured import Measured, delayed_of, flow_of, flows_of, pair_of, probe_of
 from bakeoff.measure import MeasureError, marks, retransmissions, sce_marks
 from bakeoff.measure import drops as drops_of
 from bakeoff.measure.base_rtt import base_rtt
@@ -22,6 +22,7 @@ from bakeoff.measure.delays import distribution
 from bakeoff.measure.induced import share_above
 from bakeoff.measure.ipdv import ipdv
 from bakeoff.measure.oscillation import oscillations
+from bakeoff.measure.over_time import long_flows
 from bakeoff.measure.rates import goodput, steady_state_rate
 from bakeoff.measure.rates import jain as jain_of
 from bakeoff.measure.recovery import WITHIN_S, recovery
@@ -160,12 +161,12 @@ def _share(run: Measured, flow: str | int, *, begin: float | None = None, end: f
 
 @_measure("1", "Jain's index of the goodputs of the long TCP flows: 1 if all are equal", "received")
 def _jain(run: Measured, *, begin: float | None = None, end: float | None = None) -> float:
-    return jain_of([_goodput_of(run, flow["name"], begin, end) for flow in bulk(run.resolved)])
+    return jain_of([_goodput_of(run, flow["name"], begin, end) for flow in long_flows(run.resolved)])
 
 
 @_measure("1", "the largest to the smallest goodput of the long TCP flows, at least 1", "received")
 def _ratio(run: Measured, *, begin: float | None = None, end: float | None = None) -> float:
-    rates = [_goodput_of(run, flow["name"], begin, end) for flow in bulk(run.resolved)]
+    rates = [_goodput_of(run, flow["name"], begin, end) for flow in long_flows(run.resolved)]
     if len(rates) < 2:
         raise MeasureError(f"{run.resolved['run']} has {len(rates)} long flows of TCP; expected two or more")
     return max(rates) / min(rates) if min(rates) else inf
@@ -411,7 +412,7 @@ def _starvation(
     end: float | None = None,
 ) -> float:
     own = flow_of(run.resolved, flow)
-    others = [run.rate(each, smooth) for each in bulk(run.resolved) if each is not own]
+    others = [run.rate(each, smooth) for each in long_flows(run.resolved) if each is not own]
     return starvation(run.rate(own, smooth), others, run.window(begin, end), below)
 
 

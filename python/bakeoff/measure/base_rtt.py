@@ -24,13 +24,21 @@ def base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
 def mean_base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
     """The mean of `base_rtt` over the steady state, in seconds: timed changes of links and root qdiscs count."""
     start, stop = map(float, resolved["window_s"])
-    changes = sorted(resolved.get("changes", ()), key=lambda change: float(change["at_s"]))
-    edges = sorted({start, *(float(c["at_s"]) for c in changes if start < c["at_s"] < stop), stop})
+    changes = [float(change["at_s"]) for change in resolved.get("changes", ())]
+    edges = sorted({start, *(at for at in changes if start < at < stop), stop})
     total = 0.0
     for since, until in pairwise(edges):
-        due = [change for change in changes if change["at_s"] <= since]
-        total += (until - since) * base_rtt(_after(resolved, due), flow)
+        total += (until - since) * base_rtt_at(resolved, flow, since)
     return total / (stop - start)
+
+
+def base_rtt_at(resolved: Mapping[str, Any], flow: Mapping[str, Any], at_s: float) -> float:
+    """`base_rtt` as the timed changes have left it `at_s` seconds after the start of the run."""
+    due = sorted(
+        (change for change in resolved.get("changes", ()) if float(change["at_s"]) <= at_s),
+        key=lambda change: float(change["at_s"]),
+    )
+    return base_rtt(_after(resolved, due) if due else resolved, flow)
 
 
 def _after(resolved: Mapping[str, Any], changes: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:

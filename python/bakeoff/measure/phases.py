@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from math import isinf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from bakeoff.measure.base_rtt import base_rtt_at
 from bakeoff.measure.delays import (
     arrivals,
     distribution,
@@ -17,6 +19,7 @@ from bakeoff.measure.delays import (
     told_loss,
 )
 from bakeoff.measure.rates import goodput, steady_state_rate
+from bakeoff.measure.recovery import recovery
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.results.summary import Phase, PhaseFlow, PhaseProbe, PhaseQueue
 
@@ -57,15 +60,15 @@ def phases(resolved: Mapping[str, Any], samples: Samples, window: Window, statio
                 from_s=start,
                 to_s=stop,
                 changes=[what for at, what in happened if at == start],
-                flows={flow["name"]: _flow(flow, samples, part) for flow in resolved["flows"]},
+                flows={flow["name"]: _flow(resolved, flow, samples, part) for flow in resolved["flows"]},
                 queues={station.queue: _queue(station, samples, part) for station in stations},
-                probes={probe["name"]: _probe(probe["name"], samples, part) for probe in resolved["probes"]},
+                probes={probe["name"]: _probe(resolved, probe, samples, part) for probe in resolved["probes"]},
             )
         )
     return found
 
 
-def _flow(flow: Mapping[str, Any], samples: Samples, part: Window) -> PhaseFlow:
+def _flow(resolved: Mapping[str, Any], flow: Mapping[str, Any], samples: Samples, part: Window) -> PhaseFlow:
     name, udp = flow["name"], flow["transport"] == "udp"
 
     def of(metric: str) -> tuple[Array, Array]:
@@ -82,6 +85,7 @@ def _flow(flow: Mapping[str, Any], samples: Samples, part: Window) -> PhaseFlow:
         loss=_tried(lambda: told_loss(samples, name, part) if told else lost_share(samples, "flow", name, part))
         if udp
         else None,
+        recovery_s=_recovery(resolved, flow, lambda: of("srtt"), part),
     )
 
 
@@ -104,13 +108,23 @@ def _queue(station: Station, samples: Samples, part: Window) -> PhaseQueue:
     )
 
 
-def _probe(name: str, samples: Samples, part: Window) -> PhaseProbe:
+def _probe(resolved: Mapping[str, Any], probe: Mapping[str, Any], samples: Samples, part: Window) -> PhaseProbe:
+    name = probe["name"]
     rtts = _tried(lambda: samples.of("probe", name, "rtt", part))
     return PhaseProbe(
         rtt_s=distribution(rtts[1]) if rtts else None,
         jitter_s=jitter(*rtts) if rtts else None,
         loss=_tried(lambda: lost_share(samples, "probe", name, part)),
+        recovery_s=_recovery(resolved, probe, lambda: samples.of("probe", name, "rtt", part), part),
     )
+
+
+def _recovery(
+    resolved: Mapping[str, Any], part: Mapping[str, Any], delays: Callable[[], tuple[Array, Array]], window: Window
+) -> float | None:
+    """`recovery` from the beginning of the phase, over the base RTT that the path has in it; None if it never ends."""
+    found = _tried(lambda: recovery(*delays(), window[0], base_rtt_at(resolved, part, window[0])))
+    return None if found is None or isinf(found) else found
 
 
 def _tried(measure: Callable[[], T]) -> T | None:

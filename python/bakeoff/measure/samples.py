@@ -25,10 +25,16 @@ class Samples:
     """A tidy series frame (docs/results-folder.md), split once into one (time, value) pair per (kind, name, metric)."""
 
     def __init__(self, series: pl.DataFrame) -> None:
-        self._parts: dict[tuple[str, str, str], tuple[Array, Array]] = {
-            (str(kind), str(name), str(metric)): (part["time"].to_numpy(), part["value"].to_numpy())
-            for (kind, name, metric), part in series.partition_by(["kind", "name", "metric"], as_dict=True).items()
-        }
+        self._parts: dict[tuple[str, str, str], tuple[Array, Array]] = {}
+        # One aggregation and two flat arrays: a frame per series takes ten times as long.
+        parts = series.group_by("kind", "name", "metric", maintain_order=True).agg("time", "value")
+        times, values = (parts[column].explode(empty_as_null=False).to_numpy() for column in ("time", "value"))
+        end = 0
+        for kind, name, metric, length in zip(
+            parts["kind"], parts["name"], parts["metric"], parts["time"].list.len(), strict=True
+        ):
+            start, end = end, end + length
+            self._parts[str(kind), str(name), str(metric)] = times[start:end], values[start:end]
 
     def __contains__(self, key: tuple[str, str, str]) -> bool:
         return key in self._parts

@@ -10,6 +10,7 @@ import msgspec
 
 from bakeoff.measure import phases as cut
 from bakeoff.measure.applications import completion, video
+from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
 from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import (
@@ -23,7 +24,9 @@ from bakeoff.measure.delays import (
     told_jitter,
     told_loss,
 )
+from bakeoff.measure.ipdv import ipdv
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
+from bakeoff.measure.over_time import Rates, spike_of
 from bakeoff.measure.rates import End, goodput, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.measure.stations import Station, stations
@@ -36,6 +39,7 @@ from bakeoff.results.summary import (
     Probe,
     Queue,
     RatedQueue,
+    Spike,
     SteadyState,
     Summary,
 )
@@ -64,10 +68,10 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     silent = {flow["name"] for flow in resolved["flows"]} - set(samples.names("flow"))
     if silent:
         raise MeasureError(f"{place}: no samples of flow '{min(silent)}'")
-    run = _Run(resolved, counters, samples, window_of(resolved), end)
+    run = _Run(resolved, counters, samples, window_of(resolved), end, Rates(resolved, samples))
     flows = {flow["name"]: _flow(run, flow) for flow in resolved["flows"]}
     queues = {name: _queue(run, name) for name in counters.get("queues", {})}
-    probes = {probe["name"]: _probe(run, probe["name"]) for probe in resolved["probes"]}
+    probes = {probe["name"]: _probe(run, probe) for probe in resolved["probes"]}
     places = run.tried("rated", lambda: stations(resolved, counters, samples, run.window)) or []
     shared = _shared(run, flows, places)
     changed = cut.changes(resolved, run.window)
@@ -90,6 +94,7 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         rated=[_rated(run, place) for place in places],
         changes=[f"at {at:g} s {what}" for at, what in changed],
         phases=told,
+        pair=run.rates.pair(),
     )
     # Whole numbers where the form has fractions become such, as in what is read again.
     return msgspec.convert(found.to_json(), Summary)
@@ -110,6 +115,7 @@ class _Run:
     samples: Samples
     window: Window
     end: End
+    rates: Rates
     missing: list[str] = field(default_factory=list)
 
     def tried(self, name: str, measure: Callable[[], T]) -> T | None:
@@ -160,6 +166,10 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
         retransmissions=tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
         mark_fraction=marked[0] if marked else None,
         mark_fraction_of=marked[1] if marked else None,
+        spike=tried(f"{at}.spike", lambda: _spike(run, "flow", flow, "srtt")) if single else None,
+        starvation=run.rates.starvation(name, run.window),
+        oscillations_per_s=run.rates.oscillations(name, run.window),
+        echoed_marks=counted.get("delivered_ce") if tcp else None,
         fct=tried(f"{at}.fct", lambda: completion(samples, name, run.window)) if kind == "short" else None,
         video=tried(f"{at}.video", lambda: video(samples, name)) if kind == "video" else None,
         **({} if tcp else _datagrams(run, name)),
@@ -219,14 +229,29 @@ def _queue(run: _Run, name: str) -> Queue:
     )
 
 
-def _probe(run: _Run, name: str) -> Probe:
+def _spike(run: _Run, kind: str, part: Mapping[str, Any], metric: str) -> Spike:
+    return spike_of(*run.samples.of(kind, part["name"], metric, run.window), base_rtt(run.resolved, part))
+
+
+def _probe(run: _Run, probe: Mapping[str, Any]) -> Probe:
+    name = probe["name"]
     at = f"probes.{name}"
     rtt = run.tried(f"{at}.rtt_s", lambda: histogram(run.counters, "probes", name, "rtt"))
+    answered = run.samples.of("probe", name, "rtt", run.window) if rtt else None
+
+    def induced() -> Distribution:
+        return distribution(run.samples.of("probe", name, "rtt", run.window)[1] - base_rtt(run.resolved, probe))
+
     return Probe(
         rtt_s=rtt,
         loss=run.tried(f"{at}.loss", lambda: lost_share(run.samples, "probe", name, run.window)),
         # Of a probe that had no answer in the window the line above tells so once.
-        jitter_s=jitter(*run.samples.of("probe", name, "rtt", run.window)) if rtt else None,
+        jitter_s=jitter(*answered) if answered else None,
+        induced_s=run.tried(f"{at}.induced_s", induced) if answered else None,
+        ipdv_s=run.tried(f"{at}.ipdv_s", lambda: distribution(ipdv(*answered, float(probe["every_s"]))))
+        if answered
+        else None,
+        spike=run.tried(f"{at}.spike", lambda: _spike(run, "probe", probe, "rtt")) if answered else None,
     )
 
 

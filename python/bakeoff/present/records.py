@@ -69,6 +69,8 @@ def run(row: Row) -> Record:
             f"{of}mark_fraction": flow.mark_fraction,
         }
         parts = [summary.flows[flow.name] for summary in row.summaries]
+        if parts[0].spike is not None:
+            flat |= _numbers(parts, of, _OVER_TIME)
         if parts[0].transport == "udp":
             flat |= _numbers(parts, of, _DATAGRAMS)
         if flow.unfinished is not None:
@@ -79,11 +81,12 @@ def run(row: Row) -> Record:
         flat |= {f"queue{i}_name": name} | _numbers(several, f"queue{i}_", _QUEUE)
     for i, name in enumerate(row.summaries[0].probes, start=1):
         probes = [summary.probes[name] for summary in row.summaries]
-        flat |= {f"probe{i}_name": name} | _numbers(probes, f"probe{i}_", _PROBE)
+        flat |= {f"probe{i}_name": name} | _numbers(probes, f"probe{i}_", _PROBE_OF_RUN)
     sce = [sum(queue.sce_marks for queue in summary.queues.values()) for summary in row.summaries]
     return flat | {
         "jain": row.jain,
         "ratio": row.ratio,
+        **_pair(row),
         "utilisation": row.utilisation,
         "queue_delay_p50_s": row.queue_delay_p50_s,
         "queue_delay_p99_s": row.queue_delay_p99_s,
@@ -93,6 +96,20 @@ def run(row: Row) -> Record:
         "drops": row.drops,
         "changes": "; ".join(row.changes),
         "notes": "; ".join(row.notes),
+    }
+
+
+def _pair(row: Row) -> Record:
+    """How two long flows come to share: means over the repetitions, and none if they do not in one of them."""
+    pairs = [summary.pair for summary in row.summaries if summary.pair]
+    if not pairs:
+        return {}
+    converged = [pair.convergence_s for pair in pairs if pair.convergence_s is not None]
+    met = [pair.meet_s for pair in pairs if pair.meet_s is not None]
+    return {
+        "convergence_s": sum(converged) / len(pairs) if len(converged) == len(pairs) else None,
+        "converged": len(converged),
+        "meet_s": sum(met) / len(pairs) if len(met) == len(pairs) else None,
     }
 
 
@@ -132,6 +149,16 @@ def _completion(which: str) -> Take:
     return take
 
 
+def _spike(which: str) -> Take:
+    return lambda part: getattr(part.spike, which) if part.spike else None
+
+
+_OVER_TIME: Final[dict[str, Take]] = {
+    "starvation": lambda flow: flow.starvation,
+    "oscillations_per_s": lambda flow: flow.oscillations_per_s,
+    "spike_height_s": _spike("height_s"),
+    "spike_duration_s": _spike("duration_s"),
+}
 _DATAGRAMS: Final[dict[str, Take]] = {
     **_distribution("delay", lambda flow: flow.delay_s),
     "jitter_s": lambda flow: flow.jitter_s,
@@ -145,6 +172,8 @@ _FLOW: Final[dict[str, Take]] = {
     **_DATAGRAMS,
     "retransmissions": lambda flow: flow.retransmissions,
     "mark_fraction": lambda flow: flow.mark_fraction,
+    "echoed_marks": lambda flow: flow.echoed_marks,
+    **_OVER_TIME,
     **{f"fct_{which}_s": _completion(which) for which in ("geometric_mean", "p50", "p95", "p99")},
     "unfinished": lambda flow: flow.fct and flow.fct.begun - flow.fct.ended,
     "video_mean_rate_bps": lambda flow: flow.video and flow.video.mean_rate_bps,
@@ -157,6 +186,14 @@ _PROBE: Final[dict[str, Take]] = {
     **_distribution("rtt", lambda probe: probe.rtt_s),
     "jitter_s": lambda probe: probe.jitter_s,
     "loss": lambda probe: probe.loss,
+}
+_PROBE_OF_PHASE: Final[dict[str, Take]] = {**_PROBE, "recovery_s": lambda probe: probe.recovery_s}
+_PROBE_OF_RUN: Final[dict[str, Take]] = {
+    **_PROBE,
+    **_distribution("induced", lambda probe: probe.induced_s),
+    **_distribution("ipdv", lambda probe: probe.ipdv_s),
+    "spike_height_s": _spike("height_s"),
+    "spike_duration_s": _spike("duration_s"),
 }
 
 
@@ -273,7 +310,7 @@ def _probes(row: Row) -> Iterator[Record]:
             "protocol": document["proto"],
             "from": document["from"],
             "to": document["to"],
-            **_numbers([summary.probes[name] for summary in row.summaries], "", _PROBE),
+            **_numbers([summary.probes[name] for summary in row.summaries], "", _PROBE_OF_RUN),
         }
 
 
@@ -301,6 +338,7 @@ def _phase(row: Row, phase: Phase, same: Sequence[Phase]) -> Record:
             "goodput_bps": lambda flow: flow.goodput_bps,
             "delivery_rate_bps": lambda flow: flow.delivery_rate_bps,
             **_distribution("srtt", lambda flow: flow.srtt_s),
+            "recovery_s": lambda flow: flow.recovery_s,
             **(_DATAGRAMS if row.summaries[0].flows[name].transport == "udp" else {}),
         }
         flat |= {f"flow{i}_name": name} | _numbers([one.flows[name] for one in same], f"flow{i}_", takes)
@@ -317,7 +355,7 @@ def _phase(row: Row, phase: Phase, same: Sequence[Phase]) -> Record:
             takes["sce_marks"] = lambda queue: queue.sce_marks
         flat |= {f"queue{i}_name": name} | _numbers([one.queues[name] for one in same], f"queue{i}_", takes)
     for i, name in enumerate(phase.probes, start=1):
-        flat |= {f"probe{i}_name": name} | _numbers([one.probes[name] for one in same], f"probe{i}_", _PROBE)
+        flat |= {f"probe{i}_name": name} | _numbers([one.probes[name] for one in same], f"probe{i}_", _PROBE_OF_PHASE)
     return flat
 
 

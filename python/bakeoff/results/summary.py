@@ -14,7 +14,7 @@ import msgspec
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The format that is written; this one and all before it can be read. Those before lack what has a default here."""
 
 
@@ -98,10 +98,22 @@ class Video(Record, frozen=True, kw_only=True):
     stalled_s: float
 
 
+class Spike(Record, frozen=True, kw_only=True):
+    """The highest excursion of a round-trip time above the base RTT; all 0 if it never leaves the base by 10 ms."""
+
+    height_s: float
+    """Of its highest sample above the base RTT."""
+    duration_s: float
+    """For how long it stays 10 ms above the base RTT."""
+    begin_s: float
+
+
 class Flow(Record, frozen=True, kw_only=True):
     """The measures of one flow."""
 
-    _optional: ClassVar[tuple[str, ...]] = ("fct", "video", "delay_s", "jitter_s", "loss")
+    _optional: ClassVar[tuple[str, ...]] = (
+        "fct", "video", "delay_s", "jitter_s", "loss", "spike", "starvation", "oscillations_per_s", "echoed_marks",
+    )  # fmt: skip
 
     cc: str | None
     """What it ran, as the engine reported it."""
@@ -130,6 +142,15 @@ class Flow(Record, frozen=True, kw_only=True):
     """Of a `udp` flow: mean of the interarrival jitter (RFC 3550) of the same."""
     loss: float | None = None
     """Of a `udp` flow: share of the datagrams sent in the window that never arrived."""
+    spike: Spike | None = None
+    """Of the smoothed round-trip time in the window."""
+    starvation: float | None = None
+    """Of a long TCP flow beside others: share of the window in which its rate is below a tenth of its fair share."""
+    oscillations_per_s: float | None = None
+    """Of a long TCP flow: how often per second its rate crosses its own mean."""
+    echoed_marks: int | None = None
+    """What the sender heard of CE marks over the whole run: `tcpi_delivered_ce`. With RFC 3168 feedback these are the
+    segments that ACKs with ECE acknowledged."""
 
 
 class FlowAtQueue(Record, frozen=True, kw_only=True):
@@ -164,10 +185,17 @@ class Queue(Record, frozen=True, kw_only=True):
 class Probe(Record, frozen=True, kw_only=True):
     """The measures of one latency probe, of the requests sent in the window."""
 
+    _optional: ClassVar[tuple[str, ...]] = ("induced_s", "ipdv_s", "spike")
+
     rtt_s: Distribution | None
     loss: float | None
     jitter_s: float | None = None
     """Mean of the interarrival jitter (RFC 3550) of the answers."""
+    induced_s: Distribution | None = None
+    """Induced latency: the round trips less the base RTT."""
+    ipdv_s: Distribution | None = None
+    """|RTT - RTT before| of the answers (RFC 3393)."""
+    spike: Spike | None = None
 
 
 class RatedQueue(Record, frozen=True, kw_only=True):
@@ -190,12 +218,16 @@ class RatedQueue(Record, frozen=True, kw_only=True):
 class PhaseFlow(Record, frozen=True, kw_only=True):
     """What a flow got in one phase."""
 
+    _optional: ClassVar[tuple[str, ...]] = ("recovery_s",)
+
     delivery_rate_bps: float | None
     goodput_bps: float | None
     srtt_s: Distribution | None
     delay_s: Distribution | None
     jitter_s: float | None
     loss: float | None
+    recovery_s: float | None = None
+    """From the phase's beginning until the smoothed RTT stays at most 10 ms above the base RTT; None: it never does."""
 
 
 class PhaseQueue(Record, frozen=True, kw_only=True):
@@ -216,9 +248,13 @@ class PhaseQueue(Record, frozen=True, kw_only=True):
 class PhaseProbe(Record, frozen=True, kw_only=True):
     """What a probe met in one phase."""
 
+    _optional: ClassVar[tuple[str, ...]] = ("recovery_s",)
+
     rtt_s: Distribution | None
     jitter_s: float | None
     loss: float | None
+    recovery_s: float | None = None
+    """As of a flow, of the probe's round trip."""
 
 
 class Phase(Record, frozen=True, kw_only=True):
@@ -241,6 +277,17 @@ class Bottleneck(Record, frozen=True, kw_only=True):
     """Its name in counters and series, without the class: `mid>srv`."""
     rate_bps: float
     """Its rate, averaged over time where it changes in the window."""
+
+
+class Pair(Record, frozen=True, kw_only=True):
+    """How the two long TCP flows of a run come to share, counted from the start of the later one."""
+
+    flows: tuple[str, str]
+    """First the one that starts first."""
+    convergence_s: float | None
+    """Until the rates, averaged over a second, stay within a ratio of 1.5 for 5 s; None if they never do."""
+    meet_s: float | None
+    """Until the later one's rate first reaches the other's; None if it never does."""
 
 
 class Check(Record, frozen=True, kw_only=True):
@@ -281,6 +328,8 @@ class Summary(Record, frozen=True, kw_only=True):
     """What changes inside the window: every number that is taken over the window averages over it."""
     phases: list[Phase] = []
     """The parts of the window between these changes; none if nothing changes, or too much to be told apart."""
+    pair: Pair | None = None
+    """Of a run with two long TCP flows."""
 
     @classmethod
     def from_json(cls, text: str | bytes, place: str) -> Self:
