@@ -59,6 +59,18 @@ def test_run_returns_a_collection(folder):
     assert (folder / "results" / "latest").resolve() == folder / "x"
 
 
+def test_what_the_engine_cannot_do_is_told_and_the_rest_is_done():
+    several = bakeoff.run(["fake/s1-first/a", "fake/s2-second/refused"], jobs=1)
+    assert [result.key for result in several] == ["fake/s1-first/a"]
+    why = "flows[0].cc: unknown congestion control 'pragu'; did you mean 'prague'?"
+    assert several.refused == {"fake/s2-second/refused": why}
+    assert "1 more cannot be run here" in repr(several)
+    for words in ({"strict": True}, {}):
+        patterns = ["fake/s1-first/a", "fake/s2-second/refused"] if words else ["fake/s2-second/refused"]
+        with pytest.raises(bakeoff.BakeoffError, match="unknown congestion control 'pragu'"):
+            bakeoff.run(patterns, jobs=1, **words)
+
+
 def test_run_without_out_goes_to_results(folder):
     [result] = bakeoff.run("*/a", jobs=1)
     assert result.path.is_relative_to("results")

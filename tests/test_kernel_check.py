@@ -19,6 +19,7 @@ def report(*findings: check.Finding, adds: dict[str, list[str]] | None = None) -
 
 def test_missing_names_every_place_that_a_kernel_cannot_serve():
     run = {
+        "nodes": [{"sysctls": {"net.ipv4.tcp_ecn": "1"}}, {"sysctls": {"net.ipv4.tcp_sce": "1"}}],
         "flows": [
             {"name": "a", "cc": "prague@2020-08", "transport": "tcp"},
             {"name": "b", "cc": "cubic"},
@@ -39,6 +40,7 @@ def test_missing_names_every_place_that_a_kernel_cannot_serve():
     )
     assert check.missing(run, known) == [
         "flows[0].cc: 'prague': CONFIG_TCP_CONG_PRAGUE is not set",
+        "nodes[1].sysctls: 'net.ipv4.tcp_sce' is of the SCE tree, and not in kernel mine",
         "interfaces[0].egress.classes[0].child.qdisc: 'cnq_codel_af': CONFIG_NET_SCH_CNQ_CODEL_AF is not set",
         "changes[0].action.qdisc: 'made_up' is not in kernel mine",
     ]

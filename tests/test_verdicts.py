@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from bakeoff.claims import expected, verdict
-from bakeoff.claims.claim import Claim, Statement, Wanted, _size
+from bakeoff.claims.claim import Cause, Claim, Statement, Wanted, _size
 from bakeoff.claims.claim import SizeText as Text
 from bakeoff.claims.expression import Call, parse
 from bakeoff.claims.needed import Needed
@@ -106,9 +106,9 @@ def test_what_could_not_be_done_is_told():
     assert str(unmeasured) == "cannot be decided: no samples"
 
 
-def claimed(name, direction, size=None):
+def claimed(name, direction, size=None, cause=None):
     parts = [Verdict(word) if word else None for word in (direction, size)]
-    own = Claim(name, name.partition("/")[0], "It is.", "1", None, (), "a lab", None)
+    own = Claim(name, name.partition("/")[0], "It is.", "1", None, (), "a lab", cause)
     return Decided(own, Outcome(*parts, None, (), 1, 3), None)
 
 
@@ -139,7 +139,9 @@ def test_a_broken_record_is_told(tmp_path, monkeypatch, text, message):
 
 
 def test_the_tables_are_written_between_their_markers(tmp_path):
-    several = [claimed("d/a", "holds"), claimed("d/b", "does not hold", "holds"), claimed("e/c", verdict.CANNOT)]
+    cause = Cause("open", "Nobody knows <why>.", None, ("Another seed.", "Another queue."))
+    several = [claimed("d/a", "holds", cause=cause), claimed("d/b", "does not hold", "holds", cause)]
+    several.append(claimed("e/c", verdict.CANNOT))
     known = {("d/a", "kernel"): expected.Recorded("differs by seed", "")}
     (tmp_path / "docs").mkdir()
     marks = "<!-- claims: bakeoff verify writes this -->\nstale\n<!-- end -->"
@@ -152,6 +154,10 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
     assert readme.startswith("before\n")
     assert readme.endswith("<!-- end -->\nafter\n")
     assert "| a | 1 | It is. |  |  | holds |  | differs by seed |  |" in findings
+    assert "| b | 1 | It is. |  |  | does not hold | holds |  | open |" in findings
+    # A claim that holds needs no cause.
+    assert findings.count("Nobody knows") == 1
+    assert "- **b**: open. Nobody knows &lt;why>. Tried: Another seed. Tried: Another queue.\n" in findings
     (tmp_path / "README.md").write_text("nothing")
     with pytest.raises(BakeoffError, match=r"README\.md: has no lines"):
         shown.write_docs(several, known, "sim", tmp_path)

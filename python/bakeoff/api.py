@@ -75,8 +75,10 @@ class Result(results.Result):
 class Results(Sequence[Result]):
     """The results of several runs, in their order."""
 
-    def __init__(self, several: Sequence[Result]) -> None:
+    def __init__(self, several: Sequence[Result], refused: Mapping[str, str] | None = None) -> None:
         self._results = list(several)
+        self.refused = dict(refused or {})
+        """Runs that the engine cannot do, which were asked for and not begun, with the reason for each."""
 
     @overload
     def __getitem__(self, index: int) -> Result: ...
@@ -180,11 +182,13 @@ class Results(Sequence[Result]):
 
     def __repr__(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""
+        failed += f", {len(self.refused)} more cannot be run here" if self.refused else ""
         keys = f", {self[0].key} … {self[-1].key}" if self else ""
         return f"<Results: {len(self)} runs{failed}{keys}>"
 
     def _repr_html_(self) -> str:
         reasons = [f"failed: {result.key}: {result.meta['error']}" for result in self.failed]
+        reasons += [f"cannot be run here: {key}: {why}" for key, why in self.refused.items()]
         failed = "".join(f"<pre>{html.escape(reason)}</pre>" for reason in reasons)
         table = self.table()._repr_html_() if len(self.failed) < len(self) else ""
         return f"<p>{html.escape(repr(self))}</p>{failed}{table}"
@@ -246,6 +250,7 @@ def run(
     capture: Sequence[str] = (),
     note: str | None = None,
     allow_code: bool = False,
+    strict: bool = False,
     progress: bool = False,
 ) -> Results:
     """Do all runs that `patterns` name, as `bakeoff run` does, and return what came out, in the same order.
@@ -256,13 +261,17 @@ def run(
 
     `jobs` processes (default: one per core). Without `out` the results lie in results/ and the time of day, as those of
     the command line do. With `resume` runs that are in `out` already are not done again. Failed runs are in the
-    collection too: see `Results.failed`. `allow_code` permits scenarios to execute files of Python outside of their
-    own folders. `trace`, `capture` and `note` as for `duel`. With `progress` a bar
-    says how far it is. BakeoffError as for `campaign.run`.
+    collection too: see `Results.failed`. What the engine cannot do is left out and told by `Results.refused`; it is a
+    BakeoffError if that is all of it, or with `strict`. `allow_code` permits scenarios to execute files of Python
+    outside of their own folders. `trace`, `capture` and `note` as for `duel`. With `progress` a bar says how far it is.
+    BakeoffError as for `campaign.run`.
     """
     from bakeoff.scenario import catalog
 
     runs = _observed(catalog.select(patterns, seeds, only=only, settings=settings, yes=yes), trace, capture)
+    can, refused = (runs, {}) if strict else campaign.accepted(runs, engine)
+    if can:  # otherwise the campaign says why
+        runs = can
     root = campaign.new_folder() if out is None else Path(out)
     asked = campaign.Asked("run", (patterns,) if isinstance(patterns, str) else tuple(patterns), note)
     with _bar(len(runs)) if progress else nullcontext() as ended:
@@ -277,7 +286,7 @@ def run(
             allow_code=allow_code,
             on_done=ended,
         )
-    return Results([Result.read(done.path) for done in report.runs])
+    return Results([Result.read(done.path) for done in report.runs], refused)
 
 
 def measured(expression: str, results: results.Result | Mapping[str, results.Result]) -> float | bool:

@@ -32,6 +32,10 @@ class Needed:
         """Whether the predicates are about each run, and not about all of them together."""
         return self.statement.each
 
+    def keys(self) -> set[str]:
+        """The keys of all these runs."""
+        return {run.key for repetitions in self.runs.values() for run in repetitions}
+
     def calls(self, name: str) -> list[Call]:
         """What is measured of a run, without the run's short name."""
         found = []

@@ -107,6 +107,10 @@ def verify(
     if write_docs:
         for path in shown.write_docs(decided, known, engine, Path()):
             typer.echo(f"wrote {path}", err=True)
+    new = [] if record else expected.unrecorded([each for each in decided if each.claim.statement], known, engine)
+    if new and known:
+        more = f" and {len(new) - 3} more" if len(new) > 3 else ""
+        typer.echo(f"without a recorded verdict for {engine}: {', '.join(new[:3])}{more}", err=True)
     for line in differ:
         typer.echo(printable(f"differs: {line}"), err=True)
     if differ:
@@ -144,6 +148,9 @@ def _measured(
 
     runs: dict[str, Run] = {run.key: run for found in several for each in found.runs.values() for run in each}
     can, refused = campaign.accepted(list(runs.values()), engine)
+    # A statement of which one run is refused cannot be decided: its other runs would be done for nothing.
+    decidable = {key for found in several if not (keys := found.keys()) & refused.keys() for key in keys}
+    can = [run for run in can if run.key in decidable]
     root = campaign.VERIFY / engine.replace("/", "_")
     failed: dict[str, str] = {}
     if can:

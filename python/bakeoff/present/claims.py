@@ -14,10 +14,10 @@ from bakeoff.claims import quantity
 from bakeoff.claims.expected import Recorded, kind, words
 from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, shown
 from bakeoff.errors import BakeoffError
-from bakeoff.present.columns import pipes
+from bakeoff.present.columns import escaped, pipes
 
 if TYPE_CHECKING:
-    from bakeoff.claims.claim import Size
+    from bakeoff.claims.claim import Cause, Size
     from bakeoff.claims.verdict import Decided, Ours, Outcome, Verdict
 
 _WIDTH: Final = 110
@@ -49,7 +49,7 @@ def _paragraph(each: Decided) -> str:
         lines.append(f"  contradicts {', '.join(claim.contradicts)}")
     if claim.cause is not None:
         needless = " (the claim holds: no cause is needed)" if outcome.holds else ""
-        lines.append(f"  cause      {claim.cause.kind}, {shown(claim.cause, each.cause)}{needless}")
+        lines.append(f"  cause      {_state(claim.cause, each.cause)}{needless}")
         lines.append(fill(claim.cause.says, _WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 13))
         if each.cause is not None and claim.cause.statement is not None:
             lines += ["  " + line for line in _predicates(each.cause, claim.cause.statement.size)]
@@ -225,13 +225,38 @@ def _by_document(several: Sequence[Decided], known: Mapping[tuple[str, str], Rec
         own = [each for each in several if each.claim.document == document]
         rows = [_row(each, known, others) for each in own]
         parts.append(f"### {document}\n\n{pipes(heads, [True] * len(heads), rows)}")
+        causes = [_cause_paragraph(each) for each in own if each.claim.cause is not None and not each.outcome.holds]
+        if causes:
+            parts.append(f"#### Causes: {document}\n\n" + "\n".join(causes))
     return parts
+
+
+def _state(cause: Cause, outcome: Outcome | None) -> str:
+    """`set-up, shown`, or just `open`."""
+    told = shown(cause, outcome)
+    return told if told.startswith(cause.kind) else f"{cause.kind}, {told}"
+
+
+def _cause_paragraph(each: Decided) -> str:
+    """Why a claim does not hold: what was found, what the test of it measured, and what was tried."""
+    cause = each.claim.cause
+    if cause is None:
+        return ""
+    statement = cause.statement
+    lines = [f"- **{each.claim.name.partition('/')[2]}**: {_state(cause, each.cause)}. {cause.says}"]
+    if each.cause is not None and statement is not None:
+        if each.cause.ours is not None and statement.size is not None:
+            lines.append(f"The test gives {_value(each.cause.ours)}; {_published(statement.size)}.")
+        elif measured := ", ".join(f"`{text}` {_value(ours)}" for text, ours in each.cause.sides):
+            lines.append(f"The test gives {measured}.")
+    lines += [f"Tried: {one}" for one in cause.tried]
+    return escaped(" ".join(lines)) + "\n"
 
 
 def _row(each: Decided, known: Mapping[tuple[str, str], Recorded], others: Sequence[str]) -> list[str]:
     claim, outcome = each.claim, each.outcome
     size = claim.statement.size if claim.statement else None
-    ours = _value(outcome.ours) if outcome.ours else "; ".join(f"{text}: {_value(o)}" for text, o in outcome.sides)
+    ours = _value(outcome.ours) if outcome.ours else "; ".join(f"`{text}` {_value(o)}" for text, o in outcome.sides)
     own = words(each)
     elsewhere = []
     for engine in others:
@@ -239,8 +264,7 @@ def _row(each: Decided, known: Mapping[tuple[str, str], Recorded], others: Seque
         elsewhere.append("" if row is None else " / ".join(word for word in row if word))
     cause = ""
     if claim.cause is not None and not outcome.holds:
-        tried = "".join(f" Tried: {one}" for one in claim.cause.tried)
-        cause = f"{claim.cause.kind}, {shown(claim.cause, each.cause)}: {claim.cause.says}{tried}"
+        cause = _state(claim.cause, each.cause).partition(" (")[0]
     why = next((part.why for part in (outcome.direction, outcome.size) if part is not None and part.why), None)
     if why and not cause:
         cause = why

@@ -120,11 +120,12 @@ def grid(columns: Sequence[Column]) -> Iterator[Text]:
 def pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[str]]) -> str:
     """A table in Markdown; `left`: which columns are set flush left."""
     lines = [heads, ["---" if flush else "---:" for flush in left], *cells]
-    escaped = ([_markdown(cell) for cell in line] if i != 1 else line for i, line in enumerate(lines))
-    return "".join("| " + " | ".join(line) + " |\n" for line in escaped)
+    cooked = ([escaped(cell) for cell in line] if i != 1 else line for i, line in enumerate(lines))
+    return "".join("| " + " | ".join(line) + " |\n" for line in cooked)
 
 
-def _markdown(cell: str) -> str:
+def escaped(cell: str) -> str:
+    """A text as Markdown has it in a table or a paragraph: no bars that end a cell, no HTML."""
     return clean(cell).replace("|", "\\|").replace("<", "&lt;")
 
 

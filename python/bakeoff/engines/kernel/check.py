@@ -60,6 +60,8 @@ CONGESTION_CONTROLS: Final = _MAINLINE_CC | {"prague", "reno-sce", "cubic-sce", 
 # qdisc kind -> symbol, where it is not NET_SCH_ and the kind.
 _SCH_SYMBOL: Final = {"bfifo": "NET_SCH_FIFO", "pfifo": "NET_SCH_FIFO", "pfifo_fast": "NET_SCHED"}
 
+_SCE: Final = "net.ipv4.tcp_sce"
+
 _V = "veth0"
 _ADD_VETH: Final = [f"ip link add {_V} type veth peer name veth1", f"ip link set {_V} up", "ip link set veth1 up"]
 _HTB: Final = [
@@ -231,6 +233,10 @@ def missing(run: Mapping[str, Any], report: Report) -> list[str]:
     for index, flow in enumerate(run.get("flows", ())):
         if flow.get("transport", "tcp") == "tcp" and flow.get("cc"):
             look(f"flows[{index}].cc", "cc", cc.parse(flow["cc"]).name)
+    has_sce = any(name.endswith("-sce") for name in report.adds.get("cc", []))
+    for index, node in enumerate(run.get("nodes", ())):
+        if _SCE in node.get("sysctls", {}) and not has_sce:
+            reasons.append(f"nodes[{index}].sysctls: '{_SCE}' is of the SCE tree, and not in kernel {report.kernel}")
     for index, tunnel in enumerate(run.get("tunnels", ())):
         look(f"tunnels[{index}]", "tunnel", " ".join(filter(None, (tunnel["kind"], tunnel.get("cipher")))))
     for place, words in _qdiscs(run, ""):
