@@ -55,7 +55,8 @@ def both(scenario):
         for flows in "12":
             published |= rows(f"{half}-{number}-{flows}", "sce-l4s-bakeoff")
         runs = catalog.select(f"sce-l4s-bakeoff/{half}-{scenario}")
-        yield half, number, published, {run.run: run for run in runs if run.point.get("m2") != "as meant"}
+        ran = (run for run in runs if run.point.get("m2") != "as meant" and run.point["cc"] != "dctcp-sce_paced")
+        yield half, number, published, {run.run: run for run in ran}
 
 
 def expected(label, rate):
@@ -150,3 +151,14 @@ def test_flows_and_probes_as_in_the_batches(scenario):
                 # the whole ToS byte becomes 1, of everything but SYNs, or of what has ToS 4
                 assert (rule.match.proto, rule.match.syn, rule.set_dscp, rule.set_ecn) == ("tcp", False, 0, "ect1")
                 assert rule.match.dscp == (1 if len(ccs) == 2 else None)
+
+
+def test_the_variant_that_paces_differs_by_that_alone():
+    runs = {run.run: run.model_dump() for run in catalog.select("sce-l4s-bakeoff/sce-s4-gaming/dctcp-sce*")}
+    assert len(runs) == 6
+    for rtt in ("0ms", "10ms", "80ms"):
+        plain, paced = (runs[f"dctcp-sce{suffix}-50Mbit-{rtt}"] for suffix in ("", "_paced"))
+        assert [flow["cc"] for flow in plain["flows"]] == ["dctcp-sce@2019"]
+        assert [flow["cc"] for flow in paced["flows"]] == ["dctcp-sce@2019 pacing on"]
+        names = {key for key in plain if plain[key] != paced[key]}
+        assert names <= {"run", "title", "flows", "point", "digest"}, names
