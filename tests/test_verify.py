@@ -184,3 +184,10 @@ def test_runs_and_flows_that_are_not_there_are_told_before_anything_runs(verify,
     assert code == 2
     assert f"bakeoff: {path}: " in err
     assert message in err
+
+
+def test_the_runs_of_verify_are_listed_with_the_other_campaigns(verify, recorded, cli):
+    code, out, _ = cli("results", "--json")
+    assert code == 0
+    # Two runs of three seeds each.
+    assert [(row["campaign"], row["runs"], row["failed"]) for row in json.loads(out)] == [("results/verify/sim", 6, 0)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -112,13 +113,14 @@ def rm(
 
 
 def _campaigns(status: str | None, only: str | None) -> list[dict[str, Any]]:
-    from bakeoff.campaign.place import DUELS, RESULTS
+    from bakeoff.campaign.place import DUELS, RESULTS, VERIFY
     from bakeoff.results import storage
 
     rows = []
-    for stored in [*storage.campaigns(RESULTS), *storage.campaigns(DUELS)]:
+    several = [storage.campaigns(RESULTS, leave=(DUELS, VERIFY)), storage.campaigns(DUELS), storage.campaigns(VERIFY)]
+    for stored in chain.from_iterable(several):
         chosen = _chosen(stored.content.results, status, only)
-        if stored.path == DUELS or ((status or only) and not chosen):
+        if (status or only) and not chosen:
             continue
         record = stored.record
         rows.append(

@@ -14,6 +14,8 @@ from bakeoff.results import layout
 from bakeoff.results.read import read_campaign, survey
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from bakeoff.results.read import Survey
     from bakeoff.results.records import CampaignRecord
 
@@ -30,13 +32,16 @@ class Stored:
     """Of all files below the folder."""
 
 
-def campaigns(below: Path) -> list[Stored]:
-    """The campaigns in the folders directly below `below`, in order of name. Links are left out."""
+def campaigns(below: Path, leave: Collection[Path] = ()) -> list[Stored]:
+    """The campaigns in the folders directly below `below`, but for those to `leave`, in order of name.
+
+    Links are left out.
+    """
     if not below.is_dir():
         return []
     found = []
     for path in sorted(below.iterdir()):
-        if path.is_symlink() or not path.is_dir():
+        if path.is_symlink() or not path.is_dir() or path in leave:
             continue
         content = survey(path)
         if (path / layout.CAMPAIGN).exists() or content.results or content.half_written:
