@@ -23,14 +23,18 @@ impl Sim {
                 EVENTS,
             ));
         }
-        let parts = self.kept();
-        let bytes: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
+        let mut bytes = 0;
+        self.for_each_kept(&mut |part, _| bytes += part);
         if bytes > self.budget.bytes {
-            let most = parts.into_iter().max_by_key(|(_, bytes)| *bytes);
-            let most = most.map(|(what, bytes)| format!("{bytes} bytes are {what}"));
+            let (mut most, mut told) = (0, String::new());
+            self.for_each_kept(&mut |part, what| {
+                if part >= most {
+                    (most, told) = (part, format!("{part} bytes are {}", what()));
+                }
+            });
             return Err(self.spent(
                 &format!("it keeps {bytes} bytes, and its budget is {}", self.budget.bytes),
-                &most.unwrap_or_default(),
+                &told,
                 BYTES,
             ));
         }
@@ -59,30 +63,29 @@ impl Sim {
         }
     }
 
-    /// What takes memory as the run goes on, and how many bytes.
-    fn kept(&self) -> Vec<(String, u64)> {
-        let mut parts = vec![("samples (sample_interval_s)".to_owned(), self.recorder.bytes())];
+    /// Visits what takes memory as the run goes on: how many bytes, and, if that is asked for, what it is.
+    fn for_each_kept(&self, visit: &mut dyn FnMut(u64, &dyn Fn() -> String)) {
+        visit(self.recorder.bytes(), &|| "samples (sample_interval_s)".into());
         if let Some(trace) = &self.trace {
-            parts.push(("the trace of congestion controls (trace)".into(), trace.bytes()));
+            visit(trace.bytes(), &|| "the trace of congestion controls (trace)".into());
         }
         for (i, probe) in self.probes.iter().enumerate() {
-            parts.push((format!("requests of probes[{i}] ('{}', every_s)", probe.spec.name), probe.bytes()));
+            visit(probe.bytes(), &|| format!("requests of probes[{i}] ('{}', every_s)", probe.spec.name));
         }
         for (i, flow) in self.flows.iter().enumerate() {
-            parts.push((format!("datagrams of flows[{i}] ('{}', source)", flow.spec.name), flow.bytes()));
+            visit(flow.bytes(), &|| format!("datagrams of flows[{i}] ('{}', source)", flow.spec.name));
         }
         for (i, interface) in self.interfaces.iter().enumerate() {
-            let name = self.graph.egress_name(i);
+            let name = || self.graph.egress_name(i);
             let captured = interface.captures.iter().flatten().map(|capture| capture.bytes()).sum();
-            parts.push((format!("the capture at {name} (captures)"), captured));
+            visit(captured, &|| format!("the capture at {} (captures)", name()));
             let mut packets = interface.wire.in_flight.len() as u64;
             for queue in [&interface.egress, &interface.ingress].into_iter().flatten() {
                 packets += queue.qlen() as u64;
             }
             packets += interface.wire.medium.as_ref().map_or(0, |medium| medium.held().packets);
             let bytes = packets * size_of::<Packet>() as u64;
-            parts.push((format!("packets that wait at {name} (the limits of its queues)"), bytes));
+            visit(bytes, &|| format!("packets that wait at {} (the limits of its queues)", name()));
         }
-        parts
     }
 }
