@@ -63,6 +63,12 @@ impl<T: Copy + Default> Ring<T> {
         if self.len == 0 { None } else { self.slots.get(self.head) }
     }
 
+    /// The oldest, to change.
+    #[inline]
+    pub fn front_mut(&mut self) -> Option<&mut T> {
+        if self.len == 0 { None } else { self.slots.get_mut(self.head) }
+    }
+
     /// The newest.
     #[inline]
     pub fn back(&self) -> Option<&T> {

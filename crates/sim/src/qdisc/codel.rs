@@ -156,7 +156,7 @@ impl CodelVars {
         if packet.is_none() {
             self.dropping = false;
         }
-        let above = self.above_target(packet.as_ref(), params, stats, head, now);
+        let above = self.above_target(packet.as_ref(), params, stats, head.backlog(), now);
         let mut marked = false;
         if self.dropping {
             self.dropping = above;
@@ -172,7 +172,7 @@ impl CodelVars {
                 }
                 drops += 1;
                 packet = head.pop();
-                self.dropping = self.above_target(packet.as_ref(), params, stats, head, now);
+                self.dropping = self.above_target(packet.as_ref(), params, stats, head.backlog(), now);
                 if self.dropping {
                     self.drop_next = self.control_law(self.drop_next, params);
                 }
@@ -187,7 +187,7 @@ impl CodelVars {
                 marked = true;
             } else {
                 packet = head.pop();
-                self.above_target(packet.as_ref(), params, stats, head, now);
+                self.above_target(packet.as_ref(), params, stats, head.backlog(), now);
             }
             self.enter_dropping(params, now);
         }
@@ -201,15 +201,31 @@ impl CodelVars {
         packet
     }
 
+    /// Takes note of the packet that is next, with so many bytes `behind` it, if it leaves without a mark or a drop, and
+    /// nothing else happens then: the way of most. If not (false), [`CodelVars::dequeue`] finds all as it was.
+    #[inline]
+    pub fn lets_pass(
+        &mut self,
+        packet: &Packet,
+        behind: u64,
+        params: &CodelParams,
+        stats: &mut CodelStats,
+        now: Time,
+    ) -> bool {
+        !self.dropping
+            && params.ce_threshold.is_none()
+            && !self.above_target(Some(packet), params, stats, behind, ticks(now))
+    }
+
     /// Whether the delay has stayed above the target for longer than an interval (RFC 8289, 5.6
-    /// `dodequeue`).
+    /// `dodequeue`). Asking again for the same packet changes nothing.
     /// The queue may keep one packet of the largest size whatever its delay. Source: Linux 7.3 `codel_should_drop`.
     fn above_target(
         &mut self,
         packet: Option<&Packet>,
         params: &CodelParams,
         stats: &mut CodelStats,
-        head: &impl Head,
+        behind: u64,
         now: u64,
     ) -> bool {
         let Some(packet) = packet else {
@@ -218,7 +234,7 @@ impl CodelVars {
         };
         stats.maxpacket = stats.maxpacket.max(packet.len);
         self.ldelay = now.saturating_sub(ticks(packet.enqueued));
-        if self.ldelay < params.target || head.backlog() <= params.mtu {
+        if self.ldelay < params.target || behind <= params.mtu {
             self.first_above_time = 0;
             false
         } else if self.first_above_time == 0 {

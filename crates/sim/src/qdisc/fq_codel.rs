@@ -124,20 +124,21 @@ struct Slot {
 }
 
 impl Pool {
-    fn push(&mut self, chain: &mut Chain, packet: Packet) {
+    #[inline]
+    fn push(&mut self, chain: &mut Chain, packet: &Packet) {
         self.qlen += 1;
         self.backlog += u64::from(packet.len);
-        self.memory += truesize(&packet);
+        self.memory += truesize(packet);
         chain.backlog += u64::from(packet.len);
         let index = match self.free {
             NONE => {
-                self.slots.push(Slot { packet, next: NONE });
+                self.slots.push(Slot { packet: *packet, next: NONE });
                 self.slots.len() as u32 - 1
             }
             free => {
                 let slot = &mut self.slots[free as usize];
                 self.free = slot.next;
-                slot.packet = packet;
+                slot.packet = *packet;
                 slot.next = NONE;
                 free
             }
@@ -149,13 +150,19 @@ impl Pool {
         chain.last = index;
     }
 
-    fn pop(&mut self, chain: &mut Chain) -> Option<Packet> {
+    /// The packet that [`Pool::pop`] would give.
+    #[inline]
+    fn first(&self, chain: &Chain) -> Option<&Packet> {
+        self.slots.get(chain.first as usize).map(|slot| &slot.packet)
+    }
+
+    #[inline]
+    fn pop(&mut self, chain: &mut Chain, into: &mut Packet) -> bool {
         if chain.first == NONE {
-            return None;
+            return false;
         }
         let index = chain.first;
         let slot = &mut self.slots[index as usize];
-        let packet = slot.packet;
         chain.first = slot.next;
         if slot.next == NONE {
             chain.last = NONE;
@@ -163,10 +170,11 @@ impl Pool {
         slot.next = self.free;
         self.free = index;
         self.qlen -= 1;
-        self.backlog -= u64::from(packet.len);
-        self.memory -= truesize(&packet);
-        chain.backlog -= u64::from(packet.len);
-        Some(packet)
+        self.backlog -= u64::from(slot.packet.len);
+        self.memory -= truesize(&slot.packet);
+        chain.backlog -= u64::from(slot.packet.len);
+        *into = slot.packet;
+        true
     }
 }
 
@@ -178,7 +186,8 @@ struct FlowHead<'a> {
 
 impl Head for FlowHead<'_> {
     fn pop(&mut self) -> Option<Packet> {
-        self.pool.pop(self.chain)
+        let mut packet = Packet::default();
+        self.pool.pop(self.chain, &mut packet).then_some(packet)
     }
 
     fn backlog(&self) -> u64 {
@@ -255,6 +264,8 @@ impl FqCodel {
 
     /// Drops from the head of the flow with the largest backlog: a batch, or half of that backlog.
     /// Source: RFC 8290, section 4.1; Linux 7.3 `fq_codel_drop`.
+    #[cold]
+    #[inline(never)]
     fn drop_from_fattest(&mut self, tally: &mut Tally) -> u64 {
         // Only listed flows have packets. Of equals Linux takes the one with the lowest number.
         let listed = self.new_flows.iter(&self.flows).chain(self.old_flows.iter(&self.flows));
@@ -265,7 +276,8 @@ impl FqCodel {
         let flow = &mut self.flows[index as usize];
         let enough = flow.chain.backlog / 2;
         let (mut packets, mut bytes) = (0, 0);
-        while let Some(packet) = self.pool.pop(&mut flow.chain) {
+        let mut packet = Packet::default();
+        while self.pool.pop(&mut flow.chain, &mut packet) {
             tally.drop(&packet, Cause::Overlimit);
             packets += 1;
             bytes += u64::from(packet.len);
@@ -279,9 +291,18 @@ impl FqCodel {
 }
 
 impl Qdisc for FqCodel {
+    fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
+        self.enqueue_from(&mut packet, now, tally);
+    }
+
+    fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, now, tally).then_some(packet)
+    }
+
     /// A flow that is on neither list becomes a new one, with a quantum to spend. Source: RFC 8290, section 4.1;
     /// Linux 7.3 `fq_codel_enqueue`.
-    fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
+    fn enqueue_from(&mut self, packet: &mut Packet, _now: Time, tally: &mut Tally) {
         // Linux 7.3 `fq_codel_hash`: `reciprocal_scale`.
         let index = (u64::from(packet.hash) * u64::from(self.config.flows)) >> 32;
         let flow = &mut self.flows[index as usize];
@@ -304,13 +325,13 @@ impl Qdisc for FqCodel {
 
     /// The new flows are served before the old ones, each until its quantum is spent. Source: RFC 8290, section 4.2;
     /// Linux 7.3 `fq_codel_dequeue`.
-    fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
+    fn dequeue_into(&mut self, into: &mut Packet, now: Time, tally: &mut Tally) -> bool {
         loop {
             let is_new = self.new_flows.first != NONE;
             let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
             let index = list.first;
             if index == NONE {
-                return None;
+                return false;
             }
             let flow = &mut self.flows[index as usize];
             if flow.deficit <= 0 {
@@ -319,13 +340,19 @@ impl Qdisc for FqCodel {
                 self.old_flows.push(&mut self.flows, index);
                 continue;
             }
-            let head = &mut FlowHead { pool: &mut self.pool, chain: &mut flow.chain };
             let (params, stats) = (&self.config.params, &mut self.stats);
-            let taken = flow.vars.dequeue(params, stats, head, now, tally);
-            // Looked at where it lies: taking it out of the option would move it twice.
-            if let Some(packet) = &taken {
+            if let Some(packet) = self.pool.first(&flow.chain) {
+                let behind = self.pool.backlog - u64::from(packet.len);
+                if flow.vars.lets_pass(packet, behind, params, stats, now) {
+                    flow.deficit -= i64::from(packet.len);
+                    return self.pool.pop(&mut flow.chain, into);
+                }
+            }
+            let head = &mut FlowHead { pool: &mut self.pool, chain: &mut flow.chain };
+            if let Some(packet) = flow.vars.dequeue(params, stats, head, now, tally) {
                 flow.deficit -= i64::from(packet.len);
-                return taken;
+                *into = packet;
+                return true;
             }
             // A new flow that is empty passes once through the old ones, or it could come back as
             // new for ever and starve them (RFC 8290, section 4.2).

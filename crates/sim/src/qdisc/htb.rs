@@ -179,37 +179,46 @@ fn set_levels(classes: &mut [Class]) -> Result<Vec<usize>, String> {
 
 impl Qdisc for Htb {
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
-        if let Some(at) = self.classify(&packet) {
+        self.enqueue_from(&mut packet, now, tally);
+    }
+
+    fn enqueue_from(&mut self, packet: &mut Packet, now: Time, tally: &mut Tally) {
+        if let Some(at) = self.classify(packet) {
             let class = &mut self.classes[at];
             if let Some(queue) = &mut class.queue {
-                queue.stamp(&mut packet, now);
-                queue.admit(packet, now);
+                queue.enqueue_from(packet, now);
             }
             class.note();
         } else if self.direct.len() < self.direct_qlen as usize {
             self.direct_packets += 1;
             self.direct_backlog += u64::from(packet.len);
-            self.direct.push_back(packet);
+            self.direct.push_back(*packet);
         } else {
-            tally.drop(&packet, Cause::Overlimit);
+            tally.drop(packet, Cause::Overlimit);
         }
     }
 
-    fn dequeue(&mut self, now: Time, _tally: &mut Tally) -> Option<Packet> {
-        if !self.direct.is_empty() {
-            return self.dequeue_direct();
-        }
+    fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, now, tally).then_some(packet)
+    }
+
+    fn dequeue_into(&mut self, into: &mut Packet, now: Time, _tally: &mut Tally) -> bool {
         // A lone class has nobody to take turns with, nor to borrow from.
-        let [class] = &mut self.classes[..] else { return self.dequeue_by_turns(now) };
-        if class.qlen == 0 || class.wake() > now {
-            return None;
+        if let [class] = &mut self.classes[..]
+            && self.direct.is_empty()
+        {
+            let gave = class.qlen > 0 && class.wake() <= now && class.dequeue_into(into, now);
+            if gave {
+                class.charge(into.len, now, false);
+            }
+            return gave;
         }
-        let packet = class.dequeue(now);
-        // Looked at where it lies: taking it out of the option would move it twice.
-        if let Some(packet) = &packet {
-            class.charge(packet.len, now, false);
-        }
-        packet
+        let packet = if self.direct.is_empty() { self.dequeue_by_turns(now) } else { self.dequeue_direct() };
+        packet.is_some_and(|packet| {
+            *into = packet;
+            true
+        })
     }
 
     /// When the first class with packets may send, and its child is ready to give one.

@@ -39,6 +39,22 @@ pub trait Qdisc {
     /// The next packet to leave at `now`, or `None` when there is none or it may not leave yet.
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet>;
 
+    /// [`Qdisc::enqueue`] of a packet that lies elsewhere, and is not needed there: a queue on the way of most packets
+    /// copies it once, to where it waits.
+    fn enqueue_from(&mut self, packet: &mut Packet, now: Time, tally: &mut Tally) {
+        self.enqueue(*packet, now, tally);
+    }
+
+    /// [`Qdisc::dequeue`] to where the packet shall lie; false if there is none. A queue on the way of most packets copies
+    /// it once, from where it waited.
+    fn dequeue_into(&mut self, into: &mut Packet, now: Time, tally: &mut Tally) -> bool {
+        let packet = self.dequeue(now, tally);
+        if let Some(packet) = &packet {
+            *into = *packet;
+        }
+        packet.is_some()
+    }
+
     /// When a dequeue that gave `None` may succeed without another enqueue (a shaper's watchdog).
     /// Work-conserving queues keep the default. Periodic controllers need no event: they run the
     /// ticks that are due, each at its own time, before they handle an enqueue or a dequeue.
@@ -313,35 +329,29 @@ impl Queue {
     }
 
     /// Offers a packet.
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
     pub fn enqueue(&mut self, mut packet: Packet, now: Time) {
-        self.stamp(&mut packet, now);
-        self.admit(packet, now);
+        self.enqueue_from(&mut packet, now);
     }
 
-    /// Half of [`Queue::enqueue`]: notes on a packet from when it waits. [`Queue::admit`] is to follow.
+    /// Offers a packet that lies elsewhere, and is not needed there.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    pub fn stamp(&self, packet: &mut Packet, now: Time) {
-        packet.enqueued = dispatch!(&self.kind, q => q.departs(packet, now)).max(now);
-    }
-
-    /// The other half, which a packet enters by without being moved once more.
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
-    pub fn admit(&mut self, packet: Packet, now: Time) {
-        self.tally.enqueued += 1;
-        self.tally.enqueued_bytes += u64::from(packet.len);
-        if packet.gso_size != 0 && dispatch!(&self.kind, q => q.segments(&packet)) {
-            self.enqueue_segments(&packet, now);
-            return;
-        }
+    pub fn enqueue_from(&mut self, packet: &mut Packet, now: Time) {
         let (tally, next) = (&mut self.tally, &mut self.next);
-        dispatch!(&mut self.kind, q => {
-            q.enqueue(packet, now, tally);
-            q.note_next(next);
+        tally.enqueued += 1;
+        tally.enqueued_bytes += u64::from(packet.len);
+        let whole = dispatch!(&mut self.kind, q => {
+            packet.enqueued = q.departs(packet, now).max(now);
+            let whole = packet.gso_size == 0 || !q.segments(packet);
+            if whole {
+                q.enqueue_from(packet, now, tally);
+                q.note_next(next);
+            }
+            whole
         });
+        if !whole {
+            self.enqueue_segments(packet, now);
+        }
     }
 
     #[cold]
@@ -385,31 +395,24 @@ impl Queue {
     /// Takes the next packet that may leave at `now`.
     #[inline]
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.take(now);
-        // Looked at where it lies: taking it out of the option would move it twice.
-        if let Some(packet) = &packet {
-            self.left(packet, now);
-        }
-        packet
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, now).then_some(packet)
     }
 
-    /// Half of [`Queue::dequeue`], whose result need not be moved: the caller owes [`Queue::left`].
+    /// The same to where it shall lie; false if there is none.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    pub fn take(&mut self, now: Time) -> Option<Packet> {
+    pub fn dequeue_into(&mut self, into: &mut Packet, now: Time) -> bool {
         let (tally, next) = (&mut self.tally, &mut self.next);
-        dispatch!(&mut self.kind, q => {
-            let packet = q.dequeue(now, tally);
+        let gave = dispatch!(&mut self.kind, q => {
+            let gave = q.dequeue_into(into, now, tally);
             q.note_next(next);
-            packet
-        })
-    }
-
-    /// Counts a packet that [`Queue::take`] gave.
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
-    pub fn left(&mut self, packet: &Packet, now: Time) {
-        count_left(&mut self.tally, &mut self.sojourn, packet, now);
+            gave
+        });
+        if gave {
+            count_left(&mut self.tally, &mut self.sojourn, into, now);
+        }
+        gave
     }
 
     /// See [`Qdisc::next_event`].

@@ -62,26 +62,35 @@ fn take_limit(words: &mut Words, default: u64) -> Result<u64, TcError> {
 }
 
 impl Qdisc for Fifo {
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
-    fn enqueue(&mut self, packet: Packet, _now: Time, tally: &mut Tally) {
-        if self.fits(&packet) {
-            self.backlog += u64::from(packet.len);
-            self.queue.push(packet);
-        } else {
-            tally.drop(&packet, Cause::Overlimit);
-        }
+    fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
+        self.enqueue_from(&mut packet, now, tally);
     }
 
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    fn dequeue(&mut self, _now: Time, _tally: &mut Tally) -> Option<Packet> {
-        let packet = self.queue.front().copied();
-        if let Some(packet) = &packet {
-            self.backlog -= u64::from(packet.len);
-            self.queue.drop_front();
+    fn enqueue_from(&mut self, packet: &mut Packet, _now: Time, tally: &mut Tally) {
+        if self.fits(packet) {
+            self.backlog += u64::from(packet.len);
+            let slot = self.queue.push_slot();
+            *slot = *packet;
+        } else {
+            tally.drop(packet, Cause::Overlimit);
         }
-        packet
+    }
+
+    fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, now, tally).then_some(packet)
+    }
+
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn dequeue_into(&mut self, into: &mut Packet, _now: Time, _tally: &mut Tally) -> bool {
+        let Some(packet) = self.queue.front() else { return false };
+        self.backlog -= u64::from(packet.len);
+        *into = *packet;
+        self.queue.drop_front();
+        true
     }
 
     fn qlen(&self) -> usize {

@@ -196,7 +196,14 @@ impl Sim {
                 queue.enqueue(*packet, self.now);
             }
         }
-        // Most that is queued finds the wire busy, or the queue closed, and the end of that awaited.
+        self.serve_if_not_awaited(i);
+    }
+
+    /// Most that is queued finds the wire busy, or the queue closed, and the end of that awaited.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn serve_if_not_awaited(&mut self, i: u16) {
+        let interface = &self.interfaces[usize::from(i)];
         let wire = &interface.wire;
         let due = match &interface.egress {
             _ if wire.busy_until > self.now => Some(wire.busy_until),
@@ -248,12 +255,12 @@ impl Sim {
                     busy_until
                 });
             }
-            if queue.is_open(now)
-                && let Some(packet) = &queue.take(now)
-            {
-                queue.left(packet, now);
-                self.transmit(i, packet);
-                continue;
+            if queue.is_open(now) {
+                let mut packet = Packet::default();
+                if queue.dequeue_into(&mut packet, now) {
+                    self.transmit(i, &packet);
+                    continue;
+                }
             }
             let at = queue.next_event().filter(|at| *at < interface.egress_armed)?.max(now);
             interface.egress_armed = at;
@@ -300,6 +307,32 @@ impl Sim {
         self.arrivals.push_back((i, *packet));
     }
 
+    /// The interface in whose queue, and nowhere before, a packet for `dst` waits that arrives on wire `i`.
+    #[inline]
+    fn queue_behind(&self, i: u16, dst: u16) -> Option<u16> {
+        match self.graph.hop(i ^ 1, dst) {
+            Hop::Out(out) if out != i && !self.interfaces[usize::from(i ^ 1)].inspects => {
+                let out_of = &self.interfaces[usize::from(out)];
+                let waits =
+                    out_of.device.is_none() && out_of.egress.is_some() && out_of.wire.medium.is_none();
+                waits.then_some(out)
+            }
+            _ => None,
+        }
+    }
+
+    /// The packet that has arrived on wire `i` is copied into the queue of interface `out`.
+    #[inline]
+    fn move_on(&mut self, i: u16, out: u16) {
+        let ends = [usize::from(i), usize::from(out)];
+        let Ok([from, to]) = self.interfaces.get_disjoint_mut(ends) else { return };
+        if let (Some((_, packet)), Some(queue)) = (from.wire.in_flight.front_mut(), &mut to.egress) {
+            queue.enqueue_from(packet, self.now);
+        }
+        from.wire.in_flight.drop_front();
+        self.serve_if_not_awaited(out);
+    }
+
     /// What has arrived on wire `i`, and goes on until something else comes first.
     pub(super) fn serve_wire(&mut self, i: u16) {
         // Behind the time of the loop while a host is told of packets ahead of time.
@@ -310,9 +343,14 @@ impl Sim {
                 wire.watched = false;
                 break;
             };
-            let mut packet = *packet;
-            wire.in_flight.drop_front();
-            self.arrive(i ^ 1, &mut packet);
+            let dst = packet.dst;
+            if let Some(out) = self.queue_behind(i, dst) {
+                self.move_on(i, out);
+            } else if let Some((_, packet)) = self.interfaces[usize::from(i)].wire.in_flight.front() {
+                let mut packet = *packet;
+                self.interfaces[usize::from(i)].wire.in_flight.drop_front();
+                self.arrive(i ^ 1, &mut packet);
+            }
             let Some((at, next)) = self.interfaces[usize::from(i)].wire.in_flight.front() else { continue };
             let at = *at;
             if at > self.now {

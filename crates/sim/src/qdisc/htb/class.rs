@@ -147,16 +147,19 @@ impl Class {
     }
 
     /// Takes a packet of a leaf, if its queue gives one.
-    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
-    #[inline(always)]
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
-        let queue = self.queue.as_mut()?;
-        let packet = queue.take(now);
-        if let Some(packet) = &packet {
-            queue.left(packet, now);
-        }
+        let packet = self.queue.as_mut()?.dequeue(now);
         self.note();
         packet
+    }
+
+    /// The same to where it shall lie; false if there is none.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    pub fn dequeue_into(&mut self, into: &mut Packet, now: Time) -> bool {
+        let gave = self.queue.as_mut().is_some_and(|queue| queue.dequeue_into(into, now));
+        self.note();
+        gave
     }
 
     /// Takes what was sent out of the buckets; a class that did not pay for it (`lent` to it) keeps its own rate's.
