@@ -319,7 +319,7 @@ impl Sender {
             let end = (seq + mss).min(first + bytes);
             (seg.seq, seg.end) = (seq, end);
             seg.in_flight += 1;
-            self.board.push(seg);
+            self.board.push(&seg);
             seg.flags.clear(SegFlags::HEAD);
             if !gso {
                 if i + 1 == n && n > 1 {

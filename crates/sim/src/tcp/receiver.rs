@@ -199,6 +199,7 @@ impl Receiver {
     }
 
     /// Data ahead of a hole. Source: Linux 7.3 `tcp_data_queue_ofo`, `tcp_sack_new_ofo_skb`.
+    #[inline(never)]
     fn out_of_order(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         let (start, end) = (packet.seq, packet.seq + u64::from(packet.payload));
         self.measure_mss(packet);
@@ -252,6 +253,8 @@ impl Receiver {
     }
 
     /// `tcp_data_ecn_check`
+    #[expect(clippy::inline_always, reason = "part of each segment's way")]
+    #[inline(always)]
     fn check_ecn(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         if self.delayed.due().is_some()
             && let Some(upto) = self.feedback.changes(packet.ecn)
@@ -285,6 +288,8 @@ impl Receiver {
 
     /// `__tcp_ack_snd_check`: every second full segment is acknowledged at once, and what fills the last hole (RFC 5681,
     /// section 4.2).
+    #[expect(clippy::inline_always, reason = "part of each segment's way")]
+    #[inline(always)]
     fn ack_if_due(&mut self, now: Time, out: &mut Vec<Packet>) {
         let whole = self.early.is_empty();
         let second = self.rcv_nxt - self.rcv_wup > u64::from(self.rcv_mss);

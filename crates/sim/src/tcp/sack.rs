@@ -13,11 +13,17 @@ const MAX_REORDERING: u32 = 300;
 
 impl Sender {
     /// `tcp_sacktag_write_queue`
+    #[inline]
     pub(super) fn tag_sacks(&mut self, packet: &Packet, ack: &mut AckState) {
         if packet.n_sack == 0 {
             self.sack_cache = [(0, 0); 3];
-            return;
+        } else {
+            self.tag_blocks(packet, ack);
         }
+    }
+
+    #[inline(never)]
+    fn tag_blocks(&mut self, packet: &Packet, ack: &mut AckState) {
         let absolute = |offset: i32| packet.ack.wrapping_add_signed(i64::from(offset));
         let mut cache = [(0, 0); 3];
         for (i, block) in packet.sack.iter().take(usize::from(packet.n_sack)).enumerate() {

@@ -97,9 +97,10 @@ pub struct Scoreboard {
 impl Scoreboard {
     /// Appends a segment just sent for the first time.
     #[inline]
-    pub fn push(&mut self, seg: Seg) {
+    pub fn push(&mut self, seg: &Seg) {
         self.heads += usize::from(seg.flags.any(SegFlags::HEAD));
-        self.segs.push(seg);
+        let slot = self.segs.push_slot();
+        *slot = *seg;
     }
 
     /// The oldest segment.
@@ -272,7 +273,7 @@ mod tests {
     fn board(n: u64) -> Scoreboard {
         let mut b = Scoreboard::default();
         for i in 0..n {
-            b.push(Seg { seq: i * 10, end: (i + 1) * 10, sent: Time(i), ..Seg::default() });
+            b.push(&Seg { seq: i * 10, end: (i + 1) * 10, sent: Time(i), ..Seg::default() });
         }
         b
     }
