@@ -205,7 +205,7 @@ impl Connection {
     }
 
     /// The module, which the sender has once there is one.
-    fn module(&self) -> Option<&Cc> {
+    pub fn module(&self) -> Option<&Cc> {
         self.cc.as_ref().or_else(|| self.sender.as_ref().map(Sender::cc))
     }
 

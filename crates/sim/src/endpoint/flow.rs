@@ -4,7 +4,7 @@ use bakeoff_workload::{Next, Player};
 
 use crate::base::histogram::Times;
 use crate::base::units::Time;
-use crate::cc::Registry;
+use crate::cc::{Cc, Registry};
 use crate::document::run;
 use crate::document::run::Source;
 use crate::endpoint::connection::{Connection, Place, Totals, congestion_control};
@@ -178,6 +178,19 @@ impl Flow {
         }
     }
 
+    /// The same of a packet for the sending end.
+    #[inline]
+    pub fn on_packet_to_sender(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) -> bool {
+        if let Application::Bulk(bulk) = &mut self.application
+            && let Some(sender) = &mut bulk.connection.sender
+            && !packet.flags.has(Flags::SYN)
+        {
+            sender.on_ack(packet, now, out);
+            return false;
+        }
+        self.on_packet(packet, now, out)
+    }
+
     /// The same of a packet for the receiving end; when the earliest timer there expires.
     #[inline]
     pub fn on_packet_to_receiver(
@@ -201,6 +214,22 @@ impl Flow {
             Application::Short(short) => short.sender_deadline(),
             _ => self.connection()?.sender_deadline(),
         }
+    }
+
+    /// None of them expires before this time: less work than to say when one does, where that matters.
+    #[inline]
+    pub fn sender_waits_until(&self) -> Time {
+        match &self.application {
+            Application::Bulk(bulk) => {
+                bulk.connection.sender.as_ref().map_or(Time::ZERO, Sender::waits_until)
+            }
+            _ => Time::ZERO,
+        }
+    }
+
+    /// Whether its congestion control comes from outside this crate.
+    pub fn is_controlled_from_outside(&self) -> bool {
+        self.connection().and_then(Connection::module).is_some_and(|cc| matches!(cc, Cc::User(_)))
     }
 
     /// Runs the sending side's timers that are due.

@@ -1,9 +1,10 @@
-//! Hosts that only receive: what arrives there is handled as soon as it is known when it arrives.
+//! Hosts that are told ahead of time: what arrives there is handled as soon as it is known when it arrives.
 //!
-//! Such a host does nothing but answer what comes over its one cable, and its answers leave by a device that has packets
-//! from nowhere else. Nobody looks at it but samples, timed changes and the end of the run. So the time of the loop need
-//! not come to an arrival: the host is told of it ahead of time, up to the next time at which somebody looks, or at which
-//! a timer of one of its receivers is due. docs/performance.md shows that this changes nothing.
+//! Such a host has bulk TCP flows, and one cable: it answers what comes over that, runs its timers, and what it gives leaves
+//! by a device that has packets from nowhere else. Nobody looks at it but samples, timed changes and the end of the run.
+//! So the time of the loop need not come to an arrival: the host is told of it ahead of time, after its timers that are due
+//! before, up to the next time at which somebody looks, or at which an application writes. docs/performance.md shows that
+//! this changes nothing.
 
 use super::Sim;
 use crate::base::units::Time;
@@ -11,26 +12,44 @@ use crate::endpoint::flow::{Application, Flow};
 use crate::network::interface::Interface;
 use crate::packet::{Flags, Packet};
 
-/// A host with more receivers is not told of anything ahead of time, or asking for all their timers would cost more.
-const MOST_RECEIVERS: usize = 16;
+/// A host with more flows is not told of anything ahead of time, or asking for all their timers would cost more.
+const MOST_FLOWS: usize = 16;
+
+/// Of the answers to a packet that a host is told of, hosts are told at once too, but no deeper: without a queue between
+/// them, two hosts could go on up to the next sample.
+pub(super) const DEEPEST: u32 = 2;
 
 /// What hosts may be told ahead of time.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// By interface: the host at the far end of its wire, if that only receives.
+    /// By interface: the host at the far end of its wire, if that may be told.
     hosts: Vec<Option<u16>>,
-    /// By node: the flows that it receives.
-    receivers: Vec<Vec<u16>>,
-    /// By node: none of its receivers' timers is due before.
+    /// By node: the flows that it sends or receives.
+    flows: Vec<Vec<u16>>,
+    /// By node: none of its timers is due before.
     quiet: Vec<Time>,
-    /// When somebody looks at receivers next, or the run ends.
+    /// By flow: when its application wants to be called.
+    sources: Vec<Time>,
+    /// When somebody looks at hosts next, or the run ends.
     until: Time,
     /// When the next sample is taken.
     pub(super) sample: Time,
+    /// How many hosts are being told, one because of the other.
+    pub(super) told: u32,
+    /// By node: it is sending what it gave, and must not be told of an answer before the rest has left.
+    sends: Vec<bool>,
+}
+
+/// What happens on a host by itself. Of one nanosecond in this order, which is that of their events.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Sender,
+    Receiver,
+    Source,
 }
 
 impl Ahead {
-    /// A timer of a receiver on `node` is due at `at`.
+    /// A timer on `node` is due at `at`, or later.
     #[inline]
     pub(super) fn note_timer(&mut self, node: u16, at: Time) {
         if let Some(quiet) = self.quiet.get_mut(usize::from(node)) {
@@ -38,30 +57,43 @@ impl Ahead {
         }
     }
 
-    /// The host that may be told now of a packet that arrives at the far end of wire `i` at `at`, if no timer is due
-    /// there before ([`Sim::is_quiet`]).
+    /// The host that may be told now of a packet that arrives at the far end of wire `i` at `at`, once it is ready
+    /// ([`Sim::is_ready`]).
     #[inline]
     pub(super) fn may_tell(&self, i: u16, at: Time, packet: &Packet) -> Option<u16> {
         let node = (*self.hosts.get(usize::from(i))?)?;
-        let is_data = packet.payload > 0 && !packet.flags.has(Flags::SYN);
-        (is_data && at < self.until).then_some(node)
+        (at < self.until && !packet.flags.has(Flags::SYN) && !self.sends[usize::from(node)]).then_some(node)
+    }
+
+    /// `node` begins to send what it gave, or is done with that.
+    #[inline]
+    pub(super) fn sends(&mut self, node: u16, begins: bool) {
+        if let Some(sends) = self.sends.get_mut(usize::from(node)) {
+            *sends = begins;
+        }
     }
 }
 
 impl Sim {
-    /// Finds the hosts that only receive.
-    pub(super) fn find_receiving_hosts(&mut self) {
+    /// Finds the hosts that may be told ahead of time.
+    pub(super) fn find_hosts_to_tell(&mut self) {
         let nodes = self.graph.names.len();
-        let receivers = |node: u16| {
+        let flows = |node: u16| {
             let here = self.flows.iter().enumerate().filter(|(_, flow)| flow.nodes.contains(&node));
             here.map(|(f, _)| f as u16).collect::<Vec<_>>()
         };
-        self.ahead.receivers = (0..nodes).map(|node| receivers(node as u16)).collect();
-        self.ahead.quiet = vec![Time::NEVER; nodes];
-        let only_receives = |i: &Interface, back: &Interface, node: u16| {
-            let receivers = &self.ahead.receivers[usize::from(node)];
-            let bulk =
-                |flow: &Flow| matches!(flow.application, Application::Bulk(_)) && flow.nodes[1] == node;
+        self.ahead.flows = (0..nodes).map(|node| flows(node as u16)).collect();
+        self.ahead.quiet = vec![Time::ZERO; nodes];
+        self.ahead.sends = vec![false; nodes];
+        self.ahead.sources = self.flows.iter().map(|flow| Time::from_secs_f64(flow.spec.start_s)).collect();
+        // A trace is in the order in which things are handled, and who knows what a module from outside does.
+        let only_answers = |flow: &Flow, node: u16| {
+            let sends = flow.nodes[0] == node;
+            matches!(flow.application, Application::Bulk(_))
+                && !(sends && (self.trace.is_some() || flow.is_controlled_from_outside()))
+        };
+        let may_be_told = |i: &Interface, back: &Interface, node: u16| {
+            let flows = &self.ahead.flows[usize::from(node)];
             i.plain
                 && !i.changes
                 && back.host
@@ -71,12 +103,12 @@ impl Sim {
                 && self.tunnels.is_empty()
                 && self.graph.node_of.iter().filter(|of| **of == node).count() == 1
                 && self.probes.iter().all(|probe| !probe.nodes().contains(&node))
-                && receivers.len() <= MOST_RECEIVERS
-                && receivers.iter().all(|f| bulk(&self.flows[usize::from(*f)]))
+                && flows.len() <= MOST_FLOWS
+                && flows.iter().all(|f| only_answers(&self.flows[usize::from(*f)], node))
         };
         let host = |i: usize| {
             let node = self.graph.node_of[i ^ 1];
-            only_receives(&self.interfaces[i], &self.interfaces[i ^ 1], node).then_some(node)
+            may_be_told(&self.interfaces[i], &self.interfaces[i ^ 1], node).then_some(node)
         };
         self.ahead.hosts = (0..self.interfaces.len()).map(host).collect();
     }
@@ -93,20 +125,54 @@ impl Sim {
         self.ahead.until = change.min(self.ahead.sample).min(self.end);
     }
 
-    /// Whether no timer of a receiver on `node` is due at `at` or before.
-    #[inline]
-    pub(super) fn is_quiet(&mut self, node: u16, at: Time) -> bool {
-        at < self.ahead.quiet[usize::from(node)] || self.ask_timers(node) > at
+    /// The application of flow `f` wants to be called at `next`, if at all.
+    pub(super) fn note_source(&mut self, f: u16, next: Option<Time>) {
+        let at = next.unwrap_or(Time::NEVER);
+        self.ahead.sources[usize::from(f)] = at;
+        self.ahead.note_timer(self.flows[usize::from(f)].nodes[0], at);
     }
 
-    /// When the first timer of a receiver on `node` is due: many were stopped since they were noted.
+    /// Whether all that happens on `node` until `at` has happened: its timers that are due by then run now.
+    #[inline]
+    pub(super) fn is_ready(&mut self, node: u16, at: Time) -> bool {
+        at < self.ahead.quiet[usize::from(node)] || self.run_timers(node, at)
+    }
+
+    /// Runs the timers on `node` that are due until `at`, each at its own time; false if an application comes before that.
     #[inline(never)]
-    fn ask_timers(&mut self, node: u16) -> Time {
-        let receivers = self.ahead.receivers[usize::from(node)].iter();
-        let due = receivers.filter_map(|f| self.flows[usize::from(*f)].receiver_deadline()).min();
-        let due = due.unwrap_or(Time::NEVER);
-        self.ahead.quiet[usize::from(node)] = due;
-        due
+    fn run_timers(&mut self, node: u16, at: Time) -> bool {
+        loop {
+            let (due, timer, f) = self.first_timer(node).unwrap_or((Time::NEVER, Timer::Source, 0));
+            // Many were stopped, or set to a later time, since they were noted.
+            self.ahead.quiet[usize::from(node)] = due;
+            if due > at || timer == Timer::Source {
+                return due > at;
+            }
+            let now = std::mem::replace(&mut self.now, due);
+            self.handled += 1;
+            self.ahead.told += 1;
+            match timer {
+                Timer::Sender => self.run_sender_timer(f),
+                _ => self.run_receiver_timer(f),
+            }
+            self.ahead.told -= 1;
+            self.now = now;
+        }
+    }
+
+    /// What happens next on `node` by itself: when, and to which flow.
+    fn first_timer(&self, node: u16) -> Option<(Time, Timer, u16)> {
+        let of = |f: u16| {
+            let (flow, source) = (&self.flows[usize::from(f)], self.ahead.sources[usize::from(f)]);
+            let at = |end: usize, due: Option<Time>| if flow.nodes[end] == node { due } else { None };
+            let timers = [
+                (at(0, flow.sender_deadline()), Timer::Sender),
+                (at(1, flow.receiver_deadline()), Timer::Receiver),
+                (at(0, Some(source)), Timer::Source),
+            ];
+            timers.into_iter().filter_map(|(due, timer)| Some((due?, timer, f))).min()
+        };
+        self.ahead.flows[usize::from(node)].iter().filter_map(|f| of(*f)).min()
     }
 
     /// Tells `node` of a packet that arrives at `at`.
@@ -114,7 +180,9 @@ impl Sim {
     pub(super) fn deliver_ahead(&mut self, node: u16, at: Time, packet: &Packet) {
         let now = std::mem::replace(&mut self.now, at);
         self.handled += 1;
+        self.ahead.told += 1;
         self.deliver(node, packet);
+        self.ahead.told -= 1;
         self.now = now;
     }
 }

@@ -1,6 +1,7 @@
 //! What carries a packet from one end of the network to the other: rules, routes, queues and wires.
 
 use super::Sim;
+use super::ahead::DEEPEST;
 use crate::base::event::Event;
 use crate::base::units::Time;
 use crate::endpoint::flow::Flow;
@@ -287,8 +288,9 @@ impl Sim {
             if at == self.now {
                 return self.arrive_now(i ^ 1, packet);
             }
-            if let Some(node) = self.ahead.may_tell(i, at, packet)
-                && self.is_quiet(node, at)
+            if self.ahead.told < DEEPEST
+                && let Some(node) = self.ahead.may_tell(i, at, packet)
+                && self.is_ready(node, at)
             {
                 return self.deliver_ahead(node, at, packet);
             }
@@ -356,7 +358,7 @@ impl Sim {
             if at > self.now {
                 if self.is_next(at) {
                     now = at;
-                } else if !self.ahead.may_tell(i, at, next).is_some_and(|node| self.is_quiet(node, at)) {
+                } else if !self.ahead.may_tell(i, at, next).is_some_and(|node| self.is_ready(node, at)) {
                     self.events.push(at, Event::Arrival(i));
                     break;
                 }

@@ -90,7 +90,10 @@ pub struct Sim {
     receiver_armed: Vec<Time>,
     /// Arrivals without delay, to be handled at the same instant: (interface, packet).
     arrivals: VecDeque<(u16, Packet)>,
+    /// What an endpoint gives to be sent.
     out: Vec<Packet>,
+    /// Empty, to take its place while that is sent.
+    spare: Vec<Packet>,
     recorder: Recorder,
     flow_series: Vec<Columns<FlowMetric>>,
     probe_series: Vec<Columns<ProbeMetric>>,
@@ -136,6 +139,7 @@ impl Sim {
             receiver_armed: vec![Time::NEVER; n],
             arrivals: VecDeque::new(),
             out: Vec::new(),
+            spare: Vec::new(),
             recorder: Recorder::default(),
             flow_series: Vec::new(),
             probe_series: Vec::new(),
@@ -200,7 +204,6 @@ impl Sim {
             names.iter().zip(found).map(series).collect()
         };
         self.sce_series = self.interfaces.iter().enumerate().map(marking).collect();
-        self.find_receiving_hosts();
         self.await_sample();
         for (i, change) in self.run.changes.iter().enumerate() {
             self.events.push(Time::from_secs_f64(change.at_s), Event::Change(i as u16));
@@ -208,11 +211,14 @@ impl Sim {
         for (i, flow) in self.flows.iter().enumerate() {
             self.events.push(Time::from_secs_f64(flow.spec.start_s), Event::Source(i as u16));
         }
+        self.find_hosts_to_tell();
         for (i, probe) in self.probes.iter().enumerate() {
             self.events.push(Time::from_secs_f64(probe.spec.start_s), Event::Probe(i as u16));
         }
     }
 
+    #[expect(clippy::inline_always, reason = "the loop's one call of it")]
+    #[inline(always)]
     fn handle(&mut self, event: Event) -> Result<(), Refused> {
         match event {
             Event::Ingress(i) => {
@@ -277,6 +283,7 @@ impl Sim {
         let burst = self.out.len() as u64;
         self.burst += burst;
         self.look_at = self.look_at.saturating_sub(burst);
+        self.note_source(f, next);
         if let Some(next) = next {
             self.events.push(next, Event::Source(f));
         }
@@ -287,26 +294,38 @@ impl Sim {
     fn on_sender_event(&mut self, f: u16) {
         let i = usize::from(f);
         self.sender_armed[i].pop();
-        let flow = &mut self.flows[i];
         // Armed for a deadline that has moved since: the event only checks.
-        if flow.sender_deadline().is_some_and(|d| d <= self.now) {
-            flow.on_sender_timer(self.now, &mut self.out);
-            if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
-                trace.timer_ran(i, &flow.spec.name, sender, self.now);
-            }
-            let node = flow.nodes[0];
-            self.emit_all(node);
+        if self.flows[i].sender_deadline().is_some_and(|due| due <= self.now) {
+            self.run_sender_timer(f);
+        } else {
+            self.arm_sender(f);
         }
+    }
+
+    /// Runs the timers that are due of the sender of flow `f`.
+    fn run_sender_timer(&mut self, f: u16) {
+        let i = usize::from(f);
+        let flow = &mut self.flows[i];
+        flow.on_sender_timer(self.now, &mut self.out);
+        if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
+            trace.timer_ran(i, &flow.spec.name, sender, self.now);
+        }
+        let node = flow.nodes[0];
+        self.emit_all(node);
         self.arm_sender(f);
     }
 
     fn on_receiver_event(&mut self, f: u16) {
-        let i = usize::from(f);
-        if self.receiver_armed[i] != self.now {
-            return;
+        let armed = &mut self.receiver_armed[usize::from(f)];
+        if *armed == self.now {
+            *armed = Time::NEVER;
+            self.run_receiver_timer(f);
         }
-        self.receiver_armed[i] = Time::NEVER;
-        let flow = &mut self.flows[i];
+    }
+
+    /// Runs the timers that are due of the receiver of flow `f`.
+    fn run_receiver_timer(&mut self, f: u16) {
+        let flow = &mut self.flows[usize::from(f)];
         let node = flow.nodes[1];
         flow.on_receiver_timer(self.now, &mut self.out);
         let deadline = flow.receiver_deadline();
@@ -316,8 +335,14 @@ impl Sim {
 
     pub(super) fn arm_sender(&mut self, f: u16) {
         let i = usize::from(f);
-        if let Some(at) = self.flows[i].sender_deadline()
-            && self.sender_armed[i].last().is_none_or(|earliest| at < *earliest)
+        let (flow, earliest) = (&self.flows[i], self.sender_armed[i].last().copied());
+        let waits_until = flow.sender_waits_until();
+        self.ahead.note_timer(flow.nodes[0], waits_until);
+        if earliest.is_some_and(|earliest| waits_until >= earliest) {
+            return;
+        }
+        if let Some(at) = flow.sender_deadline()
+            && earliest.is_none_or(|earliest| at < earliest)
         {
             let at = at.max(self.now);
             self.sender_armed[i].push(at);
@@ -354,7 +379,7 @@ impl Sim {
             self.emit_all(node);
             return self.arm_receiver(packet.flow, node, deadline);
         }
-        let opened = flow.on_packet(packet, now, &mut self.out);
+        let opened = flow.on_packet_to_sender(packet, now, &mut self.out);
         if packet.proto == Proto::Tcp
             && let Some(rtt_us) = flow.last_rtt_us()
             && (self.window[0]..=self.window[1]).contains(&now)
@@ -398,7 +423,9 @@ impl Sim {
 
     #[inline(never)]
     fn emit(&mut self, node: u16) {
-        let mut out = std::mem::take(&mut self.out);
+        // Who is told of a packet ahead of time may answer it before all is sent.
+        self.ahead.sends(node, true);
+        let mut out = std::mem::replace(&mut self.out, std::mem::take(&mut self.spare));
         if !self.tunnels.is_empty() {
             self.tunnels.encapsulate(node, &mut out);
         }
@@ -409,8 +436,9 @@ impl Sim {
                 None => self.lost.add(packet.len),
             }
         }
+        self.ahead.sends(node, false);
         out.clear();
-        self.out = out;
+        self.spare = std::mem::replace(&mut self.out, out);
     }
 
     /// What became of every packet so far.

@@ -387,6 +387,15 @@ impl Sender {
         earlier(earlier(self.timer_at(), self.pacing_timer), goes_on)
     }
 
+    /// No timer expires before this time, which is told without the divisions that [`Sender::deadline`] takes: ticks of the
+    /// host only make it later.
+    #[inline]
+    pub fn waits_until(&self) -> Time {
+        let timer = self.timer.map_or(Time::NEVER, |(_, set, us)| set + Time::from_us(us));
+        let goes_on = self.small_queue.as_ref().and_then(SmallQueue::goes_on);
+        timer.min(self.pacing_timer.unwrap_or(Time::NEVER)).min(goes_on.unwrap_or(Time::NEVER))
+    }
+
     /// Runs the timers that are due.
     pub fn on_timer(&mut self, now: Time, out: &mut Vec<Packet>) {
         self.turn(now);
