@@ -166,9 +166,18 @@ def test_merged_mappings_do_not_double(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEAD + FLOW + "probes: [{name: p, every: 1ns}]", "probes[0].every: "),
-        (HEAD + FLOW + "probes: [{name: p, every: 1ms, size: 70kB}]", "probes[0].size: "),
-        (HEAD + FLOW + "sample_interval: 1ns", "sample_interval: "),
+        (HEAD + FLOW + "probes: [{name: p, every: 1ns}]", "probes[0].every: '1ns'; expected at least 1us"),
+        (
+            HEAD + FLOW + "probes: [{name: p, every: 1ms, size: 70kB}]",
+            "probes[0].size: '70kB'; expected at most 65535B",
+        ),
+        (HEAD + FLOW + "sample_interval: 1ns", "sample_interval: '1ns'; expected at least 100us"),
+        (HEAD + FLOW + "probes: [{name: p, every: 0}]", "probes[0].every: 0; expected at least 1us"),
+        (HEAD + FLOW + "idle: 2h", "idle: '2h'; expected at most 3600s"),
+        (
+            HEAD + "flows: [{name: a, source: {rate: 1mbit, size: 2GB}}]",
+            "flows[0].source.size: '2GB'; expected at most 1GB",
+        ),
         (HEAD + "flows: [{name: a, max_pacing_rate: 11tbit}]", "'11tbit' is too much; expected at most 10000gbit"),
         (HEAD + f"flows: [{{name: a, start: {'9' * 5000}s}}]", "flows[0].start: "),
         (HEAD + "flows: [{name: a, stop: 2000000000s}]", "'2000000000s' is too much; expected at most 1000000000s"),

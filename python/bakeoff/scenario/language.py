@@ -26,10 +26,12 @@ from bakeoff.scenario.network import (
     Side,
     Size,
     Time,
+    bounded,
 )
 from bakeoff.scenario.run import Ecn
+from bakeoff.scenario.units import parse_size, parse_time
 
-Written = Annotated[Size, Field(gt=0, le=10**9)]
+Written = Annotated[PositiveSize, bounded(parse_size, most="1GB")]
 """Bytes that an application writes at once."""
 
 
@@ -170,7 +172,7 @@ class ProbeSpec(Model):
     """Answering host; the path's last if absent."""
     every: Interval
     """Time between requests."""
-    size: Annotated[Size, Field(ge=28, le=65_535)] | None = None
+    size: Annotated[Size, bounded(parse_size, least="28B", most="65535B")] | None = None
     """IP packet size; 84 B for icmp, 60 B for udp if absent."""
     dscp: Dscp = 0
     ecn: Ecn = "not-ect"
@@ -297,10 +299,10 @@ class Document(Model):
     """Repetitions of every run, with the seeds 1 to N, if nobody says otherwise."""
     duration: PositiveTime
     """How long flows may send: of a run, without `idle`."""
-    idle: Annotated[Time, Field(le=3600)] = 0.0
+    idle: Annotated[Time, bounded(parse_time, most="3600s")] = 0.0
     """So long the network is idle but for probes, before that and after it, as flent has it with 5 s. Every other time
     of the scenario counts from the end of the first idle time."""
-    sample_interval: Annotated[Time, Field(ge=1e-4)] = 0.05
+    sample_interval: Annotated[Time, bounded(parse_time, least="100us")] = 0.05
     """How often series are sampled."""
     start_jitter: Time = 0.01
     """Every flow starts later by a random time below this, drawn from the seed and its name: repetitions differ also

@@ -1,16 +1,31 @@
 """The models of the network part of a scenario file, and the quantities that all of the file is written in."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, WrapValidator, model_validator
 
 from bakeoff.scenario import run, units
-from bakeoff.scenario.error import did_you_mean
+from bakeoff.scenario.error import did_you_mean, shown
 from bakeoff.scenario.run import Cipher, Ecn
 
 
 def _schema(pattern: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
+
+
+def bounded(parse: Callable[[object], float], least: str = "", most: str = "") -> WrapValidator:
+    """Bounds of a quantity that `parse` reads, written as in a scenario, so that the message has their unit too."""
+
+    def check(value: object, parsed: Callable[[object], float]) -> float:
+        number = parsed(value)
+        if least and number < parse(least):
+            raise ValueError(f"{shown(value)}; expected at least {least}")
+        if most and number > parse(most):
+            raise ValueError(f"{shown(value)}; expected at most {most}")
+        return number
+
+    return WrapValidator(check)
 
 
 Rate = Annotated[int, BeforeValidator(units.parse_rate), _schema(units.RATE_PATTERN, "50mbit", "1gbit")]
@@ -20,9 +35,9 @@ Percentage = Annotated[float, BeforeValidator(units.parse_percentage), _schema(u
 PositiveRate = Annotated[Rate, Field(gt=0)]
 PositiveTime = Annotated[Time, Field(gt=0)]
 PositiveSize = Annotated[Size, Field(gt=0)]
-Interval = Annotated[Time, Field(ge=1e-6)]
+Interval = Annotated[Time, bounded(units.parse_time, least="1us")]
 """From one packet or burst to the next."""
-LinkDelay = Annotated[Time, Field(le=1000)]
+LinkDelay = Annotated[Time, bounded(units.parse_time, most="1000s")]
 """Of one link."""
 
 

@@ -48,10 +48,46 @@ pub fn within<T: PartialOrd + Display + Copy>(
     value: T,
     bounds: &RangeInclusive<T>,
 ) -> Result<(), Refused> {
+    within_as(place, value, bounds, |value| value.to_string())
+}
+
+/// Refuses a time in seconds as `within`, and says it with its unit.
+pub fn time(place: &str, seconds: f64, bounds: &RangeInclusive<f64>) -> Result<(), Refused> {
+    within_as(place, seconds, bounds, |seconds| {
+        let units = [("s", 1.0), ("ms", 1e3), ("us", 1e6)];
+        let none = seconds.abs() <= 0.0;
+        let whole = units.into_iter().find(|(_, per_s)| none || seconds.abs() * per_s >= 1.0);
+        let (unit, per_s) = whole.unwrap_or(("ns", 1e9));
+        match seconds.abs() {
+            // Not hundreds of digits.
+            1e15.. | ..1e-15 if !none => format!("{seconds:e}s"),
+            // A millionth of the unit is shown, and no digits that only the conversion made.
+            _ => format!("{}{unit}", (seconds * per_s * 1e6).round() / 1e6),
+        }
+    })
+}
+
+/// Refuses a rate in bits per second as `within`, and says it with its unit.
+pub fn rate(place: &str, bps: u64, bounds: &RangeInclusive<u64>) -> Result<(), Refused> {
+    within_as(place, bps, bounds, |bps| {
+        let units = [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1000)];
+        let whole = units.into_iter().find(|(_, of_it)| bps > 0 && bps % of_it == 0);
+        let (unit, of_it) = whole.unwrap_or(("bit", 1));
+        format!("{}{unit}", bps / of_it)
+    })
+}
+
+fn within_as<T: PartialOrd + Copy>(
+    place: &str,
+    value: T,
+    bounds: &RangeInclusive<T>,
+    shown: impl Fn(T) -> String,
+) -> Result<(), Refused> {
     if bounds.contains(&value) {
         return Ok(());
     }
-    Err(Refused(format!("{place}: {value} is not between {} and {}", bounds.start(), bounds.end())))
+    let [value, least, most] = [value, *bounds.start(), *bounds.end()].map(shown);
+    Err(Refused(format!("{place}: {value} is not between {least} and {most}")))
 }
 
 fn at_most(place: &str, count: usize, most: usize) -> Result<(), Refused> {
@@ -84,10 +120,10 @@ pub fn check(run: &Run) -> Result<(), Refused> {
     }
     for (i, change) in run.changes.iter().enumerate() {
         let place = format!("changes[{i}]");
-        within(&format!("{place}.at_s"), change.at_s, &TIME_S)?;
+        time(&format!("{place}.at_s"), change.at_s, &TIME_S)?;
         if let Action::Link { rate_bps, delay_s, loss, .. } = &change.action {
-            rate(&format!("{place}.action.rate_bps"), *rate_bps)?;
-            within(&format!("{place}.action.delay_s"), delay_s.unwrap_or_default(), &DELAY_S)?;
+            rate_if_any(&format!("{place}.action.rate_bps"), *rate_bps)?;
+            time(&format!("{place}.action.delay_s"), delay_s.unwrap_or_default(), &DELAY_S)?;
             probability(&format!("{place}.action.loss"), loss.unwrap_or_default())?;
         }
     }
@@ -98,18 +134,18 @@ fn times(run: &Run) -> Result<(), Refused> {
     if run.duration_s.is_nan() || run.duration_s <= 0.0 {
         return Err(Refused(format!("duration_s: {} is not a time above 0", run.duration_s)));
     }
-    within("duration_s", run.duration_s, &TIME_S)?;
-    within("sample_interval_s", run.sample_interval_s, &(1e-4..=1e9))?;
+    time("duration_s", run.duration_s, &TIME_S)?;
+    time("sample_interval_s", run.sample_interval_s, &(1e-4..=1e9))?;
     let [from, to] = run.window_s;
     if from.is_nan() || to.is_nan() || from >= to {
-        return Err(Refused(format!("window_s: [{from}, {to}] is empty")));
+        return Err(Refused(format!("window_s: [{from:?}, {to:?}] is empty")));
     }
-    within("window_s[0]", from, &TIME_S)?;
-    within("window_s[1]", to, &TIME_S)
+    time("window_s[0]", from, &TIME_S)?;
+    time("window_s[1]", to, &TIME_S)
 }
 
-fn rate(place: &str, rate_bps: Option<u64>) -> Result<(), Refused> {
-    rate_bps.map_or(Ok(()), |rate| within(place, rate, &RATE_BPS))
+fn rate_if_any(place: &str, rate_bps: Option<u64>) -> Result<(), Refused> {
+    rate_bps.map_or(Ok(()), |bps| rate(place, bps, &RATE_BPS))
 }
 
 fn probability(place: &str, loss: f64) -> Result<(), Refused> {
@@ -120,8 +156,8 @@ fn probability(place: &str, loss: f64) -> Result<(), Refused> {
 }
 
 fn link(link: &Link, place: &str) -> Result<(), Refused> {
-    rate(&format!("{place}.rate_bps"), link.rate_bps)?;
-    within(&format!("{place}.delay_s"), link.delay_s, &DELAY_S)?;
+    rate_if_any(&format!("{place}.rate_bps"), link.rate_bps)?;
+    time(&format!("{place}.delay_s"), link.delay_s, &DELAY_S)?;
     within(&format!("{place}.mtu"), link.mtu, &MTU)?;
     if link.ends[0] == link.ends[1] {
         return Err(Refused(format!("{place}.ends: '{}' twice; expected two nodes", link.ends[0])));
@@ -137,9 +173,9 @@ fn link(link: &Link, place: &str) -> Result<(), Refused> {
 /// Checks a flow; how many connections it has an object for each.
 fn flow(flow: &Flow, place: &str) -> Result<usize, Refused> {
     within(&format!("{place}.dscp"), flow.dscp, &DSCP)?;
-    within(&format!("{place}.start_s"), flow.start_s, &TIME_S)?;
-    within(&format!("{place}.stop_s"), flow.stop_s, &TIME_S)?;
-    rate(&format!("{place}.max_pacing_rate_bps"), flow.max_pacing_rate_bps)?;
+    time(&format!("{place}.start_s"), flow.start_s, &TIME_S)?;
+    time(&format!("{place}.stop_s"), flow.stop_s, &TIME_S)?;
+    rate_if_any(&format!("{place}.max_pacing_rate_bps"), flow.max_pacing_rate_bps)?;
     let place = format!("{place}.source");
     let at = |key: &str| format!("{place}.{key}");
     let written = if flow.transport == "udp" { DATAGRAM } else { WRITE };
@@ -147,27 +183,27 @@ fn flow(flow: &Flow, place: &str) -> Result<usize, Refused> {
         Source::Bulk => {}
         Source::Bytes { bytes } => within(&at("bytes"), *bytes, &BYTES)?,
         Source::Rate { rate_bps, size } => {
-            within(&at("rate_bps"), *rate_bps, &RATE_BPS)?;
+            rate(&at("rate_bps"), *rate_bps, &RATE_BPS)?;
             within(&at("size"), *size, &written)?;
         }
         Source::Periodic { size, count, every_s } => {
             within(&at("size"), *size, &written)?;
             within(&at("count"), *count, &BURST)?;
-            within(&at("every_s"), *every_s, &EVERY_S)?;
+            time(&at("every_s"), *every_s, &EVERY_S)?;
         }
         Source::Short { objects } => {
             for (n, (after_s, bytes)) in objects.iter().enumerate() {
-                within(&at(&format!("objects[{n}][0]")), *after_s, &TIME_S)?;
+                time(&at(&format!("objects[{n}][0]")), *after_s, &TIME_S)?;
                 within(&at(&format!("objects[{n}][1]")), *bytes, &BYTES)?;
             }
             return Ok(objects.len());
         }
         Source::Video { rates_bps, segment_s, buffer_s } => {
             for (n, each) in rates_bps.iter().enumerate() {
-                within(&at(&format!("rates_bps[{n}]")), *each, &RATE_BPS)?;
+                rate(&at(&format!("rates_bps[{n}]")), *each, &RATE_BPS)?;
             }
-            within(&at("segment_s"), *segment_s, &(1e-3..=1e6))?;
-            within(&at("buffer_s"), *buffer_s, &(1e-3..=1e6))?;
+            time(&at("segment_s"), *segment_s, &(1e-3..=1e6))?;
+            time(&at("buffer_s"), *buffer_s, &(1e-3..=1e6))?;
         }
     }
     Ok(0)
@@ -176,7 +212,7 @@ fn flow(flow: &Flow, place: &str) -> Result<usize, Refused> {
 fn probe(probe: &Probe, place: &str) -> Result<(), Refused> {
     within(&format!("{place}.dscp"), probe.dscp, &DSCP)?;
     within(&format!("{place}.size"), probe.size, &PROBE)?;
-    within(&format!("{place}.every_s"), probe.every_s, &EVERY_S)?;
-    within(&format!("{place}.start_s"), probe.start_s, &TIME_S)?;
-    within(&format!("{place}.stop_s"), probe.stop_s, &TIME_S)
+    time(&format!("{place}.every_s"), probe.every_s, &EVERY_S)?;
+    time(&format!("{place}.start_s"), probe.start_s, &TIME_S)?;
+    time(&format!("{place}.stop_s"), probe.stop_s, &TIME_S)
 }

@@ -24,6 +24,7 @@ use serde::Deserialize;
 use super::{Access, Turn};
 use crate::base::count::Count;
 use crate::base::units::Time;
+use crate::document::bounds::time;
 use crate::packet::Packet;
 
 /// See the module.
@@ -55,9 +56,7 @@ pub struct Docsis {
 impl Docsis {
     /// Checks `spec`.
     pub fn new(spec: &Spec) -> Result<Docsis, String> {
-        if !(spec.interval_s >= 1e-5 && spec.interval_s < 10.0) {
-            return Err(format!(".interval_s: {} is not between 10 us and 10 s", spec.interval_s));
-        }
+        time(".interval_s", spec.interval_s, &(1e-5..=10.0))?;
         if spec.pending == 0 {
             return Err(".pending: must be at least 1".into());
         }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use crate::base::count::Count;
 use crate::base::units::{Rate, Time};
-use crate::document::bounds::within;
+use crate::document::bounds::time;
 use crate::document::run::{Link, Run};
 use crate::packet::Packet;
 use crate::qdisc::Queue;
@@ -152,7 +152,7 @@ pub fn build(run: &Run, l: usize) -> Result<[Option<Box<Medium>>; 2], String> {
         return Err(format!("{place}.docsis.modem: '{}' is not an end of the link", spec.modem));
     }
     if let Some(half) = &half {
-        within(&format!("{place}.half_duplex.turnaround_s"), half.turnaround_s, &(0.0..=10.0))?;
+        time(&format!("{place}.half_duplex.turnaround_s"), half.turnaround_s, &(0.0..=10.0))?;
     }
     let mut media = [None, None];
     for (e, medium) in media.iter_mut().enumerate() {

@@ -21,7 +21,7 @@ use super::{Access, Turn};
 use crate::base::count::Count;
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
-use crate::document::bounds::{DELAY_S, RATE_BPS, within};
+use crate::document::bounds::{DELAY_S, RATE_BPS, rate, time, within};
 use crate::network::wire::loss_threshold;
 use crate::packet::Packet;
 
@@ -90,8 +90,8 @@ impl Multipath {
             if path.limit == 0 {
                 return Err(format!("{place}.limit: must be above 0"));
             }
-            within(&format!("{place}.rate_bps"), path.rate_bps.unwrap_or(1), &RATE_BPS)?;
-            within(&format!("{place}.delay_s"), path.delay_s, &DELAY_S)?;
+            rate(&format!("{place}.rate_bps"), path.rate_bps.unwrap_or(1), &RATE_BPS)?;
+            time(&format!("{place}.delay_s"), path.delay_s, &DELAY_S)?;
             within(&format!("{place}.loss"), path.loss, &(0.0..=1.0))?;
         }
         let paths = spec.paths.iter().map(|path| Path {

@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 
 use crate::base::units::{Rate, Time};
-use crate::document::bounds::{RATE_BPS, within};
+use crate::document::bounds::{RATE_BPS, rate, within};
 use crate::packet::Packet;
 
 /// Bytes: a gigabyte, whose time at one bit per second still fits into 64 bits of nanoseconds.
@@ -51,7 +51,7 @@ pub struct Policer {
 impl Policer {
     /// Checks `spec`.
     pub fn new(spec: &Spec) -> Result<Policer, String> {
-        within(".rate_bps", spec.rate_bps, &RATE_BPS)?;
+        rate(".rate_bps", spec.rate_bps, &RATE_BPS)?;
         within(".burst", spec.burst, &BURST)?;
         if let Exceed::Dscp(dscp) = spec.exceed
             && dscp > 63
