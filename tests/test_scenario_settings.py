@@ -38,6 +38,18 @@ def test_the_name_tells_what_the_template_does_not(tmp_path):
     assert [run.key for run in chosen(path, "vary.cc=[bbr]", "seeds=2")] == ["local/x/x-bbr", "local/x/x-bbr~seed2"]
 
 
+def test_runs_whose_settings_differ_have_names_that_differ(tmp_path):
+    path = write(tmp_path, TEXT.replace("[reno, cubic]", "{one: reno, two: cubic}"))
+    # a value behind a label does not show in the label
+    first, second = chosen(path, "vary.cc.one=bbr", "run=x-{cc}")
+    assert (first.run, second.run) == ("x-one+vary.cc.one=bbr", "x-two+vary.cc.one=bbr")
+    # nor does the end of long words
+    words = "flows.1.cc=cubic initial_ssthresh 100 hystart 0 fast_convergence "
+    [zero, _], [one, _] = (chosen(path, words + value) for value in "01")
+    assert zero.run != one.run
+    assert [len(run.run) for run in (zero, one)] == [len("x-one+") + 60] * 2
+
+
 def test_a_scenario_of_the_catalog_is_its_users_own_when_it_is_changed():
     runs = catalog.select("l4s-tests/s6-rfc3168", settings={"network.rtt": "40ms"}, only="*-pie-*")
     assert {(run.suite, run.scenario) for run in runs} == {("local", "s6-rfc3168")}

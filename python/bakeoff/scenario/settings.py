@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from hashlib import sha256
 from typing import Any, Final
 
 from bakeoff.errors import BakeoffError
@@ -38,13 +39,26 @@ def with_settings(document: Mapping[str, Any], settings: Settings) -> dict[str, 
 
 def labels(settings: Settings) -> dict[str, str]:
     """What tells a run with settings from one without, as an axis of one label does: without what the axes tell."""
-    return {key: label(value) for key, value in settings.items() if re.split(r"[.\[]", key)[0] not in _TOLD}
+    return {key: label(value) for key, value in settings.items() if not _is_told(key)}
+
+
+def _is_told(key: str) -> bool:
+    """Whether the names of runs tell it already: a new axis has new labels, a value behind a label does not show."""
+    first, *rest = re.split(r"[.\[]", key)
+    return first in _TOLD and not (first == "vary" and len(rest) > 1)
 
 
 def name_of(run: str, settings: Settings) -> str:
     """The name of a run, which may hold the value that was replaced, with the settings behind it."""
-    added = [re.sub(r"[^\w.=%-]+", "_", f"{key}={value}")[:_LONGEST] for key, value in labels(settings).items()]
-    return "+".join([run, *added])
+    added = [re.sub(r"[^\w.=%-]+", "_", f"{key}={value}") for key, value in labels(settings).items()]
+    return "+".join([run, *map(_cut, added)])
+
+
+def _cut(words: str) -> str:
+    """At most so many characters that a folder may have the name; words that are cut stay apart by their digest."""
+    if len(words) <= _LONGEST:
+        return words
+    return f"{words[: _LONGEST - 7]}-{sha256(words.encode()).hexdigest()[:6]}"
 
 
 def typed(settings: Settings) -> frozenset[str]:
