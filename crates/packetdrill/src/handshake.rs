@@ -163,6 +163,7 @@ impl Endpoint {
             buffer: Buffer { most: RMEM_MAX, ..Buffer::default() },
             compression: CompSack::default(),
         });
+        receiver.handshake_took(rtt);
         receiver.feedback_mut().after_handshake(self.syn_field, marked);
         let setup = SenderSetup {
             template: Packet::default(),

@@ -309,6 +309,11 @@ impl Connection {
         let Some(cc) = self.cc.take() else { return false };
         self.syn = None;
         self.mode = Some(mode);
+        let handshake_rtt = Time::from_us(now.us_since(packet.echo));
+        // The receiving end measures its own, which takes as long.
+        if let Some(receiver) = &mut self.receiver {
+            receiver.handshake_took(handshake_rtt);
+        }
         let agreement = self.agreement(mode);
         let host = &self.place.hosts[0];
         let exit = &self.place.exit;
@@ -325,7 +330,7 @@ impl Connection {
             fq: exit.fq,
             gso: exit.gso,
             charges: exit.charges.clone(),
-            handshake_rtt: Time::from_us(now.us_since(packet.echo)),
+            handshake_rtt,
             sysctl: host.sender,
         };
         self.sender = Some(agreement.sender(setup, cc, u64::from(packet.window), now));

@@ -3,19 +3,21 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c` (`tcp_event_data_recv`, `tcp_enter_quickack_mode`), `tcp_output.c`
 //! (`tcp_send_delayed_ack`, `tcp_event_ack_sent`), `tcp_timer.c` (`tcp_delack_timer_handler`); RFC 5681, section 4.2.
 //!
-//! Departures: the timeout is bounded by 200 ms alone, not by the RTT or the RTO too; a pause of 200 ms, not of an RTO,
-//! brings quick ACKs back.
+//! Departures: the RTT and the RTO that bound the timeout are those of the handshake, as of a host that sends no data.
 //!
 //! Validation: the tests below and in `receiver.rs`.
 
+use super::rtt::{RTO_INIT_US, RTO_MIN_US};
 use crate::base::units::Time;
 
 /// `TCP_ATO_MIN`
 const ATO_MIN: Time = Time::from_ms(40);
 /// `TCP_DELACK_MAX`
 const DELACK_MAX: Time = Time::from_ms(200);
-/// A pause after which a sender is taken to begin anew.
-const PAUSE: Time = Time::from_ms(200);
+/// `TCP_DELACK_MIN`
+const DELACK_MIN: Time = Time::from_ms(40);
+/// An RTO before any RTT is known (`TCP_TIMEOUT_INIT`).
+const RTO_INIT: Time = Time::from_us(RTO_INIT_US);
 
 /// The state of one receiving end.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +30,10 @@ pub(super) struct DelayedAck {
     pingpong: bool,
     /// The timeout (`icsk_ack.ato`).
     ato: Time,
+    /// What bounds the timeout: the RTT, or 500 ms while none is known.
+    longest: Time,
+    /// The RTO of the host that acknowledges: after a pause of that length the peer is taken to begin anew.
+    rto: Time,
     /// When data came last.
     last_data: Option<Time>,
     /// When an ACK is due that waits.
@@ -44,10 +50,19 @@ impl DelayedAck {
             quick: 0,
             pingpong: false,
             ato: Time::ZERO,
+            longest: Time::from_ms(500),
+            rto: RTO_INIT,
             last_data: None,
             due: None,
             pushed: false,
         }
+    }
+
+    /// The handshake took `rtt`.
+    pub(super) fn handshake_took(&mut self, rtt: Time) {
+        self.longest = rtt.max(DELACK_MIN);
+        // The variance of one sample is twice that (`tcp_rtt_estimator`).
+        self.rto = rtt + Time(2 * rtt.0).max(Time::from_us(RTO_MIN_US));
     }
 
     /// When an ACK is due that waits, if one does.
@@ -77,8 +92,8 @@ impl DelayedAck {
         if gap <= Time(ATO_MIN.0 / 2) {
             self.ato = Time(self.ato.0 / 2 + ATO_MIN.0 / 2);
         } else if gap < self.ato {
-            self.ato = Time(self.ato.0 / 2 + gap.0).min(DELACK_MAX);
-        } else if gap > PAUSE {
+            self.ato = Time(self.ato.0 / 2 + gap.0).min(self.rto).min(DELACK_MAX);
+        } else if gap > self.rto {
             return true;
         }
         false
@@ -110,7 +125,7 @@ impl DelayedAck {
 
     /// An ACK waits from now on; false if it must not (`tcp_send_delayed_ack`).
     pub(super) fn wait(&mut self, now: Time) -> bool {
-        let ato = self.ato.min(DELACK_MAX);
+        let ato = self.ato.min(self.longest).min(DELACK_MAX);
         if self.due.is_some_and(|at| at <= now + Time(ato.0 / 4)) {
             return false;
         }
@@ -124,11 +139,14 @@ impl DelayedAck {
         Time(at.0.div_ceil(self.jiffy) * self.jiffy)
     }
 
-    /// Whether the ACK that waits is due now; the next one may then wait longer, as nobody answered.
+    /// Whether the ACK that waits is due now. The next one may then wait longer, as nobody answered; or, if that was because the
+    /// application was about to send, it does not wait for that any more.
     pub(super) fn expires(&mut self, now: Time) -> bool {
         let expired = self.due.is_some_and(|due| due <= now);
-        if expired {
-            self.ato = (self.ato + self.ato).min(DELACK_MAX);
+        if expired && std::mem::take(&mut self.pingpong) {
+            self.ato = ATO_MIN;
+        } else if expired {
+            self.ato = (self.ato + self.ato).min(self.rto).min(DELACK_MAX);
         }
         expired
     }
@@ -164,7 +182,11 @@ mod tests {
         // Short gaps bring it to 40 ms: 50/2 + 20.
         assert!(!delayed.data_came(Time::from_ms(131)));
         assert_eq!(delayed.ato, Time::from_ms(45));
-        assert!(delayed.data_came(Time::from_ms(332)), "after a pause");
+        assert!(!delayed.data_came(Time::from_ms(1131)), "an RTO of 1 s");
+        delayed.handshake_took(Time::from_ms(20));
+        // 20 + 200 ms
+        assert!(!delayed.data_came(Time::from_ms(1351)));
+        assert!(delayed.data_came(Time::from_ms(1572)), "after a pause");
     }
 
     #[test]
@@ -176,6 +198,28 @@ mod tests {
         assert_eq!(delayed.due(), Some(Time::from_ms(44)));
         assert!(delayed.wait(Time::from_ms(33)) && delayed.due() == Some(Time::from_ms(44)));
         assert!(!delayed.wait(Time::from_ms(34)));
+    }
+
+    #[test]
+    fn the_timeout_is_no_longer_than_the_rtt_and_doubles_when_nobody_answered() {
+        let mut delayed = DelayedAck::new(1000);
+        delayed.data_came(Time::ZERO);
+        let waits = |delayed: &mut DelayedAck, now: u64| {
+            assert!(delayed.wait(Time::from_ms(now)));
+            let due = delayed.due().unwrap();
+            assert!(delayed.expires(due));
+            delayed.sent();
+            due.as_ms() - now
+        };
+        assert_eq!([0, 1000, 2000, 3000].map(|now| waits(&mut delayed, now)), [40, 80, 160, 200]);
+        delayed.handshake_took(Time::from_ms(60));
+        assert_eq!(waits(&mut delayed, 4000), 60);
+        delayed.handshake_took(Time::from_ms(10));
+        assert_eq!(waits(&mut delayed, 5000), 40);
+        // Whoever was about to send and did not begins again at 40 ms.
+        delayed.handshake_took(Time::from_ms(500));
+        delayed.wait_for_data();
+        assert_eq!([6000, 7000].map(|now| waits(&mut delayed, now)), [200, 40]);
     }
 
     #[test]

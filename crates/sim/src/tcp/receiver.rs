@@ -64,6 +64,8 @@ pub struct Receiver {
     /// The stamp that ACKs echo (`ts_recent`).
     echo: Time,
     window: ReceiveWindow,
+    /// RTT of the handshake: the only one of this end's own, as it sends no data.
+    handshake_rtt: Option<Time>,
     /// Counted so far.
     pub counters: ReceiverCounters,
 }
@@ -85,6 +87,7 @@ impl Receiver {
             ack_now: false,
             echo: Time::ZERO,
             window: ReceiveWindow::new(buffer, mss),
+            handshake_rtt: None,
             counters: ReceiverCounters::default(),
         }
     }
@@ -99,6 +102,12 @@ impl Receiver {
     pub fn with_compression(mut self, sysctl: CompSack) -> Self {
         self.compression = SackCompression::new(sysctl);
         self
+    }
+
+    /// The handshake took `rtt`.
+    pub fn handshake_took(&mut self, rtt: Time) {
+        self.handshake_rtt = Some(rtt);
+        self.delayed.handshake_took(rtt);
     }
 
     /// The window that it would advertise now, in bytes.
@@ -299,6 +308,7 @@ impl Receiver {
             !self.delayed.wait(now)
         } else {
             let rtt = self.window.rtt().unwrap_or_default();
+            let rtt = self.handshake_rtt.map_or(rtt, |handshake| handshake.min(rtt));
             !self.early.sack() || self.compression.sends(self.rcv_nxt, rtt, now)
         };
         if sends {
