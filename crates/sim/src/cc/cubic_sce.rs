@@ -11,13 +11,14 @@
 //! | `origin` | continuous | how a mark before K moves the curve: `continuous` keeps its value; `literal` is the module's own arithmetic, an underflow that leaves the origin out of reach, so that growth is at its maximum until the next CE or loss |
 //! | `mss`, `pacing` | mss_cache, sysctl | those of [`super::reno_sce`]; with `rcv_mss` a mark takes 2.7 times as much and growth is as ever |
 //!
-//! Departures: those of [`super::sce`] and of [`super::cubic`].
+//! Departures: those of [`super::sce`] and of [`super::cubic`]; the square root of the window is its integer part at any time,
+//! while the module follows the window step by step.
 //!
 //! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks).
 
 use super::cubic::{Cubic, HZ_SHIFT};
 use super::hystart::Kernel;
-use super::sce::{AckedBytes, MIN_CWND, SceOptions, root};
+use super::sce::{AckedBytes, MIN_CWND, SceOptions};
 use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::{CaState, TcpSock};
 use crate::document::cc::CcWords;
@@ -75,7 +76,7 @@ impl CubicSce {
             Some(start) => self.flatten(tp, start),
         }
         let mss = i64::from(self.options.mss(tp));
-        self.cubic.ack_cnt = self.cubic.ack_cnt.saturating_sub(acked * i64::from(root(tp.snd_cwnd)));
+        self.cubic.ack_cnt = self.cubic.ack_cnt.saturating_sub(acked * i64::from(tp.snd_cwnd.isqrt()));
         while self.cubic.ack_cnt <= -mss * i64::from(tp.snd_cwnd) {
             self.cubic.ack_cnt += mss * i64::from(tp.snd_cwnd);
             if tp.snd_cwnd > MIN_CWND {

@@ -48,7 +48,7 @@ impl CongestionControl for DctcpSce {
 
     fn in_ack_event(&mut self, tp: &mut TcpSock, ece: bool) {
         // in units of the window: half of the bytes are half a window's worth of count each
-        self.window.on_ack(tp, ece, |acked, cwnd| acked * i64::from(cwnd) / 2);
+        self.window.on_ack(tp, ece, |acked, cwnd, _| acked * i64::from(cwnd) / 2);
     }
 
     fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {

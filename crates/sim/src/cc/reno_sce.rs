@@ -6,7 +6,8 @@
 //!
 //! Per round trip with a fraction f of bytes marked the window W changes by (1 - f) - f sqrt(W). CE and loss: PRR to ssthresh, then a
 //! quarter less, or an eighth if SCE was recent. As in the module an ESCE does not end slow start, and ssthresh does not
-//! fall before the first CE or loss.
+//! fall before the first CE or loss. The root that a mark is weighed by is 1 at first, and goes one towards that of the window with each step which earned
+//! or taken bytes bring about. So the first marks after slow start weigh little.
 //!
 //! `@2019`: an ESCE sets ssthresh to half of the window, so that the first one ends slow start. A mark takes half as much, and CE a quarter or
 //! an eighth in all, in the course of the round trip. Of the two forms it is the one with which the runs of November 2019 agree.
@@ -21,7 +22,7 @@
 //!
 //! Validation: the tests below, `tests/cc_hooks.rs` (any sequence of hooks), `tests/test_versions.py` (published runs).
 
-use super::sce::{CePart, SceOptions, SceWindow, Tree, root};
+use super::sce::{CePart, SceOptions, SceWindow, Tree};
 use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::TcpSock;
 use crate::document::cc::CcWords;
@@ -58,7 +59,7 @@ impl CongestionControl for RenoSce {
 
     fn in_ack_event(&mut self, tp: &mut TcpSock, ece: bool) {
         let share = if self.halved { 2 } else { 1 };
-        self.window.on_ack(tp, ece, |acked, cwnd| acked * i64::from(root(cwnd)) / share);
+        self.window.on_ack(tp, ece, |acked, _, root| acked * i64::from(root) / share);
     }
 
     fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
@@ -89,6 +90,7 @@ mod tests {
             panic!("'{text}' was refused")
         };
         reno.init(&mut tp);
+        reno.window.root = cwnd.isqrt();
         (reno, tp)
     }
 
@@ -115,6 +117,21 @@ mod tests {
             ack(&mut reno, &mut tp, 1, true);
             assert_eq!(tp.snd_cwnd, if n < 10 { 100 } else { 99 });
         }
+    }
+
+    #[test]
+    fn the_root_is_one_after_slow_start_and_follows_the_windows_steps() {
+        let (mut reno, mut tp) = avoiding(66);
+        reno.init(&mut tp);
+        // 66 * 1 packets, then 33 * 2 = 65 + 1, then 21 * 3 = 64 - 1
+        for (packets, left) in [(66, 65), (33, 64), (21, 63)] {
+            for n in 1..=packets {
+                assert_eq!(tp.snd_cwnd, left + 1, "{n}");
+                ack(&mut reno, &mut tp, 1, true);
+            }
+            assert_eq!(tp.snd_cwnd, left);
+        }
+        assert_eq!(reno.window.root, 4);
     }
 
     #[test]

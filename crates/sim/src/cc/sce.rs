@@ -2,10 +2,11 @@
 //!
 //! Source: chromi/sce `net/ipv4/tcp_reno_sce.c` (its later form), `tcp_dctcp_sce.c` (09cf5620); docs/models/sce.md describes them.
 //!
-//! Departures: the square root of the window is its integer part at any time (the modules follow the window step by
-//! step); `in_ack_event` runs after the retransmit queue was cleaned, not before.
+//! Departures: `in_ack_event` runs after the retransmit queue was cleaned, not before.
 //!
 //! Validation: the tests of [`super::reno_sce`] and [`super::dctcp_sce`].
+
+use std::cmp::Ordering;
 
 use super::{CaEvent, CcError};
 use crate::cc::sock::TcpSock;
@@ -84,11 +85,6 @@ impl AckedBytes {
     }
 }
 
-/// The window's integer square root.
-pub fn root(cwnd: u32) -> u32 {
-    cwnd.isqrt()
-}
-
 /// Which tree the module is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tree {
@@ -120,6 +116,8 @@ pub struct SceWindow {
     acked: AckedBytes,
     /// Bytes earned towards the next packet, or owed if negative.
     cnt: i64,
+    /// What the module takes for the window's square root: 1 at the start, and one nearer to it with each step.
+    pub(super) root: u32,
     /// The window before reductions.
     loss_cwnd: u32,
     /// ACKs for which an SCE mark counts as recent.
@@ -129,7 +127,7 @@ pub struct SceWindow {
 impl SceWindow {
     /// The window of a module of that tree that answers CE so.
     pub fn new(tree: Tree, ce_part: CePart, options: SceOptions) -> Self {
-        SceWindow { tree, ce_part, options, ..SceWindow::default() }
+        SceWindow { tree, ce_part, options, root: 1, ..SceWindow::default() }
     }
 
     /// A connection begins.
@@ -139,13 +137,13 @@ impl SceWindow {
         self.options.start_pacing(tp);
     }
 
-    /// An ACK; `cut` gives the bytes that one with ESCE takes from the window per `acked` ones.
-    pub fn on_ack(&mut self, tp: &mut TcpSock, ece: bool, cut: impl Fn(i64, u32) -> i64) {
+    /// An ACK; `cut` gives the bytes that one with ESCE takes, of those it acknowledges, the window and its root.
+    pub fn on_ack(&mut self, tp: &mut TcpSock, ece: bool, cut: impl Fn(i64, u32, u32) -> i64) {
         let acked = self.acked.take(tp, self.options.mss(tp));
         self.ece = ece;
         if acked > 0 {
             if tp.esce && !ece {
-                self.cnt -= cut(acked, tp.snd_cwnd);
+                self.cnt -= cut(acked, tp.snd_cwnd, self.root);
                 self.loss_cwnd = tp.snd_cwnd;
                 tp.snd_ssthresh = match self.tree {
                     Tree::Of2019 => (self.loss_cwnd / 2).max(MIN_CWND),
@@ -210,11 +208,22 @@ impl SceWindow {
             self.cnt += packet(tp.snd_cwnd);
             if tp.snd_cwnd > MIN_CWND {
                 tp.snd_cwnd -= 1;
+                self.follow(tp.snd_cwnd);
             }
         }
         while self.cnt >= packet(tp.snd_cwnd) {
             self.cnt -= packet(tp.snd_cwnd);
             tp.snd_cwnd = tp.snd_cwnd.saturating_add(1).min(tp.snd_cwnd_clamp);
+            self.follow(tp.snd_cwnd);
+        }
+    }
+
+    /// The window took a step of its own. What slow start and reductions do to it the root learns from later steps only.
+    fn follow(&mut self, cwnd: u32) {
+        match self.root.cmp(&cwnd.isqrt()) {
+            Ordering::Less => self.root += 1,
+            Ordering::Equal => {}
+            Ordering::Greater => self.root -= 1,
         }
     }
 
