@@ -9,10 +9,10 @@
 use std::collections::VecDeque;
 
 use bakeoff_sim::base::units::Time;
-use bakeoff_sim::cc::CongestionControl;
 use bakeoff_sim::packet::{Ecn, Flags as SimFlags, Packet, SackBlock};
 use bakeoff_sim::tcp::accecn::ACE_INIT;
 use bakeoff_sim::tcp::ecn::{self, Mode, Policy};
+use bakeoff_sim::tcp::handshake::needs_of;
 use bakeoff_sim::tcp::receiver::Receiver;
 use bakeoff_sim::tcp::sender::Sender;
 
@@ -171,8 +171,8 @@ impl Endpoint {
     /// A congestion control that the simulator does not have.
     pub fn connect(&mut self, now: Time) -> Result<(), String> {
         self.state = State::SynSent;
-        let needs_ecn = self.congestion_control()?.needs_ecn();
-        self.mode = Policy(self.settings.ecn).request(needs_ecn);
+        let needs = needs_of(&self.congestion_control()?);
+        self.mode = Policy(self.settings.ecn).request(needs);
         self.send_syn(now, false);
         Ok(())
     }
@@ -266,7 +266,8 @@ impl Endpoint {
             State::Listen if segment.flags.syn => self.on_syn(segment, now)?,
             State::SynSent if segment.flags.syn => {
                 self.learn(segment);
-                self.mode = match ecn::mode_of_synack(self.mode, segment.ace) {
+                let needs = needs_of(&self.congestion_control()?);
+                self.mode = match ecn::mode_of_synack(self.mode, segment.ace, needs) {
                     Mode::AccEcn if self.mode == Mode::Rfc3168 => Mode::Off,
                     mode => mode,
                 };

@@ -5,7 +5,9 @@ use bakeoff_sim::base::units::Time;
 use bakeoff_sim::cc::{Cc, CcEnv, CongestionControl};
 use bakeoff_sim::packet::{Ecn, Packet};
 use bakeoff_sim::tcp::ecn::{Mode, Policy, Sysctls};
-use bakeoff_sim::tcp::handshake::{Agreement, ReceiverSetup, Repetition, ack_field, syn_ace, synack_ace};
+use bakeoff_sim::tcp::handshake::{
+    Agreement, ReceiverSetup, Repetition, ack_field, needs_of, syn_ace, synack_ace,
+};
 use bakeoff_sim::tcp::receive_window::Buffer;
 use bakeoff_sim::tcp::sack_compression::CompSack;
 use bakeoff_sim::tcp::sender::SenderSetup;
@@ -51,8 +53,8 @@ impl Endpoint {
 
     pub(super) fn on_syn(&mut self, segment: &Segment, now: Time) -> Result<(), String> {
         self.learn(segment);
-        let (field, needs_ecn) = (segment.ecn.unwrap_or_default(), self.congestion_control()?.needs_ecn());
-        self.mode = Policy(self.settings.ecn).accept(segment.ace, field, needs_ecn);
+        let (field, needs) = (segment.ecn.unwrap_or_default(), needs_of(&self.congestion_control()?));
+        self.mode = Policy(self.settings.ecn).accept(segment.ace, field, needs);
         self.state = State::SynReceived;
         self.handshake = Some(Handshake::new(Repetition::of_synack(now, self.longest_timeout()), field));
         self.syn_field = field;

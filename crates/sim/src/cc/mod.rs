@@ -133,6 +133,12 @@ pub trait CongestionControl {
         false
     }
 
+    /// Asks for AccECN whatever `tcp_ecn` says, and does without ECN where the peer has no more than RFC 3168's
+    /// (`TCP_CONG_NEEDS_ACCECN`, `TCP_CONG_NO_FALLBACK_RFC3168`).
+    fn needs_accecn(&self) -> bool {
+        false
+    }
+
     /// Its receiving end tells CE by changes of state (RFC 8257, section 3.2), not by RFC 3168's latch.
     fn tells_state_changes(&self) -> bool {
         false
@@ -266,6 +272,9 @@ impl CongestionControl for Cc {
     }
     fn needs_ecn(&self) -> bool {
         dispatch!(self, c => c.needs_ecn())
+    }
+    fn needs_accecn(&self) -> bool {
+        dispatch!(self, c => c.needs_accecn())
     }
     fn tells_state_changes(&self) -> bool {
         dispatch!(self, c => c.tells_state_changes())

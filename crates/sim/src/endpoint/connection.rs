@@ -11,7 +11,7 @@ use crate::packet::{Ecn, Flags, Packet};
 use crate::tcp::accecn::OPTION_LEN;
 use crate::tcp::ecn::{Mode, Sysctls, mode_of_synack};
 use crate::tcp::handshake::{
-    Agreement, LONGEST_TIMEOUT, ReceiverSetup, Repetition, ack_field, ect_of, syn_ace, synack_ace,
+    Agreement, LONGEST_TIMEOUT, ReceiverSetup, Repetition, ack_field, ect_of, needs_of, syn_ace, synack_ace,
 };
 use crate::tcp::receive_window::Buffer;
 use crate::tcp::receiver::{Receiver, ReceiverCounters};
@@ -209,8 +209,8 @@ impl Connection {
         self.cc.as_ref().or_else(|| self.sender.as_ref().map(Sender::cc))
     }
 
-    fn needs_ecn(&self) -> bool {
-        self.module().is_some_and(CongestionControl::needs_ecn)
+    fn needs(&self) -> Mode {
+        self.module().map_or(Mode::Off, needs_of)
     }
 
     /// The ECN field of what a module that needs ECN sends, even while ECN is being negotiated.
@@ -219,7 +219,7 @@ impl Connection {
     }
 
     fn request(&self) -> Mode {
-        self.place.hosts[0].ecn.ecn.request(self.needs_ecn())
+        self.place.hosts[0].ecn.ecn.request(self.needs())
     }
 
     /// With this feedback: AccECN's option is sent by either end only if it sees the other's, SACK is permitted by both
@@ -271,7 +271,7 @@ impl Connection {
     #[inline(never)]
     fn on_syn(&mut self, syn: &Packet, now: Time, out: &mut Vec<Packet>) {
         let host = &self.place.hosts[1];
-        let mode = host.ecn.ecn.accept(syn.ace, syn.ecn, self.needs_ecn());
+        let mode = host.ecn.ecn.accept(syn.ace, syn.ecn, self.needs());
         let mut template = self.templates[1];
         template.ecn = self.module().map_or(Ecn::NotEct, |cc| ack_field(mode, cc));
         let receiver = self.agreement(mode).receiver(ReceiverSetup {
@@ -305,7 +305,7 @@ impl Connection {
         if self.syn.is_none() {
             return false;
         }
-        let mode = mode_of_synack(self.request(), packet.ace);
+        let mode = mode_of_synack(self.request(), packet.ace, self.needs());
         let Some(cc) = self.cc.take() else { return false };
         self.syn = None;
         self.mode = Some(mode);

@@ -36,8 +36,8 @@ impl Default for Sysctls {
     }
 }
 
-/// The feedback in use on a connection, or asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The feedback in use on a connection, or asked for, or needed by a module; a later one is more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// No ECN.
     #[default]
@@ -56,30 +56,30 @@ pub const SYN_RFC3168: u8 = 0b011;
 pub const SYNACK_RFC3168: u8 = 0b001;
 
 impl Policy {
-    /// What a client asks for in its SYN; a module that needs ECN asks whatever the sysctl says.
-    pub fn request(self, needs_ecn: bool) -> Mode {
-        match self.0 {
+    /// What a client asks for in its SYN: what the sysctl says, or more if its module `needs` more.
+    pub fn request(self, needs: Mode) -> Mode {
+        let allowed = match self.0 {
             3 => Mode::AccEcn,
             1 | 4 => Mode::Rfc3168,
-            _ if needs_ecn => Mode::Rfc3168,
             _ => Mode::Off,
-        }
+        };
+        allowed.max(needs)
     }
 
-    /// What a server makes of a SYN with these bits that arrived with `field`; `needs_ecn` is that of
-    /// the listening socket's module.
+    /// What a server makes of a SYN with these bits that arrived with `field`; `needs` is what the listening
+    /// socket's module needs.
     ///
     /// RFC 3168 wants SYNs to be Not-ECT: another one is refused unless the module lives with it (DCTCP)
     /// or the SYN is one of AccECN.
-    pub fn accept(self, bits: u8, field: Ecn, needs_ecn: bool) -> Mode {
-        if !matches!(bits, 0 | SYN_RFC3168) && self.0 >= 3 {
+    pub fn accept(self, bits: u8, field: Ecn, needs: Mode) -> Mode {
+        if !matches!(bits, 0 | SYN_RFC3168) && (self.0 >= 3 || needs == Mode::AccEcn) {
             return Mode::AccEcn;
         }
         if bits & SYN_RFC3168 != SYN_RFC3168 {
             return Mode::Off;
         }
         let welcome = field == Ecn::NotEct || bits == SYN_ACCECN;
-        if (welcome && self.0 > 0) || needs_ecn { Mode::Rfc3168 } else { Mode::Off }
+        if (welcome && self.0 > 0) || needs > Mode::Off { Mode::Rfc3168 } else { Mode::Off }
     }
 }
 
@@ -110,10 +110,12 @@ pub fn synack_bits(mode: Mode, field: Ecn) -> u8 {
     }
 }
 
-/// What a client that asked for `requested` makes of the bits of the SYN/ACK.
-pub fn mode_of_synack(requested: Mode, bits: u8) -> Mode {
+/// What a client that asked for `requested` makes of the bits of the SYN/ACK. One whose module `needs` AccECN does not
+/// fall back to RFC 3168.
+pub fn mode_of_synack(requested: Mode, bits: u8, needs: Mode) -> Mode {
     match (requested, bits) {
         (Mode::Off, _) | (_, 0 | 7) => Mode::Off,
+        (_, SYNACK_RFC3168) if needs == Mode::AccEcn => Mode::Off,
         (_, SYNACK_RFC3168) | (Mode::Rfc3168, 5) => Mode::Rfc3168,
         _ => Mode::AccEcn,
     }
@@ -124,11 +126,11 @@ mod tests {
     use super::*;
 
     /// What the client ends up with, `needs` and `field` as in a connection of one module at both ends.
-    fn negotiate(client: u8, server: u8, needs: bool) -> Mode {
+    fn negotiate(client: u8, server: u8, needs: Mode) -> Mode {
         let requested = Policy(client).request(needs);
-        let field = if needs { Ecn::Ect0 } else { Ecn::NotEct };
+        let field = if needs > Mode::Off { Ecn::Ect0 } else { Ecn::NotEct };
         let accepted = Policy(server).accept(syn_bits(requested), field, needs);
-        let mode = mode_of_synack(requested, synack_bits(accepted, field));
+        let mode = mode_of_synack(requested, synack_bits(accepted, field), needs);
         assert_eq!(mode, accepted, "the ends agree: {client} {server}");
         mode
     }
@@ -148,26 +150,39 @@ mod tests {
             (0..6).map(row).collect::<Vec<_>>()
         };
         // a row per tcp_ecn of the client, a column per tcp_ecn of the server
-        assert_eq!(table(false), ["------", "-rrrrr", "------", "-rrAAA", "-rrrrr", "------"]);
-        assert_eq!(table(true), ["rrrrrr", "rrrrrr", "rrrrrr", "rrrAAA", "rrrrrr", "rrrrrr"]);
+        assert_eq!(table(Mode::Off), ["------", "-rrrrr", "------", "-rrAAA", "-rrrrr", "------"]);
+        assert_eq!(table(Mode::Rfc3168), ["rrrrrr", "rrrrrr", "rrrrrr", "rrrAAA", "rrrrrr", "rrrrrr"]);
+        assert_eq!(table(Mode::AccEcn), ["AAAAAA"; 6]);
+    }
+
+    #[test]
+    fn a_client_that_needs_accecn_takes_no_less() {
+        // Prague against a listener with CUBIC: a row per tcp_ecn of the server
+        let modes = [0, 1, 2, 3, 4, 5].map(|server| {
+            let requested = Policy(0).request(Mode::AccEcn);
+            assert_eq!(requested, Mode::AccEcn);
+            let accepted = Policy(server).accept(syn_bits(requested), Ecn::Ect1, Mode::Off);
+            mode_of_synack(requested, synack_bits(accepted, Ecn::Ect1), Mode::AccEcn)
+        });
+        assert_eq!(modes, [Mode::Off, Mode::Off, Mode::Off, Mode::AccEcn, Mode::AccEcn, Mode::AccEcn]);
     }
 
     #[test]
     fn an_ect_syn_of_rfc_3168_is_refused_by_a_server_whose_module_does_not_need_ecn() {
         // DCTCP against a listener with CUBIC
         for server in 0..6 {
-            assert_eq!(Policy(server).accept(SYN_RFC3168, Ecn::Ect0, false), Mode::Off);
+            assert_eq!(Policy(server).accept(SYN_RFC3168, Ecn::Ect0, Mode::Off), Mode::Off);
         }
-        assert_eq!(Policy(1).accept(SYN_ACCECN, Ecn::Ect0, false), Mode::Rfc3168);
-        assert_eq!(Policy(3).accept(SYN_ACCECN, Ecn::Ect0, false), Mode::AccEcn);
+        assert_eq!(Policy(1).accept(SYN_ACCECN, Ecn::Ect0, Mode::Off), Mode::Rfc3168);
+        assert_eq!(Policy(3).accept(SYN_ACCECN, Ecn::Ect0, Mode::Off), Mode::AccEcn);
     }
 
     #[test]
     fn unassigned_bits_of_a_syn_mean_accecn_to_who_knows_it() {
         for bits in [1, 2, 4, 5, 6, 7] {
-            assert_eq!(Policy(3).accept(bits, Ecn::NotEct, false), Mode::AccEcn, "{bits}");
+            assert_eq!(Policy(3).accept(bits, Ecn::NotEct, Mode::Off), Mode::AccEcn, "{bits}");
         }
-        assert_eq!(Policy(1).accept(1, Ecn::NotEct, false), Mode::Off);
+        assert_eq!(Policy(1).accept(1, Ecn::NotEct, Mode::Off), Mode::Off);
     }
 
     #[test]
@@ -175,11 +190,11 @@ mod tests {
         let bits = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce].map(|f| synack_bits(Mode::AccEcn, f));
         assert_eq!(bits, [0b010, 0b011, 0b100, 0b110]);
         for bits in [2, 3, 4, 5, 6] {
-            assert_eq!(mode_of_synack(Mode::AccEcn, bits), Mode::AccEcn);
+            assert_eq!(mode_of_synack(Mode::AccEcn, bits, Mode::Off), Mode::AccEcn);
         }
-        assert_eq!(mode_of_synack(Mode::AccEcn, 1), Mode::Rfc3168);
-        assert_eq!(mode_of_synack(Mode::Rfc3168, 5), Mode::Rfc3168);
-        assert_eq!([0, 7].map(|b| mode_of_synack(Mode::AccEcn, b)), [Mode::Off; 2]);
+        assert_eq!(mode_of_synack(Mode::AccEcn, 1, Mode::Off), Mode::Rfc3168);
+        assert_eq!(mode_of_synack(Mode::Rfc3168, 5, Mode::Off), Mode::Rfc3168);
+        assert_eq!([0, 7].map(|b| mode_of_synack(Mode::AccEcn, b, Mode::Off)), [Mode::Off; 2]);
     }
 
     #[test]

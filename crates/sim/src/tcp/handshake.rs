@@ -79,6 +79,15 @@ pub fn synack_ace(mode: Mode, field: Ecn, timeouts: u32) -> u8 {
     if timeouts < SYNACK_KEEPS_BITS { synack_bits(mode, field) } else { 0 }
 }
 
+/// The feedback that a module cannot do without.
+pub fn needs_of(cc: &impl CongestionControl) -> Mode {
+    match (cc.needs_accecn(), cc.needs_ecn()) {
+        (true, _) => Mode::AccEcn,
+        (false, true) => Mode::Rfc3168,
+        (false, false) => Mode::Off,
+    }
+}
+
 /// The ECN field that a module marks its packets with.
 pub fn ect_of(cc: &impl CongestionControl) -> Ecn {
     if cc.ect1() { Ecn::Ect1 } else { Ecn::Ect0 }

@@ -3,8 +3,8 @@
 //!
 //! Source: version 0.7 of the out-of-tree module (minuscat/rpi-6.18.y `net/ipv4/tcp_prague.c`, 330b511a), and for `prague@2023` the module of 2023
 //! (L4STeam/tcp-prague, 90aea47f); docs/models/prague.md compares the versions; draft-briscoe-iccrg-prague-congestion-control.
-//! [`super::prague_2020`] and [`super::prague_2019`] have the versions of the published experiments. Needs AccECN; without it the connection
-//! runs as `reno` ("prague-reno"): no pacing, no ECT(1).
+//! [`super::prague_2020`] and [`super::prague_2019`] have the versions of the published experiments. Asks for AccECN whatever
+//! `net.ipv4.tcp_ecn` says; without it the connection runs as `reno` ("prague-reno"): no pacing, no ECN.
 //!
 //! Per ACK, in this order: the window or the rate (`window.rs`), alpha and the size of packets once per virtual RTT (`alpha.rs`), the pace
 //! (`pacing.rs`), the mode (`window.rs`). The integers are the module's.
@@ -340,6 +340,10 @@ impl CongestionControl for Prague {
         !self.as_reno
     }
 
+    fn needs_accecn(&self) -> bool {
+        !self.as_reno
+    }
+
     fn ect1(&self) -> bool {
         !self.as_reno
     }
@@ -489,7 +493,7 @@ mod tests {
         let mut tp = TcpSock::new(1448, 250);
         tp.ecn_ok = true;
         let mut prague = Prague::new(Version::Present);
-        assert!(prague.ect1() && prague.needs_ecn());
+        assert!(prague.ect1() && prague.needs_ecn() && prague.needs_accecn());
         prague.init(&mut tp);
         assert!(!prague.ect1() && !prague.needs_ecn() && !prague.has_cong_control());
         assert_eq!((tp.pacing, prague.tso_segs(&tp)), (Pacing::None, None));
