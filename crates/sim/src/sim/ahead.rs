@@ -181,7 +181,7 @@ impl Sim {
         let now = std::mem::replace(&mut self.now, at);
         self.handled += 1;
         self.ahead.told += 1;
-        self.deliver(node, packet);
+        self.hand_over(node, packet);
         self.ahead.told -= 1;
         self.now = now;
     }

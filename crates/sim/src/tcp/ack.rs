@@ -125,11 +125,17 @@ impl Sender {
         if ack.set_xmit_timer {
             self.set_xmit_timer();
         }
-        let sample = self.rate_sample(&ack, rtt_us);
-        if had_data {
-            self.control(&ack, &sample);
+        if had_data && self.full_control {
+            let sample = self.rate_sample(&ack, rtt_us);
+            self.cc.cong_control(&mut self.tp, &sample);
         } else {
-            self.restart_window_probe();
+            // Less is asked for, and so worked out.
+            let sample = self.rate_sample(&ack, rtt_us);
+            if had_data {
+                self.grow(&ack, sample.acked_sacked, sample.losses);
+            } else {
+                self.restart_window_probe();
+            }
         }
         self.recover(rexmit, out);
         self.send_new(out);
@@ -278,6 +284,8 @@ impl Sender {
     }
 
     /// `tcp_rate_gen`
+    #[expect(clippy::inline_always, reason = "who wants a part of it has the rest left out")]
+    #[inline(always)]
     fn rate_sample(&mut self, ack: &AckState, rtt_us: Option<u64>) -> RateSample {
         let tp = &mut self.tp;
         let acked_sacked = (tp.delivered - ack.prior_delivered) as u32;
@@ -300,19 +308,15 @@ impl Sender {
         sample
     }
 
-    /// `tcp_cong_control`
-    fn control(&mut self, ack: &AckState, sample: &RateSample) {
-        if self.full_control {
-            self.cc.cong_control(&mut self.tp, sample);
-            return;
-        }
+    /// `tcp_cong_control` of a module that does not replace it.
+    fn grow(&mut self, ack: &AckState, acked_sacked: u32, losses: u32) {
         if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
-            self.cwnd_reduction(sample.acked_sacked, sample.losses, ack.una_advanced);
+            self.cwnd_reduction(acked_sacked, losses, ack.una_advanced);
         } else {
             let forward =
                 if self.tp.reordering > 3 { ack.data_acked || ack.data_sacked } else { ack.data_acked };
-            if forward && sample.acked_sacked > 0 {
-                self.cc.cong_avoid(&mut self.tp, sample.acked_sacked);
+            if forward && acked_sacked > 0 {
+                self.cc.cong_avoid(&mut self.tp, acked_sacked);
                 self.cwnd_usage.window_changed(self.tp.now);
             }
         }

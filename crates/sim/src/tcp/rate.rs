@@ -58,6 +58,7 @@ impl Rate {
     }
 
     /// Fills in what an ACK that arrives at `now_us` says by the segment `seg` (`tcp_rate_gen`).
+    #[inline]
     pub(super) fn take(&mut self, sample: &mut RateSample, seg: &Seg, tp: &TcpSock, now_us: u64) {
         let delivered = (tp.delivered - seg.delivered) as u32;
         // Sending and acknowledging are a pipeline: the slower of the two counts.

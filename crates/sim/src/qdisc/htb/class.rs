@@ -172,12 +172,15 @@ impl Class {
             let tokens = (tokens + idle).min(buffer) - rate.ns(bytes);
             tokens.max(1 - MBUFFER)
         };
+        // A class with one rate has two buckets that hold the same.
+        let one_bucket = self.tokens == self.ctokens && self.params.ceil_is_rate() && !borrows;
         self.tokens = if borrows {
             self.tokens + idle
         } else {
             spend(self.tokens, self.params.buffer, self.params.rate)
         };
-        self.ctokens = spend(self.ctokens, self.params.cbuffer, self.params.ceil);
+        self.ctokens =
+            if one_bucket { self.tokens } else { spend(self.ctokens, self.params.cbuffer, self.params.ceil) };
         self.checkpoint = now;
         let out_of_debt = |tokens: i64| now + Time((-tokens).max(0).cast_unsigned());
         self.rate_at = out_of_debt(self.tokens);

@@ -22,6 +22,11 @@ pub struct Params {
 }
 
 impl Params {
+    /// Whether rate and ceiling are the same, and so are their buckets.
+    pub fn ceil_is_rate(&self) -> bool {
+        self.rate.bytes_per_s == self.ceil.bytes_per_s && self.buffer == self.cbuffer
+    }
+
     const WORDS: [&str; 10] =
         ["rate", "ceil", "burst", "cburst", "quantum", "prio", "mtu", "mpu", "overhead", "linklayer"];
 
