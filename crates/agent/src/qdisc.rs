@@ -78,6 +78,8 @@ pub struct Stats {
     pub overlimits: u32,
     /// CE marks; none for a qdisc that does not tell.
     pub marks: Option<u64>,
+    /// Metric and microseconds of each delay that it tells.
+    pub delays: Vec<(&'static str, u32)>,
 }
 
 impl Stats {
@@ -222,7 +224,10 @@ fn read_qdisc(body: &[u8]) -> Option<Stats> {
                 stats.requeues = u32_at(value, 12)?;
                 stats.overlimits = u32_at(value, 16)?;
             }
-            TCA_STATS_APP => stats.marks = marks(&stats.kind, value),
+            TCA_STATS_APP => {
+                stats.marks = marks(&stats.kind, value);
+                stats.delays = delays(&stats.kind, value);
+            }
             _ => {}
         }
     }
@@ -256,6 +261,18 @@ fn marks(kind: &str, own: &[u8]) -> Option<u64> {
         }
         _ => None,
     }
+}
+
+/// The delays in a qdisc's own statistics, where it has them: of the packet that left last (`codel`), as its controller estimated it last
+/// (`pie`), of the packets that are next in L and C (`dualpi2`).
+fn delays(kind: &str, own: &[u8]) -> Vec<(&'static str, u32)> {
+    let places: &[(&str, usize)] = match kind {
+        "codel" => &[("sojourn", 12)],
+        "pie" => &[("sojourn", 8)],
+        "dualpi2" => &[("sojourn_l", 8), ("sojourn_c", 4)],
+        _ => &[],
+    };
+    places.iter().filter_map(|&(metric, offset)| Some((metric, u32_at(own, offset)?))).collect()
 }
 
 /// Netlink attributes: length and type (u16 each), then the value, padded to 4 bytes.
@@ -324,7 +341,7 @@ mod tests {
     #[test]
     fn a_dump_is_read() {
         let basic = [6000u64.to_ne_bytes().to_vec(), words(&[5])].concat();
-        let own = words(&[0, 0, 0, 0, 0, 8, 1, 0, 9, 3]);
+        let own = words(&[0, 0, 8, 0, 0, 8, 1, 0, 9, 3]);
         let stats2 = [
             attribute(TCA_STATS_BASIC, &basic),
             attribute(TCA_STATS_QUEUE, &words(&[2, 3000, 1, 0, 4])),
@@ -354,6 +371,7 @@ mod tests {
             requeues: 0,
             overlimits: 4,
             marks: Some(3),
+            delays: vec![("sojourn", 8)],
         };
         assert_eq!(found, [expected]);
         assert!(found[0].is_at(7, At::Parent(0x0001_0001)) && found[0].is_at(7, At::Handle(0x000a_0000)));
@@ -373,6 +391,16 @@ mod tests {
         let mut found = Vec::new();
         assert!(!read_messages(&whole[..30], &mut found).expect("no error"));
         assert!(found.is_empty());
+    }
+
+    #[test]
+    fn delays_by_kind() {
+        let counted: Vec<u8> = words(&(0..24).collect::<Vec<u32>>());
+        assert_eq!(delays("codel", &counted), [("sojourn", 3)]);
+        assert_eq!(delays("pie", &counted), [("sojourn", 2)]);
+        assert_eq!(delays("dualpi2", &counted), [("sojourn_l", 2), ("sojourn_c", 1)]);
+        assert_eq!(delays("dualpi2", &counted[..8]), [("sojourn_c", 1)], "cut short");
+        assert_eq!(delays("fq_codel", &counted), []);
     }
 
     #[test]

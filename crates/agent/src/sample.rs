@@ -214,5 +214,8 @@ fn queue_rows<W: Write>(name: &str, time: i64, stats: &Stats, output: &mut Outpu
             output.row(time, Kind::Queue, name, metric, value)?;
         }
     }
+    for &(metric, us) in &stats.delays {
+        output.row(time, Kind::Queue, name, metric, f64::from(us) / 1e6)?;
+    }
     Ok(())
 }

@@ -18,7 +18,7 @@ from bakeoff.measure import drops as drops_of
 from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.bottleneck import bottleneck
 from bakeoff.measure.convergence import HOLD_S, RATIO, convergence, meeting
-from bakeoff.measure.delays import distribution
+from bakeoff.measure.delays import PARTS, distribution
 from bakeoff.measure.induced import share_above
 from bakeoff.measure.ipdv import ipdv
 from bakeoff.measure.oscillation import oscillations
@@ -227,15 +227,25 @@ def _probe_delay(of: str, *, induced: bool) -> Callable[..., float]:
     return take
 
 
+def _part_of(queue: str | None) -> tuple[str | None, str | None]:
+    """`L` and `C` are those of the bottleneck, `QUEUE/L` those of another queue."""
+    whole, _, part = (queue or "").rpartition("/")
+    return (whole or None, part) if part in PARTS else (queue, None)
+
+
 def _queue_delay(of: str) -> Callable[..., float]:
     def take(run: Measured, queue: str | None = None, *, begin: float | None = None, end: float | None = None) -> float:
-        name = run.queue(queue)
-        found: Distribution | None = run.of_queue(name).sojourn_mean_s
+        whole, part = _part_of(queue)
+        name = run.queue(whole)
+        counted = run.of_queue(name)
+        found: Distribution | None = (counted.parts or {}).get(part) if part else counted.sojourn_mean_s
         if begin is not None or end is not None:
-            found = distribution(run.samples.of("queue", name, "sojourn", run.window(begin, end))[1])
+            metric = PARTS[part] if part else "sojourn"
+            found = distribution(run.samples.of("queue", name, metric, run.window(begin, end))[1])
         if found is None:
             raise MeasureError(
-                f"no delays of queue '{name}'; only queues on the egress side of the simulator have them"
+                f"no delays of queue '{queue or name}'; the simulator's queues on the egress side have them, dualpi2's "
+                "as L and C too, and on real Linux codel, pie, and L and C of dualpi2"
             )
         return float(getattr(found, of))
 
@@ -243,16 +253,20 @@ def _queue_delay(of: str) -> Callable[..., float]:
 
 
 _STATISTICS: Final = {"mean": "mean", "p50": "median", "p99": "99th percentile", "max": "maximum"}
-_FAMILIES: Final[dict[str, tuple[str, Callable[[str], Callable[..., float]], str]]] = {
-    "rtt": ("TCP's smoothed RTT", partial(_flow_delay, induced=False), "srtt"),
-    "tcp_delay": ("TCP's smoothed RTT less the path's base RTT", partial(_flow_delay, induced=True), "srtt"),
-    "ping": ("the probe's RTT", partial(_probe_delay, induced=False), "rtt"),
-    "ping_delay": ("the probe's RTT less the base RTT (induced latency)", partial(_probe_delay, induced=True), "rtt"),
-    "queue": ("the delay in the bottleneck's queue, over time", _queue_delay, "sojourn"),
+_FAMILIES: Final[dict[str, tuple[str, Callable[[str], Callable[..., float]], tuple[str, ...]]]] = {
+    "rtt": ("TCP's smoothed RTT", partial(_flow_delay, induced=False), ("srtt",)),
+    "tcp_delay": ("TCP's smoothed RTT less the path's base RTT", partial(_flow_delay, induced=True), ("srtt",)),
+    "ping": ("the probe's RTT", partial(_probe_delay, induced=False), ("rtt",)),
+    "ping_delay": (
+        "the probe's RTT less the base RTT (induced latency)",
+        partial(_probe_delay, induced=True),
+        ("rtt",),
+    ),
+    "queue": ("the delay in the bottleneck's queue, over time", _queue_delay, ("sojourn", *PARTS.values())),
 }
-for _name, (_what, _make, _metric) in _FAMILIES.items():
+for _name, (_what, _make, _metrics) in _FAMILIES.items():
     for _of, _said in _STATISTICS.items():
-        _add(f"{_name}_{_of}", "s", f"{_said} of {_what}", _make(_of), _metric)
+        _add(f"{_name}_{_of}", "s", f"{_said} of {_what}", _make(_of), *_metrics)
 
 
 @_measure("1", "share of the probe's samples whose induced latency is above a limit", "rtt")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -13,6 +13,9 @@ from bakeoff.results.summary import Distribution
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
+
+PARTS: Final[Mapping[str, str]] = {"L": "sojourn_l", "C": "sojourn_c"}
+"""The queues within dualpi2, each with the metric of its delay."""
 
 
 def quantile(values: Sequence[float], q: float) -> float:

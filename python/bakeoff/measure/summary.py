@@ -14,6 +14,7 @@ from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
 from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import (
+    PARTS,
     arrivals,
     distribution,
     histogram,
@@ -221,12 +222,24 @@ def _queue(run: _Run, name: str) -> Queue:
         qdisc=counted["qdisc"],
         sojourn_s=histogram(counters, "queues", name, "sojourn") if counted.get("sojourn", {}).get("n") else None,
         sojourn_mean_s=run.tried(f"queues.{name}.sojourn_mean_s", over_time) if sampled else None,
+        parts=_parts(run, name),
         marks=marks(counters, name),
         sce_marks=sce_marks(counters, name),
         drops=drops(counters, name),
         dropped=counted["drops"],
         flows={flow: msgspec.convert(part, FlowAtQueue) for flow, part in counted.get("flows", {}).items()},
     )
+
+
+def _parts(run: _Run, name: str) -> dict[str, Distribution] | None:
+    """The delays within a queue. Nothing may have passed one of them in the window."""
+    found = {}
+    for part, metric in PARTS.items():
+        if ("queue", name, metric) in run.samples:
+            delays = run.samples.of("queue", name, metric, run.window)[1]
+            if len(delays):
+                found[part] = distribution(delays)
+    return found or None
 
 
 def _spike(run: _Run, kind: str, part: Mapping[str, Any], metric: str) -> Spike:

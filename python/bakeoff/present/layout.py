@@ -64,6 +64,8 @@ SPECS: Final[Mapping[str, tuple[Spec, ...]]] = {
         Spec("Mbit/s", ("rate_bps",), 9),
         Spec("util", ("utilisation",), 9),
         Spec("delay ms\nmean/p50/p99", ("delay_mean_s", "delay_p50_s", "delay_p99_s"), 9),
+        Spec("L ms\nmean/p99", ("l_delay_mean_s", "l_delay_p99_s"), 9),
+        Spec("C ms\nmean/p99", ("c_delay_mean_s", "c_delay_p99_s"), 9),
         Spec("CE\nmarks", ("marks",), 8),
         Spec("SCE\nmarks", ("sce_marks",), 8),
         Spec("drops", ("drops",), 8),
@@ -356,7 +358,7 @@ def _delays(table: Sequence[Row]) -> list[Column]:
     for name in names:
 
         def delay(summary: Summary, name: str = name) -> Distribution | None:
-            return summary.queues[name].sojourn_s if name in summary.queues else None
+            return summary.queues[name].delay_s if name in summary.queues else None
 
         found.append(Column(f"{clean(name)} ms\np50/p99", [_quantiles(row, delay) for row in table], 5))
     return found

@@ -42,6 +42,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "utilisation": Measure("utilisation", "utilisation", "%", 100.0),
     "queue_delay": Measure("queues.BOTTLENECK.sojourn_s.p50", "queue delay, median", "ms", 1e3),
     "queue_delay_p99": Measure("queues.BOTTLENECK.sojourn_s.p99", "queue delay, 99th percentile", "ms", 1e3),
+    "queue_delay_l": Measure("queues.BOTTLENECK.parts.L.mean", "mean delay in the L queue", "ms", 1e3),
+    "queue_delay_c": Measure("queues.BOTTLENECK.parts.C.mean", "mean delay in the C queue", "ms", 1e3),
     "marks": Measure("queues.BOTTLENECK.marks", "marks", "packets"),
     "drops": Measure("queues.BOTTLENECK.drops", "drops", "packets"),
     "ping": Measure("probes.*.rtt_s.mean", "mean probe RTT", "ms", 1e3),

@@ -205,8 +205,12 @@ class Standing:
         self.queues: list[Queue] = [summary.queues[name] for name in rated.queues if name in summary.queues]
 
     def delay(self) -> Distribution | None:
-        """Of every packet; None for several queues together: percentiles of each are told, and do not add up."""
-        return self.queues[0].sojourn_s if len(self.queues) == 1 else None
+        """None for several queues together: percentiles of each are told, and do not add up."""
+        return self.queues[0].delay_s if len(self.queues) == 1 else None
+
+    def part(self, name: str) -> Distribution | None:
+        """The delay in one of the queues within."""
+        return (self.queues[0].parts or {}).get(name) if len(self.queues) == 1 else None
 
     def count(self, what: str) -> float | None:
         """Marks or drops of all of them."""
@@ -217,6 +221,8 @@ _QUEUE: Final[dict[str, Take]] = {
     "rate_bps": lambda standing: standing.rated.rate_bps,
     "utilisation": lambda standing: standing.rated.utilisation,
     **_distribution("delay", lambda standing: standing.delay()),
+    **_distribution("l_delay", lambda standing: standing.part("L")),
+    **_distribution("c_delay", lambda standing: standing.part("C")),
     "marks": lambda standing: standing.count("marks"),
     "sce_marks": lambda standing: standing.count("sce_marks"),
     "drops": lambda standing: standing.count("drops"),

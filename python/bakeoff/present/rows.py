@@ -197,7 +197,7 @@ def _row(
         of = known.get((reference or "", scenario, run, flow["name"], f"steady_state.{metric}"))
         flows.append(_flow_row(flow["name"], summaries, of, metric))
     queues = [bottleneck_queues(summary) for summary in summaries]
-    slowest = [max((q.sojourn_s for q in part if q.sojourn_s), key=lambda d: d.p99, default=None) for part in queues]
+    slowest = [max((q.delay_s for q in part if q.delay_s), key=lambda d: d.p99, default=None) for part in queues]
     probes = [next((p.rtt_s for p in summary.probes.values() if p.rtt_s), None) for summary in summaries]
     rates = [summary.bottleneck.rate_bps for summary in summaries if summary.bottleneck]
     delivery = metric == RATES[0]

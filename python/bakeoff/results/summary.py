@@ -171,6 +171,8 @@ class Queue(Record, frozen=True, kw_only=True):
     """Of every packet that left in the window."""
     sojourn_mean_s: Distribution | None
     """Of the means over each sampling interval: the delay as time passes."""
+    parts: dict[str, Distribution] | None = None
+    """Likewise of the queues that a qdisc has within: `L` and `C` of dualpi2."""
     marks: int
     """CE marks, over the whole run."""
     drops: int
@@ -178,6 +180,13 @@ class Queue(Record, frozen=True, kw_only=True):
     dropped: dict[str, int]
     """By reason."""
     flows: dict[str, FlowAtQueue]
+    _optional: ClassVar[tuple[str, ...]] = ("parts",)
+
+    @property
+    def delay_s(self) -> Distribution | None:
+        """Of every packet where the engine tells (the simulator), else as time passes."""
+        return self.sojourn_s or self.sojourn_mean_s
+
     sce_marks: int = 0
     """SCE marks (ECT(0) turned into ECT(1)), over the whole run; no CE mark is among them."""
 

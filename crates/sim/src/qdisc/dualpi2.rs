@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 
 use self::params::{MAX_PROB, MAX_WEIGHT, Params, Step, Version};
 use super::timer::Timer;
-use super::{Cause, Env, Qdisc, Tally};
+use super::{Cause, Env, Interval, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::document::tc::{TcError, Words, show};
@@ -65,6 +65,8 @@ pub struct DualPi2 {
     /// `@2020`: sojourn of the packet that last left C and L, ns.
     left_c: u64,
     left_l: u64,
+    /// What left L and C since the sampler last asked.
+    sampled: [Interval; 2],
     /// Positive: it is C's turn.
     credit: i64,
     timer: Timer,
@@ -111,6 +113,7 @@ impl DualPi2 {
             last_qdelay: 0,
             left_c: 0,
             left_l: 0,
+            sampled: Default::default(),
             credit: 0,
             timer: match version {
                 Version::V2019 => Timer::jiffies(tupdate, env.hz),
@@ -308,6 +311,7 @@ impl Qdisc for DualPi2 {
                 continue;
             }
             self.credit += weight * i64::from(queued.packet.len);
+            self.sampled[usize::from(!in_l)].count((now - queued.packet.enqueued).as_ns());
             return Some(queued.packet);
         }
     }
@@ -326,6 +330,10 @@ impl Qdisc for DualPi2 {
 
     fn overlimits(&self) -> u64 {
         self.stats.overlimits
+    }
+
+    fn take_l_and_c(&mut self) -> Option<[Interval; 2]> {
+        Some(std::mem::take(&mut self.sampled))
     }
 
     fn show_stats(&self, _now: Time) -> String {
@@ -469,6 +477,20 @@ mod tests {
         q.enqueue(frame(Ecn::Ect0, at), Time::from_ms(2), &mut tally);
         q.run_timer(Time::from_ms(32));
         assert_eq!(i64::from(q.prob), (16_000_000 * 44 + 31_000_000 * 879) / 64);
+    }
+
+    #[test]
+    fn what_left_l_and_c_is_told_apart_also_when_both_leave_with_ce() {
+        let (mut q, mut tally) = filled("dualpi2", 0.0, &[(Ecn::Ect1, 2), (Ecn::Ect0, 1)]);
+        // L goes first and is marked by the step; C's packet is made CE by hand, as a box on the way could.
+        for ms in [2, 4] {
+            assert_eq!(q.dequeue(Time::from_ms(ms), &mut tally).unwrap().ecn, Ecn::Ce);
+        }
+        q.c[0].ecn = Ecn::Ce;
+        q.dequeue(Time::from_ms(9), &mut tally).unwrap();
+        let means = q.take_l_and_c().unwrap().map(|interval| interval.mean_s());
+        assert_eq!(means, [Some(0.003), Some(0.009)]);
+        assert_eq!(q.take_l_and_c().unwrap().map(|interval| interval.count), [0, 0]);
     }
 
     #[test]

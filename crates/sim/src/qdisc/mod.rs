@@ -139,6 +139,11 @@ pub trait Qdisc {
         false
     }
 
+    /// What left DualPI2's L and C queue since the last call; none of any other qdisc.
+    fn take_l_and_c(&mut self) -> Option<[Interval; 2]> {
+        None
+    }
+
     /// Whether it has no state but its packets, and gives them in the order in which they came.
     fn is_fifo(&self) -> bool {
         false
@@ -442,6 +447,11 @@ impl Queue {
     /// See [`Qdisc::marks_sce`].
     pub fn marks_sce(&self) -> bool {
         dispatch!(&self.kind, q => q.marks_sce())
+    }
+
+    /// See [`Qdisc::take_l_and_c`].
+    pub fn take_l_and_c(&mut self) -> Option<[Interval; 2]> {
+        dispatch!(&mut self.kind, q => q.take_l_and_c())
     }
 
     /// See [`Qdisc::is_fifo`].

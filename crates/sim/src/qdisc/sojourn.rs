@@ -15,6 +15,15 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// Counts a packet that leaves after `ns`.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    pub fn count(&mut self, ns: u64) {
+        self.count += 1;
+        self.sum_ns += ns;
+        self.max_ns = self.max_ns.max(ns);
+    }
+
     /// The mean in seconds; none if no packet left.
     pub fn mean_s(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e9)
@@ -48,9 +57,7 @@ impl Sojourn {
     #[inline(always)]
     pub fn record(&mut self, sojourn: Time, now: Time) {
         let ns = sojourn.as_ns();
-        self.interval.count += 1;
-        self.interval.sum_ns += ns;
-        self.interval.max_ns = self.interval.max_ns.max(ns);
+        self.interval.count(ns);
         if let Some(window) = &mut self.window
             && (window.from..=window.to).contains(&now)
         {

@@ -101,6 +101,8 @@ pub struct Sim {
     queue_series: Vec<Vec<Columns<QueueMetric>>>,
     /// Of each of these that marks SCE, the series of its marks; others have none, so that their runs have what they always had.
     sce_series: Vec<Vec<Option<u32>>>,
+    /// By interface, then by queue: the series of the delay in DualPI2's L and C queue, where there are such.
+    l_and_c_series: Vec<Vec<Option<[u32; 2]>>>,
     handled: u64,
     /// Packets that sources gave at once, each of which is as much work as an event.
     burst: u64,
@@ -145,6 +147,7 @@ impl Sim {
             probe_series: Vec::new(),
             queue_series: Vec::new(),
             sce_series: Vec::new(),
+            l_and_c_series: Vec::new(),
             handled: 0,
             burst: 0,
             look_at: 0,
@@ -204,6 +207,22 @@ impl Sim {
             names.iter().zip(found).map(series).collect()
         };
         self.sce_series = self.interfaces.iter().enumerate().map(marking).collect();
+        for (i, interface) in self.interfaces.iter_mut().enumerate() {
+            let mut found = Vec::new();
+            if let Some(queue) = &mut interface.egress {
+                let mut names = measured_queues(queue, &self.graph.egress_name(i)).into_iter();
+                queue.for_each_mut(&mut |_, leaf| {
+                    if leaf.sojourn.is_none() {
+                        return;
+                    }
+                    let name = names.next().unwrap_or_default();
+                    found.push(leaf.take_l_and_c().map(|_| {
+                        ["sojourn_l", "sojourn_c"].map(|m| recorder.register(QueueMetric::KIND, &name, &[m]))
+                    }));
+                });
+            }
+            self.l_and_c_series.push(found);
+        }
         self.await_sample();
         for (i, change) in self.run.changes.iter().enumerate() {
             self.events.push(Time::from_secs_f64(change.at_s), Event::Change(i as u16));

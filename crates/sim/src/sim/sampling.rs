@@ -36,15 +36,15 @@ impl Sim {
             push(FlowMetric::Retransmits, sender.counters.retransmits as f64);
             push(FlowMetric::Lost, sock.lost as f64);
         }
-        let all_series = self.queue_series.iter().zip(&self.sce_series);
-        for (interface, (queues, marking)) in self.interfaces.iter_mut().zip(all_series) {
+        let all_series = self.queue_series.iter().zip(&self.sce_series).zip(&self.l_and_c_series);
+        for (interface, ((queues, marking), dual)) in self.interfaces.iter_mut().zip(all_series) {
             let Some(queue) = &mut interface.egress else { continue };
-            let mut series = queues.iter().zip(marking);
+            let mut series = queues.iter().zip(marking).zip(dual);
             let (recorder, now) = (&mut self.recorder, self.now);
             queue.for_each_mut(&mut |_, leaf| {
                 let Some(sojourn) = &mut leaf.sojourn else { return };
                 let interval = sojourn.take_interval();
-                let Some((series, sce_marks)) = series.next() else { return };
+                let Some(((series, sce_marks), l_and_c)) = series.next() else { return };
                 let mut push = |metric, value: f64| recorder.push(now, series.of(metric), value);
                 push(QueueMetric::Qlen, leaf.qlen() as f64);
                 push(QueueMetric::Backlog, leaf.backlog() as f64);
@@ -57,6 +57,13 @@ impl Sim {
                 push(QueueMetric::Sent, leaf.tally.sent_bytes as f64);
                 if let Some(series) = *sce_marks {
                     recorder.push(now, series, leaf.tally.sce_marks as f64);
+                }
+                if let (Some(series), Some(intervals)) = (*l_and_c, leaf.take_l_and_c()) {
+                    for (series, interval) in series.into_iter().zip(intervals) {
+                        if let Some(mean) = interval.mean_s() {
+                            recorder.push(now, series, mean);
+                        }
+                    }
                 }
             });
         }

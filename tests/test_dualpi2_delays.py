@@ -1,0 +1,44 @@
+"""The delays of DualPI2's two queues: series, measures, tables and claims have them under one name on every engine."""
+
+import json
+
+import pytest
+
+import bakeoff
+from bakeoff import results
+from bakeoff.claims.measured import Measured
+from bakeoff.claims.measures import MEASURES
+
+
+@pytest.fixture(scope="module")
+def duel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("duel")
+    bakeoff.duel("prague", "cubic", qdisc="dualpi2", rate="50mbit", rtt="20ms", duration="20s", out=folder)
+    [path] = results.scan(folder)
+    return folder, path
+
+
+def test_l_waits_for_a_millisecond_and_c_for_the_target(duel):
+    queue = results.read(duel[1]).summary.queues["mid>srv"]
+    # RFC 9332: a step at 1 ms for L, a target of 15 ms for C.
+    assert queue.parts["L"].mean < 0.002
+    assert 0.010 < queue.parts["C"].mean < 0.020
+    assert queue.parts["L"].mean < queue.sojourn_mean_s.mean < queue.parts["C"].mean
+
+
+def test_a_claim_asks_for_either(duel):
+    run = Measured(results.read(duel[1]), ("sojourn", "sojourn_l", "sojourn_c"))
+    mean = MEASURES["queue_mean"].take
+    parts = run.summary.queues["mid>srv"].parts
+    assert mean(run, "L") == mean(run, "mid>srv/L") == parts["L"].mean
+    assert mean(run, "C") == parts["C"].mean
+    assert mean(run, "C", begin=5.0, end=15.0) == pytest.approx(parts["C"].mean, rel=0.5)
+    assert mean(run, "L") < mean(run) < mean(run, "C")
+
+
+def test_the_table_of_queues_has_a_column_for_each(duel, cli):
+    code, out, _ = cli("table", str(duel[0]), "--rows", "queues", "-f", "json")
+    assert code == 0
+    [row] = [row for row in json.loads(out)["rows"] if row["queue"] == "mid>srv"]
+    assert row["l_delay_mean_s"] < 0.002
+    assert 0.010 < row["c_delay_mean_s"] < 0.020
