@@ -21,6 +21,7 @@ from bakeoff.measure.convergence import HOLD_S, RATIO, convergence, meeting
 from bakeoff.measure.delays import PARTS, distribution
 from bakeoff.measure.induced import share_above
 from bakeoff.measure.ipdv import ipdv
+from bakeoff.measure.marks import resent_share
 from bakeoff.measure.oscillation import oscillations
 from bakeoff.measure.over_time import long_flows
 from bakeoff.measure.rates import goodput, steady_state_rate
@@ -378,6 +379,11 @@ def _mark_fraction(run: Measured, flow: str | int) -> float:
 @_measure("packets", "segments that the flow sent again, over the whole run")
 def _retransmissions(run: Measured, flow: str | int) -> float:
     return retransmissions(run.counters, flow_of(run.resolved, flow)["name"])
+
+
+@_measure("1", "share of the segments that the flow sent which it had sent before, over the whole run")
+def _resent_share(run: Measured, flow: str | int) -> float:
+    return resent_share(run.counters, flow_of(run.resolved, flow)["name"])
 
 
 # Over time.

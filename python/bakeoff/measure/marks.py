@@ -38,6 +38,16 @@ def retransmissions(counters: Mapping[str, Any], flow: str) -> int:
     return int(counted["retransmits"])
 
 
+def resent_share(counters: Mapping[str, Any], flow: str) -> float:
+    """Segments that a flow sent again over all that it sent in the whole run, from 0 to 1: `tcpi_total_retrans` /
+    `tcpi_data_segs_out`."""
+    again = retransmissions(counters, flow)
+    sent = counters["flows"][flow].get("sent_packets")
+    if not sent:
+        raise MeasureError(f"flow '{flow}' sent nothing")
+    return again / int(sent)
+
+
 def mark_fraction(
     resolved: Mapping[str, Any], counters: Mapping[str, Any], flow: Mapping[str, Any]
 ) -> tuple[float, str]:
