@@ -15,6 +15,7 @@ from bakeoff import measure
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError, Samples
 from bakeoff.measure.delays import quantile
+from bakeoff.measure.marks import resent_share
 from bakeoff.results.summary import Summary
 from synthetic import frame, made, resolved
 
@@ -254,6 +255,12 @@ class TestSummary:
         for name in ("prague", "cubic"):  # 1448 - 12 bytes of AccECN's option with every segment
             result.counters["flows"][name] |= {"received_bytes": 1436 * 1000, "delivered": 1000}
         assert measure.summarise(result).utilisation == pytest.approx(45 / 50 * 1514 / 1436)
+
+    def test_resent_share(self):
+        # 3 of 12 segments had been sent before
+        assert resent_share({"flows": {"a": {"retransmits": 3, "sent_packets": 12}}}, "a") == 0.25
+        with pytest.raises(MeasureError, match="flow 'a' sent nothing"):
+            resent_share({"flows": {"a": {"retransmits": 0, "sent_packets": 0}}}, "a")
 
     def test_numbers_of_a_known_run(self):
         summary = measure.summarise(made((40e6, 5e6)))
