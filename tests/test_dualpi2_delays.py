@@ -42,3 +42,11 @@ def test_the_table_of_queues_has_a_column_for_each(duel, cli):
     [row] = [row for row in json.loads(out)["rows"] if row["queue"] == "mid>srv"]
     assert row["l_delay_mean_s"] < 0.002
     assert 0.010 < row["c_delay_mean_s"] < 0.020
+
+
+def test_real_linux_tells_them_under_the_same_name(kernel, tmp_path):
+    # Nobody sends ECT(1): all stands in C, and L is empty at every sample.
+    ran = bakeoff.duel("cubic", "reno", qdisc="dualpi2", rate="10mbit", duration="8s", engine=kernel, out=tmp_path)
+    parts = ran.summary.queues["mid>srv"].parts
+    assert parts["L"].max == 0.0
+    assert 0.005 < parts["C"].mean < 0.030

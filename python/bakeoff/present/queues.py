@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _PANELS = (
     (("sojourn",), "queue delay\n[ms]", "ms", 1e3),
+    (("sojourn_l",), "delay in L\n[ms]", "ms", 1e3),
+    (("sojourn_c",), "delay in C\n[ms]", "ms", 1e3),
     (("qlen",), "backlog\n[packets]", "packets", 1.0),
     (("backlog",), "backlog\n[kB]", "kB", 1e-3),
     (("marks",), "CE marks\n[packets/s]", "packets/s", 1.0),
