@@ -1,6 +1,7 @@
 """A kernel's source that somebody else made: reading it starts nothing, and unpacking it leaves its folder alone."""
 
 import io
+import json
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.engines.kernel import archive, source
+from bakeoff.engines.kernel import archive, cache, registry, source
 from bakeoff.errors import BakeoffError
 
 MAKEFILE = b"VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n"
@@ -145,3 +146,22 @@ def test_a_copy_of_a_tree_has_no_pipes_and_no_special_rights(tmp_path, monkeypat
     assert copy != tree
     assert not os.path.lexists(copy / "pipe")
     assert stat.S_IMODE((copy / "s").stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["/etc/shadow", "modules/../../../secret.ko", "../secret.ko", "secret.ko", "modules/link.ko", "modules/x", 3],
+)
+def test_a_kernel_that_was_copied_here_names_no_module_but_its_own(named):
+    folder = cache.kernels() / "theirs"
+    (folder / "modules").mkdir(parents=True)
+    (folder / "modules/link.ko").symlink_to("/etc/passwd")
+    (folder / "linux").write_text("#!/bin/true\n")
+    (folder / "linux").chmod(0o755)
+    (folder / "config").write_text("CONFIG_UML=y\n")
+    record = {"format": 1, "release": "7.3", "fingerprint": "x", "source": "", "not_granted": [], "modules": [named]}
+    (folder / "build.json").write_text(json.dumps(record))
+    with pytest.raises(BakeoffError, match=r"build\.json: (module .*; expected a file modules/NAME\.ko|damaged)"):
+        registry.get("theirs")
+    (folder / "build.json").write_text(json.dumps(record | {"modules": ["modules/own.ko"]}))
+    assert registry.get("theirs").modules == (folder / "modules/own.ko",)

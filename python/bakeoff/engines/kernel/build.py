@@ -183,9 +183,11 @@ def _modules(make: _Make, modules: Sequence[Path], folder: Path) -> list[Path]:
     for module in modules:
         make.progress(f"module {module}", make.objects)
         copy = folder / "build" / "external" / module.resolve().name
-        shutil.copytree(
-            module, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "*.mod*", ".git")
-        )
+        built = shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "*.mod*", ".git")
+        try:
+            shutil.copytree(module, copy, dirs_exist_ok=True, ignore=built)
+        except shutil.Error as error:  # each file with its reason
+            raise BakeoffError(f"--module {module}: cannot be copied: {error.args[0][0][2]}") from None
         make.run(f"M={copy}", "modules")
         objects = sorted(copy.rglob("*.ko"))
         if not objects:

@@ -104,7 +104,7 @@ def _load(folder: Path) -> BuiltKernel:
             release=document["release"],
             fingerprint=document["fingerprint"],
             options=config.read(folder / "config"),
-            modules=tuple(folder / name for name in document["modules"]),
+            modules=tuple(_module(folder, name) for name in document["modules"]),
             source=document["source"],
             not_granted=tuple(document["not_granted"]),
         )
@@ -113,6 +113,14 @@ def _load(folder: Path) -> BuiltKernel:
     if not os.access(kernel.binary, os.X_OK):
         raise BakeoffError(f"{kernel.binary}: missing or not executable; build the kernel again")
     return kernel
+
+
+def _module(folder: Path, name: str) -> Path:
+    """A module that was built with the kernel. A guest may read it, so that it has to be no other file."""
+    path = folder / name
+    if path.parent != folder / "modules" or path.suffix != ".ko" or path.is_symlink() or path.parent.is_symlink():
+        raise BakeoffError(f"{folder / 'build.json'}: module {name!r}; expected a file modules/NAME.ko beside it")
+    return path
 
 
 def _from_binary(binary: Path) -> BuiltKernel:
