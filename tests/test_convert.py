@@ -214,7 +214,7 @@ def test_an_agent_that_was_killed_leaves_no_last_line(tmp_path):
         convert.last_line(tmp_path / "nothing.tsv")
 
 
-def test_captures_become_pcapng(tmp_path):
+def test_captures_become_pcapng(tmp_path, monkeypatch):
     packets = [(1_700_000_000, 999_999_999, b"abcde", 1500), (1_700_000_001, 5, b"", 60)]
     records = b"".join(struct.pack("<IIII", s, ns, len(data), size) + data for s, ns, data, size in packets)
     head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 1)
@@ -237,6 +237,10 @@ def test_captures_become_pcapng(tmp_path):
     _, high, low, kept, size = struct.unpack_from("<IIIII", blocks[2][1])
     assert (high << 32 | low, kept, size) == (1_700_000_000_999_999_999, 5, 1500)
     assert blocks[2][1][20:] == b"abcde\0\0\0"
+    # A run's two captures may take 576 bytes: of each packet 16 and 128, so that tcpdump ends after two.
+    monkeypatch.setenv("BAKEOFF_RUN_CAPTURES", "576")
+    with pytest.raises(RuntimeError, match=r"the capture at x came to 2 packets, the budget of a run's captures; .*"):
+        pcapng.convert(tmp_path / "a.pcap", tmp_path / "b.pcapng", "x", several=2)
     (tmp_path / "a.pcap").write_bytes(b"text")
     with pytest.raises(RuntimeError, match="no capture with nanosecond stamps"):
         pcapng.convert(tmp_path / "a.pcap", tmp_path / "b.pcapng", "x")

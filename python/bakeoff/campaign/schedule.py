@@ -21,7 +21,7 @@ from bakeoff.campaign import begin, ending, lock, place, worker
 from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError
-from bakeoff.results import CampaignRecord, Provenance, layout
+from bakeoff.results import CampaignRecord, Provenance, captures, layout
 from bakeoff.scenario import python_cc
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def run(
     BakeoffError, before anything is written: a run that the engine refuses, one that would execute a file without
     permission, a folder that another campaign is writing
     or that holds something already; with `resume` a folder whose campaign is another one, or was made by other
-    versions. BakeoffError later: the file system refuses (full disk). Then, and on KeyboardInterrupt, the runs that
-    ended stay and no half-written folder does.
+    versions. BakeoffError later: the file system refuses (full disk), or captures take too much. Then, and on
+    KeyboardInterrupt, the runs that ended stay and no half-written folder does.
     """
     started = time.perf_counter()
     asked = asked or Asked()
@@ -100,24 +100,38 @@ def run(
     jobs = 1 if module.one_at_a_time else jobs or cores()
 
     ended: dict[Path, Done] = {}
+    most, captured = captures.of_campaign(), 0
+    capturing = {each.key for each in places.values() if each.captures}
 
     def note(done: Done) -> None:
+        nonlocal captured
         ended[done.path] = done
+        if done.key in capturing:
+            captured += captures.taken(done.path)
         if on_done is not None:
             on_done(done)
 
+    def check_captures() -> None:
+        if captured > most and waiting:
+            raise BakeoffError(
+                f"{root}: the captures of {len(ended)} of {len(places)} runs take {captured:,} bytes, and the budget "
+                f"of a campaign is {most:,}; the runs that ended were kept. Capture less, or set the environment "
+                f"variable {captures.OF_CAMPAIGN} higher and continue with --resume"
+            )
+
+    waiting: deque[Waiting] = deque()
     begins = on_start or (lambda _: None)
     with ending.unwinding(), _writable(root), lock.locked(root):
         record = _claim(root, asked, engine, module.versions(), made, resume=resume)
         if latest is not None:
             place.point(latest, root)
         results.discard_partials(root)
-        waiting: deque[Waiting] = deque()
         for order, (folder, each) in enumerate(places.items()):
             if _is_done(folder, each, record):
                 note(Done(each.key, folder, "skipped"))
             else:
                 waiting.append((folder, each, order))
+        check_captures()
         task = worker.Task(engine, record.id, made)
         jobs = min(jobs, len(waiting))
         doing = _one_by_one(waiting, task, begins)
@@ -127,6 +141,7 @@ def run(
             with closing(doing):
                 for done in doing:
                     note(done)
+                    check_captures()
                     if stop_on_failure and done.status == "failed":
                         waiting.clear()
         finally:

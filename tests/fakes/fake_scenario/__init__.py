@@ -17,7 +17,7 @@ class Run:
         return f"{fields['suite']}/{fields['scenario']}/{fields['run']}{repetition}"
 
     def __getattr__(self, name: str):
-        if name not in ("suite", "scenario", "run", "title", "seed", "duration_s", "flows"):
+        if name not in ("suite", "scenario", "run", "title", "seed", "duration_s", "flows", "captures"):
             raise AttributeError(name)
         return json.loads(self.document)[name]
 

@@ -63,7 +63,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     counted = counters(run, plan, summary, frame, log)
     write_json(folder / layout.COUNTERS, counted)
     for name, file in plan.captures:
-        pcapng.convert(folder / file, (folder / file).with_suffix(".pcapng"), name)
+        pcapng.convert(folder / file, (folder / file).with_suffix(".pcapng"), name, len(plan.captures))
         (folder / file).unlink()
     return frame, counted
 

@@ -8,21 +8,31 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from bakeoff import files
+from bakeoff.results import captures
 
 _NANOSECONDS: Final = 0xA1B23C4D
 _HEADER: Final = struct.Struct("<IHHiIII")
 _RECORD: Final = struct.Struct("<IIII")
-# tcpdump keeps no more of a packet (MAXIMUM_SNAPLEN).
+SNAP_LENGTH: Final = 128
+"""Bytes that tcpdump is told to keep of a frame."""
+# tcpdump keeps no more of a packet, whatever it is told (MAXIMUM_SNAPLEN).
 _MOST_KEPT: Final = 262_144
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _IF_NAME, _IF_TSRESOL = 2, 9
 
 
-def convert(source: Path, target: Path, interface: str) -> int:
+def most_packets(several: int) -> int:
+    """Packets that tcpdump may keep in each of several files of a run."""
+    return max(1, captures.of_run() // max(1, several) // (_RECORD.size + SNAP_LENGTH))
+
+
+def convert(source: Path, target: Path, interface: str, several: int = 1) -> int:
     """Write `source` (pcap with nanosecond stamps, little-endian) as `target`; the number of packets.
 
-    RuntimeError if the file is none; a record that was cut off ends it.
+    RuntimeError if the file is none, or has as many packets as one of `several` files of a run may: then tcpdump ended
+    before the run did. A record that was cut off ends it.
     """
+    most = most_packets(several)
     with files.plain_opened(source) as pcap, open(target, "wb", opener=files.opener) as pcapng:
         head = pcap.read(_HEADER.size)
         if len(head) < _HEADER.size or _HEADER.unpack(head)[0] != _NANOSECONDS:
@@ -37,6 +47,11 @@ def convert(source: Path, target: Path, interface: str) -> int:
             fields = struct.pack("<IIIII", 0, time_ns >> 32, time_ns & 0xFFFFFFFF, len(data), length)
             pcapng.write(_block(_PACKET, fields + data + bytes(-len(data) % 4)))
             count += 1
+            if count >= most:
+                raise RuntimeError(
+                    f"the capture at {interface} came to {most:,} packets, the budget of a run's captures; capture at "
+                    f"fewer interfaces or for a shorter time, or set the environment variable {captures.OF_RUN} higher"
+                )
     return count
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bakeoff.engines.lab import changes, ingress, nodes, small_queues, tools, tunnels, unwanted, versions
+from bakeoff.engines.lab import changes, ingress, nodes, pcapng, small_queues, tools, tunnels, unwanted, versions
 from bakeoff.engines.lab.plan import Command, Plan, Queue
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import packets, roles
@@ -16,7 +16,6 @@ from bakeoff.scenario.run import Interface, Qdisc
 
 # Enough for a link's delay: a cable drops nothing for want of room.
 _WIRE_LIMIT: Final = 1_000_000
-_SNAP: Final = "128"
 # All of the lab's addresses.
 NETWORK: Final = "10.9.0.0/16"
 
@@ -256,6 +255,7 @@ def _statistics(run: Run, shown: list[Command], net: Topology, *, own_kernel: bo
 
 def _captures(run: Run, net: Topology, folder: str) -> tuple[list[Command], tuple[tuple[str, str], ...]]:
     commands, files = [], []
+    most = pcapng.most_packets(len(run.captures))
     for index, name in enumerate(run.captures):
         node, sign, peer = name.partition(">") if ">" in name else name.partition("<")
         end: End = (node, peer)
@@ -265,7 +265,8 @@ def _captures(run: Run, net: Topology, folder: str) -> tuple[list[Command], tupl
         file = layout.capture(name).removesuffix("ng")
         way = "out" if sign == ">" else "in"
         here = net.interfaces[end]
-        argv = ("tcpdump", "-i", here.dev, "-n", "-Q", way, "-s", _SNAP, "--time-stamp-precision=nano", "-Z", "root")
+        bounds = ("-s", str(pcapng.SNAP_LENGTH), "-c", str(most))
+        argv = ("tcpdump", "-i", here.dev, "-n", "-Q", way, *bounds, "--time-stamp-precision=nano", "-Z", "root")
         commands.append(Command(node, (*argv, "-w", f"{folder}/{file}"), here.netns, background=True))
         files.append((name, file))
     return commands, tuple(files)

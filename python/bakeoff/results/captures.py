@@ -1,0 +1,38 @@
+"""How much the captures of a run and of a campaign may take: they grow with every packet, until a disk is full."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from bakeoff.errors import BakeoffError
+
+OF_RUN: Final = "BAKEOFF_RUN_CAPTURES"
+"""Raises or lowers `of_run`."""
+OF_CAMPAIGN: Final = "BAKEOFF_CAMPAIGN_CAPTURES"
+"""Raises or lowers `of_campaign`."""
+
+
+def of_run() -> int:
+    """Bytes of all captures of one run on a real kernel; the simulator's are in its budget of memory."""
+    return _from_env(OF_RUN, 4_000_000_000)
+
+
+def of_campaign() -> int:
+    """Bytes of all captures of a campaign."""
+    return _from_env(OF_CAMPAIGN, 64_000_000_000)
+
+
+def taken(folder: Path) -> int:
+    """Bytes of the captures in a run's folder."""
+    return sum(os.lstat(path).st_size for path in folder.iterdir() if path.suffix == ".pcapng")
+
+
+def _from_env(name: str, otherwise: int) -> int:
+    text = os.environ.get(name, "")
+    if not text:
+        return otherwise
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise BakeoffError(f"{name}: '{text}'; expected a number of bytes such as {otherwise}")
+    return int(text)
