@@ -41,7 +41,8 @@ def simulate(run: str, modules: dict[str, type]) -> dict:
     count = len(NAMES)
     series = np.tile(np.arange(count, dtype=np.uint32), SAMPLES)
     step = np.repeat(np.arange(SAMPLES, dtype=np.float64), count)
-    counters = {"flows": {}, "queues": {}, "probes": {}, "conservation": {"sent": 10, "delivered": 10}, "events": 100}
+    whole = {"sent": 10, "delivered": 10, "dropped": 0, "queued": 0}
+    counters = {"flows": {}, "queues": {}, "probes": {}, "conservation": whole, "events": 100}
     return {
         "time": step / 10,
         "series": series,

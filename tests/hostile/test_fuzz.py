@@ -14,7 +14,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from bakeoff import campaign, engines, replay, results
+from bakeoff import campaign, engines, measure, replay, results
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.present.records import KINDS, records
@@ -59,7 +59,8 @@ SCENARIO = {
     "present": {"colours": {"f": "teal"}},
 }
 ODD = [
-    None, True, -1, 0, 1, 65_536, 2**31, 2**63, 1e308, float("nan"), float("inf"), "", " ", "\0", "\x1b[2J", "\u202e",
+    None, True, -1, 0, 1, 65_536, 2**31, 2**63, 10**400, 1e308, float("nan"), float("inf"), "", " ", "\0",
+    "\x1b[2J", "\u202e",
     "..", "../../x", "/dev/zero", "a/b", "p*", "a[b]", "{start}", "{n}", "{", "9" * 5000, "1e999s", "-1ms", "0s", "1ns",
     "99999999999tbit", "fq_codel limit -1", "tbf", "netem delay 1ms distribution ../x", "./x.py:X", "x" * 70_000,
     [], {}, [[]], {"a": {}}, [None], [["0s", "1mbit"], ["1s", "2mbit"]], "x\ny", "é", "{{start}}",
@@ -193,11 +194,13 @@ def test_samples_are_read_or_refused(done, folder, at, value):
 
 
 def read_all(root: Path) -> None:
-    """All that is read from files, and every table of it."""
+    """All that is read from files, its measures anew, and every table of it."""
     try:
         found = results.survey(root).results
         for result in found:
             _ = (result.summary, result.counters, result.series if result.ok else None)
+            if result.ok:
+                measure.summarise(result)
         for kind in KINDS:
             records(rows(found), kind)
     except BakeoffError:

@@ -16,6 +16,9 @@ Hop = tuple[str, str]
 _ETHERNET = 14
 """Bytes of an Ethernet header: what a qdisc's rate is counted in (skb->len on egress) beyond the IP packet."""
 
+_HTB_LEVELS = 8
+"""Of classes, of which one may be below another (TC_HTB_MAXDEPTH)."""
+
 _UDP_HEADERS = 42
 """Ethernet 14, IPv4 20, UDP 8 bytes."""
 
@@ -153,9 +156,10 @@ def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: M
     the classes above for. All of them together: the roots' ceils, or the rates below them if these are more.
     """
     classes = {class_["id"]: class_ for class_ in tree.get("classes", ())}
+    _shallow(classes)
 
     def words(class_: Mapping[str, Any]) -> tuple[float, float]:
-        given = changed.get(class_["id"], class_["class"])
+        given = changed.get(class_["id"], class_.get("class", ""))
         rate = tc.value(given, "rate") or "1000gbit"
         return tc.rate(rate), tc.rate(tc.value(given, "ceil") or rate)
 
@@ -172,6 +176,17 @@ def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: M
         lowest = min(lowest, words(taken)[1])
         taken = classes.get(taken.get("parent") or "")
     return max(lowest, own)
+
+
+def _shallow(classes: Mapping[str, Mapping[str, Any]]) -> None:
+    """MeasureError if a class lies below itself, or deeper than htb has levels."""
+    for id_, class_ in classes.items():
+        above = class_
+        for _ in range(_HTB_LEVELS):
+            if (above := classes.get(above.get("parent") or "", {})) == {}:
+                break
+        else:
+            raise MeasureError(f"class '{id_}': lies below itself, or below more than {_HTB_LEVELS - 1} others")
 
 
 def class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, Any] | None:

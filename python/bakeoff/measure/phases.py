@@ -163,5 +163,5 @@ def _words(change: Mapping[str, Any]) -> str:
 def _tree(tree: Mapping[str, Any]) -> str:
     below = [tree["child"]] if tree.get("child") else []
     below += [class_["child"] for class_ in tree.get("classes", ()) if class_.get("child")]
-    classes = [class_["class"] for class_ in tree.get("classes", ())]
+    classes = [class_.get("class", "") for class_ in tree.get("classes", ())]
     return ", ".join([tree["qdisc"], *classes, *(_tree(child) for child in below)])

@@ -44,7 +44,7 @@ class Station:
         queues (whole frames, as a shaper counts them) and t0, t1 are the first and the last sample in the window. It
         counts everything that left: data, ACKs, probes, retransmissions, headers. A shaper that stood idle may send
         its bucket at once, and a packet may straddle an edge: an excess of less than 0.1 % is no more than that, and
-        shown as 1. Raises MeasureError if a queue was not sampled.
+        shown as 1. Raises MeasureError if a queue was not sampled or has no rate.
         """
         sent = 0.0
         edges: list[Window] = []
@@ -54,7 +54,10 @@ class Station:
                 raise MeasureError(f"fewer than two 'sent' samples of queue '{leaf}'")
             edges.append((float(time[0]), float(time[-1])))
             sent += 8 * float(count[-1] - count[0])
-        used = sent / (self.mean_rate(edges[0]) * (edges[0][1] - edges[0][0]))
+        could = self.mean_rate(edges[0]) * (edges[0][1] - edges[0][0])
+        if not could > 0:
+            raise MeasureError(f"queue '{self.queue}' has no rate")
+        used = sent / could
         return min(used, 1.0) if used < 1.001 else used
 
 

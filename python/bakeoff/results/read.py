@@ -81,8 +81,14 @@ class Result:
 
     @cached_property
     def counters(self) -> dict[str, Any]:
-        """What the engine counted (counters.json); {} if the run failed."""
-        return _read(os.fspath(self.path / layout.COUNTERS)) if self.ok else {}
+        """What the engine counted (counters.json); {} if the run failed. BakeoffError if a key is not of its form."""
+        from bakeoff.results.counters import check
+
+        if not self.ok:
+            return {}
+        content = _read(os.fspath(self.path / layout.COUNTERS))
+        check(content, f"{self.path}: {layout.COUNTERS}")
+        return content
 
     @cached_property
     def summary(self) -> Summary | None:

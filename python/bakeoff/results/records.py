@@ -75,6 +75,9 @@ def _whole(resolved: dict[str, Any]) -> dict[str, Any]:
         run = Run.from_json(msgspec.json.encode(resolved), stored=True)
     except (BakeoffError, RecursionError) as error:
         raise ValueError(str(error).removeprefix("resolved run: ")) from None
+    begin, end = run.window_s
+    if begin >= end:
+        raise ValueError(f"window_s: from {begin:g} s to {end:g} s; expected a window that is not empty")
     several = (run.nodes, run.tunnels, run.flows, run.probes)
     names = [run.suite, run.scenario, run.run, *run.point, *run.point.values()]
     for name in (*names, *(part.name for parts in several for part in parts)):

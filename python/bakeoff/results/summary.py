@@ -386,13 +386,18 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (any part of a record)
 
 
 def _wrong(form: type[Record], text: str | bytes, error: Exception) -> str:
-    """Which key is wrong, and why: with the names of flows and queues, which msgspec does not tell."""
+    """What is wrong with the file."""
     if not isinstance(error, msgspec.ValidationError):
         return f"the file: {error}"
     try:
         content = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as broken:  # behind the key that is wrong
         return f"the file: {broken}"
+    return wrong(form, content, error)
+
+
+def wrong(form: type[Record], content: Any, error: msgspec.ValidationError) -> str:  # noqa: ANN401 (any JSON)
+    """Which key of the content is wrong, and why: with the names of flows and queues, which msgspec does not tell."""
     for field in msgspec.structs.fields(form) if isinstance(content, dict) else ():
         parts = content.get(field.encode_name)
         if get_origin(field.type) is not dict or not isinstance(parts, dict):

@@ -22,6 +22,12 @@ from bakeoff.errors import BakeoffError
 
 FORMAT: Final = 1
 
+# The bounds of crates/sim/src/document/bounds.rs: wider than any network.
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
+Rate = Annotated[int, Field(ge=1, le=10**13)]
+"""Bits per second."""
+Probability = Annotated[float, Field(ge=0, le=1)]
+
 Ecn = Literal["not-ect", "ect0", "ect1", "ce"]
 Cipher = Literal["aes-gcm", "aes-cbc-hmac-sha256"]
 
@@ -57,7 +63,7 @@ class Node(Part):
 
     name: str
     kind: Literal["host", "bridge", "router"]
-    sysctls: dict[str, str] = {}
+    sysctls: dict[str, str] = Field(default_factory=dict)
     hz: int
     offloads: bool
 
@@ -66,12 +72,12 @@ class Link(Part):
     """A cable; `rate_bps` None is instantaneous (veth)."""
 
     ends: tuple[str, str]
-    rate_bps: int | None = None
-    delay_s: float = 0.0
-    mtu: int = 1500
-    loss: float | dict[str, float] = 0.0
+    rate_bps: Rate | None = None
+    delay_s: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    mtu: Annotated[int, Field(ge=128, le=65_535)] = 1500
+    loss: Probability | dict[str, Probability] = 0.0
     """Probability per packet, or one for what each end sends; an end that is not named loses nothing."""
-    features: dict[str, Any] = {}
+    features: dict[str, Any] = Field(default_factory=dict)
 
     def loss_of(self, end: str) -> float:
         """The probability for what `end` sends."""
@@ -101,7 +107,7 @@ class Qdisc(Sparse):
     """A qdisc and what hangs below it, each in tc's own words."""
 
     qdisc: str
-    classes: list["Class"] = []
+    classes: list["Class"] = Field(default_factory=list)
     child: "Qdisc | None" = None
 
 
@@ -111,7 +117,7 @@ class Class(Sparse):
     id: str
     parent: str | None = None
     class_: str = Field("", validation_alias="class", serialization_alias="class")
-    filters: list[Match] = []
+    filters: list[Match] = Field(default_factory=list)
     child: Qdisc | None = None
 
 
@@ -122,7 +128,7 @@ class Interface(Part):
     peer: str
     egress: Qdisc | None = None
     ingress: Qdisc | None = None
-    mangle: list[Mangle] = []
+    mangle: list[Mangle] = Field(default_factory=list)
     tx_queue_len: int = 1000
 
 
@@ -149,14 +155,14 @@ class Bytes(Part):
     """That many payload bytes, then the end."""
 
     kind: Literal["bytes"] = "bytes"
-    bytes: int
+    bytes: Annotated[int, Field(ge=1, le=10**15)]
 
 
 class ConstantRate(Part):
     """A constant rate in writes or datagrams of `size` bytes."""
 
     kind: Literal["rate"] = "rate"
-    rate_bps: int
+    rate_bps: Rate
     size: int
 
 
@@ -166,21 +172,21 @@ class Periodic(Part):
     kind: Literal["periodic"] = "periodic"
     size: int
     count: int
-    every_s: float
+    every_s: Annotated[float, Field(ge=1e-6, le=1e9)]
 
 
 class Short(Part):
     """A new connection per object: when each begins, in seconds after the flow's start, and its payload bytes."""
 
     kind: Literal["short"] = "short"
-    objects: list[tuple[float, int]]
+    objects: list[tuple[Seconds, Annotated[int, Field(ge=1, le=10**15)]]]
 
 
 class Video(Part):
     """A segmented video, fetched by an adaptive player (`crates/workload/src/video.rs`)."""
 
     kind: Literal["video"] = "video"
-    rates_bps: list[int]
+    rates_bps: list[Rate]
     segment_s: float
     buffer_s: float
 
@@ -201,10 +207,10 @@ class Flow(Grown):
     """Of the file that `cc` names (hexadecimal), or of a class's source text, if it is written in Python."""
     transport: Literal["tcp", "udp"] = "tcp"
     dscp: int = 0
-    start_s: float
-    stop_s: float
+    start_s: Seconds
+    stop_s: Seconds
     source: Source = Bulk()
-    max_pacing_rate_bps: int | None = None
+    max_pacing_rate_bps: Rate | None = None
     tunnel: str | None = None
 
 
@@ -215,12 +221,12 @@ class Probe(Part):
     proto: Literal["icmp", "udp"]
     from_: str = Field(validation_alias="from", serialization_alias="from")
     to: str
-    every_s: float
+    every_s: Annotated[float, Field(ge=1e-6, le=1e9)]
     size: int
     dscp: int = 0
     ecn: Ecn = "not-ect"
-    start_s: float
-    stop_s: float
+    start_s: Seconds
+    stop_s: Seconds
     tunnel: str | None = None
 
 
@@ -255,9 +261,9 @@ class LinkChange(Part):
     """Link properties; None stays as it is."""
 
     kind: Literal["link"] = "link"
-    rate_bps: int | None = None
-    delay_s: float | None = None
-    loss: float | None = None
+    rate_bps: Rate | None = None
+    delay_s: Annotated[float, Field(ge=0, le=1000)] | None = None
+    loss: Probability | None = None
     up: bool | None = None
 
 
@@ -267,7 +273,7 @@ Action = Annotated[ClassChange | QdiscChange | QdiscReplace | LinkChange, Field(
 class Change(Part):
     """Something that changes at `at_s`, at the interface of `node` towards `peer`."""
 
-    at_s: float
+    at_s: Seconds
     node: str
     peer: str
     action: Action
@@ -290,22 +296,22 @@ class Run(Grown):
     scenario: str
     run: str
     title: str = ""
-    seed: int
-    duration_s: float
-    sample_interval_s: float
-    window_s: tuple[float, float]
+    seed: Annotated[int, Field(ge=0, lt=2**64)]
+    duration_s: Annotated[float, Field(gt=0, le=1e9)]
+    sample_interval_s: Annotated[float, Field(ge=1e-4, le=1e9)]
+    window_s: tuple[Seconds, Seconds]
     nodes: list[Node]
     links: list[Link]
-    interfaces: list[Interface] = []
-    tunnels: list[Tunnel] = []
+    interfaces: list[Interface] = Field(default_factory=list)
+    tunnels: list[Tunnel] = Field(default_factory=list)
     flows: list[Flow]
-    probes: list[Probe] = []
-    changes: list[Change] = []
-    captures: list[str] = []
+    probes: list[Probe] = Field(default_factory=list)
+    changes: list[Change] = Field(default_factory=list)
+    captures: list[str] = Field(default_factory=list)
     tools: Tools | None = None
-    trace: list[Literal["cc"]] = []
-    point: dict[str, str] = {}
-    present: dict[str, Any] = {}
+    trace: list[Literal["cc"]] = Field(default_factory=list)
+    point: dict[str, str] = Field(default_factory=dict)
+    present: dict[str, Any] = Field(default_factory=dict)
     _source: str = PrivateAttr("")
     _own_code: frozenset[str] = PrivateAttr(frozenset())
     _executable: bool = PrivateAttr(False)

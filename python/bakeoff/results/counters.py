@@ -1,0 +1,112 @@
+"""counters.json: what an engine counted over a whole run, as records that say whether a file is one.
+
+Keys that no measure reads are not looked at. An engine leaves out what it cannot count.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from bakeoff.errors import BakeoffError
+from bakeoff.results.summary import Record, wrong
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Seconds = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
+
+
+class Histogram(Record, frozen=True, kw_only=True):
+    """How often something took how long; without any of it, only `n` is there."""
+
+    n: Count
+    mean_s: Seconds | None = None
+    p50_s: Seconds | None = None
+    p99_s: Seconds | None = None
+    max_s: Seconds | None = None
+    min_s: Seconds | None = None
+    p5_s: Seconds | None = None
+    p90_s: Seconds | None = None
+    p95_s: Seconds | None = None
+    p999_s: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        """ValueError unless a distribution can be told of what was counted."""
+        for key in ("mean_s", "p50_s", "p99_s", "max_s"):
+            if self.n and getattr(self, key) is None:
+                raise ValueError(f"Object missing required field `{key}`")
+
+
+class Flow(Record, frozen=True, kw_only=True):
+    """What the ends of a flow counted."""
+
+    cc: str | None = None
+    ecn: str | None = None
+    mss: Count | None = None
+    sent_packets: Count | None = None
+    sent_bytes: Count | None = None
+    received_bytes: Count | None = None
+    delivered: Count | None = None
+    delivered_ce: Count | None = None
+    retransmits: Count | None = None
+    rtt: Histogram | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        """ValueError unless the marks that AccECN tells have a number of packets to be a share of."""
+        for key in ("delivered", "delivered_ce"):
+            if self.ecn == "accecn" and getattr(self, key) is None:
+                raise ValueError(f"Object missing required field `{key}`")
+
+
+class FlowAtQueue(Record, frozen=True, kw_only=True):
+    """What a queue did with one flow's packets."""
+
+    packets: Count
+    marks: Count
+    drops: Count
+    sce_marks: Count = 0
+
+
+class Queue(Record, frozen=True, kw_only=True):
+    """What a queue counted; `drops` by reason."""
+
+    qdisc: str
+    marks: Count
+    drops: dict[str, Count]
+    sce_marks: Count = 0
+    flows: dict[str, FlowAtQueue] = msgspec.field(default_factory=dict)
+    sojourn: Histogram | msgspec.UnsetType = msgspec.UNSET
+
+
+class Probe(Record, frozen=True, kw_only=True):
+    """What a probe counted."""
+
+    sent: Count | None = None
+    received: Count | None = None
+    rtt: Histogram | msgspec.UnsetType = msgspec.UNSET
+
+
+class Conservation(Record, frozen=True, kw_only=True):
+    """Where all packets went."""
+
+    sent: Count
+    delivered: Count
+    dropped: Count
+    queued: Count
+
+
+class Counters(Record, frozen=True, kw_only=True):
+    """All that was counted."""
+
+    flows: dict[str, Flow] = msgspec.field(default_factory=dict)
+    queues: dict[str, Queue] = msgspec.field(default_factory=dict)
+    probes: dict[str, Probe] = msgspec.field(default_factory=dict)
+    conservation: Conservation | None = None
+
+
+def check(content: dict[str, Any], place: str) -> None:
+    """BakeoffError names the `place` and the first key that is not of its form."""
+    try:
+        msgspec.convert(content, Counters)
+    except msgspec.ValidationError as error:
+        raise BakeoffError(f"{place}: {wrong(Counters, content, error)}") from None

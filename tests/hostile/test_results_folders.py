@@ -1,0 +1,115 @@
+"""A results folder of somebody else may hold any number and any file: it is read, or refused with one message, soon."""
+
+import errno
+import io
+import json
+import shutil
+
+import pytest
+
+from bakeoff import campaign, files, measure, results
+from bakeoff.duels import Duel
+from bakeoff.errors import BakeoffError
+from bakeoff.scenario import duel
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    root = tmp_path_factory.mktemp("done") / "c"
+    assert not campaign.run([duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))], root, jobs=1).failed
+    return root
+
+
+@pytest.fixture
+def changed(done, tmp_path):
+    """Changes one value of a JSON file of the only run: its folder."""
+
+    def change(name, *place, to):
+        root = shutil.copytree(done, tmp_path / "c")
+        [path] = root.rglob(name)
+        content = json.loads(path.read_text())
+        *above, last = place
+        part = content
+        for key in above:
+            part = part[key]
+        part[last] = to
+        path.write_text(json.dumps(content))
+        return path.parent
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("duration_s",), -1, "duration_s: Input should be greater than 0"),
+        (("sample_interval_s",), 1e-300, "sample_interval_s: Input should be greater than or equal to 0.0001"),
+        (("window_s",), [1e300, 0], r"window_s\.0: Input should be less than or equal to 1000000000"),
+        (("window_s",), [5, 1], "window_s: from 5 s to 1 s; expected a window that is not empty"),
+        (
+            ("links", 0, "rate_bps"),
+            10**400,
+            r"links\.0\.rate_bps: Input should be less than or equal to 10000000000000",
+        ),
+        (("flows", 0, "start_s"), -1e300, r"flows\.0\.start_s: Input should be greater than or equal to 0"),
+        (("seed",), 2**64, "seed: Input should be less than 18446744073709551616"),
+    ],
+)
+def test_a_number_of_no_network_is_refused_by_name(changed, place, value, message):
+    with pytest.raises(BakeoffError, match=rf"run\.json: resolved: {message}"):
+        results.read(changed("run.json", "resolved", *place, to=value))
+
+
+def test_a_class_below_itself_ends(changed):
+    folder = changed("run.json", "resolved", "interfaces", 0, "egress", "classes", 0, "parent", to="1")
+    found = measure.summarise(results.read(folder))
+    assert any("class '1': lies below itself" in line for line in found.missing)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("queues", "mid>srv", "drops"), 1e308, r"queues\.mid>srv\.drops: Expected `object`, got `float`"),
+        (("queues", "mid>srv", "marks"), -1, r"queues\.mid>srv\.marks: Expected `int` >= 0"),
+        (("flows", "reno", "mss"), 10**400, r"flows\.reno\.mss: Expected `int` <= 9223372036854775807"),
+        (("flows", "reno", "rtt"), {"n": 1}, r"flows\.reno\.rtt\.mean_s: Object missing required field"),
+        (("flows", "reno", "ecn"), "accecn", None),
+        (("conservation",), {}, r"conservation\.sent: Object missing required field"),
+    ],
+)
+def test_counters_of_another_form_are_refused_by_name(changed, place, value, message):
+    result = results.read(changed("counters.json", *place, to=value))
+    if message is None:
+        assert result.counters
+        return
+    with pytest.raises(BakeoffError, match=rf"{result.path}: counters\.json: {message}"):
+        _ = result.counters
+
+
+def test_a_file_that_has_nothing_to_say_yet_is_not_waited_for(tmp_path, monkeypatch):
+    # As /proc/kmsg: a regular file, whose read without waiting gives None.
+    class Silent(io.FileIO):
+        def read(self, _most=-1):
+            return None
+
+    (tmp_path / "silent").write_bytes(b"")
+    monkeypatch.setattr(files, "opened", Silent)
+    with pytest.raises(OSError, match="gives nothing to read") as error:
+        files.read(tmp_path / "silent", 10)
+    assert error.value.errno == errno.EAGAIN
+
+
+def test_a_campaign_whose_captures_take_too_much_ends_and_keeps_what_it_has(tmp_path, monkeypatch):
+    runs = [duel(Duel(cc1="reno", cc2="cubic", duration="1s", rtt=rtt)) for rtt in ("10ms", "20ms", "40ms")]
+    runs = [run.model_copy(update={"captures": ["mid>srv"]}) for run in runs]
+    monkeypatch.setenv("BAKEOFF_CAMPAIGN_CAPTURES", "1000")
+    with pytest.raises(BakeoffError, match=r"captures of 1 of 3 runs take [0-9,]+ bytes, and the budget .* is 1,000; "):
+        campaign.run(runs, tmp_path / "c", jobs=1)
+    assert len(results.scan(tmp_path / "c")) == 1
+    with pytest.raises(BakeoffError, match=r"captures of 1 of 3 runs"):
+        campaign.run(runs, tmp_path / "c", jobs=1, resume=True)
+    monkeypatch.setenv("BAKEOFF_CAMPAIGN_CAPTURES", "1G")
+    with pytest.raises(BakeoffError, match=r"BAKEOFF_CAMPAIGN_CAPTURES: '1G'; expected a number of bytes"):
+        campaign.run(runs, tmp_path / "c", jobs=1, resume=True)
+    monkeypatch.delenv("BAKEOFF_CAMPAIGN_CAPTURES")
+    assert len(campaign.run(runs, tmp_path / "c", jobs=1, resume=True).skipped) == 1
