@@ -364,11 +364,21 @@ def test_every_plan_is_plain_words_short_names_and_undone():
         assert outside <= {"ip", "sleep", "uname"}
         assert json.loads(json.dumps(made.to_json()))["format"] == 1
         assert plan(run, prefix="bakeoff-") == made
-    # cake at the root becomes pie below htb; the older Prague has parameters of its own
+    own_parameters = "only the engine sim gives a flow parameters of its own"
     reasons = {
+        # cake at the root becomes pie below htb
         "sce-s3-bottleneck-shift": "the new tree has its queues elsewhere",
-        "prague-pairs": "only the engine sim gives a flow parameters of its own",
-        "prague-one-queue": "only the engine sim gives a flow parameters of its own",
+        "prague-pairs": own_parameters,
+        "prague-one-queue": own_parameters,
+        "sce-s4-gaming": own_parameters,
+        "rtt-independence": own_parameters,
+        "alpha": own_parameters,
+        # media and rates of links that only the simulator has
+        "bursty-link": "no veth has this",
+        "multipath": "no veth has this",
+        "wifi-sender": "no veth has this",
+        "videoconference-goodput": "a veth has no rate; expected a shaper",
+        "videoconference-latency": "a veth has no rate; expected a shaper",
     }
     assert refused.keys() == reasons.keys()
     assert all(reasons[scenario] in message for scenario, messages in refused.items() for message in messages)
