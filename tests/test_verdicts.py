@@ -155,6 +155,8 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
     assert readme.endswith("<!-- end -->\nafter\n")
     assert "| a | 1 | It is. |  |  | holds |  | differs by seed |  |" in findings
     assert "| b | 1 | It is. |  |  | does not hold | holds |  | open |" in findings
+    # Both decide d/a only, and not alike.
+    assert "the engines `sim` and `kernel` both decide 1, and 0 of them with the same verdicts." in findings
     # A claim that holds needs no cause.
     assert findings.count("Nobody knows") == 1
     assert "- **b**: open. Nobody knows &lt;why>. Tried: Another seed. Tried: Another queue.\n" in findings

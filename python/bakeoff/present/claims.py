@@ -193,7 +193,9 @@ def write_docs(
     """
     counted = _markdown_counts(several)
     texts = {
-        top / "docs" / "findings.md": "\n".join([counted, *_by_document(several, known, engine)]),
+        top / "docs" / "findings.md": "\n".join(
+            [counted, *_agreement(several, known, engine), *_by_document(several, known, engine)]
+        ),
         top / "README.md": counted,
     }
     found = {}
@@ -215,6 +217,20 @@ def write_docs(
 def _markdown_counts(several: Sequence[Decided]) -> str:
     heads, rows = _counted(several)
     return pipes(heads, [at == 0 for at in range(len(heads))], rows)
+
+
+def _agreement(several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str) -> list[str]:
+    """For each other engine with recorded verdicts, of how many claims both decide, and how many verdicts agree."""
+    lines = []
+    for other in sorted({of for _, of in known} - {kind(engine)}):
+        pairs = [(words(each), known[each.claim.name, other]) for each in several if (each.claim.name, other) in known]
+        both = [(ours, theirs) for ours, theirs in pairs if not {CANNOT, UNDECIDED} & {*ours, *theirs}]
+        same = sum(ours == theirs for ours, theirs in both)
+        lines.append(
+            f"Of these claims the engines `{kind(engine)}` and `{other}` both decide {len(both)}, and {same} of them "
+            "with the same verdicts.\n"
+        )
+    return lines
 
 
 def _by_document(several: Sequence[Decided], known: Mapping[tuple[str, str], Recorded], engine: str) -> list[str]:
