@@ -26,6 +26,18 @@ def test_l_waits_for_a_millisecond_and_c_for_the_target(duel):
     assert queue.parts["L"].mean < queue.sojourn_mean_s.mean < queue.parts["C"].mean
 
 
+def test_a_queue_that_nothing_passed_in_the_window_has_no_delay(tmp_path):
+    (tmp_path / "stops.yaml").write_text(
+        "scenario: stops\ntitle: Prague stops before the window\nduration: 12s\n"
+        "network: {path: [cli, mid, srv], rtt: 10ms, bottleneck: {rate: 10mbit, qdisc: dualpi2}}\n"
+        "flows: [{name: prague, cc: prague, stop: 3s}, {name: cubic, cc: cubic}]\n"
+        "measure: {steady_state: {window: 4s, ends: at end}}\n"
+    )
+    [run] = bakeoff.run(str(tmp_path / "stops.yaml"), jobs=1, out=tmp_path / "r")
+    assert run.ok
+    assert run.summary.queues["mid>srv"].parts.keys() == {"C"}
+
+
 def test_a_claim_asks_for_either(duel):
     run = Measured(results.read(duel[1]), ("sojourn", "sojourn_l", "sojourn_c"))
     mean = MEASURES["queue_mean"].take

@@ -14,12 +14,11 @@ import yaml
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from bakeoff import campaign, engines, measure, replay, results
-from bakeoff.duels import Duel
+from bakeoff import engines, measure, replay, results
 from bakeoff.errors import BakeoffError
 from bakeoff.present.records import KINDS, records
 from bakeoff.present.rows import rows
-from bakeoff.scenario import bounds, duel, expand, load
+from bakeoff.scenario import bounds, expand, load
 from bakeoff.scenario.yaml_file import parse_value
 
 # A case that holds a long text is long when it is told.
@@ -154,15 +153,6 @@ def test_arrivals_are_read_or_refused(folder, rows, raw):
         assert replay.arrivals.read(path).packets
     except BakeoffError as error:
         assert len(str(error)) < 1000  # noqa: PT017 (either is right)
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """A duel's results."""
-    root = tmp_path_factory.mktemp("done") / "c"
-    run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", rate="10mbit", duration="2s"))
-    assert not campaign.run([run], root, jobs=1).failed
-    return root
 
 
 @drawn

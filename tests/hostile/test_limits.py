@@ -10,13 +10,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from bakeoff import campaign, replay, results
-from bakeoff.duels import Duel
+from bakeoff import replay, results
 from bakeoff.errors import BakeoffError
 from bakeoff.references import references
 from bakeoff.results import parquet
 from bakeoff.results.series import COLUMNS, read_series, write_series
-from bakeoff.scenario import catalog, duel
+from bakeoff.scenario import catalog
 from bakeoff.scenario.yaml_file import parse_value
 
 DEEP = "has more than 64 levels of mappings and lists inside each other"
@@ -67,15 +66,6 @@ def test_a_scenario_is_a_file(tmp_path):
 
 
 # Results.
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """A duel's results."""
-    folder = tmp_path_factory.mktemp("done") / "c"
-    run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", rate="10mbit", duration="2s"))
-    assert not campaign.run([run], folder, jobs=1).failed
-    return folder
 
 
 def everything(campaign: Path, folder: Path) -> None:

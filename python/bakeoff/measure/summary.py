@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -148,6 +149,9 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
     def srtt() -> Distribution:
         return distribution(samples.of("flow", name, "srtt", run.window)[1])
 
+    def spike() -> Spike:
+        return spike_of(*samples.of("flow", name, "srtt", run.window), base_rtt(resolved, flow))
+
     told = tcp and _tells_packets(counters)
     by_ack = tcp and counted.get("ecn") == "accecn"
     marked = tried(f"{at}.mark_fraction", lambda: mark_fraction(resolved, counters, flow)) if by_ack or told else None
@@ -167,7 +171,7 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
         retransmissions=tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
         mark_fraction=marked[0] if marked else None,
         mark_fraction_of=marked[1] if marked else None,
-        spike=tried(f"{at}.spike", lambda: _spike(run, "flow", flow, "srtt")) if single else None,
+        spike=tried(f"{at}.spike", spike) if single else None,
         starvation=run.rates.starvation(name, run.window),
         oscillations_per_s=run.rates.oscillations(name, run.window),
         echoed_marks=counted.get("delivered_ce") if tcp else None,
@@ -232,18 +236,12 @@ def _queue(run: _Run, name: str) -> Queue:
 
 
 def _parts(run: _Run, name: str) -> dict[str, Distribution] | None:
-    """The delays within a queue. Nothing may have passed one of them in the window."""
+    """The delays within a queue; of a part that nothing passed in the window there are none, which is no surprise."""
     found = {}
     for part, metric in PARTS.items():
-        if ("queue", name, metric) in run.samples:
-            delays = run.samples.of("queue", name, metric, run.window)[1]
-            if len(delays):
-                found[part] = distribution(delays)
+        with suppress(MeasureError):
+            found[part] = distribution(run.samples.of("queue", name, metric, run.window)[1])
     return found or None
-
-
-def _spike(run: _Run, kind: str, part: Mapping[str, Any], metric: str) -> Spike:
-    return spike_of(*run.samples.of(kind, part["name"], metric, run.window), base_rtt(run.resolved, part))
 
 
 def _probe(run: _Run, probe: Mapping[str, Any]) -> Probe:
@@ -251,20 +249,17 @@ def _probe(run: _Run, probe: Mapping[str, Any]) -> Probe:
     at = f"probes.{name}"
     rtt = run.tried(f"{at}.rtt_s", lambda: histogram(run.counters, "probes", name, "rtt"))
     answered = run.samples.of("probe", name, "rtt", run.window) if rtt else None
-
-    def induced() -> Distribution:
-        return distribution(run.samples.of("probe", name, "rtt", run.window)[1] - base_rtt(run.resolved, probe))
-
+    base = run.tried(f"{at}.induced_s", lambda: base_rtt(run.resolved, probe)) if answered else None
     return Probe(
         rtt_s=rtt,
         loss=run.tried(f"{at}.loss", lambda: lost_share(run.samples, "probe", name, run.window)),
         # Of a probe that had no answer in the window the line above tells so once.
         jitter_s=jitter(*answered) if answered else None,
-        induced_s=run.tried(f"{at}.induced_s", induced) if answered else None,
+        induced_s=distribution(answered[1] - base) if answered and base is not None else None,
         ipdv_s=run.tried(f"{at}.ipdv_s", lambda: distribution(ipdv(*answered, float(probe["every_s"]))))
         if answered
         else None,
-        spike=run.tried(f"{at}.spike", lambda: _spike(run, "probe", probe, "rtt")) if answered else None,
+        spike=spike_of(*answered, base) if answered and base is not None else None,
     )
 
 
