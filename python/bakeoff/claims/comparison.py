@@ -8,6 +8,8 @@ seeds) are taken together by their mean on each side.
 | goodput | flow | bit/s | payload received in the steady state; where the rate is the same, also the share of it |
 | queue_delay | flow | s | mean of srtt in the steady state, less the mean of the path's base RTT there |
 | queue_delay_p99 | flow | s | 99th percentile of srtt there, less the same |
+| sojourn | run | s | mean delay of the bottleneck's queue there, by Little's law; of several the slowest |
+| sojourn_p99 | run | s | 99th percentile of the same over the sampling intervals there |
 | marks, drops | run | packet | of the bottleneck over the whole run; compared with one added to both sides |
 """
 
@@ -29,7 +31,10 @@ if TYPE_CHECKING:
     from bakeoff.results import Result
     from bakeoff.results.summary import Summary
 
-UNITS: Final = {"goodput": "bit/s", "queue_delay": "s", "queue_delay_p99": "s", "marks": "packet", "drops": "packet"}
+UNITS: Final = {
+    "goodput": "bit/s", "queue_delay": "s", "queue_delay_p99": "s", "sojourn": "s", "sojourn_p99": "s",
+    "marks": "packet", "drops": "packet",
+}  # fmt: skip
 BOUNDS: Final = {"goodput": 0.05, "queue_delay": 0.15}
 """What is asked of the median by default."""
 
@@ -218,6 +223,10 @@ def _numbers(run: Mapping[str, Any], summary: Summary) -> Iterable[tuple[str, st
             yield name, "queue_delay", part.srtt_s.mean - base
             yield name, "queue_delay_p99", part.srtt_s.p99 - base
     queues = bottleneck_queues(summary)
+    delays = [queue.sojourn_little_s for queue in queues if queue.sojourn_little_s is not None]
+    if delays:
+        yield "", "sojourn", max(delay.mean for delay in delays)
+        yield "", "sojourn_p99", max(delay.p99 for delay in delays)
     if queues:
         for count in _COUNTS:
             yield "", count, float(sum(getattr(queue, count) for queue in queues))

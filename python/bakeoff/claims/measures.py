@@ -21,6 +21,7 @@ from bakeoff.measure.convergence import HOLD_S, RATIO, convergence, meeting
 from bakeoff.measure.delays import PARTS, distribution
 from bakeoff.measure.induced import share_above
 from bakeoff.measure.ipdv import ipdv
+from bakeoff.measure.little import little
 from bakeoff.measure.marks import resent_share
 from bakeoff.measure.oscillation import oscillations
 from bakeoff.measure.over_time import long_flows
@@ -239,14 +240,17 @@ def _queue_delay(of: str) -> Callable[..., float]:
         whole, part = _part_of(queue)
         name = run.queue(whole)
         counted = run.of_queue(name)
-        found: Distribution | None = (counted.parts or {}).get(part) if part else counted.sojourn_mean_s
+        found: Distribution | None = (counted.parts or {}).get(part) if part else counted.as_time_passes_s
         if begin is not None or end is not None:
             metric = PARTS[part] if part else "sojourn"
-            found = distribution(run.samples.of("queue", name, metric, run.window(begin, end))[1])
+            window = run.window(begin, end)
+            if part is None and ("queue", name, metric) not in run.samples:
+                found = little(run.samples, name, window)
+            else:
+                found = distribution(run.samples.of("queue", name, metric, window)[1])
         if found is None:
             raise MeasureError(
-                f"no delays of queue '{queue or name}'; the simulator's queues on the egress side have them, dualpi2's "
-                "as L and C too, and on real Linux codel, pie, and L and C of dualpi2"
+                f"no delays of queue '{queue or name}'; queues on the egress side have them, dualpi2's as L and C too"
             )
         return float(getattr(found, of))
 
@@ -263,7 +267,11 @@ _FAMILIES: Final[dict[str, tuple[str, Callable[[str], Callable[..., float]], tup
         partial(_probe_delay, induced=True),
         ("rtt",),
     ),
-    "queue": ("the delay in the bottleneck's queue, over time", _queue_delay, ("sojourn", *PARTS.values())),
+    "queue": (
+        "the delay in the bottleneck's queue, over time",
+        _queue_delay,
+        ("sojourn", "backlog", "sent", *PARTS.values()),
+    ),
 }
 for _name, (_what, _make, _metrics) in _FAMILIES.items():
     for _of, _said in _STATISTICS.items():

@@ -43,7 +43,8 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="MEASURE=X",
-            help="What is outside, in ln: of goodput, queue_delay, queue_delay_p99, marks, drops; repeatable.",
+            help="What is outside, in ln: of goodput, queue_delay, queue_delay_p99, sojourn, sojourn_p99, marks, "
+            "drops; repeatable.",
             show_default="goodput=0.05 queue_delay=0.15",
         ),
     ] = None,

@@ -18,16 +18,17 @@ Words = Callable[[str], list[str]]
 
 _RUN: Final = (
     "suite scenario run engine n window_from_s window_to_s bottleneck_rate_bps reference compared jain ratio "
-    "convergence_s converged meet_s utilisation queue_delay_p50_s queue_delay_p99_s probe_rtt_mean_s marks sce_marks "
-    "drops changes notes"
+    "convergence_s converged meet_s utilisation queue_delay_p50_s queue_delay_p99_s queue_delay_of probe_rtt_mean_s "
+    "marks sce_marks drops changes notes"
 )
 _FLOW: Final = (
     "name cc ecn delivery_rate_bps goodput_bps reference_bps reference_ln_spread log_ratio srtt_mean_s "
     "srtt_p99_s retransmissions mark_fraction starvation oscillations_per_s spike_height_s spike_duration_s"
 )
 _QUEUE: Final = (
-    "name rate_bps utilisation delay_mean_s delay_p50_s delay_p99_s l_delay_mean_s l_delay_p50_s l_delay_p99_s "
-    "c_delay_mean_s c_delay_p50_s c_delay_p99_s marks sce_marks drops"
+    "name rate_bps utilisation delay_mean_s delay_p50_s delay_p99_s little_delay_mean_s little_delay_p50_s "
+    "little_delay_p99_s l_delay_mean_s l_delay_p50_s l_delay_p99_s c_delay_mean_s c_delay_p50_s c_delay_p99_s "
+    "marks sce_marks drops"
 )
 _PROBE: Final = (
     "name rtt_mean_s rtt_p50_s rtt_p99_s jitter_s loss induced_mean_s induced_p50_s induced_p99_s ipdv_mean_s "
@@ -42,7 +43,8 @@ _PARTS: Final = (
     "unfinished video_mean_rate_bps video_startup_s video_stalls video_stalled_s video_switches srtt_p50_s "
     "echoed_marks starvation oscillations_per_s spike_height_s spike_duration_s induced_mean_s induced_p50_s "
     "induced_p99_s ipdv_mean_s ipdv_p50_s ipdv_p99_s l_delay_mean_s l_delay_p50_s l_delay_p99_s c_delay_mean_s "
-    "c_delay_p50_s c_delay_p99_s queue qdisc flows rate_bps probe protocol phase from_s to_s"
+    "c_delay_p50_s c_delay_p99_s little_delay_mean_s little_delay_p50_s little_delay_p99_s delay_of queue qdisc flows "
+    "rate_bps probe protocol phase from_s to_s"
 )
 
 

@@ -29,8 +29,8 @@ def diff(
         list[str] | None,
         typer.Option(
             metavar="MEASURE=X",
-            help="A difference of up to X, in ln, is none: of goodput, queue_delay, queue_delay_p99, marks, drops; "
-            "repeatable.",
+            help="A difference of up to X, in ln, is none: of goodput, queue_delay, queue_delay_p99, sojourn, "
+            "sojourn_p99, marks, drops; repeatable.",
             show_default="0 for each",
         ),
     ] = None,

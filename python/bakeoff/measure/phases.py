@@ -18,6 +18,7 @@ from bakeoff.measure.delays import (
     told_jitter,
     told_loss,
 )
+from bakeoff.measure.little import little
 from bakeoff.measure.rates import goodput, steady_state_rate
 from bakeoff.measure.recovery import recovery
 from bakeoff.measure.samples import MeasureError, Samples, Window
@@ -105,6 +106,7 @@ def _queue(station: Station, samples: Samples, part: Window) -> PhaseQueue:
         marks=_tried(lambda: counted("marks")),
         drops=_tried(lambda: counted("drops")),
         sce_marks=_tried(lambda: counted("sce_marks")),
+        sojourn_little_s=_tried(lambda: little(samples, leaf, part)),
     )
 
 

@@ -27,6 +27,7 @@ from bakeoff.measure.delays import (
     told_loss,
 )
 from bakeoff.measure.ipdv import ipdv
+from bakeoff.measure.little import little
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
 from bakeoff.measure.over_time import Rates, spike_of
 from bakeoff.measure.rates import End, goodput, jain, ratio, steady_state_rate, utilisation, window_of
@@ -226,6 +227,7 @@ def _queue(run: _Run, name: str) -> Queue:
         qdisc=counted["qdisc"],
         sojourn_s=histogram(counters, "queues", name, "sojourn") if counted.get("sojourn", {}).get("n") else None,
         sojourn_mean_s=run.tried(f"queues.{name}.sojourn_mean_s", over_time) if sampled else None,
+        sojourn_little_s=_by_littles_law(run, name),
         parts=_parts(run, name),
         marks=marks(counters, name),
         sce_marks=sce_marks(counters, name),
@@ -233,6 +235,13 @@ def _queue(run: _Run, name: str) -> Queue:
         dropped=counted["drops"],
         flows={flow: msgspec.convert(part, FlowAtQueue) for flow, part in counted.get("flows", {}).items()},
     )
+
+
+def _by_littles_law(run: _Run, name: str) -> Distribution | None:
+    """None of a queue that is not sampled, or that nothing left in the window: neither is a surprise."""
+    with suppress(MeasureError):
+        return little(run.samples, name, run.window)
+    return None
 
 
 def _parts(run: _Run, name: str) -> dict[str, Distribution] | None:

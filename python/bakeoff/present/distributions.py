@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure import MeasureError
+from bakeoff.measure.little import delay_over_time
 from bakeoff.present import caption, words
 from bakeoff.present.colours import DASHES, SERIES
 from bakeoff.present.queues import queue_lines
@@ -31,8 +33,8 @@ def queue_cdf(several: Sequence[Shown]) -> Picture:
     """The share of the time in which the queue delayed packets by at most so much."""
     parts = []
     for shown, name, line in queue_lines(several):
-        if ("queue", name, "sojourn") in shown.samples:
-            parts.append((line, shown.samples.of("queue", name, "sojourn", shown.window)[1] * 1e3))
+        with suppress(MeasureError):
+            parts.append((line, delay_over_time(shown.samples, name, shown.window)[1] * 1e3))
     step = several[0].resolved["sample_interval_s"] * 1e3
     return _cumulative(several, parts, f"queue delay, means over {step:g} ms [ms]", what="queue delays")
 

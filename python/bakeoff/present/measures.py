@@ -40,8 +40,9 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "jain": Measure("jain", "Jain's index", "1", 1.0, 1.05),
     "ratio": Measure("ratio", "ratio of the rates", "1"),
     "utilisation": Measure("utilisation", "utilisation", "%", 100.0),
-    "queue_delay": Measure("queues.BOTTLENECK.sojourn_s.p50", "queue delay, median", "ms", 1e3),
-    "queue_delay_p99": Measure("queues.BOTTLENECK.sojourn_s.p99", "queue delay, 99th percentile", "ms", 1e3),
+    "queue_delay": Measure("queues.BOTTLENECK.delay_s.p50", "queue delay, median", "ms", 1e3),
+    "queue_delay_p99": Measure("queues.BOTTLENECK.delay_s.p99", "queue delay, 99th percentile", "ms", 1e3),
+    "queue_delay_mean": Measure("queues.BOTTLENECK.sojourn_little_s.mean", "mean queue delay", "ms", 1e3),
     "queue_delay_l": Measure("queues.BOTTLENECK.parts.L.mean", "mean delay in the L queue", "ms", 1e3),
     "queue_delay_c": Measure("queues.BOTTLENECK.parts.C.mean", "mean delay in the C queue", "ms", 1e3),
     "marks": Measure("queues.BOTTLENECK.marks", "marks", "packets"),
@@ -104,4 +105,5 @@ def _part(tree: object, name: str) -> object:
     """What stands in summary.json under that name, None if nothing does."""
     if isinstance(tree, Mapping):
         return tree.get(name)
-    return getattr(tree, name, None) if name in getattr(tree, "__struct_fields__", ()) else None
+    known = name in getattr(tree, "__struct_fields__", ()) or isinstance(getattr(type(tree), name, None), property)
+    return getattr(tree, name) if known else None

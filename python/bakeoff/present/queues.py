@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bakeoff.measure import MeasureError
+from bakeoff.measure.little import delay_over_time
 from bakeoff.present import words
 from bakeoff.present.shown import MOST_LINES, Line, Shown, bins
 from bakeoff.present.style import plain
@@ -50,7 +51,7 @@ def queue(several: Sequence[Shown]) -> Picture:
         for shown, name, line in drawn:
             if not _has(shown, name, metric):
                 continue
-            time, value = shown.samples.of("queue", name, metric)
+            time, value = _of(shown, name, metric)
             if metric in _COUNTED:
                 edges, _ = bins(several)
                 per_s = _per_second(time, value, edges)
@@ -96,8 +97,17 @@ def queue_lines(several: Sequence[Shown]) -> list[tuple[Shown, str, Line]]:
     return made
 
 
+def _of(shown: Shown, name: str, metric: str) -> tuple[Array, Array]:
+    if metric == "sojourn":
+        return delay_over_time(shown.samples, name)
+    return shown.samples.of("queue", name, metric)
+
+
 def _has(shown: Shown, name: str, metric: str) -> bool:
-    return ("queue", name, metric) in shown.samples
+    try:
+        return bool(len(_of(shown, name, metric)[0]))
+    except MeasureError:
+        return False
 
 
 def _grew(shown: Shown, name: str, metric: str) -> bool:

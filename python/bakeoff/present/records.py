@@ -90,6 +90,7 @@ def run(row: Row) -> Record:
         "utilisation": row.utilisation,
         "queue_delay_p50_s": row.queue_delay_p50_s,
         "queue_delay_p99_s": row.queue_delay_p99_s,
+        "queue_delay_of": row.queue_delay_of,
         "probe_rtt_mean_s": row.probe_rtt_mean_s,
         "marks": row.marks,
         "sce_marks": sum(sce) / len(sce),
@@ -208,6 +209,10 @@ class Standing:
         """None for several queues together: percentiles of each are told, and do not add up."""
         return self.queues[0].delay_s if len(self.queues) == 1 else None
 
+    def little(self) -> Distribution | None:
+        """The delay by Little's law, likewise."""
+        return self.queues[0].sojourn_little_s if len(self.queues) == 1 else None
+
     def part(self, name: str) -> Distribution | None:
         """The delay in one of the queues within."""
         return (self.queues[0].parts or {}).get(name) if len(self.queues) == 1 else None
@@ -221,6 +226,7 @@ _QUEUE: Final[dict[str, Take]] = {
     "rate_bps": lambda standing: standing.rated.rate_bps,
     "utilisation": lambda standing: standing.rated.utilisation,
     **_distribution("delay", lambda standing: standing.delay()),
+    **_distribution("little_delay", lambda standing: standing.little()),
     **_distribution("l_delay", lambda standing: standing.part("L")),
     **_distribution("c_delay", lambda standing: standing.part("C")),
     "marks": lambda standing: standing.count("marks"),
@@ -297,11 +303,13 @@ def _base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float | N
 def _queues(row: Row) -> Iterator[Record]:
     for name, several in _rated(row):
         qdiscs = dict.fromkeys(queue.qdisc for one in several for queue in one.queues)
+        told = dict.fromkeys(one.queues[0].delay_of for one in several if one.delay())
         yield {
             **_of(row),
             "queue": name,
             "qdisc": "; ".join(qdiscs),
             "flows": ", ".join(several[0].rated.flows),
+            "delay_of": ", ".join(str(of) for of in told) or None,
             **_numbers(several, "", _QUEUE),
         }
 
@@ -353,7 +361,7 @@ def _phase(row: Row, phase: Phase, same: Sequence[Phase]) -> Record:
         takes = {
             "rate_bps": lambda queue: queue.rate_bps,
             "utilisation": lambda queue: queue.utilisation,
-            **_distribution("delay", lambda queue: queue.sojourn_mean_s),
+            **_distribution("delay", lambda queue: queue.delay_s),
             "marks": lambda queue: queue.marks,
             "drops": lambda queue: queue.drops,
         }

@@ -86,6 +86,8 @@ class Row:
     utilisation: float | None
     queue_delay_p50_s: float | None
     queue_delay_p99_s: float | None
+    queue_delay_of: str | None
+    """Where these come from: `Queue.delay_of`."""
     probe_rtt_mean_s: float | None
     marks: float | None
     drops: float | None
@@ -197,7 +199,10 @@ def _row(
         of = known.get((reference or "", scenario, run, flow["name"], f"steady_state.{metric}"))
         flows.append(_flow_row(flow["name"], summaries, of, metric))
     queues = [bottleneck_queues(summary) for summary in summaries]
-    slowest = [max((q.delay_s for q in part if q.delay_s), key=lambda d: d.p99, default=None) for part in queues]
+    slowest = [
+        max(((q.delay_s, q.delay_of) for q in part if q.delay_s), key=lambda at: at[0].p99, default=None)
+        for part in queues
+    ]
     probes = [next((p.rtt_s for p in summary.probes.values() if p.rtt_s), None) for summary in summaries]
     rates = [summary.bottleneck.rate_bps for summary in summaries if summary.bottleneck]
     delivery = metric == RATES[0]
@@ -216,8 +221,9 @@ def _row(
         jain=_mean(summary.jain if delivery else summary.jain_goodput for summary in summaries),
         ratio=_mean(summary.ratio if delivery else summary.ratio_goodput for summary in summaries),
         utilisation=_mean(summary.utilisation for summary in summaries),
-        queue_delay_p50_s=_mean(d.p50 if d else None for d in slowest),
-        queue_delay_p99_s=_mean(d.p99 if d else None for d in slowest),
+        queue_delay_p50_s=_mean(at[0].p50 if at else None for at in slowest),
+        queue_delay_p99_s=_mean(at[0].p99 if at else None for at in slowest),
+        queue_delay_of=", ".join(dict.fromkeys(str(at[1]) for at in slowest if at)) or None,
         probe_rtt_mean_s=_mean(d.mean if d else None for d in probes),
         marks=_mean(sum(q.marks for q in part) if part else None for part in queues),
         drops=_mean(sum(q.drops for q in part) if part else None for part in queues),

@@ -149,7 +149,8 @@ def _together(summary: Summary) -> list[str]:
 
 def _queue(queue: Queue) -> str:
     delay = queue.delay_s
-    text = f"queue delay {delay.p50 * 1e3:.1f} ms (p99 {delay.p99 * 1e3:.1f} ms), " if delay else ""
+    of = {"qdisc": " by the qdisc", "little": " by Little's law"}.get(queue.delay_of or "", "")
+    text = f"queue delay{of} {delay.p50 * 1e3:.1f} ms (p99 {delay.p99 * 1e3:.1f} ms), " if delay else ""
     text += "".join(f"{part} {delay.mean * 1e3:.1f} ms, " for part, delay in (queue.parts or {}).items())
     sce = f"{queue.sce_marks} SCE marks, " if queue.sce_marks else ""
     return f"{text}{queue.marks} marks, {sce}{queue.drops} drops"

@@ -14,7 +14,7 @@ import msgspec
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """The format that is written; this one and all before it can be read. Those before lack what has a default here."""
 
 
@@ -170,7 +170,9 @@ class Queue(Record, frozen=True, kw_only=True):
     sojourn_s: Distribution | None
     """Of every packet that left in the window."""
     sojourn_mean_s: Distribution | None
-    """Of the means over each sampling interval: the delay as time passes."""
+    """As time passes: of the means over each sampling interval, on real Linux of what the qdisc told at each sample."""
+    sojourn_little_s: Distribution | None = None
+    """By Little's law from backlog and departures, on every engine in the same way: `bakeoff.measure.little`."""
     parts: dict[str, Distribution] | None = None
     """Likewise of the queues that a qdisc has within: `L` and `C` of dualpi2."""
     marks: int
@@ -180,12 +182,23 @@ class Queue(Record, frozen=True, kw_only=True):
     dropped: dict[str, int]
     """By reason."""
     flows: dict[str, FlowAtQueue]
-    _optional: ClassVar[tuple[str, ...]] = ("parts",)
+    _optional: ClassVar[tuple[str, ...]] = ("sojourn_little_s", "parts")
 
     @property
     def delay_s(self) -> Distribution | None:
         """Of every packet where the engine tells (the simulator), else as time passes."""
-        return self.sojourn_s or self.sojourn_mean_s
+        return self.sojourn_s or self.as_time_passes_s
+
+    @property
+    def as_time_passes_s(self) -> Distribution | None:
+        """Over time on every engine: the means of each interval or what the qdisc tells, else by Little's law."""
+        return self.sojourn_mean_s or self.sojourn_little_s
+
+    @property
+    def delay_of(self) -> str | None:
+        """Where `delay_s` comes from: `packets`, `qdisc` or `little`."""
+        known = {"packets": self.sojourn_s, "qdisc": self.sojourn_mean_s, "little": self.sojourn_little_s}
+        return next((of for of, delay in known.items() if delay), None)
 
     sce_marks: int = 0
     """SCE marks (ECT(0) turned into ECT(1)), over the whole run; no CE mark is among them."""
@@ -242,16 +255,23 @@ class PhaseFlow(Record, frozen=True, kw_only=True):
 class PhaseQueue(Record, frozen=True, kw_only=True):
     """What a queue with a rate did in one phase."""
 
-    _optional: ClassVar[tuple[str, ...]] = ("sce_marks",)
+    _optional: ClassVar[tuple[str, ...]] = ("sce_marks", "sojourn_little_s")
 
     rate_bps: float
     utilisation: float | None
     sojourn_mean_s: Distribution | None
-    """Of the means over each sampling interval."""
+    """As `Queue.sojourn_mean_s`."""
     marks: int | None
     drops: int | None
     sce_marks: int | None = None
     """None of a queue that sets none, or that is not sampled for them."""
+    sojourn_little_s: Distribution | None = None
+    """As `Queue.sojourn_little_s`."""
+
+    @property
+    def delay_s(self) -> Distribution | None:
+        """As time passes, else by Little's law."""
+        return self.sojourn_mean_s or self.sojourn_little_s
 
 
 class PhaseProbe(Record, frozen=True, kw_only=True):
