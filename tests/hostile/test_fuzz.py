@@ -110,6 +110,8 @@ def folder(tmp_path_factory):
 
 @drawn
 @given(changes=CHANGES)
+@example(changes=[(293, "twice", "9" * 5000)])
+@example(changes=[(6658, "twice", "9" * 5000)])
 def test_a_scenario_is_expanded_or_refused(folder, changes):
     path = folder / "x.yaml"
     path.write_bytes(yaml.safe_dump(changed(SCENARIO, changes), allow_unicode=True).encode(errors="surrogatepass"))
@@ -157,6 +159,9 @@ def test_arrivals_are_read_or_refused(folder, rows, raw):
 
 @drawn
 @given(name=st.sampled_from(["run.json", "summary.json", "counters.json"]), changes=CHANGES, cut=st.integers(0, 2000))
+@example(
+    name="run.json", changes=[(2690, "twice", 619143), (263, "twice", "æœÆŒﬀʤʨß"), (4796, "drop", -1960020)], cut=221
+)
 @example(name="run.json", changes=[(61, "value", "\u0088x"), (458, "value", 1)], cut=0)
 def test_a_results_folder_is_read_or_refused(done, folder, name, changes, cut):
     root = folder / "c"

@@ -5,11 +5,13 @@ import io
 import json
 import shutil
 
+import polars as pl
 import pytest
 
 from bakeoff import campaign, files, measure, results
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
+from bakeoff.results.series import read_series, write_series
 from bakeoff.scenario import duel
 
 
@@ -58,6 +60,44 @@ def changed(done, tmp_path):
 def test_a_number_of_no_network_is_refused_by_name(changed, place, value, message):
     with pytest.raises(BakeoffError, match=rf"run\.json: resolved: {message}"):
         results.read(changed("run.json", "resolved", *place, to=value))
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (("flows", 0, "from"), "flows.0: from 'x' to 'srv', which are not both nodes of the run"),
+        (("flows", 0, "tunnel"), "flows.0.tunnel: 'x' is no tunnel of the run"),
+        (("links", 1, "ends", 0), "links.1: 'x' and 'srv' are not both nodes of the run"),
+        (("interfaces", 0, "peer"), "interfaces.0: 'mid' and 'x' are not both nodes of the run"),
+    ],
+)
+def test_a_name_of_no_node_is_refused_by_its_place(changed, place, message):
+    with pytest.raises(BakeoffError, match=f"resolved: {message}"):
+        results.read(changed("run.json", "resolved", *place, to="x"))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("time", [0.0, 1e300], r"'flow' 'a' 'srtt' = 1.0 at 1e\+300 s; expected a finite number at a time of the run"),
+        ("time", [1.0, 0.5], "'flow' 'a' 'srtt' at 0.5 s after 1.0 s; expected samples in order of time"),
+        ("value", [1.0, float("inf")], "= inf at 1.0 s"),
+        ("value", [float("nan"), 1.0], "= nan at 0.0 s"),
+        ("value", [1.0, -1e300], "= -1e\\+300 at 1.0 s"),
+        ("name", ["a", None], "'flow' None 'srtt' = 1.0 at 1.0 s"),
+    ],
+)
+def test_samples_that_nobody_can_have_measured_are_refused(tmp_path, column, values, message):
+    rows = {"time": [0.0, 1.0], "kind": ["flow"] * 2, "name": ["a"] * 2, "metric": ["srtt"] * 2, "value": [1.0] * 2}
+    write_series(tmp_path / "s.parquet", pl.DataFrame(rows | {column: values}))
+    with pytest.raises(BakeoffError, match=message):
+        read_series(tmp_path / "s.parquet")
+
+
+def test_the_next_series_begins_at_an_earlier_time(tmp_path):
+    rows = {"time": [0.0, 1.0, 0.0], "kind": ["flow"] * 3, "name": ["a", "a", "b"], "metric": ["srtt"] * 3}
+    write_series(tmp_path / "s.parquet", frame := pl.DataFrame(rows | {"value": [1.0] * 3}))
+    assert read_series(tmp_path / "s.parquet").equals(frame)
 
 
 def test_a_class_below_itself_ends(changed):

@@ -78,12 +78,35 @@ def _whole(resolved: dict[str, Any]) -> dict[str, Any]:
     begin, end = run.window_s
     if begin >= end:
         raise ValueError(f"window_s: from {begin:g} s to {end:g} s; expected a window that is not empty")
+    unknown = _unknown(run)
+    if unknown is not None:
+        raise ValueError(unknown)
     several = (run.nodes, run.tunnels, run.flows, run.probes)
     names = [run.suite, run.scenario, run.run, *run.point, *run.point.values()]
     for name in (*names, *(part.name for parts in several for part in parts)):
         if not name.isprintable():
             raise ValueError(f"the name {name!r} holds a character that cannot be printed")
     return resolved if run.is_written_out() else run.model_dump(mode="json")
+
+
+def _unknown(run: Run) -> str | None:
+    """The first place that names a node or a tunnel which the run does not have; None if there is none."""
+    nodes, tunnels = {node.name for node in run.nodes}, {tunnel.name for tunnel in run.tunnels}
+    sent = [(f"flows.{n}", flow.from_, flow.to, flow.tunnel) for n, flow in enumerate(run.flows)]
+    sent += [(f"probes.{n}", probe.from_, probe.to, probe.tunnel) for n, probe in enumerate(run.probes)]
+    for place, source, target, tunnel in sent:
+        if source not in nodes or target not in nodes:
+            return f"{place}: from '{source}' to '{target}', which are not both nodes of the run"
+        if tunnel is not None and tunnel not in tunnels:
+            return f"{place}.tunnel: '{tunnel}' is no tunnel of the run"
+    ends = [(f"links.{n}", link.ends) for n, link in enumerate(run.links)]
+    ends += [(f"tunnels.{n}", tunnel.ends) for n, tunnel in enumerate(run.tunnels)]
+    ends += [(f"interfaces.{n}", (interface.node, interface.peer)) for n, interface in enumerate(run.interfaces)]
+    ends += [(f"changes.{n}", (change.node, change.peer)) for n, change in enumerate(run.changes)]
+    for place, (one, other) in ends:
+        if one not in nodes or other not in nodes:
+            return f"{place}: '{one}' and '{other}' are not both nodes of the run"
+    return None
 
 
 class RunRecord(Record):

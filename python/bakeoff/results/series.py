@@ -22,6 +22,10 @@ _ALWAYS = 1 << 30
 """Bytes that any file may unfold to."""
 _TIMES = 100
 """Times its own size that a file may unfold to; ours do about 30."""
+_LATEST = 1e9
+"""Seconds: no run is longer."""
+_LARGEST = 1e30
+"""Nothing that is counted or measured is larger."""
 
 
 def write_series(path: Path, series: pl.DataFrame) -> None:
@@ -35,7 +39,7 @@ def write_series(path: Path, series: pl.DataFrame) -> None:
 
 
 def read_series(path: Path) -> pl.DataFrame:
-    """Read series.parquet. BakeoffError if it is no Parquet file or lacks a column."""
+    """Read series.parquet. BakeoffError if it is no Parquet file, lacks a column or holds what is no sample."""
     import polars as pl
 
     try:
@@ -55,7 +59,38 @@ def read_series(path: Path) -> pl.DataFrame:
             raise BakeoffError(
                 f"{path}: the column {column} holds {form}; expected numbers in time and value, else words"
             )
+    _need_samples(path, series)
     return series
+
+
+def _need_samples(path: Path, series: pl.DataFrame) -> None:
+    """BakeoffError names the first row that no run can have measured, or that is out of order."""
+    import polars as pl
+
+    time, value = pl.col("time"), pl.col("value")
+    # A number that is none is not between others, and what is missing is false here.
+    possible = time.is_between(-_LATEST, 2 * _LATEST) & (value.abs() <= _LARGEST) & value.is_finite()
+    named = pl.all_horizontal(pl.col(_KEY).is_not_null())
+    good = series.select((possible & named).fill_null(value=False).alias("good"))["good"]
+    if not good.all():
+        row = series.row(good.arg_min() or 0, named=True)
+        raise BakeoffError(
+            f"{path}: holds {_said(row)} = {row['value']} at {row['time']} s; "
+            "expected a finite number at a time of the run"
+        )
+    # Time goes back where the next series begins: only there are names compared.
+    backwards = (series["time"].diff() < 0).arg_true()
+    here, before = series[backwards], series[backwards - 1]
+    for row, earlier in zip(here.iter_rows(named=True), before.iter_rows(named=True), strict=True):
+        if all(row[word] == earlier[word] for word in _KEY):
+            raise BakeoffError(
+                f"{path}: holds {_said(row)} at {row['time']} s after {earlier['time']} s; "
+                "expected samples in order of time"
+            )
+
+
+def _said(row: dict[str, object]) -> str:
+    return " ".join(repr(row[word])[:80] for word in _KEY)
 
 
 def digest(series: pl.DataFrame) -> str:

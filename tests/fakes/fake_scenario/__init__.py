@@ -36,6 +36,10 @@ def make(run: str, seed: int = 1, scenario: str = "s1-first", **point: str) -> R
     """A run without flows, and with every field that a document has."""
     rated = {"qdisc": "htb default 1", "classes": [{"id": "1", "class": "rate 12mbit ceil 12mbit"}]}
     interfaces = [{"node": "mid", "peer": "srv", "egress": rated, "ingress": None, "mangle": [], "tx_queue_len": 1000}]
+    nodes = [
+        {"name": name, "kind": kind, "sysctls": {}, "hz": 1000, "offloads": False}
+        for name, kind in (("mid", "router"), ("srv", "host"))
+    ]
     fields = {
         "format": 1,
         "suite": "fake",
@@ -46,7 +50,7 @@ def make(run: str, seed: int = 1, scenario: str = "s1-first", **point: str) -> R
         "duration_s": 60.0,
         "sample_interval_s": 0.1,
         "window_s": [18.0, 58.0],
-        "nodes": [],
+        "nodes": nodes,
         "links": [],
         "interfaces": interfaces,
         "tunnels": [],
