@@ -1,9 +1,9 @@
 """What the published experiments saw that tells the versions of Prague and of reno-sce apart.
 
-The statements are claims of the catalog, `catalog/claims/versions.yaml`, and are decided here as `bakeoff verify`
-decides them. Beside them stand tests of the score of Prague's detector of classic queues, which no run of the catalog
-records: the report on ECT(1) (sce-l4s-ect1 of April 2020, with the lines of its README) says when it was right. Where
-the simulator disagrees the docstring says so.
+The statements are claims of the catalog, `catalog/claims/versions.yaml`. Some of those that tell two versions apart are
+decided here, as `bakeoff verify` decides all of them. Beside them stand tests of the score of Prague's detector of
+classic queues, which no run of the catalog records: the report on ECT(1) (sce-l4s-ect1 of April 2020, with the lines of
+its README) says when it was right. Where the simulator disagrees the docstring says so.
 """
 
 import json
@@ -70,7 +70,7 @@ def test_at_5_mbit_the_detector_takes_dualpi2_for_classic(rtt, seconds):
             assert least <= classic(result)[0] <= most, (seed, rate)
 
 
-@pytest.mark.parametrize(("jitter", "verdict"), [(0.1, False), (0.5, False), (1, False), (4, True), (10, True)])
+@pytest.mark.parametrize(("jitter", "verdict"), [(1, False), (4, True)])
 def test_jitter_makes_dualpi2_look_classic(jitter, verdict):
     """Scenario 6 of the ECT(1) report, with `netem delay J J/2 10%` both ways at 80 ms.
 
@@ -78,7 +78,7 @@ def test_jitter_makes_dualpi2_look_classic(jitter, verdict):
 
     Two uniform delays of +- J/2, of which the correlation takes a tenth, deviate by 0.6 J/2 in the mean. What is above
     the least delay is J and the queue's 1 ms. Per round the score moves by half of log2(0.3 J / 0.75 ms) and, if that
-    is positive, by half of log2((J + 1 ms) / 2 ms): by -0.66 at 1 ms, +0.92 at 4 ms and +2.2 at 10 ms.
+    is positive, by half of log2((J + 1 ms) / 2 ms): by -0.66 at 1 ms, and by +0.92 at 4 ms.
 
     At 2 ms it would move by -0.16 + 0.29, less what integer logarithms lose and what selects the samples: packets
     overtake each other, an RTT is taken of the newest packet that an ACK reports, and an ACK that was overtaken reports
@@ -135,18 +135,20 @@ def test_behind_a_short_red_the_verdict_goes_to_and_fro():
 # The claims
 
 
-def test_the_claims_are_decided_and_as_they_are_recorded(cli, monkeypatch, tmp_path):
-    """All of them can be decided, those with a recorded verdict have it, and what a change of version turns is seen."""
-    monkeypatch.chdir(tmp_path)
-    _, out, err = cli("verify", "versions", "--json", "--jobs", "1")
-    told = {claim["claim"].removeprefix("versions/"): claim for claim in json.loads(out)["claims"]}
-    assert "differs:" not in err
-    parts = [claim[part]["verdict"] for claim in told.values() for part in ("direction", "size") if claim[part]]
-    assert {*parts} <= {"holds", "does not hold", "differs by seed"}
-    for versions in (
+@pytest.mark.parametrize(
+    "versions",
+    [
         ("alpha-1-does-not-10ms", "alpha-1-does-not-80ms"),
         ("april-ignores-loss-in-slow-start", "august-does-not"),
         ("fallback-fair-codel1q-20ms", "no-fallback-in-august-codel1q"),
         ("reno-sce-2019-over-cubic-codel", "reno-sce-later-under-cubic-codel"),
-    ):
-        assert [told[claim]["direction"]["verdict"] for claim in versions] == ["holds", "holds"]
+    ],
+)
+def test_a_change_of_version_turns_what_was_seen(cli, monkeypatch, tmp_path, versions):
+    """Both claims of a pair hold, each of its own version, and so it is recorded; `bakeoff verify` decides the rest."""
+    monkeypatch.chdir(tmp_path)
+    for claim in versions:
+        code, out, err = cli("verify", f"versions/{claim}", "--json", "--jobs", "1")
+        [told] = json.loads(out)["claims"]
+        assert told["direction"]["verdict"] == "holds"
+        assert (code, "differs:" in err) == (0, False)

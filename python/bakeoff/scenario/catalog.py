@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,7 +114,20 @@ def named(wanted: Collection[str], seeds: int, *, settings: Settings | None = No
 
 
 def _all() -> list[Scenario]:
-    return [open_file(path) for path in sorted(root().glob("suites/*/*.yaml"), key=_natural)]
+    files = sorted(root().glob("suites/*/*.yaml"), key=_natural)
+    profiles = sorted(root().glob("profiles/*.yaml"))
+    return _opened(tuple(map(_state, files)), tuple(map(_state, profiles)))
+
+
+def _state(path: Path) -> tuple[Path, int, int]:
+    found = path.stat()
+    return path, found.st_mtime_ns, found.st_size
+
+
+# Most of the time that a selection takes goes into reading the files. The profiles are part of what stands in them.
+@lru_cache(maxsize=2)
+def _opened(files: tuple[tuple[Path, int, int], ...], _: tuple[tuple[Path, int, int], ...]) -> list[Scenario]:
+    return [open_file(path) for path, *_ in files]
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:

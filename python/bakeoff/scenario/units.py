@@ -8,6 +8,7 @@ All functions raise ValueError with the value and the expected form.
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 from bakeoff import tc
 from bakeoff.scenario.error import shown
@@ -151,7 +152,13 @@ def _bounded(value: Fraction, most: int, text: object, shortly: str) -> Fraction
 def _split(text: object, form: str) -> tuple[Fraction, str]:
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         raise ValueError(f"{shown(text)} is no quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
-    match = _QUANTITY.fullmatch(str(text)) if len(str(text)) <= LONGEST else None
+    return _read(str(text), form)
+
+
+# The runs of a matrix say the same few quantities again and again.
+@lru_cache(maxsize=4096)
+def _read(text: str, form: str) -> tuple[Fraction, str]:
+    match = _QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
     if match is None:
         raise ValueError(f"'{text}' is no quantity; expected {form}")
     sign, number, unit = match.groups()
