@@ -11,6 +11,7 @@ import pytest
 from bakeoff import campaign, files, measure, results
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
+from bakeoff.results import remote
 from bakeoff.results.series import read_series, write_series
 from bakeoff.scenario import duel
 
@@ -153,3 +154,36 @@ def test_a_campaign_whose_captures_take_too_much_ends_and_keeps_what_it_has(tmp_
         campaign.run(runs, tmp_path / "c", jobs=1, resume=True)
     monkeypatch.delenv("BAKEOFF_CAMPAIGN_CAPTURES")
     assert len(campaign.run(runs, tmp_path / "c", jobs=1, resume=True).skipped) == 1
+
+
+@pytest.mark.parametrize("part", ["suite", "scenario"])
+def test_nothing_is_written_through_a_link_on_the_way_to_a_run(done, tmp_path, part):
+    root = shutil.copytree(done, tmp_path / "c")
+    [folder] = results.scan(root)
+    link = folder.parent if part == "scenario" else folder.parent.parent
+    shutil.rmtree(link)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    link.symlink_to(outside)
+    with pytest.raises(BakeoffError, match=rf"{link}: is a link, and nothing is written through it"):
+        campaign.run([duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))], root, jobs=1, resume=True)
+    with pytest.raises(BakeoffError, match=rf"{link}: is a link, and nothing is written through it"):
+        remote.pull(str(done), root, update=True)
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_run_takes_the_place_of_a_link_and_leaves_what_it_leads_to(done, tmp_path, there):
+    root = shutil.copytree(done, tmp_path / "c")
+    [folder] = results.scan(root)
+    shutil.rmtree(folder)
+    outside = tmp_path / "outside"
+    if there:
+        outside.mkdir()
+        (outside / "kept").write_text("kept")
+    folder.symlink_to(outside)
+    run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))
+    assert [each.status for each in campaign.run([run], root, jobs=1, resume=True).runs] == ["ok"]
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert not folder.is_symlink()
+    assert not there or [path.name for path in outside.iterdir()] == ["kept"]

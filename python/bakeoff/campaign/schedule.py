@@ -210,7 +210,7 @@ def _places(runs: Sequence[Run], root: Path) -> dict[Path, Run]:
             )
         if not each.key.isprintable():
             raise BakeoffError(f"{each.key!r}: cannot name a results folder; expected characters that can be printed")
-        folder = root / each.key
+        folder = results.below(root, each.key)
         if folder in places and places[folder].to_json() != each.to_json():
             raise BakeoffError(f"{each.key}: two different runs have this name; expected one")
         places[folder] = each

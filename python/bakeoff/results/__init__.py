@@ -7,7 +7,7 @@ from bakeoff.results.epochs import epoch_warning, epochs
 from bakeoff.results.read import HalfWrittenError, Result, Survey, read, read_all, read_campaign, scan, survey
 from bakeoff.results.records import CampaignRecord, Kind, Provenance, RunRecord
 from bakeoff.results.series import digest, write_series
-from bakeoff.results.write import discard_partials, seal, write_campaign, write_json, writing
+from bakeoff.results.write import below, discard_partials, seal, write_campaign, write_json, writing
 
 __all__ = [
     "CampaignRecord",
@@ -17,6 +17,7 @@ __all__ = [
     "Result",
     "RunRecord",
     "Survey",
+    "below",
     "digest",
     "discard_partials",
     "epoch_warning",

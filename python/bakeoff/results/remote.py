@@ -22,7 +22,7 @@ from bakeoff.errors import BakeoffError, printable
 from bakeoff.results import layout
 from bakeoff.results.read import Result, read_campaign, survey
 from bakeoff.results.records import CampaignRecord
-from bakeoff.results.write import take_place
+from bakeoff.results.write import below, take_place
 
 PROTOCOLS: Final = ("file", "sftp", "ssh", "s3", "memory")
 _EXPECTED: Final = "expected a path, sftp://HOST/FOLDER, ssh://HOST/FOLDER or s3://BUCKET/FOLDER"
@@ -270,12 +270,12 @@ def _settle(partial: Path, root: Path, came: list[str], kept: Mapping[str, list[
         if came:
             partial.rename(root)
         return
-    for place in came:
+    for place, folder in [(place, below(root, place)) for place in came]:
         for name in kept.get(place, []):  # such as captures, which were not asked for this time
             (partial / place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / place / name, partial / place / name)
-        (root / place).parent.mkdir(parents=True, exist_ok=True)
-        take_place(partial / place, root / place)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        take_place(partial / place, folder)
 
 
 def _standing(

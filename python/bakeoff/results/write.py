@@ -34,8 +34,24 @@ def writing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def below(root: Path, key: str) -> Path:
+    """The folder of the run `key` in the campaign's folder `root`.
+
+    BakeoffError if a link stands on the way, which could lead anywhere: whoever sent the folder may have put it there.
+    """
+    folder = root / key
+    for parent in folder.relative_to(root).parents:
+        if (root / parent).is_symlink() and parent != Path():
+            raise BakeoffError(
+                f"{root / parent}: is a link, and nothing is written through it; expected a folder of the campaign"
+            )
+    return folder
+
+
 def take_place(partial: Path, folder: Path) -> None:
     """Rename a whole folder beside `folder` to that name; what has it goes, unless the system refuses the renaming."""
+    if folder.is_symlink():
+        folder.unlink()  # not what it leads to
     if not folder.exists():
         partial.rename(folder)
         return
