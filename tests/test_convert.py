@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import struct
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from bakeoff.engines.lab import convert, pcapng, plan, tc_show, tool_output
+from bakeoff.engines.kernel import virtual
+from bakeoff.engines.lab import Command, convert, pcapng, plan, tc_show, tool_output
 from bakeoff.measure import delays
 from bakeoff.measure.samples import Samples
 from bakeoff.results.series import read_series
@@ -241,6 +243,20 @@ def test_captures_become_pcapng(tmp_path, monkeypatch):
     monkeypatch.setenv("BAKEOFF_RUN_CAPTURES", "576")
     with pytest.raises(RuntimeError, match=r"the capture at x came to 2 packets, the budget of a run's captures; .*"):
         pcapng.convert(tmp_path / "a.pcap", tmp_path / "b.pcapng", "x", several=2)
+    # The agent in a guest says that tcpdump ended; a tcpdump that had none of its packets left ended well.
+    captured = [("mid>srv", "a.pcap"), ("srv<mid", "none.pcap")]
+    (tmp_path / "agent-status.json").write_text('{"status": "failed", "phase": "plan", "error": "tcpdump: ended"}')
+    spent = (
+        r"^the capture at mid>srv came to 2 packets, the budget of a run's captures; .* BAKEOFF_RUN_CAPTURES higher$"
+    )
+    with pytest.raises(RuntimeError, match=spent):
+        virtual._judge(tmp_path, "ok", "", captured)
+    command = Command("mid", ("tcpdump", "-w", "/x/a.pcap"), background=True)
+    assert re.match(spent, pcapng.why_ended(command, 0, captured))
+    assert pcapng.why_ended(command, 1, captured).endswith("ended before the run did, with exit code 1")
+    monkeypatch.setenv("BAKEOFF_RUN_CAPTURES", "864")
+    with pytest.raises(RuntimeError, match=r"^plan: tcpdump: ended$"):
+        virtual._judge(tmp_path, "ok", "", captured)
     (tmp_path / "a.pcap").write_bytes(b"text")
     with pytest.raises(RuntimeError, match="no capture with nanosecond stamps"):
         pcapng.convert(tmp_path / "a.pcap", tmp_path / "b.pcapng", "x")

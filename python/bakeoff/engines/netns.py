@@ -74,7 +74,7 @@ class Namespaces:
             (folder / layout.TEARDOWN_LOG).open("a", encoding="utf-8") as teardown_log,
         ):
             try:
-                with _background(made.setup, setup_log):
+                with _background(made.setup, setup_log, made.captures):
                     # A client finds its server only if that had the time to listen.
                     now = time.time_ns()
                     epoch = agent.Epoch(clock="realtime", ns=now + _SERVERS_NS) if made.programs else None
@@ -214,8 +214,10 @@ def _clean(log: IO[str] | None) -> None:
 
 
 @contextlib.contextmanager
-def _background(setup: Sequence[Command], log: IO[str]) -> Iterator[None]:
-    """Do the set-up; what it starts in the background is ended with the block."""
+def _background(setup: Sequence[Command], log: IO[str], captured: Sequence[tuple[str, str]]) -> Iterator[None]:
+    """Do the set-up; what it starts in the background is ended with the block. `captured` is `Plan.captures`."""
+    from bakeoff.engines.lab import pcapng
+
     running: list[tuple[Command, subprocess.Popen[str]]] = []
     try:
         for command in setup:
@@ -227,7 +229,7 @@ def _background(setup: Sequence[Command], log: IO[str]) -> Iterator[None]:
         yield
         for command, process in running:
             if process.poll() is not None:
-                raise RuntimeError(f"{command.line()}: ended before the run did, with exit code {process.returncode}")
+                raise RuntimeError(pcapng.why_ended(command, process.returncode, captured))
     finally:
         for _, process in running:
             _end(process)

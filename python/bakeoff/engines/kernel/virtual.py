@@ -124,7 +124,7 @@ class VirtualTime:
         )
         script.unlink()
         plan.remove_files(folder)
-        _judge(folder, outcome.status, outcome.reason)
+        _judge(folder, outcome.status, outcome.reason, plan.captures)
         if said := console.trouble(read_console(outcome.console)):
             raise RuntimeError(f"kernel: {said}; see {outcome.console.name}")
         tsv = folder / agent.OUTPUT
@@ -213,8 +213,10 @@ def _is_covered(path: str) -> bool:
     return path.startswith(("/tmp/", "/run/"))  # noqa: S108
 
 
-def _judge(folder: Path, status: str, reason: str) -> None:
+def _judge(folder: Path, status: str, reason: str, captured: Sequence[tuple[str, str]]) -> None:
     """RuntimeError if the kernel or the agent did not get to its end; says which command, if one failed."""
+    from bakeoff.engines.lab import pcapng
+
     path = folder / _STATUS
     told = json.loads(files.plain_text(path)) if os.path.lexists(path) else None
     if status != "ok":
@@ -222,4 +224,7 @@ def _judge(folder: Path, status: str, reason: str) -> None:
     if told is None:
         raise RuntimeError(f"the agent left no status; see {layout.SETUP_LOG} and console.log")
     if told["status"] != "ok":
+        spent = pcapng.spent(folder, captured)
+        if spent is not None:
+            raise RuntimeError(spent)
         raise RuntimeError(f"{told['phase']}: {told['error']}")

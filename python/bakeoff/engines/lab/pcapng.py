@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from bakeoff import files
 from bakeoff.results import captures
+
+if TYPE_CHECKING:
+    from bakeoff.engines.lab.plan import Command
 
 _NANOSECONDS: Final = 0xA1B23C4D
 _HEADER: Final = struct.Struct("<IHHiIII")
@@ -48,11 +52,40 @@ def convert(source: Path, target: Path, interface: str, several: int = 1) -> int
             pcapng.write(_block(_PACKET, fields + data + bytes(-len(data) % 4)))
             count += 1
             if count >= most:
-                raise RuntimeError(
-                    f"the capture at {interface} came to {most:,} packets, the budget of a run's captures; capture at "
-                    f"fewer interfaces or for a shorter time, or set the environment variable {captures.OF_RUN} higher"
-                )
+                raise RuntimeError(over_budget(interface, most))
     return count
+
+
+def over_budget(interface: str, packets: int) -> str:
+    """What to tell whoever asked for a capture that has all the packets that it may have."""
+    return (
+        f"the capture at {interface} came to {packets:,} packets, the budget of a run's captures; capture at fewer "
+        f"interfaces or for a shorter time, or set the environment variable {captures.OF_RUN} higher"
+    )
+
+
+def why_ended(command: Command, code: int, captured: Sequence[tuple[str, str]]) -> str:
+    """Why a command in the background ended before the run did: tcpdump is content when it has all of its packets.
+
+    `captured` is `Plan.captures`.
+    """
+    for name, file in captured:
+        if code == 0 and command.argv[0] == "tcpdump" and command.argv[-1].endswith(f"/{file}"):
+            return over_budget(name, most_packets(len(captured)))
+    return f"{command.line()}: ended before the run did, with exit code {code}"
+
+
+def spent(folder: Path, captured: Sequence[tuple[str, str]]) -> str | None:
+    """The same of the first file in `folder` that has all the packets that it may have; None if none has."""
+    most = most_packets(len(captured))
+    for name, file in captured:
+        if not os.path.lexists(folder / file):
+            continue
+        with files.plain_opened(folder / file) as pcap:
+            pcap.seek(_HEADER.size)
+            if sum(1 for _ in _records(pcap)) >= most:
+                return over_budget(name, most)
+    return None
 
 
 def _records(pcap: BinaryIO) -> Iterator[tuple[int, int, bytes]]:

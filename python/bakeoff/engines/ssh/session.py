@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from bakeoff.engines.lab import Command, Plan, agent
+from bakeoff.engines.lab import Command, Plan, agent, pcapng
 from bakeoff.engines.ssh import answers, undo
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset, ended, tail, talkative
 from bakeoff.errors import BakeoffError
@@ -244,6 +244,8 @@ class Session:
     def _end_background(self) -> None:
         """End what still runs, tcpdump; RuntimeError if it had ended by itself before."""
         for command, process, output in self.running:
+            if command.background and process.poll() == 0:
+                raise RuntimeError(pcapng.why_ended(command, 0, self.plan.captures))
             if command.background and process.poll() is not None:
                 raise RuntimeError(f"{command.line()}: ended before the run did: {_said(process, output)}")
         self._release()
