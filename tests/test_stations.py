@@ -7,7 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+import bakeoff
 from bakeoff import measure
+from bakeoff.claims.measured import Measured
+from bakeoff.claims.measures import MEASURES
 from bakeoff.measure.bottleneck import rates
 from bakeoff.results.summary import Summary
 from synthetic import frame, made
@@ -187,3 +190,26 @@ def test_what_the_datagrams_of_a_call_met():
     assert "flows.call.delay_s: its ends are two machines, whose clocks differ" in " ".join(summary.missing)
     assert summary.jain is not None  # of prague and cubic: a call takes what it needs, and is no competitor
     assert summary.jain_goodput == pytest.approx(summary.jain)
+
+
+def test_a_claim_may_ask_for_the_utilisation_of_either_direction(tmp_path):
+    (tmp_path / "both.yaml").write_text(
+        "scenario: both\ntitle: A download that is held back beside an upload\nduration: 12s\n"
+        "network:\n  path: [cli, mid, srv]\n  rtt: 20ms\n  bottleneck:\n"
+        "    - {at: mid, up: {rate: 10mbit, qdisc: fq_codel}, direction: up}\n"
+        "    - {at: mid, down: {rate: 20mbit, qdisc: fq_codel}, direction: down}\n"
+        "flows:\n  - {name: upload, cc: cubic}\n"
+        "  - {name: download, transport: udp, direction: down, source: {periodic: {size: 1000B, every: 1ms}}}\n"
+        "measure: {steady_state: {window: 8s, ends: at end}}\n"
+    )
+    [ran] = bakeoff.run(str(tmp_path / "both.yaml"), jobs=1, out=tmp_path / "r")
+    run = Measured(ran, ("sent",))
+    utilisation = MEASURES["utilisation"].take
+    # 1000 bytes and 42 of headers each ms are 8.336 Mbit/s, and the upload's ACKs are some permille besides
+    assert utilisation(run, "mid>cli") == pytest.approx(8.336 / 20, abs=0.02)
+    assert utilisation(run, "mid>cli", begin=5.0) == pytest.approx(8.336 / 20, abs=0.02)
+    assert utilisation(run) == utilisation(run, "mid>srv") > 0.98
+    with pytest.raises(
+        measure.MeasureError, match=r"no queue with a rate 'mid>x' in .*; expected one of: mid>srv, mid>cli"
+    ):
+        utilisation(run, "mid>x")

@@ -17,7 +17,7 @@ from bakeoff.measure.smoothed import smoothed
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array, Window
     from bakeoff.results import Result
-    from bakeoff.results.summary import Flow, Probe, Queue, Summary
+    from bakeoff.results.summary import Flow, Probe, Queue, RatedQueue, Summary
 
 Part = Mapping[str, Any]
 """A flow or a probe of the resolved run."""
@@ -77,6 +77,12 @@ class Measured:
             known = [name for name in known if narrow and (name == narrow.queue or name.startswith(narrow.queue + "/"))]
             known = [name for name in known if not name.endswith("/root")] or known
         return _only(known, queue, "queue", self.result.key)
+
+    def rated(self, queue: str | None) -> RatedQueue:
+        """The queue with a rate that a name or a pattern means."""
+        known = self.summary.rated
+        name = _only([place.queue for place in known], queue, "queue with a rate", self.result.key)
+        return next(place for place in known if place.queue == name)
 
     def delays(self, name: str | None, window: Window) -> tuple[Array, Array, float]:
         """Times [s], RTTs [s] and the base RTT [s] of a flow (its smoothed RTT) or a probe."""

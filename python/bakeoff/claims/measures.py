@@ -174,17 +174,23 @@ def _ratio(run: Measured, *, begin: float | None = None, end: float | None = Non
     return max(rates) / min(rates) if min(rates) else inf
 
 
-@_measure("1", "share of the bottleneck's rate that was used", "sent")
-def _utilisation(run: Measured, *, begin: float | None = None, end: float | None = None) -> float:
-    if begin is None and end is None:
+@_measure("1", "share of the rate that was used, at the first flow's bottleneck or the queue that is named", "sent")
+def _utilisation(
+    run: Measured, queue: str | None = None, *, begin: float | None = None, end: float | None = None
+) -> float:
+    whole = begin is None and end is None
+    if whole and queue is None:
         return _known(run.summary.utilisation, "the utilisation")
+    if whole:
+        place = run.rated(queue)
+        return _known(place.utilisation, f"the utilisation of '{place.queue}'")
     window = run.window(begin, end)
-    narrow = bottleneck(run.resolved, run.resolved["flows"][0], window).queue
+    wanted = run.rated(queue).queue if queue else bottleneck(run.resolved, run.resolved["flows"][0], window).queue
     places = stations(run.resolved, run.counters, run.samples, window)
-    place = next((place for place in places if place.queue == narrow and place.sampled(run.samples)), None)
-    if place is None:
-        raise MeasureError(f"no 'sent' samples of the bottleneck '{narrow}'")
-    return place.utilisation(run.samples, window)
+    found = next((place for place in places if place.queue == wanted and place.sampled(run.samples)), None)
+    if found is None:
+        raise MeasureError(f"no 'sent' samples of the queue '{wanted}'")
+    return found.utilisation(run.samples, window)
 
 
 # Delays.
