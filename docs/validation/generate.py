@@ -29,6 +29,8 @@ RUNS = {
     "prague-pairs": ["linux/prague-pairs"],
     "prague-one-queue": ["linux/prague-one-queue"],
     "linux-groups": ["re:^linux/(?!single|pairs|prague)"],
+    "queue-delay": ["examples/queue-delay.yaml"],
+    "queue-delay-kernel": ["examples/queue-delay.yaml", "--engine", "kernel"],
     "seeds": [
         "re:s1.*/ns-prague-vs-prague-dualpi2-50Mbit-(160ms-10ms|80ms-20ms)$",
         "re:s1.*/ns-cubic-vs-prague-dualpi2-50Mbit-10ms-10ms$",
@@ -38,7 +40,7 @@ RUNS = {
         "re:s6.*/ns-prague-vs-cubic-ecn-(fq_codel.1q.|pie|red.400000b.)-50Mbit-20ms$",
     ],
 }
-SEEDS = {"seeds": 8, "counters": 8, "linux-groups": 4}
+SEEDS = {"seeds": 8, "counters": 8, "linux-groups": 4, "queue-delay": 2, "queue-delay-kernel": 2}
 RUNS_OF = {"l4s-tests": ("s1", "s6"), "linux-7.3": ("prague-pairs", "prague-one-queue")}
 """Which runs have numbers in a reference."""
 THEIRS = {  # bytes that left the bottleneck, marks: the queues' counters of L4STeam's re-run of 25 April 2020
@@ -163,6 +165,19 @@ def linux_groups() -> str:
     return table(["scenario", "runs", "with seeds", *heads], lines)
 
 
+def queue_delay() -> str:
+    """Mean and 99th percentile of the delay by Little's law, ours/the kernel's, by queue, rate and RTT."""
+    text = bakeoff("compare", str(made("queue-delay")), str(made("queue-delay-kernel")), "-f", "csv")
+    by: dict[str, dict[tuple[str, str, str], str]] = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        both = "/".join(f"{float(row[side]) * 1e3:.3g}" for side in ("ours", "theirs")) if row["unit"] == "s" else ""
+        of = row["axis_rate"], row["axis_rtt"], row["measure"]
+        by.setdefault(row["axis_qdisc"], {})[of] = both
+    at = [(rate, rtt) for rate in ("10mbit", "50mbit") for rtt in ("20ms", "80ms")]
+    lines = [[queue, *(f"{of[*one, 'sojourn']}; {of[*one, 'sojourn_p99']}" for one in at)] for queue, of in by.items()]
+    return table(["queue", *(f"{rate}, {rtt}" for rate, rtt in at)], lines)
+
+
 def seeds() -> str:
     """How far eight seeds of a run differ."""
     lines = []
@@ -206,6 +221,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "linux-7-3-far": lambda: far("linux-7.3"),
     "linux": linux,
     "linux-groups": linux_groups,
+    "queue-delay": queue_delay,
     "seeds": seeds,
     "counters": counters,
 }
