@@ -2,13 +2,11 @@
 //!
 //! Drawn are: every registered congestion control with its versions, 0.5 to 1000 Mbit/s, RTTs of 0 to 500 ms, loss of 0 to 30 % each way,
 //! reordering, duplication, corruption and jitter, queues of 2 to 10 000 packets, a queue on the way back, `tcp_ecn` 0 to 5, `tcp_sack` and `HZ` of each
-//! host, offloads of each machine. `PROPTEST_CASES=2000 cargo test -p bakeoff-sim --test any_path` draws more paths: each property has the share of them that it names.
+//! host, offloads of each machine. `PROPTEST_CASES=2000 cargo test -p bakeoff-sim --test all any_path` draws more paths: each property has the share of them that it names.
 
-mod common;
-
+use crate::common::{Dumbbell, flow, series};
 use bakeoff_sim::cc::NAMES;
 use bakeoff_sim::{Outcome, simulate};
-use common::{Dumbbell, flow, series};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,9 +1,7 @@
 //! BBR, its successor, pacing and `fq` in whole runs, against arithmetic.
 
-mod common;
-
+use crate::common::{Dumbbell, flow, goodput_mbit, series};
 use bakeoff_sim::{Outcome, simulate};
-use common::{Dumbbell, flow, goodput_mbit, series};
 use serde_json::json;
 
 /// 50 Mbit/s and 40 ms: a BDP of 50e6 * 0.04 / 8 / 1514 = 165 frames; the queue holds 6 of them.

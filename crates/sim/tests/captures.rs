@@ -1,9 +1,7 @@
 //! The captures of a whole run hold every packet that the counters count, as valid frames.
 
-mod common;
-
+use crate::common::{Dumbbell, flow};
 use bakeoff_sim::{Outcome, simulate};
-use common::{Dumbbell, flow};
 use etherparse::{Ipv4Header, NetSlice, SlicedPacket, TcpHeader, TransportSlice};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use serde_json::{Value, json};

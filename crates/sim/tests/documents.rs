@@ -1,11 +1,9 @@
 //! What a document may not say, and what a run may not cost: each is refused with its place, its value and what to change.
 
-mod common;
-
 use std::fs;
 
+use crate::common::{Dumbbell, flow};
 use bakeoff_sim::{Budget, Registry, check, simulate, simulate_within};
-use common::{Dumbbell, flow};
 use serde_json::{Value, json};
 
 fn spoiled(spoil: impl Fn(&mut Value)) -> String {

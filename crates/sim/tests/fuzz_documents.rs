@@ -4,14 +4,12 @@
 //! with usual numbers and those at the edges; half of the documents are spoiled then. `make fuzz` draws 20,000; the document that is being run stands in
 //! `fuzz_document.json` of cargo's folder for tests (`target/tmp`), in case that the process is killed. What once failed is kept in `tests/documents/`.
 
-mod common;
-
 use std::cell::Cell;
 use std::path::Path;
 
+use crate::common::choices::Choices;
+use crate::common::documents::{document, spoil};
 use bakeoff_sim::{Budget, Registry, SimError, simulate_within};
-use common::choices::Choices;
-use common::documents::{document, spoil};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;

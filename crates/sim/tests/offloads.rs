@@ -1,9 +1,7 @@
 //! Packets of several segments (GSO) on whole paths, and what a sender leaves in its host's own queue (TSQ).
 
-mod common;
-
+use crate::common::{Dumbbell, flow, goodput_mbit, series};
 use bakeoff_sim::{Outcome, simulate};
-use common::{Dumbbell, flow, goodput_mbit, series};
 use pcap_file::pcapng::{Block, PcapNgReader};
 use proptest::prelude::*;
 use serde_json::{Value, json};

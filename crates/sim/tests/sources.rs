@@ -1,9 +1,7 @@
 //! What applications offer: short flows, a video player, paced and application-limited sources.
 
-mod common;
-
+use crate::common::{Dumbbell, flow, goodput_mbit, series};
 use bakeoff_sim::{Outcome, check, simulate};
-use common::{Dumbbell, flow, goodput_mbit, series};
 use serde_json::{Value, json};
 
 /// A flow `web` whose objects are (seconds after 0.1 s, bytes).

@@ -1,9 +1,7 @@
 //! Tunnels in whole runs, against arithmetic that can be done by hand.
 
-mod common;
-
+use crate::common::{Dumbbell, flow, goodput_mbit};
 use bakeoff_sim::{Outcome, check, simulate};
-use common::{Dumbbell, flow, goodput_mbit};
 use serde_json::{Value, json};
 
 fn tunnel(kind: &str) -> Value {

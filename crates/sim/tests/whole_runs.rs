@@ -1,9 +1,7 @@
 //! Whole runs against arithmetic that can be done by hand.
 
-mod common;
-
+use crate::common::{Dumbbell, flow, goodput_mbit, series};
 use bakeoff_sim::{SimError, check, simulate};
-use common::{Dumbbell, flow, goodput_mbit, series};
 use serde_json::json;
 
 #[test]

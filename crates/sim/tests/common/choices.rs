@@ -1,8 +1,6 @@
 //! Random documents from a row of numbers: each number decides one thing, and 0 is always the simplest, so that a row that
 //! proptest shrinks is a document that shrinks.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 /// Numbers that decide; when they are used up everything is simple.
 pub struct Choices<'a> {
     rest: std::slice::Iter<'a, u32>,

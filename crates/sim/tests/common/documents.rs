@@ -1,7 +1,5 @@
 //! Random resolved runs: valid ones over all that a document can say, and ways to spoil them.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use bakeoff_sim::cc::NAMES;
 use bakeoff_sim::qdisc::KINDS;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,5 @@
 //! Resolved runs for tests: the dumbbell of the published suites, as JSON.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 pub mod choices;
 pub mod documents;
 pub mod qdisc_words;

@@ -1,7 +1,5 @@
 //! Random lines of qdiscs in tc's words.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use super::choices::Choices;
 
 /// The words of each kind of qdisc, without version: `#` is a number, `T` a time, `R` a rate, `S` a size, `%` a percentage.
