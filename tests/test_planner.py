@@ -341,7 +341,7 @@ def test_classes_stand_below_a_band_too():
 def test_every_plan_is_plain_words_short_names_and_undone():
     runs = many_runs()
     assert len(runs) > 1000
-    refused = {}
+    refused, planned = {}, set()
     for run in runs:
         try:
             made = plan(run, prefix="bakeoff-")
@@ -363,7 +363,10 @@ def test_every_plan_is_plain_words_short_names_and_undone():
         outside = {c.argv[0] for c in (*made.setup, *made.statistics) if c.netns is None}
         assert outside <= {"ip", "sleep", "uname"}
         assert json.loads(json.dumps(made.to_json()))["format"] == 1
-        assert plan(run, prefix="bakeoff-") == made
+        # Made again it is the same: seen at one run of each scenario.
+        if run.scenario not in planned:
+            planned.add(run.scenario)
+            assert plan(run, prefix="bakeoff-") == made
     own_parameters = "only the engine sim gives a flow parameters of its own"
     reasons = {
         # cake at the root becomes pie below htb

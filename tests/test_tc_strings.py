@@ -74,8 +74,7 @@ def catalog_lines() -> list[tuple[str, list[str]]]:
 
     for entry in catalog.scenarios():
         for run in expand(load(entry.path)):
-            document = json.loads(run.model_dump_json(by_alias=True))
-            walk([document["interfaces"], document["changes"]])
+            walk(list(run.model_dump(mode="json", by_alias=True, include={"interfaces", "changes"}).values()))
     of_linux = {line.split()[0] for line in tc_strings.LINES} | {"htb"}
     return [(line, list(classes)) for line, classes in sorted(found) if line.split()[0] in of_linux]
 
