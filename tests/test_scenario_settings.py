@@ -50,6 +50,23 @@ def test_runs_whose_settings_differ_have_names_that_differ(tmp_path):
     assert [len(run.run) for run in (zero, one)] == [len("x-one+") + 60] * 2
 
 
+def test_many_long_settings_leave_a_name_that_a_folder_may_have(tmp_path):
+    path = write(tmp_path, TEXT)
+    long = ["flows.1.cc=cubic initial_ssthresh 100 hystart 0 fast_convergence 1", "network.rtt=40ms"]
+    long += [f"hosts.sysctl.net.ipv4.tcp_{word}=4096 131072 6291456 and more that is too long" for word in "abc"]
+    [first, _], [again, _], [other, _] = (
+        chosen(path, *long[:-1], end) for end in (long[-1], long[-1], long[-1] + "er")
+    )
+    # A name of 255 bytes is the longest that Linux takes, and `~seed10` and the like come behind it.
+    assert len(first.run.encode()) == 200
+    assert first.run.startswith("x-reno+flows.1.cc=cubic_initial_ssthresh_100_hystart")
+    assert first.run == again.run
+    assert first.run != other.run
+    # Letters of several bytes count as such, and none is cut in two.
+    [wide, _] = chosen(path, *long, "title=" + "ü" * 60, "hosts.sysctl.net.ipv4.tcp_d=" + "ü" * 60)
+    assert len(wide.run.encode()) <= 200
+
+
 def test_a_scenario_of_the_catalog_is_its_users_own_when_it_is_changed():
     runs = catalog.select("l4s-tests/s6-rfc3168", settings={"network.rtt": "40ms"}, only="*-pie-*")
     assert {(run.suite, run.scenario) for run in runs} == {("local", "s6-rfc3168")}

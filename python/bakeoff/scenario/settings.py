@@ -13,6 +13,8 @@ from bakeoff.scenario.yaml_file import parse_value
 _TOLD: Final = ("vary", "exclude", "seeds", "run", "title", "scenario", "suite")
 _LONGEST: Final = 60
 """Characters of a setting in a run's name."""
+_LONGEST_NAME: Final = 200
+"""Bytes of a run's name with its settings: a file system takes 255, and `~seed10` and the like come behind."""
 
 Settings = Mapping[str, Any]
 """Where in the scenario -> the value there, as plain data."""
@@ -51,7 +53,12 @@ def _is_told(key: str) -> bool:
 def name_of(run: str, settings: Settings) -> str:
     """The name of a run, which may hold the value that was replaced, with the settings behind it."""
     added = [re.sub(r"[^\w.=%-]+", "_", f"{key}={value}") for key, value in labels(settings).items()]
-    return "+".join([run, *map(_cut, added)])
+    name = "+".join([run, *map(_cut, added)])
+    whole = "+".join([run, *added]).encode()
+    if not added or len(name.encode()) <= _LONGEST_NAME:
+        return name
+    begins = name.encode()[: _LONGEST_NAME - 11].decode(errors="ignore")
+    return f"{begins}-{sha256(whole).hexdigest()[:10]}"
 
 
 def _cut(words: str) -> str:
