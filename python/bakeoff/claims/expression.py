@@ -229,12 +229,12 @@ class _Reader:
                 return self._quantity(text)
             case ast.BoolOp():
                 parts = [self._truth(part, below) for part in node.values]
-                return Apply("and" if isinstance(node.op, ast.And) else "or", tuple(parts), TRUTH, _words(node))
+                return Apply("and" if isinstance(node.op, ast.And) else "or", tuple(parts), TRUTH, _whole(node))
             case ast.UnaryOp(op=ast.Not()):
-                return Apply("not", (self._truth(node.operand, below),), TRUTH, _words(node))
+                return Apply("not", (self._truth(node.operand, below),), TRUTH, _whole(node))
             case ast.UnaryOp(op=ast.USub()):
                 part = self._value(node.operand, below)
-                return Apply("negative", (part,), part.unit, _words(node))
+                return Apply("negative", (part,), part.unit, _whole(node))
             case ast.BinOp() if type(node.op) in _SIGNS:
                 return self._binary(node, below)
             case ast.Compare() if all(type(op) in _SIGNS for op in node.ops):
@@ -279,13 +279,13 @@ class _Reader:
             unit = _product(one.unit, other.unit)
         else:
             unit = "1" if one.unit == other.unit and one.unit else one.unit if other.unit in (None, "1") else None
-        return Apply(sign, (one, other), unit, _words(node))
+        return Apply(sign, (one, other), unit, _whole(node))
 
     def _comparison(self, node: ast.Compare, depth: int) -> Apply:
         sides = [self._value(side, depth) for side in (node.left, *node.comparators)]
         _alike(sides, node)
         pairs = [
-            Apply(_SIGNS[type(op)], (one, other), TRUTH, _words(node))
+            Apply(_SIGNS[type(op)], (one, other), TRUTH, _whole(node))
             for op, one, other in zip(node.ops, sides, sides[1:], strict=False)
         ]
         return pairs[0] if len(pairs) == 1 else Apply("and", tuple(pairs), TRUTH, _words(node))
@@ -311,7 +311,7 @@ class _Reader:
             raise ExpressionError(f"'{_words(node)}': expected {many} values for {name}, and no names")
         parts = [self._value(part, depth) for part in node.args]
         unit = _alike(parts, node)
-        return Apply(name, tuple(parts), "1" if name.startswith("harm") else unit, _words(node))
+        return Apply(name, tuple(parts), "1" if name.startswith("harm") else unit, _whole(node))
 
     def _under_utilisation(self, node: ast.Call) -> Apply:
         """`under_utilisation(of=, baseline=)`: the goodput of the one less that of the other."""
@@ -325,7 +325,7 @@ class _Reader:
         with_, without = (
             Taken(Call("total_goodput", pattern, self._run(named[key], node)), "bit/s") for key in ("of", "baseline")
         )
-        return Apply("under_utilisation", (with_, without), "bit/s", _words(node))
+        return Apply("under_utilisation", (with_, without), "bit/s", _whole(node))
 
     def _arguments(self, measure: Measure, node: ast.Call) -> tuple[tuple[tuple[str, Argument], ...], str | None]:
         parameters = {each.name: each for each in measure.parameters}
@@ -400,8 +400,13 @@ def _product(one: str | None, other: str | None) -> str | None:
 
 
 def _words(node: ast.AST) -> str:
+    """The node as a message quotes it."""
+    return _short(_whole(node))
+
+
+def _whole(node: ast.AST) -> str:
     try:
-        return _short(ast.unparse(node))
+        return ast.unparse(node)
     except RecursionError:
         return "…"
 

@@ -64,7 +64,8 @@ def _predicates(outcome: Outcome, size: Size | None) -> list[str]:
     lines = []
     if outcome.direction is not None:
         measured = ", ".join(f"{text} {_value(ours)}" for text, ours in outcome.sides)
-        lines.append(f"  direction  {_said(outcome.direction)}{measured and '  ' + measured}")
+        line = f"  direction  {_said(outcome.direction)}{measured and '  ' + measured}"
+        lines.append(fill(line, _WIDTH, subsequent_indent=" " * 32, break_long_words=False, break_on_hyphens=False))
     if outcome.size is not None and size is not None:
         ours = f"ours {_value(outcome.ours)}" if outcome.ours else ""
         lines.append(f"  size       {_said(outcome.size)}  {_published(size)}{ours and '; ' + ours}")
