@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -23,6 +24,7 @@ from bakeoff.engines.ssh import connection, inventory, undo
 from bakeoff.engines.ssh.connection import Connection
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
+from kernel_boots import gone
 from lab_runs import SHORT, check_slowed, ctrl_c, egress, flow, meanwhile, network, probe, short, slowed
 
 NODES = ("cli", "mid", "srv")
@@ -259,7 +261,7 @@ def ip(words: str) -> str:
 
 
 @pytest.fixture
-def testbed(alone, built_agent, tmp_path):
+def testbed(alone, built_agent, monkeypatch, tmp_path):
     """Three machines: namespaces with an sshd each, cables between them; the inventory's path."""
     if lacking := netns.missing_capabilities():
         pytest.skip(f"no {', '.join(lacking)}: no namespaces for machines")
@@ -295,6 +297,9 @@ def testbed(alone, built_agent, tmp_path):
     file = tmp_path / "bed.yaml"
     file.write_text(bed(config="ssh_config"))
     inventory.permit(file)
+    # Connections are closed when Python ends, which a worker of pytest-xdist does without calling anything.
+    closing: list[Callable[[], None]] = []
+    monkeypatch.setattr("bakeoff.engines.ssh.testbed.atexit", SimpleNamespace(register=closing.append))
     try:
         for node in NODES:
             ip(f"netns add {space[node]}")
@@ -303,8 +308,21 @@ def testbed(alone, built_agent, tmp_path):
         yield file, space
         assert [node for node in NODES if Path(f"/var/lib/bakeoff-{node}").exists()] == []
     finally:
+        for close in closing:
+            close()
         for node in NODES:
             subprocess.run(["ip", "netns", "del", space[node]], check=False, capture_output=True)
+    assert all(gone(pid) for pid in connected(tmp_path / "ssh_config"))
+
+
+def connected(config: Path) -> list[int]:
+    """The processes of OpenSSH that a test with this configuration began."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if str(config).encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
 
 
 def state(space: dict[str, str]) -> dict[str, str]:

@@ -111,7 +111,12 @@ class Testbed:
                 machine.open()
             except LostError as error:
                 raise BakeoffError(str(error)) from None
-            self._facts[node] = facts.gather(machine)
+            try:
+                self._facts[node] = facts.gather(machine)
+            except BaseException:
+                # Who asks again connects again, and nothing would end the first connection.
+                machine.close()
+                raise
         return self._facts[node]
 
     def execute(self, run: Run, folder: Path) -> Outcome:
