@@ -2,11 +2,14 @@
 
 import json
 import shutil
+import subprocess
 
 import pytest
 
 from bakeoff import results
 from bakeoff.engines.lab.plan import Command
+from bakeoff.engines.ssh.connection import Connection
+from bakeoff.engines.ssh.inventory import Machine
 from bakeoff.errors import BakeoffError, printable
 from bakeoff.results.series import read_series
 from bakeoff.scenario.yaml_file import parse_value
@@ -54,3 +57,12 @@ def test_yaml_makes_no_objects(tag):
 def test_words_of_a_command_are_quoted_where_a_shell_would_see_them():
     shown = Command("n", ("tc", "$(id)", "; rm x", "a'b")).line()
     assert shown == """n: tc '$(id)' '; rm x' 'a'"'"'b'"""
+
+
+def test_a_login_shell_on_a_machine_gets_each_word_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/ssh")
+    words = ["$(id)", "; rm x", "a'b", "*", "", "~", "`id`", "a\\b"]
+    machine = Machine(host="h", become="env A=b", interfaces={})
+    told = Connection("n", machine, None, tmp_path)._command(["printf", "%s\\0", *words], root=True)[-1]
+    said = subprocess.run(["sh", "-c", told], capture_output=True, text=True, check=True).stdout
+    assert said.split("\0")[:-1] == words
