@@ -261,8 +261,9 @@ fn assert_conserved(queue: &Queue) {
         assert_eq!(by_flow, q.tally.dropped());
         let by_flow: u64 = q.tally.flows.iter().map(|f| f.packets).sum();
         assert_eq!(by_flow, q.tally.sent);
+        // A packet that is marked twice, or that came with CE, is one more mark of the queue only.
         let by_flow: u64 = q.tally.flows.iter().map(|f| f.marks).sum();
-        assert_eq!(by_flow, q.tally.marks);
+        assert!(by_flow <= q.tally.marks, "{by_flow} {}", q.tally.marks);
     });
     assert_eq!(packets, gone + queue.qlen() as u64);
     assert_eq!(bytes, gone_bytes + queue.backlog());

@@ -657,6 +657,16 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_that_both_aqms_of_l_mark_is_two_marks_of_the_queue_and_one_of_its_flow() {
+        // p = 1 marks each of four after 2 ms, but not while under 2 * 1514 B remain behind; the step marks all four
+        let (mut q, mut tally) = filled("dualpi2 overflow", 1.0, &[(Ecn::Ect1, 4)]);
+        while q.dequeue(Time::from_ms(2), &mut tally).is_some() {}
+        assert_eq!((q.stats.ecn_mark, q.stats.step_marks), (6, 4));
+        assert_eq!(tally.marks, 6);
+        assert_eq!(tally.flows.iter().map(|flow| flow.marks).sum::<u64>(), 4);
+    }
+
+    #[test]
     fn older_versions_step_only_on_packets_that_found_two_in_l() {
         for line in ["dualpi2@2020", "dualpi2@2019", "dualpi2 min_qlen_step 2"] {
             let (mut q, mut tally) = filled(line, 0.0, &[(Ecn::Ect1, 4)]);

@@ -1,7 +1,7 @@
 //! What a queue counts.
 
 use crate::packet::charge::Charges;
-use crate::packet::{Flags, Packet};
+use crate::packet::{Ecn, Flags, Packet};
 
 /// Why a queue threw a packet away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub enum Cause {
 pub struct FlowTally {
     /// Packets that left.
     pub packets: u64,
-    /// Packets that got CE here.
+    /// Packets that got CE here: each once, and none that came with it.
     pub marks: u64,
     /// Packets that got SCE, ECT(1) instead of ECT(0), here.
     pub sce_marks: u64,
@@ -43,7 +43,7 @@ pub struct Tally {
     pub sent: u64,
     /// Bytes that left.
     pub sent_bytes: u64,
-    /// Packets that got CE here.
+    /// CE marks as `tc -s` tells them: a packet that carried CE already, or is marked twice, counts again.
     pub marks: u64,
     /// Packets that got SCE, ECT(1) instead of ECT(0), here.
     pub sce_marks: u64,
@@ -85,12 +85,13 @@ impl Tally {
     }
 
     /// Sets CE and counts it; false (and nothing counted) if the packet is not ECN-capable.
-    /// A packet that already carried CE counts as marked, as in Linux.
+    /// A packet that already carried CE counts as marked, as in Linux, but not once more for its flow.
     pub fn mark(&mut self, packet: &mut Packet) -> bool {
+        let anew = packet.ecn != Ecn::Ce;
         let marked = packet.set_ce();
         if marked {
             self.marks += 1;
-            self.flow_of(packet).marks += 1;
+            self.flow_of(packet).marks += u64::from(anew);
         }
         marked
     }
