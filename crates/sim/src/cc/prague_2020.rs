@@ -252,6 +252,14 @@ impl Prague2020 {
     }
 }
 
+#[cfg(test)]
+impl Prague2020 {
+    /// `cwnd_cnt`, alpha and whether a loss is being repaired, for the comparison with the kernel module.
+    pub(super) fn kept(&self) -> String {
+        format!("{} {} {}", self.cwnd_cnt, self.alpha, u8::from(self.in_loss))
+    }
+}
+
 impl CongestionControl for Prague2020 {
     fn init(&mut self, tp: &mut TcpSock) {
         self.as_reno = !tp.accecn;

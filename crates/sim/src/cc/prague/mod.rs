@@ -37,11 +37,13 @@
 //! Departures: headers are 52 bytes, as with timestamps, whatever was negotiated. `@2023` was written from a comparison with 0.7: what the comparison does
 //! not name is as in 0.7, and with `rtt_scaling none` or `scalable` there is no virtual RTT, so that `none` never has a rate mode.
 //!
-//! Validation: `vectors.rs` (sequences of ACKs, every integer), the tests below, `tests/window_model.rs` (mean windows under random marks),
-//! `tests/cc_hooks.rs` (any sequence of hooks), docs/models/prague.md (runs beside a real kernel).
+//! Validation: `vectors.rs` (sequences of ACKs, every integer), `module.rs` (the same integers as the kernel module of this repository), the tests below,
+//! `tests/window_model.rs` (mean windows under random marks), `tests/cc_hooks.rs` (any sequence of hooks), docs/models/prague.md (runs beside a real kernel).
 
 mod alpha;
 mod arithmetic;
+#[cfg(test)]
+mod module;
 mod pacing;
 #[cfg(test)]
 mod vectors;

@@ -1,0 +1,210 @@
+//! The kernel module `tcp_prague` of this repository beside the simulator's forms: whatever happens to a connection, every integer is the same.
+//!
+//! The module's source is compiled by `cc` against the few declarations of `kernel/modules/harness`, which drives it line by line.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use super::super::prague_2020::{Prague2020, Version as Of2020};
+use super::*;
+
+/// What happens to a connection.
+#[derive(Clone, Debug)]
+enum Step {
+    Ack { packets: u32, marked: u32, after_us: u32, round: bool, srtt_us: u32, in_flight: u32, limited: bool },
+    State(CaState),
+    Rto,
+    Undo,
+}
+
+#[derive(Clone, Debug)]
+struct Connection {
+    srtt_us: u32,
+    cwnd: u32,
+    ssthresh: u32,
+    in_flight: u32,
+    steps: Vec<Step>,
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let ack = (1_u32..5, 0_u32..3, 0_u32..30_000, any::<bool>(), 50_u32..200_000, 1_u32..300, any::<bool>())
+        .prop_map(|(packets, marked, after_us, round, srtt_us, in_flight, limited)| Step::Ack {
+            packets,
+            marked: marked.min(packets),
+            after_us,
+            round,
+            srtt_us,
+            in_flight,
+            limited,
+        });
+    let state = prop::sample::select(vec![
+        CaState::Open,
+        CaState::Disorder,
+        CaState::Cwr,
+        CaState::Recovery,
+        CaState::Loss,
+    ]);
+    prop_oneof![20 => ack, 3 => state.prop_map(Step::State), 1 => Just(Step::Rto), 1 => Just(Step::Undo)]
+}
+
+fn connections() -> impl Strategy<Value = Connection> {
+    let ssthresh = prop_oneof![Just(crate::cc::sock::INFINITE_SSTHRESH), 2_u32..400];
+    (0_u32..200_000, 2_u32..400, ssthresh, 0_u32..300, prop::collection::vec(steps(), 1..150)).prop_map(
+        |(srtt_us, cwnd, ssthresh, in_flight, steps)| Connection {
+            srtt_us,
+            cwnd,
+            ssthresh,
+            in_flight,
+            steps,
+        },
+    )
+}
+
+/// The harness, compiled.
+fn harness() -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/modules/harness");
+    let program = std::env::temp_dir().join(format!("bakeoff-prague-harness-{}", std::process::id()));
+    let compiled = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-sign-compare", "-Werror"])
+        .args(["-fsanitize=undefined", "-fno-sanitize-recover=undefined"])
+        .arg("-I")
+        .arg(sources.join("include"))
+        .args([sources.join("prague.c"), sources.join("prague_2020.c")])
+        .arg("-o")
+        .arg(&program)
+        .status()
+        .expect("the harness needs a C compiler, as cargo does");
+    assert!(compiled.success(), "the harness of tcp_prague does not compile");
+    program
+}
+
+/// What the module printed after each line.
+fn module(program: &Path, lines: &str) -> Vec<String> {
+    let mut child = Command::new(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the harness was just compiled");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    let lines = lines.to_owned();
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+    let output = child.wait_with_output().expect("the harness runs");
+    writer.join().expect("no panic").expect("the harness reads all");
+    assert!(output.status.success(), "the harness failed: {}", output.status);
+    String::from_utf8(output.stdout).expect("ASCII").lines().map(str::to_owned).collect()
+}
+
+/// The harness's lines of a connection, and what the simulator has after each.
+fn simulated<C: CongestionControl>(
+    connection: &Connection,
+    form: u32,
+    mut cc: C,
+    state_of: impl Fn(&C) -> String,
+) -> (String, Vec<String>) {
+    let mut tp = TcpSock::new(1448, 1000);
+    tp.now = Time::from_ms(1000);
+    tp.accecn = true;
+    tp.is_cwnd_limited = true;
+    tp.srtt_us = u64::from(connection.srtt_us) << 3;
+    tp.snd_cwnd = connection.cwnd;
+    tp.snd_ssthresh = connection.ssthresh;
+    tp.packets_out = connection.in_flight;
+    cc.init(&mut tp);
+    let Connection { srtt_us, cwnd, ssthresh, in_flight, .. } = connection;
+    let mut lines = format!("open {srtt_us} {cwnd} {ssthresh} {in_flight} {form}\n");
+    let told = |cc: &C, tp: &TcpSock| {
+        let burst = cc.tso_segs(tp).unwrap_or(0);
+        format!("{} {} {} {} {burst} {}", tp.snd_cwnd, tp.snd_ssthresh, tp.pacing_rate, tp.mss, state_of(cc))
+    };
+    // The pace of 2020 is not computed before the first ACK: the core's own stands until then.
+    if form == 1 {
+        tp.pacing_rate = 0;
+    }
+    let mut all = vec![told(&cc, &tp)];
+    for step in &connection.steps {
+        match *step {
+            Step::Ack { packets, marked, after_us, round, srtt_us, in_flight, limited } => {
+                tp.now = Time::from_us(tp.now.as_us() + u64::from(after_us));
+                if round {
+                    tp.snd_una = tp.snd_nxt;
+                    tp.snd_nxt += 100_000;
+                }
+                tp.srtt_us = u64::from(srtt_us) << 3;
+                tp.packets_out = in_flight;
+                tp.is_cwnd_limited = limited;
+                tp.delivered += u64::from(packets);
+                tp.delivered_ce += u64::from(marked);
+                let _ = writeln!(
+                    lines,
+                    "ack {packets} {marked} {after_us} {} {} {srtt_us} {in_flight} {}",
+                    tp.snd_una,
+                    tp.snd_nxt,
+                    u8::from(limited)
+                );
+                let sample = RateSample {
+                    acked_sacked: packets,
+                    delivered_ce: marked,
+                    ece: marked > 0,
+                    ..RateSample::default()
+                };
+                cc.cong_control(&mut tp, &sample);
+            }
+            Step::State(state) => {
+                let _ = writeln!(lines, "state {}", state as u8);
+                cc.set_state(&mut tp, state);
+                tp.ca_state = state;
+            }
+            Step::Rto => {
+                lines.push_str("rto\n");
+                cc.cwnd_event(&mut tp, CaEvent::Loss);
+            }
+            Step::Undo => {
+                lines.push_str("undo\n");
+                tp.snd_cwnd = cc.undo_cwnd(&mut tp);
+            }
+        }
+        all.push(told(&cc, &tp));
+    }
+    (lines, all)
+}
+
+fn present(cc: &Prague) -> String {
+    format!(
+        "{} {} {} {} {} {} {} {}",
+        cc.frac_cwnd,
+        cc.rate,
+        cc.alpha,
+        cc.hsrtt,
+        cc.ai_per_rtt,
+        cc.round,
+        u8::from(cc.mode == Mode::Rate),
+        u8::from(cc.in_loss)
+    )
+}
+
+/// Both forms, 200 connections each.
+#[test]
+fn the_kernel_module_computes_the_same() {
+    let program = harness();
+    let mut runner =
+        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) });
+    let outcome = runner.run(&connections(), |connection| {
+        let of_2020 = Prague2020::new(Of2020::Aug2020);
+        for (lines, ours) in [
+            simulated(&connection, 0, Prague::new(Version::Present), present),
+            simulated(&connection, 1, of_2020, Prague2020::kept),
+        ] {
+            for ((line, ours), theirs) in lines.lines().zip(&ours).zip(&module(&program, &lines)) {
+                prop_assert_eq!(ours, theirs, "after '{}' of\n{}", line, lines);
+            }
+        }
+        Ok(())
+    });
+    std::fs::remove_file(&program).expect("it was made above");
+    outcome.unwrap();
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * tcp_prague in user space: reads what happens to one connection, a line each, and prints the module's state after it.
+ *
+ *	open SRTT_US CWND SSTHRESH IN_FLIGHT FORM	a connection with a full packet of 1500 bytes at 1 s
+ *	ack PACKETS MARKED AFTER_US UNA NXT SRTT_US IN_FLIGHT LIMITED
+ *	state N						0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss
+ *	rto						the event of a timeout; undo, which sets the window
+ *
+ * A printed line: snd_cwnd ssthresh pacing_rate mss burst, then of form 0 frac_cwnd rate alpha hsrtt ai round
+ * mode in_loss, and of form 1 cwnd_cnt alpha in_loss.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../tcp_prague/prague.c"
+
+unsigned int prague_form;
+struct tcp_congestion_ops prague_reno_ops;
+
+u32 tcp_reno_ssthresh(struct sock *sk) { return sk->snd_ssthresh; }
+u32 tcp_reno_undo_cwnd(struct sock *sk) { return sk->snd_cwnd; }
+void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) { (void)sk, (void)ack, (void)acked; }
+void prague_withdraw(struct sock *sk, u8 pacing_shift) { (void)sk, (void)pacing_shift; }
+void prague_become_reno(struct sock *sk) { sk->icsk_ca_ops = &prague_reno_ops; }
+void print_2020(struct sock *sk);
+
+static void print(struct sock *sk)
+{
+	struct prague *ca = prague_ca(sk);
+
+	printf("%u %u %lu %u %u", sk->snd_cwnd, sk->snd_ssthresh, sk->sk_pacing_rate, sk->mss_cache, sk->icsk_ca_ops->min_tso_segs(sk));
+	if (sk->icsk_ca_ops == &prague_2020_ops)
+		print_2020(sk);
+	else
+		printf(" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u %u %u\n", ca->frac_cwnd, ca->rate,
+		       ca->alpha, ca->hsrtt, ca->ai, ca->round, ca->rate_mode, ca->in_loss);
+}
+
+static void opened(struct sock *sk, const char *words)
+{
+	memset(sk, 0, sizeof(*sk));
+	sk->icsk_ca_ops = &prague_ops;
+	sk->sk_state = TCP_ESTABLISHED;
+	sk->sk_max_pacing_rate = ~0UL;
+	sk->tcp_mstamp = 1000000;
+	sk->mss_cache = 1448;
+	sk->headers = 52;
+	sk->snd_cwnd_clamp = U32_MAX;
+	sk->net.ipv4.sysctl_tcp_min_snd_mss = 48;
+	sk->ecn = sk->accecn = sk->is_cwnd_limited = sk->write_queue_empty = true;
+	if (sscanf(words, "%u %u %u %u %u", &sk->srtt_us, &sk->snd_cwnd, &sk->snd_ssthresh, &sk->packets_out, &prague_form) != 5)
+		exit(2);
+	sk->srtt_us <<= 3;
+	sk->icsk_ca_ops->init(sk);
+}
+
+static void acked(struct sock *sk, const char *words)
+{
+	struct rate_sample sample;
+	unsigned int marked, after, limited;
+
+	if (sscanf(words, "%d %u %u %u %u %u %u %u", &sample.acked_sacked, &marked, &after, &sk->snd_una, &sk->snd_nxt,
+		   &sk->srtt_us, &sk->packets_out, &limited) != 8)
+		exit(2);
+	sk->srtt_us <<= 3;
+	sk->is_cwnd_limited = limited;
+	sk->tcp_mstamp += after;
+	sk->delivered += sample.acked_sacked;
+	sk->delivered_ce += marked;
+	sk->icsk_ca_ops->in_ack_event(sk, 0);
+	sk->icsk_ca_ops->cong_control(sk, sk->snd_una, 0, &sample);
+}
+
+int main(void)
+{
+	static struct sock sk;
+	char line[256];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		if (!strncmp(line, "open ", 5)) {
+			opened(&sk, line + 5);
+		} else if (!strncmp(line, "ack ", 4)) {
+			acked(&sk, line + 4);
+		} else if (!strncmp(line, "state ", 6)) {
+			u8 state = atoi(line + 6);
+
+			sk.icsk_ca_ops->set_state(&sk, state);
+			sk.icsk_ca_state = state;
+		} else if (!strcmp(line, "rto\n")) {
+			sk.icsk_ca_ops->cwnd_event(&sk, CA_EVENT_LOSS);
+		} else if (!strcmp(line, "undo\n")) {
+			sk.snd_cwnd = sk.icsk_ca_ops->undo_cwnd(&sk);
+		} else {
+			return 2;
+		}
+		print(&sk);
+	}
+	return 0;
+}
