@@ -178,6 +178,62 @@ def do_reach(script):
     return said
 
 
+def do_module(script):
+    """A congestion control's module: what it refuses, whom it serves, many connections reset, and unloading it."""
+    module = Path(script["module"])
+    said = {"at load": {}, "later": {}, "cc": {}}
+    for words in script["refused"]:
+        done = subprocess.run(["insmod", module, words], capture_output=True, text=True, check=False)
+        said["at load"][words] = done.stderr.strip().rpartition(": ")[2]
+    run(["insmod", module])
+    for words in script["refused"]:
+        key, _, value = words.partition("=")
+        try:
+            Path(f"/sys/module/{module.stem}/parameters/{key}").write_text(value)
+        except OSError as error:
+            said["later"][words] = error.strerror
+    batch("ip", "link set lo up")
+    rule = "tcp dport 5001 tcp flags & (syn | fin | rst) == 0 ip ecn"
+    chain = "type filter hook postrouting priority 0;"
+    ends = [f"add rule ip t c {rule} {ecn} counter" for ecn in ("not-ect", "ect0", "ect1", "ce")]
+    run(["nft", "-f", "-"], "\n".join(["add table ip t", f"add chain ip t c {{ {chain} }}", *ends]) + "\n")
+    listener = socket.create_server(("127.0.0.1", 5001), backlog=128)
+    for ecn in (0, 2, 3):
+        Path("/proc/sys/net/ipv4/tcp_ecn").write_text(str(ecn))
+        with connected(script["cc"]) as client, listener.accept()[0] as server:
+            client.sendall(bytes(20_000))
+            server.recv(20_000, socket.MSG_WAITALL)
+            said["cc"][ecn] = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+    counted = run(["nft", "list", "chain", "ip", "t", "c"])
+    said["counted"] = [int(line.split("packets ")[1].split()[0]) for line in counted.splitlines() if "packets" in line]
+    both = [(connected(script["cc"]), listener.accept()[0]) for _ in range(100)]
+    for client, _ in both:
+        client.sendall(bytes(50_000))
+        # Closed with data on their way: a reset.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    said["unload"] = [unloaded(module.stem)]
+    for client, server in both:
+        client.close()
+        server.close()
+    listener.close()
+    # The resets, and the connections that were closed before, have come to their ends by then.
+    time.sleep(70)
+    said["unload"].append(unloaded(module.stem))
+    return said
+
+
+def unloaded(name):
+    """ "" or why not; delete_module(2) of x86-64, which not every machine has a program for."""
+    return "" if libc.syscall(176, name.encode(), os.O_NONBLOCK) == 0 else os.strerror(ctypes.get_errno())
+
+
+def connected(congestion_control):
+    client = socket.socket()
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
+    client.connect(("127.0.0.1", 5001))
+    return client
+
+
 def do_random(_script):
     return os.urandom(32).hex()
 

@@ -42,7 +42,8 @@ def build(
     `linux-RELEASE`).
 
     `modules` are folders of external modules, each with a Makefile that kbuild understands (`obj-m := tcp_prague.o`);
-    they are copied before they are built. A second build with the same name is incremental. BakeoffError if the
+    they are copied before they are built, after bakeoff's own, which a tree with AccECN gets (kernel/modules); a module
+    of the same name takes the place of ours. A second build with the same name is incremental. BakeoffError if the
     source is none, is too old, or a tool is missing; if the compiler fails, the message has its first error and the
     path of the log.
     """
@@ -64,7 +65,7 @@ def build(
         make = _Make(prepared.tree, folder / "build", jobs or os.cpu_count() or 1, log, progress)
         asked, granted = _configure(make, folder, prepared)
         make.run("linux", "modules")
-        made = _modules(make, modules, folder)
+        made = _modules(make, [*_own_modules(prepared.tree), *modules], folder)
         shutil.copy2(folder / "build" / "linux", folder / "linux")
         shutil.copy2(folder / "build" / ".config", folder / "config")
         kernel = BuiltKernel(
@@ -176,10 +177,18 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text)
 
 
+def _own_modules(tree: Path) -> list[Path]:
+    """The modules of this repository, if the tree has what they stand on: the feedback of AccECN."""
+    header = tree / "include" / "net" / "tcp.h"
+    if not header.is_file() or b"TCP_CONG_NO_FALLBACK_RFC3168" not in header.read_bytes():
+        return []
+    return sorted(makefile.parent for makefile in (data.folder("kernel") / "modules").glob("*/Makefile"))
+
+
 def _modules(make: _Make, modules: Sequence[Path], folder: Path) -> list[Path]:
     kept = folder / "modules"
     shutil.rmtree(kept, ignore_errors=True)
-    made: list[Path] = []
+    made: dict[str, Path] = {}
     for module in modules:
         make.progress(f"module {module}", make.objects)
         copy = folder / "build" / "external" / module.resolve().name
@@ -196,8 +205,8 @@ def _modules(make: _Make, modules: Sequence[Path], folder: Path) -> list[Path]:
             )
         kept.mkdir(exist_ok=True)
         for path in objects:
-            made.append(Path(shutil.copy2(path, kept / path.name)))
-    return made
+            made[path.name] = Path(shutil.copy2(path, kept / path.name))
+    return list(made.values())
 
 
 def _fingerprint(configuration: str, prepared: source.Source, modules: list[Path]) -> str:

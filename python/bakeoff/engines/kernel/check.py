@@ -312,6 +312,8 @@ def _judge(kernel: BuiltKernel, kind: str, name: str, symbol: str, said: str | N
 
 
 def _lacks(kernel: BuiltKernel, symbol: str) -> str:
+    if symbol == "TCP_CONG_PRAGUE":
+        return "built without the module tcp_prague; 'bakeoff kernel build' builds it in where the source has AccECN"
     reason = f"CONFIG_{symbol} is not set"
     if symbol in kernel.not_granted:
         return f"{reason}: Linux {kernel.release} does not grant it"

@@ -25,7 +25,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json
 
 if TYPE_CHECKING:
-    from bakeoff.engines.lab import Command, Plan
+    from bakeoff.engines.lab import Command, Plan, versions
     from bakeoff.scenario import Run
 
 PLAN: Final = "plan.json"
@@ -63,6 +63,18 @@ class VirtualTime:
         """What the kernel has, from one boot."""
         return kernel_check.check_kernel(self.kernel)
 
+    @cached_property
+    def _versions_offered(self) -> dict[str, versions.Parameter]:
+        """Those of bakeoff's own modules that the kernel was built with: a module names its parameters."""
+        from bakeoff.engines.lab import versions
+
+        contents = {path.stem: path.read_bytes() for path in self.kernel.modules}
+        return {
+            version: parameter
+            for version, parameter in versions.OFFERED.items()
+            if f"\0parm={parameter.name}:".encode() in contents.get(parameter.module, b"")
+        }
+
     def check(self, run: Run) -> str:
         """See `Engine.check`. The first one boots the kernel, to ask it what it has.
 
@@ -92,7 +104,13 @@ class VirtualTime:
             )
         guest = memory.guest(run)
         try:
-            made = plan(run, ethtool=programs.find("ethtool") is not None, captures=_GUEST, tcp_pages=guest.tcp_pages)
+            made = plan(
+                run,
+                ethtool=programs.find("ethtool") is not None,
+                captures=_GUEST,
+                tcp_pages=guest.tcp_pages,
+                versions_offered=self._versions_offered,
+            )
         except BakeoffError as error:
             raise BakeoffError(f"{place(run)}: {error}") from error
         hz = self.kernel.options.get("HZ", "unknown")
@@ -152,9 +170,10 @@ class VirtualTime:
         return _BOOT_S + duration_s * _WALL_PER_S
 
     def _script(self, run: Run, plan: Plan, folder: Path) -> dict[str, Any]:
-        from bakeoff.engines.lab import agent
+        from bakeoff.engines.lab import agent, versions
 
         paths = _programs(plan)
+        given = versions.given(run, self._versions_offered).values()
 
         def steps(commands: Sequence[Command]) -> list[dict[str, Any]]:
             return [
@@ -163,7 +182,15 @@ class VirtualTime:
             ]
 
         loaded = [
-            {"node": "kernel", "netns": None, "argv": [str(programs.need("insmod")), str(module)]}
+            {
+                "node": "kernel",
+                "netns": None,
+                "argv": [
+                    str(programs.need("insmod")),
+                    str(module),
+                    *(f"{parameter.name}={parameter.value}" for parameter in given if parameter.module == module.stem),
+                ],
+            }
             for module in self.kernel.modules
         ]
         return {

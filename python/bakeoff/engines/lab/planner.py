@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from bakeoff.engines.lab import changes, ingress, nodes, pcapng, small_queues, tools, tunnels, unwanted, versions
@@ -32,17 +34,24 @@ def plan(
     machines: Machines | None = None,
     tcp_pages: int | None = None,
     netem: bool = True,
+    versions_offered: Mapping[str, versions.Parameter] = MappingProxyType({}),
 ) -> Plan:
     """The plan of a run.
 
     Nodes are namespaces called `prefix` and the node's name, or the `machines`. Without `ethtool` the offloads are only
     kept from building large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to, and where the
     plan's files lie. `tcp_pages` is the memory of all TCP sockets where the kernel is the lab's own. Without `netem`
-    nothing is made of this qdisc but what the run asks for. RefusedError names the place in the run that real Linux, or
+    nothing is made of this qdisc but what the run asks for. `versions_offered` are those that a parameter of a kernel's
+    modules chooses. RefusedError names the place in the run that real Linux, or
     this lab, cannot do.
     """
     _refuse(run)
-    notes = [*versions.notes(run), *_notes(run, ethtool=ethtool), *tunnels.notes(run), *tools.notes(run)]
+    notes = [
+        *versions.notes(run, versions.given(run, versions_offered)),
+        *_notes(run, ethtool=ethtool),
+        *tunnels.notes(run),
+        *tools.notes(run),
+    ]
     run = versions.plain(run)
     net = topology(run, prefix, machines)
     if run.tunnels and machines is not None:

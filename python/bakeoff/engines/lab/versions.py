@@ -1,11 +1,54 @@
-"""Versions of algorithms: `prague@2020-08` is the simulator's; a real kernel has the one it was built with."""
+"""Versions of algorithms: `cubic@5.4` is the simulator's; a real kernel has the one it was built with.
+
+Of the congestion controls that bakeoff's own kernel modules add, a parameter of the module chooses the version.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
 from bakeoff import tc
+from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.scenario import Run
 from bakeoff.scenario.cc import parse
 from bakeoff.scenario.run import Qdisc
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel module, and its value."""
+
+    module: str
+    name: str
+    value: str
+
+
+OFFERED: Final[Mapping[str, Parameter]] = {"prague@2020-08": Parameter("tcp_prague", "prague_form", "1")}
+"""What the modules of this repository make of a parameter (kernel/modules)."""
+
+
+def given(run: Run, offered: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """The versions that flows of the run ask for and a kernel with these modules has, with what it takes.
+
+    RefusedError if two flows ask for different versions of one module: its parameters count for the whole kernel.
+    """
+    chosen: dict[str, tuple[int, Parameter | None]] = {}
+    modules = {parse(version).name: parameter.module for version, parameter in offered.items()}
+    for index, flow in enumerate(run.flows):
+        asked = parse(flow.cc)
+        if flow.transport != "tcp" or asked.name not in modules:
+            continue
+        parameter = offered.get(asked.versioned)
+        first, before = chosen.setdefault(modules[asked.name], (index, parameter))
+        if before != parameter:
+            raise RefusedError(
+                f"flows[{index}].cc: '{flow.cc}': flows[{first}] asks for '{run.flows[first].cc}', and a kernel has "
+                f"one version of a module at a time; expected the same one, or --engine sim"
+            )
+    taken = {parameter for _, parameter in chosen.values()}
+    return {version: parameter for version, parameter in offered.items() if parameter in taken}
 
 
 def plain(run: Run) -> Run:
@@ -36,12 +79,15 @@ def plain(run: Run) -> Run:
     return run.model_copy(update={"interfaces": interfaces, "flows": flows, "changes": timed})
 
 
-def notes(run: Run) -> list[str]:
-    """One note for each algorithm whose version is the simulator's: a kernel has the one it was built with."""
+def notes(run: Run, given: Mapping[str, Parameter]) -> list[str]:
+    """One note for each algorithm whose version is the simulator's: a kernel has the one it was built with.
+
+    The versions `given` are in effect there as well.
+    """
     notes = [
         f"flows[{index}].cc: '{flow.cc}' asked for: the kernel's own '{parse(flow.cc).name}' is in effect"
         for index, flow in enumerate(run.flows)
-        if parse(flow.cc).version and flow.transport == "tcp"
+        if parse(flow.cc).version and flow.transport == "tcp" and parse(flow.cc).versioned not in given
     ]
     kinds: dict[str, str] = {}
 
