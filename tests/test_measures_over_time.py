@@ -151,6 +151,11 @@ def test_the_summary_tells_how_flows_share_and_what_delays_did():
     assert ping.ipdv_s.max == 0
     assert ping.spike == Spike(height_s=0, duration_s=0, begin_s=0)
     assert fair.flows["cubic"].echoed_marks == 10_000
+    # What arrived is told where an engine counts it, and by no other.
+    assert fair.flows["cubic"].seen_marks is None
+    counted = synthetic.made((8e6, 10e6))
+    counted.counters["flows"]["cubic"] |= {"received_ce": 10_002, "received_ect1": 3}
+    assert (summarise(counted).flows["cubic"].seen_marks, summarise(counted).flows["cubic"].seen_ect1) == (10_002, 3)
     # One flow has nobody to share with.
     alone = summarise(synthetic.made((8e6,), flows=(("cubic", "cubic"),)))
     assert alone.pair is None

@@ -192,3 +192,83 @@ fn sce_marks_are_a_series_of_queues_that_make_them() {
         assert!(!outcome(quiet).series.names.iter().any(named), "{quiet}");
     }
 }
+
+/// A flow that has ended has nothing under way, so that what the queue marked has arrived.
+#[test]
+fn marks_are_seen_where_they_arrive() {
+    for tcp_ecn in [1, 3] {
+        let mut f = flow("cubic", "cubic");
+        f["source"] = json!({"kind": "bytes", "bytes": 40_000_000});
+        let qdisc = "codel ecn ce_threshold 1ms";
+        let outcome =
+            Dumbbell { flows: vec![f], qdisc, tcp_ecn, duration_s: 30.0, ..Dumbbell::default() }.run();
+        let flow = &outcome.counters["flows"]["cubic"];
+        assert_eq!(flow["received_bytes"], 40_000_000);
+        assert!(flow["received_ce"].as_u64() > Some(50), "{flow}");
+        assert_eq!(flow["received_ce"], outcome.counters["queues"]["mid>srv"]["flows"]["cubic"]["marks"]);
+        assert_eq!(flow["received_ect1"], 0);
+    }
+}
+
+/// 60 Mbit/s into 50 until 4 s. Of `marks` datagrams the link behind the queue loses 5 %, give or take four times
+/// sqrt(marks * 0.05 * 0.95).
+#[test]
+fn marks_that_are_lost_behind_the_queue_are_not_seen() {
+    let mut f = flow("datagrams", "reno");
+    f["transport"] = json!("udp");
+    f["source"] = json!({"kind": "rate", "rate_bps": 60_000_000, "size": 1000});
+    f["stop_s"] = json!(4.0);
+    let mut doc = Dumbbell {
+        flows: vec![f],
+        qdisc: "codel ecn ce_threshold 1ms",
+        duration_s: 6.0,
+        ..Dumbbell::default()
+    }
+    .document();
+    doc["interfaces"][0]["mangle"] = json!([{"match": {"proto": "udp"}, "set_ecn": "ect0"}]);
+    doc["links"][1]["loss"] = json!({"mid": 0.05});
+    let counters = simulate(&doc.to_string()).unwrap().counters;
+    let marks = counters["queues"]["mid>srv"]["flows"]["datagrams"]["marks"].as_u64().unwrap();
+    let seen = counters["flows"]["datagrams"]["received_ce"].as_u64().unwrap();
+    assert!(marks > 10_000, "{marks}");
+    let (lost, expected) = ((marks - seen) as f64, marks as f64 * 0.05);
+    assert!((lost - expected).abs() <= 4.0 * (expected * 0.95).sqrt(), "{lost} of {marks}");
+}
+
+/// A packet that got SCE may get CE as well, and then arrives with CE.
+#[test]
+fn sce_marks_are_seen_as_ect1() {
+    let mut f = flow("reno-sce", "reno-sce");
+    f["source"] = json!({"kind": "bytes", "bytes": 40_000_000});
+    let mut doc = Dumbbell { flows: vec![f], tcp_ecn: 1, duration_s: 30.0, ..Dumbbell::default() }.document();
+    for node in [0, 2] {
+        doc["nodes"][node]["sysctls"]["net.ipv4.tcp_sce"] = json!("1");
+    }
+    doc["interfaces"][1]["egress"] = json!({"qdisc": "cnq_cobalt bandwidth 50mbit sce"});
+    let counters = simulate(&doc.to_string()).unwrap().counters;
+    let told = |at: &str| counters.pointer(at).unwrap().as_u64().unwrap();
+    assert_eq!(told("/flows/reno-sce/received_bytes"), 40_000_000);
+    let [sce, ce] =
+        ["sce_marks", "marks"].map(|kind| told(&format!("/queues/mid>srv/flows/reno-sce/{kind}")));
+    let [seen_sce, seen_ce] =
+        ["received_ect1", "received_ce"].map(|kind| told(&format!("/flows/reno-sce/{kind}")));
+    assert!(seen_sce > 20, "{seen_sce}");
+    assert_eq!(seen_ce, ce);
+    assert!(seen_sce <= sce && sce <= seen_sce + ce, "{sce} and {ce} sent, {seen_sce} and {seen_ce} seen");
+}
+
+#[test]
+fn datagrams_tell_with_which_ecn_field_they_arrived() {
+    for (field, key) in [("ce", "received_ce"), ("ect1", "received_ect1")] {
+        let mut f = flow("datagrams", "reno");
+        f["transport"] = json!("udp");
+        f["source"] = json!({"kind": "rate", "rate_bps": 8_000_000, "size": 1000});
+        let mut doc = Dumbbell { flows: vec![f], duration_s: 5.0, ..Dumbbell::default() }.document();
+        doc["interfaces"][0]["mangle"] = json!([{"match": {"proto": "udp"}, "set_ecn": field}]);
+        doc["links"][1]["loss"] = json!({"mid": 0.1});
+        let flow = simulate(&doc.to_string()).unwrap().counters["flows"]["datagrams"].clone();
+        assert_eq!(flow[key].as_u64().unwrap(), flow["received_bytes"].as_u64().unwrap() / 1000, "{flow}");
+        let other = if field == "ce" { "received_ect1" } else { "received_ce" };
+        assert_eq!(flow[other], 0);
+    }
+}

@@ -378,11 +378,24 @@ def _drops(run: Measured, flow: str | int | None = None, *, queue: str | None = 
     return sum(drops_of(run.counters, each, name) for each in _queues_of_bottleneck(run, queue))
 
 
+@_measure("packets", "segments of data or datagrams that arrived with CE (`tcpi_received_ce`), over the whole run")
+def _seen_marks(run: Measured, flow: str | int) -> float:
+    return _counted(run, flow, "received_ce")
+
+
+@_measure("packets", "likewise as ECT(1), which are SCE marks if the flow sends ECT(0); told by the simulator alone")
+def _seen_ect1(run: Measured, flow: str | int) -> float:
+    return _counted(run, flow, "received_ect1")
+
+
 @_measure("packets", "CE marks that the receiver echoed (`tcpi_delivered_ce`), over the whole run")
 def _echoed_marks(run: Measured, flow: str | int) -> float:
+    return _counted(run, flow, "delivered_ce")
+
+
+def _counted(run: Measured, flow: str | int, key: str) -> float:
     name = flow_of(run.resolved, flow)["name"]
-    counted = run.counters.get("flows", {}).get(name, {}).get("delivered_ce")
-    return _known(counted, f"counters: flows.{name}.delivered_ce")
+    return _known(run.counters.get("flows", {}).get(name, {}).get(key), f"counters: flows.{name}.{key}")
 
 
 @_measure("1", "share of the flow's packets that were CE-marked, over the whole run")

@@ -41,6 +41,7 @@ _PARTS: Final = (
     "flow from to transport source start_s stop_s base_rtt_s bottleneck share rtt_mean_s rtt_p50_s rtt_p99_s "
     "delay_mean_s delay_p50_s delay_p99_s jitter_s loss fct_geometric_mean_s fct_p50_s fct_p95_s fct_p99_s "
     "unfinished video_mean_rate_bps video_startup_s video_stalls video_stalled_s video_switches srtt_p50_s "
+    "seen_marks seen_ect1 "
     "echoed_marks starvation oscillations_per_s spike_height_s spike_duration_s induced_mean_s induced_p50_s "
     "induced_p99_s ipdv_mean_s ipdv_p50_s ipdv_p99_s l_delay_mean_s l_delay_p50_s l_delay_p99_s c_delay_mean_s "
     "c_delay_p50_s c_delay_p99_s little_delay_mean_s little_delay_p50_s little_delay_p99_s delay_of queue qdisc flows "

@@ -175,6 +175,8 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
         spike=tried(f"{at}.spike", spike) if single else None,
         starvation=run.rates.starvation(name, run.window),
         oscillations_per_s=run.rates.oscillations(name, run.window),
+        seen_marks=counted.get("received_ce"),
+        seen_ect1=counted.get("received_ect1"),
         echoed_marks=counted.get("delivered_ce") if tcp else None,
         fct=tried(f"{at}.fct", lambda: completion(samples, name, run.window)) if kind == "short" else None,
         video=tried(f"{at}.video", lambda: video(samples, name)) if kind == "video" else None,

@@ -173,6 +173,8 @@ _FLOW: Final[dict[str, Take]] = {
     **_DATAGRAMS,
     "retransmissions": lambda flow: flow.retransmissions,
     "mark_fraction": lambda flow: flow.mark_fraction,
+    "seen_marks": lambda flow: flow.seen_marks,
+    "seen_ect1": lambda flow: flow.seen_ect1,
     "echoed_marks": lambda flow: flow.echoed_marks,
     **_OVER_TIME,
     **{f"fct_{which}_s": _completion(which) for which in ("geometric_mean", "p50", "p95", "p99")},

@@ -48,6 +48,8 @@ class Flow(Record, frozen=True, kw_only=True):
     received_bytes: Count | None = None
     delivered: Count | None = None
     delivered_ce: Count | None = None
+    received_ce: Count | None = None
+    received_ect1: Count | None = None
     retransmits: Count | None = None
     rtt: Histogram | msgspec.UnsetType = msgspec.UNSET
 

@@ -112,7 +112,8 @@ class Flow(Record, frozen=True, kw_only=True):
     """The measures of one flow."""
 
     _optional: ClassVar[tuple[str, ...]] = (
-        "fct", "video", "delay_s", "jitter_s", "loss", "spike", "starvation", "oscillations_per_s", "echoed_marks",
+        "fct", "video", "delay_s", "jitter_s", "loss", "spike", "starvation", "oscillations_per_s", "seen_marks",
+        "seen_ect1", "echoed_marks",
     )  # fmt: skip
 
     cc: str | None
@@ -148,6 +149,10 @@ class Flow(Record, frozen=True, kw_only=True):
     """Of a long TCP flow beside others: share of the window in which its rate is below a tenth of its fair share."""
     oscillations_per_s: float | None = None
     """Of a long TCP flow: how often per second its rate crosses its own mean."""
+    seen_marks: int | None = None
+    """Its segments of data, or datagrams, that reached the receiver with CE, over the whole run: `tcpi_received_ce`."""
+    seen_ect1: int | None = None
+    """Likewise those that arrived as ECT(1): SCE marks if the flow sends ECT(0). The simulator alone tells them."""
     echoed_marks: int | None = None
     """What the sender heard of CE marks over the whole run: `tcpi_delivered_ce`. With RFC 3168 feedback these are the
     segments that ACKs with ECE acknowledged."""

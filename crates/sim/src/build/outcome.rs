@@ -10,6 +10,7 @@ use crate::base::histogram::summary;
 use crate::build::{NOT_MODELLED, build, parse};
 use crate::cc::Registry;
 use crate::endpoint::flow::{Application, Flow};
+use crate::packet::Ecn;
 use crate::qdisc::{Cause, Queue, Sojourn};
 use crate::record::series::Series;
 use crate::record::trace::Trace;
@@ -180,6 +181,10 @@ fn flow_counters(flow: &Flow) -> Value {
         };
         v["sent_packets"] = json!(packets);
         v["sent_bytes"] = json!(bytes);
+    }
+    if let Some(arrived) = flow.arrived_by_ecn() {
+        v["received_ce"] = json!(arrived[Ecn::Ce as usize]);
+        v["received_ect1"] = json!(arrived[Ecn::Ect1 as usize]);
     }
     if let Some(c) = flow.receiver_counters() {
         v["acks"] = json!(c.acks);

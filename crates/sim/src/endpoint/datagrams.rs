@@ -18,6 +18,8 @@ pub struct Datagrams {
     /// In payload bytes.
     sent: Count,
     received: Count,
+    /// Those that arrived, by ECN field (`Ecn as usize`).
+    ecn: [u64; 4],
     /// Of each datagram, by its number: when it was sent, and how long its first copy took to the receiver, if it came.
     transits: Vec<(Time, Option<Time>)>,
 }
@@ -31,6 +33,7 @@ impl Datagrams {
             next: None,
             sent: Count::default(),
             received: Count::default(),
+            ecn: [0; 4],
             transits: Vec::new(),
         }
     }
@@ -43,6 +46,11 @@ impl Datagrams {
     /// What arrived, in payload bytes.
     pub fn received(&self) -> Count {
         self.received
+    }
+
+    /// How many arrived with each ECN field (`Ecn as usize`).
+    pub fn ecn(&self) -> [u64; 4] {
+        self.ecn
     }
 
     /// Frame bytes of what was sent.
@@ -58,6 +66,7 @@ impl Datagrams {
     /// One arrived.
     pub fn on_packet(&mut self, packet: &Packet, now: Time) {
         self.received.add(packet.payload);
+        self.ecn[packet.ecn as usize] += 1;
         if let Some((sent, took)) = self.transits.get_mut(packet.seq as usize) {
             took.get_or_insert(now - *sent);
         }

@@ -328,6 +328,14 @@ impl Flow {
         }
     }
 
+    /// How many segments of data or datagrams reached the receiver with each ECN field (`Ecn as usize`).
+    pub fn arrived_by_ecn(&self) -> Option<[u64; 4]> {
+        match &self.application {
+            Application::Datagrams(datagrams) => Some(datagrams.ecn()),
+            _ => self.receiver_counters().map(|counters| counters.ecn),
+        }
+    }
+
     /// What went wrong inside a congestion control, if anything did.
     pub fn failure(&self) -> Option<String> {
         match &self.application {

@@ -30,6 +30,8 @@ pub struct ReceiverCounters {
     pub acks: u64,
     /// Segments that arrived although their data had arrived before.
     pub duplicates: u64,
+    /// Segments of data that arrived, in order or not and again or not, by ECN field (`Ecn as usize`).
+    pub ecn: [u64; 4],
 }
 
 impl ReceiverCounters {
@@ -38,6 +40,9 @@ impl ReceiverCounters {
         self.received += other.received;
         self.acks += other.acks;
         self.duplicates += other.duplicates;
+        for (sum, more) in self.ecn.iter_mut().zip(other.ecn) {
+            *sum += more;
+        }
     }
 }
 
@@ -169,6 +174,7 @@ impl Receiver {
     /// A segment with payload arrived.
     pub fn on_data(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
         let (start, end) = (packet.seq, packet.seq + u64::from(packet.payload));
+        self.counters.ecn[packet.ecn as usize] += u64::from(packet.segs());
         self.ack_now |= self.feedback.on_packet(packet);
         // RFC 7323: echo the stamp of the segment that spans the last acknowledged byte.
         if start <= self.rcv_wup {

@@ -126,12 +126,15 @@ def counters(
     for flow in run.flows:
         sent, received = summary["sources"].get(flow.name, {}), summary["sinks"].get(flow.name, {})
         told = {ours: sent[theirs] for theirs, ours in _SOURCE.items() if theirs in sent}
+        # TCP's receiver is asked for tcpi_received_ce; the one of datagrams counts by itself.
+        arrived = [received[key] for key in ("received_ce", "ce") if key in received]
         if flow.transport == "udp" and "sent_packets" in told:
             # Senders of datagrams count their payload; results count frames, as the simulator does.
             told["sent_bytes"] += told["sent_packets"] * _UDP_HEADERS
         flows[flow.name] = {
             **told,
             "received_bytes": received.get("received_bytes", 0),
+            **({"received_ce": arrived[0]} if arrived else {}),
             **({"objects": sent["objects"]} if "objects" in sent else {}),
             "rtt": {"n": 0},
         }
