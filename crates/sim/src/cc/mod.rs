@@ -237,6 +237,7 @@ impl CongestionControl for Cc {
     fn ssthresh(&mut self, tp: &mut TcpSock) -> u32 {
         dispatch!(self, c => c.ssthresh(tp))
     }
+    #[inline]
     fn cong_avoid(&mut self, tp: &mut TcpSock, acked: u32) {
         dispatch!(self, c => c.cong_avoid(tp, acked));
     }
@@ -252,9 +253,11 @@ impl CongestionControl for Cc {
     fn cwnd_event(&mut self, tp: &mut TcpSock, event: CaEvent) {
         dispatch!(self, c => c.cwnd_event(tp, event));
     }
+    #[inline]
     fn in_ack_event(&mut self, tp: &mut TcpSock, ece: bool) {
         dispatch!(self, c => c.in_ack_event(tp, ece));
     }
+    #[inline]
     fn pkts_acked(&mut self, tp: &mut TcpSock, acked: u32, rtt_us: Option<u64>) {
         dispatch!(self, c => c.pkts_acked(tp, acked, rtt_us));
     }

@@ -245,7 +245,8 @@ impl Connection {
     }
 
     /// A packet reached its destination. Returns whether the connection is open now and was not before.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "part of each packet's way")]
+    #[inline(always)]
     pub fn on_packet(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) -> bool {
         let to_receiver = packet.dst == self.place.nodes[1];
         match (to_receiver, packet.flags.has(Flags::SYN)) {

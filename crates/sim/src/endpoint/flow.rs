@@ -179,7 +179,8 @@ impl Flow {
     }
 
     /// The same of a packet for the sending end.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "part of each packet's way")]
+    #[inline(always)]
     pub fn on_packet_to_sender(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) -> bool {
         if let Application::Bulk(bulk) = &mut self.application
             && let Some(sender) = &mut bulk.connection.sender
@@ -192,7 +193,8 @@ impl Flow {
     }
 
     /// The same of a packet for the receiving end; when the earliest timer there expires.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "part of each packet's way")]
+    #[inline(always)]
     pub fn on_packet_to_receiver(
         &mut self,
         packet: &Packet,
@@ -221,7 +223,11 @@ impl Flow {
     pub fn sender_waits_until(&self) -> Time {
         match &self.application {
             Application::Bulk(bulk) => {
-                bulk.connection.sender.as_ref().map_or(Time::ZERO, Sender::waits_until)
+                if let Some(sender) = &bulk.connection.sender {
+                    sender.waits_until()
+                } else {
+                    Time::ZERO
+                }
             }
             _ => Time::ZERO,
         }

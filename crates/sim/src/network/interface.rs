@@ -46,6 +46,9 @@ pub struct Interface {
     pub(crate) inspects: bool,
     /// Whether rate and delay are all that happens to what leaves; see [`Interface::compile`].
     pub(crate) plain: bool,
+    /// Whether all that leaves enters its queue first, frame or buffer, and nothing else happens to it; see
+    /// [`Interface::compile`].
+    pub(crate) queues: bool,
     /// What it is, if it is no more than that.
     pub(crate) device: Option<Device>,
 }
@@ -67,6 +70,7 @@ impl Interface {
             ingress_armed: Time::NEVER,
             inspects: true,
             plain: false,
+            queues: false,
             device: None,
         }
     }
@@ -78,6 +82,7 @@ impl Interface {
         self.inspects = self.captures[1].is_some() || self.ingress.is_some() || !self.rules.is_empty();
         self.plain = self.captures[0].is_none() && wire.medium.is_none() && wire.loss == 0 && wire.up;
         self.device = Device::of(self);
+        self.queues = self.device.is_none() && self.egress.is_some() && self.wire.medium.is_none();
     }
 
     /// Rewrites what arrives.

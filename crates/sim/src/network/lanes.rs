@@ -11,7 +11,6 @@ use crate::base::ring::Ring;
 use crate::base::units::{Rate, Time};
 use crate::network::graph::{Graph, Hop};
 use crate::network::interface::Interface;
-use crate::network::wire::Serialisation;
 use crate::packet::Packet;
 use crate::qdisc::Queue;
 
@@ -29,7 +28,8 @@ pub struct Device {
     free: Time,
     rate: Option<Rate>,
     delay: Time,
-    serialisation: Serialisation,
+    /// The length of the last frame, and what it took: most are as long as the one before.
+    last: (u32, Time),
     /// What was sent, by flow.
     sent: Vec<Count>,
 }
@@ -69,7 +69,7 @@ impl Device {
             free: Time::ZERO,
             rate: wire.rate,
             delay: wire.delay,
-            serialisation: Serialisation::default(),
+            last: (0, Time::ZERO),
             sent: Vec::new(),
         })
     }
@@ -83,8 +83,7 @@ impl Device {
             Some(sent) => sent.add(packet.len),
             None => self.count_first(packet),
         }
-        let lasts = self.rate.map_or(Time::ZERO, |rate| self.serialisation.of(packet.len, rate));
-        let ends = begins + lasts;
+        let ends = begins + self.lasts(packet.len);
         self.free = ends;
         Ok(Passage { begins, ends, arrives: ends + self.delay })
     }
@@ -115,9 +114,17 @@ impl Device {
 
     /// The same for each frame of a buffer with several segments, whose turn comes at `begins`.
     pub(crate) fn send(&mut self, frame: &Packet, begins: Time) -> Time {
-        let lasts = self.rate.map_or(Time::ZERO, |rate| self.serialisation.of(frame.len, rate));
-        self.free = self.free.max(begins) + lasts;
+        self.free = self.free.max(begins) + self.lasts(frame.len);
         self.free + self.delay
+    }
+
+    /// How long the transmission of a frame takes.
+    #[inline]
+    fn lasts(&mut self, bytes: u32) -> Time {
+        if self.last.0 != bytes {
+            self.last = (bytes, self.rate.map_or(Time::ZERO, |rate| rate.time_for(bytes)));
+        }
+        self.last.1
     }
 
     /// When the last packet is sent whole.

@@ -124,7 +124,8 @@ struct Slot {
 }
 
 impl Pool {
-    #[inline]
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     fn push(&mut self, chain: &mut Chain, packet: &Packet) {
         self.qlen += 1;
         self.backlog += u64::from(packet.len);
@@ -302,6 +303,8 @@ impl Qdisc for FqCodel {
 
     /// A flow that is on neither list becomes a new one, with a quantum to spend. Source: RFC 8290, section 4.1;
     /// Linux 7.3 `fq_codel_enqueue`.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     fn enqueue_from(&mut self, packet: &mut Packet, _now: Time, tally: &mut Tally) {
         // Linux 7.3 `fq_codel_hash`: `reciprocal_scale`.
         let index = (u64::from(packet.hash) * u64::from(self.config.flows)) >> 32;
@@ -325,6 +328,8 @@ impl Qdisc for FqCodel {
 
     /// The new flows are served before the old ones, each until its quantum is spent. Source: RFC 8290, section 4.2;
     /// Linux 7.3 `fq_codel_dequeue`.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     fn dequeue_into(&mut self, into: &mut Packet, now: Time, tally: &mut Tally) -> bool {
         loop {
             let is_new = self.new_flows.first != NONE;

@@ -314,10 +314,7 @@ impl Sim {
     fn queue_behind(&self, i: u16, dst: u16) -> Option<u16> {
         match self.graph.hop(i ^ 1, dst) {
             Hop::Out(out) if out != i && !self.interfaces[usize::from(i ^ 1)].inspects => {
-                let out_of = &self.interfaces[usize::from(out)];
-                let waits =
-                    out_of.device.is_none() && out_of.egress.is_some() && out_of.wire.medium.is_none();
-                waits.then_some(out)
+                self.interfaces[usize::from(out)].queues.then_some(out)
             }
             _ => None,
         }
@@ -339,21 +336,18 @@ impl Sim {
     pub(super) fn serve_wire(&mut self, i: u16) {
         // Behind the time of the loop while a host is told of packets ahead of time.
         let mut now = self.now;
-        loop {
-            let wire = &mut self.interfaces[usize::from(i)].wire;
-            let Some((_, packet)) = wire.in_flight.front() else {
-                wire.watched = false;
-                break;
-            };
-            let dst = packet.dst;
-            if let Some(out) = self.queue_behind(i, dst) {
+        while let Some((_, packet)) = self.interfaces[usize::from(i)].wire.in_flight.front() {
+            if let Some(out) = self.queue_behind(i, packet.dst) {
                 self.move_on(i, out);
-            } else if let Some((_, packet)) = self.interfaces[usize::from(i)].wire.in_flight.front() {
+            } else {
                 let mut packet = *packet;
                 self.interfaces[usize::from(i)].wire.in_flight.drop_front();
                 self.arrive(i ^ 1, &mut packet);
             }
-            let Some((at, next)) = self.interfaces[usize::from(i)].wire.in_flight.front() else { continue };
+            let Some((at, next)) = self.interfaces[usize::from(i)].wire.in_flight.front() else {
+                self.interfaces[usize::from(i)].wire.watched = false;
+                break;
+            };
             let at = *at;
             if at > self.now {
                 if self.is_next(at) {

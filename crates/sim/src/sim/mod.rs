@@ -352,15 +352,25 @@ impl Sim {
         self.arm_receiver(f, node, deadline);
     }
 
+    /// Sees to it that an event is pending when the earliest timer of the sender of flow `f` expires, or before.
+    #[expect(clippy::inline_always, reason = "the end of each ACK's way")]
+    #[inline(always)]
     pub(super) fn arm_sender(&mut self, f: u16) {
         let i = usize::from(f);
-        let (flow, earliest) = (&self.flows[i], self.sender_armed[i].last().copied());
+        let flow = &self.flows[i];
         let waits_until = flow.sender_waits_until();
         self.ahead.note_timer(flow.nodes[0], waits_until);
-        if earliest.is_some_and(|earliest| waits_until >= earliest) {
-            return;
+        if self.sender_armed[i].last().is_none_or(|earliest| waits_until < *earliest) {
+            self.arm_sender_earlier(f);
         }
-        if let Some(at) = flow.sender_deadline()
+    }
+
+    /// An event of the sender of flow `f` may have to be pending before those that are.
+    #[inline(never)]
+    fn arm_sender_earlier(&mut self, f: u16) {
+        let i = usize::from(f);
+        let earliest = self.sender_armed[i].last().copied();
+        if let Some(at) = self.flows[i].sender_deadline()
             && earliest.is_none_or(|earliest| at < earliest)
         {
             let at = at.max(self.now);
@@ -369,7 +379,8 @@ impl Sim {
         }
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "the end of each packet's way")]
+    #[inline(always)]
     fn arm_receiver(&mut self, f: u16, node: u16, deadline: Option<Time>) {
         let Some(at) = deadline else { return };
         self.ahead.note_timer(node, at);
@@ -398,24 +409,29 @@ impl Sim {
         let now = self.now;
         let f = usize::from(packet.flow);
         let Some(flow) = self.flows.get_mut(f) else { return self.deliver_to_probe(node, packet) };
-        if node != flow.nodes[0] {
+        let to_receiver = node != flow.nodes[0];
+        let (mut opened, mut deadline) = (false, None);
+        if to_receiver {
             // What a receiver sends does not move its timers.
-            let deadline = flow.on_packet_to_receiver(packet, now, &mut self.out);
-            self.emit_all(node);
-            return self.arm_receiver(packet.flow, node, deadline);
+            deadline = flow.on_packet_to_receiver(packet, now, &mut self.out);
+        } else {
+            opened = flow.on_packet_to_sender(packet, now, &mut self.out);
+            if packet.proto == Proto::Tcp
+                && let Some(rtt_us) = flow.last_rtt_us()
+                && (self.window[0]..=self.window[1]).contains(&now)
+            {
+                flow.rtts.record(Time::from_us(rtt_us));
+            }
+            if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
+                trace.acked(f, &flow.spec.name, sender, now);
+            }
         }
-        let opened = flow.on_packet_to_sender(packet, now, &mut self.out);
-        if packet.proto == Proto::Tcp
-            && let Some(rtt_us) = flow.last_rtt_us()
-            && (self.window[0]..=self.window[1]).contains(&now)
-        {
-            flow.rtts.record(Time::from_us(rtt_us));
+        if !self.out.is_empty() {
+            self.send_all(node);
         }
-        if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
-            trace.acked(f, &flow.spec.name, sender, now);
-        }
-        self.emit_all(node);
-        if opened {
+        if to_receiver {
+            self.arm_receiver(packet.flow, node, deadline);
+        } else if opened {
             self.on_source_event(packet.flow);
         } else {
             self.arm_sender(packet.flow);
@@ -448,6 +464,12 @@ impl Sim {
 
     #[inline(never)]
     fn emit(&mut self, node: u16) {
+        self.send_all(node);
+    }
+
+    #[expect(clippy::inline_always, reason = "the end of most ways; elsewhere it is kept out of line")]
+    #[inline(always)]
+    fn send_all(&mut self, node: u16) {
         // Who is told of a packet ahead of time may answer it before all is sent.
         self.ahead.sends(node, true);
         let mut out = std::mem::replace(&mut self.out, std::mem::take(&mut self.spare));

@@ -204,6 +204,8 @@ impl Sender {
     }
 
     /// `tcp_tso_autosize`, or the module's own goal.
+    #[expect(clippy::inline_always, reason = "once per ACK")]
+    #[inline(always)]
     fn tso_segs(&self) -> u32 {
         if let Some(goal) = self.cc.tso_segs(&self.tp) {
             return goal.clamp(1, MAX_GSO_SEGS);
@@ -215,6 +217,8 @@ impl Sender {
     }
 
     /// Segments of a buffer that is sent now.
+    #[expect(clippy::inline_always, reason = "once per ACK")]
+    #[inline(always)]
     fn max_segs(&self, mss: u64) -> u32 {
         let segs = self.tso_segs();
         if self.setup.gso { segs.min((MAX_GSO_PAYLOAD / mss).max(1) as u32) } else { segs }
@@ -286,6 +290,8 @@ impl Sender {
         tp.now <= tp.wstamp + Time::from_ms(1) && head.sent + srtt <= tp.now + threshold
     }
 
+    #[expect(clippy::inline_always, reason = "part of sending what an ACK allows")]
+    #[inline(always)]
     fn transmit_new(&mut self, n: u32, out: &mut Vec<Packet>) {
         let was_idle = self.tp.packets_out == 0;
         if was_idle {
@@ -305,12 +311,6 @@ impl Sender {
             self.queue_cwr = false;
             tcp_flags = tcp_flags.with(Flags::CWR);
         }
-        // An skb of several segments has PSH, for the receiver's sake, whatever was written.
-        let gso = self.setup.gso && n > 1;
-        if gso {
-            tcp_flags = tcp_flags.with(Flags::PSH);
-            self.emit(first, bytes as u32, mss as u16, sent_at, tcp_flags, ecn, out);
-        }
         let mut seg = Seg::default();
         self.rate.stamp(&mut seg, &self.tp, sent_at);
         seg.flags.set(SegFlags::HEAD);
@@ -321,13 +321,18 @@ impl Sender {
             seg.in_flight += 1;
             self.board.push(&seg);
             seg.flags.clear(SegFlags::HEAD);
-            if !gso {
-                if i + 1 == n && n > 1 {
-                    tcp_flags = tcp_flags.with(Flags::PSH);
-                }
-                self.emit(seq, (end - seq) as u32, 0, sent_at, tcp_flags, ecn, out);
-                tcp_flags = Flags::ACK;
+        }
+        let gso = self.setup.gso && n > 1;
+        let (packets, size, gso_size) = if gso { (1, bytes, mss as u16) } else { (n, mss, 0) };
+        for i in 0..packets {
+            let sent = u64::from(i) * size;
+            // An skb of several segments has PSH, for the receiver's sake, whatever was written.
+            if i + 1 == packets && n > 1 {
+                tcp_flags = tcp_flags.with(Flags::PSH);
             }
+            let payload = size.min(bytes - sent) as u32;
+            self.emit(first + sent, payload, gso_size, sent_at, tcp_flags, ecn, out);
+            tcp_flags = Flags::ACK;
         }
         self.tp.snd_nxt = first + bytes;
         self.tp.packets_out += n;
@@ -372,6 +377,8 @@ impl Sender {
 
     /// Puts a segment, or several of `gso_size`, on its way.
     #[expect(clippy::too_many_arguments, reason = "the fields of one packet")]
+    #[expect(clippy::inline_always, reason = "once per packet, with many arguments")]
+    #[inline(always)]
     fn emit(
         &mut self,
         seq: u64,

@@ -389,7 +389,8 @@ impl Sender {
 
     /// No timer expires before this time, which is told without the divisions that [`Sender::deadline`] takes: ticks of the
     /// host only make it later.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once per ACK")]
+    #[inline(always)]
     pub fn waits_until(&self) -> Time {
         let timer = self.timer.map_or(Time::NEVER, |(_, set, us)| set + Time::from_us(us));
         let goes_on = self.small_queue.as_ref().and_then(SmallQueue::goes_on);
