@@ -190,9 +190,20 @@ def test_a_link_there_is_refused(here):
     shutil.copytree("results/c", "theirs")
     (run("a", "theirs") / "setup.log").unlink(missing_ok=True)
     (run("a", "theirs") / "setup.log").symlink_to("/etc/passwd")
-    with pytest.raises(BakeoffError, match=r"theirs: fake/s1-first/a/setup.log is no file but of the kind 'link'"):
+    with pytest.raises(BakeoffError, match=r"theirs: fake/s1-first/a/setup.log is a link; expected a regular file"):
         remote.pull("theirs", Path("back"))
     assert not Path("back").exists()
+
+
+def test_a_pipe_there_is_told_and_not_waited_for(here):
+    os.mkfifo("pipe")
+    with pytest.raises(BakeoffError, match=r"^pipe: is neither a file nor a folder; expected a folder$"):
+        remote.pull("pipe", Path("back"))
+    shutil.copytree("results/c", "theirs")
+    (run("a", "theirs") / "setup.log").unlink(missing_ok=True)
+    os.mkfifo(run("a", "theirs") / "setup.log")
+    with pytest.raises(BakeoffError, match=r"s1-first/a/setup.log is a pipe, a device or a socket; expected a regular"):
+        remote.pull("theirs", Path("back"))
 
 
 @pytest.mark.parametrize(

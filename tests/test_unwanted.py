@@ -133,3 +133,25 @@ def test_what_the_kernel_says_of_trouble():
     assert console.trouble(quiet + told) == (
         "TCP came to the limit of its memory: '[   12.345678] TCP: out of memory -- consider tuning tcp_mem'"
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"netstat": "Ip: InDiscards\nIp: many\n"}, "cat /proc/net/netstat /proc/net/snmp: .*'many' is no count"),
+        ({"netstat": "Ip: InDiscards\nIp: " + "9" * 5000}, ".*'9{40}' is no count"),
+        ({"netstat": "Ip: InDiscards\nIp: -1\n"}, ".*'-1' is no count"),
+        ({"netstat": "Ip: InDiscards OutNoRoutes\nIp: 1\n"}, ".*'Ip' has 2 names and 1 numbers"),
+        ({"links": "2: mid: <UP>\n RX: errors\n \u0663\n"}, "ip -s link show: .*'\u0663' is no count"),
+    ],
+)
+def test_what_a_machine_prints_in_place_of_counters_is_told(told, message):
+    with pytest.raises(RuntimeError, match=f"^srv: {message.replace(': .*', ': printed no counters: .*')}"):
+        checked(network(), log(**told))
+
+
+@pytest.mark.parametrize("printed", ["0 1\n0002f0a1\n", "0 " + "f" * 17, "0 +1", "0 1_0"])
+def test_a_column_that_is_missing_or_no_number_is_told(printed):
+    run = network(interfaces=egress({"qdisc": "fq_codel"}))
+    with pytest.raises(RuntimeError, match=r"^cli: cat /proc/net/softnet_stat: printed no counters: "):
+        checked(run, f"+ cli: cat /proc/net/softnet_stat\n{printed}\n")

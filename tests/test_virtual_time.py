@@ -48,13 +48,21 @@ def test_without_a_kernel_the_engine_says_how_to_get_one(monkeypatch, tmp_path):
         (None, "ok", "the agent left no status"),
         (None, "panic", "kernel: panic: why"),
         ('{"status": "ok", "phase": null, "error": null}', "hang", "kernel: hang: why"),
+        # A kernel of somebody else writes what it likes.
+        ("[]", "ok", "agent-status.json: Expected `object`, got `array`"),
+        ("{}", "ok", "agent-status.json: Object missing required field `status`"),
+        ('{"status": "fine"}', "ok", "agent-status.json: Invalid enum value 'fine'"),
+        ('{"status": "failed", "phase": {}}', "ok", r"agent-status.json: Expected `str \| null`, got `object`"),
+        ("[" * 100_000, "ok", "agent-status.json: "),
+        ("no JSON", "ok", "agent-status.json: JSON is malformed"),
+        ('"' + "x" * (1 << 20) + '"', "ok", "agent-status.json: .*1,?048,?576"),
     ],
 )
 def test_a_boot_that_did_not_end_well_fails_the_run(tmp_path, told, status, message):
     if told is not None:
         (tmp_path / "agent-status.json").write_text(told)
     with pytest.raises(RuntimeError, match=message):
-        virtual._judge(tmp_path, status, "why")
+        virtual._judge(tmp_path, status, "why", [])
 
 
 def test_what_lies_below_the_guests_own_tmp_is_mounted_again(monkeypatch, tmp_path):

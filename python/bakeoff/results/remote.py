@@ -27,6 +27,7 @@ from bakeoff.results.write import below, take_place
 PROTOCOLS: Final = ("file", "sftp", "ssh", "s3", "memory")
 _EXPECTED: Final = "expected a path, sftp://HOST/FOLDER, ssh://HOST/FOLDER or s3://BUCKET/FOLDER"
 _DRIVERS: Final = {"sftp": "sshfs", "ssh": "sshfs", "s3": "s3fs"}
+_IS: Final = {"file": "is a file", "directory": "is a folder", "link": "is a link"}
 _AT_A_TIME: Final = 16
 """Runs whose files are copied side by side."""
 
@@ -94,13 +95,13 @@ class Elsewhere:
                 return {}
             found = self._files.find(self._root, detail=True, **self._strict) if kind == "directory" else {}
         if kind != "directory":
-            raise BakeoffError(f"{self.url}: is a {kind}; expected a folder")
+            raise BakeoffError(f"{self.url}: {_IS.get(kind, 'is neither a file nor a folder')}; expected a folder")
         sizes = {}
         for path, info in sorted(found.items()):
             name = self._below(str(path))
             if info["type"] != "file" or info.get("islink"):
-                kind = "link" if info.get("islink") else info["type"]
-                raise BakeoffError(f"{self.url}: {name} is no file but of the kind '{kind}'; nothing was copied")
+                what = _IS.get("link" if info.get("islink") else info["type"], "is a pipe, a device or a socket")
+                raise BakeoffError(f"{self.url}: {name} {what}; expected a regular file; nothing was copied")
             sizes[name] = int(info["size"] or 0)
         return sizes
 

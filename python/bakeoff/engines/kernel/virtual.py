@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+import msgspec
 
 from bakeoff import files
 from bakeoff.engines import Outcome, place
@@ -31,12 +33,22 @@ if TYPE_CHECKING:
 PLAN: Final = "plan.json"
 _SCRIPT: Final = "script.json"
 _STATUS: Final = "agent-status.json"
+_MOST_STATUS: Final = 1 << 20
+"""Bytes of the guest's status: a message at most."""
 _GUEST: Final = "/tmp/out"  # noqa: S108 (a tmpfs of the guest's own)
 # Set-up, settling and the drain behind the run, in virtual seconds.
 _AROUND_S: Final = 20.0
 # For --dry-run: what a simulated second cost, with two cores shared (docs/lab.md).
 _WALL_PER_S: Final = 0.08
 _BOOT_S: Final = 2.0
+
+
+class _Ended(msgspec.Struct, frozen=True):
+    """What the guest's first process says of its end (crates/agent/src/init.rs)."""
+
+    status: Literal["ok", "failed"]
+    phase: str | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -245,13 +257,21 @@ def _judge(folder: Path, status: str, reason: str, captured: Sequence[tuple[str,
     from bakeoff.engines.lab import pcapng
 
     path = folder / _STATUS
-    told = json.loads(files.plain_text(path)) if os.path.lexists(path) else None
+    told = _told(path) if os.path.lexists(path) else None
     if status != "ok":
         raise RuntimeError(f"kernel: {status}: {reason}")
     if told is None:
         raise RuntimeError(f"the agent left no status; see {layout.SETUP_LOG} and console.log")
-    if told["status"] != "ok":
+    if told.status != "ok":
         spent = pcapng.spent(folder, captured)
         if spent is not None:
             raise RuntimeError(spent)
-        raise RuntimeError(f"{told['phase']}: {told['error']}")
+        raise RuntimeError(f"{told.phase}: {told.error}")
+
+
+def _told(path: Path) -> _Ended:
+    """What the guest says of its end. RuntimeError if it says nothing of the kind: it may be anybody's kernel."""
+    try:
+        return msgspec.json.decode(files.plain_bytes(path, _MOST_STATUS), type=_Ended)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RuntimeError(f"{path.name}: {error}; the guest's kernel, or who is root in it, wrote no status") from None

@@ -146,8 +146,12 @@ def counters(
         }
         for probe in run.probes
     }
-    found = {"flows": flows, "queues": _queues(plan, summary, teardown_log), "probes": probes}
-    inside = tunnels.counters(run, tc_show.sections(teardown_log))
+    try:
+        queues = _queues(plan, summary, teardown_log)
+        inside = tunnels.counters(run, tc_show.sections(teardown_log))
+    except ValueError as error:
+        raise RuntimeError(f"{layout.TEARDOWN_LOG}: {error}") from None
+    found = {"flows": flows, "queues": queues, "probes": probes}
     return found | ({"tunnels": inside} if inside else {})
 
 

@@ -18,6 +18,8 @@ _BACKLOG: Final = re.compile(r"backlog (\S+) (\d+)p")
 _MARKS: Final = re.compile(r"\b(?:ecn_mark|marked) (\d+)")
 _SCE_MARKS: Final = re.compile(r"\bsce_marks (\d+)")
 _CLASS: Final = re.compile(r"class htb (\S+) .*?\brate (\S+) .*?\bburst ([^\s/]+)")
+# What 64 bits can hold, by base.
+_DIGITS: Final = {10: re.compile("[0-9]{1,20}"), 16: re.compile("[0-9a-f]{1,16}")}
 # Everything that these drop, they drop for want of room.
 _ONLY_FULL: Final = ("pfifo", "bfifo", "pfifo_fast", "tbf", "htb")
 
@@ -40,12 +42,12 @@ class Qdisc:
 
     def marks(self) -> int:
         """CE marks; 0 for one that does not mark, or does not tell."""
-        return sum(int(count) for count in _MARKS.findall(self.text))
+        return sum(map(count, _MARKS.findall(self.text)))
 
     def sce_marks(self) -> int | None:
         """ECT(0) turned into ECT(1); None for one that does not tell: of all in Linux itself none sets it."""
         told = _SCE_MARKS.findall(self.text)
-        return sum(map(int, told)) if told else None
+        return sum(map(count, told)) if told else None
 
     def drops(self) -> dict[str, int]:
         """Drops by reason, as in docs/results-folder.md; what a qdisc does not tell apart counts as its algorithm's."""
@@ -56,9 +58,17 @@ class Qdisc:
         elif self.kind == "netem":
             reasons["loss" if " loss " in self.words else "overlimit"] = self.dropped
         else:
-            reasons["overlimit"] = min(int(full[1]), self.dropped) if full else 0
+            reasons["overlimit"] = min(count(full[1]), self.dropped) if full else 0
             reasons["aqm"] = self.dropped - reasons["overlimit"]
         return reasons
+
+
+def count(word: str, base: int = 10) -> int:
+    """A counter of the kernel's, of at most 64 bits. ValueError shows the word if it is none."""
+    digits = _DIGITS[base]
+    if not digits.fullmatch(word):
+        raise ValueError(f"'{word[:40]}' is no count")
+    return int(word, base)
 
 
 def sections(log: str) -> dict[str, str]:
@@ -84,7 +94,7 @@ def qdiscs(text: str) -> list[Qdisc]:
         if shown is None:
             continue
         sent, backlog = _SENT.search(rest), _BACKLOG.search(rest)
-        counted = [int(number) for number in sent.groups()] if sent else [0, 0, 0]
+        counted = [count(number) for number in sent.groups()] if sent else [0, 0, 0]
         found.append(
             Qdisc(
                 kind=shown[1],
@@ -93,7 +103,7 @@ def qdiscs(text: str) -> list[Qdisc]:
                 sent_bytes=counted[0],
                 sent_packets=counted[1],
                 dropped=counted[2],
-                queued=int(backlog[2]) if backlog else 0,
+                queued=count(backlog[2]) if backlog else 0,
                 text=rest,
             )
         )

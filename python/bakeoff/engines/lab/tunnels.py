@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Final
 
-from bakeoff.engines.lab import x25519
+from bakeoff.engines.lab import tc_show, x25519
 from bakeoff.engines.lab.plan import Command
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Topology
@@ -269,4 +269,4 @@ def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
     match = pattern.search(text)
     if match is None:
         raise RuntimeError(f"'ip -s xfrm state' does not print '{pattern.pattern}':\n{text}")
-    return [int(group) for group in match.groups()]
+    return [tc_show.count(group) for group in match.groups()]

@@ -125,8 +125,12 @@ def _moved(run: Run, plan: Plan, earlier: dict[str, str], later: dict[str, str])
         left_out = set(_OF_A_LINK_THAT_IS_DOWN) if went_down else set()
         if command.argv == LINKS and command.netns is None:
             left_out |= set(_DEVICE) - set(_OF_A_CARD)
-        old = read(earlier.get(command.line(), ""))
-        for where, count in read(later.get(command.line(), "")).items():
+        try:
+            old, new = read(earlier.get(command.line(), "")), read(later.get(command.line(), ""))
+        except ValueError as error:
+            # A machine, or a kernel of somebody else, prints what it likes.
+            raise RuntimeError(f"{command.line()}: printed no counters: {error}") from None
+        for where, count in new.items():
             name = where.rpartition(": ")[2]
             if name in meanings and name not in left_out and count > old.get(where, 0):
                 yield f"{command.node}: {where} {count - old.get(where, 0)}: {meanings[name]}"
@@ -139,7 +143,12 @@ def _netstat(text: str) -> dict[str, int]:
     for line in text.splitlines():
         part, _, rest = line.partition(": ")
         if part in names:
-            found |= {f"{part} {name}": int(value) for name, value in zip(names.pop(part), rest.split(), strict=True)}
+            if len(names[part]) != len(rest.split()):
+                raise ValueError(f"'{part}' has {len(names[part])} names and {len(rest.split())} numbers")
+            found |= {
+                f"{part} {name}": tc_show.count(value)
+                for name, value in zip(names.pop(part), rest.split(), strict=True)
+            }
         else:
             names[part] = rest.split()
     return found
@@ -158,7 +167,7 @@ def _links(text: str) -> dict[str, int]:
             titles = [f"{words[0][:2]} {word}" for word in words[1:]]
         elif titles:
             if not _TUNNEL.fullmatch(device):
-                found |= {f"{device}: {title}": int(word) for title, word in zip(titles, words, strict=False)}
+                found |= {f"{device}: {title}": tc_show.count(word) for title, word in zip(titles, words, strict=False)}
             titles = []
     return found
 
@@ -166,19 +175,22 @@ def _links(text: str) -> dict[str, int]:
 def _softnet(text: str) -> dict[str, int]:
     """The second column, in hexadecimal digits, of all processors."""
     rows = [line.split() for line in text.splitlines() if line]
-    return {"softnet dropped": sum(int(row[1], 16) for row in rows)}
+    return {"softnet dropped": sum(tc_show.count("".join(row[1:2]), 16) for row in rows)}
 
 
 def _vmstat(text: str) -> dict[str, int]:
     """`pgscan_kswapd` -> its count."""
     pairs = (line.split() for line in text.splitlines())
-    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+    return {pair[0]: tc_show.count(pair[1]) for pair in pairs if len(pair) == 2}
 
 
 def _neighbours(text: str) -> dict[str, int]:
     """Name of a column -> the sum of its rows, one per processor, in hexadecimal digits."""
     names, *rows = [line.split() for line in text.splitlines() if line] or [[]]
-    return {name: sum(int(row[index], 16) for row in rows) for index, name in enumerate(names)}
+    return {
+        name: sum(tc_show.count("".join(row[index : index + 1]), 16) for row in rows)
+        for index, name in enumerate(names)
+    }
 
 
 # Command -> how its output is read, and which of its counters no experiment should have.
