@@ -271,3 +271,14 @@ def test_python_takes_measures_of_any_results():
         measure(one, "goodput(")
     with pytest.raises(BakeoffError, match="names no run; expected the results"):
         measure({}, "goodput(1)")
+
+
+def test_what_a_claim_compares_is_shown_as_it_was_written():
+    flows = ", ".join(f'goodput("down{n}", begin="10s")' for n in range(1, 5))
+    found = parse(f'spike_duration("ping", begin="0s", over="5ms") < "1s" and min({flows}) > 0.25 * max({flows})', [])
+    assert [text for text, _ in found.sides] == [
+        'spike_duration("ping", begin="0s", over="5ms")',
+        f"min({flows})",
+        f"0.25 * max({flows})",
+    ]
+    assert [text for text, _ in parse("jain(of='x') > 0.9", ["x"]).sides] == ['jain(of="x")']

@@ -94,7 +94,7 @@ def test_runs_with_names_are_looked_at_together():
     # 8 > 6, 8 > 6, 8 < 15.
     assert found.direction.word == "differs by seed"
     # Mean of 2, 2, 5 is 3.
-    assert [(text, ours.mean) for text, ours in found.sides] == [("ratio(of=x)", 8), ("3 * ratio(of='y')", 9)]
+    assert [(text, ours.mean) for text, ours in found.sides] == [('ratio(of="x")', 8), ('3 * ratio(of="y")', 9)]
 
 
 def test_what_could_not_be_done_is_told():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from math import isfinite, isnan
 from statistics import fmean, median
@@ -43,14 +43,11 @@ class Call:
     of: str | None
     """The short name of the run; None where a claim is about each of its runs."""
 
+    text: str = field(default="", compare=False)
+    """As it was written."""
+
     def __str__(self) -> str:
-        words = [f'"{value}"' if isinstance(value, str) else f"{value:g}" for _, value in self.arguments]
-        named = [name for name, _ in self.arguments]
-        shown = [
-            word if name in ("flow", "flows", "probe", "queue", "name") else f"{name}={word}"
-            for name, word in zip(named, words, strict=True)
-        ]
-        return f"{self.measure}({', '.join(shown + ([f'of={self.of}'] if self.of else []))})"
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -77,6 +74,11 @@ class Taken:
 
     call: Call
     unit: str
+
+    @property
+    def text(self) -> str:
+        """As it was written."""
+        return self.call.text
 
 
 Node = Number | Taken | Apply
@@ -125,7 +127,7 @@ class Expression:
         found = {}
         for node in _walk(self.root):
             if isinstance(node, Apply) and node.name in _ORDER:
-                found.update({words_of(part): part for part in node.parts if not isinstance(part, Number)})
+                found.update({part.text: part for part in node.parts if not isinstance(part, Number)})
         return list(found.items())
 
     def truth(self, values: Values) -> bool:
@@ -135,17 +137,6 @@ class Expression:
     def number(self, values: Values) -> float:
         """Its value in the base unit. MeasureError if a measure in it could not be taken, or for 0 / 0."""
         return value_of(self.root, values)
-
-
-def words_of(node: Node) -> str:
-    """The node as it was written."""
-    match node:
-        case Taken():
-            return str(node.call)
-        case Number():
-            return quantity.shown(node.value, node.unit)
-        case _:
-            return node.text
 
 
 def parse(text: str, runs: Sequence[str]) -> Expression:
@@ -302,7 +293,7 @@ class _Reader:
                 f"unknown measure '{name}'{f'; did you mean {near[0]!r}?' if near else ''}; {_expected()}"
             )
         arguments, of = self._arguments(measure, node)
-        return Taken(Call(name, arguments, of), measure.unit)
+        return Taken(Call(name, arguments, of, _whole(node)), measure.unit)
 
     def _function(self, name: str, node: ast.Call, depth: int) -> Apply:
         _, least, most = _FUNCTIONS[name]
@@ -323,7 +314,8 @@ class _Reader:
             )
         pattern = (("flows", self._text(node.args[0], "flows")),) if node.args else ()
         with_, without = (
-            Taken(Call("total_goodput", pattern, self._run(named[key], node)), "bit/s") for key in ("of", "baseline")
+            Taken(Call("total_goodput", pattern, self._run(named[key], node), _whole(node)), "bit/s")
+            for key in ("of", "baseline")
         )
         return Apply("under_utilisation", (with_, without), "bit/s", _whole(node))
 
@@ -406,9 +398,14 @@ def _words(node: ast.AST) -> str:
 
 def _whole(node: ast.AST) -> str:
     try:
-        return ast.unparse(node)
+        return _quoted(ast.unparse(node))
     except RecursionError:
         return "…"
+
+
+def _quoted(text: str) -> str:
+    """With texts in the quotation marks that claims have, where none of them has such a mark inside."""
+    return text if '"' in text else text.replace("'", '"')
 
 
 def _short(text: str) -> str:
