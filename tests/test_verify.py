@@ -101,6 +101,19 @@ def test_verdicts_are_computed_printed_and_kept(verify, recorded):
     assert err.count("was there already") == 6
 
 
+def test_what_another_verify_recorded_meanwhile_stays(recorded, monkeypatch):
+    from bakeoff.claims import expected
+
+    before = recorded.read_text()
+    monkeypatch.setenv("BAKEOFF_CATALOG", str(recorded.parents[1]))
+    recorded.write_text(before.replace("tiny/rtt,sim", "tiny/rtt,kernel,holds,holds\ntiny/rtt,sim"))
+    try:
+        expected.record([], "sim")
+        assert "tiny/rtt,kernel,holds,holds" in recorded.read_text().splitlines()
+    finally:
+        recorded.write_text(before)
+
+
 def test_suites_count_runs_by_engine_and_claims_by_verdict(verify, recorded, cli):
     code, out, _ = cli("suites", "--json")
     [tiny] = json.loads(out)["suites"]

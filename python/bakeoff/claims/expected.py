@@ -90,11 +90,14 @@ def unrecorded(several: Iterable[Decided], known: Known, engine: str) -> list[st
     return [each.claim.name for each in several if (each.claim.name, kind(engine)) not in known]
 
 
-def record(several: Iterable[Decided], known: Known, engine: str) -> None:
-    """Write these verdicts into the file; other lines stay, except those of claims that are no more."""
+def record(several: Iterable[Decided], engine: str) -> None:
+    """Write these verdicts into the file; other lines stay, except those of claims that are no more.
+
+    The file is read anew: another `bakeoff verify` may have recorded its verdicts since this one began.
+    """
     own = {(each.claim.name, kind(engine)): words(each) for each in several}
     order = {claim.name: number for number, claim in enumerate(claims.load())}
-    kept = {key: row for key, row in {**known, **own}.items() if key[0] in order}
+    kept = {key: row for key, row in {**load(), **own}.items() if key[0] in order}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)

@@ -98,14 +98,14 @@ def verify(
     decided = _decided(chosen, wanted, engine, jobs or campaign.cores(), show)
     differ = [] if set_ and not known else expected.differences(decided, known, engine)
     if record:
-        expected.record(decided, known, engine)
+        expected.record(decided, engine)
         differ = []
     if as_json:
         typer.echo(json.dumps(shown.as_json(decided, differ, engine), indent=2, ensure_ascii=False))
     else:
         typer.echo(printable(shown.text(decided, quiet=quiet)), nl=False)
     if write_docs:
-        for path in shown.write_docs(decided, known, engine, Path()):
+        for path in shown.write_docs(decided, expected.load(), engine, Path()):
             typer.echo(f"wrote {path}", err=True)
     new = [] if record else expected.unrecorded([each for each in decided if each.claim.statement], known, engine)
     if new and known:
