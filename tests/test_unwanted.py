@@ -27,7 +27,7 @@ COMMANDS = {
 def netstat(**counts: int) -> str:
     """Both files: of each part a line of names and one of numbers."""
     parts = {"TcpExt": ("TCPTimeouts", "TCPRcvQDrop", "TCPMemoryPressures"), "Ip": ("InDiscards", "OutNoRoutes")}
-    lines = ""
+    lines = "Tcp: RtoAlgorithm MaxConn\nTcp: 1 -1\n"  # a MaxConn of -1 is Linux's word for no fixed number
     for part, names in parts.items():
         lines += f"{part}: {' '.join(names)}\n{part}: {' '.join(str(counts.get(name, 0)) for name in names)}\n"
     return lines

@@ -137,7 +137,10 @@ def _moved(run: Run, plan: Plan, earlier: dict[str, str], later: dict[str, str])
 
 
 def _netstat(text: str) -> dict[str, int]:
-    """`TcpExt TCPRcvQDrop` -> its count, from lines of names followed by lines of numbers."""
+    """`TcpExt TCPRcvQDrop` -> its count, from lines of names followed by lines of numbers.
+
+    Of `COUNTERS` alone: other numbers there are no counts, such as the -1 of `Tcp MaxConn`.
+    """
     found: dict[str, int] = {}
     names: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -148,6 +151,7 @@ def _netstat(text: str) -> dict[str, int]:
             found |= {
                 f"{part} {name}": tc_show.count(value)
                 for name, value in zip(names.pop(part), rest.split(), strict=True)
+                if f"{part} {name}" in COUNTERS
             }
         else:
             names[part] = rest.split()
