@@ -1,5 +1,6 @@
 """Verdicts by made-up results: what is true for all seeds, for none, for some, and what cannot be told."""
 
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -142,6 +143,8 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
     cause = Cause("open", "Nobody knows <why>.", None, ("Another seed.", "Another queue."))
     several = [claimed("d/a", "holds", cause=cause), claimed("d/b", "does not hold", "holds", cause)]
     several.append(claimed("e/c", verdict.CANNOT))
+    older = claimed("f/g", "does not hold", cause=Cause("version", "It was older.", None, ()))
+    several.append(replace(older, cause=claimed("f/g", "holds").outcome))
     known = {("d/a", "kernel"): expected.Recorded("differs by seed", "")}
     (tmp_path / "docs").mkdir()
     marks = "<!-- claims: bakeoff verify writes this -->\nstale\n<!-- end -->"
@@ -149,7 +152,8 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
         (tmp_path / name).write_text(f"before\n{marks}\nafter\n")
     shown.write_docs(several, known, "sim", tmp_path)
     readme, findings = ((tmp_path / name).read_text() for name in ("README.md", "docs/findings.md"))
-    assert "| d | 2 | 1 | 1 | 0 | 0 | 0 |\n| e | 1 | 0 | 0 | 0 | 0 | 1 |\n| all | 3 | 1 | 1 | 0 | 0 | 1 |" in readme
+    assert "| d | 2 | 1 | 1 | 0 | 0 | 0 |\n| e | 1 | 0 | 0 | 0 | 0 | 1 |\n| f | 1 | 0 | 1 | 0 | 0 | 0 |\n" in readme
+    assert "| all | 4 | 1 | 2 | 0 | 0 | 1 |" in readme
     assert "stale" not in readme + findings
     assert readme.startswith("before\n")
     assert readme.endswith("<!-- end -->\nafter\n")
@@ -159,7 +163,10 @@ def test_the_tables_are_written_between_their_markers(tmp_path):
     assert "the engines `sim` and `kernel` both decide 1, and 0 of them with the same verdicts." in findings
     # A claim that holds needs no cause.
     assert findings.count("Nobody knows") == 1
-    assert "- **b**: open. Nobody knows &lt;why>. Tried: Another seed. Tried: Another queue.\n" in findings
+    assert (
+        "- **b**: The cause is open. Nobody knows &lt;why>. What was tried: Another seed. Another queue.\n" in findings
+    )
+    assert "- **g**: The cause lies in the version, as its test shows. It was older.\n" in findings
     (tmp_path / "README.md").write_text("nothing")
     with pytest.raises(BakeoffError, match=r"README\.md: has no lines"):
         shown.write_docs(several, known, "sim", tmp_path)

@@ -254,19 +254,28 @@ def _state(cause: Cause, outcome: Outcome | None) -> str:
     return told if told.startswith(cause.kind) else f"{cause.kind}, {told}"
 
 
+def _state_sentence(cause: Cause, outcome: Outcome | None) -> str:
+    """The same as a sentence."""
+    if cause.kind == "open":
+        return "The cause is open."
+    told = shown(cause, outcome)
+    return f"The cause lies in the {cause.kind}, {'as its test shows' if told == 'shown' else f'but it is {told}'}."
+
+
 def _cause_paragraph(each: Decided) -> str:
     """Why a claim does not hold: what was found, what the test of it measured, and what was tried."""
     cause = each.claim.cause
     if cause is None:
         return ""
     statement = cause.statement
-    lines = [f"- **{each.claim.name.partition('/')[2]}**: {_state(cause, each.cause)}. {cause.says}"]
+    lines = [f"- **{each.claim.name.partition('/')[2]}**: {_state_sentence(cause, each.cause)} {cause.says}"]
     if each.cause is not None and statement is not None:
         if each.cause.ours is not None and statement.size is not None:
             lines.append(f"The test gives {_value(each.cause.ours)}; {_published(statement.size)}.")
         elif measured := ", ".join(f"`{text}` {_value(ours)}" for text, ours in each.cause.sides):
             lines.append(f"The test gives {measured}.")
-    lines += [f"Tried: {one}" for one in cause.tried]
+    if cause.tried:
+        lines.append(f"What was tried: {' '.join(cause.tried)}")
     return escaped(" ".join(lines)) + "\n"
 
 
