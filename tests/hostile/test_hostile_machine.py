@@ -71,6 +71,15 @@ def test_a_program_in_the_background_may_not_fill_the_disk(machine, tmp_path):
         process.stdin.close()
 
 
+def test_a_word_of_a_command_is_one_word_there(machine, tmp_path):
+    """The shell that takes all commands, and a session of a command's own."""
+    words = ["$(id)", "; touch x", "a'b", "*", "", "~", "`id`", "a\\b", "two\nlines", "-n"]
+    done = machine().run(["printf", "%s\\0", *words])
+    assert done.out.split(b"\0")[:-1] == [word.encode() for word in words]
+    said = machine().ask("printf", "%s\\0", *words, root=False)
+    assert said.split("\0")[:-1] == words
+
+
 # Files
 
 
