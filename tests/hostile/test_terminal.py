@@ -113,8 +113,18 @@ def test_no_command_prints_what_a_terminal_would_obey(done, tmp_path, monkeypatc
     shown(out, err)
 
 
-@pytest.mark.parametrize("command", ["table", "report", "compare", "diff", "plot", "results", "reproduce"])
-def test_names_that_stored_results_hold_are_shown(done, tmp_path, cli, command):
+FORMS = ("markdown", "csv", "json", "latex", "html")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("table", "report", "compare", "diff", "plot", "results", "reproduce"),
+        *(f"{command} --format {form}" for command in ("table", "compare") for form in FORMS),
+        "table --rows flows --format csv",
+    ],
+)
+def test_names_that_stored_results_hold_are_shown(done, tmp_path, cli, monkeypatch, command):
     """The engine, a note, a version and a congestion control are plain words of run.json."""
     shutil.copytree(done, tmp_path / "c")
     [path] = (tmp_path / "c").rglob("run.json")
@@ -129,6 +139,11 @@ def test_names_that_stored_results_hold_are_shown(done, tmp_path, cli, command):
     for flow in summary["flows"].values():
         flow["cc"] = ODD
     path.write_text(json.dumps(summary))
+    command, *options = command.split()
     other = [str(done)] if command in ("compare", "diff") else []
-    _, out, err = cli(command, str(tmp_path / "c"), *other)
-    shown(out, err)
+    monkeypatch.chdir(tmp_path)
+    _, out, err = cli(command, str(tmp_path / "c"), *other, *options)
+    shown(out.replace("\r\n", "\n"), err)
+    assert command != "plot" or list(tmp_path.rglob("*.svg"))
+    for picture in tmp_path.rglob("*.svg"):
+        shown(picture.read_text())

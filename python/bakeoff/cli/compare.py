@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -69,7 +68,7 @@ def compare(
     """
     from bakeoff import references
     from bakeoff.claims import comparison, own_distance
-    from bakeoff.cli.output import beneath
+    from bakeoff.cli.output import print_rendered
     from bakeoff.present import own_distance as present
     from bakeoff.present.comparison import render
 
@@ -94,9 +93,9 @@ def compare(
     if own:
         axes = axes or [comparison.SCENARIO]
         found_groups = own_distance.groups(found, mine, other, axes)
-        beneath(sys.stdout).write(present.render(found, found_groups, axes, format_.value))
+        print_rendered(present.render(found, found_groups, axes, format_.value), colours=format_ is Format.terminal)
         return
-    beneath(sys.stdout).write(render(found, bounds, axes, format_.value))
+    print_rendered(render(found, bounds, axes, format_.value), colours=format_ is Format.terminal)
     medians = comparison.distributions(found.differences, bounds)
     if any(one.bound is not None and one.median > one.bound for one in medians):
         raise typer.Exit(1)

@@ -49,6 +49,11 @@ def beneath(stream: TextIO) -> TextIO:
     return stream.beneath if isinstance(stream, Shown) else stream
 
 
+def print_rendered(text: str, *, colours: bool) -> None:
+    """Print a table or a comparison; only one with `colours` is made of texts that were cleaned before."""
+    (beneath(sys.stdout) if colours else sys.stdout).write(text)
+
+
 def console(*, err: bool = False) -> Console:
     """What draws on standard output, or on standard error; texts for it have to be clean."""
     from rich.console import Console

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -110,7 +109,7 @@ def table(
       bakeoff table --where 'qdisc == "pie" and jain < 0.9' --sort -jain
       bakeoff table --rows flows --columns run,flow,goodput_bps,delay_p99_s,loss
     """
-    from bakeoff.cli.output import beneath
+    from bakeoff.cli.output import print_rendered
     from bakeoff.present import tables
 
     _, chosen = chosen_results(results)
@@ -124,7 +123,7 @@ def table(
         condition=where,
         reference=reference,
     )
-    beneath(sys.stdout).write(text)
+    print_rendered(text, colours=format_ is Format.terminal)
 
 
 def report(

@@ -63,8 +63,12 @@ def styled() -> Iterator[None]:
 
 
 def plain(text: str) -> str:
-    """The text on one line and without control characters, which no picture can hold."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+    """The text on one line, without control characters, which no picture can hold, and those that turn it round.
+
+    The last are of the category `Cf`, such as U+202E: what an SVG says in a comment would be shown from right to left.
+    """
+    hidden = ("Cc", "Cf", "Cs")
+    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in hidden else c for c in text)
 
 
 def save(figure: Figure, path: Path) -> Path:
