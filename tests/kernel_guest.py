@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -222,15 +223,97 @@ def do_module(script):
     return said
 
 
+def do_ect1(script):
+    """What windows of SCE's module come to where the path makes ECT(1) of a share of ECT(0): one flow per case.
+
+    The mean window in packets, the bytes that came as ECT(1) and ECT(0) meanwhile as the sender was told, and the
+    packets that the path marked of how many.
+    """
+    run(["insmod", script["module"]])
+    chain(3)
+    # The path marks packet by packet.
+    batch("ip -n n0", "link set r0 gso_max_segs 1")
+    for device in ("l1", "r1"):
+        delay(1, device, "20ms")
+    enter("n2")
+    Path("/proc/sys/net/ipv4/tcp_ecn").write_text("5")
+    listener = socket.create_server(("10.9.9.2", 5001))
+    enter("n0")
+    said = []
+    for case in script["cases"]:
+        for key, value in case["parameters"].items():
+            Path(f"/sys/module/tcp_sce/parameters/{key}").write_text(str(value))
+        # CE ends slow start, which marks of SCE do not in every form.
+        remark("numgen random mod 100 < 5 ip ecn set ce")
+        with connected(case["cc"], "10.9.9.2") as client, listener.accept()[0] as server:
+            for end in (client, server):
+                end.settimeout(60)
+            threading.Thread(target=pour, args=(client,), daemon=True).start()
+            threading.Thread(target=drain, args=(server,), daemon=True).start()
+            time.sleep(2)
+            remark(f"counter numgen random mod 1000 < {case['permille']} counter ip ecn set ect1")
+            time.sleep(case["settle_s"])
+            before, windows = tcp_info(client), []
+            for _ in range(750):
+                time.sleep(0.04)
+                windows.append(struct.unpack_from("I", tcp_info(client), 80)[0])
+            early, late = (struct.unpack_from("II", info, TOLD) for info in (before, tcp_info(client)))
+            told = [late[0] - early[0], late[1] - early[1]]
+            counted = run(["ip", "netns", "exec", "n1", "nft", "list", "table", "bridge", "t"])
+            seen, marked = (int(part.split()[0]) for part in counted.split("counter packets ")[1:])
+            total = struct.unpack_from("I", tcp_info(client), TOLD)[0]
+            said.append({"window": sum(windows) / len(windows), "told": told, "path": [marked, seen], "total": total})
+            client.shutdown(socket.SHUT_RDWR)
+    return said
+
+
+# tcpi_delivered_e1_bytes and, after it, tcpi_delivered_e0_bytes
+TOLD = 252
+
+
+def tcp_info(client):
+    return client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
+
+
+def enter(namespace):
+    handle = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
+    assert libc.setns(handle, 0) == 0
+    os.close(handle)
+
+
+def remark(words):
+    """The bridge does this to data that it forwards, and nothing else."""
+    text = "add table bridge t\ndelete table bridge t\nadd table bridge t\n"
+    text += "add chain bridge t c { type filter hook forward priority 0; }\n"
+    text += f"add rule bridge t c tcp dport 5001 ip ecn ect0 {words}\n"
+    run(["ip", "netns", "exec", "n1", "nft", "-f", "-"], text)
+
+
+def pour(client):
+    try:
+        while True:
+            client.sendall(bytes(100_000))
+    except OSError:
+        pass
+
+
+def drain(server):
+    try:
+        while server.recv(1_000_000):
+            pass
+    except OSError:
+        pass
+
+
 def unloaded(name):
     """ "" or why not; delete_module(2) of x86-64, which not every machine has a program for."""
     return "" if libc.syscall(176, name.encode(), os.O_NONBLOCK) == 0 else os.strerror(ctypes.get_errno())
 
 
-def connected(congestion_control):
+def connected(congestion_control, address="127.0.0.1"):
     client = socket.socket()
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
-    client.connect(("127.0.0.1", 5001))
+    client.connect((address, 5001))
     return client
 
 

@@ -16,6 +16,7 @@
 
 #include "../tcp_prague/prague.c"
 
+u32 tcp_jiffies32;
 unsigned int prague_form;
 struct tcp_congestion_ops prague_reno_ops;
 

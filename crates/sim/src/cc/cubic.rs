@@ -234,6 +234,14 @@ impl Cubic {
     }
 }
 
+#[cfg(test)]
+impl Cubic {
+    /// `cnt`, `delay_min` and `tcp_cwnd`.
+    pub(super) fn kept(&self) -> [u64; 3] {
+        [self.cnt.into(), self.delay_min, self.tcp_cwnd.into()]
+    }
+}
+
 impl CongestionControl for Cubic {
     fn init(&mut self, tp: &mut TcpSock) {
         self.reset();

@@ -89,6 +89,17 @@ impl CubicSce {
     }
 }
 
+#[cfg(test)]
+impl CubicSce {
+    /// Its integers, for the comparison with the kernel module.
+    pub(super) fn kept(&self) -> String {
+        let [cnt, delay_min, tcp_cwnd] = self.cubic.kept();
+        let Cubic { ack_cnt, last_max_cwnd, origin_point, k, .. } = self.cubic;
+        let recent_sce = self.recent_sce;
+        format!("{ack_cnt} {recent_sce} {cnt} {last_max_cwnd} {origin_point} {k} {delay_min} {tcp_cwnd}")
+    }
+}
+
 impl CongestionControl for CubicSce {
     fn init(&mut self, tp: &mut TcpSock) {
         self.cubic.init(tp);

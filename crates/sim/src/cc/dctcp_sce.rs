@@ -22,7 +22,7 @@ use crate::document::cc::CcWords;
 /// The module.
 #[derive(Default)]
 pub struct DctcpSce {
-    window: SceWindow,
+    pub(super) window: SceWindow,
 }
 
 impl DctcpSce {

@@ -4,6 +4,8 @@
 mod bandwidth;
 mod classic_ecn;
 mod hystart;
+#[cfg(test)]
+mod kernel_module;
 mod max_filter;
 mod policer;
 mod registry;

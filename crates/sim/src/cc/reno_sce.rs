@@ -30,7 +30,7 @@ use crate::document::cc::CcWords;
 /// The module.
 #[derive(Default)]
 pub struct RenoSce {
-    window: SceWindow,
+    pub(super) window: SceWindow,
     halved: bool,
 }
 

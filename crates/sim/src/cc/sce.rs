@@ -4,7 +4,10 @@
 //!
 //! Departures: `in_ack_event` runs after the retransmit queue was cleaned, not before.
 //!
-//! Validation: the tests of [`super::reno_sce`] and [`super::dctcp_sce`].
+//! Validation: the tests of [`super::reno_sce`] and [`super::dctcp_sce`]; `sce/module.rs` (the same integers as the kernel module `tcp_sce`).
+
+#[cfg(test)]
+mod module;
 
 use std::cmp::Ordering;
 

@@ -22,6 +22,7 @@ typedef int64_t s64;
 
 #define U16_MAX UINT16_MAX
 #define U32_MAX UINT32_MAX
+#define U64_MAX UINT64_MAX
 
 #define min(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a < _b ? _a : _b; })
 #define max(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a > _b ? _a : _b; })
@@ -39,6 +40,9 @@ typedef int64_t s64;
 #define __init __attribute__((unused))
 #define __exit __attribute__((unused))
 #define BIT(n) (1U << (n))
+#define check_add_overflow(a, b, sum) __builtin_add_overflow(a, b, sum)
+#define check_mul_overflow(a, b, product) __builtin_mul_overflow(a, b, product)
+#define DIV_ROUND_UP(a, b) (((a) + (b) - 1) / (b))
 
 /* Parameters are plain variables here. */
 struct kernel_param;
@@ -85,6 +89,9 @@ enum { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 enum { INET_DIAG_VEGASINFO = 3, INET_DIAG_DCTCPINFO = 9 };
 #define ICSK_CA_PRIV_SIZE (13 * sizeof(u64))
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
+#define INET_ECN_ECT_1 1
+#define TCP_ACCECN_OPT_COUNTER_SEEN 2
+#define TCP_ACCECN_OPT_FAIL_RECV BIT(3)
 #define HZ 1000
 
 struct sock;
@@ -126,7 +133,8 @@ struct sock {
 	u64 tcp_mstamp;
 	u32 mss_cache, headers, snd_cwnd, snd_cwnd_cnt, snd_ssthresh, snd_cwnd_clamp, snd_cwnd_stamp, prior_cwnd;
 	u32 packets_out, max_packets_out, snd_una, snd_nxt, delivered, delivered_ce, srtt_us;
-	u32 delivered_ecn_bytes[3];
+	u32 delivered_ecn_bytes[3], lsndtime;
+	struct { u32 rcv_mss; } icsk_ack;
 	u8 saw_accecn_opt, accecn_fail_mode;
 	bool is_cwnd_limited, write_queue_empty, ecn, accecn;
 	struct net net;
@@ -134,7 +142,8 @@ struct sock {
 #define tcp_sock sock
 #define inet_connection_sock sock
 
-static u32 tcp_jiffies32 __attribute__((unused));
+/* Defined where a harness needs it. */
+extern u32 tcp_jiffies32;
 
 static inline struct sock *tcp_sk(const struct sock *sk) { return (struct sock *)sk; }
 static inline struct sock *inet_csk(const struct sock *sk) { return (struct sock *)sk; }
@@ -162,6 +171,25 @@ static inline bool tcp_ecn_mode_any(const struct sock *tp) { return tp->ecn; }
 static inline bool tcp_ecn_mode_accecn(const struct sock *tp) { return tp->accecn; }
 static inline bool tcp_write_queue_empty(const struct sock *sk) { return sk->write_queue_empty; }
 static inline void INET_ECN_dontxmit(struct sock *sk) { (void)sk; }
+static inline void tcp_cong_avoid_ai(struct sock *tp, u32 w, u32 acked)
+{
+	u32 steps = tp->snd_cwnd_cnt >= w;
+
+	if (steps)
+		tp->snd_cwnd_cnt = 0;
+	tp->snd_cwnd_cnt += acked;
+	steps += tp->snd_cwnd_cnt / w;
+	tp->snd_cwnd_cnt %= w;
+	tp->snd_cwnd = min(tp->snd_cwnd + steps, tp->snd_cwnd_clamp);
+}
+static inline unsigned long int_sqrt(unsigned long x)
+{
+	unsigned long root = 0;
+
+	while ((root + 1) * (root + 1) <= x)
+		root++;
+	return root;
+}
 static inline bool before(u32 a, u32 b) { return (s32)(a - b) < 0; }
 #define after(a, b) before(b, a)
 u32 tcp_reno_ssthresh(struct sock *sk);

@@ -60,7 +60,11 @@ CONGESTION_CONTROLS: Final = _MAINLINE_CC | {"prague", "reno-sce", "cubic-sce", 
 # qdisc kind -> symbol, where it is not NET_SCH_ and the kind.
 _SCH_SYMBOL: Final = {"bfifo": "NET_SCH_FIFO", "pfifo": "NET_SCH_FIFO", "pfifo_fast": "NET_SCHED"}
 
-_SCE: Final = "net.ipv4.tcp_sce"
+_SCE: Final = ("net.ipv4.tcp_sce", "net.ipv4.tcp_sce_pacing")
+# Symbol of a congestion control -> the module of this repository that has it.
+_OWN: Final = {"TCP_CONG_PRAGUE": "tcp_prague"} | dict.fromkeys(
+    _words("TCP_CONG_RENO_SCE TCP_CONG_CUBIC_SCE TCP_CONG_DCTCP_SCE"), "tcp_sce"
+)
 
 _V = "veth0"
 _ADD_VETH: Final = [f"ip link add {_V} type veth peer name veth1", f"ip link set {_V} up", "ip link set veth1 up"]
@@ -235,8 +239,9 @@ def missing(run: Mapping[str, Any], report: Report) -> list[str]:
             look(f"flows[{index}].cc", "cc", cc.parse(flow["cc"]).name)
     has_sce = any(name.endswith("-sce") for name in report.adds.get("cc", []))
     for index, node in enumerate(run.get("nodes", ())):
-        if _SCE in node.get("sysctls", {}) and not has_sce:
-            reasons.append(f"nodes[{index}].sysctls: '{_SCE}' is of the SCE tree, and not in kernel {report.kernel}")
+        for key in _SCE if not has_sce else ():
+            if key in node.get("sysctls", {}):
+                reasons.append(f"nodes[{index}].sysctls: '{key}' is of the SCE tree, and not in kernel {report.kernel}")
     for index, tunnel in enumerate(run.get("tunnels", ())):
         look(f"tunnels[{index}]", "tunnel", " ".join(filter(None, (tunnel["kind"], tunnel.get("cipher")))))
     for place, words in _qdiscs(run, ""):
@@ -312,8 +317,10 @@ def _judge(kernel: BuiltKernel, kind: str, name: str, symbol: str, said: str | N
 
 
 def _lacks(kernel: BuiltKernel, symbol: str) -> str:
-    if symbol == "TCP_CONG_PRAGUE":
-        return "built without the module tcp_prague; 'bakeoff kernel build' builds it in where the source has AccECN"
+    if symbol in _OWN:
+        return (
+            f"built without the module {_OWN[symbol]}; 'bakeoff kernel build' builds it in where the source has AccECN"
+        )
     reason = f"CONFIG_{symbol} is not set"
     if symbol in kernel.not_granted:
         return f"{reason}: Linux {kernel.release} does not grant it"

@@ -182,10 +182,11 @@ class VirtualTime:
         return _BOOT_S + duration_s * _WALL_PER_S
 
     def _script(self, run: Run, plan: Plan, folder: Path) -> dict[str, Any]:
-        from bakeoff.engines.lab import agent, versions
+        from bakeoff.engines.lab import agent, sce, versions
 
         paths = _programs(plan)
-        given = versions.given(run, self._versions_offered).values()
+        offered = self._versions_offered
+        given = [*versions.given(run, offered).values(), *(sce.pacing(run) if sce.by_module(offered) else [])]
 
         def steps(commands: Sequence[Command]) -> list[dict[str, Any]]:
             return [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from bakeoff.engines.lab import changes, ingress, nodes, pcapng, small_queues, tools, tunnels, unwanted, versions
+from bakeoff.engines.lab import changes, ingress, nodes, pcapng, sce, small_queues, tools, tunnels, unwanted, versions
 from bakeoff.engines.lab.plan import Command, Plan, Queue
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import packets, roles
@@ -53,6 +53,9 @@ def plan(
         *tools.notes(run),
     ]
     run = versions.plain(run)
+    if sce.by_module(versions_offered):
+        run, told = sce.on_accecn(run)
+        notes += told
     net = topology(run, prefix, machines)
     if run.tunnels and machines is not None:
         raise RefusedError(f"tunnels[0]: '{run.tunnels[0].name}': the lab sets up no tunnels between machines")

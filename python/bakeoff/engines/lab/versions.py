@@ -25,27 +25,31 @@ class Parameter:
     value: str
 
 
-OFFERED: Final[Mapping[str, Parameter]] = {"prague@2020-08": Parameter("tcp_prague", "prague_form", "1")}
+OFFERED: Final[Mapping[str, Parameter]] = {
+    "prague@2020-08": Parameter("tcp_prague", "prague_form", "1"),
+    "reno-sce@2019": Parameter("tcp_sce", "reno_form", "1"),
+    "dctcp-sce@2019": Parameter("tcp_sce", "dctcp_form", "1"),
+}
 """What the modules of this repository make of a parameter (kernel/modules)."""
 
 
 def given(run: Run, offered: Mapping[str, Parameter]) -> dict[str, Parameter]:
     """The versions that flows of the run ask for and a kernel with these modules has, with what it takes.
 
-    RefusedError if two flows ask for different versions of one module: its parameters count for the whole kernel.
+    RefusedError if two flows ask for different versions of one of them: parameters count for the whole kernel.
     """
     chosen: dict[str, tuple[int, Parameter | None]] = {}
-    modules = {parse(version).name: parameter.module for version, parameter in offered.items()}
+    names = {parse(version).name for version in offered}
     for index, flow in enumerate(run.flows):
         asked = parse(flow.cc)
-        if flow.transport != "tcp" or asked.name not in modules:
+        if flow.transport != "tcp" or asked.name not in names:
             continue
         parameter = offered.get(asked.versioned)
-        first, before = chosen.setdefault(modules[asked.name], (index, parameter))
+        first, before = chosen.setdefault(asked.name, (index, parameter))
         if before != parameter:
             raise RefusedError(
                 f"flows[{index}].cc: '{flow.cc}': flows[{first}] asks for '{run.flows[first].cc}', and a kernel has "
-                f"one version of a module at a time; expected the same one, or --engine sim"
+                f"one version of '{asked.name}' at a time; expected the same one, or --engine sim"
             )
     taken = {parameter for _, parameter in chosen.values()}
     return {version: parameter for version, parameter in offered.items() if parameter in taken}

@@ -3,13 +3,11 @@
 //! The module's source is compiled by `cc` against the few declarations of `kernel/modules/harness`, which drives it line by line.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+use super::super::kernel_module::Harness;
 use super::super::prague_2020::{Prague2020, Version as Of2020};
 use super::*;
 
@@ -63,40 +61,6 @@ fn connections() -> impl Strategy<Value = Connection> {
             steps,
         },
     )
-}
-
-/// The harness, compiled.
-fn harness() -> PathBuf {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/modules/harness");
-    let program = std::env::temp_dir().join(format!("bakeoff-prague-harness-{}", std::process::id()));
-    let compiled = Command::new("cc")
-        .args(["-O1", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-sign-compare", "-Werror"])
-        .args(["-fsanitize=undefined", "-fno-sanitize-recover=undefined"])
-        .arg("-I")
-        .arg(sources.join("include"))
-        .args([sources.join("prague.c"), sources.join("prague_2020.c")])
-        .arg("-o")
-        .arg(&program)
-        .status()
-        .expect("the harness needs a C compiler, as cargo does");
-    assert!(compiled.success(), "the harness of tcp_prague does not compile");
-    program
-}
-
-/// What the module printed after each line.
-fn module(program: &Path, lines: &str) -> Vec<String> {
-    let mut child = Command::new(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the harness was just compiled");
-    let mut input = child.stdin.take().expect("it is a pipe");
-    let lines = lines.to_owned();
-    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
-    let output = child.wait_with_output().expect("the harness runs");
-    writer.join().expect("no panic").expect("the harness reads all");
-    assert!(output.status.success(), "the harness failed: {}", output.status);
-    String::from_utf8(output.stdout).expect("ASCII").lines().map(str::to_owned).collect()
 }
 
 /// The harness's lines of a connection, and what the simulator has after each.
@@ -190,7 +154,7 @@ fn present(cc: &Prague) -> String {
 /// Both forms, 200 connections each.
 #[test]
 fn the_kernel_module_computes_the_same() {
-    let program = harness();
+    let harness = Harness::compile("prague", &["prague.c", "prague_2020.c"]);
     let mut runner =
         TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) });
     let outcome = runner.run(&connections(), |connection| {
@@ -199,12 +163,11 @@ fn the_kernel_module_computes_the_same() {
             simulated(&connection, 0, Prague::new(Version::Present), present),
             simulated(&connection, 1, of_2020, Prague2020::kept),
         ] {
-            for ((line, ours), theirs) in lines.lines().zip(&ours).zip(&module(&program, &lines)) {
+            for ((line, ours), theirs) in lines.lines().zip(&ours).zip(&harness.drive(&lines)) {
                 prop_assert_eq!(ours, theirs, "after '{}' of\n{}", line, lines);
             }
         }
         Ok(())
     });
-    std::fs::remove_file(&program).expect("it was made above");
     outcome.unwrap();
 }
