@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::super::cubic_sce::CubicSce;
 use super::super::dctcp_sce::DctcpSce;
@@ -226,8 +226,8 @@ fn kept(window: &SceWindow) -> String {
 #[test]
 fn the_kernel_module_computes_the_same() {
     let harness = Harness::compile("sce", SOURCES);
-    let mut runner =
-        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) });
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let outcome = runner.run(&connections(), |connection| {
         let reno = |words: &str| simulated(&connection, words, RenoSce::parse, |cc| kept(&cc.window));
         let dctcp = |words: &str| simulated(&connection, words, DctcpSce::parse, |cc| kept(&cc.window));
