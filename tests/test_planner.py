@@ -380,8 +380,6 @@ def test_every_plan_is_plain_words_short_names_and_undone():
         "bursty-link": "no veth has this",
         "multipath": "no veth has this",
         "wifi-sender": "no veth has this",
-        "videoconference-goodput": "a veth has no rate; expected a shaper",
-        "videoconference-latency": "a veth has no rate; expected a shaper",
     }
     assert refused.keys() == reasons.keys()
     assert all(reasons[scenario] in message for scenario, messages in refused.items() for message in messages)
