@@ -324,7 +324,7 @@ static void update_pacing(struct sock *sk)
 	if (tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2)
 		rate <<= 1;
 	rate = min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate));
-	ca->burst = max_t(u64, 1, div64_u64(rate, prague_mtu(sk)) >> READ_ONCE(prague_burst_shift));
+	ca->burst = max_t(u64, 1, div64_u64(rate, prague_mtu(sk)) >> READ_ONCE(sk->sk_pacing_shift));
 	WRITE_ONCE(sk->sk_pacing_rate, rate);
 }
 
