@@ -68,6 +68,20 @@ def test_the_projects_fragments_do_not_contradict_each_other():
     assert required["UML_TIME_TRAVEL_SUPPORT"] == "y"
     assert required["HZ"] == str(build.HZ)
     assert not set(required) & set(wanted)
+    # That for tests of kernel code gives no run less than it needs.
+    debug = config.read(fragments / "debug.config")
+    assert build._wishes([fragments / "debug.config"]) == debug
+    assert debug["PROVE_LOCKING"] == "y"
+
+
+def test_a_fragment_may_not_take_away_what_every_run_needs(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("CONFIG_USER_NS=m\n")
+    second.write_text("CONFIG_USER_NS=y\nCONFIG_DEBUG_NET=y\n")
+    assert build._wishes([first, second]) == {"USER_NS": "m", "DEBUG_NET": "y"}
+    second.write_text("CONFIG_SMP=y\n")
+    with pytest.raises(BakeoffError, match=r"^--config .*/second: CONFIG_SMP=y: every run needs CONFIG_SMP=n$"):
+        build.build(None, fragments=[first, second])
 
 
 # Sources
@@ -263,4 +277,10 @@ def test_a_build_is_registered_with_its_module_and_fingerprint(tmp_path, cache_f
     assert [path.read_text() for path in kernel.modules] == ["made\n"]
     assert sorted(path.name for path in module.iterdir()) == ["Kbuild"]
     assert build.build(tree, name="mine", modules=[module]).fingerprint == kernel.fingerprint
-    assert build.build(tree, name="plain").fingerprint != kernel.fingerprint
+    plain = build.build(tree, name="plain")
+    assert plain.fingerprint != kernel.fingerprint
+    fragment = tmp_path / "debug.config"
+    fragment.write_text("CONFIG_DEBUG_NET=y\n# CONFIG_USER_NS is not set\n")
+    debug = build.build(tree, name="debug", fragments=[fragment])
+    assert debug.fingerprint != plain.fingerprint
+    assert (plain.options.get("USER_NS"), debug.options["USER_NS"], debug.options["DEBUG_NET"]) == ("y", "n", "y")

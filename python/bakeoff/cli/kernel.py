@@ -20,6 +20,10 @@ def build(
     source: Annotated[Path | None, typer.Option(help="a Linux source tree or tarball, 6.6 or later")] = None,
     name: Annotated[str | None, typer.Option(help="name to keep it under; default: linux-RELEASE")] = None,
     module: Annotated[list[Path] | None, typer.Option(help="folder of an external module; may be repeated")] = None,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(help="file of CONFIG_NAME=value lines beside bakeoff's own; may be repeated"),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="parallel compiler processes; default: all cores")] = None,
 ) -> None:
     """Make a virtual-time kernel from a Linux source tree; the tree is not changed."""
@@ -32,7 +36,9 @@ def build(
         def progress(step: str, objects: int) -> None:
             status.update(f"{objects} objects  {step}" if objects else step)
 
-        kernel = build_kernel(source, name=name, modules=module or [], jobs=jobs, progress=progress)
+        kernel = build_kernel(
+            source, name=name, modules=module or [], fragments=config or [], jobs=jobs, progress=progress
+        )
     typer.echo(f"{kernel.name}: Linux {kernel.release}, fingerprint {kernel.fingerprint[:16]}")
     typer.echo(f"  {kernel.binary}")
     if kernel.not_granted:

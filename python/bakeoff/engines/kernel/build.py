@@ -35,6 +35,7 @@ def build(
     *,
     name: str | None = None,
     modules: Sequence[Path] = (),
+    fragments: Sequence[Path] = (),
     jobs: int | None = None,
     progress: Progress = lambda _step, _objects: None,
 ) -> BuiltKernel:
@@ -43,10 +44,12 @@ def build(
 
     `modules` are folders of external modules, each with a Makefile that kbuild understands (`obj-m := tcp_prague.o`);
     they are copied before they are built, after bakeoff's own, which a tree with AccECN gets (kernel/modules); a module
-    of the same name takes the place of ours. A second build with the same name is incremental. BakeoffError if the
-    source is none, is too old, or a tool is missing; if the compiler fails, the message has its first error and the
-    path of the log.
+    of the same name takes the place of ours. `fragments` are files of configuration that count before bakeoff's own
+    wishes. A second build with the same name is incremental. BakeoffError if the source is none, is too old, a fragment
+    takes away what every run needs, or a tool is missing; if the compiler fails, the message has its first error and
+    the path of the log.
     """
+    wishes = _wishes(fragments)
     if tree is None:
         raise BakeoffError(source.WHERE_TO_GET_ONE)
     if name is not None:
@@ -63,7 +66,7 @@ def build(
     with _locked(folder), (folder / "build.log").open("w", buffering=1) as log:
         (folder / "build.json").unlink(missing_ok=True)
         make = _Make(prepared.tree, folder / "build", jobs or os.cpu_count() or 1, log, progress)
-        asked, granted = _configure(make, folder, prepared)
+        asked, granted = _configure(make, folder, prepared, wishes)
         make.run("linux", "modules")
         made = _modules(make, [*_own_modules(prepared.tree), *modules], folder)
         shutil.copy2(folder / "build" / "linux", folder / "linux")
@@ -153,12 +156,26 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def _configure(make: _Make, folder: Path, prepared: source.Source) -> tuple[dict[str, str], dict[str, str]]:
+def _wishes(fragments: Sequence[Path]) -> dict[str, str]:
+    """What the fragments ask for, the first one first. BakeoffError if one takes away what every run needs."""
+    required = config.read(data.folder("kernel") / "config" / "required.config")
+    for path in fragments:
+        for symbol, value in config.read(path).items():
+            if required.get(symbol, value) != value:
+                raise BakeoffError(
+                    f"--config {path}: CONFIG_{symbol}={value}: every run needs CONFIG_{symbol}={required[symbol]}"
+                )
+    return config.merge(*map(config.read, fragments))
+
+
+def _configure(
+    make: _Make, folder: Path, prepared: source.Source, wishes: dict[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
     """Write the configuration and return what was asked for and what the tree granted."""
     make.progress("configure", 0)
     fragments = data.folder("kernel") / "config"
     required = config.read(fragments / "required.config")
-    asked = config.merge(required, config.read(fragments / "wanted.config"), config.offered(prepared.tree))
+    asked = config.merge(required, wishes, config.read(fragments / "wanted.config"), config.offered(prepared.tree))
     _write(folder / "build" / "Kconfig.bakeoff", config.with_hz((prepared.tree / "Kconfig").read_text(), HZ))
     _write(folder / "build" / "asked.config", config.render(asked))
     make.run(f"KCONFIG_ALLCONFIG={folder}/build/asked.config", "allnoconfig")

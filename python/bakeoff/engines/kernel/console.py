@@ -18,6 +18,7 @@ _SAID: Final = {
     r"NETDEV WATCHDOG": "a device's queue stood still",
     r"suspect GRO implementation": "packets came merged that TCP cannot use as they are",
     r"WARNING: |BUG: |Oops|general protection fault": "the kernel came upon a fault of its own",
+    r"kmemleak: \d+ new suspected": "the kernel lost memory",
     r"rcu: INFO: .*stall|soft lockup|blocked for more than": "a part of the kernel stood still",
 }
 _KERNELS_OWN: Final = re.compile(r"\[\s*\d+\.\d+\]")
