@@ -267,6 +267,53 @@ def do_ect1(script):
     return said
 
 
+def do_middleboxes(script):
+    """What a connection does behind each middlebox: Mbit/s of its second to sixth second, and its control at the end.
+
+    The path has 10 Mbit/s, 20 ms and room for 50 packets. A middlebox is nft's rules for what is forwarded, and what of
+    TCP's flags it clears: nft may not write those. SYNs that are no answers, or all other segments, lose CWR and ECE.
+    """
+    run(["insmod", script["module"]])
+    chain(3)
+    batch("ip -n n0", "link set r0 gso_max_segs 1")
+    for device in ("l1", "r1"):
+        delay(1, device, "10ms")
+    batch("tc -n n1", "qdisc add dev r1 root netem rate 10mbit limit 50")
+    for node, device in ((0, "r0"), (2, "l2")):
+        batch(f"tc -n n{node}", f"qdisc add dev {device} clsact")
+    enter("n2")
+    Path("/proc/sys/net/ipv4/tcp_ecn").write_text("3")
+    listener = socket.create_server(("10.9.9.2", 5001))
+    enter("n0")
+    said = {}
+    for name, (rules, flags) in script["middleboxes"].items():
+        text = "add table bridge t\ndelete table bridge t\nadd table bridge t\n"
+        text += "add chain bridge t c { type filter hook forward priority 0; }\n"
+        text += "".join(f"add rule bridge t c {words}\n" for words in rules)
+        run(["ip", "netns", "exec", "n1", "nft", "-f", "-"], text)
+        for node, device in ((0, "r0"), (2, "l2")):
+            clear = "action pedit ex munge tcp flags set 0 retain 0xc0 pipe action csum tcp"
+            where = f"filter add dev {device} egress protocol ip flower ip_proto tcp tcp_flags"
+            batch(f"tc -n n{node}", f"filter del dev {device} egress", *([f"{where} {flags} {clear}"] if flags else []))
+        # What a peer's middlebox did before is not remembered.
+        run(["ip", "tcp_metrics", "flush"])
+        with connected(script["cc"], "10.9.9.2") as client, listener.accept()[0] as server:
+            for end in (client, server):
+                end.settimeout(60)
+            threading.Thread(target=pour, args=(client,), daemon=True).start()
+            threading.Thread(target=drain, args=(server,), daemon=True).start()
+            time.sleep(2)
+            before = struct.unpack_from("Q", tcp_info(client), ACKED)[0]
+            time.sleep(5)
+            acked = struct.unpack_from("Q", tcp_info(client), ACKED)[0] - before
+            control = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+            said[name] = [acked * 8 / 5e6, control]
+            client.shutdown(socket.SHUT_RDWR)
+    return said
+
+
+# tcpi_bytes_acked
+ACKED = 120
 # tcpi_delivered_e1_bytes and, after it, tcpi_delivered_e0_bytes
 TOLD = 252
 
