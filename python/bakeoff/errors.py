@@ -18,6 +18,10 @@ class BakeoffError(Exception):
         super().__init__(_LONG.sub(_in_part, message))
 
 
+class UnreachableError(BakeoffError):
+    """A machine does not answer: no other run is tried, because each would wait as long for it."""
+
+
 class UserCodeError(BakeoffError):
     """The user's own code raised: the message ends in the traceback of their lines, and ours are not worth keeping."""
 

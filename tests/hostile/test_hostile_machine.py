@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from bakeoff import engines
-from bakeoff.engines.ssh import answers, connection, inventory, undo
+from bakeoff.engines.ssh import answers, connection, facts, inventory, undo
 from bakeoff.engines.ssh.connection import LostError
 from bakeoff.errors import BakeoffError
 from lab_runs import short
@@ -45,12 +45,47 @@ def test_the_deadline_holds_while_it_talks(machine):
         machine("while echo y; do sleep 0.01; done").run(["true"], timeout_s=0.3)
 
 
+def test_a_machine_that_does_not_answer_is_waited_for_once(tmp_path, monkeypatch, cli):
+    """Whatever the number of runs: each of these six asks for all three nodes."""
+    behind_fake(tmp_path, monkeypatch, f"echo >> {tmp_path}/asked; exit 255").close()
+    node = {"host": "h", "interfaces": {}}
+    beds = {"cli": ["mid"], "mid": ["cli", "srv"], "srv": ["mid"]}
+    nodes = {n: node | {"host": f"h-{n}", "interfaces": {p: f"to-{p}" for p in to}} for n, to in beds.items()}
+    (tmp_path / "bed.yaml").write_text(json.dumps({"nodes": nodes}))
+    words = ["--engine", "ssh", "--inventory", str(tmp_path / "bed.yaml"), "--out", str(tmp_path / "out")]
+    code, _, err = cli("run", "l4s-tests/s7-oneflow/*", *words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "node 'cli' (h-cli): ssh ended with exit code 255" in err
+    assert (tmp_path / "asked").read_text() == "\n"
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("flood", [FLOOD, "yes >&2"])
 def test_an_answer_has_a_size(machine, monkeypatch, flood):
     monkeypatch.setattr(connection, "_SAID", 1 << 20)
     for root in (True, False):
         with pytest.raises(LostError, match=HERE + "more than 1,048,576 bytes came from: true"):
             machine(flood).ask("true", root=root)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_an_answer_of_many_lines_is_no_message_of_many_lines(machine, code):
+    """Ten megabytes may come as an answer, here 2,500,000 lines: 20 of them are shown."""
+    said = f"""while read -r asked; do
+        end=$(printf '%s' "$asked" | sed 's/.* \\([0-9a-f]*\\) \\$?$/\\1/')
+        yes 'x y' | head -c 10000000
+        printf '\\n%s {code}\\n' "$end"
+    done"""
+    with pytest.raises(BakeoffError, match=HERE + r".*not root \(no 'become' in the inventory\): ") as told:
+        facts.gather(machine(said))
+    assert "(2,499,980 lines are left out)" in str(told.value)
+    assert str(told.value).count("\n") == 20
+
+
+def test_an_answer_of_one_long_line_of_words_is_shown_in_part(machine):
+    with pytest.raises(BakeoffError, match=HERE + r".*not root (?s:.*)\(197,999 characters are left out\)") as told:
+        facts.gather(machine(says("x y " * 50_000)))
+    assert len(str(told.value)) < 2300
 
 
 def test_connecting_ends_whatever_it_says(machine, monkeypatch):
@@ -237,6 +272,14 @@ def bed_with(folder, config: str):
         "PKCS11Provider ./x.so",
         "SecurityKeyProvider ./x.so",
         "Include /elsewhere",
+        # OpenSSH passes over what is empty before a keyword, and over quotes within a word.
+        "=ProxyCommand touch x",
+        '""ProxyCommand touch x',
+        '= "" ProxyCommand touch x',
+        'Match ex"ec" id',
+        # It gives the user of a jump to a shell.
+        "ProxyJump `id`@gate",
+        "ProxyJump gate,$(id)@gate",
     ],
 )
 def test_what_would_be_started_here_is_shown_and_needs_a_yes(tmp_path, monkeypatch, capsys, line):
@@ -256,9 +299,26 @@ def test_what_would_be_started_here_is_shown_and_needs_a_yes(tmp_path, monkeypat
 
 
 def test_a_configuration_that_starts_nothing_needs_none(tmp_path):
-    config = "# ProxyCommand x\nHost exec\n  ProxyCommand none\n  User lab\n  ProxyJump gate\n"
+    config = "# ProxyCommand x\nHost exec\n  ProxyCommand none\n  User lab\n  ProxyJump a@gate:22,[::1%e0]\n"
     file = bed_with(tmp_path, config)
     assert inventory.need_permission(file, inventory.read(file)) == []
+
+
+@pytest.mark.parametrize("key", ["host", "user"])
+@pytest.mark.parametrize("value", ["`id`", "$(id)", "a;id", "a|id", "a&id", "a>x", "'a", '"a', "a\nb", "-oX=y", ""])
+def test_a_destination_is_nothing_that_a_shell_acts_on(tmp_path, key, value):
+    """The user's own configuration may say `ProxyCommand nc %h %p`, and OpenSSH gives that to a shell."""
+    node = {"host": "h", "interfaces": {}} | {key: value}
+    (tmp_path / "bed.yaml").write_text(json.dumps({"nodes": {"mid": node}}))
+    with pytest.raises(BakeoffError, match=rf"(?s)nodes\.mid\.{key}: .* is no destination for ssh"):
+        inventory.read(tmp_path / "bed.yaml")
+
+
+@pytest.mark.parametrize("host", ["mid.lab", "192.0.2.7", "2001:db8::7", "fe80::1%e0", "ssh://lab@mid.lab:22", "büro"])
+def test_a_destination_as_people_write_it_is_taken(tmp_path, host):
+    node = {"host": host, "user": "DOMAIN\\some.body+x", "interfaces": {}}
+    (tmp_path / "bed.yaml").write_text(json.dumps({"nodes": {"mid": node}}))
+    assert inventory.read(tmp_path / "bed.yaml").nodes["mid"].host == host
 
 
 def test_the_command_line_asks_before_it_connects(tmp_path, cli):

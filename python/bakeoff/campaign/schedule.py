@@ -20,7 +20,7 @@ from bakeoff import engines, results
 from bakeoff.campaign import begin, ending, lock, place, worker
 from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.worker import Done
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, UnreachableError
 from bakeoff.results import CampaignRecord, Provenance, captures, layout
 from bakeoff.scenario import python_cc
 
@@ -154,7 +154,7 @@ def run(
 def accepted(runs: Sequence[Run], engine: str) -> tuple[list[Run], dict[str, str]]:
     """The runs that the engine can do, and of the others the reason by key, without the place that it begins with.
 
-    What differs in the seed only is asked for once.
+    What differs in the seed only is asked for once. UnreachableError if a machine does not answer.
     """
     module = engines.get(engine)
     can: list[Run] = []
@@ -175,6 +175,8 @@ def accepted(runs: Sequence[Run], engine: str) -> tuple[list[Run], dict[str, str
 def _refusal(module: engines.Engine, run: Run) -> str | None:
     try:
         module.check(run)
+    except UnreachableError:
+        raise
     except BakeoffError as error:
         return str(error).removeprefix(f"{engines.place(run)}: ")
     return None

@@ -54,6 +54,9 @@ _SAID: Final = 16 << 20
 _CLOCK_SAID: Final = 64
 _TOLD: Final = 1 << 20
 _OPEN_S: Final = 120.0
+# Lines and characters of an answer that a message shows.
+_LINES: Final = 20
+_SHOWN: Final = 2000
 FILE: Final = 16 << 30
 """The largest file that is copied from a machine."""
 _SLOWEST_RATE: Final = 1e6
@@ -74,6 +77,14 @@ class Answer:
     out: bytes
     said: str
     """Standard output and error, as text."""
+
+    @property
+    def shown(self) -> str:
+        """What was said, for a message: its beginning and its end if it is long."""
+        lines = self.said.strip().splitlines()
+        if len(lines) > _LINES:
+            lines[_LINES // 2 : -_LINES // 2] = [f"… ({len(lines) - _LINES:,} lines are left out) …"]
+        return excerpt("\n".join(lines), _SHOWN)
 
 
 @dataclass(frozen=True)
@@ -253,7 +264,7 @@ class Connection:
         """What a command prints; BakeoffError if it fails."""
         done = self.run(words) if root else self._session(words, root=False)
         if done.code != 0:
-            raise BakeoffError(f"{self.place}: {shlex.join(words)}: exit code {done.code}: {done.said.strip()}")
+            raise BakeoffError(f"{self.place}: {shlex.join(words)}: exit code {done.code}: {done.shown}")
         return done.out.decode(errors="replace")
 
     def start(self, words: Sequence[str], output: int) -> subprocess.Popen[bytes]:
@@ -278,7 +289,7 @@ class Connection:
         done = self._session(["sh", "-c", script, "put", path, mode], stdin=content)
         wanted = hashlib.sha256(content).hexdigest()
         if done.code != 0 or not done.out.decode(errors="replace").startswith(wanted):
-            raise RuntimeError(f"{self.place}: {path} did not arrive whole: {done.said.strip()}")
+            raise RuntimeError(f"{self.place}: {path} did not arrive whole: {done.shown}")
 
     def fetch(self, path: str, to: Path, most: int = FILE) -> None:
         """Copy a file of the machine to the new file `to`; RuntimeError if it cannot be read, or is too large.
@@ -288,7 +299,7 @@ class Connection:
         told = self._session(["stat", "-L", "-c", "%s", path], most=_TOLD)
         size = told.out.strip()
         if told.code != 0:
-            raise RuntimeError(f"{self.place}: {path} cannot be read: {told.said.strip()}")
+            raise RuntimeError(f"{self.place}: {path} cannot be read: {told.shown}")
         if not size.isdigit() or len(size) > 20:
             raise RuntimeError(f"{self.place}: {path} has no size: 'stat' said {told.said[:80]!r}")
         free = shutil.disk_usage(to.parent).free
@@ -299,7 +310,7 @@ class Connection:
         with to.open("xb") as file:
             done = self._session(["cat", path], take=file.write, most=int(size), timeout_s=within_s)
         if done.code != 0:
-            raise RuntimeError(f"{self.place}: {path} cannot be read: {done.said.strip()}")
+            raise RuntimeError(f"{self.place}: {path} cannot be read: {done.shown}")
 
     def offset(self) -> Offset:
         """Compare clocks: several round trips, of which the shortest tells most. LostError if there is no answer.
@@ -392,6 +403,14 @@ def ended(process: subprocess.Popen[bytes], output: int, timeout_s: float, most:
 def talkative(output: int, most: int = _TOLD) -> str | None:
     """What is wrong if more than `most` bytes are in the file `output`."""
     return f"more than {most:,} bytes came" if os.fstat(output).st_size > most else None
+
+
+def excerpt(said: str, most: int) -> str:
+    """The text, or its beginning and its end if it has more than `most` characters."""
+    if len(said) <= most:
+        return said
+    half = most // 2
+    return f"{said[:half]}\n… ({len(said) - 2 * half:,} characters are left out) …\n{said[-half:]}"
 
 
 def tail(file: IO[bytes], most: int = 1 << 16) -> str:

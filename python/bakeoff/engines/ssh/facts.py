@@ -10,7 +10,7 @@ from bakeoff.engines.kernel.programs import PACKAGES
 from bakeoff.engines.lab.topology import Device
 from bakeoff.engines.ssh import answers
 from bakeoff.engines.ssh.connection import Connection, LostError
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, UnreachableError
 
 _NEEDED: Final = ("ip", "tc", "sysctl", "ethtool", "sha256sum")
 _LACKING: Final = 'for p; do command -v "$p" >/dev/null || echo "$p"; done'
@@ -28,18 +28,21 @@ class Facts:
 
 
 def gather(machine: Connection) -> Facts:
-    """Look at a machine; BakeoffError names the first thing that is not as it has to be. Changes nothing."""
+    """Look at a machine; BakeoffError names the first thing that is not as it has to be, UnreachableError the machine.
+
+    Changes nothing.
+    """
     try:
         return _gather(machine)
     except LostError as error:
-        raise BakeoffError(str(error)) from None
+        raise UnreachableError(str(error)) from None
 
 
 def _gather(machine: Connection) -> Facts:
     user = machine.run(["id", "-u"])
     if user.code != 0 or user.out.strip() != b"0":
         how = f"become: '{machine.machine.become}'" if machine.machine.become else "no 'become' in the inventory"
-        said = f": {user.said.strip()}" if user.code != 0 else f": user id {user.said.strip()}"
+        said = f": {user.shown}" if user.code != 0 else f": user id {user.shown}"
         raise BakeoffError(f"{machine.place}: not root ({how}){said}; expected a command such as 'sudo -n'")
     need_programs(machine, _NEEDED)
     kernel = answers.line(machine, "uname", "-r")

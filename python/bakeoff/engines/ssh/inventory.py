@@ -12,6 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from bakeoff.errors import BakeoffError, printable
 from bakeoff.scenario.yaml_file import read_yaml
 
+# What stands for a user or a machine: OpenSSH's own configuration may pass both to a shell (`ProxyCommand nc %h %p`).
+_DESTINATION: Final = re.compile(r"[\w.:@%/\\\[\]+=-]+")
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,7 +48,7 @@ class Machine(_Part):
     @field_validator("host", "user")
     @classmethod
     def _no_option(cls, value: str | None) -> str | None:
-        if value is not None and (not value or value.startswith("-") or any(c.isspace() for c in value)):
+        if value is not None and (value.startswith("-") or not _DESTINATION.fullmatch(value)):
             raise ValueError(f"'{value}' is no destination for ssh; expected for example 'mid.lab' or '192.0.2.7'")
         return value
 
@@ -116,8 +119,11 @@ _STARTS: Final = frozenset(
         "xauthlocation",
     }
 )
-_LINE: Final = re.compile(r'\s*"?([A-Za-z0-9]+)"?\s*=?\s*(.*)')
+# OpenSSH takes a keyword in quotes, and passes over an empty one: `="ProxyCommand" x` and `""ProxyCommand x` are one.
+_LINE: Final = re.compile(r'[\s="]*([A-Za-z0-9]+)"?\s*=?\s*(.*)')
 _LARGEST: Final = 1 << 20
+# OpenSSH puts the user and the host that a jump goes by into a command of a shell.
+_JUMP: Final = re.compile(r"[\w.:@,%/\[\]+=-]*")
 _permitted: set[Path] = set()
 
 
@@ -137,8 +143,13 @@ def started_here(config: Path) -> list[str]:
         told = _LINE.match(line)
         if told is None:
             continue
-        keyword, value = told[1].lower(), told[2].strip().lower()
-        if (keyword in _STARTS and value != "none") or (keyword == "match" and "exec" in value):
+        # OpenSSH reads ex"ec" as exec.
+        keyword, value = told[1].lower(), told[2].replace('"', "").strip()
+        if (
+            (keyword in _STARTS and value != "none")
+            or (keyword == "match" and "exec" in value.lower())
+            or (keyword == "proxyjump" and not _JUMP.fullmatch(value))
+        ):
             found.append(f"{config}:{number}: {line.strip()}")
     return found
 

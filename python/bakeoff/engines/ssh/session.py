@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from bakeoff.engines.lab import Command, Plan, agent, pcapng
 from bakeoff.engines.ssh import answers, undo
-from bakeoff.engines.ssh.connection import Connection, LostError, Offset, ended, tail, talkative
+from bakeoff.engines.ssh.connection import Connection, LostError, Offset, ended, excerpt, tail, talkative
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 
@@ -35,6 +35,8 @@ _SESSIONS: Final = 3
 _PATIENCE_S: Final = 20.0
 # The largest file that is read here as a whole, in bytes. Captures, which are not, may be larger.
 _TABLE: Final = 1 << 30
+# Characters that a log keeps of what one command said: a run has hundreds of commands.
+_LOGGED: Final = 1 << 16
 _FLENT: Final = "data.flent.gz"
 
 Background = list[tuple[Command, subprocess.Popen[bytes], IO[bytes]]]
@@ -132,7 +134,7 @@ class Session:
             if made.code != 0 and found is not None:
                 raise BakeoffError(_taken(machine, found))
             if made.code != 0:
-                raise BakeoffError(f"{machine.place}: {folder_of(node)} cannot be made: {made.said.strip()}")
+                raise BakeoffError(f"{machine.place}: {folder_of(node)} cannot be made: {made.shown}")
             if found != _OURS:
                 raise BakeoffError(_taken(machine, found or "nothing"))
             self.taken.append(node)
@@ -141,7 +143,7 @@ class Session:
             self.slowest_s = max(self.slowest_s, time.monotonic() - began)
             version = machine.run([f"{folder_of(node)}/{agent.NAME}", "--version"])
             if version.code != 0:
-                raise RuntimeError(f"{machine.place}: the agent does not run there: {version.said.strip()}")
+                raise RuntimeError(f"{machine.place}: the agent does not run there: {version.shown}")
             self.before[node] = undo.read(machine, [c for c in self.plan.setup if c.node == node])
             machine.put(self._restoring(node).encode(), f"{folder_of(node)}/{RESTORE}")
 
@@ -169,10 +171,10 @@ class Session:
 
     def _do(self, command: Command, log: IO[str], phase: str) -> None:
         done = self.machines[command.node].run(command.argv)
-        log.write(f"+ {command.line()}\n{done.said}")
+        log.write(f"+ {command.line()}\n{excerpt(done.said, _LOGGED)}")
         log.flush()
         if done.code != 0:
-            raise RuntimeError(f"{phase}: {command.line()}: exit code {done.code}: {done.said.strip()}")
+            raise RuntimeError(f"{phase}: {command.line()}: exit code {done.code}: {done.shown}")
 
     def _lead_s(self) -> float:
         return _LEAD_S + _SESSIONS * len(self.machines) * self.slowest_s
@@ -283,10 +285,10 @@ class Session:
                 failures[node] = f"teardown: {error}"
                 log.write(f"+ {back.line()}\n{error}\n")
                 continue
-            log.write(f"+ {back.line()}\n{done.said}")
+            log.write(f"+ {back.line()}\n{excerpt(done.said, _LOGGED)}")
             # The command that failed in the set-up may have left nothing to take back.
             if done.code != 0 and what is not last:
-                failures.setdefault(node, f"teardown: {back.line()}: exit code {done.code}: {done.said.strip()}")
+                failures.setdefault(node, f"teardown: {back.line()}: exit code {done.code}: {done.shown}")
         return [
             f"{failure} (on the machine, {folder_of(node)}/{RESTORE} puts it back)"
             for node, failure in failures.items()
@@ -295,7 +297,7 @@ class Session:
 
 def _said(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
     lines = tail(output).strip().splitlines()
-    return lines[-1].removeprefix(f"{agent.NAME}: ") if lines else f"exit code {process.returncode}"
+    return lines[-1].removeprefix(f"{agent.NAME}: ")[:1000] if lines else f"exit code {process.returncode}"
 
 
 @contextlib.contextmanager

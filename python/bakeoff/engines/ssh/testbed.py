@@ -24,7 +24,7 @@ from bakeoff.engines.kernel import cache as cache_folder
 from bakeoff.engines.ssh import connection, inventory
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset
 from bakeoff.engines.ssh.inventory import Inventory
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, UnreachableError
 from bakeoff.results import write_json
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Testbed:
             try:
                 self._check_node(run, made, machine)
             except LostError as error:
-                raise BakeoffError(str(error)) from None
+                raise UnreachableError(str(error)) from None
         cached = cache(self._tried)
         for where, what in needs.lacking(made, cached):
             raise BakeoffError(f"{place(run)}: {where}: the kernel there {what}")
@@ -98,6 +98,8 @@ class Testbed:
             plan(run, machines=known)
             devices = {node.name: dict(self.facts(node.name).devices) for node in run.nodes}
             return plan(run, captures=captures, machines=devices)
+        except UnreachableError as error:
+            raise UnreachableError(f"{place(run)}: {error}") from error
         except BakeoffError as error:
             raise BakeoffError(f"{place(run)}: {error}") from error
 
@@ -110,7 +112,7 @@ class Testbed:
             try:
                 machine.open()
             except LostError as error:
-                raise BakeoffError(str(error)) from None
+                raise UnreachableError(str(error)) from None
             try:
                 self._facts[node] = facts.gather(machine)
             except BaseException:
@@ -175,7 +177,7 @@ class Testbed:
         try:
             return self.connections[node].run(["unshare", "--net", *argv]).said
         except LostError as error:
-            raise BakeoffError(str(error)) from None
+            raise UnreachableError(str(error)) from None
 
     def _clocks(self, run: Run) -> dict[str, Offset]:
         """node -> its clock; BakeoffError if it cannot be known as well as samples are apart."""
@@ -184,7 +186,7 @@ class Testbed:
             try:
                 offset = machine.offset()
             except LostError as error:
-                raise BakeoffError(str(error)) from None
+                raise UnreachableError(str(error)) from None
             if offset.uncertainty_ns > run.sample_interval_s * 1e9:
                 raise BakeoffError(
                     f"{machine.place}: its clock is known to ± {offset.uncertainty_ns / 1e6:.1f} ms only (half of the "
