@@ -87,13 +87,15 @@ def boot(
     memory: str = "256M",
     wall_per_simulated_s: float = 2.0,
     seed: int = 0,
+    parameters: Sequence[str] = (),
     readable: Sequence[Path] = (),
 ) -> Outcome:
     """Run `init` as PID 1 of `kernel` with `script`, and wait for the end.
 
     `results` must exist and is the only folder written to (`console.log` is written there besides what the guest
-    writes). `readable` are files and folders that the guest needs besides the kernel, its modules, `init`, `script`,
-    the system's folders and what 'bakeoff kernel fetch-programs' unpacked.
+    writes). `parameters` are words of the kernel's command line, such as `tcp_cubic.beta=600`. `readable` are files and
+    folders that the guest needs besides the kernel, its modules, `init`, `script`, the system's folders and what
+    'bakeoff kernel fetch-programs' unpacked.
 
     The kernel and its guest have one core of those that this process may use (`core.taken`).
 
@@ -109,7 +111,7 @@ def boot(
     seed_library = library() if kernel.options.get("STATIC_LINK") != "y" else None
     with core.taken() as own_core, _private_folders(script, init) as (folder, memory_folder):
         uml_dir = folder / "uml"
-        command = command_line(kernel, memory=memory, uml_dir=uml_dir)
+        command = command_line(kernel, memory=memory, uml_dir=uml_dir, parameters=parameters)
         environment = {"TMPDIR": str(memory_folder), "HOME": str(folder)}
         if seed_library is not None:
             environment |= {"LD_PRELOAD": str(seed_library), "BAKEOFF_SEED": str(seed)}
@@ -162,7 +164,7 @@ def boot(
     )
 
 
-def command_line(kernel: BuiltKernel, *, memory: str, uml_dir: Path) -> list[str]:
+def command_line(kernel: BuiltKernel, *, memory: str, uml_dir: Path, parameters: Sequence[str] = ()) -> list[str]:
     """The kernel's command line.
 
     It is mixed into the guest's random generator, so what differs from run to run stays out of it: `uml_dir=` is
@@ -191,6 +193,7 @@ def command_line(kernel: BuiltKernel, *, memory: str, uml_dir: Path) -> list[str
         # No tunl0, gre0, sit0 … in every namespace.
         "sysctl.net.core.fb_tunnels_only_for_init_net=1",
         "init=/proc/self/cwd/init",
+        *parameters,
     ]
     if _has_seccomp(kernel.release):
         words.insert(1, "seccomp=auto")

@@ -27,7 +27,8 @@ from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json
 
 if TYPE_CHECKING:
-    from bakeoff.engines.lab import Command, Plan, versions
+    from bakeoff.engines.lab import Command, Plan
+    from bakeoff.engines.lab.versions import Parameter
     from bakeoff.scenario import Run
 
 PLAN: Final = "plan.json"
@@ -76,7 +77,7 @@ class VirtualTime:
         return kernel_check.check_kernel(self.kernel)
 
     @cached_property
-    def _versions_offered(self) -> dict[str, versions.Parameter]:
+    def _versions_offered(self) -> dict[str, Parameter]:
         """Those of bakeoff's own modules that the kernel was built with: a module names its parameters."""
         from bakeoff.engines.lab import versions
 
@@ -86,6 +87,23 @@ class VirtualTime:
             for version, parameter in versions.OFFERED.items()
             if f"\0parm={parameter.name}:".encode() in contents.get(parameter.module, b"")
         }
+
+    @cached_property
+    def _parameters_offered(self) -> frozenset[tuple[str, str]]:
+        """(module, parameter) that scenarios have words for and this kernel has, in a module or built in."""
+        from bakeoff.engines.lab import parameters
+
+        contents = {path.stem: path.read_bytes() for path in self.kernel.modules}
+        built_in = self.kernel.binary.read_bytes()
+        return frozenset(
+            (module, name)
+            for module, name in parameters.OFFERED
+            if (
+                f"\0parm={name}:".encode() in contents[module]
+                if module in contents
+                else f"\0{module}.{name}\0".encode() in built_in
+            )
+        )
 
     def check(self, run: Run) -> str:
         """See `Engine.check`. The first one boots the kernel, to ask it what it has.
@@ -122,6 +140,7 @@ class VirtualTime:
                 captures=_GUEST,
                 tcp_pages=guest.tcp_pages,
                 versions_offered=self._versions_offered,
+                parameters_offered=self._parameters_offered,
             )
         except BakeoffError as error:
             raise BakeoffError(f"{place(run)}: {error}") from error
@@ -150,6 +169,7 @@ class VirtualTime:
             simulated_s=run.duration_s + _AROUND_S,
             memory=memory.guest(run).option,
             seed=run.seed,
+            parameters=self._built_in(run),
             readable=[Path(path) for path in _programs(plan).values()],
         )
         script.unlink()
@@ -181,12 +201,29 @@ class VirtualTime:
         duration_s: float = run.duration_s
         return _BOOT_S + duration_s * _WALL_PER_S
 
+    def _built_in(self, run: Run) -> list[str]:
+        """Words of the kernel's command line."""
+        modules = {path.stem for path in self.kernel.modules}
+        return [
+            f"{each.module}.{each.name}={each.value}" for each in self._parameters(run) if each.module not in modules
+        ]
+
+    def _parameters(self, run: Run) -> list[Parameter]:
+        """Of the kernel's modules and of what is built in, for this run."""
+        from bakeoff.engines.lab import parameters, sce, versions
+
+        offered = self._versions_offered
+        return [
+            *versions.given(run, offered).values(),
+            *(sce.pacing(run) if sce.by_module(offered) else []),
+            *parameters.given(run, self._parameters_offered),
+        ]
+
     def _script(self, run: Run, plan: Plan, folder: Path) -> dict[str, Any]:
-        from bakeoff.engines.lab import agent, sce, versions
+        from bakeoff.engines.lab import agent
 
         paths = _programs(plan)
-        offered = self._versions_offered
-        given = [*versions.given(run, offered).values(), *(sce.pacing(run) if sce.by_module(offered) else [])]
+        given = self._parameters(run)
 
         def steps(commands: Sequence[Command]) -> list[dict[str, Any]]:
             return [

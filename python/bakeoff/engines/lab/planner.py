@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from bakeoff.engines.lab import changes, ingress, nodes, pcapng, sce, small_queues, tools, tunnels, unwanted, versions
+from bakeoff.engines.lab import (
+    changes,
+    ingress,
+    nodes,
+    parameters,
+    pcapng,
+    sce,
+    small_queues,
+    tools,
+    tunnels,
+    unwanted,
+    versions,
+)
 from bakeoff.engines.lab.plan import Command, Plan, Queue
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import packets, roles
@@ -35,6 +47,7 @@ def plan(
     tcp_pages: int | None = None,
     netem: bool = True,
     versions_offered: Mapping[str, versions.Parameter] = MappingProxyType({}),
+    parameters_offered: frozenset[tuple[str, str]] | None = None,
 ) -> Plan:
     """The plan of a run.
 
@@ -42,12 +55,19 @@ def plan(
     kept from building large packets (`gso_max_segs 1`). `captures` is the folder that tcpdump writes to, and where the
     plan's files lie. `tcp_pages` is the memory of all TCP sockets where the kernel is the lab's own. Without `netem`
     nothing is made of this qdisc but what the run asks for. `versions_offered` are those that a parameter of a kernel's
-    modules chooses. RefusedError names the place in the run that real Linux, or
+    modules chooses; `parameters_offered` are (module, parameter) that flows may ask for, None if this kernel is not the
+    run's alone. RefusedError names the place in the run that real Linux, or
     this lab, cannot do.
     """
     _refuse(run)
+    if parameters_offered is None:
+        _refuse_parameters(run)
+        asked = []
+    else:
+        asked = parameters.given(run, parameters_offered)
     notes = [
         *versions.notes(run, versions.given(run, versions_offered)),
+        *(f"flows[].cc: {each.module}.{each.name} is {each.value} for the whole kernel" for each in asked),
         *_notes(run, ethtool=ethtool),
         *tunnels.notes(run),
         *tools.notes(run),
@@ -113,6 +133,11 @@ def _refuse(run: Run) -> None:
     for index, flow in enumerate(run.flows):
         if python_cc.is_python(flow.cc):
             raise RefusedError(f"flows[{index}].cc: '{flow.cc}' is written in Python; only the engine sim runs it")
+
+
+def _refuse_parameters(run: Run) -> None:
+    """On a kernel that other things use as well."""
+    for index, flow in enumerate(run.flows):
         asked = cc.parse(flow.cc)
         if asked.parameters:
             raise RefusedError(

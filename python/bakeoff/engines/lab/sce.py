@@ -38,19 +38,27 @@ def _flows(run: Run) -> list[tuple[int, Flow]]:
 
 
 def pacing(run: Run) -> list[Parameter]:
-    """The module's parameter for what senders set by `net.ipv4.tcp_sce_pacing`.
+    """The module's parameter for what senders set by `net.ipv4.tcp_sce_pacing`, or flows by `pacing on` and `off`.
 
-    RefusedError if two senders of SCE set it differently: the parameter counts for the whole kernel.
+    RefusedError if two flows of SCE pace differently: the parameter counts for the whole kernel.
     """
     sysctls = {node.name: node.sysctls for node in run.nodes}
-    asked = [(flow.from_, sysctls[flow.from_].get(PACING, "0").strip()) for _, flow in _flows(run)]
-    for node, value in asked:
-        if value != asked[0][1]:
+    paced: list[tuple[str, bool]] = []
+    for index, flow in _flows(run):
+        words = parse(flow.cc).parameters
+        own = dict(zip(words[::2], words[1::2], strict=True)).get("pacing", "sysctl")
+        if own == "sysctl":
+            own = sysctls[flow.from_].get(PACING, "0").strip()
+            paced.append((f"nodes: '{flow.from_}' has {PACING} {own}", own == "1"))
+        else:
+            paced.append((f"flows[{index}].cc: '{flow.cc}' has pacing {own}", own == "on"))
+    for told, value in paced:
+        if value != paced[0][1]:
             raise RefusedError(
-                f"nodes: '{node}' has {PACING} {value}, '{asked[0][0]}' {asked[0][1]}, and the module {MODULE} has one "
-                f"pacing for a kernel; expected the same value for all senders of SCE"
+                f"{told}, but {paced[0][0]}, and the module {MODULE} has one pacing for a kernel; "
+                f"expected the same for all flows of SCE"
             )
-    return [Parameter(MODULE, "sce_pacing", "1")] if asked and asked[0][1] == "1" else []
+    return [Parameter(MODULE, "sce_pacing", "1")] if paced and paced[0][1] else []
 
 
 def on_accecn(run: Run) -> tuple[Run, list[str]]:

@@ -1,0 +1,114 @@
+"""Parameters of congestion controls on a real kernel: `cubic beta 600` is Linux's `tcp_cubic.beta`, one for a kernel.
+
+The words are those that the simulator reads (crates/sim/src/cc). Where a module of Linux, or of this repository, has
+the same parameter, a kernel that boots for one run can be given it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from bakeoff import tc
+from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.engines.lab.versions import Parameter
+from bakeoff.scenario import Run, cc
+
+
+class _Meaning(NamedTuple):
+    """What a word of a scenario is to a module."""
+
+    module: str
+    name: str
+    value: Callable[[str], str] = str
+
+
+def _us(text: str) -> str:
+    return str(round(tc.time(text) * 1e6))
+
+
+_CUBIC: Final = {
+    word: _Meaning("tcp_cubic", word)
+    for word in (
+        "fast_convergence",
+        "beta",
+        "initial_ssthresh",
+        "bic_scale",
+        "tcp_friendliness",
+        "hystart",
+        "hystart_detect",
+        "hystart_low_window",
+        "hystart_ack_delta_us",
+    )
+}
+_PRAGUE: Final = {
+    word: _Meaning("tcp_prague", f"prague_{word}")
+    for word in ("alpha_mode", "burst_shift", "cwnd_mode", "cwnd_transit", "max_tso_segs", "rtt_transition")
+} | {"rtt_target": _Meaning("tcp_prague", "prague_rtt_target", _us)}
+_SCE: Final = {"mss": _Meaning("tcp_sce", "sce_mss", {"mss_cache": "0", "rcv_mss": "1"}.__getitem__)}
+_KNOWN: Final[Mapping[str, Mapping[str, _Meaning]]] = {
+    "cubic": _CUBIC,
+    "dctcp": {word: _Meaning("tcp_dctcp", word) for word in ("dctcp_shift_g", "dctcp_alpha_on_init")},
+    "prague": _PRAGUE,
+    "reno-sce": _SCE,
+    "reno-sce@2019": _SCE,
+    "dctcp-sce": _SCE,
+    "dctcp-sce@2019": _SCE,
+    "cubic-sce": _SCE
+    | {"origin": _Meaning("tcp_sce", "cubic_origin", {"continuous": "0", "literal": "1"}.__getitem__)},
+}
+OFFERED: Final = frozenset((meaning.module, meaning.name) for words in _KNOWN.values() for meaning in words.values())
+"""(module, parameter) of every word that some kernel may have."""
+
+
+def _asked(text: str) -> dict[str, str]:
+    """Word -> value; without that of SCE's pacing, which a sysctl speaks of as well (`sce.pacing`)."""
+    words = cc.parse(text).parameters
+    return {word: value for word, value in zip(words[::2], words[1::2], strict=True) if word != "pacing"}
+
+
+def _check(run: Run) -> None:
+    """Linux takes what it cannot read for a 0 or ignores it; the simulator knows each word's range."""
+    from bakeoff import _sim
+
+    try:
+        _sim.check(run.to_json())
+    except ValueError as error:
+        if re.match(r"flows\[\d+\]\.cc: ", str(error)):
+            raise RefusedError(str(error)) from None
+
+
+def given(run: Run, offered: frozenset[tuple[str, str]]) -> list[Parameter]:
+    """What the flows of the run ask of modules that are `offered`.
+
+    RefusedError if a flow asks for what no parameter of the kernel is, or if two flows that one parameter concerns do
+    not both ask for the same value: a kernel has one for all.
+    """
+    flows = [(index, flow.cc) for index, flow in enumerate(run.flows) if flow.transport == "tcp"]
+    if any(cc.parse(text).parameters for _, text in flows):
+        _check(run)
+    values: dict[Parameter, tuple[int, str]] = {}
+    for index, text in flows:
+        versioned = cc.parse(text).versioned
+        known = _KNOWN.get(versioned, {})
+        for word, value in _asked(text).items():
+            meaning = known.get(word)
+            if meaning is None or (meaning.module, meaning.name) not in offered:
+                raise RefusedError(
+                    f"flows[{index}].cc: '{text}': this kernel's '{versioned}' has no parameter for '{word}'; "
+                    f"expected '{versioned}', or --engine sim"
+                )
+            values.setdefault(Parameter(meaning.module, meaning.name, meaning.value(value)), (index, word))
+    for parameter, (first, _) in values.items():
+        for index, text in flows:
+            asked = _asked(text)
+            for word, meaning in _KNOWN.get(cc.parse(text).versioned, {}).items():
+                if (meaning.module, meaning.name) != (parameter.module, parameter.name):
+                    continue
+                if word not in asked or meaning.value(asked[word]) != parameter.value:
+                    raise RefusedError(
+                        f"flows[{index}].cc: '{text}': flows[{first}] is '{run.flows[first].cc}', and a kernel has one "
+                        f"{parameter.module}.{parameter.name} for all its connections; expected the same '{word}'"
+                    )
+    return list(values)
