@@ -39,13 +39,22 @@ def gone(pid: int) -> bool:
     return False
 
 
-def guest(kernel: BuiltKernel, folder: Path, *, simulated_s: float = 20.0, seed: int = 1, **words: object) -> dict:
-    """Boot kernel_guest.py with these words; its answer and the outcome."""
+def guest(
+    kernel: BuiltKernel,
+    folder: Path,
+    *,
+    simulated_s: float = 20.0,
+    seed: int = 1,
+    more: Path | None = None,
+    **words: object,
+) -> dict:
+    """Boot kernel_guest.py with these words; its answer and the outcome. `more` has functions of its own to `do`."""
     results = folder / "results"
     results.mkdir(parents=True)
     script = folder / "script.json"
     script.write_text(json.dumps({"results": str(results), "path": programs.search_path(), **words}))
-    init = executable(folder / "init", f"#!{sys.executable} -IS\n{GUEST.read_text()}")
+    text = (more.read_text() if more else "") + GUEST.read_text()
+    init = executable(folder / "init", f"#!{sys.executable} -IS\n{text}")
     python = boot.python_files()
     outcome = boot.boot(kernel, script, results=results, init=init, simulated_s=simulated_s, seed=seed, readable=python)
     path = results / "answer.json"

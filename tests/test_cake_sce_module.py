@@ -1,0 +1,104 @@
+"""kernel/modules/sch_cake_sce in a kernel: what it refuses, changes with packets in the queue, large buffers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff.engines.kernel.boot import read_console
+from bakeoff.engines.kernel.console import trouble
+from bakeoff.engines.kernel.registry import BuiltKernel
+from kernel_boots import guest
+
+# Numbers of <linux/pkt_sched.h> and of the module's attributes.h; keys are texts in the guest's answer.
+RATE, DIFFSERV, FLOWS, OVERHEAD, RTT, TARGET, NAT, MPU, SPLIT, SCE = (
+    "2",
+    "3",
+    "5",
+    "6",
+    "7",
+    "8",
+    "11",
+    "14",
+    "17",
+    "20",
+)
+SENT, DROPPED, MARKED, MAX_LENGTH, SCE_MARKED = "2", "4", "8", "24", "64"
+REFUSED = {
+    (NAT, 1): "cake_sce has no nat: it tells hosts apart by the addresses of the packet",
+    ("19", 1): "attribute 19 was an option of the SCE project's cake, which cake_sce does not have",
+    ("21", 1): "Unknown attribute type",
+    (FLOWS, 8): "integer out of range",
+    (DIFFSERV, 5): "integer out of range",
+    (OVERHEAD, 257): "integer out of range",
+    (OVERHEAD, -65): "integer out of range",
+    (MPU, 257): "integer out of range",
+    (RTT, 0): "integer out of range",
+}
+
+
+@pytest.fixture(scope="module")
+def answer(real_kernel: BuiltKernel, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    found = [path for path in real_kernel.modules if path.stem == "sch_cake_sce"]
+    if not found:
+        pytest.skip(f"kernel {real_kernel.name} was built without sch_cake_sce: 'make kernel' builds it in")
+    done = guest(
+        real_kernel,
+        tmp_path_factory.mktemp("cake"),
+        do="cake",
+        more=Path(__file__).with_name("cake_sce_guest.py"),
+        module=str(found[0]),
+        refused=[{key: value} for key, value in REFUSED],
+        simulated_s=120.0,
+    )
+    assert trouble(read_console(done["outcome"].console)) is None
+    return done["answer"]
+
+
+def test_what_it_does_not_have_is_refused_and_changes_nothing(answer):
+    said = answer["refused"]["said"]
+    # When it is added, when it is changed, and two bytes where four are meant.
+    assert said == [*REFUSED.values(), *REFUSED.values(), "invalid attribute length"]
+    defaults = answer["refused"]["defaults"]
+    # As tc shows them of cake: unlimited diffserv3 triple-isolate split-gso rtt 100ms.
+    expected = {RATE: 0, DIFFSERV: 0, FLOWS: 7, RTT: 100_000, TARGET: 5000, SPLIT: 1, SCE: 0}
+    assert {key: defaults[key] for key in expected} == expected
+
+
+def test_a_change_keeps_what_fits_and_a_reset_keeps_nothing(answer):
+    said = answer["worked"]
+    # Of 60 packets one has left. Precedence 0, 2 and 7 have 20 each.
+    assert said["before"]["queue"] == [59, 59_000, 0]
+    assert [tin[SENT] for tin in said["before"]["tins"]] == [20, 0, 20, 0, 0, 0, 0, 20]
+    # The second tin's and the last one's are dropped.
+    assert said["after"]["queue"] == [19, 19_000, 40]
+    assert [tin[SENT] for tin in said["after"]["tins"]] == [20]
+    options = said["after"]["options"]
+    assert [options[key] for key in (RATE, DIFFSERV, FLOWS, SCE)] == [125_000, 3, 0, 1]
+    assert said["unlimited"]["queue"] == [0, 0, 40]
+    assert said["reset"]["queue"] == [0, 0, 40]
+    assert (said["deleted"], said["unload"]) == ("", ["Resource temporarily unavailable", ""])
+
+
+def test_marks_of_sce_come_ahead_of_ce(answer):
+    # Packet n waits 8 n ms. The target is one and a half full frames, 18.168 ms. On the ramp, from 9.084 ms up, is
+    # n = 2 alone, and n = 3 and later are marked. The first that waited for four full frames (48.448 ms), n = 7,
+    # arms COBALT, and the next one is the first with CE.
+    before, after = (answer["worked"][when]["tins"][0] for when in ("reset", "marked"))
+    grown = {key: after[key] - before[key] for key in (SCE_MARKED, MARKED, DROPPED)}
+    assert grown[SCE_MARKED] + grown[MARKED] in (17, 18)
+    assert 1 <= grown[MARKED] <= 12
+    assert grown[DROPPED] == 0
+
+
+def test_buffers_are_split_and_what_stands_above_counts_right(answer):
+    split, whole = answer["carried"]
+    assert split["tins"][0][MAX_LENGTH] == 1514 < whole["tins"][0][MAX_LENGTH]
+    for one in (split, whole):
+        assert one["got"] == 3_000_000
+        drops = one["queue"][2]
+        # Memory for 200,000 bytes only: some are dropped, and htb knows of each.
+        assert drops > 0
+        assert one["queue"] == one["htb"] == [0, 0, drops]
