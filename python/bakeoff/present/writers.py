@@ -38,8 +38,7 @@ def terminal(blocks: Sequence[Block], remarks: Sequence[str], width: int | None,
             left += [column.head for column in columns if column.keep == weakest]
             columns = [column for column in columns if column.keep != weakest]
         if fits(columns):
-            for line in grid(columns):
-                drawing.print(line, soft_wrap=True)
+            drawing.print(*grid(columns), sep="\n", soft_wrap=True)
         else:
             drawing.print(rich_table(columns))  # it folds what is too long
         if left:
