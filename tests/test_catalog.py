@@ -297,7 +297,6 @@ def test_the_api_that_other_rooms_use():
         "Scenario",
         "catalog",
         "duel",
-        "duels",
         "expand",
         "json_schema",
         "load",

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from bakeoff import engines, scenario
+from bakeoff import engines
 from bakeoff.cli.app import app
 from bakeoff.duels import Duel
 from bakeoff.scenario import catalog, parse_settings
+from bakeoff.scenario.duels import duels
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -128,6 +129,6 @@ def test_an_example_works(words):
         assert catalog.select(patterns, only=params["only"], settings=parse_settings(params["set_"] or ()))
     elif names[-1] == "duel":
         every = Duel(**{part.name: params[part.name] for part in fields(Duel)})
-        for run in scenario.duels(every):
+        for run in duels(every):
             if params["engine"] == "sim" and "mycc" not in run.flows[0].cc:
                 engines.get("sim").check(run)

@@ -4,8 +4,7 @@ import pytest
 
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario import duels
-from bakeoff.scenario.duels import flow_names
+from bakeoff.scenario.duels import duels, flow_names
 from scenario_texts import duel, interface
 
 # The duel

@@ -58,11 +58,12 @@ def duel(
       bakeoff duel prague cubic --qdisc dualpi2 --json | jq .summary
       bakeoff duel ./mycc.py:MyCC cubic --trace cc --capture 'mid>srv'     a class of your own; see docs
     """
-    from bakeoff import campaign, results, scenario
+    from bakeoff import campaign, results
     from bakeoff.cli.run import execute
+    from bakeoff.scenario.duels import duels
 
     every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
-    runs = scenario.duels(every, seeds=seeds, yes=yes)
+    runs = duels(every, seeds=seeds, yes=yes)
     if trace or capture:
         from bakeoff.scenario.observe import observe
 

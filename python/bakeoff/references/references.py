@@ -88,9 +88,9 @@ class Deviation:
 
 def directory() -> Path:
     """Where the catalog's references lie."""
-    from bakeoff.scenario import catalog
+    from bakeoff.scenario.shipped import root
 
-    return catalog.root() / "references"
+    return root() / "references"
 
 
 def load(where: Path | None = None) -> list[Reference]:
