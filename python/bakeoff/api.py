@@ -302,7 +302,7 @@ def measured(expression: str, results: results.Result | Mapping[str, results.Res
 
 def load(path: Path | str) -> Results:
     """The whole runs in a folder, of a campaign or one run, in order of path. BakeoffError if the folder is missing."""
-    return Results([Result.read(found) for found in results.scan(path)])
+    return Results([Result(found.path, found.record) for found in results.survey(path).results])
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,7 @@ class Row:
     summaries: tuple[Summary, ...]
     """The measures of each repetition."""
 
-    @property
+    @cached_property
     def changes(self) -> list[str]:
         """What changes inside the window, so that numbers of the window average over it."""
         return list(dict.fromkeys(change for summary in self.summaries for change in summary.changes))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from bakeoff.measure import summary_of
 from bakeoff.measure.summary import bottleneck_queues
 from bakeoff.references import COUNTS, UNITS, measured
-from bakeoff.results import read_all, scan
+from bakeoff.results import survey
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("results", help="a campaign's folder")
     parser.add_argument("--source", required=True, help="who measured this, with what")
     given = parser.parse_args()
-    write(read_all(scan(given.results)), given.source, sys.stdout)
+    write(survey(given.results).results, given.source, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _LARGEST = 256 << 20
 """Bytes of a JSON file of a results folder. A million short flows take about 30 MB."""
+
+_OF_A_RUN = (layout.RUN, layout.SERIES, layout.COUNTERS)
+"""A folder that holds one of these files holds a run, or what is left of one."""
 
 R = TypeVar("R", bound=Record)
 
@@ -98,14 +101,14 @@ class Result:
         """
         from bakeoff.results.summary import Summary
 
-        path = self.path / layout.SUMMARY
+        path = f"{self.path}/{layout.SUMMARY}"
         try:
-            text = _bytes(os.fspath(path))
+            text = _bytes(path)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise BakeoffError(f"{path}: cannot be read: {error.strerror}") from error
-        summary = Summary.from_json(text, str(path))
+        summary = Summary.from_json(text, path)
         names = (
             [flow["name"] for flow in self.resolved["flows"]],
             [probe["name"] for probe in self.resolved["probes"]],
@@ -182,8 +185,11 @@ def scan(root: Path | str) -> list[Path]:
     return survey(root).runs
 
 
-def survey(root: Path | str) -> Survey:
-    """Find the runs at or below `root`. BakeoffError if there is no such folder or it cannot be read."""
+def survey(root: Path | str, tell: Callable[[int], None] | None = None) -> Survey:
+    """Find the runs at or below `root`. BakeoffError if there is no such folder or it cannot be read.
+
+    `tell` is called with the number of whole runs so far as each has been read.
+    """
     root = Path(root)
     if not root.is_dir():
         raise BakeoffError(f"{root}: no such results folder")
@@ -196,29 +202,46 @@ def survey(root: Path | str) -> Survey:
             continue
         try:
             whole.append(Result(path, _whole(path)))
+            if tell is not None:
+                tell(len(whole))
         except HalfWrittenError as error:
             half_written.append((path, str(error).removeprefix(f"{path}: half-written: ")))
         except BakeoffError as error:
             unreadable.append((path, str(error).removeprefix(f"{path}: ")))
     if unreadable and unreadable[0][0] == root:
         raise BakeoffError(f"{root}: {unreadable[0][1]}")
-    return Survey(sorted(whole, key=lambda result: result.path), sorted(half_written), sorted(unreadable))
+    return Survey(whole, half_written, unreadable)
 
 
 def _folders(root: Path, unreadable: list[tuple[Path, str]]) -> Iterator[tuple[Path, bool]]:
-    """The folders that hold a run, and those that were never ended (False); what the system refuses is noted."""
+    """The folders that hold a run, and those that were never ended (False), in order of path.
 
-    def refused(error: OSError) -> None:
-        unreadable.append((Path(error.filename or root), f"cannot be read: {error.strerror or error}"))
-
-    for parent, folders, inside in os.walk(root, onerror=refused):
-        path = Path(parent)
+    What the system refuses is noted. No link is followed.
+    """
+    waiting = [os.fspath(root)]
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as listed:
+                entries = [*listed]
+        except OSError as error:
+            unreadable.append((Path(error.filename or root), f"cannot be read: {error.strerror or error}"))
+            continue
+        path = Path(here)
         if layout.is_partial(path.name):
-            folders.clear()
             yield path, False
-        elif layout.RUN in inside or layout.SERIES in inside or layout.COUNTERS in inside:
-            folders.clear()
+        elif any(entry.name in _OF_A_RUN and not _is_folder(entry, links=True) for entry in entries):
             yield path, True
+        else:
+            waiting += sorted((entry.path for entry in entries if _is_folder(entry, links=False)), reverse=True)
+
+
+def _is_folder(entry: os.DirEntry[str], *, links: bool) -> bool:
+    """Whether it is a folder, or with `links` a link to one; what the system does not tell is none."""
+    try:
+        return entry.is_dir(follow_symlinks=links)
+    except OSError:
+        return False
 
 
 def read_all(paths: Iterable[Path]) -> list[Result]:

@@ -380,11 +380,12 @@ class Summary(Record, frozen=True, kw_only=True):
 
     def unlike(self, flows: Collection[str], probes: Collection[str]) -> str | None:
         """What is not of a run with these flows and probes, or of one part and not of another; None if nothing is."""
+        known = set(flows)
         rated = [rated.queue for rated in self.rated if rated.flows]
         parts: list[tuple[str, Collection[str], Collection[str]]] = [
             ("flows", flows, self.flows),
             ("probes", probes, self.probes),
-            *((f"rated.{rated.queue}.flows", (), set(rated.flows) - set(flows)) for rated in self.rated),
+            *((f"rated.{rated.queue}.flows", (), set(rated.flows) - known) for rated in self.rated),
         ]
         for n, phase in enumerate(self.phases):
             parts += [(f"phases.{n}.flows", flows, phase.flows), (f"phases.{n}.probes", probes, phase.probes)]
