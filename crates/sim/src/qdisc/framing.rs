@@ -19,7 +19,8 @@ const ETHERNET: u32 = 14;
 
 /// How the link carries bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Cells {
+pub enum Cells {
+    /// As they are.
     #[default]
     None,
     /// Cells of 53 bytes carry 48.
@@ -30,12 +31,15 @@ enum Cells {
 
 /// A link's framing in effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Framing {
-    overhead: i32,
-    mpu: u32,
-    cells: Cells,
+pub struct Framing {
+    /// Bytes.
+    pub overhead: i32,
+    /// The least that a packet costs, in bytes.
+    pub mpu: u32,
+    /// How the link carries it.
+    pub cells: Cells,
     /// Whether `overhead` replaces the Ethernet header.
-    replaces_header: bool,
+    pub replaces_header: bool,
 }
 
 /// Overhead in bytes, minimal packet unit in bytes, cells; each adds its overhead to what the words before
@@ -58,16 +62,20 @@ const KEYWORDS: [(&str, i32, Option<u32>, Option<Cells>); 13] = [
 
 /// What the words of one line say about framing, before it takes effect.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FramingWords {
-    overhead: Option<i32>,
-    mpu: Option<u32>,
-    cells: Option<Cells>,
-    raw: bool,
+pub struct FramingWords {
+    /// Bytes.
+    pub overhead: Option<i32>,
+    /// Bytes.
+    pub mpu: Option<u32>,
+    /// How the link carries packets.
+    pub cells: Option<Cells>,
+    /// The overhead is on top of the Ethernet header.
+    pub raw: bool,
 }
 
 impl FramingWords {
     /// The words that [`FramingWords::take`] knows, for suggestions.
-    pub(super) const WORDS: [&str; 21] = [
+    pub const WORDS: [&str; 21] = [
         "overhead",
         "mpu",
         "atm",
@@ -92,7 +100,7 @@ impl FramingWords {
     ];
 
     /// Takes `word` and its value if it is one of these; false if not.
-    pub(super) fn take(&mut self, word: &str, words: &mut Words) -> Result<bool, TcError> {
+    pub fn take(&mut self, word: &str, words: &mut Words) -> Result<bool, TcError> {
         match word {
             "overhead" => {
                 let bytes = words.i32()?;
@@ -135,7 +143,7 @@ impl FramingWords {
     }
 
     /// The framing that was `before`, changed by these words. tc hands on no `mpu 0`: what was stays.
-    pub(super) fn change(self, before: Framing) -> Framing {
+    pub fn change(self, before: Framing) -> Framing {
         Framing {
             overhead: self.overhead.unwrap_or(before.overhead),
             mpu: self.mpu.filter(|mpu| *mpu > 0).unwrap_or(before.mpu),
@@ -167,7 +175,7 @@ impl Framing {
     }
 
     /// As tc words it: `raw overhead 0`, `noatm overhead 38 mpu 84`.
-    pub(super) fn show(self) -> String {
+    pub fn show(self) -> String {
         let raw = if self.replaces_header { "" } else { "raw " };
         let cells = match self.cells {
             Cells::None if self.replaces_header => "noatm ",

@@ -4,11 +4,11 @@
 //! One file per algorithm, in tc's own grammar ([`crate::document::tc`]).
 
 mod cobalt;
-mod framing;
+pub mod framing;
 mod inverse_sqrt;
 mod ratecfg;
 pub mod replay;
-mod sce;
+pub mod sce;
 mod sojourn;
 mod sparse_bulk;
 mod tally;

@@ -11,12 +11,63 @@ use crate::base::units::{Rate, Time};
 use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
 
+/// What the words of one line say, before it takes effect.
+#[derive(Clone, Debug, Default)]
+pub struct SceWords {
+    /// `Some(None)` is `unlimited`.
+    pub bandwidth: Option<Option<Rate>>,
+    /// Not zero.
+    pub rtt: Option<Time>,
+    /// 0 is off.
+    pub sce_thresh: Option<u32>,
+    /// Packets.
+    pub limit: Option<u32>,
+    /// The overhead words.
+    pub framing: FramingWords,
+}
+
+impl SceWords {
+    /// All words; `limit` is one of them where the qdisc has it.
+    pub fn take_all(words: &mut Words, has_limit: bool) -> Result<Self, TcError> {
+        let mut said = SceWords::default();
+        while let Some(word) = words.next_word() {
+            match word {
+                "bandwidth" => {
+                    said.bandwidth = Some(Some(words.rate()?).filter(|rate| rate.bits_per_s() > 0));
+                }
+                "unlimited" => said.bandwidth = Some(None),
+                "rtt" => said.rtt = Some(words.positive_time()?),
+                "sce" => said.sce_thresh = Some(1),
+                "sce-thresh" => {
+                    let n = words.u32()?;
+                    if !(1..=1024).contains(&n) {
+                        return Err(words.bad(word, &n.to_string(), "a number from 1 to 1024"));
+                    }
+                    said.sce_thresh = Some(n);
+                }
+                "no-sce" => said.sce_thresh = Some(0),
+                "limit" if has_limit => said.limit = Some(words.positive_u32()?),
+                _ if said.framing.take(word, words)? => {}
+                _ => {
+                    let mut known = vec!["bandwidth", "unlimited", "rtt", "sce", "sce-thresh", "no-sce"];
+                    known.extend(has_limit.then_some("limit"));
+                    known.extend(FramingWords::WORDS);
+                    return Err(words.unknown(word, &known));
+                }
+            }
+        }
+        Ok(said)
+    }
+}
+
 /// The configuration.
 #[derive(Clone, Debug)]
-pub(super) struct SceConfig {
+pub struct SceConfig {
     /// None is unlimited.
     pub bandwidth: Option<Rate>,
+    /// Targets and intervals follow from it.
     pub rtt: Time,
+    /// What the link adds to a packet.
     pub framing: Framing,
     /// 0 is off.
     pub sce_thresh: u32,
@@ -28,46 +79,19 @@ impl SceConfig {
     /// All words; `sce_thresh` and `limit` are the defaults.
     pub(super) fn parse(words: &mut Words, sce_thresh: u32, limit: Option<u32>) -> Result<Self, TcError> {
         let rtt = Time::from_ms(100);
-        let mut config = SceConfig { bandwidth: None, rtt, framing: Framing::default(), sce_thresh, limit };
-        config.take_all(words)?;
-        Ok(config)
+        SceConfig { bandwidth: None, rtt, framing: Framing::default(), sce_thresh, limit }.changed(words)
     }
 
     /// This one after `tc qdisc change`: what the line does not say stays.
     pub(super) fn changed(&self, words: &mut Words) -> Result<Self, TcError> {
-        let mut config = self.clone();
-        config.take_all(words)?;
-        Ok(config)
-    }
-
-    fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
-        let mut framing = FramingWords::default();
-        while let Some(word) = words.next_word() {
-            match word {
-                "bandwidth" => self.bandwidth = Some(words.rate()?).filter(|rate| rate.bits_per_s() > 0),
-                "unlimited" => self.bandwidth = None,
-                "rtt" => self.rtt = words.positive_time()?,
-                "sce" => self.sce_thresh = 1,
-                "sce-thresh" => {
-                    let n = words.u32()?;
-                    if !(1..=1024).contains(&n) {
-                        return Err(words.bad(word, &n.to_string(), "a number from 1 to 1024"));
-                    }
-                    self.sce_thresh = n;
-                }
-                "no-sce" => self.sce_thresh = 0,
-                "limit" if self.limit.is_some() => self.limit = Some(words.positive_u32()?),
-                _ if framing.take(word, words)? => {}
-                _ => {
-                    let mut known = vec!["bandwidth", "unlimited", "rtt", "sce", "sce-thresh", "no-sce"];
-                    known.extend(self.limit.map(|_| "limit"));
-                    known.extend(FramingWords::WORDS);
-                    return Err(words.unknown(word, &known));
-                }
-            }
-        }
-        self.framing = framing.change(self.framing);
-        Ok(())
+        let said = SceWords::take_all(words, self.limit.is_some())?;
+        Ok(SceConfig {
+            bandwidth: said.bandwidth.unwrap_or(self.bandwidth),
+            rtt: said.rtt.unwrap_or(self.rtt),
+            framing: said.framing.change(self.framing),
+            sce_thresh: said.sce_thresh.unwrap_or(self.sce_thresh),
+            limit: said.limit.or(self.limit),
+        })
     }
 
     /// COBALT's parameters.
@@ -81,7 +105,7 @@ impl SceConfig {
     }
 
     /// As tc words it, after the qdisc's name.
-    pub(super) fn show(&self, name: &str) -> String {
+    pub fn show(&self, name: &str) -> String {
         let limit = self.limit.map_or(String::new(), |limit| format!(" limit {limit}p"));
         let bandwidth = match self.bandwidth {
             Some(rate) => format!("bandwidth {}", show::rate(rate)),
