@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 use error::Error;
 
-const USAGE: &str = "usage: bakeoff-agent run PLAN.json | init SCRIPT.json | --version";
+const USAGE: &str = "usage: bakeoff-agent run PLAN.json | init SCRIPT.json | qdisc … | --version";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         // User-Mode Linux appends `console=…` to its command line, behind the words that are ours.
         ["init", path, ..] => init::init(Path::new(path)),
         [init::WORKER] => init::worker(),
+        ["qdisc", ref rest @ ..] => qdisc::command::run(rest),
         ["--version"] => {
             println!("bakeoff-agent {}", env!("CARGO_PKG_VERSION"));
             Ok(())

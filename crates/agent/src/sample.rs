@@ -206,6 +206,7 @@ fn queue_rows<W: Write>(name: &str, time: i64, stats: &Stats, output: &mut Outpu
         ("qlen", Some(f64::from(stats.qlen))),
         ("backlog", Some(f64::from(stats.backlog))),
         ("marks", stats.marks.map(|marks| marks as f64)),
+        ("sce_marks", stats.sce_marks.map(|marks| marks as f64)),
         ("drops", Some(f64::from(stats.drops))),
         ("sent", Some(stats.sent_bytes as f64)),
     ];

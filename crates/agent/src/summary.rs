@@ -53,6 +53,9 @@ pub fn counters(roles: &Roles, sampler: &Sampler, epoch: i64) -> Map<String, Val
         if let Some(marks) = stats.marks {
             queue["marks"] = json!(marks);
         }
+        if let Some(marks) = stats.sce_marks {
+            queue["sce_marks"] = json!(marks);
+        }
         queues.insert(name.clone(), queue);
     }
     let all = [("sources", sources), ("sinks", sinks), ("probes", probes), ("queues", queues)];

@@ -1,22 +1,21 @@
 //! Statistics of queues over rtnetlink: one `RTM_GETQDISC` dump per namespace and sample instead of a `tc` process. Message and attribute
 //! numbers, and the layouts of each qdisc's own statistics: `include/uapi/linux/{rtnetlink,gen_stats,pkt_sched}.h`.
 
-use std::collections::BTreeMap;
-use std::os::fd::{AsRawFd, OwnedFd};
+pub mod command;
+mod kinds;
+mod netlink;
+mod sce;
 
-use nix::errno::Errno;
+use std::collections::BTreeMap;
+
 use nix::net::if_::if_nametoindex;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 
 use crate::error::{Error, at};
 use crate::net;
 use crate::plan;
+use netlink::{Address, Attributes, Netlink, TCA_KIND, TCA_OPTIONS, TCMSG, attributes, u32_at, u64_at};
 
 const TC_H_ROOT: u32 = u32::MAX;
-const NLMSG_HEADER: usize = 16;
-/// struct tcmsg: family, padding, ifindex, handle, parent, info.
-const TCMSG: usize = 20;
-const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
@@ -78,6 +77,8 @@ pub struct Stats {
     pub overlimits: u32,
     /// CE marks; none for a qdisc that does not tell.
     pub marks: Option<u64>,
+    /// ECT(0) turned into ECT(1); none for a qdisc that never does.
+    pub sce_marks: Option<u64>,
     /// Metric and microseconds of each delay that it tells.
     pub delays: Vec<(&'static str, u32)>,
 }
@@ -95,8 +96,7 @@ impl Stats {
 
 /// A netlink socket in one namespace and the queues wanted there.
 pub struct Namespace {
-    fd: OwnedFd,
-    buffer: Vec<u8>,
+    socket: Netlink,
     queues: Vec<(String, i32, At)>,
 }
 
@@ -114,11 +114,8 @@ impl Namespace {
     }
 
     fn open(wanted: &[&plan::Queue]) -> Result<Namespace, Error> {
-        let fd =
-            socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)
-                .map_err(at("netlink socket"))?;
-        let mut namespace = Namespace { fd, buffer: vec![0; 1 << 16], queues: Vec::new() };
-        let present = namespace.dump()?;
+        let mut namespace = Namespace { socket: Netlink::open()?, queues: Vec::new() };
+        let present = namespace.present()?;
         for queue in wanted {
             let place = format!("queue '{}': dev {}", queue.name, queue.dev);
             let ifindex = if_nametoindex(queue.dev.as_str()).map_err(at(&place))? as i32;
@@ -136,7 +133,7 @@ impl Namespace {
 
     /// The statistics now. A queue that is gone for the moment is left out.
     pub fn sample(&mut self) -> Result<Vec<(&str, Stats)>, Error> {
-        let present = self.dump()?;
+        let present = self.present()?;
         let find = |ifindex, which| present.iter().find(|stats| stats.is_at(ifindex, which)).cloned();
         Ok(self
             .queues
@@ -145,25 +142,34 @@ impl Namespace {
             .collect())
     }
 
-    fn dump(&mut self) -> Result<Vec<Stats>, Error> {
-        const LEN: usize = NLMSG_HEADER + TCMSG;
-        let mut request = [0u8; LEN];
-        request[0..4].copy_from_slice(&(LEN as u32).to_ne_bytes());
-        request[4..6].copy_from_slice(&libc::RTM_GETQDISC.to_ne_bytes());
-        request[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
-        send(self.fd.as_raw_fd(), &request, MsgFlags::empty()).map_err(at("netlink: RTM_GETQDISC"))?;
-        let mut found = Vec::new();
-        loop {
-            let len = match recv(self.fd.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
-                Ok(len) => len,
-                Err(Errno::EINTR) => continue,
-                Err(error) => return Err(Error::Failed(format!("netlink: receive: {error}"))),
-            };
-            if read_messages(&self.buffer[..len], &mut found)? {
-                return Ok(found);
-            }
-        }
+    fn present(&mut self) -> Result<Vec<Stats>, Error> {
+        let mut present = Vec::new();
+        dump(&mut self.socket, |found| present.push(found.stats.clone()))?;
+        Ok(present)
     }
+}
+
+/// A qdisc as a dump tells of it.
+struct Found<'a> {
+    stats: Stats,
+    /// What tc calls `refcnt`.
+    references: u32,
+    /// `TCA_OPTIONS`
+    options: &'a [u8],
+    /// `TCA_STATS_APP`
+    own: &'a [u8],
+}
+
+/// Gives `take` each qdisc of the socket's namespace.
+fn dump(socket: &mut Netlink, mut take: impl FnMut(&Found)) -> Result<(), Error> {
+    let nothing = Attributes::default();
+    socket
+        .ask(libc::RTM_GETQDISC, libc::NLM_F_DUMP, Address::default(), &nothing, |body| {
+            if let Some(found) = read_qdisc(body) {
+                take(&found);
+            }
+        })
+        .map_err(at("RTM_GETQDISC"))
 }
 
 fn describe(stats: &Stats) -> String {
@@ -173,38 +179,19 @@ fn describe(stats: &Stats) -> String {
     format!("{} handle {} {parent}", stats.kind, id(stats.handle))
 }
 
-/// Reads the netlink messages of one datagram; true when the dump is over.
-fn read_messages(mut bytes: &[u8], found: &mut Vec<Stats>) -> Result<bool, Error> {
-    while let (Some(len), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
-        let len = len as usize;
-        let Some(body) = bytes.get(NLMSG_HEADER..len) else {
-            break;
-        };
-        match i32::from(kind) {
-            libc::NLMSG_DONE => return Ok(true),
-            libc::NLMSG_ERROR => {
-                let errno = Errno::from_raw(-(u32_at(body, 0).unwrap_or(0) as i32));
-                return Err(Error::Failed(format!("netlink: RTM_GETQDISC: {errno}")));
-            }
-            _ if kind == libc::RTM_NEWQDISC => found.extend(read_qdisc(body)),
-            _ => {}
-        }
-        bytes = bytes.get(align(len)..).unwrap_or_default();
-    }
-    Ok(false)
-}
-
-fn read_qdisc(body: &[u8]) -> Option<Stats> {
+fn read_qdisc(body: &[u8]) -> Option<Found<'_>> {
     let mut stats = Stats {
         ifindex: u32_at(body, 4)? as i32,
         handle: u32_at(body, 8)?,
         parent: u32_at(body, 12)?,
         ..Stats::default()
     };
+    let mut found = Found { stats: Stats::default(), references: u32_at(body, 16)?, options: &[], own: &[] };
     let mut nested: &[u8] = &[];
     for (kind, value) in attributes(body.get(TCMSG..)?) {
         match kind {
             TCA_KIND => stats.kind = String::from_utf8_lossy(value).trim_end_matches('\0').into(),
+            TCA_OPTIONS => found.options = value,
             TCA_STATS2 => nested = value,
             _ => {}
         }
@@ -225,13 +212,16 @@ fn read_qdisc(body: &[u8]) -> Option<Stats> {
                 stats.overlimits = u32_at(value, 16)?;
             }
             TCA_STATS_APP => {
+                found.own = value;
                 stats.marks = marks(&stats.kind, value);
+                stats.sce_marks = kinds::find(&stats.kind).and_then(|kind| (kind.sce_marks)(value));
                 stats.delays = delays(&stats.kind, value);
             }
             _ => {}
         }
     }
-    Some(stats)
+    found.stats = stats;
+    Some(found)
 }
 
 /// CE marks in a qdisc's own statistics, where it has them.
@@ -259,7 +249,7 @@ fn marks(kind: &str, own: &[u8]) -> Option<u64> {
             };
             Some(attributes(tins).filter_map(|(_, tin)| of_tin(tin)).map(u64::from).sum())
         }
-        _ => None,
+        _ => kinds::find(kind).and_then(|kind| (kind.marks)(own)),
     }
 }
 
@@ -270,58 +260,28 @@ fn delays(kind: &str, own: &[u8]) -> Vec<(&'static str, u32)> {
         "codel" => &[("sojourn", 12)],
         "pie" => &[("sojourn", 8)],
         "dualpi2" => &[("sojourn_l", 8), ("sojourn_c", 4)],
-        _ => &[],
+        _ => return kinds::find(kind).map_or_else(Vec::new, |kind| (kind.delays)(own)),
     };
     places.iter().filter_map(|&(metric, offset)| Some((metric, u32_at(own, offset)?))).collect()
 }
 
-/// Netlink attributes: length and type (u16 each), then the value, padded to 4 bytes.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    const NLA_TYPE_MASK: u16 = 0x3fff;
-    std::iter::from_fn(move || {
-        let len = usize::from(u16_at(bytes, 0)?);
-        let kind = u16_at(bytes, 2)? & NLA_TYPE_MASK;
-        let value = bytes.get(4..len)?;
-        bytes = bytes.get(align(len)..).unwrap_or_default();
-        Some((kind, value))
-    })
-}
-
-fn align(len: usize) -> usize {
-    len.max(1).next_multiple_of(4)
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2)?.try_into().ok().map(u16::from_ne_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::netlink::{HEADER, read_messages};
     use super::*;
 
     fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        bytes.extend(((value.len() + 4) as u16).to_ne_bytes());
-        bytes.extend(kind.to_ne_bytes());
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
+        let mut one = Attributes::default();
+        one.put(kind, value);
+        one.bytes().into()
     }
 
-    fn words(values: &[u32]) -> Vec<u8> {
+    pub fn words(values: &[u32]) -> Vec<u8> {
         values.iter().flat_map(|value| value.to_ne_bytes()).collect()
     }
 
-    fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut bytes = words(&[(NLMSG_HEADER + body.len()) as u32]);
+    pub fn message(kind: u16, body: &[u8]) -> Vec<u8> {
+        let mut bytes = words(&[(HEADER + body.len()) as u32]);
         bytes.extend(kind.to_ne_bytes());
         bytes.extend([0; 10]);
         bytes.extend(body);
@@ -357,7 +317,8 @@ mod tests {
         let datagram =
             [message(libc::RTM_NEWQDISC, &body), message(libc::NLMSG_DONE as u16, &words(&[0]))].concat();
         let mut found = Vec::new();
-        assert!(read_messages(&datagram, &mut found).expect("no error"));
+        let mut take = |body: &[u8]| found.extend(read_qdisc(body).map(|found| found.stats));
+        assert!(read_messages(&datagram, &mut take).expect("no error"));
         let expected = Stats {
             kind: "pie".into(),
             ifindex: 7,
@@ -371,26 +332,12 @@ mod tests {
             requeues: 0,
             overlimits: 4,
             marks: Some(3),
+            sce_marks: None,
             delays: vec![("sojourn", 8)],
         };
         assert_eq!(found, [expected]);
         assert!(found[0].is_at(7, At::Parent(0x0001_0001)) && found[0].is_at(7, At::Handle(0x000a_0000)));
         assert!(!found[0].is_at(8, At::Parent(0x0001_0001)) && !found[0].is_at(7, At::Root));
-    }
-
-    #[test]
-    fn an_error_of_the_kernel_is_told() {
-        let refused = message(libc::NLMSG_ERROR as u16, &words(&[-1i32 as u32]));
-        let error = read_messages(&refused, &mut Vec::new()).expect_err("EPERM");
-        assert_eq!(error.to_string(), "netlink: RTM_GETQDISC: EPERM: Operation not permitted");
-    }
-
-    #[test]
-    fn a_cut_message_ends_the_reading() {
-        let whole = message(libc::RTM_NEWQDISC, &words(&[0, 7, 0, 0, 0]));
-        let mut found = Vec::new();
-        assert!(!read_messages(&whole[..30], &mut found).expect("no error"));
-        assert!(found.is_empty());
     }
 
     #[test]
