@@ -146,8 +146,8 @@ def test_marks_are_rewritten_on_the_way(kernel, tmp_path):
 def test_an_unknown_qdisc_or_congestion_control_is_refused_by_name(kernel, tmp_path):
     for changes, message in (
         (
-            {"interfaces": egress({"qdisc": "cnq_codel_af bandwidth 20mbit"})},
-            "interfaces[0].egress.qdisc: 'cnq_codel_af'",
+            {"interfaces": egress({"qdisc": "deltic_boroshne bandwidth 20mbit"})},
+            "interfaces[0].egress.qdisc: 'deltic_boroshne'",
         ),
         ({"interfaces": egress(HTB), "flows": [flow(cc="nix@1")]}, "flows[0].cc: 'nix' is not in kernel"),
     ):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,7 @@ from typing import Final
 from bakeoff import files
 from bakeoff.engines.kernel import programs, virtual
 from bakeoff.engines.kernel.boot import boot, python_files
+from bakeoff.engines.lab import agent, module_qdiscs
 from bakeoff.replay.arrivals import Arrivals
 from bakeoff.replay.port import START_NS, Port, commands, flows, priority
 from bakeoff.replay.sim import Replayed
@@ -47,7 +49,11 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
         results = folder / "results"
         results.mkdir()
         script = folder / "script.json"
-        frames, replays = _jobs(jobs)
+        offered = module_qdiscs.offered(built.modules)
+        frames, replays = _jobs(jobs, offered)
+        if offered:
+            # The guest has a /tmp of its own, with this folder in it.
+            shutil.copy2(agent.find(), results / agent.NAME)
         script.write_text(
             json.dumps(
                 {
@@ -82,7 +88,9 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
     return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
 
 
-def _jobs(jobs: Sequence[tuple[Port, Arrivals]]) -> tuple[dict[str, list[list[int]]], list[dict[str, object]]]:
+def _jobs(
+    jobs: Sequence[tuple[Port, Arrivals]], offered: Collection[str]
+) -> tuple[dict[str, list[list[int]]], list[dict[str, object]]]:
     """The sequences as frames.py reads them, each once, and the replays that name them."""
     frames: dict[str, list[list[int]]] = {}
     names: dict[tuple[int, tuple[int, ...]], str] = {}
@@ -93,14 +101,22 @@ def _jobs(jobs: Sequence[tuple[Port, Arrivals]]) -> tuple[dict[str, list[list[in
         name = names.setdefault((id(arrivals), priorities), f"{arrivals.name}-{len(names)}")
         if name not in frames:
             frames[name] = [[p.ns, p.bytes, p.flow, priorities[p.flow], p.ecn] for p in arrivals.packets]
+        made = commands(port, count, offered)
+        # What the agent makes, it also shows; tc would show the same without words and numbers.
+        shows = [["tc", "-s", "-d", "qdisc", "show", "dev", "veth0"]] if made[0][0] == "tc" else []
+        shows += [[*module_qdiscs.show("veth0")]] if agent.NAME in {command[0] for command in made} else []
         replays.append(
             {
                 "arrivals": name,
-                "commands": commands(port, count),
-                "show": [["tc", "-s", "-d", "qdisc", "show", "dev", "veth0"]],
+                "commands": [_in_guest(command) for command in made],
+                "show": [_in_guest(command) for command in shows],
             }
         )
     return frames, replays
+
+
+def _in_guest(command: list[str]) -> list[str]:
+    return [f"/tmp/out/{agent.NAME}", *command[1:]] if command[0] == agent.NAME else command  # noqa: S108
 
 
 def _answer(path: Path, hashes: tuple[int, ...]) -> Replayed | str:

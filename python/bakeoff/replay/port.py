@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,14 +92,16 @@ def priority(port: Port, flow: int) -> int:
     return (_HANDLES[1] if port.shaped else _HANDLES[0]) << 16 | flow_hash(flow) % buckets + 1
 
 
-def commands(port: Port, flows: int) -> list[list[str]]:
-    """What makes the tree on `veth0`, as `tc` commands."""
+def commands(port: Port, flows: int, offered: Collection[str] = ()) -> list[list[str]]:
+    """What makes the tree on `veth0`: `tc`'s commands, and the agent's for the kinds that our modules add."""
+    from bakeoff.engines.lab import module_qdiscs
     from bakeoff.engines.lab.refused import RefusedError
     from bakeoff.engines.lab.tree import Tree
 
     ports = {str(flow): ["match", "ip", "sport", str(1024 + flow), "0xffff"] for flow in range(flows)}
     try:
-        return Tree("veth0", _HANDLES[0], ports, 1000).install(port.tree, "qdisc")
+        wanted = module_qdiscs.tree(port.tree, offered) if offered else port.tree
+        return Tree("veth0", _HANDLES[0], ports, 1000, offered).install(wanted, "qdisc")
     except RefusedError as error:
         raise BakeoffError(str(error)) from error
 

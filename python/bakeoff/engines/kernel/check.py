@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -15,10 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bakeoff import files, tc
+from bakeoff import files
 from bakeoff.engines.kernel import config, programs, registry
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
+from bakeoff.engines.lab import agent, module_qdiscs
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import cc
 
@@ -44,8 +46,9 @@ QDISCS: Final = {
 } | dict.fromkeys(
     _words(
         "codel drr fq fq_codel fq_pie hhf pfifo_fast pie prio qfq sfb sfq "
-        "cnq_cobalt cnq_codel_af deltic deltic_boroshne deltic_polya lfq_cobalt"
-    ),
+        "cnq_cobalt deltic deltic_boroshne deltic_polya lfq_cobalt"
+    )
+    | module_qdiscs.MODULES.keys(),
     "",
 )
 # What Linux itself had in 7.3: more than this is what a development tree adds.
@@ -61,11 +64,15 @@ CONGESTION_CONTROLS: Final = _MAINLINE_CC | {"prague", "reno-sce", "cubic-sce", 
 _SCH_SYMBOL: Final = {"bfifo": "NET_SCH_FIFO", "pfifo": "NET_SCH_FIFO", "pfifo_fast": "NET_SCHED"}
 
 _SCE: Final = ("net.ipv4.tcp_sce", "net.ipv4.tcp_sce_pacing")
-# Symbol of a congestion control -> the module of this repository that has it.
-_OWN: Final = {"TCP_CONG_PRAGUE": "tcp_prague"} | dict.fromkeys(
-    _words("TCP_CONG_RENO_SCE TCP_CONG_CUBIC_SCE TCP_CONG_DCTCP_SCE"), "tcp_sce"
+# Symbol of a congestion control or a queue -> the module of this repository that has it.
+_OWN: Final = (
+    {"TCP_CONG_PRAGUE": "tcp_prague"}
+    | dict.fromkeys(_words("TCP_CONG_RENO_SCE TCP_CONG_CUBIC_SCE TCP_CONG_DCTCP_SCE"), "tcp_sce")
+    | {f"NET_SCH_{kind.upper()}": module for kind, module in module_qdiscs.MODULES.items()}
 )
 
+# Where the guest has it.
+_AGENT: Final = f"/tmp/out/{agent.NAME}"  # noqa: S108
 _V = "veth0"
 _ADD_VETH: Final = [f"ip link add {_V} type veth peer name veth1", f"ip link set {_V} up", "ip link set veth1 up"]
 _HTB: Final = [
@@ -176,6 +183,9 @@ def check_kernel(kernel: BuiltKernel) -> Report:
         results = folder / "results"
         results.mkdir()
         (folder / "script.json").write_text(json.dumps(_script(kernel, results)))
+        if module_qdiscs.offered(kernel.modules):
+            # The guest has a /tmp of its own, with this folder in it.
+            shutil.copy2(agent.find(), results / agent.NAME)
         init = folder / "init"
         init.write_text(f"#!{sys.executable} -IS\n{Path(__file__).with_name('probe.py').read_text()}")
         init.chmod(0o755)
@@ -245,7 +255,7 @@ def missing(run: Mapping[str, Any], report: Report) -> list[str]:
     for index, tunnel in enumerate(run.get("tunnels", ())):
         look(f"tunnels[{index}]", "tunnel", " ".join(filter(None, (tunnel["kind"], tunnel.get("cipher")))))
     for place, words in _qdiscs(run, ""):
-        look(place, "qdisc", tc.kernel_kind(words))
+        look(place, "qdisc", module_qdiscs.kernel_kind(words, report.names("qdisc")))
     return reasons
 
 
@@ -267,8 +277,13 @@ def _qdiscs(value: object, place: str) -> list[tuple[str, str]]:
 
 
 def _script(kernel: BuiltKernel, results: Path) -> dict[str, object]:
+    by_agent = module_qdiscs.offered(kernel.modules)
     trials = {
-        f"qdisc {kind}": [*_ADD_VETH, f"tc qdisc add dev {_V} root {kind} {words}"] for kind, words in QDISCS.items()
+        f"qdisc {kind}": [
+            *_ADD_VETH,
+            f"{_AGENT if kind in by_agent else 'tc'} qdisc add dev {_V} root {kind} {words}",
+        ]
+        for kind, words in QDISCS.items()
     }
     trials |= {f"{kind} {name}": commands for (kind, name), (_, commands) in _OTHERS.items()}
     return {
@@ -303,6 +318,8 @@ def _findings(kernel: BuiltKernel, probed: dict[str, Any]) -> list[Finding]:
 def _judge(kernel: BuiltKernel, kind: str, name: str, symbol: str, said: str | None) -> Finding:
     if said is None:
         return Finding(kind, name, True, "")
+    if kind == "qdisc" and name in module_qdiscs.offered(kernel.modules):
+        return Finding(kind, name, False, said)
     if kernel.options.get(symbol, "n") == "n":
         return Finding(kind, name, False, _lacks(kernel, symbol))
     # The kernel has it: the program that was to ask for it is missing or too old.
@@ -342,7 +359,7 @@ def _burst(shown: str) -> tuple[bool, str]:
 
 
 def _adds(kernel: BuiltKernel, available: list[str]) -> dict[str, list[str]]:
-    kinds = set(config.names(kernel.options, "NET_SCH_")) - _MAINLINE_SCH
+    kinds = set(config.names(kernel.options, "NET_SCH_")) - _MAINLINE_SCH | module_qdiscs.offered(kernel.modules)
     return {"cc": sorted(set(available) - _MAINLINE_CC), "qdisc": sorted(kinds)}
 
 

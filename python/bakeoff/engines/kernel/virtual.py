@@ -105,6 +105,13 @@ class VirtualTime:
             )
         )
 
+    @cached_property
+    def qdiscs_offered(self) -> frozenset[str]:
+        """The queues that bakeoff's own modules add to this kernel."""
+        from bakeoff.engines.lab import module_qdiscs
+
+        return module_qdiscs.offered(self.kernel.modules)
+
     def check(self, run: Run) -> str:
         """See `Engine.check`. The first one boots the kernel, to ask it what it has.
 
@@ -141,6 +148,7 @@ class VirtualTime:
                 tcp_pages=guest.tcp_pages,
                 versions_offered=self._versions_offered,
                 parameters_offered=self._parameters_offered,
+                qdiscs_offered=self.qdiscs_offered,
             )
         except BakeoffError as error:
             raise BakeoffError(f"{place(run)}: {error}") from error
@@ -269,8 +277,10 @@ def _iproute2() -> str:
 
 def _programs(plan: Plan) -> dict[str, str]:
     """The host's path of each program that the plan names; BakeoffError if one is missing."""
-    commands = [*plan.setup, *plan.changes, *plan.statistics]
-    return {name: str(programs.need(name)) for name in sorted({command.argv[0] for command in commands})}
+    from bakeoff.engines.lab import agent
+
+    names = sorted({command.argv[0] for command in (*plan.setup, *plan.changes, *plan.statistics)})
+    return {name: str(agent.find() if name == agent.NAME else programs.need(name)) for name in names}
 
 
 def _mount(target: str, source: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import files
-from bakeoff.engines.lab import pcapng, tc_show, tool_output, tunnels, unwanted
+from bakeoff.engines.lab import agent, pcapng, tc_show, tool_output, tunnels, unwanted
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.scenario import Run
@@ -174,11 +174,13 @@ def check_bursts(plan: Plan, setup_log: str) -> None:
 
 def _queues(plan: Plan, summary: Mapping[str, Any], teardown_log: str) -> dict[str, Any]:
     printed = tc_show.sections(teardown_log)
-    shown = {
-        (command.node, command.argv[-1]): tc_show.qdiscs(printed.get(command.line(), ""))
-        for command in plan.statistics
-        if command.argv[0] == "tc" and "qdisc" in command.argv
-    }
+    shown: dict[tuple[str, str], list[tc_show.Qdisc]] = {}
+    for command in plan.statistics:
+        if command.argv[0] in ("tc", agent.NAME) and "qdisc" in command.argv:
+            found_here = tc_show.qdiscs(printed.get(command.line(), ""))
+            before = shown.get((command.node, command.argv[-1]), [])
+            # What the agent shows, tc shows as well, without its words and numbers.
+            shown[command.node, command.argv[-1]] = found_here + before
     found = {}
     for queue in plan.queues:
         standing = next((q for q in shown.get((queue.node, queue.dev), ()) if q.at == queue.at), None)

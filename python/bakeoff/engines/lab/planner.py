@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from bakeoff.engines.lab import (
     changes,
     ingress,
+    module_qdiscs,
     nodes,
     parameters,
     pcapng,
@@ -48,6 +49,7 @@ def plan(
     netem: bool = True,
     versions_offered: Mapping[str, versions.Parameter] = MappingProxyType({}),
     parameters_offered: frozenset[tuple[str, str]] | None = None,
+    qdiscs_offered: Collection[str] = (),
 ) -> Plan:
     """The plan of a run.
 
@@ -56,8 +58,8 @@ def plan(
     plan's files lie. `tcp_pages` is the memory of all TCP sockets where the kernel is the lab's own. Without `netem`
     nothing is made of this qdisc but what the run asks for. `versions_offered` are those that a parameter of a kernel's
     modules chooses; `parameters_offered` are (module, parameter) that flows may ask for, None if this kernel is not the
-    run's alone. RefusedError names the place in the run that real Linux, or
-    this lab, cannot do.
+    run's alone. `qdiscs_offered` are the kinds that our modules add, which the agent makes and shows. RefusedError
+    names the place in the run that real Linux, or this lab, cannot do.
     """
     _refuse(run)
     if parameters_offered is None:
@@ -66,13 +68,13 @@ def plan(
     else:
         asked = parameters.given(run, parameters_offered)
     notes = [
-        *versions.notes(run, versions.given(run, versions_offered)),
+        *versions.notes(run, versions.given(run, versions_offered), qdiscs_offered),
         *(f"flows[].cc: {each.module}.{each.name} is {each.value} for the whole kernel" for each in asked),
         *_notes(run, ethtool=ethtool),
         *tunnels.notes(run),
         *tools.notes(run),
     ]
-    run = versions.plain(run)
+    run = versions.plain(run, qdiscs_offered)
     if sce.by_module(versions_offered):
         run, told = sce.on_accecn(run)
         notes += told
@@ -84,7 +86,7 @@ def plan(
     interfaces = _wires(run)
     trees: Trees = {}
     policers = _policers(run)
-    queues = _queues(interfaces, policers, net, flows, trees)
+    queues = _queues(interfaces, policers, net, flows, trees, qdiscs_offered=qdiscs_offered)
     let_go, held = small_queues.let_go(run, net, interfaces, netem=netem)
     leaves = tuple(_leaves(interfaces, net, trees))
     shared = nodes.of_the_kernel(run, net, tcp_pages)
@@ -205,6 +207,8 @@ def _queues(
     net: Topology,
     flows: dict[str, list[str]],
     trees: Trees,
+    *,
+    qdiscs_offered: Collection[str],
 ) -> list[Command]:
     commands: list[Command] = []
     for index, wanted in enumerate(interfaces):
@@ -212,13 +216,13 @@ def _queues(
         place = f"interfaces[{index}]"
         argvs = [_tx_queue_len(end.dev, wanted.tx_queue_len)]
         if wanted.egress is not None:
-            tree = Tree(end.dev, 1, flows, wanted.tx_queue_len)
+            tree = Tree(end.dev, 1, flows, wanted.tx_queue_len, qdiscs_offered)
             argvs += tree.install(wanted.egress, f"{place}.egress")
             trees[wanted.node, wanted.peer, "egress"] = tree
         if wanted.ingress is not None:
             argvs.append(["ip", "link", "add", end.ifb, "type", "ifb"])
             argvs.append(_tx_queue_len(end.ifb, wanted.tx_queue_len))
-            tree = Tree(end.ifb, INGRESS_HANDLE, flows, wanted.tx_queue_len)
+            tree = Tree(end.ifb, INGRESS_HANDLE, flows, wanted.tx_queue_len, qdiscs_offered)
             argvs += tree.install(wanted.ingress, f"{place}.ingress")
             argvs.append(["ip", "link", "set", "dev", end.ifb, "up"])
             trees[wanted.node, wanted.peer, "ingress"] = tree
@@ -264,11 +268,12 @@ def _shown(
     interfaces: list[Interface], policers: dict[End, ingress.Policer], net: Topology, trees: Trees, *options: str
 ) -> list[Command]:
     commands = []
-    for node, peer, side in trees:
+    for (node, peer, _), tree in trees.items():
         end = net.interfaces[node, peer]
-        dev = end.dev if side == "egress" else end.ifb
         for what in ("qdisc", "class"):
-            commands.append(Command(node, ("tc", *options, what, "show", "dev", dev), end.netns))
+            commands.append(Command(node, ("tc", *options, what, "show", "dev", tree.dev), end.netns))
+        if tree.by_agent:
+            commands.append(Command(node, module_qdiscs.show(tree.dev), end.netns))
     filtered = [(end.node, end.peer) for end in interfaces if end.mangle or (end.node, end.peer) in policers]
     for node, peer in filtered:
         end = net.interfaces[node, peer]

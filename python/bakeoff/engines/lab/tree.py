@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from bakeoff import tc
-from bakeoff.engines.lab import match
+from bakeoff.engines.lab import agent, match, module_qdiscs
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.scenario.run import Class, Qdisc
 
@@ -34,6 +35,8 @@ class Tree:
     flows: dict[str, list[str]]
     """See `match.words`."""
     tx_queue_len: int
+    by_modules: Collection[str] = ()
+    """Kinds that the kernel has by bakeoff's modules: the agent makes and shows them."""
     root: str = ""
     """The kind of the root."""
     where: dict[str, tuple[list[str], int]] = field(default_factory=dict)
@@ -42,6 +45,8 @@ class Tree:
     classes: dict[str, str] = field(default_factory=dict)
     """Class id of the root qdisc -> the one that it borrows from; `""` is the root."""
     taken: int = 0
+    by_agent: bool = False
+    """Whether it has, or had, such a queue."""
 
     def install(self, tree: Qdisc, place: str) -> list[list[str]]:
         """The commands that put `tree` on the device, which has no root qdisc yet."""
@@ -76,7 +81,8 @@ class Tree:
     def change(self, path: str, words: str, place: str) -> list[list[str]]:
         """`tc qdisc change`: the state is kept."""
         parent, handle = self._find(path, place)
-        return [["tc", "qdisc", "change", "dev", self.dev, *parent, "handle", f"{handle:x}:", *words.split()]]
+        named = ["dev", self.dev, *parent, "handle", f"{handle:x}:"]
+        return [[self._program(words), "qdisc", "change", *named, *words.split()]]
 
     def change_class(self, number: str, words: str, place: str) -> list[list[str]]:
         """`tc class change`: the state is kept."""
@@ -89,6 +95,11 @@ class Tree:
             raise RefusedError(f"{place}.id: a band of prio has nothing to change")
         named = ["dev", self.dev, "parent", f"{root}{self.classes[number]}", "classid", f"{root}{number}", self.root]
         return [["tc", "class", "change", *named, *words.split()]]
+
+    def _program(self, words: str) -> str:
+        program = module_qdiscs.program(words, self.by_modules)
+        self.by_agent |= program == agent.NAME
+        return program
 
     def _find(self, path: str, place: str) -> tuple[list[str], int]:
         if path not in self.where:
@@ -103,7 +114,8 @@ class Tree:
         self.taken += 1
         handle = self.taken
         self.where[path] = (parent, handle)
-        commands = [["tc", "qdisc", verb, "dev", self.dev, *parent, "handle", f"{handle:x}:", kind, *words]]
+        named = ["dev", self.dev, *parent, "handle", f"{handle:x}:"]
+        commands = [[self._program(kind), "qdisc", verb, *named, kind, *words]]
         if path == "":
             self.root = kind
             self.classes = {cls.id: cls.parent or "" for cls in tree.classes}

@@ -5,11 +5,12 @@ Of the congestion controls that bakeoff's own kernel modules add, a parameter of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from bakeoff import tc
+from bakeoff.engines.lab import module_qdiscs
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.scenario import Run
 from bakeoff.scenario.cc import parse
@@ -55,18 +56,12 @@ def given(run: Run, offered: Mapping[str, Parameter]) -> dict[str, Parameter]:
     return {version: parameter for version, parameter in offered.items() if parameter in taken}
 
 
-def plain(run: Run) -> Run:
-    """The run with the kernel's names: `dualpi2@2020` becomes `dualpi2`, `prague@2020-08` becomes `prague`."""
-
-    def line(words: str) -> str:
-        _, _, options = words.partition(" ")
-        return f"{tc.kernel_kind(words)} {options}".strip()
+def plain(run: Run, qdiscs: Collection[str] = ()) -> Run:
+    """The run with the names of a kernel that has these `qdiscs` by our modules: `dualpi2@2020` becomes `dualpi2`,
+    `prague@2020-08` becomes `prague`."""
 
     def tree(qdisc: Qdisc | None) -> Qdisc | None:
-        if qdisc is None:
-            return None
-        classes = [cls.model_copy(update={"child": tree(cls.child)}) for cls in qdisc.classes]
-        return qdisc.model_copy(update={"qdisc": line(qdisc.qdisc), "classes": classes, "child": tree(qdisc.child)})
+        return None if qdisc is None else module_qdiscs.tree(qdisc, qdiscs)
 
     interfaces = [
         end.model_copy(update={"egress": tree(end.egress), "ingress": tree(end.ingress)}) for end in run.interfaces
@@ -77,16 +72,16 @@ def plain(run: Run) -> Run:
         if action.kind == "qdisc-replace":
             action = action.model_copy(update={"qdisc": tree(action.qdisc)})
         elif action.kind == "qdisc-change":
-            action = action.model_copy(update={"qdisc": line(action.qdisc)})
+            action = action.model_copy(update={"qdisc": module_qdiscs.line(action.qdisc, qdiscs)})
         timed.append(change.model_copy(update={"action": action}))
     flows = [flow.model_copy(update={"cc": parse(flow.cc).name}) for flow in run.flows]
     return run.model_copy(update={"interfaces": interfaces, "flows": flows, "changes": timed})
 
 
-def notes(run: Run, given: Mapping[str, Parameter]) -> list[str]:
+def notes(run: Run, given: Mapping[str, Parameter], qdiscs: Collection[str] = ()) -> list[str]:
     """One note for each algorithm whose version is the simulator's: a kernel has the one it was built with.
 
-    The versions `given` are in effect there as well.
+    The versions `given` are in effect there as well, and the `qdiscs` of our modules.
     """
     notes = [
         f"flows[{index}].cc: '{flow.cc}' asked for: the kernel's own '{parse(flow.cc).name}' is in effect"
@@ -99,7 +94,7 @@ def notes(run: Run, given: Mapping[str, Parameter]) -> list[str]:
         if qdisc is None:
             return
         kind = tc.kind(qdisc.qdisc)
-        if kind != tc.kernel_kind(kind):
+        if module_qdiscs.kernel_kind(kind, qdiscs) not in (kind, *qdiscs):
             kinds.setdefault(kind, place)
         for index, cls in enumerate(qdisc.classes):
             look(cls.child, f"{place}.classes[{index}].child")
