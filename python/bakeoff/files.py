@@ -8,6 +8,7 @@ would never end. There no link is followed, and a file has one name.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -75,6 +76,16 @@ def _regular(found: os.stat_result, name: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "is no regular file", name)
+
+
+def discard(path: Path) -> None:
+    """Delete the folder at `path` with all that is in it, or what else has the name; what the system keeps, stays."""
+    with contextlib.suppress(OSError):
+        # rmtree would open a FIFO, and wait for a writer.
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)  # noqa: PTH108 (of what has the name)
 
 
 def sweep(folder: Path) -> list[str]:

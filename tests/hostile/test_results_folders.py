@@ -3,15 +3,17 @@
 import errno
 import io
 import json
+import os
 import shutil
 
 import polars as pl
 import pytest
 
 from bakeoff import campaign, files, measure, results
+from bakeoff.cli import complete
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
-from bakeoff.results import remote
+from bakeoff.results import layout, remote
 from bakeoff.results.series import read_series, write_series
 from bakeoff.scenario import duel
 
@@ -187,3 +189,55 @@ def test_a_run_takes_the_place_of_a_link_and_leaves_what_it_leads_to(done, tmp_p
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert not folder.is_symlink()
     assert not there or [path.name for path in outside.iterdir()] == ["kept"]
+
+
+@pytest.mark.parametrize("what", ["pipe", "file"])
+def test_a_run_takes_the_place_of_what_is_no_folder_and_leaves_nothing_of_it(done, tmp_path, what):
+    """Who removes a folder opens it first, and a pipe is opened when somebody writes to it, which nobody does."""
+    root = shutil.copytree(done, tmp_path / "c")
+    [folder] = results.scan(root)
+    shutil.rmtree(folder)
+    partial = folder.with_name(layout.partial_name(folder.name, os.getpid()))
+    for path in (folder, partial):
+        os.mkfifo(path) if what == "pipe" else path.write_text("")
+    run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", duration="1s"))
+    # A name that this process needs may be taken once, by a process of the same number that was killed.
+    with pytest.raises(BakeoffError, match="cannot be written: File exists"):
+        campaign.run([run], root, jobs=1, resume=True)
+    assert [each.status for each in campaign.run([run], root, jobs=1, resume=True).runs] == ["ok"]
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_completing_a_word_waits_for_no_pipe_and_offers_no_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = tmp_path / "results/latest/suite/scenario/run"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text('{"resolved": {"point": {"cc": "reno", "$(id)": "x"}}}')
+    assert complete.axis("") == ["cc"]
+    (run / "run.json").unlink()
+    os.mkfifo(run / "run.json")
+    assert complete.axis("") == []
+    for name in ("mine", "a$(id)", "a`id`", "a;id", "a|id", "a>x", "a\nid", "a\x1b[2J", "a!id", "a'", 'a"'):
+        (tmp_path / "results" / name).mkdir()
+    assert complete.results("results/") == ["results/latest", "results/mine"]
+
+
+@pytest.mark.parametrize("what", ["pipe", "folder", "long"])
+def test_a_log_is_a_file_of_bounded_size(done, tmp_path, cli, what):
+    root = shutil.copytree(done, tmp_path / "c")
+    [folder] = results.scan(root)
+    log = folder / "console.log"
+    if what == "pipe":
+        os.mkfifo(log)
+    elif what == "folder":
+        log.mkdir()
+    else:
+        log.touch()
+        os.truncate(log, 1 << 40)
+    code, _, err = cli("logs", str(folder))
+    why = {
+        "pipe": "is no regular file",
+        "folder": "Is a directory",
+        "long": "is 1,099,511,627,776 bytes; at most 268,435,456",
+    }
+    assert (code, err) == (2, f"bakeoff: {log}: cannot be read: {why[what]}\n")

@@ -49,12 +49,22 @@ _PARTS: Final = (
 )
 
 
+# A word comes to stand in a command line as it is, and may be the name of a stranger's folder: with these in it a shell
+# would start something. Parentheses alone, which names of runs have, are an error there.
+_ACTS: Final = frozenset("$`;&|<>\"'\\!")
+_LARGEST: Final = 256 << 20
+"""Bytes of a file that is read."""
+
+
 def _words(of: Callable[[str], Iterable[str]]) -> Words:
     """Those of the words that begin as the user began, and none where they cannot be found out."""
 
     def complete(incomplete: str) -> list[str]:
         try:
-            return [word for word in dict.fromkeys(of(incomplete)) if word.startswith(incomplete)]
+            words = dict.fromkeys(of(incomplete))
+            return [
+                word for word in words if word.startswith(incomplete) and word.isprintable() and not _ACTS & {*word}
+            ]
         except Exception:  # in the middle of a command line a message is worse than no words
             return []
 
@@ -201,7 +211,10 @@ def _axis_names() -> list[str]:
         if not names:
             return []
         place /= names[0]
-    return list(json.loads((place / "run.json").read_bytes())["resolved"]["point"])
+    from bakeoff import files
+
+    # A campaign may be a stranger's: a pipe in place of the file would hold the shell for ever.
+    return list(json.loads(files.read(place / "run.json", _LARGEST))["resolved"]["point"])
 
 
 def _folders(path: Path) -> list[str]:

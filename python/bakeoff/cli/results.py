@@ -71,6 +71,7 @@ def logs(
       bakeoff logs results/latest/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-pie-50Mbit-20ms
       bakeoff logs '*s6*cubic-ecn-pie-*'
     """
+    from bakeoff import files
     from bakeoff.results import layout
 
     result = chosen_run(run)
@@ -79,10 +80,13 @@ def logs(
     for note in result.record.effective:
         typer.echo(f"in effect: {note}")
     for name in (layout.SETUP_LOG, layout.TEARDOWN_LOG, "console.log"):
-        path = result.path / name
-        if path.is_file():
-            typer.echo(f"--- {name}")
-            typer.echo(path.read_text(encoding="utf-8", errors="backslashreplace").rstrip("\n"))
+        try:
+            text = files.read(result.path / name, files.MOST_TEXT).decode(errors="backslashreplace")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise BakeoffError(f"{result.path / name}: cannot be read: {error.strerror}") from None
+        typer.echo(f"--- {name}\n{text.rstrip()}")
 
 
 def rm(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from bakeoff import files
 from bakeoff.errors import BakeoffError, printable
 from bakeoff.results import layout
 from bakeoff.results.read import Result, read_campaign, survey
@@ -260,7 +261,7 @@ def pull(
         where = error.filename or folder
         raise BakeoffError(f"{where}: {error.strerror or error}; earlier results were kept") from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        files.discard(partial)
     total = sum(size for place in came for size in runs[place].values())
     return Copied(len(came), total, len(runs) - len(todo), tuple(left_out))
 

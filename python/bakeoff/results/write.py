@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +30,7 @@ def writing(folder: Path) -> Iterator[Path]:
             f"{folder}: cannot be written: {error.strerror or error}; this run was not kept, earlier results were"
         ) from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        files.discard(partial)
 
 
 def below(root: Path, key: str) -> Path:
@@ -63,7 +62,7 @@ def take_place(partial: Path, folder: Path) -> None:
     except BaseException:
         old.rename(folder)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    files.discard(old)
 
 
 def seal(partial: Path, record: RunRecord) -> None:
@@ -104,5 +103,5 @@ def discard_partials(root: Path) -> list[Path]:
         if layout.is_partial(name)
     ]
     for partial in partials:
-        shutil.rmtree(partial, ignore_errors=True)
+        files.discard(partial)
     return partials
