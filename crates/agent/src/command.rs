@@ -1,13 +1,15 @@
 //! Commands in a namespace. No shell: a program and its arguments.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, Write, pipe};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 
+use crate::borrowed;
 use crate::clock;
 use crate::error::{Error, at};
 use crate::net;
@@ -38,11 +40,15 @@ impl Spec<'_> {
         format!("{}: {}", self.node, words.join(" "))
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.argv[0]);
+    /// The command, its input in a file that needs nobody to feed it.
+    fn command(&self) -> Result<Command, Error> {
+        let mut command = borrowed::command(&self.argv[0]);
         command.args(&self.argv[1..]).env("PATH", PATH).env("LC_ALL", "C");
-        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
-        command
+        command.stdin(match self.stdin {
+            Some(text) => Stdio::from(in_memory(text).map_err(at(self.line()))?),
+            None => Stdio::null(),
+        });
+        Ok(command)
     }
 
     fn spawn(&self, mut command: Command) -> Result<Child, Error> {
@@ -54,16 +60,18 @@ impl Spec<'_> {
             command.spawn().map_err(at("cannot start"))
         };
         // In a thread of its own, whose signal mask goes with it.
-        let spawned = std::thread::scope(|scope| {
-            scope
-                .spawn(|| net::in_netns(self.netns, start))
-                .join()
-                .unwrap_or_else(|_| Err(Error::Failed("the thread panicked".into())))
-        });
+        let spawned = if self.netns.is_some() {
+            net::in_netns(self.netns, start)
+        } else {
+            std::thread::scope(|scope| {
+                scope.spawn(start).join().unwrap_or_else(|_| Err(Error::Failed("the thread panicked".into())))
+            })
+        };
         spawned.map_err(at(self.line()))
     }
 
-    /// Runs it to its end; returns its standard output and error. A failure's message has command, node, exit status and output.
+    /// Runs it to its end; returns its standard output and error, in the order in which they were written. A failure's message has
+    /// command, node, exit status and output.
     pub fn run(&self) -> Result<String, Error> {
         let (status, output) = self.outcome()?;
         if status.success() {
@@ -72,32 +80,25 @@ impl Spec<'_> {
         Err(Error::Failed(format!("{}: {}: {}", self.line(), told(status), output.trim_end())))
     }
 
-    fn outcome(&self) -> Result<(ExitStatus, String), Error> {
-        let mut command = self.command();
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    /// Runs it to its end; returns its exit status, and its standard output and error.
+    pub fn outcome(&self) -> Result<(ExitStatus, String), Error> {
+        let mut command = self.command()?;
+        let (mut reader, writer) = pipe().map_err(at(self.line()))?;
+        command.stdout(writer.try_clone().map_err(at(self.line()))?).stderr(writer);
+        // With the command goes this process's end of the pipe for writing.
         let mut child = self.spawn(command)?;
-        // The writer is a thread, as a child may fill its output before it has read all of its input.
-        let text = self.stdin.unwrap_or_default();
-        let stdin = child.stdin.take();
-        let output = std::thread::scope(|scope| {
-            scope.spawn(move || stdin.map(|mut pipe| pipe.write_all(text.as_bytes())));
-            child.wait_with_output()
-        });
-        let output = output.map_err(at(self.line()))?;
-        let text = [output.stdout, output.stderr].concat();
-        Ok((output.status, String::from_utf8_lossy(&text).into_owned()))
+        let mut output = Vec::new();
+        reader.read_to_end(&mut output).map_err(at(self.line()))?;
+        let status = child.wait().map_err(at(self.line()))?;
+        Ok((status, String::from_utf8_lossy(&output).into_owned()))
     }
 
     /// Starts it and leaves it running, its output in `log`.
     pub fn start(&self, log: &File) -> Result<Background, Error> {
         let copy = || log.try_clone().map_err(at(self.line()));
-        let mut command = self.command();
+        let mut command = self.command()?;
         command.stdout(copy()?).stderr(copy()?);
-        let mut child = self.spawn(command)?;
-        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin) {
-            pipe.write_all(text.as_bytes()).map_err(at(self.line()))?;
-        }
-        Ok(Background { child, line: self.line() })
+        Ok(Background { child: self.spawn(command)?, line: self.line() })
     }
 }
 
@@ -137,7 +138,16 @@ impl Background {
     }
 }
 
-fn told(status: ExitStatus) -> String {
+/// A file without a name, to be read from its beginning.
+fn in_memory(text: &str) -> std::io::Result<File> {
+    let mut file = File::from(memfd_create(c"stdin", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// How a command ended, in words.
+pub fn told(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("killed by signal {signal}"),
@@ -145,14 +155,15 @@ fn told(status: ExitStatus) -> String {
     }
 }
 
+/// Whether neither a shell nor a batch of iproute2 would take it for anything else.
+pub fn is_plain(word: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
+    !word.is_empty() && word.chars().all(plain)
+}
+
 /// A word as a shell would take it back: for people who copy a line of the log.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    if is_plain(word) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -14,11 +14,13 @@ use nix::unistd::{Pid, getpid, sync};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::batch;
 use crate::clock;
 use crate::command::{Background, Spec};
 use crate::error::{Error, at};
 use crate::plan::{FORMAT, Plan};
 use crate::run;
+use crate::sysctl;
 
 /// The word that makes this program the worker; its script comes by standard input.
 pub const WORKER: &str = "init-worker";
@@ -204,16 +206,37 @@ pub fn worker() -> Result<(), Error> {
     }
 }
 
-fn set_up(steps: &[Step], log: &File, background: &mut Vec<Background>) -> Result<(), Error> {
-    for step in steps {
-        if step.background {
-            write_log(log, &format!("+ {} &\n", step.spec().line()))?;
-            background.push(step.spec().start(log)?);
+fn set_up(mut steps: &[Step], log: &File, background: &mut Vec<Background>) -> Result<(), Error> {
+    while let Some(first) = steps.first() {
+        let specs: Vec<Spec> = steps.iter().take_while(|step| !step.background).map(Step::spec).collect();
+        let together = batch::length(&specs);
+        if together > 1 {
+            logged_batch(&specs[..together], log)?;
+        } else if first.background {
+            write_log(log, &format!("+ {} &\n", first.spec().line()))?;
+            background.push(first.spec().start(log)?);
+        } else if let Some(said) = sysctl::write(&first.spec()) {
+            write_log(log, &format!("+ {}\n{said}", first.spec().line()))?;
         } else {
-            logged(&step.spec(), log)?;
+            logged(&first.spec(), log)?;
         }
+        steps = &steps[together.max(1)..];
     }
     Ok(())
+}
+
+/// Does them in one process; the log has them as if each had its own.
+fn logged_batch(specs: &[Spec], log: &File) -> Result<(), Error> {
+    let outcome = batch::run(specs);
+    let begun = outcome.as_ref().err().map_or(specs.len(), |(done, _)| done + 1);
+    let lines = specs.iter().take(begun).map(|spec| format!("+ {}\n", spec.line()));
+    write_log(log, &lines.collect::<String>())?;
+    let said = match &outcome {
+        Ok(output) => output.clone(),
+        Err((_, error)) => format!("! {error}\n"),
+    };
+    write_log(log, &said)?;
+    outcome.map(drop).map_err(|(_, error)| error)
 }
 
 fn logged(spec: &Spec, log: &File) -> Result<(), Error> {

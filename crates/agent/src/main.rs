@@ -1,5 +1,7 @@
 //! `bakeoff-agent`: makes the traffic of a run on a real kernel and samples it. `docs/agent.md` says what it reads and writes.
 
+mod batch;
+mod borrowed;
 mod clock;
 mod command;
 mod error;
@@ -16,6 +18,7 @@ mod sample;
 mod short;
 mod source;
 mod summary;
+mod sysctl;
 mod tcp;
 mod tcp_info;
 mod udp;
