@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.engines.kernel import archive, cache, registry, source
+from bakeoff.engines.kernel import archive, build, cache, registry, source
 from bakeoff.errors import BakeoffError
 
 MAKEFILE = b"VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n"
@@ -165,3 +165,77 @@ def test_a_kernel_that_was_copied_here_names_no_module_but_its_own(named):
         registry.get("theirs")
     (folder / "build.json").write_text(json.dumps(record | {"modules": ["modules/own.ko"]}))
     assert registry.get("theirs").modules == (folder / "modules/own.ko",)
+
+
+# What stands for a build: it grants all that is asked for, and makes a module of every folder.
+BUILDS = b"""
+allnoconfig:
+\tcp $(KCONFIG_ALLCONFIG) $(O)/.config
+linux:
+\tmkdir -p $(O)/include/config
+\techo 7.3.4 > $(O)/include/config/kernel.release
+\techo > $(O)/linux; chmod 755 $(O)/linux
+modules:
+\ttest -z "$(M)" || touch $(M)/own.ko
+"""
+
+
+@pytest.fixture
+def built_with(tmp_path, monkeypatch):
+    """Builds a kernel with the module in the folder `module`, which is made here; where its copy lies."""
+    monkeypatch.setattr(build.tools, "missing_tools", list)
+    tree = tree_at(tmp_path)
+    (tree / "Makefile").write_bytes(MAKEFILE + BUILDS)
+    module = tmp_path / "module"
+    module.mkdir()
+    (module / "Makefile").write_text("obj-m := own.o\n")
+
+    def make(*fragments: Path) -> Path:
+        kernel = build.build(tree, modules=[module], fragments=fragments)
+        return kernel.binary.parent / "build" / "external" / "module"
+
+    return make
+
+
+@pytest.mark.parametrize("what", ["/dev/zero", "/etc", ".", "/nonexistent", "pipe"])
+def test_a_modules_folder_holds_files_and_nothing_without_end(tmp_path, built_with, what):
+    """A link to a device, to a folder elsewhere, to its own folder, to nothing; a pipe."""
+    odd = tmp_path / "module" / "odd"
+    os.mkfifo(odd) if what == "pipe" else odd.symlink_to(what)
+    with pytest.raises(BakeoffError, match=re.escape(f"--module: {odd}: neither a file nor a folder")):
+        built_with()
+
+
+def test_what_a_modules_folder_holds_is_the_users_without_special_rights(tmp_path, built_with):
+    module = tmp_path / "module"
+    (tmp_path / "common.h").write_text("x")
+    (module / "common.h").symlink_to("../common.h")
+    (module / "s").write_text("x")
+    (module / "s").chmod(0o6755)
+    copy = built_with()
+    assert stat.S_IMODE((copy / "s").stat().st_mode) == 0o755
+    assert (copy / "common.h").read_text() == "x"
+    assert not (copy / "common.h").is_symlink()
+
+
+@pytest.mark.parametrize("what", ["pipe", "/dev/zero", "long"])
+def test_a_configuration_is_a_file_of_bounded_size(tmp_path, built_with, what):
+    path = tmp_path / "own.config"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "long":
+        path.touch()
+        os.truncate(path, 1 << 40)
+    else:
+        path.symlink_to(what)
+    with pytest.raises((BakeoffError, OSError), match=r"is no regular file|is 1,099,511,627,776 bytes; at most"):
+        built_with(path)
+
+
+@pytest.mark.parametrize("name", ["config", "build.json"])
+def test_no_file_of_the_cache_of_kernels_is_waited_for(built_with, name):
+    folder = built_with().parent.parent.parent
+    assert [kernel.name for kernel in registry.list_kernels()] == [folder.name]
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    assert registry.list_kernels() == []

@@ -16,7 +16,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from stat import S_IMODE
+from typing import IO, Final
 
 from bakeoff import data, lockfile
 from bakeoff.engines.kernel import cache, config, registry, source, tools
@@ -202,6 +203,28 @@ def _own_modules(tree: Path) -> list[Path]:
     return sorted(makefile.parent for makefile in (data.folder("kernel") / "modules").glob("*/Makefile"))
 
 
+_BUILT: Final = shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "*.mod*", ".git")
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """What of a folder of a module is not copied: what was built. BakeoffError for what a copy of has no end.
+
+    A device gives bytes for ever, and a link to a folder may lead back to where it lies.
+    """
+    left_out = _BUILT(folder, names)
+    for name in sorted({*names} - left_out):
+        path = Path(folder) / name
+        if not path.is_file() and (path.is_symlink() or not path.is_dir()):
+            raise BakeoffError(f"--module: {path}: neither a file nor a folder; expected these and links to files only")
+    return left_out
+
+
+def _copy_plainly(source: str, target: str) -> None:
+    """With its times, so that make rebuilds little; without the bits that give a user's rights away."""
+    shutil.copy2(source, target)
+    Path(target).chmod(S_IMODE(Path(target).stat().st_mode) & 0o777)
+
+
 def _modules(make: _Make, modules: Sequence[Path], folder: Path) -> list[Path]:
     kept = folder / "modules"
     shutil.rmtree(kept, ignore_errors=True)
@@ -209,9 +232,8 @@ def _modules(make: _Make, modules: Sequence[Path], folder: Path) -> list[Path]:
     for module in modules:
         make.progress(f"module {module}", make.objects)
         copy = folder / "build" / "external" / module.resolve().name
-        built = shutil.ignore_patterns("*.o", "*.ko", "*.cmd", "*.mod*", ".git")
         try:
-            shutil.copytree(module, copy, dirs_exist_ok=True, ignore=built)
+            shutil.copytree(module, copy, dirs_exist_ok=True, ignore=_left_out, copy_function=_copy_plainly)
         except shutil.Error as error:  # each file with its reason
             raise BakeoffError(f"--module {module}: cannot be copied: {error.args[0][0][2]}") from None
         make.run(f"M={copy}", "modules")

@@ -10,8 +10,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 
+_LARGEST = 16 << 20
+"""Bytes of a file; a kernel's whole configuration has some hundred thousand."""
 _SET = re.compile(r"CONFIG_(\w+)=(.+)")
 _UNSET = re.compile(r"# CONFIG_(\w+) is not set")
 
@@ -47,8 +50,8 @@ def parse(text: str, *, place: str = "configuration") -> dict[str, str]:
 
 
 def read(path: Path) -> dict[str, str]:
-    """`parse` of a file."""
-    return parse(path.read_text(), place=str(path))
+    """`parse` of a file. OSError unless it is a regular one, of at most 16 MiB."""
+    return parse(files.read(path, _LARGEST).decode(errors="replace"), place=str(path))
 
 
 def merge(*fragments: dict[str, str]) -> dict[str, str]:
@@ -79,7 +82,9 @@ def offered(tree: Path) -> dict[str, str]:
         path = tree / name
         if not path.is_file():
             continue
-        for symbol in re.findall(r"(?m)^\s*(?:menu)?config\s+(\w+)", path.read_text(errors="replace")):
+        for symbol in re.findall(
+            r"(?m)^\s*(?:menu)?config\s+(\w+)", files.read(path, _LARGEST).decode(errors="replace")
+        ):
             if wanted.match(symbol) and symbol not in _NOT_OFFERS:
                 options[symbol] = "y"
     return options

@@ -9,10 +9,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from bakeoff import files
 from bakeoff.engines.kernel import cache, config
 from bakeoff.errors import BakeoffError
 
 FORMAT = 1
+# Bytes of a build.json.
+_LARGEST = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]*")
 
 
@@ -95,7 +98,7 @@ def save(kernel: BuiltKernel, folder: Path) -> None:
 def _load(folder: Path) -> BuiltKernel:
     path = folder / "build.json"
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(files.read(path, _LARGEST))
         if document["format"] != FORMAT:
             raise BakeoffError(f"{path}: format {document['format']}, expected {FORMAT}; build the kernel again")
         kernel = BuiltKernel(
