@@ -75,10 +75,6 @@ def duel(asked, *, seed=1) -> Run:
     return make(f"{asked.cc1}-vs-{asked.cc2}", seed, "duel", **point)
 
 
-def duels(asked, *, seeds=1, yes=False) -> list[Run]:
-    return [duel(each, seed=seed) for each in asked.each() for seed in range(1, seeds + 1)]
-
-
 def json_schema() -> dict:
     return {"title": "fake scenario"}
 
