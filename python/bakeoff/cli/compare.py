@@ -69,6 +69,7 @@ def compare(
     from bakeoff import references
     from bakeoff.claims import comparison, own_distance
     from bakeoff.cli.output import print_rendered
+    from bakeoff.cli.progress import patience
     from bakeoff.present import own_distance as present
     from bakeoff.present.comparison import render
 
@@ -76,19 +77,22 @@ def compare(
         raise BakeoffError("--own: shows no bounds; leave out --bound")
     bounds = bounds_of(bound, "--bound") if bound else dict(comparison.BOUNDS)
     our_results = chosen_results(ours)[1]
-    mine = comparison.side_of(ours, our_results)
+    with patience("measuring"):
+        mine = comparison.side_of(ours, our_results)
     warning = None
     if Path(theirs).is_dir():
         their_results = chosen_results(theirs)[1]
         warning = warn_of_epochs([*our_results, *their_results])
-        other = comparison.side_of(theirs, their_results)
+        with patience("measuring"):
+            other = comparison.side_of(theirs, their_results)
     else:
         lines = references.load()
         names = list(dict.fromkeys(line.reference for line in lines))
         if theirs not in names:
             raise BakeoffError(f"{theirs}: no such results folder, and no reference; there are: {', '.join(names)}")
         other = comparison.side_of_reference(theirs, lines, mine)
-    found = replace(comparison.compare(mine, other), warning=warning)
+    with patience("comparing"):
+        found = replace(comparison.compare(mine, other), warning=warning)
     axes = by.split(",") if by else []
     if own:
         axes = axes or [comparison.SCENARIO]

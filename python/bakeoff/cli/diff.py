@@ -47,10 +47,16 @@ def diff(
 
     from bakeoff.claims import comparison
     from bakeoff.cli.present import chosen_results
+    from bakeoff.cli.progress import patience
 
     bounds = dict.fromkeys(comparison.UNITS, 0.0) | bounds_of(tolerance or [], "--tolerance")
-    sides = [comparison.side_of(name, chosen_results(name)[1]) for name in (a, b)]
-    found = comparison.compare(*sides)
+    sides = []
+    for name in (a, b):
+        _, chosen = chosen_results(name)
+        with patience("measuring"):
+            sides.append(comparison.side_of(name, chosen))
+    with patience("comparing"):
+        found = comparison.compare(*sides)
     differing = comparison.outside(found.differences, bounds)
     if as_json:
         rows = [

@@ -123,6 +123,7 @@ def plot(
       bakeoff plot results/a results/b --overlay --kind ping_cdf
       bakeoff plot results/fairness --kind sweep --x rtt1 --measure jain
     """
+    from bakeoff.cli.progress import patience
     from bakeoff.present import kinds, plots
     from bakeoff.present.style import save
 
@@ -138,12 +139,14 @@ def plot(
     _fits(picked, measure=measure, x=x, y=y, overlay=overlay, scale=scale)
     place = _Place(out, format_)
     if picked.of == "campaign":
-        made = plots.campaign(whole, picked.name, measure=measure, x=x, y=y)
+        with patience("drawing"):
+            made = plots.campaign(whole, picked.name, measure=measure, x=x, y=y)
         for name, figure in made.items():
             typer.echo(save(figure, place.of(root / "plots", name, alone=len(made) == 1)))
         return
     if overlay or len(whole) == 1:
-        figure = plots.overlay(whole, picked.name, scale=scale.value)
+        with patience("drawing"):
+            figure = plots.overlay(whole, picked.name, scale=scale.value)
         folder = whole[0].path if len(whole) == 1 else root / "plots"
         typer.echo(
             save(figure, place.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))

@@ -110,19 +110,21 @@ def table(
       bakeoff table --rows flows --columns run,flow,goodput_bps,delay_p99_s,loss
     """
     from bakeoff.cli.output import print_rendered
+    from bakeoff.cli.progress import patience
     from bakeoff.present import tables
 
     _, chosen = chosen_results(results)
     warn_of_epochs(chosen)
-    text = tables.render(
-        chosen,
-        format=format_.value,
-        kind=rows.value if rows else None,
-        columns=[name.strip() for name in columns.split(",")] if columns else None,
-        sort=sort,
-        condition=where,
-        reference=reference,
-    )
+    with patience("making the table"):
+        text = tables.render(
+            chosen,
+            format=format_.value,
+            kind=rows.value if rows else None,
+            columns=[name.strip() for name in columns.split(",")] if columns else None,
+            sort=sort,
+            condition=where,
+            reference=reference,
+        )
     print_rendered(text, colours=format_ is Format.terminal)
 
 
@@ -151,13 +153,15 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
 
     from bakeoff import campaign
     from bakeoff.campaign.place import LATEST
+    from bakeoff.cli.progress import patience
     from bakeoff.results import survey
 
     named = results is not None and Path(results).is_dir()
     if results is not None and not named and not LATEST.is_dir():
         raise BakeoffError(f"{results}: no such results folder, and no campaign yet whose runs could have such a name")
     root = Path(results or "") if named else campaign.latest()
-    found = survey(root)
+    with patience("reading") as tell:
+        found = survey(root, tell)
     for complaint in found.complaints():
         typer.echo(f"bakeoff: {complaint}", err=True)
     chosen = found.results

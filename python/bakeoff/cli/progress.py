@@ -1,9 +1,14 @@
-"""How far a campaign is, on standard error: a bar with what runs now on a terminal, else one line per run."""
+"""How far a campaign is, on standard error: a bar with what runs now on a terminal, else one line per run.
+
+And what takes long of what is done with results, on a terminal only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import typer
@@ -11,12 +16,21 @@ import typer
 from bakeoff.errors import printable
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
 
     from bakeoff.campaign import Done
     from bakeoff.scenario import Run
 
 Detail = Literal["quiet", "normal", "verbose"]
+Tell = Callable[[int], None]
+"""Called with the number of runs that are done."""
+
+_PATIENCE_S = 2.0
+"""For so long nobody asks what a command is doing."""
 
 
 class Watch(Protocol):
@@ -40,6 +54,56 @@ def progress(runs: Sequence[Run], console: Console, detail: Detail = "normal") -
     else:
         with _bar(len(names), console) as bar:
             yield bar
+
+
+def patience(what: str) -> AbstractContextManager[Tell]:
+    """Say on a terminal what the block does, and with how many runs it is done, once it has taken two seconds."""
+    return _line(what) if sys.stderr.isatty() else nullcontext(lambda _: None)
+
+
+@contextmanager
+def _line(what: str) -> Iterator[Tell]:
+    from bakeoff.campaign.ending import unwinding
+
+    done = 0
+    shown: list[Live] = []
+
+    def tell(count: int) -> None:
+        nonlocal done
+        done = count
+
+    def line() -> Text:
+        from rich.text import Text
+
+        return Text(f"{what}: {done} runs so far" if done else f"{what} …", style="dim")
+
+    def show() -> None:
+        from rich.live import Live
+
+        from bakeoff.cli import output
+
+        # What the block prints itself goes where it always goes.
+        live = Live(
+            get_renderable=line,
+            console=output.console(err=True),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        shown.append(live)
+        live.start(refresh=True)
+
+    timer = threading.Timer(_PATIENCE_S, show)
+    timer.daemon = True
+    with unwinding():
+        timer.start()
+        try:
+            yield tell
+        finally:
+            timer.cancel()
+            timer.join()
+            for live in shown:
+                live.stop()
 
 
 class _Nothing:

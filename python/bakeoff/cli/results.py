@@ -144,22 +144,25 @@ def _campaigns(status: str | None, only: str | None) -> list[dict[str, Any]]:
 
 
 def _runs(folder: Path, status: str | None, only: str | None) -> list[dict[str, Any]]:
+    from bakeoff.cli.progress import patience
     from bakeoff.results import storage, survey
 
-    content = survey(folder)
+    with patience("reading") as tell:
+        content = survey(folder, tell)
     for complaint in content.complaints():
         typer.echo(f"bakeoff: {complaint}", err=True)
-    return [
-        {
-            "run": result.key,
-            "status": result.record.status,
-            "engine": result.record.engine,
-            "seconds": round(result.record.wall_s, 2),
-            "size": storage.size(result.path),
-            "error": result.record.error,
-        }
-        for result in _chosen(content.results, status, only)
-    ]
+    with patience("counting bytes"):
+        return [
+            {
+                "run": result.key,
+                "status": result.record.status,
+                "engine": result.record.engine,
+                "seconds": round(result.record.wall_s, 2),
+                "size": storage.size(result.path),
+                "error": result.record.error,
+            }
+            for result in _chosen(content.results, status, only)
+        ]
 
 
 def _chosen(found: list[Result], status: str | None, only: str | None) -> list[Result]:
