@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -58,7 +59,8 @@ def _after(resolved: Mapping[str, Any], changes: Iterable[Mapping[str, Any]]) ->
 
 
 def _link(resolved: Mapping[str, Any], hop: tuple[str, str]) -> float:
-    return float(next(link for link in resolved["links"] if set(link["ends"]) == set(hop))["delay_s"])
+    ends = set(hop)
+    return float(next(link for link in resolved["links"] if set(link["ends"]) == ends)["delay_s"])
 
 
 def _queues(resolved: Mapping[str, Any], hop: tuple[str, str], flow: Mapping[str, Any]) -> float:
@@ -67,7 +69,7 @@ def _queues(resolved: Mapping[str, Any], hop: tuple[str, str], flow: Mapping[str
     delay = 0.0
     for interface in resolved["interfaces"]:
         end = (interface["node"], interface["peer"])
-        side = "egress" if end == (node, peer) else "ingress" if end == (peer, node) else None
+        side = "egress" if end == hop else "ingress" if end == (peer, node) else None
         tree = interface.get(side) if side else None
         if tree is not None:
             delay += _tree(tree, flow)
@@ -75,10 +77,15 @@ def _queues(resolved: Mapping[str, Any], hop: tuple[str, str], flow: Mapping[str
 
 
 def _tree(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
-    delay = tc.value(tree["qdisc"], "delay") if tc.kind(tree["qdisc"]) == "netem" else None
-    own = 0.0 if delay is None else tc.time(delay, bare="ns")
     below = tree.get("child")
     if tree.get("classes"):
         taken = class_of(tree, flow)
         below = taken.get("child") if taken is not None else None
-    return own + (_tree(below, flow) if below is not None else 0.0)
+    return _netem(tree["qdisc"]) + (_tree(below, flow) if below is not None else 0.0)
+
+
+@lru_cache(maxsize=256)  # thousands of runs have the same few
+def _netem(qdisc: str) -> float:
+    """The delay of a netem, in seconds; 0 of other qdiscs."""
+    delay = tc.value(qdisc, "delay") if tc.kind(qdisc) == "netem" else None
+    return 0.0 if delay is None else tc.time(delay, bare="ns")
