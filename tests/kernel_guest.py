@@ -223,6 +223,70 @@ def do_module(script):
     return said
 
 
+def do_qdisc(script):
+    """A queue's module: options that it refuses, packets that are dropped, reset and thrown away, and unloading it."""
+    module, kind = Path(script["module"]), script["kind"]
+    run(["insmod", module])
+    # Nobody else sends.
+    Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
+    batch("ip", "link add veth0 type veth peer name veth1", "link set veth0 up", "link set veth1 up")
+    time.sleep(1)
+    said = {"refused": [new_qdisc(kind, *option) for option in script["refused"]]}
+    # RTM_NEWQDISC, 1.25 MB/s; then as a change.
+    rate = (2, struct.pack("Q", 1_250_000).hex())
+    said["made"] = [new_qdisc(kind, *rate), new_qdisc(kind, 7, struct.pack("I", 50_000).hex(), flags=0)]
+    said["in use"] = unloaded(module.stem)
+    flood()
+    batch("ip", "link set veth0 down", "link set veth0 up")
+    flood()
+    batch("tc", "qdisc del dev veth0 root")
+    batch("tc", "qdisc add dev veth0 root handle 1: htb default 1")
+    batch("tc", "class add dev veth0 parent 1: classid 1:1 htb rate 10mbit")
+    said["made"].append(new_qdisc(kind, *rate, parent=0x10001, handle=0x20000))
+    flood()
+    said["standing"] = run(["tc", "-s", "qdisc", "show", "dev", "veth0"])
+    time.sleep(60)
+    said["drained"] = run(["tc", "-s", "qdisc", "show", "dev", "veth0"])
+    flood()
+    batch("tc", "qdisc del dev veth0 root")
+    said["unload"] = unloaded(module.stem)
+    return said
+
+
+def new_qdisc(kind, number, value, *, parent=0xFFFFFFFF, handle=0x10000, flags=0x600):
+    """A qdisc of veth0 with one option, in hexadecimal; "" or what the kernel says. Flags: made, and not there yet."""
+
+    def attribute(number, value):
+        return struct.pack("HH", 4 + len(value), number) + value + bytes(-len(value) % 4)
+
+    where = struct.pack("BxxxiIII", 0, socket.if_nametoindex("veth0"), handle, parent, 0)
+    options = attribute(number, bytes.fromhex(value))
+    body = where + attribute(1, kind.encode() + b"\0") + attribute(2, options)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as asked:
+        for option in (10, 11):  # NETLINK_CAP_ACK, NETLINK_EXT_ACK
+            asked.setsockopt(270, option, 1)
+        # RTM_NEWQDISC; NLM_F_REQUEST and NLM_F_ACK besides.
+        asked.send(struct.pack("IHHII", 16 + len(body), 36, 5 | flags, 1, 0) + body)
+        answer = asked.recv(4096)
+    (error,) = struct.unpack_from("i", answer, 16)
+    told = answer[36:].split(b"\0\0")[0] if error else b""
+    words = "".join(chr(byte) for byte in told if 32 <= byte < 127).strip()
+    return f"{os.strerror(-error)}: {words}" if error else ""
+
+
+def flood():
+    """3000 frames of ten flows, not ECN-capable, in a second."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as source:
+        source.bind(("veth0", 0))
+        source.setsockopt(socket.SOL_SOCKET, 32, 64 << 20)  # SO_SNDBUFFORCE
+        for number in range(3000):
+            head = struct.pack("!BBHHHBBH4B4B", 0x45, 0, 986, 0, 0, 64, 17, 0, 10, 0, 0, 1, 10, 0, 0, 2)
+            ports = struct.pack("!HHHH", 1024 + number % 10, 9, 966, 0)
+            source.send((b"\2" * 12 + b"\x08\0" + head + ports).ljust(1000, b"\0"))
+            if number % 30 == 29:
+                time.sleep(0.01)
+
+
 def do_ect1(script):
     """What windows of SCE's module come to where the path makes ECT(1) of a share of ECT(0): one flow per case.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import bakeoff
 from bakeoff import replay
 from bakeoff.engines.kernel import check
 from bakeoff.engines.kernel.boot import read_console
@@ -13,6 +15,7 @@ from bakeoff.engines.kernel.console import trouble
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import module_qdiscs, plan, tc_show
 from bakeoff.scenario import Run
+from kernel_boots import guest
 from lab_runs import action, egress, in_virtual_time, network
 
 CNQ = "cnq_codel_af bandwidth 20mbit sce-thresh 4"
@@ -93,15 +96,25 @@ def test_what_the_agent_shows_is_read_as_tcs():
 # In a kernel
 
 # BLUE, which draws random numbers, begins at four times the rtt: 4 s.
+LOW_LATENCY = """
+scenario: low
+duration: 30s
+network: {{path: [cli, mid, srv], rtt: 20ms, delay: {{at: mid}}, bottleneck: {{rate: 20mbit, qdisc: "{qdisc}"}}}}
+hosts: {{sysctl: {{net.ipv4.tcp_ecn: 1}}, hz: 1000, offloads: false}}
+flows: [{{name: usual, cc: cubic}}, {{name: low, cc: cubic, dscp: 4}}]
+"""
 QUEUES = (
     "cnq_codel_af bandwidth 10mbit rtt 1s sce-thresh 1024",
     "cnq_codel_af bandwidth 9mbit rtt 1s pppoe-llcsnap",
+    "cnq_cobalt bandwidth 10mbit rtt 1s sce-thresh 1024",
+    "lfq_cobalt bandwidth 9mbit rtt 1s sce-thresh 100 docsis",
+    "twin_codel_af bandwidth 10mbit limit 50",
 )
 
 
 def test_they_do_in_a_kernel_what_they_do_in_the_simulator(real_kernel):
     has(real_kernel, *(words.split()[0] for words in QUEUES))
-    # Bursts and a step of twice the rate: marks of both kinds.
+    # Four flows with one ECN field each, and a step of twice the rate.
     patterns = [replay.pattern(name, rate_bps=10_000_000) for name in ("ecn", "step")]
     jobs = [(replay.port(words), arrivals) for words in QUEUES for arrivals in patterns]
     # Alone and below htb.
@@ -135,3 +148,51 @@ def test_a_run_counts_their_marks_and_changes_them(real_kernel, tmp_path):
     metrics = set(result.series.filter(name="mid>srv")["metric"])
     assert {"marks", "sce_marks", "sojourn"} <= metrics
     assert trouble(read_console(result.path / "console.log")) is None
+
+
+# Attribute, value: sce.h's range is left by each. 5 is no attribute of theirs, and a rate has 64 bits.
+REFUSED = {
+    "cells of no kind": (4, 3),
+    "overhead": (6, 257),
+    "rtt of 0": (7, 0),
+    "mpu": (14, 257),
+    "sce-thresh": (20, 1025),
+    "limit of 0": (21, 0),
+    "an unknown one": (5, 1),
+    "half a rate": (2, 1),
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in module_qdiscs.MODULES if kind != "cake_sce"])
+def test_what_a_module_refuses_and_what_becomes_of_its_packets(real_kernel, tmp_path, kind):
+    has(real_kernel, kind)
+    [path] = [path for path in real_kernel.modules if path.stem == module_qdiscs.MODULES[kind]]
+    refused = [(number, value.to_bytes(4, "little").hex()) for number, value in REFUSED.values()]
+    done = guest(real_kernel, tmp_path, do="qdisc", module=str(path), kind=kind, refused=refused, simulated_s=200.0)
+    said = done["answer"]
+    assert [what for what, answer in zip(REFUSED, said["refused"], strict=True) if not answer] == []
+    assert said["refused"][list(REFUSED).index("overhead")].endswith("integer out of range")
+    assert said["made"] == ["", "", ""]
+    assert (said["in use"], said["unload"]) == ("Resource temporarily unavailable", "")
+    # 3000 packets in a second at half of their rate: some stand, some were dropped, and htb knows of both.
+    above, below = tc_show.qdiscs(said["standing"])
+    assert above.queued == below.queued > 500
+    assert above.dropped == below.dropped > 0
+    above, below = tc_show.qdiscs(said["drained"])
+    assert (above.queued, below.queued) == (0, 0)
+    assert above.sent_packets == below.sent_packets == 3000 - below.dropped
+    assert trouble(read_console(done["outcome"].console)) is None
+
+
+@pytest.mark.parametrize("kind", ["twin_codel_af sce-thresh 4", "lfq_cobalt sce-thresh 8"])
+def test_packets_of_low_latency_do_as_in_the_simulator(real_kernel, tmp_path, kind):
+    """A flow with DSCP 4 beside one without: a queue of a fifth for it, and an equal share of 20 Mbit/s."""
+    has(real_kernel, kind.split()[0])
+    path = tmp_path / "low.yaml"
+    path.write_text(LOW_LATENCY.format(qdisc=kind))
+    rates = []
+    for number, engine in enumerate(("sim", f"kernel:{real_kernel.name}")):
+        [result] = bakeoff.run(str(path), engine=engine, out=tmp_path / str(number))
+        late = result.series.filter(pl.col("metric") == "goodput", pl.col("time") > 10)
+        rates.append([late.filter(name=name)["value"].mean() / 1e6 for name in ("usual", "low")])
+    assert rates[1] == pytest.approx(rates[0], rel=0.15)

@@ -7,6 +7,7 @@
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
 #include <net/dropreason-qdisc.h>
 #include <net/dsfield.h>
@@ -296,6 +297,14 @@ static inline void sce_init(struct Qdisc *sch, u32 thresh, u32 limit)
 	q->config = (struct sce_config){ .rtt_us = 100 * USEC_PER_MSEC, .thresh = thresh, .limit = limit };
 	qdisc_watchdog_init(&q->watchdog, sch);
 	sch->flags |= TCQ_F_DEQUEUE_DROPS;
+}
+
+static inline void sce_purge(struct sk_buff_head *queue)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(queue)))
+		rtnl_kfree_skbs(skb, skb);
 }
 
 static inline void sce_reset(struct sce_sched *q)

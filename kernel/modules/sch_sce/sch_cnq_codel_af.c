@@ -4,7 +4,6 @@
  * flow's share of the queue's delay times the number of flows.
  */
 #include <linux/module.h>
-#include <linux/rtnetlink.h>
 
 #include "sparse_bulk.h"
 
@@ -20,10 +19,7 @@ static int cnq_codel_af_enqueue_frame(struct sk_buff *skb, struct Qdisc *sch, st
 	struct cnq_codel_af *q = qdisc_priv(sch);
 	u64 now = ktime_get_ns();
 
-	if (!sparse_bulk_len(&q->queues) && q->sce.next <= now) {
-		q->sce.next = now;
-		sparse_bulk_skip_tokens(&q->queues);
-	}
+	sparse_bulk_wake(&q->queues, &q->sce, now);
 	sce_stamp(skb, now);
 	sparse_bulk_enqueue(&q->queues, skb);
 	return sce_joined(sch, skb);

@@ -42,10 +42,8 @@ static inline void sparse_bulk_destroy(struct sparse_bulk *q)
 
 static inline void sparse_bulk_reset(struct sparse_bulk *q)
 {
-	struct sk_buff *skb;
-
-	while ((skb = __skb_dequeue(&q->sparse)) || (skb = __skb_dequeue(&q->bulk)))
-		rtnl_kfree_skbs(skb, skb);
+	sce_purge(&q->sparse);
+	sce_purge(&q->bulk);
 	memset(q->counts, 0, SCE_SLOTS * sizeof(*q->counts));
 	q->nr_tokens = 0;
 	q->active = 0;
@@ -90,6 +88,15 @@ static inline void sparse_bulk_skip_tokens(struct sparse_bulk *q)
 		sparse_bulk_left(q, token->slot);
 		q->head++;
 		q->nr_tokens--;
+	}
+}
+
+/* A packet comes: an idle time gives the shaper no credit, and tokens without packets leave. */
+static inline void sparse_bulk_wake(struct sparse_bulk *q, struct sce_sched *sce, u64 now)
+{
+	if (!sparse_bulk_len(q) && sce->next <= now) {
+		sce->next = now;
+		sparse_bulk_skip_tokens(q);
 	}
 }
 

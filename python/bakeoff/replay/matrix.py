@@ -101,9 +101,13 @@ DETERMINISTIC: Final = (
     "netem rate 10mbit limit 50",
     "cake bandwidth 10mbit besteffort flowblind",
     "cake bandwidth 10mbit flowblind overhead 38 mpu 84 rtt 20ms",
+    "cnq_codel_af bandwidth 10mbit rtt 100s sce-thresh 1024",
+    "cnq_cobalt bandwidth 10mbit rtt 1s sce-thresh 1024",
+    "lfq_cobalt bandwidth 10mbit rtt 1s sce-thresh 1024",
+    "twin_codel_af bandwidth 10mbit limit 50",
     *(json.dumps(tree) for tree in _TREES.values()),
 )
-"""No random draws, or (cake) none but BLUE's, which needs a full buffer."""
+"""No random draws, or none but BLUE's, which needs a full buffer (cake) or a delay of four times the rtt."""
 RANDOM: Final = (
     "red limit 60000 min 10000 max 30000 avpkt 1000 burst 20 ecn",
     "red limit 200000 avpkt 1000 adaptive bandwidth 10mbit",
@@ -113,6 +117,10 @@ RANDOM: Final = (
     "dualpi2",
     "cake bandwidth 10mbit",
     "cake bandwidth 10mbit besteffort flowblind memlimit 100000",
+    "cnq_codel_af bandwidth 10mbit sce-thresh 4",
+    "cnq_cobalt bandwidth 10mbit sce",
+    "lfq_cobalt bandwidth 10mbit sce-thresh 8",
+    "twin_codel_af bandwidth 10mbit",
     "sfq limit 100 perturb 1",
     "netem rate 10mbit limit 200 loss 5% 25%",
     "netem rate 10mbit limit 200 loss state 3% 30% 20% 40% 1%",

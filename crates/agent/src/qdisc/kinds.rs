@@ -25,7 +25,7 @@ pub struct Kind {
 }
 
 /// All of them.
-pub const KINDS: &[Kind] = &[sce::CNQ_CODEL_AF];
+pub const KINDS: &[Kind] = &[sce::CNQ_COBALT, sce::CNQ_CODEL_AF, sce::LFQ_COBALT, sce::TWIN_CODEL_AF];
 
 /// The one of this name.
 pub fn find(name: &str) -> Option<&'static Kind> {

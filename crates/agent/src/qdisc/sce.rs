@@ -18,6 +18,8 @@ const MPU: u16 = 14;
 const THRESH: u16 = 20;
 const LIMIT: u16 = 21;
 
+pub const CNQ_COBALT: Kind = Kind { name: "cnq_cobalt", ..CNQ_CODEL_AF };
+
 pub const CNQ_CODEL_AF: Kind = Kind {
     name: "cnq_codel_af",
     options: |words| options(words, false),
@@ -29,6 +31,19 @@ pub const CNQ_CODEL_AF: Kind = Kind {
     marks,
     sce_marks,
     delays,
+};
+
+pub const LFQ_COBALT: Kind =
+    Kind { name: "lfq_cobalt", show_stats: |own| format!("  {}", counts(own)), ..CNQ_CODEL_AF };
+
+pub const TWIN_CODEL_AF: Kind = Kind {
+    name: "twin_codel_af",
+    options: |words| options(words, true),
+    show_stats: |own| {
+        let [flows, low_latency] = flows(own);
+        format!("  flows {flows} low_latency_flows {low_latency} {}", counts(own))
+    },
+    ..CNQ_CODEL_AF
 };
 
 /// What the words name; a change leaves the rest as it is.

@@ -44,10 +44,7 @@ QDISCS: Final = {
     "red": "limit 150000 avpkt 1000 bandwidth 50mbit",
     "tbf": "rate 50mbit burst 5000 limit 150000",
 } | dict.fromkeys(
-    _words(
-        "codel drr fq fq_codel fq_pie hhf pfifo_fast pie prio qfq sfb sfq "
-        "cnq_cobalt deltic deltic_boroshne deltic_polya lfq_cobalt"
-    )
+    _words("codel drr fq fq_codel fq_pie hhf pfifo_fast pie prio qfq sfb sfq deltic deltic_boroshne deltic_polya")
     | module_qdiscs.MODULES.keys(),
     "",
 )

@@ -11,7 +11,10 @@ from bakeoff.engines.lab import agent
 from bakeoff.scenario.run import Qdisc
 
 MODULES: Final[Mapping[str, str]] = {
+    "cnq_cobalt": "sch_cnq_cobalt",
     "cnq_codel_af": "sch_cnq_codel_af",
+    "lfq_cobalt": "sch_lfq_cobalt",
+    "twin_codel_af": "sch_twin_codel_af",
 }
 """Kind -> the module that has it (kernel/modules)."""
 
