@@ -149,6 +149,25 @@ def test_arrivals_are_a_file_of_text(tmp_path):
             replay.arrivals.read(tmp_path / name)
 
 
+def test_arrivals_without_end_are_refused_before_they_are_taken_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(replay.arrivals, "_MOST", 2)
+    path = tmp_path / "a.csv"
+    head, packet = "time_s,bytes,flow,ecn\n", "0,60,0,ce\n"
+    path.write_text(head + 2 * packet)
+    assert len(replay.arrivals.read(path).packets) == 2
+    path.write_text(head + 3 * packet)
+    with pytest.raises(BakeoffError, match=r"a\.csv: has more than 2 lines"):
+        replay.arrivals.read(path)
+
+
+def test_a_line_of_a_reference_that_ends_early_is_named(tmp_path):
+    """The columns may come in any order, so that the last one may be any."""
+    columns = "suite,scenario,run,flow,measure,unit,source,value"
+    (tmp_path / "mine.csv").write_text(f"{columns}\nh,s,s,f,steady_state.goodput,bit/s,x\n")
+    with pytest.raises(BakeoffError, match=r"mine\.csv:2: value is missing; expected a value for each column"):
+        references.load(tmp_path)
+
+
 @pytest.mark.parametrize("text", [b"suite,\xe4\n", b"a" * 200_000, b'"' + b"a" * 200_000])
 def test_a_reference_that_is_no_csv_of_text(tmp_path, text):
     (tmp_path / "mine.csv").write_bytes(text)

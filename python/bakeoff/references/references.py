@@ -209,6 +209,9 @@ def _references(file: Path, text: str) -> list[Reference]:
 
 
 def _row(file: Path, line: int, cells: Mapping[str, str]) -> Reference:
+    short = [column for column in _COLUMNS if cells[column] is None]
+    if short:
+        raise BakeoffError(f"{file}:{line}: {short[0]} is missing; expected a value for each column")
     measure, unit, value = cells["measure"], cells["unit"], cells["value"]
     if measure not in UNITS:
         raise BakeoffError(f"{file}:{line}: measure: unknown '{measure}'; expected one of {', '.join(UNITS)}")

@@ -23,7 +23,9 @@ MIN_BYTES: Final = 46
 """Ethernet, IPv4 and UDP headers, and four bytes for the packet's number."""
 MAX_BYTES: Final = 1514
 MAX_FLOWS: Final = 1024
-_LARGEST: Final = 256 << 20
+_LARGEST: Final = 64 << 20
+# Packets of a file: a million take about half a gigabyte.
+_MOST: Final = 1_000_000
 """Bytes of a file: about eight million packets."""
 _LONGEST: Final = 40
 """Characters of a value in a message."""
@@ -76,7 +78,12 @@ def load(named: str, *, rate_bps: int, seed: int = 1) -> Arrivals:
 def read(path: Path) -> Arrivals:
     """A CSV file; BakeoffError names the line, the value and what was expected."""
     try:
-        lines = files.read(path, _LARGEST).decode().splitlines()
+        content = files.read(path, _LARGEST)
+        if content.count(b"\n") > _MOST + 1:
+            raise BakeoffError(
+                f"{path}: has more than {_MOST:,} lines; expected one for each packet, and no more packets"
+            )
+        lines = content.decode().splitlines()
     except OSError as error:
         raise BakeoffError(
             f"{path}: {error.strerror}; expected a CSV file or one of the patterns {', '.join(_PATTERNS)}"
