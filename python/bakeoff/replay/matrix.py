@@ -101,7 +101,7 @@ DETERMINISTIC: Final = (
     "netem rate 10mbit limit 50",
     "cake bandwidth 10mbit besteffort flowblind",
     "cake bandwidth 10mbit flowblind overhead 38 mpu 84 rtt 20ms",
-    "cnq_codel_af bandwidth 10mbit rtt 100s sce-thresh 1024",
+    "cnq_codel_af bandwidth 10mbit rtt 10s sce-thresh 1024",
     "cnq_cobalt bandwidth 10mbit rtt 1s sce-thresh 1024",
     "lfq_cobalt bandwidth 10mbit rtt 1s sce-thresh 1024",
     "twin_codel_af bandwidth 10mbit limit 50",
