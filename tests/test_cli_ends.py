@@ -135,3 +135,14 @@ def test_completion_needs_no_home(words):
     nowhere = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null", "XDG_DATA_HOME": "/dev/null"}
     code, _, err = ended("-m", "bakeoff", env=asked | nowhere)
     assert (code, err) == (0, "")
+
+
+def test_no_room_for_temporary_files_is_told(cli, monkeypatch):
+    # As tempfile.gettempdir() raises it: without a file's name.
+    def full(**_: object) -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/']")
+
+    monkeypatch.setattr("bakeoff.cli.app.app", full)
+    status, _, err = cli("list")
+    assert status == 2
+    assert err.startswith("bakeoff: No usable temporary directory found in ['/tmp', '/']; expected room in one of them")

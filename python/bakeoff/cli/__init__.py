@@ -48,6 +48,8 @@ def main() -> None:
     except OSError as error:
         if error.filename is not None:
             status = _complain(f"{error.filename}: {error.strerror}")
+        elif (error.strerror or "").startswith("No usable temporary directory"):
+            status = _complain(f"{error.strerror}; expected room in one of them, or TMPDIR set to a folder that has it")
         elif error.errno in _CANNOT_WRITE:
             _discard()
             status = _complain(f"standard output: {error.strerror}")
