@@ -25,6 +25,7 @@ use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
 use crate::packet::charge::Charges;
 
+pub use cake::{params as cake_params, stats as cake_stats};
 pub use sojourn::{Interval, Sojourn};
 pub use tally::{Cause, FlowTally, Tally};
 

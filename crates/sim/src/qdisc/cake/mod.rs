@@ -23,9 +23,9 @@ mod autorate;
 mod cobalt;
 mod hash;
 mod overflow;
-mod params;
+pub mod params;
 mod shaper;
-mod stats;
+pub mod stats;
 mod tin;
 mod tins;
 
@@ -42,7 +42,7 @@ use hash::Hashes;
 use overflow::Overflow;
 use params::{AckFilter, Config, Version};
 use shaper::Pace;
-use stats::Lengths;
+use stats::{Lengths, Statistics};
 use tin::{Queued, Tin};
 
 /// The qdisc; see the module's documentation.
@@ -390,11 +390,11 @@ impl Qdisc for Cake {
     }
 
     fn show(&self) -> String {
-        self.config.show()
+        self.config.show(self.config.name())
     }
 
     fn show_stats(&self, _now: Time) -> String {
-        stats::show(self)
+        Statistics::of(self).show()
     }
 
     /// What is not named stays. Packets in tins that are no longer used are dropped, as in Linux.

@@ -8,7 +8,7 @@ use crate::qdisc::framing::{Framing, FramingWords};
 
 /// Which words are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub enum Version {
     /// `cake`: Linux's.
     Mainline,
     /// `cake@sce`: the SCE tree's.
@@ -17,19 +17,27 @@ pub(super) enum Version {
 
 /// How codepoints map to tins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Diffserv {
+pub enum Diffserv {
+    /// One tin.
     BestEffort,
+    /// Eight tins, by the upper three bits.
     Precedence,
+    /// Bulk, best effort, voice.
     Three,
+    /// Bulk, best effort, video, voice.
     Four,
+    /// Eight tins.
     Eight,
 }
 
 /// What gets a queue of its own, and who shares fairly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Isolation {
+pub struct Isolation {
+    /// A queue for each flow.
     pub flows: bool,
+    /// A queue, or a share, for each source.
     pub src: bool,
+    /// The same for destinations.
     pub dst: bool,
 }
 
@@ -46,12 +54,21 @@ impl Isolation {
     ];
 
     fn parse(word: &str) -> Option<Self> {
-        let bits = Self::NAMES.iter().position(|name| *name == word)?;
-        Some(Isolation { flows: bits & 4 != 0, src: bits & 1 != 0, dst: bits & 2 != 0 })
+        Self::NAMES.iter().position(|name| *name == word).map(|bits| Self::of_code(bits as u8))
     }
 
     fn name(self) -> &'static str {
-        Self::NAMES[usize::from(self.src) + 2 * usize::from(self.dst) + 4 * usize::from(self.flows)]
+        Self::NAMES[usize::from(self.code())]
+    }
+
+    /// Linux's number: 1 for sources, 2 for destinations, 4 for flows.
+    pub fn code(self) -> u8 {
+        u8::from(self.src) + 2 * u8::from(self.dst) + 4 * u8::from(self.flows)
+    }
+
+    /// What has this number.
+    pub fn of_code(bits: u8) -> Self {
+        Isolation { flows: bits & 4 != 0, src: bits & 1 != 0, dst: bits & 2 != 0 }
     }
 
     /// Whether the flows of one source share one host's part.
@@ -67,35 +84,83 @@ impl Isolation {
 
 /// Which acknowledgements a newer one may replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AckFilter {
+pub enum AckFilter {
+    /// None.
     Off,
+    /// Where two older ones stand in the queue.
     On,
+    /// Where one does.
     Aggressive,
 }
 
 /// The configuration.
 #[derive(Clone, Debug)]
-pub(super) struct Config {
+pub struct Config {
+    /// Which words are known.
     pub version: Version,
     /// None is unlimited.
     pub bandwidth: Option<Rate>,
+    /// The bandwidth follows what arrives.
     pub autorate_ingress: bool,
+    /// Tins.
     pub diffserv: Diffserv,
+    /// Queues and shares.
     pub isolation: Isolation,
+    /// Whether hosts are looked up behind address translation.
     pub nat: bool,
+    /// Whether codepoints are cleared.
     pub wash: bool,
+    /// Whether what is dropped is paid for.
     pub ingress: bool,
+    /// Which acknowledgements may go.
     pub ack_filter: AckFilter,
+    /// Whether several segments are taken apart.
     pub split_gso: bool,
+    /// COBALT's interval.
     pub rtt: Time,
     /// rtt/20, at least 1 us.
     pub target: Time,
+    /// What the link adds.
     pub framing: Framing,
     /// Bytes; 0 lets the bandwidth decide.
     pub memlimit: u64,
+    /// Mask of the firewall's mark; 0 is none.
     pub fwmark: u32,
     /// 0 is off.
     pub sce_thresh: u32,
+}
+
+/// What the words of one line say, before it takes effect.
+#[derive(Clone, Debug, Default)]
+pub struct CakeWords {
+    /// None inside is unlimited.
+    pub bandwidth: Option<Option<Rate>>,
+    /// See [`Config`] for this and all others.
+    pub autorate_ingress: Option<bool>,
+    /// Tins.
+    pub diffserv: Option<Diffserv>,
+    /// Queues and shares.
+    pub isolation: Option<Isolation>,
+    /// Hosts behind address translation.
+    pub nat: Option<bool>,
+    /// Codepoints are cleared.
+    pub wash: Option<bool>,
+    /// What is dropped is paid for.
+    pub ingress: Option<bool>,
+    /// Which acknowledgements may go.
+    pub ack_filter: Option<AckFilter>,
+    /// Several segments are taken apart.
+    pub split_gso: Option<bool>,
+    /// COBALT's interval; the target follows.
+    pub rtt: Option<Time>,
+    /// What the link adds.
+    pub framing: FramingWords,
+    /// Bytes.
+    pub memlimit: Option<u64>,
+    /// Mask.
+    pub fwmark: Option<u32>,
+    /// 0 is off.
+    pub sce_thresh: Option<u32>,
 }
 
 const RTTS: [(&str, u64); 8] = [
@@ -111,8 +176,112 @@ const RTTS: [(&str, u64); 8] = [
 
 const SCE_WORDS: [&str; 3] = ["sce", "sce-thresh", "no-sce"];
 
+impl CakeWords {
+    /// All words.
+    ///
+    /// # Errors
+    /// A word that is not known, or a value that is not what it should be.
+    pub fn take_all(words: &mut Words, version: Version) -> Result<CakeWords, TcError> {
+        let mut said = CakeWords::default();
+        while let Some(word) = words.next_word() {
+            let known = said.framing.take(word, words)?
+                || said.take_switch(word)
+                || said.take_value(word, words)?
+                || (version == Version::Sce && said.take_sce(word, words)?);
+            if !known {
+                return Err(Self::unknown(word, words, version));
+            }
+        }
+        Ok(said)
+    }
+
+    fn unknown(word: &str, words: &Words, version: Version) -> TcError {
+        if SCE_WORDS.contains(&word) {
+            return words
+                .refuse(&format!("Linux's cake has no '{word}'; write 'cake@sce' for the SCE tree's"));
+        }
+        let mut known = vec!["bandwidth", "unlimited", "autorate-ingress", "rtt", "memlimit", "fwmark"];
+        known.extend(["besteffort", "precedence", "diffserv3", "diffserv4", "diffserv8", "nat", "nonat"]);
+        known.extend(["wash", "nowash", "ingress", "egress", "split-gso", "no-split-gso"]);
+        known.extend(["ack-filter", "ack-filter-aggressive", "no-ack-filter"]);
+        known.extend(Isolation::NAMES);
+        known.extend(RTTS.iter().map(|rtt| rtt.0));
+        known.extend(FramingWords::WORDS);
+        if version == Version::Sce {
+            known.extend(SCE_WORDS);
+        }
+        words.unknown(word, &known)
+    }
+
+    fn take_switch(&mut self, word: &str) -> bool {
+        match word {
+            "unlimited" => {
+                self.bandwidth = Some(None);
+                self.autorate_ingress = Some(false);
+            }
+            "autorate-ingress" => self.autorate_ingress = Some(true),
+            "besteffort" => self.diffserv = Some(Diffserv::BestEffort),
+            "precedence" => self.diffserv = Some(Diffserv::Precedence),
+            "diffserv3" => self.diffserv = Some(Diffserv::Three),
+            "diffserv4" | "diffserv" => self.diffserv = Some(Diffserv::Four),
+            "diffserv8" => self.diffserv = Some(Diffserv::Eight),
+            "nat" => self.nat = Some(true),
+            "nonat" => self.nat = Some(false),
+            "wash" => self.wash = Some(true),
+            "nowash" => self.wash = Some(false),
+            "ingress" => self.ingress = Some(true),
+            "egress" => self.ingress = Some(false),
+            "ack-filter" => self.ack_filter = Some(AckFilter::On),
+            "ack-filter-aggressive" => self.ack_filter = Some(AckFilter::Aggressive),
+            "no-ack-filter" => self.ack_filter = Some(AckFilter::Off),
+            "split-gso" => self.split_gso = Some(true),
+            "no-split-gso" => self.split_gso = Some(false),
+            _ => {
+                if let Some(isolation) = Isolation::parse(word) {
+                    self.isolation = Some(isolation);
+                } else if let Some((_, us)) = RTTS.iter().find(|rtt| rtt.0 == word) {
+                    self.rtt = Some(Time::from_us(*us));
+                } else {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn take_value(&mut self, word: &str, words: &mut Words) -> Result<bool, TcError> {
+        match word {
+            "bandwidth" => {
+                self.bandwidth = Some(Some(words.rate()?).filter(|rate| rate.bits_per_s() > 0));
+                self.autorate_ingress = Some(false);
+            }
+            "rtt" => self.rtt = Some(words.positive_time()?),
+            "memlimit" => self.memlimit = Some(words.size()?),
+            "fwmark" => self.fwmark = Some(words.u32()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn take_sce(&mut self, word: &str, words: &mut Words) -> Result<bool, TcError> {
+        match word {
+            "sce" => self.sce_thresh = Some(1),
+            "sce-thresh" => self.sce_thresh = Some(words.positive_u32()?),
+            "no-sce" => self.sce_thresh = Some(0),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The target of an rtt: a twentieth of it, at least 1 us.
+pub fn target(rtt: Time) -> Time {
+    Time::from_us((rtt.as_us() / 20).max(1))
+}
+
 impl Config {
-    pub(super) fn new(version: Version) -> Self {
+    /// tc's defaults.
+    pub fn new(version: Version) -> Self {
         Config {
             version,
             bandwidth: None,
@@ -135,101 +304,25 @@ impl Config {
 
     /// Takes all words; those that are not there leave what was.
     pub(super) fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
-        let mut framing = FramingWords::default();
-        while let Some(word) = words.next_word() {
-            let known = framing.take(word, words)?
-                || self.take_switch(word)
-                || self.take_value(word, words)?
-                || (self.version == Version::Sce && self.take_sce(word, words)?);
-            if !known {
-                return Err(self.unknown(word, words));
-            }
+        let said = CakeWords::take_all(words, self.version)?;
+        self.bandwidth = said.bandwidth.unwrap_or(self.bandwidth);
+        self.autorate_ingress = said.autorate_ingress.unwrap_or(self.autorate_ingress);
+        self.diffserv = said.diffserv.unwrap_or(self.diffserv);
+        self.isolation = said.isolation.unwrap_or(self.isolation);
+        self.nat = said.nat.unwrap_or(self.nat);
+        self.wash = said.wash.unwrap_or(self.wash);
+        self.ingress = said.ingress.unwrap_or(self.ingress);
+        self.ack_filter = said.ack_filter.unwrap_or(self.ack_filter);
+        self.split_gso = said.split_gso.unwrap_or(self.split_gso);
+        if let Some(rtt) = said.rtt {
+            self.rtt = rtt;
+            self.target = target(rtt);
         }
-        self.framing = framing.change(self.framing);
+        self.framing = said.framing.change(self.framing);
+        self.memlimit = said.memlimit.unwrap_or(self.memlimit);
+        self.fwmark = said.fwmark.unwrap_or(self.fwmark);
+        self.sce_thresh = said.sce_thresh.unwrap_or(self.sce_thresh);
         Ok(())
-    }
-
-    fn unknown(&self, word: &str, words: &Words) -> TcError {
-        if SCE_WORDS.contains(&word) {
-            return words
-                .refuse(&format!("Linux's cake has no '{word}'; write 'cake@sce' for the SCE tree's"));
-        }
-        let mut known = vec!["bandwidth", "unlimited", "autorate-ingress", "rtt", "memlimit", "fwmark"];
-        known.extend(["besteffort", "precedence", "diffserv3", "diffserv4", "diffserv8", "nat", "nonat"]);
-        known.extend(["wash", "nowash", "ingress", "egress", "split-gso", "no-split-gso"]);
-        known.extend(["ack-filter", "ack-filter-aggressive", "no-ack-filter"]);
-        known.extend(Isolation::NAMES);
-        known.extend(RTTS.iter().map(|rtt| rtt.0));
-        known.extend(FramingWords::WORDS);
-        if self.version == Version::Sce {
-            known.extend(SCE_WORDS);
-        }
-        words.unknown(word, &known)
-    }
-
-    fn take_switch(&mut self, word: &str) -> bool {
-        match word {
-            "unlimited" => {
-                self.bandwidth = None;
-                self.autorate_ingress = false;
-            }
-            "autorate-ingress" => self.autorate_ingress = true,
-            "besteffort" => self.diffserv = Diffserv::BestEffort,
-            "precedence" => self.diffserv = Diffserv::Precedence,
-            "diffserv3" => self.diffserv = Diffserv::Three,
-            "diffserv4" | "diffserv" => self.diffserv = Diffserv::Four,
-            "diffserv8" => self.diffserv = Diffserv::Eight,
-            "nat" => self.nat = true,
-            "nonat" => self.nat = false,
-            "wash" => self.wash = true,
-            "nowash" => self.wash = false,
-            "ingress" => self.ingress = true,
-            "egress" => self.ingress = false,
-            "ack-filter" => self.ack_filter = AckFilter::On,
-            "ack-filter-aggressive" => self.ack_filter = AckFilter::Aggressive,
-            "no-ack-filter" => self.ack_filter = AckFilter::Off,
-            "split-gso" => self.split_gso = true,
-            "no-split-gso" => self.split_gso = false,
-            _ => {
-                if let Some(isolation) = Isolation::parse(word) {
-                    self.isolation = isolation;
-                } else if let Some((_, us)) = RTTS.iter().find(|rtt| rtt.0 == word) {
-                    self.set_rtt(Time::from_us(*us));
-                } else {
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
-    fn take_value(&mut self, word: &str, words: &mut Words) -> Result<bool, TcError> {
-        match word {
-            "bandwidth" => {
-                self.bandwidth = Some(words.rate()?).filter(|rate| rate.bits_per_s() > 0);
-                self.autorate_ingress = false;
-            }
-            "rtt" => self.set_rtt(words.positive_time()?),
-            "memlimit" => self.memlimit = words.size()?,
-            "fwmark" => self.fwmark = words.u32()?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    fn take_sce(&mut self, word: &str, words: &mut Words) -> Result<bool, TcError> {
-        match word {
-            "sce" => self.sce_thresh = 1,
-            "sce-thresh" => self.sce_thresh = words.positive_u32()?,
-            "no-sce" => self.sce_thresh = 0,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-
-    fn set_rtt(&mut self, rtt: Time) {
-        self.rtt = rtt;
-        self.target = Time::from_us((rtt.as_us() / 20).max(1));
     }
 
     /// Bytes per second; 0 is unlimited.
@@ -252,12 +345,16 @@ impl Config {
         limit.min((10_240 * u64::from(psched_mtu)).max(self.memlimit))
     }
 
-    /// As tc words it.
-    pub(super) fn show(&self) -> String {
-        let name = match self.version {
+    /// What the simulator calls it.
+    pub(super) fn name(&self) -> &'static str {
+        match self.version {
             Version::Mainline => "cake",
             Version::Sce => "cake@sce",
-        };
+        }
+    }
+
+    /// As tc words it, after the qdisc's name.
+    pub fn show(&self, name: &str) -> String {
         let bandwidth = self.bandwidth.map_or("unlimited".into(), show::rate);
         let when = |on: bool, word| if on { word } else { "" };
         let either = |on: bool, yes, no| if on { yes } else { no };
@@ -349,7 +446,7 @@ mod tests {
                  rtt 100ms raw overhead 0",
             ),
         ] {
-            assert_eq!(parse(Version::Mainline, line).unwrap().show(), shown);
+            assert_eq!(parse(Version::Mainline, line).unwrap().show("cake"), shown);
         }
     }
 
@@ -376,7 +473,7 @@ mod tests {
         assert!(error("datacenter").ends_with("did you mean 'datacentre'?"));
         assert!(error("rtt 0").starts_with("rtt: '0' is not above zero"));
         let sce = parse(Version::Sce, "sce flows besteffort bandwidth 50mbit").unwrap();
-        assert!(sce.show().starts_with("cake@sce bandwidth 50Mbit besteffort flows"));
-        assert!(sce.show().ends_with("overhead 0 sce-thresh 1"));
+        assert!(sce.show(sce.name()).starts_with("cake@sce bandwidth 50Mbit besteffort flows"));
+        assert!(sce.show(sce.name()).ends_with("overhead 0 sce-thresh 1"));
     }
 }

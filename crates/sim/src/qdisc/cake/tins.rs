@@ -71,14 +71,10 @@ pub(super) fn shares(diffserv: Diffserv, rate: u64) -> Vec<(u64, i64)> {
     }
 }
 
-/// The order in which statistics show the tins, and their names.
-pub(super) fn shown(diffserv: Diffserv) -> Vec<(usize, String)> {
-    let named = |tins: &[(usize, &str)]| tins.iter().map(|(tin, name)| (*tin, (*name).to_owned())).collect();
-    match diffserv {
-        Diffserv::Three => named(&[(1, "Bulk"), (0, "Best Effort"), (2, "Voice")]),
-        Diffserv::Four => named(&[(1, "Bulk"), (0, "Best Effort"), (2, "Video"), (3, "Voice")]),
-        _ => (0..shares(diffserv, 0).len()).map(|tin| (tin, format!("Tin {tin}"))).collect(),
-    }
+/// The tins in the order in which statistics show them: bulk ahead of best effort, where tins have names.
+pub(super) fn shown(diffserv: Diffserv) -> impl Iterator<Item = usize> {
+    let swapped = matches!(diffserv, Diffserv::Three | Diffserv::Four);
+    (0..shares(diffserv, 0).len()).map(move |at| if swapped && at < 2 { 1 - at } else { at })
 }
 
 #[cfg(test)]
