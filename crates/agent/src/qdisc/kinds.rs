@@ -3,7 +3,7 @@
 use bakeoff_sim::document::tc::{TcError, Words};
 
 use super::netlink::Attributes;
-use super::sce;
+use super::{cake, sce};
 
 /// One kind. A file of its own has the functions of those that have the same options.
 #[derive(Debug)]
@@ -25,7 +25,8 @@ pub struct Kind {
 }
 
 /// All of them.
-pub const KINDS: &[Kind] = &[sce::CNQ_COBALT, sce::CNQ_CODEL_AF, sce::LFQ_COBALT, sce::TWIN_CODEL_AF];
+pub const KINDS: &[Kind] =
+    &[cake::CAKE_SCE, sce::CNQ_COBALT, sce::CNQ_CODEL_AF, sce::LFQ_COBALT, sce::TWIN_CODEL_AF];
 
 /// The one of this name.
 pub fn find(name: &str) -> Option<&'static Kind> {

@@ -1,6 +1,7 @@
 //! Statistics of queues over rtnetlink: one `RTM_GETQDISC` dump per namespace and sample instead of a `tc` process. Message and attribute
 //! numbers, and the layouts of each qdisc's own statistics: `include/uapi/linux/{rtnetlink,gen_stats,pkt_sched}.h`.
 
+mod cake;
 pub mod command;
 mod kinds;
 mod netlink;

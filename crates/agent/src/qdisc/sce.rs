@@ -77,12 +77,18 @@ fn options(words: &mut Words, has_limit: bool) -> Result<Attributes, TcError> {
     Ok(put)
 }
 
-fn cells_code(cells: Cells) -> u32 {
+/// Linux's number, of cake too.
+pub fn cells_code(cells: Cells) -> u32 {
     match cells {
         Cells::None => 0,
         Cells::Atm => 1,
         Cells::Ptm => 2,
     }
+}
+
+/// What has this number.
+pub fn cells_of(code: u32) -> Cells {
+    [Cells::Atm, Cells::Ptm].into_iter().find(|&cells| cells_code(cells) == code).unwrap_or_default()
 }
 
 fn show(name: &str, options: &[u8]) -> String {
@@ -95,12 +101,7 @@ fn show(name: &str, options: &[u8]) -> String {
                 let bytes = u64_at(value, 0).unwrap_or_default();
                 config.bandwidth = (bytes > 0).then_some(Rate(bytes.saturating_mul(8)));
             }
-            CELLS => {
-                framing.cells = [Cells::Atm, Cells::Ptm]
-                    .into_iter()
-                    .find(|&cells| cells_code(cells) == number)
-                    .unwrap_or_default();
-            }
+            CELLS => framing.cells = cells_of(number),
             OVERHEAD => framing.overhead = number as i32,
             RTT => config.rtt = Time::from_us(u64::from(number)),
             RAW => framing.replaces_header = false,

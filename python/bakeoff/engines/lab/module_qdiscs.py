@@ -11,6 +11,7 @@ from bakeoff.engines.lab import agent
 from bakeoff.scenario.run import Qdisc
 
 MODULES: Final[Mapping[str, str]] = {
+    "cake_sce": "sch_cake_sce",
     "cnq_cobalt": "sch_cnq_cobalt",
     "cnq_codel_af": "sch_cnq_codel_af",
     "lfq_cobalt": "sch_lfq_cobalt",
