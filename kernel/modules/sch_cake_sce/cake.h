@@ -159,7 +159,7 @@ struct cake {
 	struct cake_pace pace;
 	s64 time_next;		/* when the shaper lets the next packet go, and when it does at the latest */
 	s64 failsafe_next;
-	u32 memory;
+	u32 memory;		/* of the packets that stand here; 0 only if there is none */
 	u32 memory_max;
 	u32 memory_limit;
 	struct cake_lengths lengths;

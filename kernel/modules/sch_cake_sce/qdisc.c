@@ -104,15 +104,13 @@ static u32 filter_acks(struct Qdisc *sch, struct cake_tin *tin, struct cake_queu
 	return qdisc_pkt_len(ack);
 }
 
-/* Clocks that stood still run on from now. */
-static void wake(struct Qdisc *sch, struct cake_tin *tin, s64 now)
+/* Clocks that stood still run on from now. A packet at which a parent has had a look is counted, but stands here no more. */
+static void wake(struct cake *q, struct cake_tin *tin, s64 now)
 {
-	struct cake *q = qdisc_priv(sch);
-
 	if (tin->backlog)
 		return;
 	tin->time_next = max(tin->time_next, now);
-	if (!sch->q.qlen && q->time_next < now) {
+	if (!q->memory && q->time_next < now) {
 		q->time_next = now;
 		q->failsafe_next = now;
 	}
@@ -147,7 +145,7 @@ static int cake_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 
 		if (IS_ERR_OR_NULL(segments))
 			return qdisc_drop(skb, sch, to_free);
-		wake(sch, tin, now);
+		wake(q, tin, now);
 		skb_list_walk_safe(segments, segment, next) {
 			skb_mark_not_on_list(segment);
 			qdisc_skb_cb(segment)->pkt_len = segment->len;
@@ -156,7 +154,7 @@ static int cake_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 		}
 		consume_skb(skb);
 	} else {
-		wake(sch, tin, now);
+		wake(q, tin, now);
 		append(sch, tin, queue, skb, now);
 		filtered = filter_acks(sch, tin, queue, now, to_free);
 	}
@@ -320,7 +318,7 @@ static struct sk_buff *cake_dequeue(struct Qdisc *sch)
 	struct sk_buff *skb;
 	bool first = true;
 
-	while (sch->q.qlen) {
+	while (q->memory) {
 		if (q->time_next > now && q->failsafe_next > now) {
 			qdisc_qstats_overlimit(sch);
 			qdisc_watchdog_schedule_ns(&q->watchdog, min(q->time_next, q->failsafe_next));
