@@ -39,9 +39,9 @@ _MOST_STATUS: Final = 1 << 20
 _GUEST: Final = "/tmp/out"  # noqa: S108 (a tmpfs of the guest's own)
 # Set-up, settling and the drain behind the run, in virtual seconds.
 _AROUND_S: Final = 20.0
-# For --dry-run: what a simulated second cost, with two cores shared (docs/lab.md).
-_WALL_PER_S: Final = 0.08
-_BOOT_S: Final = 2.0
+# For --dry-run: what boot with set-up, and a simulated second, cost (docs/kernel-engine.md).
+_WALL_PER_S: Final = 0.04
+_BOOT_S: Final = 1.3
 
 
 class _Ended(msgspec.Struct, frozen=True):
