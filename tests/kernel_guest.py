@@ -442,7 +442,7 @@ def do_hang(_script):
 
 
 def look_for_leaks():
-    """Have a kernel that can (kernel/config/debug.config) look for memory that nobody points to; it tells the console."""
+    """Have a kernel that can (kernel/config/debug.config) look for memory that nobody points to."""
     leaks = Path("/sys/kernel/debug/kmemleak")
     if leaks.parent.exists():
         mount("none", str(leaks.parent), "debugfs")

@@ -23,6 +23,8 @@ def of(*ccs: str) -> Run:
     [
         (["cubic", "prague@2020-08"], []),
         (["cubic beta 600 hystart 0", "reno"], [("tcp_cubic", "beta", "600"), ("tcp_cubic", "hystart", "0")]),
+        # The kernel's own CUBIC runs, and has the word, too.
+        (["cubic@5.4 hystart 0"], [("tcp_cubic", "hystart", "0")]),
         (["prague rtt_target 15ms"], [("tcp_prague", "prague_rtt_target", "15000")]),
         (["prague rtt_target 1500", "cubic"], [("tcp_prague", "prague_rtt_target", "1500")]),
         (["reno-sce@2019 mss rcv_mss", "cubic-sce mss rcv_mss"], [("tcp_sce", "sce_mss", "1")]),
@@ -41,6 +43,7 @@ def test_words_are_parameters_of_modules(ccs, asked):
         (["cubic beta 600", "cubic beta 601"], r"^flows\[1\]\.cc: .* one tcp_cubic\.beta for all"),
         (["cubic-sce", "reno-sce mss rcv_mss"], r"^flows\[0\]\.cc: 'cubic-sce': flows\[1\] is 'reno-sce mss rcv_mss'"),
         (["prague@2020-08 alpha_mode 0"], r"^flows\[0\]\.cc: .* 'prague@2020-08' has no parameter for 'alpha_mode'"),
+        (["prague@2020-04 ecn_fallback 0"], r"^flows\[0\]\.cc: .* has no parameter for 'ecn_fallback'"),
         (["cubic beta x"], r"^flows\[0\]\.cc: cc 'cubic beta x': beta: 'x' is not a whole number from 1 to 1023$"),
         (["cubic beta"], r"^flows\[0\]\.cc: cc 'cubic beta': 'beta' needs a value$"),
     ],

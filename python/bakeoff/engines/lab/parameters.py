@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from bakeoff import tc
+from bakeoff.engines.lab import versions
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.versions import Parameter
 from bakeoff.scenario import Run, cc
@@ -62,6 +63,12 @@ OFFERED: Final = frozenset((meaning.module, meaning.name) for words in _KNOWN.va
 """(module, parameter) of every word that some kernel may have."""
 
 
+def _known(text: str) -> Mapping[str, _Meaning]:
+    """The words that the congestion control has which this kernel runs; its own, where it lacks the version."""
+    asked = cc.parse(text)
+    return _KNOWN.get(asked.versioned if asked.versioned in versions.OFFERED else asked.name, {})
+
+
 def _asked(text: str) -> dict[str, str]:
     """Word -> value; without that of SCE's pacing, which a sysctl speaks of as well (`sce.pacing`)."""
     words = cc.parse(text).parameters
@@ -91,7 +98,7 @@ def given(run: Run, offered: frozenset[tuple[str, str]]) -> list[Parameter]:
     values: dict[Parameter, tuple[int, str]] = {}
     for index, text in flows:
         versioned = cc.parse(text).versioned
-        known = _KNOWN.get(versioned, {})
+        known = _known(text)
         for word, value in _asked(text).items():
             meaning = known.get(word)
             if meaning is None or (meaning.module, meaning.name) not in offered:
@@ -103,7 +110,7 @@ def given(run: Run, offered: frozenset[tuple[str, str]]) -> list[Parameter]:
     for parameter, (first, _) in values.items():
         for index, text in flows:
             asked = _asked(text)
-            for word, meaning in _KNOWN.get(cc.parse(text).versioned, {}).items():
+            for word, meaning in _known(text).items():
                 if (meaning.module, meaning.name) != (parameter.module, parameter.name):
                     continue
                 if word not in asked or meaning.value(asked[word]) != parameter.value:
