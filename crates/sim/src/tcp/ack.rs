@@ -155,44 +155,43 @@ impl Sender {
 
     /// `tcp_clean_rtx_queue`: what is acknowledged leaves; returns the RTT of the newest segment.
     fn clean(&mut self, upto: u64, prior_highest_sacked: u64, ack: &mut AckState) -> Option<u64> {
-        let mut first_acked_us = None;
-        let mut last_acked_us = None;
+        // When the first and the last were sent of those that were sent once, in microseconds.
+        let mut acked_us = None;
         let mut reordered = u64::MAX;
         let (mut acked, mut heads) = (0, 0);
         let mut sampled = None;
         let tp = &mut self.tp;
-        while let Some(seg) = self.board.get(acked)
-            && seg.end <= upto
-        {
-            tp.packets_out -= 1;
-            if seg.flags.any(SegFlags::RETRANS) {
-                tp.retrans_out -= 1;
+        // Segments to which nothing happened since they were sent are taken together: the last of them was sent last.
+        while let Some((run, first, last)) = self.board.alike(acked, upto) {
+            let (flags, n) = (first.flags, run.segs as u32);
+            tp.packets_out -= n;
+            if flags.any(SegFlags::RETRANS) {
+                tp.retrans_out -= n;
             }
-            if seg.flags.any(SegFlags::EVER_RETRANS) {
+            if flags.any(SegFlags::EVER_RETRANS) {
                 ack.retrans_data_acked = true;
-            } else if !seg.flags.any(SegFlags::SACKED) {
-                first_acked_us.get_or_insert(seg.sent_us);
-                last_acked_us = Some(seg.sent_us);
-                reordered = reordered.min(seg.seq);
-                if seg.end <= tp.high_seq {
+            } else if !flags.any(SegFlags::SACKED) {
+                acked_us = Some((acked_us.map_or(first.sent_us, |(first_us, _)| first_us), last.sent_us));
+                reordered = reordered.min(first.seq);
+                if first.end <= tp.high_seq {
                     ack.orig_sack_acked = true;
                 }
             }
-            if seg.flags.any(SegFlags::LOST) {
-                tp.lost_out -= 1;
+            if flags.any(SegFlags::LOST) {
+                tp.lost_out -= n;
             }
-            if seg.flags.any(SegFlags::SACKED) {
-                tp.sacked_out -= 1;
+            acked += run.segs;
+            heads += run.heads;
+            if flags.any(SegFlags::SACKED) {
+                tp.sacked_out -= n;
             } else {
                 // Without SACK, duplicate ACKs may have told of it: counted below.
                 let rack = if self.no_sack { None } else { Some(&mut self.rack) };
-                tp.delivered += u64::from(rack.is_some());
-                if ack.delivered_one(seg, tp, rack, &mut self.rate) {
-                    sampled = Some(acked);
+                tp.delivered += if rack.is_some() { u64::from(n) } else { 0 };
+                if ack.delivered(first.seq, last, tp, rack, &mut self.rate) {
+                    sampled = Some(acked - 1);
                 }
             }
-            heads += usize::from(seg.flags.any(SegFlags::HEAD));
-            acked += 1;
         }
         if let Some(seg) = sampled.and_then(|index| self.board.get(index)) {
             ack.sampled = Some(*seg);
@@ -209,12 +208,9 @@ impl Sender {
         let now = tp.now;
         let now_us = ack.now_us;
         let since = |us: u64| now_us.saturating_sub(us);
-        let mut newest = None;
-        let mut oldest = None;
-        if let (Some(first), false) = (first_acked_us, ack.retrans_data_acked) {
-            oldest = Some(since(first));
-            newest = last_acked_us.map(since);
-        }
+        let acked_us = acked_us.filter(|_| !ack.retrans_data_acked);
+        let mut oldest = acked_us.map(|(first, _)| since(first));
+        let mut newest = acked_us.map(|(_, last)| since(last));
         let sack_rtt = ack.first_sacked_us.map(since);
         if let Some(last) = ack.last_sacked_us {
             // What is newly SACKed was sent after what is acknowledged.
@@ -325,17 +321,18 @@ impl Sender {
 }
 
 impl AckState {
-    /// A segment is newly known to be delivered: RACK and the rate sample take note. Whether it is the most recently sent
-    /// one so far: then the caller keeps it in `sampled`.
+    /// What begins at `seq` and ends with `seg`, of which `seg` was sent last, is newly known to be delivered: RACK and the rate
+    /// sample take note. Whether `seg` is the most recently sent segment so far: then the caller keeps it in `sampled`.
     #[inline]
-    pub(super) fn delivered_one(
+    pub(super) fn delivered(
         &mut self,
+        seq: u64,
         seg: &Seg,
         tp: &mut TcpSock,
         rack: Option<&mut Rack>,
         rate: &mut Rate,
     ) -> bool {
-        self.delivered_bytes += seg.end - seg.seq;
+        self.delivered_bytes += seg.end - seq;
         let retransmitted = seg.flags.any(SegFlags::EVER_RETRANS);
         let age = self.now_us.saturating_sub(seg.sent_us);
         // The ACK of an original must not pass for that of its retransmission.

@@ -105,7 +105,7 @@ impl Sender {
             self.tp.delivered += 1;
             ack.data_sacked = true;
             self.highest_sacked = self.highest_sacked.max(seg.end);
-            if ack.delivered_one(seg, &mut self.tp, Some(&mut self.rack), &mut self.rate) {
+            if ack.delivered(seg.seq, seg, &mut self.tp, Some(&mut self.rack), &mut self.rate) {
                 ack.sampled = Some(*seg);
             }
         }

@@ -27,6 +27,8 @@ impl SegFlags {
     pub const APP_LIMITED: SegFlags = SegFlags(16);
     /// The first segment of its buffer (skb).
     pub const HEAD: SegFlags = SegFlags(32);
+    /// Something happened to it since it was sent for the first time.
+    const TOUCHED: SegFlags = SegFlags(15);
 
     /// Whether any bit of `other` is set.
     pub fn any(self, other: SegFlags) -> bool {
@@ -80,6 +82,15 @@ impl Seg {
     }
 }
 
+/// Segments in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegRun {
+    /// How many.
+    pub segs: usize,
+    /// How many of them have [`SegFlags::HEAD`].
+    pub heads: usize,
+}
+
 /// The queue, in sequence order.
 #[derive(Default)]
 pub struct Scoreboard {
@@ -127,6 +138,27 @@ impl Scoreboard {
     /// The segment at `index`.
     pub fn get(&self, index: usize) -> Option<&Seg> {
         self.segs.get(index)
+    }
+
+    /// The segments from `index` on that end by `upto` and that an ACK can take together, with the first and the last of them:
+    /// all up to one to which something happened since it was sent, or such a one alone. As the others were sent once, and in
+    /// sequence order, none of them was sent after the last.
+    #[inline]
+    pub fn alike(&self, index: usize, upto: u64) -> Option<(SegRun, &Seg, &Seg)> {
+        let first = self.segs.get(index).filter(|seg| seg.end <= upto)?;
+        let mut run = SegRun { segs: 1, heads: usize::from(first.flags.any(SegFlags::HEAD)) };
+        let mut last = first;
+        if !first.flags.any(SegFlags::TOUCHED) {
+            while let Some(next) = self.segs.get(index + run.segs)
+                && next.end <= upto
+                && !next.flags.any(SegFlags::TOUCHED)
+            {
+                run.segs += 1;
+                run.heads += usize::from(next.flags.any(SegFlags::HEAD));
+                last = next;
+            }
+        }
+        Some((run, first, last))
     }
 
     /// The segment at `index`, to change.
@@ -285,6 +317,24 @@ mod tests {
             [b.index_of(0), b.index_of(9), b.index_of(10), b.index_of(49), b.index_of(50)],
             [0, 0, 1, 4, 5]
         );
+    }
+
+    #[test]
+    fn what_was_sent_once_is_taken_together_and_a_touched_segment_alone() {
+        let mut b = board(6);
+        b.get_mut(1).unwrap().flags.set(SegFlags::HEAD);
+        for (i, flag) in [(2, SegFlags::EVER_RETRANS), (3, SegFlags::EVER_RETRANS), (5, SegFlags::SACKED)] {
+            b.get_mut(i).unwrap().flags.set(flag);
+        }
+        let told = |index, upto| {
+            b.alike(index, upto).map(|(run, first, last)| (run.segs, run.heads, first.seq, last.end))
+        };
+        // 0 and 1 were sent once, 2 and 3 twice, 4 once; 5 is SACKed
+        assert_eq!(told(0, 60), Some((2, 1, 0, 20)));
+        assert_eq!([told(2, 60), told(3, 60)], [Some((1, 0, 20, 30)), Some((1, 0, 30, 40))]);
+        assert_eq!([told(4, 60), told(5, 60)], [Some((1, 0, 40, 50)), Some((1, 0, 50, 60))]);
+        // only whole segments are acknowledged
+        assert_eq!([told(0, 19), told(0, 9), told(6, 90)], [Some((1, 0, 0, 10)), None, None]);
     }
 
     #[test]
