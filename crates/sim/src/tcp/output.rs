@@ -31,6 +31,8 @@ impl Sender {
     pub(super) fn send_new(&mut self, out: &mut Vec<Packet>) {
         let mss = self.current_mss();
         let mut sent = 0;
+        // New data sets the timer of a timeout if none runs, or in the place of a tail loss probe's.
+        let sets_timer = self.tp.packets_out == 0 || matches!(self.timer, Some((Timer::LossProbe, ..)));
         let mut cwnd_limited = false;
         let max_segs = self.max_segs(mss);
         let mut only_memory = self.tp.retrans_out >= self.tp.lost_out;
@@ -82,7 +84,9 @@ impl Sender {
             if matches!(self.tp.ca_state, CaState::Cwr | CaState::Recovery) {
                 self.prr.sent(sent);
             }
-            self.schedule_loss_probe(false);
+            if !self.schedule_loss_probe(false) && sets_timer {
+                self.rearm_rto();
+            }
         }
         if self.tp.write_queue && self.tp.packets_out == 0 && self.timer.is_none() {
             self.start_window_probe();
@@ -337,9 +341,6 @@ impl Sender {
         self.tp.snd_nxt = first + bytes;
         self.tp.packets_out += n;
         self.tp.last_sent = self.tp.now;
-        if was_idle || matches!(self.timer, Some((Timer::LossProbe, ..))) {
-            self.rearm_rto();
-        }
     }
 
     /// `tcp_update_skb_after_send`: the departure time of an skb, and of the one after it.
