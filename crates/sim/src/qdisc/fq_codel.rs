@@ -121,6 +121,8 @@ struct Pool {
 struct Slot {
     packet: Packet,
     next: u32,
+    /// [`truesize`] of the packet.
+    memory: u32,
 }
 
 impl Pool {
@@ -129,11 +131,13 @@ impl Pool {
     fn push(&mut self, chain: &mut Chain, packet: &Packet) {
         self.qlen += 1;
         self.backlog += u64::from(packet.len);
-        self.memory += truesize(packet);
+        let memory = truesize(packet);
+        self.memory += memory;
+        let memory = memory as u32;
         chain.backlog += u64::from(packet.len);
         let index = match self.free {
             NONE => {
-                self.slots.push(Slot { packet: *packet, next: NONE });
+                self.slots.push(Slot { packet: *packet, next: NONE, memory });
                 self.slots.len() as u32 - 1
             }
             free => {
@@ -141,6 +145,7 @@ impl Pool {
                 self.free = slot.next;
                 slot.packet = *packet;
                 slot.next = NONE;
+                slot.memory = memory;
                 free
             }
         };
@@ -172,7 +177,7 @@ impl Pool {
         self.free = index;
         self.qlen -= 1;
         self.backlog -= u64::from(slot.packet.len);
-        self.memory -= truesize(&slot.packet);
+        self.memory -= u64::from(slot.memory);
         chain.backlog -= u64::from(slot.packet.len);
         *into = slot.packet;
         true
@@ -341,6 +346,10 @@ impl Qdisc for FqCodel {
             let flow = &mut self.flows[index as usize];
             if flow.deficit <= 0 {
                 flow.deficit += i64::from(self.config.quantum);
+                // The only flow goes from the head to the end of its list, which are the same place.
+                if !is_new && index == list.last {
+                    continue;
+                }
                 list.pop(&self.flows);
                 self.old_flows.push(&mut self.flows, index);
                 continue;
