@@ -47,7 +47,8 @@ impl<T: Copy + Default> Ring<T> {
     }
 
     /// Appends something, to be filled in where it lies.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of each packet's way")]
     pub fn push_slot(&mut self) -> &mut T {
         if self.len == self.slots.len() {
             self.grow();

@@ -51,6 +51,13 @@ impl Time {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
+    /// This time and a span after it, where both are known to be far from [`Time::NEVER`]: a sum that does not ask whether it
+    /// fits, as `+` does.
+    #[inline]
+    #[must_use]
+    pub const fn plus(self, span: Time) -> Time {
+        Time(self.0 + span.0)
+    }
     /// The kernel's jiffies at `hz` ticks a second, truncated.
     pub const fn jiffies(self, hz: u64) -> u64 {
         self.0 / (1_000_000_000 / hz)

@@ -49,6 +49,9 @@ pub struct Interface {
     /// Whether all that leaves enters its queue first, frame or buffer, and nothing else happens to it; see
     /// [`Interface::compile`].
     pub(crate) queues: bool,
+    /// Whether what leaves is put on the wire and nothing else: it is a device, no lane goes on behind it, and no host there
+    /// is told ahead of time.
+    pub(crate) ends_lane: bool,
     /// What it is, if it is no more than that.
     pub(crate) device: Option<Device>,
 }
@@ -71,6 +74,7 @@ impl Interface {
             inspects: true,
             plain: false,
             queues: false,
+            ends_lane: false,
             device: None,
         }
     }

@@ -83,9 +83,10 @@ impl Device {
             Some(sent) => sent.add(packet.len),
             None => self.count_first(packet),
         }
-        let ends = begins + self.lasts(packet.len);
+        // It begins before the end of the run; docs/performance.md says why these sums fit.
+        let ends = begins.plus(self.lasts(packet.len));
         self.free = ends;
-        Ok(Passage { begins, ends, arrives: ends + self.delay })
+        Ok(Passage { begins, ends, arrives: ends.plus(self.delay) })
     }
 
     #[cold]
@@ -97,7 +98,8 @@ impl Device {
     }
 
     /// When the turn comes of a packet that comes at `at`.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
     pub(crate) fn admit(&mut self, at: Time, end: Time) -> Result<Time, Stop> {
         if self.free <= at {
             return Ok(at);
@@ -122,9 +124,16 @@ impl Device {
     #[inline]
     fn lasts(&mut self, bytes: u32) -> Time {
         if self.last.0 != bytes {
-            self.last = (bytes, self.rate.map_or(Time::ZERO, |rate| rate.time_for(bytes)));
+            self.work_out(bytes);
         }
         self.last.1
+    }
+
+    /// Kept out of line, it needs no registers of who sends frames of one length.
+    #[cold]
+    #[inline(never)]
+    fn work_out(&mut self, bytes: u32) {
+        self.last = (bytes, self.rate.map_or(Time::ZERO, |rate| rate.time_for(bytes)));
     }
 
     /// When the last packet is sent whole.
@@ -187,6 +196,12 @@ impl Lanes {
             }
         }
         Lanes { behind, nodes }
+    }
+
+    /// Whether no lane goes on behind the wire of interface `i`.
+    pub(crate) fn end_behind(&self, i: u16) -> bool {
+        let row = usize::from(i) * self.nodes;
+        self.behind[row..row + self.nodes].iter().all(|devices| devices.is_empty())
     }
 
     /// The devices that a packet for `dst` comes to behind the wire of interface `i`, one after the other.

@@ -55,14 +55,14 @@ impl Wire {
     #[inline]
     pub fn serialise(&mut self, bytes: u32, now: Time) -> Time {
         let Some(rate) = self.rate else { return now };
-        self.busy_until = now + self.serialisation.of(bytes, rate);
+        self.busy_until = now.plus(self.serialisation.of(bytes, rate));
         self.busy_until
     }
 
     /// When a packet is there that was sent by then. A delay that was shortened meanwhile does not reorder.
     #[inline]
     pub fn propagate(&mut self, sent: Time) -> Time {
-        self.last_arrival = (sent + self.delay).max(self.last_arrival);
+        self.last_arrival = sent.plus(self.delay).max(self.last_arrival);
         self.last_arrival
     }
 

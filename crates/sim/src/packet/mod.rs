@@ -165,9 +165,10 @@ impl Packet {
     /// Appends a copy of this template to `out`, to be filled in where it lies.
     #[inline]
     pub fn append_to<'a>(&self, out: &'a mut Vec<Packet>) -> &'a mut Packet {
-        let at = out.len();
-        out.push(*self);
-        &mut out[at]
+        // `push` would copy it to the stack first, in case that `out` has to move.
+        out.extend_from_slice(std::slice::from_ref(self));
+        let last = out.len() - 1;
+        &mut out[last]
     }
 
     /// Segments in this buffer (`gso_segs`).

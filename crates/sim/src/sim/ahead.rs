@@ -26,8 +26,7 @@ pub(super) struct Ahead {
     hosts: Vec<Option<u16>>,
     /// By node: the flows that it sends or receives.
     flows: Vec<Vec<u16>>,
-    /// By node: none of its timers is due before.
-    quiet: Vec<Time>,
+    nodes: Vec<Node>,
     /// By flow: when its application wants to be called.
     sources: Vec<Time>,
     /// When somebody looks at hosts next, or the run ends.
@@ -36,8 +35,15 @@ pub(super) struct Ahead {
     pub(super) sample: Time,
     /// How many hosts are being told, one because of the other.
     pub(super) told: u32,
-    /// By node: it is sending what it gave, and must not be told of an answer before the rest has left.
-    sends: Vec<bool>,
+}
+
+/// What decides whether a node may be told now.
+#[derive(Clone, Copy, Default)]
+struct Node {
+    /// None of its timers is due before.
+    quiet: Time,
+    /// It is sending what it gave, and must not be told of an answer before the rest has left.
+    sends: bool,
 }
 
 /// What happens on a host by itself. Of one nanosecond in this order, which is that of their events.
@@ -52,8 +58,8 @@ impl Ahead {
     /// A timer on `node` is due at `at`, or later.
     #[inline]
     pub(super) fn note_timer(&mut self, node: u16, at: Time) {
-        if let Some(quiet) = self.quiet.get_mut(usize::from(node)) {
-            *quiet = at.min(*quiet);
+        if let Some(node) = self.nodes.get_mut(usize::from(node)) {
+            node.quiet = at.min(node.quiet);
         }
     }
 
@@ -62,14 +68,15 @@ impl Ahead {
     #[inline]
     pub(super) fn may_tell(&self, i: u16, at: Time, packet: &Packet) -> Option<u16> {
         let node = (*self.hosts.get(usize::from(i))?)?;
-        (at < self.until && !packet.flags.has(Flags::SYN) && !self.sends[usize::from(node)]).then_some(node)
+        (at < self.until && !packet.flags.has(Flags::SYN) && !self.nodes[usize::from(node)].sends)
+            .then_some(node)
     }
 
     /// `node` begins to send what it gave, or is done with that.
     #[inline]
     pub(super) fn sends(&mut self, node: u16, begins: bool) {
-        if let Some(sends) = self.sends.get_mut(usize::from(node)) {
-            *sends = begins;
+        if let Some(node) = self.nodes.get_mut(usize::from(node)) {
+            node.sends = begins;
         }
     }
 }
@@ -83,8 +90,7 @@ impl Sim {
             here.map(|(f, _)| f as u16).collect::<Vec<_>>()
         };
         self.ahead.flows = (0..nodes).map(|node| flows(node as u16)).collect();
-        self.ahead.quiet = vec![Time::ZERO; nodes];
-        self.ahead.sends = vec![false; nodes];
+        self.ahead.nodes = vec![Node::default(); nodes];
         self.ahead.sources = self.flows.iter().map(|flow| Time::from_secs_f64(flow.spec.start_s)).collect();
         // A trace is in the order in which things are handled, and who knows what a module from outside does.
         let only_answers = |flow: &Flow, node: u16| {
@@ -111,6 +117,10 @@ impl Sim {
             may_be_told(&self.interfaces[i], &self.interfaces[i ^ 1], node).then_some(node)
         };
         self.ahead.hosts = (0..self.interfaces.len()).map(host).collect();
+        for (i, interface) in self.interfaces.iter_mut().enumerate() {
+            let told = self.ahead.hosts[i].is_some();
+            interface.ends_lane = interface.device.is_some() && !told && self.lanes.end_behind(i as u16);
+        }
     }
 
     /// Timed changes may touch anything: until this one is over, nobody is told of anything ahead of time.
@@ -135,7 +145,7 @@ impl Sim {
     /// Whether all that happens on `node` until `at` has happened: its timers that are due by then run now.
     #[inline]
     pub(super) fn is_ready(&mut self, node: u16, at: Time) -> bool {
-        at < self.ahead.quiet[usize::from(node)] || self.run_timers(node, at)
+        at < self.ahead.nodes[usize::from(node)].quiet || self.run_timers(node, at)
     }
 
     /// Runs the timers on `node` that are due until `at`, each at its own time; false if an application comes before that.
@@ -144,7 +154,7 @@ impl Sim {
         loop {
             let (due, timer, f) = self.first_timer(node).unwrap_or((Time::NEVER, Timer::Source, 0));
             // Many were stopped, or set to a later time, since they were noted.
-            self.ahead.quiet[usize::from(node)] = due;
+            self.ahead.nodes[usize::from(node)].quiet = due;
             if due > at || timer == Timer::Source {
                 return due > at;
             }

@@ -87,11 +87,16 @@ impl Sim {
             }
             match device.pass(packet, self.now, self.end) {
                 Ok(passage) => {
+                    let ends_lane = interface.ends_lane;
                     if interface.host && packet.flags.has(Flags::CHARGED) {
                         // Who sends sets the sender's timer afterwards.
                         self.leaves_host(packet, passage.begins, passage.ends);
                     }
-                    self.travel(i, passage.arrives, packet);
+                    if ends_lane {
+                        self.put_aside(i, passage.arrives, packet);
+                    } else {
+                        self.travel(i, passage.arrives, packet);
+                    }
                 }
                 Err(why) => interface.stop(packet, self.now, why),
             }
@@ -176,7 +181,8 @@ impl Sim {
     }
 
     /// Tells the sender of a charged packet that this leaves its host; whether the sender waits for that.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "part of each packet's way")]
+    #[inline(always)]
     pub(super) fn leaves_host(&mut self, packet: &Packet, begins: Time, ends: Time) -> bool {
         let flow = self.flows.get_mut(usize::from(packet.flow));
         let sender = flow.and_then(Flow::sender_mut);
@@ -295,6 +301,13 @@ impl Sim {
                 return self.deliver_ahead(node, at, packet);
             }
         }
+        self.put_aside(i, at, packet);
+    }
+
+    /// A packet is put aside until it is at the far end of wire `i` at `at`, after all that are on it.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    fn put_aside(&mut self, i: u16, at: Time, packet: &Packet) {
         let wire = &mut self.interfaces[usize::from(i)].wire;
         if !wire.watched {
             wire.watched = true;

@@ -476,10 +476,11 @@ impl Sim {
         if !self.tunnels.is_empty() {
             self.tunnels.encapsulate(node, &mut out);
         }
+        self.sent.packets += out.len() as u64;
         // Most that leaves together goes to one destination.
         let (mut dst, mut route) = (node, None);
         for packet in &out {
-            self.sent.add(packet.len);
+            self.sent.bytes += u64::from(packet.len);
             if packet.dst != dst {
                 (dst, route) = (packet.dst, self.graph.route(node, packet.dst));
             }

@@ -346,6 +346,8 @@ impl Sender {
 
     /// A buffer of so much memory leaves the host's device, from `begins`, now or later, to `ends` (`tcp_wfree`); true if
     /// we wait for that, and [`Sender::deadline`] may have moved.
+    #[expect(clippy::inline_always, reason = "part of each packet's way")]
+    #[inline(always)]
     pub fn leaves_host(&mut self, memory: u64, begins: Time, ends: Time) -> bool {
         self.small_queue.as_mut().is_some_and(|queue| queue.leaves(memory, begins, ends))
     }
@@ -392,7 +394,7 @@ impl Sender {
     #[expect(clippy::inline_always, reason = "once per ACK")]
     #[inline(always)]
     pub fn waits_until(&self) -> Time {
-        let timer = self.timer.map_or(Time::NEVER, |(_, set, us)| set + Time::from_us(us));
+        let timer = self.timer.map_or(Time::NEVER, |(_, set, us)| set.plus(Time::from_us(us)));
         let goes_on = self.small_queue.as_ref().and_then(SmallQueue::goes_on);
         timer.min(self.pacing_timer.unwrap_or(Time::NEVER)).min(goes_on.unwrap_or(Time::NEVER))
     }

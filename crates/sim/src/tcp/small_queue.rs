@@ -104,6 +104,7 @@ impl SmallQueue {
     }
 
     /// A buffer of so much `memory` leaves the device, from `begins`, now or later, to `ends`; true if the sender waits.
+    #[inline]
     pub fn leaves(&mut self, memory: u64, begins: Time, ends: Time) -> bool {
         self.leaving.push(Departure { begins, ends, memory });
         self.throttled

@@ -66,7 +66,7 @@ impl Sender {
             rto_us
         } else {
             let head = self.board.front().map_or(tp.now, |s| s.sent);
-            (head + Time::from_us(rto_us) - tp.now).as_us()
+            (head.plus(Time::from_us(rto_us)) - tp.now).as_us()
         };
         if until_rto > 0 {
             wait_us = wait_us.min(until_rto);
