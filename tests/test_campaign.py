@@ -283,6 +283,8 @@ from bakeoff.scenario import make
 if __name__ == "__main__":
     # A shell without job control starts its children with this ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # So does nohup with this one.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     blocking = [make(name, does="blocks", started=f"started-{name}", go=f"go-{name}") for name in sys.argv[1:]]
     try:
         campaign.run(
