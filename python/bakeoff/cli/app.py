@@ -19,6 +19,7 @@ from bakeoff.cli import (
     reproduce,
     results,
     run,
+    site,
     suites,
     verify,
 )
@@ -39,6 +40,7 @@ app.command(cls=Command)(run.run)
 app.command(cls=Command)(present.table)
 app.command(cls=Command)(present.report)
 app.command(cls=Command)(plot.plot)
+app.command(cls=Command)(site.site)
 app.command(cls=Command)(compare.compare)
 app.command(cls=Command)(suites.suites)
 app.command(cls=Command)(verify.verify)

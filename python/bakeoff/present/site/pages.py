@@ -1,0 +1,55 @@
+"""Templates filled in: every text in them shows as it is, also one that holds HTML or control characters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.errors import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+@dataclass(frozen=True)
+class Site:
+    """What every page says of the site; small, because each process that writes pages gets it."""
+
+    title: str
+    """What the site is of: the name of the results folder."""
+    made: str
+    """From which bakeoff and day it is."""
+    live: bool = False
+    """Whether `bakeoff serve` shows it, so that pages ask for news."""
+    claims: bool = False
+    """Whether it has a page of claims."""
+    engines: bool = False
+    """Whether it has a page of engines side by side."""
+
+    def render(self, template: str, place: str, **values: Any) -> str:  # noqa: ANN401 (what the template asks for)
+        """A page that lies in the folder `place` below the site's, '' for the site's own.
+
+        Templates have `root`, which leads from there to the site's folder: `../../`, or empty.
+        """
+        root = "../" * len([part for part in place.split("/") if part])
+        return environment().get_template(template).render(site=self, root=root, **values)
+
+
+@cache
+def environment() -> Environment:
+    """Jinja2 with our templates: texts are escaped, and a name that a template lacks is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: object) -> object:
+        return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    return Environment(
+        loader=PackageLoader("bakeoff.present.site"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

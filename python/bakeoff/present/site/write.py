@@ -1,0 +1,113 @@
+"""A site as a folder: written under another name, and renamed when it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bakeoff import files
+from bakeoff.errors import BakeoffError
+from bakeoff.present.site import run_page
+from bakeoff.present.site.pages import Site
+from bakeoff.version import commit, version
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from bakeoff.present.site.data import Contents
+
+MARK: Final = "bakeoff-site.json"
+"""The file by which a folder is known as a site of ours, which may be replaced."""
+
+
+def write(contents: Contents, out: Path, tell: Callable[[int], None] | None = None) -> None:
+    """Write the site of the runs into the folder `out`; `tell` is called with the number of pages so far.
+
+    A site that is there is replaced when the new one is whole. BakeoffError for a folder that is no site, and if the
+    system refuses; then nothing has changed.
+    """
+    check_place(out, contents.root)
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+        _fill(contents, partial, tell)
+        _replace(out, partial)
+    except OSError as error:
+        raise BakeoffError(f"{out}: cannot be written: {error.strerror or error}") from error
+    finally:
+        files.discard(partial)
+
+
+def check_place(out: Path, root: Path) -> None:
+    """BakeoffError unless a site of the results in `root` may be written to `out`."""
+    if not out.name:
+        raise BakeoffError(f"{out}: expected the name of a folder for the site")
+    # Its downloads would be taken for results.
+    if files.is_below(out, root):
+        raise BakeoffError(f"{out}: lies among the results in {root}; expected a folder elsewhere")
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise BakeoffError(f"{out}: is no folder; expected a new one, or a site that may be replaced")
+    if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file():
+        raise BakeoffError(f"{out}: holds other files than a site; expected a new folder, or a site to replace")
+
+
+def _replace(out: Path, partial: Path) -> None:
+    old = out.with_name(f".{out.name}.{os.getpid()}.old.partial")
+    there = out.exists()
+    if there:
+        out.replace(old)
+    try:
+        partial.replace(out)
+    except BaseException:
+        if there:
+            old.replace(out)
+        raise
+    files.discard(old)
+
+
+def _fill(contents: Contents, folder: Path, tell: Callable[[int], None] | None) -> None:
+    site = site_of(contents)
+    write_assets(folder / "assets")
+    for count, page in enumerate(contents.pages, 1):
+        place = folder / page.place
+        place.mkdir(parents=True)
+        run_page.write(page, place, site)
+        if tell is not None:
+            tell(count)
+    text = site.render("overview.html.j2", "", pages=contents.pages)
+    (folder / "index.html").write_text(text, encoding="utf-8")
+    (folder / MARK).write_text(json.dumps({"made": site.made}) + "\n", encoding="utf-8")
+
+
+def site_of(contents: Contents, *, live: bool = False) -> Site:
+    """What every page says of the site."""
+    return Site(contents.root.resolve().name, made(), live=live)
+
+
+def made() -> str:
+    """From which bakeoff and moment a site is that is made now."""
+    at = commit()
+    of = f", commit {at.id[:12]}{' with changes' if at.dirty else ''}" if at else ""
+    return f"Made by bakeoff {version()}{of}, on {datetime.now(UTC):%-d %B %Y at %H:%M} UTC."
+
+
+def write_assets(folder: Path) -> None:
+    """Styles and scripts: ours, and uPlot as its package has it."""
+    _copy(resources.files("bakeoff.present.site") / "assets", folder)
+    for name in ("uPlot.iife.js", "uPlot.min.css"):
+        (folder / name).write_bytes((resources.files("uplot") / "static" / name).read_bytes())
+
+
+def _copy(source: Traversable, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for file in source.iterdir():
+        if file.is_file():
+            with file.open("rb") as read, (folder / file.name).open("wb") as written:
+                shutil.copyfileobj(read, written)

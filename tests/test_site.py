@@ -1,0 +1,170 @@
+"""`bakeoff site`: a folder of pages that hold together by themselves, whatever the runs are called."""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from bakeoff import campaign
+from bakeoff.scenario import catalog
+
+HTML = "<b>x&\"'"
+SCENARIO = {
+    "scenario": "s",
+    "title": "t",
+    "duration": "2s",
+    "network": {"path": ["cli", "mid", "srv"], "rtt": "10ms", "bottleneck": {"rate": "10mbit", "qdisc": "{qdisc}"}},
+    "flows": [{"name": "f", "cc": "reno"}, {"name": "g", "cc": "cubic"}],
+    "vary": {"qdisc": {HTML: "pfifo", "fq_codel": "fq_codel"}},
+}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A campaign of two queues with two seeds each; one of its four runs failed."""
+    folder = tmp_path_factory.mktemp("done")
+    (folder / "mine.yaml").write_text(json.dumps(SCENARIO))
+    report = campaign.run(catalog.select(str(folder / "mine.yaml"), seeds=2), folder / "c", jobs=1)
+    assert not report.failed
+    run = folder / "c" / "local" / "s" / "fq_codel~seed2"
+    record = json.loads((run / "run.json").read_text())
+    record |= {"status": "failed", "error": f"no tc {HTML}\x1b[31m", "digest": None}
+    (run / "run.json").write_text(json.dumps(record))
+    for name in ("series.parquet", "counters.json", "summary.json"):
+        (run / name).unlink(missing_ok=True)
+    return folder / "c"
+
+
+@pytest.fixture(scope="module")
+def site(done, tmp_path_factory):
+    from bakeoff import results
+    from bakeoff.present.site.data import gather
+    from bakeoff.present.site.write import write
+
+    out = tmp_path_factory.mktemp("site") / "out"
+    write(gather(done, results.survey(done).results), out)
+    return out
+
+
+class Read(HTMLParser):
+    """The elements of a page with their attributes, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.text = [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def pages(site):
+    return {path: Read(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+
+
+def test_every_run_has_a_page_and_every_link_leads_to_a_file(site):
+    found = pages(site)
+    assert len([path for path in found if "runs" in path.relative_to(site).parts]) == 4
+    for path, page in found.items():
+        for _, attributes in page.elements:
+            for name in ("href", "src"):
+                if name not in attributes:
+                    continue
+                parts = urlsplit(attributes[name])
+                assert not parts.scheme, attributes[name]
+                assert not parts.netloc, attributes[name]
+                if parts.path:
+                    target = (path.parent / unquote(parts.path)).resolve()
+                    assert target.is_file(), f"{path}: {attributes[name]}"
+                    assert target.is_relative_to(site.resolve())
+
+
+def test_nothing_asks_for_another_address(site):
+    for path in site.rglob("*"):
+        if path.suffix in (".html", ".js", ".css", ".svg") and not path.name.startswith("uPlot"):
+            text = path.read_text(encoding="utf-8").replace('xmlns="http://www.w3.org/2000/svg"', "")
+            text = text.replace("http://www.w3.org/2000/svg", "")
+            assert not re.search(r"""["'(]\s*(https?:)?//|@import|url\(""", text), path
+
+
+def test_a_policy_forbids_scripts_in_the_page_and_there_are_none(site):
+    for path, page in pages(site).items():
+        [policy] = [a["content"] for tag, a in page.elements if tag == "meta" and "http-equiv" in a]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        for tag, attributes in page.elements:
+            assert not [name for name in attributes if name.startswith("on") or name == "style"], path
+            assert tag != "script" or "src" in attributes, path
+
+
+def test_names_and_reasons_show_as_text(site):
+    for path, page in pages(site).items():
+        assert "b" not in {tag for tag, _ in page.elements}, path
+        assert "\x1b" not in path.read_text(encoding="utf-8")
+    [failed] = [page for path, page in pages(site).items() if path.parent.name == "fq_codel~seed2"]
+    assert f"no tc {HTML}\\x1b[31m" in failed.text
+
+
+def test_files_have_names_that_every_file_system_takes(site):
+    for path in site.rglob("*"):
+        assert re.fullmatch(r"[A-Za-z0-9._~+=,@()-]+", path.name), path
+
+
+def test_a_site_is_replaced_and_anything_else_is_left(cli, done, tmp_path):
+    out = tmp_path / "out"
+    assert cli("site", str(done), "--out", str(out))[0] == 0
+    (out / "old").touch()
+    assert cli("site", str(done), "--out", str(out))[0] == 0
+    assert not (out / "old").exists()
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.tex").touch()
+    code, _, err = cli("site", str(done), "--out", str(foreign))
+    assert code == 2
+    assert "holds other files than a site" in err
+    assert [path.name for path in foreign.iterdir()] == ["thesis.tex"]
+    code, _, err = cli("site", str(done), "--out", str(done / "site"))
+    assert code == 2
+    assert "lies among the results" in err
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "foreign"}
+
+
+def test_what_ends_the_writing_leaves_the_old_site_and_nothing_else(done, tmp_path, monkeypatch):
+    from bakeoff import results
+    from bakeoff.present.site import data, run_page, write
+
+    contents = data.gather(done, results.survey(done).results)
+    out = tmp_path / "out"
+    write.write(contents, out)
+    before = (out / "index.html").read_bytes()
+
+    def interrupted(page, folder: Path, site):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_page, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write.write(contents, out)
+    assert (out / "index.html").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_several_campaigns_stand_side_by_side(done, tmp_path):
+    from bakeoff import results
+    from bakeoff.present.site.data import gather
+
+    for name in ("A", "a"):
+        shutil.copytree(done, tmp_path / "both" / name)
+    contents = gather(tmp_path / "both", results.survey(tmp_path / "both").results)
+    assert len(contents.pages) == 8
+    assert {page.campaign for page in contents.pages} == {"A", "a"}
+    # "A" and "a" are one name to some file systems.
+    assert len({page.place.casefold() for page in contents.pages}) == 8
+    assert all(len(page.elsewhere) == 1 for page in contents.pages)
+    assert len(contents.rows) == 4
