@@ -85,10 +85,10 @@ class Namespaces:
             finally:
                 _clean(teardown_log)
                 made.remove_files(folder)
-        series, counters = convert.convert(run, made, folder, tsv)
+        series, counters, counted = convert.convert(run, made, folder, tsv)
         tsv.unlink()
         document.unlink()
-        return Outcome(series, counters, made.notes)
+        return Outcome(series, counters, (*made.notes, *counted))
 
     def versions(self) -> dict[str, str]:
         """Kernel, iproute2, agent and bakeoff."""

@@ -186,10 +186,10 @@ class VirtualTime:
         if said := console.trouble(read_console(outcome.console)):
             raise RuntimeError(f"kernel: {said}; see {outcome.console.name}")
         tsv = folder / agent.OUTPUT
-        series, counters = convert.convert(run, plan, folder, tsv)
+        series, counters, counted = convert.convert(run, plan, folder, tsv)
         tsv.unlink()
         (folder / _STATUS).unlink()
-        return Outcome(series, counters, plan.notes)
+        return Outcome(series, counters, (*plan.notes, *counted))
 
     def versions(self) -> dict[str, str]:
         """Kernel, its fingerprint, iproute2, agent and bakeoff."""

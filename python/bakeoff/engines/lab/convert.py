@@ -33,10 +33,10 @@ _MOST_SAMPLES: Final = 1 << 30
 """Bytes of what one agent wrote: a million short flows leave about 100 MB."""
 
 
-def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
+def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFrame, dict[str, Any], list[str]]:
     """Write series.parquet, counters.json and captures into `folder` from what the agents, tc and tcpdump left there.
 
-    Returns the samples and the counters.
+    Returns the samples, the counters, and notes on what the kernel counted that may have shaped them.
 
     RuntimeError if an agent did not get to its end, a flow never connected, the set-up was not what was asked for, or
     the kernel counted what no experiment should have.
@@ -46,7 +46,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     setup_log = files.plain_text(folder / layout.SETUP_LOG)
     log = files.plain_text(folder / layout.TEARDOWN_LOG)
     check_bursts(plan, setup_log)
-    unwanted.check(run, plan, setup_log, log)
+    notes = unwanted.check(run, plan, setup_log, log)
     told = tool_output.read(run, plan, folder, summaries)
     for part, more in told.counters.items():
         summary[part].update(more)
@@ -65,7 +65,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     for name, file in plan.captures:
         pcapng.convert(folder / file, (folder / file).with_suffix(".pcapng"), name, len(plan.captures))
         (folder / file).unlink()
-    return frame, counted
+    return frame, counted, notes
 
 
 def _begins(flow: Flow) -> bool:

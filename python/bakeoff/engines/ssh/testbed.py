@@ -133,14 +133,14 @@ class Testbed:
             session = Session(run, made, {m.node: m for m in self._machines(run)}, clocks, folder)
             tsvs = session.conduct()
             after = self._clocks(run)
-        series, counters = convert.convert(run, made, folder, *tsvs)
+        series, counters, counted = convert.convert(run, made, folder, *tsvs)
         for tsv in tsvs:
             tsv.unlink()
         moved = [
             f"node '{node}': its clock went {(after[node].ns - clocks[node].ns) / 1e6:+.3f} ms during the run"
             for node in clocks
         ]
-        return Outcome(series, counters, (*made.notes, *self._clock_notes(run, clocks), *moved))
+        return Outcome(series, counters, (*made.notes, *self._clock_notes(run, clocks), *moved, *counted))
 
     def versions(self) -> dict[str, str]:
         """Kernel and iproute2 of each node, agent and bakeoff."""
