@@ -17,7 +17,7 @@ from bakeoff.scenario.scenario import Scenario, load, open_file, runs_at
 from bakeoff.scenario.settings import Settings
 from bakeoff.scenario.shipped import root
 
-__all__ = ["Entry", "named", "names", "root", "scenarios", "select"]
+__all__ = ["Entry", "named", "names", "one", "root", "scenarios", "select"]
 
 
 class Entry(NamedTuple):
@@ -82,6 +82,25 @@ def select(
     if not runs:
         raise BakeoffError(f"-k: '{only}' names none of the runs that {' or '.join(map(repr, patterns))} names")
     return list(runs.values())
+
+
+def one(pattern: str, *, only: str | None = None, settings: Settings | None = None) -> tuple[Scenario, list[Point]]:
+    """The scenario that a pattern names, as for `select`, and which of its points.
+
+    BakeoffError if it names runs of several scenarios, or none.
+    """
+    chosen = _of_file(pattern, settings, yes=False) if _is_file(pattern) else _of_catalog(pattern, _all(), settings)
+    found = [
+        (scenario, [point for point in points if only is None or _named(only, scenario, point, own_name=True)])
+        for scenario, points in chosen
+    ]
+    found = [(scenario, points) for scenario, points in found if points]
+    if not found:
+        raise BakeoffError(f"-k: '{only}' names none of the runs that '{pattern}' names")
+    if len(found) > 1:
+        several = [f"{scenario.suite}/{scenario.name}" for scenario, _ in found]
+        raise BakeoffError(f"'{pattern}' names runs of {len(found)} scenarios; expected one of: {', '.join(several)}")
+    return found[0]
 
 
 def names() -> list[str]:

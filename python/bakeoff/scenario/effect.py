@@ -11,7 +11,7 @@ from bakeoff.scenario.run import Run
 _FOR_PEOPLE: Final = ("run", "title")
 """What names a run without changing it; the axes' values here are labels."""
 _NOT_OF_A_RUN: Final = ("vary", "exclude", "source", "suite", "scenario", "profile", "seeds")
-_NAMES: Final = {"suite", "scenario", "run", "title", "seed", "point", "present"}
+NAMES: Final = {"suite", "scenario", "run", "title", "seed", "point", "present"}
 """Fields of a resolved run that no engine and no measure looks at."""
 
 
@@ -39,7 +39,7 @@ def check_alike(points: Sequence[Point], runs: Sequence[Run]) -> None:
     """ScenarioError for two of `runs`, made at `points` with one seed, that differ in nothing but their names."""
     made: dict[str, list[int]] = {}
     for index, run in enumerate(runs):
-        made.setdefault(run.model_dump_json(exclude=_NAMES), []).append(index)
+        made.setdefault(run.model_dump_json(exclude=NAMES), []).append(index)
     for alike in made.values():
         if len(alike) == 1:
             continue

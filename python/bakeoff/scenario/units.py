@@ -7,6 +7,7 @@ All functions raise ValueError with the value and the expected form.
 """
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -173,3 +174,49 @@ def _whole(value: Fraction, text: object, unit: str) -> int:
     if value.denominator != 1:
         raise ValueError(f"'{text}' is no whole number of {unit}s")
     return int(value)
+
+
+def si(text: object) -> tuple[float, str] | None:
+    """A number with its SI unit: `(0.04, "s")` of `40ms`, `(5e7, "bit/s")` of `50mbit`, `(0.02, "1")` of `2%`.
+
+    Sizes are in `B`; what has no unit in the text has none here, `(64.0, "")`. None if it is no such quantity.
+    """
+    match = _QUANTITY.fullmatch(str(text)) if len(str(text)) <= LONGEST and not isinstance(text, bool) else None
+    if match is None:
+        return None
+    sign, digits, word = match.groups()
+    unit = word.replace("µ", "u")
+    known: list[tuple[dict[str, Fraction] | dict[str, int], str, str]] = [
+        (TIMES, unit, "s"), (RATES, unit.lower(), "bit/s"), (SIZES, unit.lower(), "B"),
+        ({"%": Fraction(1, 100)}, unit, "1"), ({"": 1}, unit, ""),
+    ]  # fmt: skip
+    for scale, name, base in known:
+        if name in scale:
+            return float((-1 if sign == "-" else 1) * Fraction(digits) * scale[name]), base
+    return None
+
+
+def written(value: float, unit: str) -> str:
+    """A number in a unit of `si` as a scenario writes it, with four digits that count: `1.619ms`, `12.34mbit`.
+
+    Rates and sizes are whole numbers of bits and bytes.
+    """
+    prefixes: dict[str, tuple[tuple[float, str], ...]] = {
+        "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
+        "bit/s": ((1e9, "gbit"), (1e6, "mbit"), (1e3, "kbit"), (1.0, "bit")),
+        "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
+        "1": ((0.01, "%"),),
+        "": ((1.0, ""),),
+    }
+    rounded = float(f"{value:.4g}")
+    if unit in ("bit/s", "B"):
+        rounded = float(round(rounded))
+    scale, name = next((pair for pair in prefixes[unit] if abs(rounded) >= pair[0]), prefixes[unit][-1])
+    # Through whole multiples of the smallest unit: 0.0016 s / 1 ms is not 1.6 in binary.
+    exact = Fraction(repr(rounded)) / Fraction(repr(scale))
+    return f"{_decimal(exact)}{name}"
+
+
+def _decimal(number: Fraction) -> str:
+    """A number that ends, without an exponent."""
+    return f"{Decimal(number.numerator) / Decimal(number.denominator):f}"
