@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
@@ -18,10 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff import engines, results
 from bakeoff.campaign import begin, ending, lock, place, worker
+from bakeoff.campaign.agenda import Agenda, Waiting, folders
 from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError, UnreachableError
-from bakeoff.results import CampaignRecord, Provenance, captures, layout
+from bakeoff.results import CampaignRecord, Kept, Provenance, layout
 from bakeoff.scenario import python_cc
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 
 # How long a Ctrl-C may wait to be seen.
-Waiting = tuple[Path, "Run", int]
-"""A run that was not begun, with its folder and its place in the campaign's order."""
-
 _PATIENCE_S: Final = 0.1
 
 
@@ -68,6 +65,9 @@ def run(
     latest: Path | None = None,
     stop_on_failure: bool = False,
     allow_code: bool = False,
+    kept: Kept = "all",
+    also: worker.Also | None = None,
+    more: Callable[[Done], Iterable[Run]] | None = None,
     on_start: Callable[[Run], None] | None = None,
     on_done: Callable[[Done], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
@@ -78,6 +78,8 @@ def run(
     one, the work is done in this process. `on_start` and `on_done` are called here, in this process, as each run begins
     and ends. With `stop_on_failure` none begins after one that failed. On Ctrl-C no other begins, and what other
     processes have under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that.
+    `kept` says what is left of a run that ended well, and `also` takes numbers of each besides its measures. `more` is
+    asked after each run which further ones are to be done because of it: they join those that wait.
     `asked` is kept in the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With
     `resume` the campaign in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and
     of an equal resolved run; all others are made anew. `allow_code` permits files of Python that are not a run's own,
@@ -99,55 +101,33 @@ def run(
     places = _checked(runs, root, module, jobs)
     jobs = 1 if module.one_at_a_time else jobs or cores()
 
-    ended: dict[Path, Done] = {}
-    most, captured = captures.of_campaign(), 0
-    capturing = {each.key for each in places.values() if each.captures}
-
-    def note(done: Done) -> None:
-        nonlocal captured
-        ended[done.path] = done
-        if done.key in capturing:
-            captured += captures.taken(done.path)
-        if on_done is not None:
-            on_done(done)
-
-    def check_captures() -> None:
-        if captured > most and waiting:
-            raise BakeoffError(
-                f"{root}: the captures of {len(ended)} of {len(places)} runs take {captured:,} bytes, and the budget "
-                f"of a campaign is {most:,}; the runs that ended were kept. Capture less, or set the environment "
-                f"variable {captures.OF_CAMPAIGN} higher and continue with --resume"
-            )
-
-    waiting: deque[Waiting] = deque()
+    agenda = Agenda(root, module, places, on_done, more, allow_code)
     begins = on_start or (lambda _: None)
     with ending.unwinding(), _writable(root), lock.locked(root):
         record = _claim(root, asked, engine, module.versions(), made, resume=resume)
         if latest is not None:
             place.point(latest, root)
         results.discard_partials(root)
-        for order, (folder, each) in enumerate(places.items()):
-            if _is_done(folder, each, record):
-                note(Done(each.key, folder, "skipped"))
-            else:
-                waiting.append((folder, each, order))
-        check_captures()
-        task = worker.Task(engine, record.id, made)
-        jobs = min(jobs, len(waiting))
+        agenda.begin(record, kept, also)
+        agenda.check_captures()
+        waiting = agenda.waiting
+        task = worker.Task(engine, record.id, made, kept, also)
+        jobs = jobs if more is not None else min(jobs, len(waiting))
         doing = _one_by_one(waiting, task, begins)
         if jobs > 1:
             doing = _in_parallel(waiting, task, jobs, begins, on_interrupt)
         try:
             with closing(doing):
                 for done in doing:
-                    note(done)
-                    check_captures()
-                    if stop_on_failure and done.status == "failed":
+                    stop = stop_on_failure and done.status == "failed"
+                    agenda.end(done, alone=stop)
+                    agenda.check_captures()
+                    if stop:
                         waiting.clear()
         finally:
             # All workers have ended, and the lock says that nobody else writes: what is left was killed half-way.
             results.discard_partials(root)
-    done_runs = [ended[folder] for folder in places if folder in ended]
+    done_runs = agenda.in_order()
     return Report(root, done_runs, len(places) - len(done_runs), time.perf_counter() - started)
 
 
@@ -196,26 +176,9 @@ def _checked(runs: Sequence[Run], root: Path, module: engines.Engine, jobs: int 
     for parent in root.resolve().parents:
         if (parent / layout.CAMPAIGN).exists():
             raise BakeoffError(f"{root}: lies inside of another campaign's folder, {parent}; choose another --out")
-    places = _places(runs, root)
+    places = folders(runs, root)
     for each in places.values():
         module.check(each)
-    return places
-
-
-def _places(runs: Sequence[Run], root: Path) -> dict[Path, Run]:
-    """Which folder each run goes to; a run that was selected twice is done once."""
-    places: dict[Path, Run] = {}
-    for each in runs:
-        if any(part in ("", ".", "..") or part.startswith(".") for part in each.key.split("/")):
-            raise BakeoffError(
-                f"{each.key}: cannot name a results folder; expected suite/scenario/run without leading dots"
-            )
-        if not each.key.isprintable():
-            raise BakeoffError(f"{each.key!r}: cannot name a results folder; expected characters that can be printed")
-        folder = results.below(root, each.key)
-        if folder in places and places[folder].to_json() != each.to_json():
-            raise BakeoffError(f"{each.key}: two different runs have this name; expected one")
-        places[folder] = each
     return places
 
 
@@ -239,16 +202,6 @@ def _claim(
         )
     begin.check_same(root, record, asked, engine, versions)
     return record
-
-
-def _is_done(folder: Path, wanted: Run, campaign: CampaignRecord) -> bool:
-    try:
-        result = results.read(folder)
-    except BakeoffError:
-        return False
-    if result.record.campaign != campaign.id:
-        raise BakeoffError(f"{folder}: belongs to another campaign; move it away, or choose another --out")
-    return result.ok and result.resolved == json.loads(wanted.to_json())
 
 
 def _holds_files(root: Path) -> bool:

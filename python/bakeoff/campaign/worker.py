@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bakeoff import engines, files, results
 from bakeoff.errors import BakeoffError, UserCodeError
-from bakeoff.results import Provenance, RunRecord, layout
+from bakeoff.results import Kept, Provenance, RunRecord, layout
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
 Status = Literal["ok", "failed", "skipped"]
+Also = Callable[["results.Result"], Mapping[str, float | None]]
+"""Numbers that are taken of each run besides its measures, by name; it has to be known to other processes by name."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Done:
     status: Status
     wall_s: float = 0.0
     error: str | None = None
+    numbers: Mapping[str, float | None] = field(default_factory=dict)
+    """What `Task.also` took; None where this run gives no such number."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,9 @@ class Task:
     campaign: str
     """Its id."""
     provenance: Provenance
+    kept: Kept = "all"
+    """What is left of a run that ended well."""
+    also: Also | None = None
 
 
 def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Done:
@@ -60,15 +68,20 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
         campaign=task.campaign,
         order=order,
         provenance=task.provenance.model_copy(update={"date": datetime.now(UTC).replace(microsecond=0)}),
+        kept=task.kept,
     )
+    numbers: dict[str, float | None] = {}
     with results.writing(folder) as partial:
         started = time.perf_counter()
         try:
-            outcome = module.execute(run, partial)
+            outcome = (module.execute if task.kept == "all" else module.outcome)(run, partial)
             record = record.model_copy(update={"wall_s": _since(started), "status": "ok", "effective": outcome.notes})
             record = record.model_copy(update={"digest": results.digest(outcome.series)})
             result = results.Result(partial, record, series=outcome.series, counters=outcome.counters)
             _measure(result)
+            if task.also is not None:
+                numbers = dict(task.also(result))
+                results.write_measured(partial, numbers)
         except OSError:
             raise
         except Exception as problem:  # a fault in one run must not end the other runs
@@ -76,12 +89,13 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
             record = record.model_copy(
                 update={"wall_s": wall_s, "status": "failed", "digest": None, "error": _message(problem)}
             )
+            numbers = {}
             # The run may have ended half-way in an engine whose guest still had the folder.
             log = partial / layout.TEARDOWN_LOG
             with open(log, "a", encoding="utf-8", opener=files.opener) as file:
                 file.write(_log(problem))
         results.seal(partial, record)
-    return Done(run.key, folder, record.status, record.wall_s, record.error)
+    return Done(run.key, folder, record.status, record.wall_s, record.error, numbers)
 
 
 def _since(started: float) -> float:

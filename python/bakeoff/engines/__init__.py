@@ -51,6 +51,9 @@ class Engine(Protocol):
         Nothing that the run names is executed unless `run.executable`.
         """
 
+    def outcome(self, run: Run, folder: Path) -> Outcome:
+        """As `execute`, where nothing will be read from `folder` unless the run fails: files may be left out."""
+
     def execute(self, run: Run, folder: Path) -> Outcome:
         """Do the run and write series.parquet, counters.json, setup.log and teardown.log into `folder`.
 

@@ -90,6 +90,8 @@ class Namespaces:
         document.unlink()
         return Outcome(series, counters, (*made.notes, *counted))
 
+    outcome = execute
+
     def versions(self) -> dict[str, str]:
         """Kernel, iproute2, agent and bakeoff."""
         from bakeoff.engines.lab import agent

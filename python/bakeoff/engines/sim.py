@@ -14,6 +14,7 @@ from bakeoff.results import layout, write_json, write_series
 if TYPE_CHECKING:
     import polars as pl
 
+    from bakeoff._sim import Outcome as Simulated
     from bakeoff._sim import Samples
     from bakeoff.scenario import Run
 
@@ -49,11 +50,29 @@ class Simulator:
 
     def execute(self, run: Run, folder: Path) -> Outcome:
         """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
+        outcome = self._simulate(run, folder)
+        found = Outcome(_frame(outcome), json.loads(outcome["counters"]))
+        write_series(folder / layout.SERIES, found.series)
+        write_json(folder / layout.COUNTERS, found.counters)
+        (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
+        (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
+        if outcome["trace"] is not None:
+            write_series(folder / layout.TRACE, _frame(outcome["trace"]))
+        for name, packets in outcome["captures"].items():
+            (folder / layout.capture(name)).write_bytes(packets)
+        return found
+
+    def outcome(self, run: Run, folder: Path) -> Outcome:
+        """Simulate the run, and write into `folder` only if it fails. RuntimeError if an invariant broke."""
+        outcome = self._simulate(run, folder)
+        return Outcome(_frame(outcome), json.loads(outcome["counters"]))
+
+    def _simulate(self, run: Run, folder: Path) -> Simulated:
         from bakeoff import _sim
 
         modules = _modules(run, execute=True)
         try:
-            outcome = _sim.simulate(run.to_json(), modules)
+            return _sim.simulate(run.to_json(), modules)
         except _sim.HookError as error:
             (folder / layout.SETUP_LOG).write_text(self.check(run), encoding="utf-8")
             raise _failed(run, error, modules) from None
@@ -66,16 +85,6 @@ class Simulator:
             if type(error).__name__ == "PanicException":
                 raise RuntimeError(f"the simulator panicked: {error}") from error
             raise
-        series, counters = _frame(outcome), json.loads(outcome["counters"])
-        write_series(folder / layout.SERIES, series)
-        write_json(folder / layout.COUNTERS, counters)
-        (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
-        (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
-        if outcome["trace"] is not None:
-            write_series(folder / layout.TRACE, _frame(outcome["trace"]))
-        for name, packets in outcome["captures"].items():
-            (folder / layout.capture(name)).write_bytes(packets)
-        return Outcome(series, counters)
 
     def versions(self) -> dict[str, str]:
         """The simulator is part of the package and has its version."""

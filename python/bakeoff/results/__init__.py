@@ -4,14 +4,16 @@ docs/results-folder.md has the form; `read` and `scan` are the way in, `writing`
 """
 
 from bakeoff.results.epochs import epoch_warning, epochs
+from bakeoff.results.measured import measured, write_measured
 from bakeoff.results.read import HalfWrittenError, Result, Survey, read, read_all, read_campaign, scan, survey
-from bakeoff.results.records import CampaignRecord, Kind, Provenance, RunRecord
+from bakeoff.results.records import CampaignRecord, Kept, Kind, Provenance, RunRecord
 from bakeoff.results.series import digest, write_series
 from bakeoff.results.write import below, discard_partials, seal, write_campaign, write_json, writing
 
 __all__ = [
     "CampaignRecord",
     "HalfWrittenError",
+    "Kept",
     "Kind",
     "Provenance",
     "Result",
@@ -22,6 +24,7 @@ __all__ = [
     "discard_partials",
     "epoch_warning",
     "epochs",
+    "measured",
     "read",
     "read_all",
     "read_campaign",
@@ -30,6 +33,7 @@ __all__ = [
     "survey",
     "write_campaign",
     "write_json",
+    "write_measured",
     "write_series",
     "writing",
 ]

@@ -10,6 +10,7 @@ SERIES: Final = "series.parquet"
 TRACE: Final = "trace.parquet"
 COUNTERS: Final = "counters.json"
 SUMMARY: Final = "summary.json"
+MEASURED: Final = "measured.json"
 SETUP_LOG: Final = "setup.log"
 TEARDOWN_LOG: Final = "teardown.log"
 

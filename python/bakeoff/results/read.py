@@ -69,7 +69,7 @@ class Result:
     @cached_property
     def meta(self) -> dict[str, Any]:
         """run.json without the resolved run."""
-        return self.record.model_dump(mode="json", exclude={"resolved"})
+        return {key: value for key, value in self.record.to_json().items() if key != "resolved"}
 
     @property
     def key(self) -> str:
@@ -89,6 +89,7 @@ class Result:
 
         if not self.ok:
             return {}
+        self._need_all("counters")
         content = _read(os.fspath(self.path / layout.COUNTERS))
         check(content, f"{self.path}: {layout.COUNTERS}")
         return content
@@ -124,6 +125,7 @@ class Result:
 
         if not self.ok:
             raise BakeoffError(f"{self.path}: the run failed and has no series: {self.record.error}")
+        self._need_all("series")
         return read_series(self.path / layout.SERIES)
 
     @cached_property
@@ -137,6 +139,13 @@ class Result:
         if not (self.path / layout.TRACE).exists():
             raise BakeoffError(f"{self.path}: has no trace; make the run with --trace cc (in Python: trace=['cc'])")
         return read_series(self.path / layout.TRACE)
+
+    def _need_all(self, what: str) -> None:
+        if self.record.kept != "all":
+            raise BakeoffError(
+                f"{self.path}: has no {what}: only its measures were kept; 'bakeoff sweep … --keep series' keeps all, "
+                "and 'bakeoff reproduce' makes this run again"
+            )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.key} {self.record.status} at {self.path}>"
@@ -269,7 +278,10 @@ def _whole(path: Path) -> RunRecord:
         if layout.is_partial(path.name) and not (path / layout.RUN).exists():
             raise HalfWrittenError(f"{path}: half-written: its writing was never ended") from None
         raise
-    if run.status == "ok":
+    if run.status == "ok" and run.kept == "measures":
+        if not os.path.exists(f"{here}/{layout.SUMMARY}"):  # noqa: PTH110
+            raise HalfWrittenError(f"{path}: half-written: {layout.SUMMARY} is missing")
+    elif run.status == "ok":
         if not _is_whole_parquet(f"{here}/{layout.SERIES}"):
             raise HalfWrittenError(f"{path}: half-written: {layout.SERIES} is missing or cut off")
         if not os.path.exists(f"{here}/{layout.COUNTERS}"):  # noqa: PTH110

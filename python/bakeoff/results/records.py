@@ -10,7 +10,10 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Valid
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.run import Run
 
-Kind = Literal["run", "duel", "verify"]
+Kind = Literal["run", "duel", "verify", "sweep"]
+
+Kept = Literal["all", "measures"]
+"""What a run's folder holds: everything, or run.json and the measures alone."""
 
 
 class Record(BaseModel):
@@ -132,3 +135,9 @@ class RunRecord(Record):
     campaign: str | None = None
     """The campaign's id. A result of before campaigns had one has neither this nor the next."""
     provenance: Provenance | None = None
+    kept: Kept = "all"
+    """Written only where it is not everything."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return self.model_dump(mode="json", exclude={"kept"} if self.kept == "all" else None)

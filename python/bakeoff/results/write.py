@@ -68,11 +68,16 @@ def take_place(partial: Path, folder: Path) -> None:
 def seal(partial: Path, record: RunRecord) -> None:
     """Write run.json beside what the engine left in `partial`.
 
-    Of a run that failed samples, counters and measures go, the logs stay.
+    Of a run that failed samples, counters and measures go, the logs stay; of one of which the measures are kept, all
+    else goes.
     """
     if record.status == "failed":
-        for name in (layout.SERIES, layout.TRACE, layout.COUNTERS, layout.SUMMARY):
+        for name in (layout.SERIES, layout.TRACE, layout.COUNTERS, layout.SUMMARY, layout.MEASURED):
             (partial / name).unlink(missing_ok=True)
+    elif record.kept == "measures":
+        for path in partial.iterdir():
+            if path.name not in (layout.SUMMARY, layout.MEASURED):
+                path.unlink()
     write_json(partial / layout.RUN, record.to_json())
 
 

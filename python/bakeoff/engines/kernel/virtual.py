@@ -191,6 +191,8 @@ class VirtualTime:
         (folder / _STATUS).unlink()
         return Outcome(series, counters, (*plan.notes, *counted))
 
+    outcome = execute
+
     def versions(self) -> dict[str, str]:
         """Kernel, its fingerprint, iproute2, agent and bakeoff."""
         from bakeoff.engines.lab import agent

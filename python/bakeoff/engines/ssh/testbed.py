@@ -142,6 +142,8 @@ class Testbed:
         ]
         return Outcome(series, counters, (*made.notes, *self._clock_notes(run, clocks), *moved, *counted))
 
+    outcome = execute
+
     def versions(self) -> dict[str, str]:
         """Kernel and iproute2 of each node, agent and bakeoff."""
         from bakeoff.engines.lab import agent

@@ -1,0 +1,45 @@
+"""measured.json: numbers that a user named by an expression, as a run gave them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from bakeoff import files
+from bakeoff.errors import BakeoffError
+from bakeoff.results import layout
+from bakeoff.results.write import write_json
+
+if TYPE_CHECKING:
+    from bakeoff.results.read import Result
+
+_LARGEST = 1 << 20
+"""Bytes of a file."""
+
+
+def write_measured(folder: Path, numbers: Mapping[str, float | None]) -> None:
+    """Write the numbers by their expressions; None where a run could not give one."""
+    write_json(folder / layout.MEASURED, dict(numbers))
+
+
+def measured(result: Result) -> dict[str, float | None]:
+    """The numbers that lie beside a result by their expressions; {} if there are none.
+
+    BakeoffError names what is wrong with the file.
+    """
+    path = result.path / layout.MEASURED
+    try:
+        content: Any = msgspec.json.decode(files.read(path, _LARGEST))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise BakeoffError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise BakeoffError(f"{path}: holds no JSON object")
+    for name, value in content.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise BakeoffError(f"{path}: {name!r}: expected a number or null")
+    return {name: None if value is None else float(value) for name, value in content.items()}
