@@ -264,14 +264,23 @@ def _rated(row: Row, *, with_data: bool = False) -> Iterator[tuple[str, list[Sta
             yield rated.queue, same
 
 
+def shares(row: Row) -> dict[str, float | None]:
+    """Each flow's part of the goodput of all flows with the same bottleneck, of means; None where nothing arrives."""
+    first = row.summaries[0].flows
+    rates = {name: _mean_goodput(row, name) for name in first}
+    together: dict[str | None, float] = {}
+    for name, flow in first.items():
+        together[flow.bottleneck] = together.get(flow.bottleneck, 0.0) + rates[name]
+    return {name: rates[name] / total if (total := together[flow.bottleneck]) else None for name, flow in first.items()}
+
+
 def _flows(row: Row) -> Iterator[Record]:
     documents = {flow["name"]: flow for flow in row.resolved["flows"]}
     first = row.summaries[0].flows
-    rates = {name: _mean_goodput(row, name) for name in first}
+    part = shares(row)
     for name, flow in first.items():
         document = documents[name]
         parts = [summary.flows[name] for summary in row.summaries]
-        together = sum(rates[other] for other, one in first.items() if one.bottleneck == flow.bottleneck)
         yield {
             **_of(row),
             "flow": name,
@@ -285,7 +294,7 @@ def _flows(row: Row) -> Iterator[Record]:
             "stop_s": document["stop_s"],
             "base_rtt_s": _base_rtt(row.resolved, document),
             "bottleneck": flow.bottleneck,
-            "share": rates[name] / together if together else None,
+            "share": part[name],
             **_numbers(parts, "", _FLOW),
         }
 

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
 from bakeoff.errors import BakeoffError
-from bakeoff.present.site import run_page
+from bakeoff.present.site import compare, overview, run_page
 from bakeoff.present.site.pages import Site
+from bakeoff.results.epochs import epoch_warning
 from bakeoff.version import commit, version
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from bakeoff.present.site.data import Contents
+    from bakeoff.present.site.data import Contents, Page
 
 MARK: Final = "bakeoff-site.json"
 """The file by which a folder is known as a site of ours, which may be replaced."""
@@ -78,12 +79,33 @@ def _fill(contents: Contents, folder: Path, tell: Callable[[int], None] | None) 
     for count, page in enumerate(contents.pages, 1):
         place = folder / page.place
         place.mkdir(parents=True)
-        run_page.write(page, place, site)
+        write_run(page, place, site)
         if tell is not None:
             tell(count)
-    text = site.render("overview.html.j2", "", pages=contents.pages)
-    (folder / "index.html").write_text(text, encoding="utf-8")
+    write_overview(contents, folder, site)
     (folder / MARK).write_text(json.dumps({"made": site.made}) + "\n", encoding="utf-8")
+
+
+def write_run(page: Page, folder: Path, site: Site) -> None:
+    """The page of a run, and what the comparison knows of it."""
+    run_page.write(page, folder, site)
+    (folder / compare.FILE).write_text(compare.script(page), encoding="utf-8")
+
+
+def write_overview(contents: Contents, folder: Path, site: Site) -> None:
+    """The first page and the one that compares, and the script with what they know of every run."""
+    warning = epoch_warning(page.result for page in contents.pages)
+    text = site.render(
+        "overview.html.j2",
+        "",
+        summary=overview.summary(contents),
+        warnings=[warning] if warning else [],
+        campaigns=overview.campaigns(contents),
+    )
+    (folder / "index.html").write_text(text, encoding="utf-8")
+    (folder / "compare.html").write_text(site.render("compare.html.j2", ""), encoding="utf-8")
+    (folder / "data").mkdir(exist_ok=True)
+    (folder / "data" / "runs.js").write_text(overview.script(contents), encoding="utf-8")
 
 
 def site_of(contents: Contents, *, live: bool = False) -> Site:

@@ -1,0 +1,80 @@
+"""What the page that compares two runs knows of each: one small script per run, loaded when somebody asks for it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.measure import summary_of
+from bakeoff.present import words
+from bakeoff.present.columns import clean
+from bakeoff.present.records import records
+
+if TYPE_CHECKING:
+    from bakeoff.present.rows import Row
+    from bakeoff.present.site.data import Page
+
+FILE: Final = "measures.js"
+"""In the folder of a run's page."""
+
+_UNITS: Final = {"_bps": (1e-6, "Mbit/s"), "_s": (1e3, "ms"), "_bytes": (1.0, "bytes")}
+_SHARES: Final = ("share", "loss", "mark_fraction", "utilisation", "starvation")
+_KINDS: Final = {"flows": "flow", "queues": "queue", "probes": "probe"}
+_OF_THE_RUN: Final = (
+    "jain", "ratio", "convergence_s", "meet_s", "utilisation", "queue_delay_p50_s", "queue_delay_p99_s",
+    "probe_rtt_mean_s", "marks", "sce_marks", "drops",
+)  # fmt: skip
+_NO_MEASURES: Final = ("n", "window_from_s", "window_to_s", "start_s", "stop_s")
+
+
+def script(page: Page) -> str:
+    """A call that hands the run's measures over, by the run's id."""
+    return f"bakeoff.measures({json.dumps(document(page), ensure_ascii=False, separators=(',', ':'))});\n"
+
+
+def document(page: Page) -> dict[str, Any]:
+    """A run's measures as plain JSON values, means over its repetitions with 95 % intervals, in the units named."""
+    result = page.result
+    made = result.record.provenance
+    told: dict[str, Any] = {
+        "id": page.id,
+        "run": clean(words.title(result)),
+        "title": clean(str(result.resolved.get("title") or "")),
+        "engine": clean(words.engine_of(result)),
+        "epoch": made.model_epoch if made else None,
+        "point": {clean(axis): clean(label) for axis, label in result.resolved.get("point", {}).items()},
+        "n": page.row.n if page.row else 0,
+        "error": None if result.record.error is None else clean(result.record.error),
+        "effect": [],
+        "groups": [],
+    }
+    if page.row is not None:
+        told["effect"] = [clean(line) for line in words.in_effect(result, summary_of(result))]
+        told["groups"] = _groups(page.row)
+    return told
+
+
+def _groups(row: Row) -> list[dict[str, Any]]:
+    """The run's own numbers, then those of each flow, queue and probe."""
+    [(_, whole)] = records([row], "runs")
+    groups = [{"kind": "run", "name": "", "rows": _rows({name: whole.get(name) for name in _OF_THE_RUN})}]
+    for kind, column in _KINDS.items():
+        for _, record in records([row], kind):
+            groups.append({"kind": column, "name": clean(str(record[column])), "rows": _rows(record)})
+    return groups
+
+
+def _rows(record: dict[str, Any]) -> list[list[Any]]:
+    """Name as in docs/tables.md, unit, value, half of the interval; what has no number is left out."""
+    rows: list[list[Any]] = []
+    for name, value in record.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or "_ci95" in name or name in _NO_MEASURES:
+            continue
+        suffix = next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
+        stem = name.removesuffix(suffix)
+        scale, unit = _UNITS.get(suffix, (1.0, ""))
+        if stem in _SHARES:
+            scale, unit = 100.0, "%"
+        half = record.get(f"{stem}_ci95{suffix}")
+        rows.append([stem.replace("_", " "), unit, value * scale, half * scale if half is not None else None])
+    return rows
