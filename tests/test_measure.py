@@ -215,6 +215,18 @@ class TestChecks:
             flow |= {"cc": "prague@2020-08", "ecn": "accecn"}
         assert self.failed(result) == [("cc", "cubic"), ("unlike", "prague, cubic")]
 
+    def test_of_many_flows_there_is_a_check_per_pair_of_controls(self):
+        asked = [(f"{cc}-{n}", cc) for n in range(3) for cc in ("prague", "cubic", "reno")]
+        result = made((1e6,) * len(asked), flows=asked)
+        result.counters["flows"]["reno-2"]["cc"] = "cubic"
+        unlike = [c for c in measure.checks(result.resolved, result.counters) if c.check == "unlike"]
+        # three controls are three pairs, and nine flows would be 27
+        assert [(c.flow, c.requested, c.ok) for c in unlike] == [
+            ("prague-0, cubic-0", "prague, cubic", True),
+            ("prague-0, reno-0", "prague, reno", True),
+            ("cubic-0, reno-2", "cubic, reno", False),
+        ]
+
     def test_feedback_that_was_not_negotiated(self):
         assert self.failed(made()) == [("ecn", "cubic")]  # the stand-in's cubic reports rfc3168
 

@@ -6,7 +6,7 @@ with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -22,7 +22,8 @@ def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[Che
     `cc`: the congestion control each TCP flow ran (a plain name asks for any version of it). `ecn`: the negotiated
     feedback against what both ends' `tcp_ecn` give; `requested` is null where that depends on more than the sysctl, and
     AccECN for prague, which without it is a classic flow (RFC 9331, 4.2).
-    `unlike`: flows that ask for different congestion controls must not report the same one. `conservation`: packets
+    `unlike`: flows that ask for different congestion controls must not report the same one; a check per pair of
+    controls, of the first flows that report the same, or else of the first that ask for them. `conservation`: packets
     sent = delivered + dropped + queued.
     """
     found = []
@@ -33,17 +34,27 @@ def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[Che
         found.append(_check("cc", flow["name"], flow["cc"], cc, ok=cc is not None and is_met(flow["cc"], cc)))
         wanted = _negotiated(resolved, flow)
         found.append(_check("ecn", flow["name"], wanted, ecn, ok=ecn is not None and wanted in (None, ecn)))
-    for one, other in combinations(flows, 2):
-        if is_met(one["cc"], other["cc"]) or is_met(other["cc"], one["cc"]):
-            continue
-        ran = [counters.get("flows", {}).get(flow["name"], {}).get("cc") for flow in (one, other)]
-        names = f"{one['name']}, {other['name']}"
-        found.append(_check("unlike", names, f"{one['cc']}, {other['cc']}", f"{ran[0]}, {ran[1]}", ok=ran[0] != ran[1]))
+    found += _unlike(flows, counters)
     total = counters.get("conservation")
     if total is not None:
         gone = total["delivered"] + total["dropped"] + total["queued"]
         found.append(_check("conservation", None, total["sent"], gone, ok=total["sent"] == gone))
     return found
+
+
+def _unlike(flows: Sequence[Mapping[str, Any]], counters: Mapping[str, Any]) -> Iterator[Check]:
+    # Of ten thousand flows there are fifty million pairs, and of what they ask for a few.
+    asked: dict[str, dict[str | None, str]] = {}  # control asked for -> control that ran -> the first such flow
+    for flow in flows:
+        ran = counters.get("flows", {}).get(flow["name"], {}).get("cc")
+        asked.setdefault(flow["cc"], {}).setdefault(ran, flow["name"])
+    for one, other in combinations(asked, 2):
+        if is_met(one, other) or is_met(other, one):
+            continue
+        both = [ran for ran in asked[one] if ran in asked[other]]
+        ran = [next(iter(both or asked[words])) for words in (one, other)]
+        names = f"{asked[one][ran[0]]}, {asked[other][ran[1]]}"
+        yield _check("unlike", names, f"{one}, {other}", f"{ran[0]}, {ran[1]}", ok=not both)
 
 
 def _check(
