@@ -21,7 +21,9 @@ from bakeoff.scenario import catalog, parse_settings
 from bakeoff.scenario.duels import duels
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*.md"))]
+# The tutorials are run as a whole (test_tutorials.py).
+DOCS = [page for page in sorted(ROOT.glob("docs/**/*.md")) if page.parent.name != "tutorials"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
 COMMAND = typer.main.get_command(app)
 OWN = """
 duration: 5s
