@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from bakeoff import campaign, results
+from bakeoff.campaign.store import opened
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 
@@ -208,6 +209,8 @@ def duel(
     out: Path | str | None = None,
     trace: Sequence[str] = (),
     capture: Sequence[str] = (),
+    store: str | None = None,
+    fresh: bool = False,
     note: str | None = None,
 ) -> Result:
     """Let two bulk flows compete at one bottleneck and return what came out.
@@ -216,7 +219,8 @@ def duel(
     round-trip time of its own. A congestion control is a name with version and parameters, a class in a file
     (`./mycc.py:MyCC`) or a class object. `trace=["cc"]` keeps its internals (`Result.trace`), `capture=["mid>srv"]` or
     `["all"]` the packets at interfaces. `note` is a line of your own that the results keep. Without `out` the results
-    folder is a temporary one that goes when Python ends: the same duel gives the same result again. BakeoffError for
+    folder is a temporary one that goes when Python ends: the same duel gives the same result again. It is taken from
+    the `store` (a path, a URL or `none`; by default your own) if it was done before, unless `fresh`. BakeoffError for
     what cannot be read or is not modelled, RuntimeError if the run failed.
     """
     from bakeoff import scenario
@@ -229,7 +233,8 @@ def duel(
         [run] = _observed([run], trace, capture)
         root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)
         asked = campaign.Asked("duel", (run.run,), note)
-        [done] = campaign.run([run], root, engine=engine, jobs=1, asked=asked).runs
+        shelves = opened(store)
+        [done] = campaign.run([run], root, engine=engine, jobs=1, asked=asked, store=shelves, fresh=fresh).runs
     if done.error is not None:
         raise RuntimeError(f"{done.key}: {done.error}")
     return Result.read(done.path)
@@ -248,6 +253,8 @@ def run(
     resume: bool = False,
     trace: Sequence[str] = (),
     capture: Sequence[str] = (),
+    store: str | None = None,
+    fresh: bool = False,
     note: str | None = None,
     allow_code: bool = False,
     strict: bool = False,
@@ -263,8 +270,8 @@ def run(
     the command line do. With `resume` runs that are in `out` already are not done again. Failed runs are in the
     collection too: see `Results.failed`. What the engine cannot do is left out and told by `Results.refused`; it is a
     BakeoffError if that is all of it, or with `strict`. `allow_code` permits scenarios to execute files of Python
-    outside of their own folders. `trace`, `capture` and `note` as for `duel`. With `progress` a bar says how far it is.
-    BakeoffError as for `campaign.run`.
+    outside of their own folders. `trace`, `capture`, `store`, `fresh` and `note` as for
+    `duel`. With `progress` a bar says how far it is. BakeoffError as for `campaign.run`.
     """
     from bakeoff.scenario import catalog
 
@@ -284,6 +291,8 @@ def run(
             asked=asked,
             latest=campaign.LATEST,
             allow_code=allow_code,
+            store=opened(store),
+            fresh=fresh,
             on_done=ended,
         )
     return Results([Result.read(done.path) for done in report.runs], refused)

@@ -84,6 +84,7 @@ class Planting:
     """An engine that goes wrong after something of its own was put where the worker writes next."""
 
     one_at_a_time = False
+    repeatable = True
 
     def __init__(self, name: str, target: Path) -> None:
         self.name, self.target = name, target

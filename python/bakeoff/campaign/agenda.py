@@ -18,6 +18,7 @@ from bakeoff.results import CampaignRecord, Kept, captures
 from bakeoff.scenario import python_cc
 
 if TYPE_CHECKING:
+    from bakeoff.campaign.shelf import Shelf
     from bakeoff.engines import Engine
     from bakeoff.scenario import Run
 
@@ -33,6 +34,8 @@ class Agenda:
     module: Engine
     places: dict[Path, Run]
     """Every run by its folder."""
+    shelf: Shelf
+    """What was done before, elsewhere."""
     on_done: Callable[[Done], None] | None = None
     more: Callable[[Done], Iterable[Run]] | None = None
     allow_code: bool = False
@@ -71,6 +74,8 @@ class Agenda:
         self.ended[done.path] = done
         if self.places[done.path].captures:
             self._captured += captures.taken(done.path)
+        if done.status == "ok":
+            self.shelf.put(self.places[done.path], done.path)
         if self.on_done is not None:
             self.on_done(done)
 
@@ -80,10 +85,12 @@ class Agenda:
             folder = fresh.popleft()
             run = self.places[folder]
             known = _done_before(folder, run, record, kept)
-            if known is None:
+            done = self.shelf.take(run, folder, record, self._order[folder]) if known is None else None
+            if known is not None:
+                done = Done(run.key, folder, "skipped", numbers=_numbers(known, also))
+            if done is None:
                 self.waiting.append((folder, run, self._order[folder]))
                 continue
-            done = Done(run.key, folder, "skipped", numbers=_numbers(known, also))
             self._note(done)
             fresh += self._called_for(done)
 

@@ -19,6 +19,8 @@ from bakeoff import engines, results
 from bakeoff.campaign import begin, ending, lock, place, worker
 from bakeoff.campaign.agenda import Agenda, Waiting, folders
 from bakeoff.campaign.begin import Asked
+from bakeoff.campaign.shelf import Shelf
+from bakeoff.campaign.store import Store
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError, UnreachableError
 from bakeoff.results import CampaignRecord, Kept, Provenance, layout
@@ -42,6 +44,8 @@ class Report:
     """Runs that a failure kept from beginning (`stop_on_failure`)."""
     wall_s: float
     """The time that it took."""
+    not_stored: str | None = None
+    """Why a run that ended well is not in the store; None if nothing went wrong there."""
 
     @property
     def failed(self) -> list[Done]:
@@ -52,6 +56,11 @@ class Report:
     def skipped(self) -> list[Done]:
         """The runs whose results were there already."""
         return [done for done in self.runs if done.status == "skipped"]
+
+    @property
+    def taken(self) -> list[Done]:
+        """The runs that came from the store."""
+        return [done for done in self.runs if done.status == "taken"]
 
 
 def run(
@@ -68,6 +77,8 @@ def run(
     kept: Kept = "all",
     also: worker.Also | None = None,
     more: Callable[[Done], Iterable[Run]] | None = None,
+    store: Store | None = None,
+    fresh: bool = False,
     on_start: Callable[[Run], None] | None = None,
     on_done: Callable[[Done], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
@@ -82,8 +93,9 @@ def run(
     asked after each run which further ones are to be done because of it: they join those that wait.
     `asked` is kept in the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With
     `resume` the campaign in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and
-    of an equal resolved run; all others are made anew. `allow_code` permits files of Python that are not a run's own,
-    and programs that the engine's own configuration starts here (`engines.permit_code`).
+    of an equal resolved run; all others are made anew. A run that `store` has is taken from there, unless `fresh`, and
+    what is made is kept there, if the engine's runs can be repeated. `allow_code` permits files of Python that are not
+    a run's own, and programs that the engine's own configuration starts here (`engines.permit_code`).
 
     BakeoffError, before anything is written: a run that the engine refuses, one that would execute a file without
     permission, a folder that another campaign is writing
@@ -101,7 +113,8 @@ def run(
     places = _checked(runs, root, module, jobs)
     jobs = 1 if module.one_at_a_time else jobs or cores()
 
-    agenda = Agenda(root, module, places, on_done, more, allow_code)
+    shelf = Shelf(store if module.repeatable else None, engine, module.versions(), kept, also, fresh=fresh)
+    agenda = Agenda(root, module, places, shelf, on_done, more, allow_code)
     begins = on_start or (lambda _: None)
     with ending.unwinding(), _writable(root), lock.locked(root):
         record = _claim(root, asked, engine, module.versions(), made, resume=resume)
@@ -127,8 +140,9 @@ def run(
         finally:
             # All workers have ended, and the lock says that nobody else writes: what is left was killed half-way.
             results.discard_partials(root)
+            shelf.close()
     done_runs = agenda.in_order()
-    return Report(root, done_runs, len(places) - len(done_runs), time.perf_counter() - started)
+    return Report(root, done_runs, len(places) - len(done_runs), time.perf_counter() - started, shelf.problem)
 
 
 def accepted(runs: Sequence[Run], engine: str) -> tuple[list[Run], dict[str, str]]:

@@ -18,14 +18,17 @@ from bakeoff.results import Kept, Provenance, RunRecord, layout
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
-Status = Literal["ok", "failed", "skipped"]
+Status = Literal["ok", "failed", "skipped", "taken"]
 Also = Callable[["results.Result"], Mapping[str, float | None]]
 """Numbers that are taken of each run besides its measures, by name; it has to be known to other processes by name."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """How one run ended. `skipped`: a whole result of the same run was there already. `wall_s` is the engine's time."""
+    """How one run ended. `wall_s` is the engine's time.
+
+    `skipped`: a whole result of the same run was there already; `taken`: it came from a store.
+    """
 
     key: str
     path: Path

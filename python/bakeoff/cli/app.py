@@ -20,6 +20,7 @@ from bakeoff.cli import (
     results,
     run,
     site,
+    store,
     suites,
     verify,
 )
@@ -49,6 +50,7 @@ app.command(cls=Command)(reproduce.reproduce)
 app.command(cls=Command)(results.results)
 app.command(cls=Command)(results.logs)
 app.command(cls=Command)(results.rm)
+app.command(cls=Command)(store.store)
 app.command(cls=Command)(remote.push)
 app.command(cls=Command)(remote.pull)
 app.command(cls=Command)(duel.duel)

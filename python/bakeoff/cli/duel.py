@@ -11,7 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import Capture, Engine, Jobs, Json, Note, Quiet, Seeds, Trace, Verbose, Yes, detail
+from bakeoff.cli.options import (
+    Capture,
+    Engine,
+    Fresh,
+    Jobs,
+    Json,
+    Note,
+    Quiet,
+    Seeds,
+    Store,
+    Trace,
+    Verbose,
+    Yes,
+    detail,
+)
 from bakeoff.duels import Duel
 
 if TYPE_CHECKING:
@@ -40,6 +54,8 @@ def duel(
     ] = None,
     trace: Trace = None,
     capture: Capture = None,
+    store: Store = None,
+    fresh: Fresh = False,
     note: Note = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -59,7 +75,7 @@ def duel(
       bakeoff duel ./mycc.py:MyCC cubic --trace cc --capture 'mid>srv'     a class of your own; see docs
     """
     from bakeoff import campaign, results
-    from bakeoff.cli.run import execute
+    from bakeoff.cli.run import execute, tell_taken
     from bakeoff.scenario.duels import duels
 
     every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
@@ -76,9 +92,13 @@ def duel(
         asked,
         engine=engine,
         jobs=jobs,
+        store=store,
+        fresh=fresh,
         latest=campaign.LATEST_DUEL,
         show=detail(quiet=quiet, verbose=verbose),
     )
+    if not quiet:
+        tell_taken(report)
     if report.failed:
         raise typer.Exit(1)
     found = [results.read(done.path) for done in report.runs]

@@ -79,9 +79,10 @@ def notifying(service: Apprise | None, root: Path) -> Iterator[Told]:
 def message(report: Report) -> tuple[str, str]:
     """Title and body: how many runs were done and failed, how long that took, and where the results lie."""
     failed, total = report.failed, len(report.runs) + report.not_begun
-    done = len(report.runs) - len(failed) - len(report.skipped)
+    done = len(report.runs) - len(failed) - len(report.skipped) - len(report.taken)
     title = f"bakeoff: {len(failed)} of {total} runs failed" if failed else f"bakeoff: all of {total} runs are done"
-    counts = {"done": done, "there already": len(report.skipped), "failed": len(failed), "not begun": report.not_begun}
+    counts = {"done": done, "taken from the store": len(report.taken), "there already": len(report.skipped)}
+    counts |= {"failed": len(failed), "not begun": report.not_begun}
     lines = [
         ", ".join(f"{count} {word}" for word, count in counts.items() if count) + f" in {_duration(report.wall_s)}",
         f"results: {report.root.absolute()}",

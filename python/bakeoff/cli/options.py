@@ -87,6 +87,15 @@ AllowCode = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="More than 100,000 runs are meant.")]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH|URL",
+        help="Take runs that were done before from here, and keep new ones; 'none' does neither.",
+        show_default="BAKEOFF_STORE, or your own in the cache folder",
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Do all runs, also those that the store has.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Trace = Annotated[
     list[str] | None, typer.Option(metavar="cc", help="Keep the congestion controls' internals after every ACK.")

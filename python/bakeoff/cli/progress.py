@@ -126,7 +126,8 @@ class _Lines:
 
     def ended(self, done: Done) -> None:
         self._count += 1
-        what = {"ok": f"{done.wall_s:.2f} s", "skipped": "was there already", "failed": f"failed: {done.error}"}
+        what = {"ok": f"{done.wall_s:.2f} s", "skipped": "was there already", "taken": "taken from the store"}
+        what["failed"] = f"failed: {done.error}"
         number = f"[{self._count:>{len(str(self._total))}}/{self._total}]"
         typer.echo(f"{number} {printable(f'{done.key}: {what[done.status]}')}", err=True)
 
@@ -172,7 +173,7 @@ def _bar(total: int, console: Console) -> Iterator[Watch]:
 
         def ended(self, done: Done) -> None:
             under_way.pop(done.key, None)
-            if done.status == "skipped":  # took no time, and says nothing of how long the others take
+            if done.status in ("skipped", "taken"):  # took no time, and says nothing of how long the others take
                 bar.update(task, total=(bar.tasks[0].total or 0) - 1)
                 return
             if done.status == "failed":

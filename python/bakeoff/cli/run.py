@@ -16,6 +16,7 @@ from bakeoff.cli.options import (
     Capture,
     Engine,
     FileSeeds,
+    Fresh,
     Inventory,
     Jobs,
     Json,
@@ -24,6 +25,7 @@ from bakeoff.cli.options import (
     Only,
     Quiet,
     Set,
+    Store,
     Trace,
     Verbose,
     Yes,
@@ -85,6 +87,8 @@ def run(
     name: Annotated[str | None, typer.Option(help="Short for --out results/NAME.")] = None,
     trace: Trace = None,
     capture: Capture = None,
+    store: Store = None,
+    fresh: Fresh = False,
     note: Note = None,
     notify: Annotated[
         list[str] | None,
@@ -117,6 +121,7 @@ def run(
       bakeoff run 'l4s-tests/s6*' -k reno        likewise, of any selection
       bakeoff run l4s-tests/s6-rfc3168 --set network.rtt=40ms --set flows.prague.cc=prague     with other values
       bakeoff run '*/s6*/*pie*' --trace cc --capture all     with internals per ACK, and packets
+      bakeoff run 'l4s-tests/s6*' --fresh        without the runs that the store has
       bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
     """
     from bakeoff import campaign, engines
@@ -162,6 +167,7 @@ def run(
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]  # not --notify, whose URL may hold a password
     again += ["--engine", engine] * (engine != "sim") + options.chosen() + options.observed()
     again += ["--yes"] * yes + ["--allow-code"] * allow_code + (["--note", note] if note is not None else [])
+    again += ["--fresh"] * fresh + (["--store", store] if store is not None else [])
     # Who goes on may ask for more seeds or traces, which makes the campaign no other one.
     kept = [options.chosen(), [] if resume or last_failed else options.observed()]
     asked = campaign.Asked("run", (*patterns, *(shlex.join(words) for words in kept if words)), note)
@@ -175,6 +181,8 @@ def run(
             resume=resume or last_failed,
             stop_on_failure=stop,
             allow_code=allow_code,
+            store=store,
+            fresh=fresh,
             latest=campaign.LATEST,
             again=shlex.join(again),
             show=detail(quiet=quiet, verbose=verbose),
@@ -210,15 +218,19 @@ def execute(
     resume: bool = False,
     stop_on_failure: bool = False,
     allow_code: bool = False,
+    store: str | None = None,
+    fresh: bool = False,
     latest: Path | None = None,
     again: str | None = None,
     show: Detail = "normal",
 ) -> Report:
     """Do the runs with progress on standard error; a Ctrl-C ends with 130 after telling how to go on (`again`)."""
     from bakeoff import campaign, results
+    from bakeoff.campaign.store import opened
     from bakeoff.cli import output
     from bakeoff.cli.progress import progress
 
+    shelves = opened(store)
     console = output.console(err=True)
 
     def waiting() -> None:
@@ -236,6 +248,8 @@ def execute(
                 latest=latest,
                 stop_on_failure=stop_on_failure,
                 allow_code=allow_code,
+                store=shelves,
+                fresh=fresh,
                 on_start=watch.started,
                 on_done=watch.ended,
                 on_interrupt=waiting,
@@ -252,7 +266,15 @@ def execute(
         typer.echo(f"failed: {done.key}: {done.error} ({done.path})", err=True)
     if report.not_begun:
         typer.echo(f"stopped at a failure: {report.not_begun} of {len(runs)} runs were not begun", err=True)
+    if report.not_stored:
+        typer.echo(printable(f"bakeoff: warning: not all runs were kept in the store: {report.not_stored}"), err=True)
     return report
+
+
+def tell_taken(report: Report) -> None:
+    """Say on standard error how many runs nobody had to do."""
+    if report.taken:
+        typer.echo(f"taken from the store: {len(report.taken)} of {len(report.runs)} runs", err=True)
 
 
 def _root(out: Path | None, name: str | None, *, resume: bool) -> Path:
@@ -418,8 +440,13 @@ def _duration(seconds: float) -> str:
 
 
 def _counts(report: Report) -> str:
-    done = len(report.runs) - len(report.skipped) - len(report.failed)
-    words = {"done": done, "there already": len(report.skipped), "failed": len(report.failed)}
+    done = len(report.runs) - len(report.skipped) - len(report.failed) - len(report.taken)
+    words = {
+        "done": done,
+        "taken from the store": len(report.taken),
+        "there already": len(report.skipped),
+        "failed": len(report.failed),
+    }
     parts = [f"{count} {word}" for word, count in words.items() if count]
     return f"{len(report.runs)} runs: {', '.join(parts)}"
 

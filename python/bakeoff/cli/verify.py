@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.options import (
     Engine,
+    Fresh,
     Inventory,
     Jobs,
     Json,
     Kernel,
     Quiet,
     Set,
+    Store,
     Verbose,
     detail,
     with_inventory,
@@ -34,6 +36,15 @@ if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
 SEEDS: Final = 3
+
+
+class _Doing(NamedTuple):
+    """How runs are done that are missing."""
+
+    jobs: int
+    show: Detail
+    store: str | None
+    fresh: bool
 
 
 def verify(
@@ -53,6 +64,8 @@ def verify(
     seeds: Annotated[int, typer.Option(min=SEEDS, help="Repetitions of every run, with seeds 1 to N.")] = SEEDS,
     jobs: Jobs = None,
     set_: Set = None,
+    store: Store = None,
+    fresh: Fresh = False,
     record: Annotated[
         bool, typer.Option("--record", help="Write the verdicts into the catalog's claims/expected.csv.")
     ] = False,
@@ -95,7 +108,7 @@ def verify(
     engines.get(engine)
     known = expected.load()
     wanted = needed([claim for claim in chosen if claim.statement], seeds, parse_settings(set_ or ()))
-    decided = _decided(chosen, wanted, engine, jobs or campaign.cores(), show)
+    decided = _decided(chosen, wanted, engine, _Doing(jobs or campaign.cores(), show, store, fresh))
     differ = [] if set_ and not known else expected.differences(decided, known, engine)
     if record:
         expected.record(decided, engine)
@@ -117,7 +130,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, jobs: int, show: Detail) -> list[Decided]:
+def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, doing: _Doing) -> list[Decided]:
     """Do what is missing, measure, and decide."""
     from bakeoff.claims.verdict import Decided, cannot, decide
 
@@ -126,7 +139,7 @@ def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, jobs: 
         by_engine.setdefault(statement.engine or engine, []).append(found)
     outcomes: dict[Any, Outcome] = {}
     for name, several in by_engine.items():
-        paths, values, refused, failed = _measured(several, name, jobs, show)
+        paths, values, refused, failed = _measured(several, name, doing)
         outcomes.update({found.statement: decide(found, paths, values, refused, failed) for found in several})
     decided = []
     for claim in claims:
@@ -139,12 +152,12 @@ def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, jobs: 
 
 
 def _measured(
-    several: list[Needed], engine: str, jobs: int, show: Detail
+    several: list[Needed], engine: str, doing: _Doing
 ) -> tuple[dict[str, Path], dict[Path, Values], dict[str, str], dict[str, str]]:
     """The folders of the runs, what was measured there, and the reasons for those that were refused or failed."""
     from bakeoff import campaign
     from bakeoff.claims.evaluate import evaluate
-    from bakeoff.cli.run import execute
+    from bakeoff.cli.run import execute, tell_taken
 
     runs: dict[str, Run] = {run.key: run for found in several for each in found.runs.values() for run in each}
     can, refused = campaign.accepted(list(runs.values()), engine)
@@ -156,7 +169,20 @@ def _measured(
     if can:
         asked = campaign.Asked("verify", note=_made_by(engine))
         resume = _reusable(root, engine, asked)
-        report = execute(can, root, asked, engine=engine, jobs=jobs, resume=resume, show=show, again="bakeoff verify")
+        report = execute(
+            can,
+            root,
+            asked,
+            engine=engine,
+            jobs=doing.jobs,
+            resume=resume,
+            store=doing.store,
+            fresh=doing.fresh,
+            show=doing.show,
+            again="bakeoff verify",
+        )
+        if doing.show != "quiet":
+            tell_taken(report)
         failed = {done.key: done.error or "failed" for done in report.failed}
     paths = {run.key: root / run.key for run in can if run.key not in failed}
     calls: dict[Path, dict[Call, None]] = {}
@@ -166,7 +192,7 @@ def _measured(
             for run in repetitions:
                 if run.key in paths:
                     calls.setdefault(paths[run.key], {}).update(own)
-    return paths, evaluate(calls, jobs), refused, failed
+    return paths, evaluate(calls, doing.jobs), refused, failed
 
 
 def _made_by(engine: str) -> str:

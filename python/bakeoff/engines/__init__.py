@@ -45,6 +45,10 @@ class Engine(Protocol):
     def one_at_a_time(self) -> bool:
         """Whether its runs share what they need, so that a campaign does one after the other."""
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether a run that is done again gives the same, so that a stored result may stand for a new one."""
+
     def check(self, run: Run) -> str:
         """Return the configuration that will be in effect, as text; BakeoffError if the engine cannot do the run.
 

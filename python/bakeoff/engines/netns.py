@@ -46,6 +46,7 @@ class Namespaces:
     """The engine `netns`; see `bakeoff.engines.Engine`."""
 
     one_at_a_time = True
+    repeatable = False
 
     def check(self, run: Run) -> str:
         """See `bakeoff.engines.Engine`. Asks the kernel for each qdisc and congestion control that the run names."""

@@ -32,6 +32,7 @@ class Simulator:
     """The engine `sim`; see `bakeoff.engines.Engine`."""
 
     one_at_a_time = False
+    repeatable = True
 
     def check(self, run: Run) -> str:
         """Build what the run names and return the configuration in effect; BakeoffError names the place in the run.

@@ -6,7 +6,7 @@ docs/results-folder.md has the form; `read` and `scan` are the way in, `writing`
 from bakeoff.results.epochs import epoch_warning, epochs
 from bakeoff.results.measured import measured, write_measured
 from bakeoff.results.read import HalfWrittenError, Result, Survey, read, read_all, read_campaign, scan, survey
-from bakeoff.results.records import CampaignRecord, Kept, Kind, Provenance, RunRecord
+from bakeoff.results.records import CampaignRecord, Kept, Kind, Provenance, RunRecord, Taken
 from bakeoff.results.series import digest, write_series
 from bakeoff.results.write import below, discard_partials, seal, write_campaign, write_json, writing
 
@@ -19,6 +19,7 @@ __all__ = [
     "Result",
     "RunRecord",
     "Survey",
+    "Taken",
     "below",
     "digest",
     "discard_partials",

@@ -54,6 +54,17 @@ class Provenance(Record):
     """The user's own words (--note)."""
 
 
+class Taken(Record):
+    """Where a result comes from that its campaign did not make; its provenance says who made it, and when."""
+
+    date: AwareDatetime
+    """When it was taken."""
+    store: str
+    """The store's path or URL."""
+    campaign: str | None
+    """The campaign that it was made for."""
+
+
 class CampaignRecord(Record):
     """campaign.json: what a campaign is, as it was begun."""
 
@@ -137,7 +148,10 @@ class RunRecord(Record):
     provenance: Provenance | None = None
     kept: Kept = "all"
     """Written only where it is not everything."""
+    taken: Taken | None = None
+    """None, and not written, for a result that its own campaign made."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return self.model_dump(mode="json", exclude={"kept"} if self.kept == "all" else None)
+        usual = {name for name, value in (("kept", "all"), ("taken", None)) if getattr(self, name) == value}
+        return self.model_dump(mode="json", exclude=usual or None)

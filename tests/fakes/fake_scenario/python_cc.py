@@ -1,5 +1,7 @@
 """Fake runs execute no files."""
 
+PREFIX = "python:"
+
 
 def permitted(run, *, allow_code=False):
     return run

@@ -58,6 +58,7 @@ class VirtualTime:
 
     named: str | None = None
     one_at_a_time: ClassVar = False
+    repeatable: ClassVar = True
 
     @cached_property
     def kernel(self) -> BuiltKernel:

@@ -43,6 +43,7 @@ class Testbed:
 
     named: str
     one_at_a_time: ClassVar = True
+    repeatable: ClassVar = False
     _facts: dict[str, Facts] = field(default_factory=dict)
 
     @cached_property

@@ -1,0 +1,122 @@
+"""A store behind a URL: a run is one tar file, so that it comes and goes with one request."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from bakeoff.campaign import store
+from bakeoff.campaign.store import Content, NotStoredError
+from bakeoff.errors import BakeoffError
+from bakeoff.results.remote import Elsewhere
+
+_SUFFIX: Final = ".tar"
+_AT_A_TIME: Final = 4
+_LARGEST: Final = 1 << 32
+"""Bytes of a run's files: a stranger's archive is not unpacked without an end."""
+
+
+class RemoteStore:
+    """Runs as URL/KEY[:2]/KEY.tar. Uploads go on beside the runs; `close` waits for them."""
+
+    def __init__(self, url: str) -> None:
+        self._there = Elsewhere(url)
+        self._held = {name for name in self._there.sizes() if name.endswith(_SUFFIX)}
+        self._pool = ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="store")
+        self._under_way: list[Future[None]] = []
+        # A driver's file system is not made for several threads.
+        self._turn = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The URL, without a password."""
+        return self._there.url
+
+    def fetch(self, key: str, into: Path) -> None:
+        """See `Store`."""
+        name = _file(key)
+        if name not in self._held:
+            raise NotStoredError(key)
+        with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
+            archive = Path(folder, "run.tar")
+            try:
+                with self._turn:
+                    self._there.get({name: archive})
+            except BakeoffError as error:
+                raise NotStoredError(str(error)) from None
+            unpack(archive.read_bytes(), into)
+
+    def put(self, key: str, folder: Path) -> None:
+        """See `Store`."""
+        content = packed(folder)  # now: what is in the folder may be moved later
+        self._under_way.append(self._pool.submit(self._upload, _file(key), content))
+
+    def close(self) -> None:
+        """See `Store`."""
+        self._pool.shutdown()
+        for upload in self._under_way:
+            upload.result()
+
+    def content(self) -> Content:
+        """How many runs there are, and the bytes of their files."""
+        sizes = [size for name, size in self._there.sizes().items() if name.endswith(_SUFFIX)]
+        return Content(len(sizes), sum(sizes))
+
+    def empty(self) -> Content:
+        """Remove all runs, and give what there was."""
+        had = self.content()
+        self._there.remove(name for name in self._there.sizes() if name.endswith(_SUFFIX))
+        return had
+
+    def _upload(self, name: str, content: bytes) -> None:
+        with tempfile.NamedTemporaryFile(prefix="bakeoff-") as file:
+            file.write(content)
+            file.flush()
+            with self._turn:
+                self._there.put({name: Path(file.name)})
+
+
+def _file(key: str) -> str:
+    return f"{key[:2]}/{key}{_SUFFIX}"
+
+
+def packed(folder: Path) -> bytes:
+    """The files of a run's results and their manifest, as a tar file."""
+    listed = store.manifest(folder)
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, content in [(store.MANIFEST, store.written(listed))] + [
+            (name, (folder / name).read_bytes()) for name in listed
+        ]:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def unpack(archive: bytes, into: Path) -> None:
+    """Write the files of `packed` into a folder. NotStoredError if it is no such archive, or is damaged."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            content = {member.name: _bytes(tar, member) for member in tar}
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        raise NotStoredError(str(error)) from None
+    listed = store.read_manifest(content.pop(store.MANIFEST, b""))
+    if content.keys() != listed.keys():
+        raise NotStoredError("the archive's files are not those of its manifest")
+    for name, (size, digest) in listed.items():
+        (into / name).write_bytes(content[name])
+        store.check(into / name, size, digest)
+
+
+def _bytes(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """Of a regular file: names lead nowhere, because only those of the manifest are used."""
+    file = tar.extractfile(member) if member.isreg() and member.size <= _LARGEST else None
+    if file is None:
+        raise NotStoredError(f"'{member.name}' is no regular file")
+    return file.read()
