@@ -27,9 +27,11 @@ def site(
       bakeoff site results/fairness --out fairness-site
       bakeoff site 'l4s-tests/s6*' --out s6             some runs of the latest campaign
     """
+    from bakeoff import campaign
     from bakeoff.campaign.ending import unwinding
     from bakeoff.cli.present import chosen_results
     from bakeoff.cli.progress import patience
+    from bakeoff.present.site import claims_page
     from bakeoff.present.site.data import gather
     from bakeoff.present.site.write import check_place, write
 
@@ -38,6 +40,8 @@ def site(
     with unwinding():
         with patience("measuring"):
             contents = gather(root, chosen)
+        with patience("deciding claims"):
+            claims = claims_page.gather(contents, campaign.cores())
         with patience("writing pages") as tell:
-            write(contents, out, tell)
+            write(contents, out, claims, tell)
     typer.echo(out / "index.html")

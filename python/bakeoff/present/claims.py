@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from textwrap import fill
@@ -95,7 +96,7 @@ def _value(ours: Ours) -> str:
 
 
 def _totals(several: Sequence[Decided]) -> str:
-    heads, rows = _counted(several)
+    heads, rows = counted(several)
     cells = [heads, *rows]
     sizes = [max(len(row[at]) for row in cells) for at in range(len(heads))]
     lines = [
@@ -108,7 +109,56 @@ def _totals(several: Sequence[Decided]) -> str:
     return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:]]) + "\n"
 
 
-def _counted(several: Sequence[Decided]) -> tuple[list[str], list[list[str]]]:
+@dataclass(frozen=True)
+class Said:
+    """A claim and what came out, in words."""
+
+    name: str
+    document: str
+    where: str
+    says: str
+    word: str
+    """One verdict for the claim, the worse of direction and size."""
+    direction: str | None
+    compared: tuple[str, ...]
+    """What the direction compares, with our numbers."""
+    size: str | None
+    published: str | None
+    ours: str | None
+    seeds: int
+    cause: str | None
+    """Why a claim does not hold, with what the test of that gave; None of one that holds or has no cause."""
+    tried: tuple[str, ...]
+    contradicts: tuple[str, ...]
+
+
+def said(each: Decided, *, untested: bool = False) -> Said:
+    """A claim in words. `untested`: the cause has a test whose runs are not there."""
+    claim, outcome = each.claim, each.outcome
+    size = claim.statement.size if claim.statement else None
+    cause = None
+    if claim.cause is not None and not outcome.holds:
+        state = "Its test needs runs that are not here." if untested else _state_sentence(claim.cause, each.cause)
+        cause = " ".join(part for part in (state, claim.cause.says, _test_sentence(each)) if part)
+    return Said(
+        claim.name,
+        claim.document,
+        claim.where,
+        claim.says,
+        each.word,
+        None if outcome.direction is None else str(outcome.direction),
+        tuple(f"{text}: {_value(ours)}" for text, ours in outcome.sides),
+        None if outcome.size is None else str(outcome.size),
+        None if size is None else _published(size).removeprefix("published "),
+        None if outcome.ours is None else _value(outcome.ours),
+        outcome.seeds,
+        cause,
+        claim.cause.tried if claim.cause is not None and not outcome.holds else (),
+        tuple(claim.contradicts),
+    )
+
+
+def counted(several: Sequence[Decided]) -> tuple[list[str], list[list[str]]]:
     """Heads and rows: how many claims of each document have which verdict, the worse of direction and size."""
     counts: dict[str, Counter[str]] = {}
     for each in several:
@@ -216,7 +266,7 @@ def write_docs(
 
 
 def _markdown_counts(several: Sequence[Decided]) -> str:
-    heads, rows = _counted(several)
+    heads, rows = counted(several)
     return pipes(heads, [at == 0 for at in range(len(heads))], rows)
 
 
@@ -262,18 +312,25 @@ def _state_sentence(cause: Cause, outcome: Outcome | None) -> str:
     return f"The cause lies in the {cause.kind}, {'as its test shows' if told == 'shown' else f'but it is {told}'}."
 
 
+def _test_sentence(each: Decided, code: str = "") -> str:
+    """What the test of a claim's cause measured; empty if there is none. `code` goes around an expression."""
+    statement = each.claim.cause.statement if each.claim.cause is not None else None
+    if each.cause is None or statement is None:
+        return ""
+    if each.cause.ours is not None and statement.size is not None:
+        return f"The test gives {_value(each.cause.ours)}; {_published(statement.size)}."
+    measured = ", ".join(f"{code}{text}{code} {_value(ours)}" for text, ours in each.cause.sides)
+    return f"The test gives {measured}." if measured else ""
+
+
 def _cause_paragraph(each: Decided) -> str:
     """Why a claim does not hold: what was found, what the test of it measured, and what was tried."""
     cause = each.claim.cause
     if cause is None:
         return ""
-    statement = cause.statement
     lines = [f"- **{each.claim.name.partition('/')[2]}**: {_state_sentence(cause, each.cause)} {cause.says}"]
-    if each.cause is not None and statement is not None:
-        if each.cause.ours is not None and statement.size is not None:
-            lines.append(f"The test gives {_value(each.cause.ours)}; {_published(statement.size)}.")
-        elif measured := ", ".join(f"`{text}` {_value(ours)}" for text, ours in each.cause.sides):
-            lines.append(f"The test gives {measured}.")
+    if test := _test_sentence(each, code="`"):
+        lines.append(test)
     if cause.tried:
         lines.append(f"What was tried: {' '.join(cause.tried)}")
     return escaped(" ".join(lines)) + "\n"

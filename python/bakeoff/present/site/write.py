@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
 from bakeoff.errors import BakeoffError
-from bakeoff.present.site import compare, overview, run_page
+from bakeoff.present.site import claims_page, compare, overview, run_page
 from bakeoff.present.site.pages import Site
 from bakeoff.results.epochs import epoch_warning
 from bakeoff.version import commit, version
@@ -21,14 +22,19 @@ from bakeoff.version import commit, version
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+    from bakeoff.present.site.claims_page import Claims
     from bakeoff.present.site.data import Contents, Page
 
 MARK: Final = "bakeoff-site.json"
 """The file by which a folder is known as a site of ours, which may be replaced."""
 
 
-def write(contents: Contents, out: Path, tell: Callable[[int], None] | None = None) -> None:
-    """Write the site of the runs into the folder `out`; `tell` is called with the number of pages so far.
+def write(
+    contents: Contents, out: Path, claims: Claims | None = None, tell: Callable[[int], None] | None = None
+) -> None:
+    """Write the site of the runs into the folder `out`, with a page of claims if there are any.
+
+    `tell` is called with the number of runs whose pages are written.
 
     A site that is there is replaced when the new one is whole. BakeoffError for a folder that is no site, and if the
     system refuses; then nothing has changed.
@@ -38,7 +44,7 @@ def write(contents: Contents, out: Path, tell: Callable[[int], None] | None = No
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
-        _fill(contents, partial, tell)
+        _fill(contents, partial, claims, tell)
         _replace(out, partial)
     except OSError as error:
         raise BakeoffError(f"{out}: cannot be written: {error.strerror or error}") from error
@@ -73,8 +79,8 @@ def _replace(out: Path, partial: Path) -> None:
     files.discard(old)
 
 
-def _fill(contents: Contents, folder: Path, tell: Callable[[int], None] | None) -> None:
-    site = site_of(contents)
+def _fill(contents: Contents, folder: Path, claims: Claims | None, tell: Callable[[int], None] | None) -> None:
+    site = replace(site_of(contents), claims=claims is not None)
     write_assets(folder / "assets")
     for count, page in enumerate(contents.pages, 1):
         place = folder / page.place
@@ -83,6 +89,8 @@ def _fill(contents: Contents, folder: Path, tell: Callable[[int], None] | None) 
         if tell is not None:
             tell(count)
     write_overview(contents, folder, site)
+    if claims is not None:
+        (folder / "claims.html").write_text(claims_page.render(claims, site), encoding="utf-8")
     (folder / MARK).write_text(json.dumps({"made": site.made}) + "\n", encoding="utf-8")
 
 
