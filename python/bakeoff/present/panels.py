@@ -267,7 +267,7 @@ def changes(shown: Shown) -> list[str]:
     """The timed changes in words: `20 s: rate 10mbit at mid>srv, mid>cli`; what happens at once is one."""
     places: dict[tuple[float, str], list[str]] = {}
     for change in shown.resolved.get("changes", ()):
-        at = (float(change["at_s"]), _action(change["action"]))
+        at = (float(change["at_s"]), action_words(change["action"]))
         places.setdefault(at, []).append(f"{change['node']}>{change['peer']}")
     return [
         plain(f"{at_s:g} s: {what} at {', '.join(dict.fromkeys(where))}")
@@ -275,7 +275,8 @@ def changes(shown: Shown) -> list[str]:
     ]
 
 
-def _action(action: Mapping[str, Any]) -> str:
+def action_words(action: Mapping[str, Any]) -> str:
+    """What a timed change does: `rate 10mbit`, `delay 20 ms, loss 0.01`."""
     match action["kind"]:
         case "class-change":
             words = str(action["class"]).split()

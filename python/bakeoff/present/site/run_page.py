@@ -2,20 +2,214 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.measure import summary_of
-from bakeoff.present import words
+from bakeoff import files, results
+from bakeoff.measure import repetitions, summary_of
+from bakeoff.present import caption, layout, words
+from bakeoff.present.columns import Column
+from bakeoff.present.records import records
+from bakeoff.present.rows import choose_references, rows
+from bakeoff.present.shown import Shown
+from bakeoff.present.site import charts, configuration, downloads, packed, topology
+from bakeoff.results import layout as names
 
 if TYPE_CHECKING:
+    from bakeoff.present.rows import Row
     from bakeoff.present.site.data import Page
     from bakeoff.present.site.pages import Site
+    from bakeoff.results import Result
+    from bakeoff.results.summary import Summary
+
+SERIES: Final = "series.js"
+_LOGS: Final = (names.SETUP_LOG, names.TEARDOWN_LOG, "console.log")
+_MOST_LOG: Final = 200_000
+"""Letters of a log on the page; its file has all."""
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of numbers with a caption."""
+
+    caption: str
+    columns: Sequence[Column]
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a part of a run printed."""
+
+    name: str
+    text: str
+    lines: int
+    cut: bool
 
 
 def write(page: Page, folder: Path, site: Site) -> None:
     """Write the page of a run, and the files that it names, into the folder, which exists and is empty."""
     result = page.result
-    effect = words.in_effect(result, summary_of(result)) if result.ok else []
-    text = site.render("run.html.j2", page.place, page=page, result=result, effect=effect, title=words.title(result))
+    summary = summary_of(result) if result.ok else None
+    shown = Shown(_told(result, summary))
+    drawn, why = _charts(shown, summary)
+    if drawn:
+        (folder / SERIES).write_text(packed.script(drawn, _common(shown)), encoding="ascii")
+    taken = downloads.write(result, folder)
+    text = site.render(
+        "run.html.j2",
+        page.place,
+        page=page,
+        result=result,
+        record=result.record,
+        resolved=result.resolved,
+        title=words.title(result),
+        lead=lead(shown),
+        wrong=_wrong(result, summary),
+        tables=_tables(result, page.row),
+        numbers=_numbers(summary, page.row),
+        charts=drawn,
+        no_charts=why,
+        said=charts.said,
+        changes=_changes(shown),
+        window=shown.window,
+        network=topology.drawing(result.resolved),
+        configuration=configuration.of(shown),
+        logs=_logs(result),
+        downloads=taken,
+        command=_command(page),
+        uplot=uplot_version(),
+        series=SERIES,
+    )
     (folder / "index.html").write_text(text, encoding="utf-8")
+
+
+def lead(shown: Shown) -> str:
+    """What a run is, in a sentence or two: its title, its flows, where they meet, how long, on which engine."""
+    count = len(shown.flows)
+    flows = f"{count} flow{'s' * (count != 1)} ({caption.flows(shown)})"
+    queues = caption.queues(shown)
+    more = f" and {len(queues) - _NAMED} more queues" if len(queues) > _NAMED else ""
+    where = f" through {'; '.join(queues[:_NAMED])}{more}" if queues else ", without a bottleneck"
+    heading = str(shown.resolved.get("title") or "").strip()
+    heading = f"{heading}{'' if heading.endswith(('.', '!', '?')) else '.'} " if heading else ""
+    return f"{heading}{flows}{where}; {shown.end_s:g} s on the engine {words.engine_of(shown.result)}."
+
+
+def _told(result: Result, summary: Summary | None) -> Result:
+    """The result; of one whose measures alone were kept with what its summary says of the counters."""
+    if summary is None or result.record.kept == "all":
+        return result
+    counters = {
+        "flows": {name: {"cc": flow.cc, "ecn": flow.ecn} for name, flow in summary.flows.items()},
+        "queues": {name: {"qdisc": queue.qdisc} for name, queue in summary.queues.items()},
+    }
+    return results.Result(result.path, result.record, counters=counters)
+
+
+def _charts(shown: Shown, summary: Summary | None) -> tuple[list[charts.Chart], str]:
+    """The charts, and why there are none if so."""
+    if summary is None:
+        return [], "The run failed, and has no samples."
+    if shown.result.record.kept != "all":
+        return [], "Only the measures of this run were kept, and no samples. The command at the end makes it again."
+    if shown.result.series.is_empty():
+        return [], "The run has no samples."
+    return charts.charts(shown, summary), "The run has no samples that a chart could show."
+
+
+def _common(shown: Shown) -> dict[str, Any]:
+    """What all charts of a page have: the run's end, its steady state, and when something is changed [s]."""
+    at = sorted({float(change["at_s"]) for change in shown.resolved.get("changes", ())})
+    return {"end": shown.end_s, "window": shown.window, "changes": at}
+
+
+def _changes(shown: Shown) -> list[str]:
+    from bakeoff.present.panels import changes
+
+    return changes(shown)
+
+
+def _wrong(result: Result, summary: Summary | None) -> list[str]:
+    """The self-checks that failed, and the measures that could not be taken."""
+    return [] if summary is None else [*words.failures(summary), *summary.missing]
+
+
+def _tables(result: Result, together: Row | None) -> list[Table]:
+    """The measures of this run, and those of all its repetitions with intervals where there are several."""
+    if together is None:
+        return []
+    [own] = rows([result], choose_references([result], None))
+    several = [(own, "")]
+    if together.n > 1:
+        several.append((together, f", mean of {together.n} seeds, ± 95 % interval where one number stands alone"))
+    start, stop = own.summaries[0].window_s
+    made = []
+    for kind in ("runs", "flows", "queues", "probes", "phases"):
+        for row, of in several:
+            part = records([row], kind)
+            if part and (kind != "phases" or not of):
+                alone = f", seed {result.resolved['seed']}" if together.n > 1 and not of else ""
+                when = "" if kind == "phases" else f", steady state {start:.4g} s to {stop:.4g} s"
+                what = f". Mbit/s: {layout.rates_shown([row])}. {layout.counts_shown([row])}" if kind == "runs" else ""
+                made.append(Table(f"{_KINDS[kind]}{when}{alone}{of}{what}", layout.columns(kind, part)))
+    return made
+
+
+_KINDS: Final = {
+    "runs": "The run as one row",
+    "flows": "Flows",
+    "queues": "Queues with a rate",
+    "probes": "Probes",
+    "phases": "Between the changes inside of the steady state",
+}
+
+
+def _numbers(summary: Summary | None, together: Row | None) -> list[tuple[str, str, str]]:
+    """Every measured number by its name in summary.json: this run's, and the mean of all seeds with its interval."""
+    if summary is None:
+        return []
+    several = repetitions(together.summaries) if together is not None and together.n > 1 else {}
+    found = []
+    for name, own in repetitions([summary]).items():
+        mean = several.get(name)
+        spread = "" if mean is None or mean["ci95"] is None else f"{mean['mean']:.6g} ± {mean['ci95']:.2g}"
+        found.append((name, f"{own['mean']:.6g}", spread))
+    return found
+
+
+def _logs(result: Result) -> list[Log]:
+    """What the parts of a run printed; of a long log its end, where the reasons stand."""
+    found = []
+    for name in _LOGS:
+        path = result.path / name
+        try:
+            if path.is_symlink():
+                continue
+            text = files.read(path, files.MOST_TEXT).decode(errors="backslashreplace").rstrip()
+        except OSError:
+            continue
+        if text:
+            cut = len(text) > _MOST_LOG
+            found.append(Log(name, text[-_MOST_LOG:] if cut else text, text.count("\n") + 1, cut))
+    return found
+
+
+def _command(page: Page) -> str:
+    """What does the run again and compares, called in the site's folder."""
+    more = " --allow-code" if any(flow.get("cc_sha256") for flow in page.result.resolved["flows"]) else ""
+    return f"bakeoff reproduce {shlex.quote(f'{page.place}/{downloads.FOLDER}')}{more}"
+
+
+@cache
+def uplot_version() -> str:
+    """The version of uPlot, as the head of its script says."""
+    with (resources.files("uplot") / "static" / "uPlot.iife.js").open(encoding="utf-8") as file:
+        found = re.search(r"\(v([0-9.]+)\)", file.read(1000))
+    return found[1] if found else "of an unknown version"
