@@ -248,6 +248,12 @@ class TestTerminal:
         text = self.shown(s6(), "utf-8", force_terminal=True, color_system="truecolor")
         assert any(0x2800 < ord(letter) < 0x2900 for letter in text)
 
+    def test_of_what_is_wrong_twenty_lines_are_shown_and_the_rest_counted(self):
+        result = made((1e6,) * 25, flows=[(f"f{n}", "cubic") for n in range(25)])
+        text = self.shown(result, "utf-8")  # the feedback of none of the 25 is the one that was negotiated
+        assert sum(line.startswith("check 'ecn' of f") for line in text.splitlines()) == 20
+        assert "\nand 5 more; summary.json has all\n" in text
+
 
 class TestChart:
     def test_a_steady_line_stands_on_its_level(self):

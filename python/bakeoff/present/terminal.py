@@ -24,6 +24,8 @@ _BAR = 20
 _CHART = (60, 8)
 _MOST = 8
 """More flows stand in groups, without a chart; more changes are counted."""
+_NOTES = 20
+"""More lines on what is wrong or missing are counted."""
 
 
 def duel(result: Result, console: Console) -> None:
@@ -53,7 +55,9 @@ def duel(result: Result, console: Console) -> None:
         _parts(row, summary, console)
     if len(summary.flows) <= _MOST:
         _rates(result, summary, samples, console)
-    for line in [*words.failures(summary), *summary.missing]:
+    notes = [*words.failures(summary), *summary.missing]
+    more = len(notes) - _NOTES
+    for line in notes[:_NOTES] + ([f"and {more} more; summary.json has all"] if more > 0 else []):
         console.print(clean(line), style="bold red", markup=False, highlight=False)
     console.print(f"results: {clean(str(result.path))}", markup=False, highlight=False, soft_wrap=True)
 
