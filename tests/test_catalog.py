@@ -30,7 +30,7 @@ def test_every_scenario_of_the_catalog_expands(everything):
         if suite == "bidirectional"
     }
     assert all(entry.scenario == entry.path.stem for entry in catalog.scenarios())
-    assert len(everything) == 5 * 40 + 15 + 147 + 186 + 411 + 85 + 536 + 96 + 57 + 273 + 123
+    assert len(everything) == 30 + 5 * 40 + 15 + 147 + 186 + 411 + 85 + 536 + 96 + 57 + 273 + 123
     assert len({run.key for run in everything}) == len(everything)
     assert all(len(run.key.split("/")) == 3 for run in everything)
     assert all(Run.from_json(run.to_json()) == run for run in everything)
@@ -38,6 +38,7 @@ def test_every_scenario_of_the_catalog_expands(everything):
 
 def test_the_list():
     assert [(e.suite, e.scenario, e.n_runs) for e in catalog.scenarios()] == [
+        ("advice", "household", 30),
         ("bidirectional", "l4s", 24),
         ("bidirectional", "sce", 16),
         ("ccafct", "ccafct", 15),

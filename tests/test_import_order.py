@@ -23,6 +23,7 @@ ORDER = (
     "campaign",
     "references",
     "claims",
+    "advice",
     "present",
     "cc",
     "replay",

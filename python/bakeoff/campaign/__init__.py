@@ -1,13 +1,15 @@
 """Campaigns: many independent runs, in parallel processes, into one results folder."""
 
 from bakeoff.campaign.begin import Asked
-from bakeoff.campaign.place import DUELS, LATEST, LATEST_DUEL, VERIFY, latest, new_folder
+from bakeoff.campaign.place import ADVICE, DUELS, LATEST, LATEST_ADVICE, LATEST_DUEL, VERIFY, latest, new_folder
 from bakeoff.campaign.schedule import Report, accepted, cores, run
 from bakeoff.campaign.worker import Done
 
 __all__ = [
+    "ADVICE",
     "DUELS",
     "LATEST",
+    "LATEST_ADVICE",
     "LATEST_DUEL",
     "VERIFY",
     "Asked",

@@ -1,4 +1,7 @@
-"""Where campaigns lie below the working directory: results/NAME and results/duels/NAME, with a link to the newest."""
+"""Where campaigns lie below the working directory: results/NAME, results/duels/NAME and results/advise/NAME.
+
+A link in each leads to the newest.
+"""
 
 import os
 import time
@@ -13,9 +16,11 @@ LATEST: Final = RESULTS / "latest"
 """The last `bakeoff run`."""
 DUELS: Final = RESULTS / "duels"
 LATEST_DUEL: Final = DUELS / "latest"
+ADVICE: Final = RESULTS / "advise"
+LATEST_ADVICE: Final = ADVICE / "latest"
 VERIFY: Final = RESULTS / "verify"
 """Where `bakeoff verify` keeps its runs, a folder for each engine."""
-TAKEN: Final = (LATEST.name, DUELS.name, VERIFY.name)
+TAKEN: Final = (LATEST.name, DUELS.name, ADVICE.name, VERIFY.name)
 """Names below results/ that no campaign can have."""
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import (
+    advise,
     catalog,
     compare,
     diff,
@@ -54,6 +55,7 @@ app.command(cls=Command)(store.store)
 app.command(cls=Command)(remote.push)
 app.command(cls=Command)(remote.pull)
 app.command(cls=Command)(duel.duel)
+app.command(cls=Command)(advise.advise)
 app.command(cls=Command)(packetdrill.packetdrill)
 app.command("qdisc-replay", cls=Command)(qdisc_replay.qdisc_replay)
 app.command(cls=Command)(catalog.schema)

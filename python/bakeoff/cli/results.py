@@ -117,11 +117,12 @@ def rm(
 
 
 def _campaigns(status: str | None, only: str | None) -> list[dict[str, Any]]:
-    from bakeoff.campaign.place import DUELS, RESULTS, VERIFY
+    from bakeoff.campaign.place import ADVICE, DUELS, RESULTS, VERIFY
     from bakeoff.results import storage
 
     rows = []
-    several = [storage.campaigns(RESULTS, leave=(DUELS, VERIFY)), storage.campaigns(DUELS), storage.campaigns(VERIFY)]
+    below = (DUELS, ADVICE, VERIFY)
+    several = [storage.campaigns(RESULTS, leave=below), *map(storage.campaigns, below)]
     for stored in chain.from_iterable(several):
         chosen = _chosen(stored.content.results, status, only)
         if (status or only) and not chosen:

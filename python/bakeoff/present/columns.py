@@ -58,7 +58,9 @@ def text_of(out: io.StringIO) -> str:
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n") + "\n"
     if (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf"):
         return text
-    return text.replace("±", "+-").replace("─", "-").replace("×", "x").encode("ascii", "replace").decode("ascii")
+    for letter, plain in (("±", "+-"), ("─", "-"), ("×", "x"), ("≥", ">=")):
+        text = text.replace(letter, plain)
+    return text.encode("ascii", "replace").decode("ascii")
 
 
 def rich_table(columns: Sequence[Column]) -> Table:

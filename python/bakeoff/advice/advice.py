@@ -1,0 +1,89 @@
+"""Results of a household's runs, put together choice by choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bakeoff.advice.choices import Words, words
+from bakeoff.advice.numbers import MEASURES, Measure, Number, numbers
+from bakeoff.advice.rule import Verdict, decide, mean
+from bakeoff.measure import Interval, interval
+from bakeoff.scenario.advice import LINE, QUEUE
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One queue, in one variant of the household."""
+
+    label: str
+    words: Words
+    results: tuple[Result, ...]
+    """A run per repetition, in order of seed."""
+    each: tuple[Mapping[str, Number], ...]
+    """The numbers of each."""
+    means: Mapping[str, Number]
+
+    def interval(self, key: str) -> Interval | None:
+        """Mean and 95 % interval of a number over the repetitions; None if there is no such number."""
+        known = [one[key].value for one in self.each if key in one]
+        return interval(known) if known else None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The household with one mix of traffic."""
+
+    label: str
+    """Empty if the scenario has one only."""
+    choices: tuple[Choice, ...]
+    verdict: Verdict
+    at_home: Verdict | None
+    """The same rule over what a household can do alone; None if that is what the verdict says, or nothing."""
+
+    def choice(self, label: str) -> Choice:
+        """The choice of this label."""
+        return next(choice for choice in self.choices if choice.label == label)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """All that is known of a line."""
+
+    variants: tuple[Variant, ...]
+    """First the one that the scenario has first, which the recommendation is for."""
+    measures: tuple[Measure, ...]
+    """Those that any run has."""
+
+    @property
+    def main(self) -> Variant:
+        """What the recommendation is for."""
+        return self.variants[0]
+
+
+def advise(results: Sequence[Result]) -> Advice:
+    """What the runs of one line say. MeasureError if a run lacks what has to be measured."""
+    sorted_: dict[str, dict[str, list[Result]]] = {}
+    for result in sorted(results, key=lambda each: int(each.resolved["seed"])):
+        point = result.resolved["point"]
+        variant = ", ".join(label for axis, label in point.items() if axis not in (QUEUE, LINE))
+        sorted_.setdefault(variant, {}).setdefault(point[QUEUE], []).append(result)
+    order = list(dict.fromkeys(result.resolved["point"][QUEUE] for result in results))
+    variants = tuple(_variant(label, found, order) for label, found in sorted_.items())
+    known = {key for variant in variants for choice in variant.choices for key in choice.means}
+    return Advice(variants, tuple(measure for measure in MEASURES if measure.key in known))
+
+
+def _variant(label: str, found: Mapping[str, Sequence[Result]], order: Sequence[str]) -> Variant:
+    choices = []
+    for queue in (queue for queue in order if queue in found):
+        each = tuple(numbers(result) for result in found[queue])
+        choices.append(Choice(queue, words(queue), tuple(found[queue]), each, mean(each)))
+    verdict = decide({choice.label: choice.each for choice in choices})
+    home = {choice.label: choice.each for choice in choices if choice.words.where != "line"}
+    alone = words(verdict.choice).where == "line" and len(home) > 1
+    return Variant(label, tuple(choices), verdict, decide(home) if alone else None)

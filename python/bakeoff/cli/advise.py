@@ -1,0 +1,174 @@
+"""advise: which queue to choose for an access line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bakeoff.cli.options import (
+    Engine,
+    Fresh,
+    Inventory,
+    Jobs,
+    Json,
+    Kernel,
+    Note,
+    Quiet,
+    Store,
+    Verbose,
+    detail,
+    with_inventory,
+    with_kernel,
+)
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.scenario.advice import Asked
+
+
+def advise(
+    *,
+    up: Annotated[str, typer.Option(help="The line's rate from the household.")] = "20mbit",
+    down: Annotated[str, typer.Option(help="The line's rate to the household.")] = "100mbit",
+    rtt: Annotated[str, typer.Option(help="Round-trip time to the servers on the empty line.")] = "30ms",
+    link: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="What the line adds to each packet: plain (nothing), ethernet, docsis, vdsl or adsl.",
+        ),
+    ] = "plain",
+    buffer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="How much an unmanaged queue holds.",
+            show_default="250ms, but at least 128 kB and at most 4 MB",
+        ),
+    ] = None,
+    mix: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A scenario of your own with other people, or other queues.",
+            show_default="advice/household of the catalog",
+        ),
+    ] = None,
+    duration: Annotated[str, typer.Option(help="Simulated time of each run.")] = "60s",
+    seeds: Annotated[int, typer.Option(min=1, help="Repetitions of every run, with seeds 1 to N.")] = 5,
+    engine: Engine = "sim",
+    kernel: Kernel = None,
+    inventory: Inventory = None,
+    jobs: Jobs = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.", show_default="results/advise/ and the time of day")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Do only the runs that --out (or the latest advice) lacks.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the page to pass on, with pictures.", show_default=False),
+    ] = None,
+    store: Store = None,
+    fresh: Fresh = False,
+    note: Note = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: Json = False,
+) -> None:
+    """Say which queue suits an access line, and what each of those there are would give and cost.
+
+    A busy household with uploads, downloads, a call, games, a video and web pages uses the line through each queue that
+    one can choose today: none that is managed, pie, fq_codel, dualpi2, and a home router that shapes with cake. The
+    page says what each of them gives, recommends one by a rule that it states, and says how sure that is.
+
+    Ctrl-C leaves whole results only; --resume does the rest.
+
+    \b
+    Examples:
+      bakeoff advise --up 20mbit --down 100mbit --rtt 30ms
+      bakeoff advise --up 1mbit --down 10mbit --rtt 40ms --link adsl
+      bakeoff advise --up 50mbit --down 1gbit --seeds 3 --html advice.html     a page to pass on
+      bakeoff advise --up 20mbit --down 100mbit --json | jq -r .recommended
+      bakeoff show advice/household                      the household, to copy and change for --mix
+      bakeoff advise --mix HOUSEHOLD.yaml --resume       go on where the latest was interrupted
+    """
+    from bakeoff import campaign, results
+    from bakeoff.advice import advise as advised
+    from bakeoff.cli.run import execute
+    from bakeoff.scenario.advice import Asked, runs
+
+    asked = Asked(up=up, down=down, rtt=rtt, buffer=buffer, link=link, duration=duration, mix=mix)
+    if html is not None and not html.parent.is_dir():
+        raise BakeoffError(f"--html: {html}: there is no folder {html.parent}")
+    every = runs(asked, seeds=seeds)
+    engine = with_inventory(with_kernel(engine, kernel), inventory)
+    root = out or (_latest() if resume else campaign.new_folder(campaign.ADVICE))
+    words = _words(asked)
+    again = ["bakeoff", "advise", *words, "--seeds", str(seeds), "--out", str(root), "--resume"]
+    again += ["--engine", engine] * (engine != "sim") + ["--html", str(html)] * (html is not None)
+    again += ["--fresh"] * fresh + (["--store", store] if store is not None else [])
+    report = execute(
+        every,
+        root,
+        campaign.Asked("advise", (shlex.join(words),), note),
+        engine=engine,
+        jobs=jobs,
+        resume=resume,
+        store=store,
+        fresh=fresh,
+        latest=campaign.LATEST_ADVICE,
+        again=shlex.join(again),
+        show=detail(quiet=quiet, verbose=verbose),
+    )
+    if report.failed:
+        raise typer.Exit(1)
+    advice = advised([results.read(done.path) for done in report.runs])
+    from bakeoff.cli.output import print_rendered
+    from bakeoff.present import advice as present
+
+    if html is not None:
+        _write(html, present.page(asked, advice))
+    if as_json:
+        typer.echo(json.dumps(present.record(asked, advice, root), indent=2))
+        return
+    import sys
+
+    print_rendered(present.text(asked, advice), colours=sys.stdout.isatty())
+    if not quiet:
+        typer.echo(f"results: {root}")
+        if html is not None:
+            typer.echo(f"page:    {html}")
+
+
+def _latest() -> Path:
+    from bakeoff import campaign
+
+    if not campaign.LATEST_ADVICE.is_dir():
+        raise BakeoffError(f"{campaign.LATEST_ADVICE}: no advice yet that could be gone on with; expected --out")
+    return campaign.LATEST_ADVICE.resolve()
+
+
+def _words(asked: Asked) -> list[str]:
+    """The options that decide which runs there are, in one form however they were given."""
+    from dataclasses import asdict
+
+    return [word for key, value in asdict(asked).items() if value is not None for word in (f"--{key}", str(value))]
+
+
+def _write(path: Path, text: str) -> None:
+    """The file, whole or not at all. BakeoffError if it cannot be written."""
+    import os
+
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise BakeoffError(f"{path}: {error.strerror or error}") from None
