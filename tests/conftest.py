@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -99,3 +100,22 @@ def alone():
     with Path(tempfile.gettempdir(), "bakeoff-tests.lock").open("w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@pytest.fixture
+def tmpfs(tmp_path):
+    """Mount a file system with given limits; skipped where that is not allowed."""
+    mounted = []
+
+    def mount(options: str) -> Path:
+        folder = tmp_path / f"tmpfs{len(mounted)}"
+        folder.mkdir()
+        command = ["/bin/mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+            pytest.skip("cannot mount a tmpfs here (needs root)")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["/bin/umount", str(folder)], check=True)

@@ -2,11 +2,16 @@
 
 `point.does` of the run: `violates` breaks conservation, `panics` panics, `refused` is refused by the check,
 `interrupts` gets a Ctrl-C while it is under way, `blocks` says `started` on the named pipe in `point.started` and
-goes on when there is something to read in `point.go`.
+goes on when there is something to read in `point.go`. `dies` kills the process that it is in, `dies-once` does so
+unless the file `point.died` is there, which it makes; `hangs` never ends, and `takes-all` asks for more memory than it
+may have.
 """
 
 import json
+import os
+import resource
 import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +42,14 @@ def simulate(run: str, modules: dict[str, type]) -> dict:
         with Path(point["started"]).open("w", encoding="utf-8") as pipe:
             pipe.write("started")
         Path(point["go"]).read_text(encoding="utf-8")
+    if does == "dies" or (does == "dies-once" and not Path(point["died"]).exists()):
+        if does == "dies-once":
+            Path(point["died"]).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if does == "hangs":
+        threading.Event().wait()
+    if does == "takes-all":
+        take_all()
     # In order of time, as a simulator gives them: the series take turns.
     count = len(NAMES)
     series = np.tile(np.arange(count, dtype=np.uint32), SAMPLES)
@@ -54,6 +67,16 @@ def simulate(run: str, modules: dict[str, type]) -> dict:
         "trace": None,
         "teardown": "qdisc pie 8001: sent 10 pkt\n",
     }
+
+
+def take_all() -> None:
+    """Ask for a terabyte where 8 GiB of addresses are allowed."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, before[1]))
+    try:
+        bytearray(1 << 40)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def check(run: str, modules: dict[str, type]) -> str:

@@ -23,6 +23,8 @@ FAKES = {
     "bakeoff.scenario": HERE / "fake_scenario" / "__init__.py",
     "bakeoff.scenario.catalog": HERE / "fake_scenario" / "catalog.py",
     "bakeoff.scenario.python_cc": HERE / "fake_scenario" / "python_cc.py",
+    "bakeoff.scenario.error": HERE.parents[1] / "python" / "bakeoff" / "scenario" / "error.py",
+    "bakeoff.scenario.units": HERE.parents[1] / "python" / "bakeoff" / "scenario" / "units.py",
     "bakeoff.scenario.run": HERE.parents[1] / "python" / "bakeoff" / "scenario" / "run.py",
 }
 

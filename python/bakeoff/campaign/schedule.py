@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from bakeoff import engines, results
 from bakeoff.campaign import begin, ending, lock, place, worker
 from bakeoff.campaign.agenda import Agenda, Waiting, folders
 from bakeoff.campaign.begin import Asked
+from bakeoff.campaign.parallel import Parallel
+from bakeoff.campaign.processes import Processes
 from bakeoff.campaign.shelf import Shelf
 from bakeoff.campaign.store import Store
 from bakeoff.campaign.worker import Done
@@ -28,10 +26,6 @@ from bakeoff.scenario import python_cc
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
-
-
-# How long a Ctrl-C may wait to be seen.
-_PATIENCE_S: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -77,6 +71,7 @@ def run(
     kept: Kept = "all",
     also: worker.Also | None = None,
     more: Callable[[Done], Iterable[Run]] | None = None,
+    timeout_s: float | None = None,
     store: Store | None = None,
     fresh: bool = False,
     on_start: Callable[[Run], None] | None = None,
@@ -91,6 +86,7 @@ def run(
     processes have under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that.
     `kept` says what is left of a run that ended well, and `also` takes numbers of each besides its measures. `more` is
     asked after each run which further ones are to be done because of it: they join those that wait.
+    With `timeout_s` all is done in other processes, and a run that takes longer (s) fails and is ended.
     `asked` is kept in the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With
     `resume` the campaign in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and
     of an equal resolved run; all others are made anew. A run that `store` has is taken from there, unless `fresh`, and
@@ -111,6 +107,10 @@ def run(
     module = engines.get(engine)
     runs = [python_cc.permitted(each, allow_code=allow_code) for each in runs]
     places = _checked(runs, root, module, jobs)
+    if timeout_s is not None and module.one_at_a_time:
+        raise BakeoffError(
+            f"--run-timeout: a run of the engine {engine} cannot be ended half-way; expected sim or kernel"
+        )
     jobs = 1 if module.one_at_a_time else jobs or cores()
 
     shelf = Shelf(store if module.repeatable else None, engine, module.versions(), kept, also, fresh=fresh)
@@ -127,8 +127,8 @@ def run(
         task = worker.Task(engine, record.id, made, kept, also)
         jobs = jobs if more is not None else min(jobs, len(waiting))
         doing = _one_by_one(waiting, task, begins)
-        if jobs > 1:
-            doing = _in_parallel(waiting, task, jobs, begins, on_interrupt)
+        if jobs > 1 or (timeout_s is not None and waiting):
+            doing = Parallel(waiting, task, Processes(jobs), begins, timeout_s).do(on_interrupt)
         try:
             with closing(doing):
                 for done in doing:
@@ -238,57 +238,3 @@ def _one_by_one(
         folder, each, order = waiting.popleft()
         begins(each)
         yield worker.execute(each, folder, task, order)
-
-
-def _in_parallel(
-    waiting: deque[Waiting],
-    task: worker.Task,
-    jobs: int,
-    begins: Callable[[Run], None],
-    on_interrupt: Callable[[], None] | None,
-) -> Generator[Done, None, None]:
-    """The same in `jobs` processes, as the runs end. Who closes this waits for those under way."""
-    strangers = set(multiprocessing.active_children())
-    under_way: set[Future[Done]] = set()
-    ended: SimpleQueue[Future[Done]] = SimpleQueue()
-    ending.start_tracker()
-    # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), ending.prepare_worker)
-
-    def begin_next() -> None:
-        folder, each, order = waiting.popleft()
-        with ending.starting_workers():
-            future = pool.submit(worker.execute, each, folder, task, order)
-            future.add_done_callback(ended.put)
-        under_way.add(future)
-        begins(each)
-
-    with ending.counted() as interrupts:
-        try:
-            while (waiting or under_way) and not interrupts:
-                while waiting and len(under_way) < jobs:
-                    begin_next()
-                with suppress(Empty):
-                    future = ended.get(timeout=_PATIENCE_S)
-                    under_way.discard(future)
-                    yield future.result()
-        except BrokenProcessPool as error:
-            raise BakeoffError(
-                "a worker process ended at once: out of memory (try fewer --jobs) or killed; the runs that ended were "
-                "kept, --resume does the others"
-            ) from error
-        finally:
-            pool.shutdown(wait=False)
-            if len(interrupts) == 1 and on_interrupt is not None:
-                on_interrupt()
-            workers = set(multiprocessing.active_children()) - strangers
-            while not all(future.done() for future in under_way):
-                if len(interrupts) > 1:
-                    for process in workers:
-                        process.kill()
-                with suppress(Empty):
-                    ended.get(timeout=_PATIENCE_S)
-            for process in workers:
-                process.join()
-    if interrupts:
-        ending.leave(interrupts)

@@ -59,20 +59,7 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
     folder cannot be written: then there is none.
     """
     module = engines.get(task.engine)
-    record = RunRecord(
-        resolved=json.loads(run.to_json()),
-        engine=task.engine,
-        versions=module.versions(),
-        seed=run.seed,
-        digest=None,
-        status="failed",
-        wall_s=0.0,
-        error=None,
-        campaign=task.campaign,
-        order=order,
-        provenance=task.provenance.model_copy(update={"date": datetime.now(UTC).replace(microsecond=0)}),
-        kept=task.kept,
-    )
+    record = _record(run, task, order)
     numbers: dict[str, float | None] = {}
     with results.writing(folder) as partial:
         started = time.perf_counter()
@@ -99,6 +86,34 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
                 file.write(_log(problem))
         results.seal(partial, record)
     return Done(run.key, folder, record.status, record.wall_s, record.error, numbers)
+
+
+def failed(run: Run, folder: Path, task: Task, order: int | None, why: str) -> Done:
+    """Leave a folder that says why a run failed whose worker cannot say it. BakeoffError if it cannot be written."""
+    record = _record(run, task, order).model_copy(update={"error": why})
+    with results.writing(folder) as partial:
+        with open(partial / layout.TEARDOWN_LOG, "w", encoding="utf-8", opener=files.opener) as file:
+            file.write(f"{why}\n")
+        results.seal(partial, record)
+    return Done(run.key, folder, "failed", error=why)
+
+
+def _record(run: Run, task: Task, order: int | None) -> RunRecord:
+    """What is known of a run before it is done: as one that failed."""
+    return RunRecord(
+        resolved=json.loads(run.to_json()),
+        engine=task.engine,
+        versions=engines.get(task.engine).versions(),
+        seed=run.seed,
+        digest=None,
+        status="failed",
+        wall_s=0.0,
+        error=None,
+        campaign=task.campaign,
+        order=order,
+        provenance=task.provenance.model_copy(update={"date": datetime.now(UTC).replace(microsecond=0)}),
+        kept=task.kept,
+    )
 
 
 def _since(started: float) -> float:

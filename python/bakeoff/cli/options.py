@@ -95,6 +95,14 @@ Store = Annotated[
         show_default="BAKEOFF_STORE, or your own in the cache folder",
     ),
 ]
+RunTimeout = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="A run that takes longer, such as 5min, is ended and counts as failed; the others go on.",
+        show_default=False,
+    ),
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Do all runs, also those that the store has.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Trace = Annotated[
@@ -113,6 +121,21 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show no progress; only what failed, and what was asked for.")
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show a line whenever a run begins or ends.")]
+
+
+def seconds(option: str, value: str | None) -> float | None:
+    """The time [s] that an option was given. BakeoffError if it is none, or 0."""
+    from bakeoff.scenario.units import TIME_FORM, parse_time
+
+    if value is None:
+        return None
+    try:
+        found = parse_time(value)
+    except ValueError as error:
+        raise BakeoffError(f"{option}: {error}") from None
+    if found <= 0:
+        raise BakeoffError(f"{option}: '{value}'; expected {TIME_FORM}, above 0")
+    return found
 
 
 def detail(*, quiet: bool, verbose: bool) -> Literal["quiet", "normal", "verbose"]:

@@ -24,12 +24,14 @@ from bakeoff.cli.options import (
     Note,
     Only,
     Quiet,
+    RunTimeout,
     Set,
     Store,
     Trace,
     Verbose,
     Yes,
     detail,
+    seconds,
     tell_code,
     with_inventory,
     with_kernel,
@@ -89,6 +91,7 @@ def run(
     capture: Capture = None,
     store: Store = None,
     fresh: Fresh = False,
+    run_timeout: RunTimeout = None,
     note: Note = None,
     notify: Annotated[
         list[str] | None,
@@ -168,6 +171,7 @@ def run(
     again += ["--engine", engine] * (engine != "sim") + options.chosen() + options.observed()
     again += ["--yes"] * yes + ["--allow-code"] * allow_code + (["--note", note] if note is not None else [])
     again += ["--fresh"] * fresh + (["--store", store] if store is not None else [])
+    again += ["--run-timeout", run_timeout] if run_timeout is not None else []
     # Who goes on may ask for more seeds or traces, which makes the campaign no other one.
     kept = [options.chosen(), [] if resume or last_failed else options.observed()]
     asked = campaign.Asked("run", (*patterns, *(shlex.join(words) for words in kept if words)), note)
@@ -183,6 +187,7 @@ def run(
             allow_code=allow_code,
             store=store,
             fresh=fresh,
+            timeout_s=seconds("--run-timeout", run_timeout),
             latest=campaign.LATEST,
             again=shlex.join(again),
             show=detail(quiet=quiet, verbose=verbose),
@@ -220,6 +225,7 @@ def execute(
     allow_code: bool = False,
     store: str | None = None,
     fresh: bool = False,
+    timeout_s: float | None = None,
     latest: Path | None = None,
     again: str | None = None,
     show: Detail = "normal",
@@ -250,6 +256,7 @@ def execute(
                 allow_code=allow_code,
                 store=shelves,
                 fresh=fresh,
+                timeout_s=timeout_s,
                 on_start=watch.started,
                 on_done=watch.ended,
                 on_interrupt=waiting,

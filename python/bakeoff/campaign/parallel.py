@@ -1,0 +1,150 @@
+"""Runs at a time, wherever they are done: begun as workers are free, done again if a worker is lost, killed if late."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final, Protocol
+
+from bakeoff.campaign import ending, worker
+from bakeoff.campaign.agenda import Waiting
+from bakeoff.campaign.worker import Done
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from collections import deque
+
+    from bakeoff.scenario import Run
+
+_PATIENCE_S: Final = 0.1
+"""How long a Ctrl-C may wait to be seen."""
+_ATTEMPTS: Final = 3
+"""So often a run may lose its worker before it counts as failed."""
+
+
+class LostError(Exception):
+    """The worker that had the run is gone; the message says how it ended."""
+
+
+class Workers(Protocol):
+    """Where runs are done."""
+
+    def free(self) -> bool:
+        """Whether another run can begin."""
+
+    def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Future[Done]:
+        """Have `worker.execute` do the run."""
+
+    def result(self, future: Future[Done]) -> Done:
+        """How the run ended; LostError if its worker did. The worker is free again."""
+
+    def kill(self, future: Future[Done]) -> None:
+        """End the run at once, with its worker."""
+
+    def check(self) -> None:
+        """BakeoffError if no worker can be had any more."""
+
+    def close(self) -> None:
+        """Let all workers end that have nothing to do."""
+
+
+@dataclass
+class _Begun:
+    waiting: Waiting
+    at_s: float
+    late: bool = False
+
+
+@dataclass
+class Parallel:
+    """The runs that are under way, and how they are begun and ended."""
+
+    waiting: deque[Waiting]
+    task: worker.Task
+    workers: Workers
+    begins: Callable[[Run], None]
+    timeout_s: float | None = None
+    """A run that takes longer is killed, and fails alone."""
+    _under_way: dict[Future[Done], _Begun] = field(default_factory=dict)
+    _ended: SimpleQueue[Future[Done]] = field(default_factory=SimpleQueue)
+    _lost: dict[Path, int] = field(default_factory=dict)
+    """How often each run has lost its worker."""
+    _in_a_row: int = 0
+    """Workers that were lost since a run ended."""
+
+    def do(self, on_interrupt: Callable[[], None] | None = None) -> Generator[Done, None, None]:
+        """Do the runs, each in a worker, as they end. Who closes this waits for those under way.
+
+        A run whose worker is lost waits again, and counts as failed the third time. BakeoffError if worker after worker
+        is lost and no run ends.
+        """
+        with ending.counted() as interrupts:
+            try:
+                while (self.waiting or self._under_way) and not interrupts:
+                    while self.waiting and self.workers.free():
+                        self._begin_next()
+                    future = self._next()
+                    if future is None:
+                        self.workers.check()
+                    elif (done := self._how(future)) is not None:
+                        yield done
+            finally:
+                if len(interrupts) == 1 and on_interrupt is not None:
+                    on_interrupt()
+                while not all(future.done() for future in self._under_way):
+                    if len(interrupts) > 1:
+                        for future in self._under_way:
+                            self.workers.kill(future)
+                    self._next()
+                self.workers.close()
+        if interrupts:
+            ending.leave(interrupts)
+
+    def _begin_next(self) -> None:
+        folder, run, order = self.waiting.popleft()
+        future = self.workers.begin(run, folder, self.task, order)
+        self._under_way[future] = _Begun((folder, run, order), time.monotonic())
+        future.add_done_callback(self._ended.put)
+        self.begins(run)
+
+    def _next(self) -> Future[Done] | None:
+        """The next that ends in a moment, if there is one. What is late is killed."""
+        if self.timeout_s is not None:
+            now_s = time.monotonic()
+            for future, begun in self._under_way.items():
+                if not begun.late and now_s - begun.at_s > self.timeout_s:
+                    begun.late = True
+                    self.workers.kill(future)
+        try:
+            return self._ended.get(timeout=_PATIENCE_S)
+        except Empty:
+            return None
+
+    def _how(self, future: Future[Done]) -> Done | None:
+        """How a run ended; None if it waits again."""
+        begun = self._under_way.pop(future)
+        folder, run, order = begun.waiting
+        try:
+            done = self.workers.result(future)
+        except LostError as error:
+            if begun.late:
+                why = f"took longer than {self.timeout_s:g} s and was ended"
+                return worker.failed(run, folder, self.task, order, why)
+            self._lost[folder] = self._lost.get(folder, 0) + 1
+            self._in_a_row += 1
+            if self._in_a_row >= _ATTEMPTS * (_ATTEMPTS + len(self._under_way)):
+                raise BakeoffError(
+                    f"one worker after the other is lost and no run ends ({error}): out of memory (try fewer --jobs) "
+                    "or killed; the runs that ended were kept, --resume does the others"
+                ) from error
+            if self._lost[folder] < _ATTEMPTS:
+                self.waiting.appendleft(begun.waiting)
+                return None
+            why = f"its worker was lost {_ATTEMPTS} times ({error}): out of memory, or killed"
+            return worker.failed(run, folder, self.task, order, why)
+        self._in_a_row = 0
+        return done

@@ -1,0 +1,170 @@
+"""What a campaign survives: dead workers, runs that hang or take all memory, a full disk, a clock that jumps.
+
+After it, `--resume` makes the set complete, and equal to that of a campaign which nothing disturbed.
+"""
+
+import subprocess
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import fakes
+from bakeoff import campaign, results
+from bakeoff.campaign import parallel
+from bakeoff.errors import BakeoffError
+
+
+@pytest.fixture(autouse=True)
+def make():
+    """Make a run of the fake scenario."""
+    with fakes.in_place():
+        from bakeoff.scenario import make
+
+        yield make
+
+
+def content(root: Path) -> dict[str, bytes]:
+    """All files of the whole runs, but for what holds times and the campaign's id."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for run in results.scan(root)
+        for path in run.iterdir()
+        if path.name != "run.json"
+    }
+
+
+def digests(root: Path) -> dict[str, str]:
+    return {result.key: result.record.digest for result in results.survey(root).results}
+
+
+def nothing_is_left(root: Path) -> bool:
+    return results.survey(root).half_written == [] and not [*root.rglob(".*")]
+
+
+@pytest.fixture
+def undisturbed(tmp_path, make):
+    """The files of the runs a to d."""
+    campaign.run([make(name) for name in "abcd"], tmp_path / "undisturbed", jobs=1)
+    return content(tmp_path / "undisturbed")
+
+
+def test_a_run_whose_worker_dies_is_done_again(tmp_path, make, undisturbed):
+    died = tmp_path / "died"
+    runs = [make("a"), make("b", does="dies-once", died=str(died)), make("c"), make("d")]
+    begun = []
+    report = campaign.run(runs, tmp_path / "c", jobs=2, on_start=begun.append)
+    assert [done.status for done in report.runs] == ["ok"] * 4
+    assert died.exists()
+    assert sorted(run.run for run in begun) == ["a", "b", "b", "c", "d"]
+    assert content(tmp_path / "c") == undisturbed
+    assert nothing_is_left(tmp_path / "c")
+
+
+def test_a_run_that_kills_its_worker_each_time_fails_alone(tmp_path, make, undisturbed):
+    root = tmp_path / "c"
+    runs = [make("a"), make("b", does="dies"), make("c"), make("d")]
+    report = campaign.run(runs, root, jobs=2)
+    assert [done.status for done in report.runs] == ["ok", "failed", "ok", "ok"]
+    assert report.runs[1].error == (
+        "its worker was lost 3 times (a worker process was ended by SIGKILL): out of memory, or killed"
+    )
+    assert results.read(report.runs[1].path).record.error == report.runs[1].error
+    assert (report.runs[1].path / "teardown.log").read_text() == f"{report.runs[1].error}\n"
+    assert nothing_is_left(root)
+    again = campaign.run([make(name) for name in "abcd"], root, jobs=2, resume=True)
+    assert [done.status for done in again.runs] == ["skipped", "ok", "skipped", "skipped"]
+    assert content(root) == undisturbed
+
+
+def test_workers_that_all_die_end_the_campaign(tmp_path, make, monkeypatch):
+    root = tmp_path / "c"
+    # With one attempt each, two in a row are too many where one other run is under way, and one where none is.
+    monkeypatch.setattr(parallel, "_ATTEMPTS", 1)
+    runs = [make("a"), *(make(f"dies-{number}", does="dies") for number in range(3))]
+    with pytest.raises(BakeoffError, match=r"one worker after the other is lost .*SIGKILL.* --resume does the others"):
+        campaign.run(runs, root, jobs=2)
+    assert "fake/s1-first/a" in digests(root)
+    assert nothing_is_left(root)
+
+
+def test_a_run_beyond_its_time_fails_alone(tmp_path, make, undisturbed, monkeypatch):
+    root = tmp_path / "c"
+    now_s = [0.0]
+    monkeypatch.setattr(parallel, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+
+    def begun(run) -> None:
+        now_s[0] += 100.0 if run.run == "b" else 0.0
+
+    runs = [make("a"), make("b", does="hangs"), make("c"), make("d")]
+    # With one job, too, each run is in another process, which can be ended.
+    report = campaign.run(runs, root, jobs=1, timeout_s=90.0, on_start=begun)
+    assert [done.status for done in report.runs] == ["ok", "failed", "ok", "ok"]
+    assert report.runs[1].error == "took longer than 90 s and was ended"
+    assert nothing_is_left(root)
+    monkeypatch.undo()
+    campaign.run([make(name) for name in "abcd"], root, jobs=1, resume=True)
+    assert content(root) == undisturbed
+
+
+def test_engines_that_share_machines_have_no_time_budget(tmp_path, make, monkeypatch):
+    from bakeoff.engines import sim
+
+    monkeypatch.setattr(sim.Simulator, "one_at_a_time", True)
+    with pytest.raises(BakeoffError, match="--run-timeout: a run of the engine sim cannot be ended half-way"):
+        campaign.run([make("a")], tmp_path / "c", timeout_s=1.0)
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("text", ["0s", "fast", "5"])
+def test_a_time_budget_has_a_unit(cli, text):
+    code, out, err = cli("run", "fake/s1*", "--run-timeout", text)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"bakeoff: --run-timeout: '{text}'")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_takes_all_memory_fails_alone(tmp_path, make, undisturbed, jobs):
+    root = tmp_path / "c"
+    runs = [make("a"), make("b", does="takes-all"), make("c"), make("d")]
+    report = campaign.run(runs, root, jobs=jobs)
+    assert [done.status for done in report.runs] == ["ok", "failed", "ok", "ok"]
+    assert report.runs[1].error.startswith("MemoryError")
+    campaign.run([make(name) for name in "abcd"], root, jobs=jobs, resume=True)
+    assert content(root) == undisturbed
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_is_full_and_gets_room(tmpfs, make, undisturbed, jobs):
+    # As in test_campaign: some runs fit, and not all of four.
+    disk = tmpfs("nr_inodes=16")
+    root = disk / "c"
+    runs = [make(name) for name in "abcd"]
+    with pytest.raises(BakeoffError, match="No space left on device"):
+        campaign.run(runs, root, jobs=jobs)
+    kept = set(digests(root))
+    assert 1 <= len(kept) < 4
+    subprocess.run(["/bin/mount", "-o", "remount,nr_inodes=1000", str(disk)], check=True)
+    report = campaign.run(runs, root, jobs=jobs, resume=True)
+    assert {done.key for done in report.skipped} == kept
+    assert content(root) == undisturbed
+    assert nothing_is_left(root)
+
+
+def test_a_clock_that_is_set_back_changes_nothing(tmp_path, make, undisturbed, monkeypatch):
+    now_s = [2e9]
+
+    def stepped() -> float:
+        now_s[0] -= 3600.0
+        return now_s[0]
+
+    monkeypatch.setattr(time, "time", stepped)
+    ended = []
+    runs = [make(name) for name in "abcd"]
+    report = campaign.run(runs, tmp_path / "c", jobs=1, timeout_s=3600.0, on_done=ended.append)
+    assert [done.status for done in ended] == ["ok"] * 4
+    assert [results.read(done.path).record.order for done in report.runs] == [0, 1, 2, 3]
+    assert report.wall_s > 0
+    assert all(done.wall_s > 0 for done in report.runs)
+    assert content(tmp_path / "c") == undisturbed
