@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from math import isfinite, nan
 from pathlib import Path
 from typing import Final
 
 from bakeoff.campaign import ending
-from bakeoff.claims.expression import TRUTH, Call, ExpressionError, Values, parse
+from bakeoff.claims.expression import TRUTH, Call, Expression, ExpressionError, Values, parse
 from bakeoff.claims.measured import Measured
 from bakeoff.claims.measures import MEASURES
 from bakeoff.errors import BakeoffError
@@ -56,6 +57,36 @@ def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     if len(values) < len(expression.calls):
         raise BakeoffError(f"{text}: names no run; expected the results that it is about")
     return expression.truth(values) if expression.unit == TRUTH else expression.number(values)
+
+
+def number_of(text: str) -> Expression:
+    """An expression for a number that each run gives, `jain()` or `goodput("prague") / goodput("cubic")`.
+
+    The name of a measure alone means that measure: `jain`. BakeoffError says what is wrong in the expression.
+    """
+    word = text.strip()
+    try:
+        found = parse(f"{word}()" if word.isidentifier() else word, ())
+    except ExpressionError as error:
+        raise BakeoffError(f"{text}: {error}") from None
+    if found.unit == TRUTH:
+        raise BakeoffError(f"{text}: is true or false; expected a number")
+    return found
+
+
+def numbers(result: Result, texts: Sequence[str]) -> dict[str, float | None]:
+    """What a run gives for each of the expressions, in base units; None where it gives no finite number."""
+    found: dict[str, float | None] = {}
+    for text in texts:
+        expression = number_of(text)
+        metrics = {metric for call in expression.calls for metric in MEASURES[call.measure].metrics}
+        run = Measured(result, metrics)
+        try:
+            value = expression.number({call: take(run, call) for call in expression.calls})
+        except MeasureError:
+            value = nan
+        found[text] = value if isfinite(value) else None
+    return found
 
 
 def take(run: Measured, call: Call) -> float | MeasureError:

@@ -23,6 +23,7 @@ from bakeoff.cli import (
     site,
     store,
     suites,
+    sweep,
     verify,
 )
 from bakeoff.cli.command import Command, Group
@@ -39,6 +40,7 @@ app = typer.Typer(
 app.command("list", cls=Command)(catalog.list_)
 app.command(cls=Command)(catalog.show)
 app.command(cls=Command)(run.run)
+app.command(cls=Command)(sweep.sweep)
 app.command(cls=Command)(present.table)
 app.command(cls=Command)(present.report)
 app.command(cls=Command)(plot.plot)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -29,6 +30,10 @@ Detail = Literal["quiet", "normal", "verbose"]
 Tell = Callable[[int], None]
 """Called with the number of runs that are done."""
 
+_MANY = 1000
+"""Runs from which on a line stands for a hundredth of them."""
+_REFRESH_S = 0.1
+
 _PATIENCE_S = 2.0
 """For so long nobody asks what a command is doing."""
 
@@ -41,6 +46,9 @@ class Watch(Protocol):
 
     def ended(self, done: Done) -> None:
         """A run has ended, or was there already."""
+
+    def expect(self, runs: int) -> None:
+        """So many more runs are to be done than was said, or fewer."""
 
 
 @contextmanager
@@ -113,6 +121,9 @@ class _Nothing:
     def ended(self, done: Done) -> None:
         pass
 
+    def expect(self, runs: int) -> None:
+        pass
+
 
 class _Lines:
     def __init__(self, total: int, *, starts: bool) -> None:
@@ -124,8 +135,15 @@ class _Lines:
         if self._starts:
             typer.echo(f"{' ' * (2 * len(str(self._total)) + 3)} {printable(run.key)}: begins", err=True)
 
+    def expect(self, runs: int) -> None:
+        self._total += runs
+
     def ended(self, done: Done) -> None:
         self._count += 1
+        # Of thousands of runs nobody reads each line.
+        shown = self._total <= _MANY or self._starts or done.status == "failed"
+        if not shown and self._count * 100 // self._total == (self._count - 1) * 100 // self._total:
+            return
         what = {"ok": f"{done.wall_s:.2f} s", "skipped": "was there already", "taken": "taken from the store"}
         what["failed"] = f"failed: {done.error}"
         number = f"[{self._count:>{len(str(self._total))}}/{self._total}]"
@@ -166,10 +184,19 @@ def _bar(total: int, console: Console) -> Iterator[Watch]:
 
     live = Live(get_renderable=shown, console=console, transient=True, refresh_per_second=4)
 
+    shown_at = 0.0
+
     class Bar:
         def started(self, run: Run) -> None:
+            nonlocal shown_at
             under_way[run.key] = None
-            live.refresh()  # a run that is over before the next refresh would never be named
+            now = time.monotonic()
+            if now - shown_at > _REFRESH_S:
+                live.refresh()  # a run that is over before the next refresh would never be named
+                shown_at = now
+
+        def expect(self, runs: int) -> None:
+            bar.update(task, total=(bar.tasks[0].total or 0) + runs)
 
         def ended(self, done: Done) -> None:
             under_way.pop(done.key, None)

@@ -39,9 +39,12 @@ from bakeoff.cli.options import (
 from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
-    from bakeoff.campaign import Asked, Report
+    from collections.abc import Callable, Sequence
+
+    from bakeoff.campaign import Asked, Done, Report
+    from bakeoff.campaign.worker import Also
     from bakeoff.cli.progress import Detail
-    from bakeoff.results import Result
+    from bakeoff.results import Kept, Result
     from bakeoff.scenario import Run
 
 _OPTIONS = ("--set ", "-k ", "--seeds ", "--trace ", "--capture ")
@@ -135,7 +138,7 @@ def run(
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     if allow_code:
         engines.permit_code(engine)
-    root = _root(out, name, resume=resume or last_failed)
+    root = root_of(out, name, resume=resume or last_failed)
     failed = _failed_in(root) if last_failed else {}
     if last_failed and not failed:
         typer.echo(f"{root}: no run failed")
@@ -229,8 +232,15 @@ def execute(
     latest: Path | None = None,
     again: str | None = None,
     show: Detail = "normal",
+    kept: Kept = "all",
+    also: Also | None = None,
+    more: Callable[[Done], Sequence[Run]] | None = None,
+    expected: Callable[[], int] | None = None,
 ) -> Report:
-    """Do the runs with progress on standard error; a Ctrl-C ends with 130 after telling how to go on (`again`)."""
+    """Do the runs with progress on standard error; a Ctrl-C ends with 130 after telling how to go on (`again`).
+
+    `expected` tells how many runs there will be with those that `more` gives, as far as that is known.
+    """
     from bakeoff import campaign, results
     from bakeoff.campaign.store import opened
     from bakeoff.cli import output
@@ -244,6 +254,19 @@ def execute(
 
     try:
         with progress(runs, console, show) as watch:
+            total = len({run.key for run in runs})
+            if expected is not None:
+                watch.expect(expected() - total)
+                total = expected()
+
+            def further(done: Done) -> Sequence[Run]:
+                nonlocal total
+                several = more(done) if more is not None else ()
+                change = expected() - total if expected is not None else len(several)
+                watch.expect(change)
+                total += change
+                return several
+
             report = campaign.run(
                 runs,
                 root,
@@ -257,6 +280,9 @@ def execute(
                 store=shelves,
                 fresh=fresh,
                 timeout_s=timeout_s,
+                kept=kept,
+                also=also,
+                more=further if more is not None else None,
                 on_start=watch.started,
                 on_done=watch.ended,
                 on_interrupt=waiting,
@@ -284,7 +310,8 @@ def tell_taken(report: Report) -> None:
         typer.echo(f"taken from the store: {len(report.taken)} of {len(report.runs)} runs", err=True)
 
 
-def _root(out: Path | None, name: str | None, *, resume: bool) -> Path:
+def root_of(out: Path | None, name: str | None, *, resume: bool) -> Path:
+    """The folder that the results go to; with `resume` the latest where none is named."""
     from bakeoff import campaign
     from bakeoff.campaign.place import RESULTS, TAKEN
 
@@ -414,7 +441,7 @@ def _tell(report: Report, refused: dict[str, str], durations: int, *, quiet: boo
     if as_json:
         typer.echo(json.dumps({**_as_json(report), "refused": refused}, indent=2))
     elif not quiet:
-        typer.echo(f"{_counts(report)} in {report.wall_s:.1f} s")
+        typer.echo(f"{counts(report)} in {report.wall_s:.1f} s")
         if refused:
             typer.echo(f"{len(refused)} more cannot be run here, such as {printable(next(iter(refused)))}")
         typer.echo(f"results: {report.root}")
@@ -437,16 +464,18 @@ def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:
         plan = {"effective": effective[0]} if len(runs) == 1 else {}
         typer.echo(json.dumps({**cost, "keys": [each.key for each in runs], **plan}, indent=2))
         return
-    typer.echo(f"{len(runs)} runs, {simulated_s:.0f} s simulated, about {_duration(estimate_s)} with {jobs} jobs")
+    typer.echo(f"{len(runs)} runs, {simulated_s:.0f} s simulated, about {duration(estimate_s)} with {jobs} jobs")
     if len(runs) == 1:
         typer.echo(f"\n{effective[0].rstrip()}")
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """For people."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def _counts(report: Report) -> str:
+def counts(report: Report) -> str:
+    """How many runs ended in which way, for people."""
     done = len(report.runs) - len(report.skipped) - len(report.failed) - len(report.taken)
     words = {
         "done": done,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff.errors import BakeoffError
-from bakeoff.results import layout
+from bakeoff.results import dataset, layout
 from bakeoff.results.read import read_campaign, survey
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def _refuse_foreign(root: Path, runs: list[Path]) -> None:
     own = set(runs)
     for parent, folders, files in os.walk(root):
         here = Path(parent)
-        folders[:] = [name for name in folders if here / name not in own]
+        derived = (dataset.FOLDER,) if here == root else ()
+        folders[:] = [name for name in folders if here / name not in own and name not in derived]
         for name in files:
             mode = os.lstat(here / name).st_mode
             known = here == root and (name == layout.CAMPAIGN or name.startswith("."))

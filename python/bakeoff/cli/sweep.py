@@ -1,0 +1,381 @@
+"""sweep: one scenario over many values of its parameters."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bakeoff.cli import complete
+from bakeoff.cli.options import (
+    AllowCode,
+    Engine,
+    FileSeeds,
+    Fresh,
+    Inventory,
+    Jobs,
+    Json,
+    Kernel,
+    Note,
+    Only,
+    Quiet,
+    Set,
+    Verbose,
+    Yes,
+    detail,
+    tell_code,
+    with_inventory,
+    with_kernel,
+)
+from bakeoff.cli.run import counts, duration, execute, root_of
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bakeoff.campaign import Report
+    from bakeoff.campaign.sweep import Budget, Chooser, Told
+    from bakeoff.scenario import Run
+    from bakeoff.scenario.sweep import Parameter, Point
+    from bakeoff.scenario.swept import Swept
+
+_ASKED_AHEAD = 200
+"""Runs whose cost is added up before any is done; of more the mean is taken."""
+
+
+def sweep(
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO",
+            help="A scenario file, or the name of a scenario of the catalog; FILE::PATTERN for some of its runs.",
+            autocompletion=complete.scenario,
+        ),
+    ],
+    *,
+    over: Annotated[
+        list[str],
+        typer.Option(
+            "--over",
+            metavar="KEY=VALUES",
+            help="What is varied, as --set names it, or an axis of the scenario; a list A,B,C or a range lin:A..B:N or "
+            "log:A..B:N; repeatable.",
+        ),
+    ],
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            metavar="lhs:N|sobol:N",
+            help="N points of a Latin hypercube or of a Sobol sequence over the ranges.",
+            show_default="a grid of all values",
+        ),
+    ] = None,
+    adaptive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEASURE",
+            help="Choose points of the ranges where this expression of claims changes fastest; needs --budget.",
+            show_default=False,
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUNS|TIME",
+            help="At most so many runs, or about so much time, such as 500 or 10min.",
+            show_default="no bound",
+        ),
+    ] = None,
+    keep: Annotated[
+        str,
+        typer.Option(metavar="measures|series", help="What is kept of each run: its measures, or everything."),
+    ] = "measures",
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="EXPRESSION",
+            help="A column of your own in the data set, in the language of claims; repeatable.",
+        ),
+    ] = None,
+    engine: Engine = "sim",
+    kernel: Kernel = None,
+    inventory: Inventory = None,
+    jobs: Jobs = None,
+    only: Only = None,
+    set_: Set = None,
+    seeds: FileSeeds = None,
+    yes: Yes = False,
+    allow_code: AllowCode = False,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH|URL",
+            help="Take runs that were done before from here, and keep new ones; 'none' does neither.",
+            show_default="none on the simulator, whose runs cost less than keeping them twice; else as for run",
+        ),
+    ] = None,
+    fresh: Fresh = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
+    stop: Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Begin no run after one that failed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the points and say what they cost.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.", show_default="results/ and the time of day")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Short for --out results/NAME.")] = None,
+    note: Note = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: Json = False,
+) -> None:
+    """Do the runs of a scenario over many values of its parameters.
+
+    The measures of all runs go into one Parquet data set besides, RESULTS/sweep, which DuckDB, polars and pandas
+    read. Ends with 1 if a run failed, with 2 if something has to be put right first. Ctrl-C leaves whole results only;
+    --resume does the rest.
+
+    \b
+    Examples:
+      bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms:12 --over network.bottleneck.rate=5mbit,20mbit,100mbit
+      bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms --over flows.0.count=lin:1..50 --sample sobol:256
+      bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms:100 --budget 10min
+      bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms --adaptive 'share("prague")' --budget 200
+      bakeoff sweep l4s-tests/s6-rfc3168 -k pie --over network.rtt=lin:5ms..50ms:10 --measure 'ping_p99()'
+      bakeoff plot --kind heatmap --measure jain     draws the latest
+    """
+    from bakeoff import campaign, engines
+    from bakeoff.campaign.sweep import Budget, Sweep
+    from bakeoff.claims.evaluate import number_of, numbers
+    from bakeoff.results import dataset
+    from bakeoff.scenario import parse_settings
+    from bakeoff.scenario.sweep import parse_over
+    from bakeoff.scenario.swept import Swept
+
+    if keep not in ("measures", "series"):
+        raise BakeoffError(f"--keep: '{keep}'; expected measures or series")
+    if sample is not None and adaptive is not None:
+        raise BakeoffError("--sample and --adaptive both choose the points; expected one of them")
+    engine = with_inventory(with_kernel(engine, kernel), inventory)
+    if allow_code:
+        engines.permit_code(engine)
+    jobs = 1 if engines.get(engine).one_at_a_time else jobs or campaign.cores()
+    texts = list(dict.fromkeys([*(measure or []), *([adaptive] if adaptive is not None else [])]))
+    for text in texts:
+        number_of(text)
+    parameters = parse_over(over)
+    cost = Budget.parse(budget)
+    swept = Swept(scenario, parameters, only=only, settings=parse_settings(set_ or ()))
+    times = swept.seeds if seeds is None else seeds
+    plan = _Plan.of(swept, parameters, times, sample=sample, adaptive=adaptive is not None, yes=yes)
+    run_s = _estimate(plan, engine)
+    plan = plan.with_chooser(cost, run_s, jobs)
+    if dry_run:
+        tell_code(plan.runs(plan.one_by_one[0]))
+        _tell_plan(plan, cost, run_s, jobs, as_json=as_json, err=False)
+        return
+    root = root_of(out, name, resume=resume)
+    if not quiet:
+        _tell_plan(plan, cost, run_s, jobs, as_json=False, err=True)
+    chosen: dict[str, list[str] | str | int | None] = {
+        "--over": over, "--sample": sample, "--adaptive": adaptive, "--set": set_, "-k": only, "--seeds": seeds,
+        "--measure": measure,
+    }  # fmt: skip
+    words = [scenario, *_words(chosen)]
+    again = ["bakeoff", "sweep", *words, "--out", str(root), "--resume"]
+    again += ["--engine", engine] * (engine != "sim") + (["--budget", budget] if budget is not None else [])
+    again += ["--fresh"] * fresh + (["--store", store] if store is not None else [])
+    again += ["--keep", keep] * (keep != "measures") + ["--yes"] * yes + ["--allow-code"] * allow_code
+    again += ["--note", note] if note is not None else []
+
+    def tell(told: Told) -> None:
+        if not quiet:
+            _tell_cost(plan, told, budget, jobs)
+
+    assert plan.chooser is not None
+    doing = Sweep(plan.chooser, plan.runs, plan.points, cost, jobs, adaptive, tell)
+    report = execute(
+        doing.first(),
+        root,
+        campaign.Asked("sweep", (shlex.join(words),), note),
+        engine=engine,
+        jobs=jobs,
+        resume=resume,
+        stop_on_failure=stop,
+        allow_code=allow_code,
+        store="none" if store is None and engine == "sim" else store,
+        fresh=fresh,
+        latest=campaign.LATEST,
+        again=shlex.join(again),
+        show=detail(quiet=quiet, verbose=verbose),
+        kept="all" if keep == "series" else "measures",
+        also=partial(numbers, texts=tuple(texts)) if texts else None,
+        more=doing.more,
+        expected=lambda: doing.expected,
+    )
+    folder, rows = dataset.write(root, [done.path for done in report.runs])
+    _tell(report, folder, rows, results_bytes=_size(root) if not quiet or as_json else 0, quiet=quiet, as_json=as_json)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+class _Plan:
+    """The points of a sweep, with what their runs have in common."""
+
+    def __init__(
+        self,
+        swept: Swept,
+        lists: Sequence[Point],
+        ranges: Sequence[Parameter],
+        points: Sequence[Point],
+        seeds: int,
+    ) -> None:
+        self._swept = swept
+        self._lists = lists
+        self._ranges = ranges
+        self._seeds = seeds
+        self.one_by_one = points
+        self.points = len(points)
+        self.chooser: Chooser | None = None
+        self.runs_per_point = swept.runs_per_point * seeds * len(lists)
+
+    @classmethod
+    def of(
+        cls, swept: Swept, parameters: Sequence[Parameter], seeds: int, *, sample: str | None, adaptive: bool, yes: bool
+    ) -> _Plan:
+        """The points, checked: each value alone where there are many. BakeoffError for what cannot be."""
+        from bakeoff.scenario import sweep as space
+
+        if adaptive:
+            ranges = space.free(parameters, "--adaptive")
+            others = [each for each in parameters if each not in ranges]
+            lists: list[Point] = [
+                dict(zip((each.key for each in others), values, strict=True))
+                for values in product(*(each.values for each in others))
+            ]
+            corners: list[Point] = [
+                {each.key: each.range.at(share) for each in ranges if each.range} for share in (0.0, 1.0)
+            ]
+            points: list[Point] = [{**corner, **lists[0]} for corner in corners]
+        else:
+            ranges, lists = [], [{}]
+            points = space.grid(parameters, yes=yes) if sample is None else space.sample(parameters, sample)
+        if seeds < 1:
+            raise BakeoffError(f"--seeds: {seeds}; expected 1 or more")
+        swept.check(parameters, [*points, *({**points[0], **each} for each in lists)])
+        for each in parameters:
+            for value in dict.fromkeys(map(_hashable, (p[each.key] for p in points))):
+                swept.runs({**points[0], each.key: value.value})
+        return cls(swept, lists, ranges, points, seeds)
+
+    def with_chooser(self, budget: Budget, run_s: float, jobs: int) -> _Plan:
+        """With what chooses the points, once the cost of a run is known about."""
+        from bakeoff.campaign.adaptive import Adaptive
+        from bakeoff.campaign.sweep import Listed
+
+        if not self._ranges:
+            self.chooser = Listed(self.one_by_one)
+            return self
+        room = budget.points(self.runs_per_point, run_s, jobs)
+        if room is None:
+            raise BakeoffError("--adaptive: ends with its budget; expected --budget, such as --budget 200")
+        self.chooser = Adaptive(self._ranges, room)
+        self.points = room
+        return self
+
+    def runs(self, point: Point) -> list[Run]:
+        """All runs at a point: each combination of the lists, each run of the scenario, each seed."""
+        return [run for each in self._lists for run in self._swept.runs({**point, **each}, self._seeds)]
+
+
+class _hashable:  # noqa: N801 (reads as a word)
+    """A value by its words: a mapping is one, too."""
+
+    def __init__(self, value: Any) -> None:  # noqa: ANN401 (plain data)
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(str(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _hashable) and str(self.value) == str(other.value)
+
+
+def _estimate(plan: _Plan, engine: str) -> float:
+    """About how long a run takes on one core, as the engine says before it does any."""
+    from bakeoff import engines
+
+    module = engines.get(engine)
+    step = max(1, len(plan.one_by_one) // _ASKED_AHEAD)
+    runs = [run for point in plan.one_by_one[::step] for run in plan.runs(point)[:1]]
+    module.check(runs[0])
+    return sum(map(module.estimate_s, runs)) / len(runs)
+
+
+def _words(options: dict[str, list[str] | str | int | None]) -> list[str]:
+    """The options that decide which runs there are, as they were given."""
+    several = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
+    return [
+        word for name, values in several.items() for value in values if value is not None for word in (name, str(value))
+    ]
+
+
+def _tell_plan(plan: _Plan, budget: Budget, run_s: float, jobs: int, *, as_json: bool, err: bool) -> None:
+    room = budget.points(plan.runs_per_point, run_s, jobs)
+    points = plan.points if room is None else min(plan.points, room)
+    runs = points * plan.runs_per_point
+    wall_s = runs * run_s / jobs
+    if as_json:
+        content = {
+            "points": points, "runs": runs, "left_out": (plan.points - points) * plan.runs_per_point, "jobs": jobs,
+            "estimated_wall_s": round(wall_s, 1),
+        }  # fmt: skip
+        typer.echo(json.dumps(content, indent=2))
+        return
+    text = f"{runs:,} runs at {points:,} points, about {duration(wall_s)} with {jobs} jobs"
+    if points < plan.points:
+        text += f"; the budget leaves out {plan.points - points:,} points"
+    typer.echo(text, err=err)
+
+
+def _tell_cost(plan: _Plan, told: Told, budget: str | None, jobs: int) -> None:
+    """What the first runs say of the others."""
+    typer.echo(
+        f"{told.of} runs took {told.run_s:.2f} s each: "
+        f"{told.points * plan.runs_per_point:,} runs at {told.points:,} points will be done, "
+        f"the rest in about {duration(told.wall_s)} with {jobs} jobs",
+        err=True,
+    )
+    if told.left_out:
+        typer.echo(
+            f"the budget of {budget} leaves out {told.left_out:,} of {told.points + told.left_out:,} points; those "
+            "that are done lie evenly, and --resume with a larger --budget does the others",
+            err=True,
+        )
+
+
+def _size(root: Path) -> int:
+    from bakeoff.results.storage import size
+
+    return size(root)
+
+
+def _tell(report: Report, folder: Path, rows: int, *, results_bytes: int, quiet: bool, as_json: bool) -> None:
+    if as_json:
+        content = {
+            "results": str(report.root),
+            "data_set": str(folder),
+            "rows": rows,
+            "bytes": results_bytes,
+            "wall_s": round(report.wall_s, 3),
+            "failed": [{"run": done.key, "path": str(done.path), "error": done.error} for done in report.failed],
+        }
+        typer.echo(json.dumps(content, indent=2))
+    elif not quiet:
+        typer.echo(f"{counts(report)} in {report.wall_s:.1f} s")
+        typer.echo(f"results:  {report.root} ({results_bytes / 1e6:,.1f} MB)")
+        typer.echo(f"data set: {folder} ({rows:,} rows)")
+        typer.echo(f"next:     bakeoff plot {shlex.quote(str(report.root))}")
