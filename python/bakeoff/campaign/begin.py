@@ -49,8 +49,10 @@ def provenance(note: str | None = None) -> Provenance:
     )
 
 
-def begin(root: Path, asked: Asked, engine: str, versions: dict[str, str], made: Provenance) -> CampaignRecord:
-    """Write campaign.json of a new campaign into the folder `root`."""
+def begin(
+    root: Path, asked: Asked, engine: str, versions: dict[str, str], made: Provenance, *, runs: int | None
+) -> CampaignRecord:
+    """Write campaign.json of a new campaign of so many runs into the folder `root`."""
     record = CampaignRecord(
         id=uuid.uuid4().hex,
         kind=asked.kind,
@@ -58,6 +60,7 @@ def begin(root: Path, asked: Asked, engine: str, versions: dict[str, str], made:
         engine=engine,
         versions=versions,
         provenance=made,
+        runs=runs,
     )
     results.write_campaign(root, record)
     return record

@@ -117,7 +117,8 @@ def run(
     agenda = Agenda(root, module, places, shelf, on_done, more, allow_code)
     begins = on_start or (lambda _: None)
     with ending.unwinding(), _writable(root), lock.locked(root):
-        record = _claim(root, asked, engine, module.versions(), made, resume=resume)
+        runs_known = len(places) if more is None else None
+        record = _claim(root, asked, engine, module.versions(), made, resume=resume, runs=runs_known)
         if latest is not None:
             place.point(latest, root)
         results.discard_partials(root)
@@ -197,7 +198,14 @@ def _checked(runs: Sequence[Run], root: Path, module: engines.Engine, jobs: int 
 
 
 def _claim(
-    root: Path, asked: Asked, engine: str, versions: dict[str, str], made: Provenance, *, resume: bool
+    root: Path,
+    asked: Asked,
+    engine: str,
+    versions: dict[str, str],
+    made: Provenance,
+    *,
+    resume: bool,
+    runs: int | None,
 ) -> CampaignRecord:
     """The record of the campaign that `root` holds from now on; BakeoffError if it holds what is not ours."""
     record = results.read_campaign(root)
@@ -209,7 +217,7 @@ def _claim(
             "choose another --out"
         )
     if record is None:
-        return begin.begin(root, asked, engine, versions, made)
+        return begin.begin(root, asked, engine, versions, made, runs=runs)
     if not resume:
         raise BakeoffError(
             f"{root}: there are files here already; --resume continues the campaign, or choose another --out"

@@ -20,6 +20,7 @@ from bakeoff.cli import (
     reproduce,
     results,
     run,
+    serve,
     site,
     store,
     suites,
@@ -45,6 +46,7 @@ app.command(cls=Command)(present.table)
 app.command(cls=Command)(present.report)
 app.command(cls=Command)(plot.plot)
 app.command(cls=Command)(site.site)
+app.command(cls=Command)(serve.serve)
 app.command(cls=Command)(compare.compare)
 app.command(cls=Command)(suites.suites)
 app.command(cls=Command)(verify.verify)

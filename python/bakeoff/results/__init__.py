@@ -5,7 +5,7 @@ docs/results-folder.md has the form; `read` and `scan` are the way in, `writing`
 
 from bakeoff.results.epochs import epoch_warning, epochs
 from bakeoff.results.measured import measured, write_measured
-from bakeoff.results.read import HalfWrittenError, Result, Survey, read, read_all, read_campaign, scan, survey
+from bakeoff.results.read import HalfWrittenError, Result, Survey, folders, read, read_all, read_campaign, scan, survey
 from bakeoff.results.records import CampaignRecord, Kept, Kind, Provenance, RunRecord, Taken
 from bakeoff.results.series import digest, write_series
 from bakeoff.results.write import below, discard_partials, seal, write_campaign, write_json, writing
@@ -25,6 +25,7 @@ __all__ = [
     "discard_partials",
     "epoch_warning",
     "epochs",
+    "folders",
     "measured",
     "read",
     "read_all",

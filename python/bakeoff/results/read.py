@@ -205,7 +205,7 @@ def survey(root: Path | str, tell: Callable[[int], None] | None = None) -> Surve
     whole: list[Result] = []
     half_written: list[tuple[Path, str]] = []
     unreadable: list[tuple[Path, str]] = []
-    for path, is_run in _folders(root, unreadable):
+    for path, is_run in folders(root, unreadable):
         if not is_run:
             half_written.append((path, "its writing was never ended"))
             continue
@@ -222,10 +222,10 @@ def survey(root: Path | str, tell: Callable[[int], None] | None = None) -> Surve
     return Survey(whole, half_written, unreadable)
 
 
-def _folders(root: Path, unreadable: list[tuple[Path, str]]) -> Iterator[tuple[Path, bool]]:
+def folders(root: Path, unreadable: list[tuple[Path, str]]) -> Iterator[tuple[Path, bool]]:
     """The folders that hold a run, and those that were never ended (False), in order of path.
 
-    What the system refuses is noted. No link is followed.
+    What the system refuses is noted in `unreadable`. No link is followed.
     """
     waiting = [os.fspath(root)]
     while waiting:

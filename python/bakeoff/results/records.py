@@ -78,6 +78,8 @@ class CampaignRecord(Record):
     versions: dict[str, str]
     """Name and version of everything that decides what comes out, as the engine tells it."""
     provenance: Provenance
+    runs: int | None = None
+    """How many runs it was begun for; None of a campaign that chooses runs as it goes on, or of an older bakeoff."""
 
 
 def _whole(resolved: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import tc
@@ -117,6 +117,8 @@ def document(contents: Contents) -> dict[str, Any]:
         }
     looks = colours.looks({control for run in several for control in _controls(run)})
     return {
+        "summary": summary(contents),
+        "made": [list(astuple(one)) for one in campaigns(contents)],
         "facets": [{"key": facet.key, "label": facet.label, "values": _values(facet, order)} for facet in chosen],
         "scenarios": [
             {"name": scenario["name"], "axes": [f"vary.{axis}" for axis in scenario["axes"]]}
@@ -262,7 +264,7 @@ class Made:
     """From which bakeoff, command and day a campaign's runs are."""
 
     name: str
-    runs: int
+    runs: str
     engine: str
     version: str
     commit: str
@@ -283,9 +285,9 @@ def campaigns(contents: Contents) -> list[Made]:
         else:
             commit = f"{made.commit[:12]}{' with changes' if made.dirty else ''}" if made.commit else _UNKNOWN
             said += [made.version, commit, str(made.model_epoch), shlex.join(made.command), made.note or ""]
-        groups.setdefault(tuple(said), []).append(page)
+        groups.setdefault(tuple(clean(word) for word in said), []).append(page)
     return [
-        Made(name, len(pages), engine, version, commit, epoch, _days(pages), command, note)
+        Made(name, str(len(pages)), engine, version, commit, epoch, _days(pages), command, note)
         for (name, engine, version, commit, epoch, command, note), pages in groups.items()
     ]
 
@@ -298,6 +300,8 @@ def _days(pages: Sequence[Page]) -> str:
 def summary(contents: Contents) -> str:
     """How many runs of what the site shows, in one sentence."""
     several = runs(contents)
+    if not several:
+        return "No run has ended yet."
     scenarios = {(run.resolved["suite"], run.resolved["scenario"]) for run in several}
     engines = list(dict.fromkeys(engine_of(page.result) for page in contents.pages))
     failed = sum(not page.result.ok for page in contents.pages)

@@ -88,7 +88,9 @@ def _fill(contents: Contents, folder: Path, claims: Claims | None, tell: Callabl
         write_run(page, place, site)
         if tell is not None:
             tell(count)
-    write_overview(contents, folder, site)
+    (folder / "data").mkdir()
+    for name, text in first_pages(contents, site).items():
+        (folder / name).write_text(text, encoding="utf-8")
     if claims is not None:
         (folder / "claims.html").write_text(claims_page.render(claims, site), encoding="utf-8")
     (folder / MARK).write_text(json.dumps({"made": site.made}) + "\n", encoding="utf-8")
@@ -100,20 +102,21 @@ def write_run(page: Page, folder: Path, site: Site) -> None:
     (folder / compare.FILE).write_text(compare.script(page), encoding="utf-8")
 
 
-def write_overview(contents: Contents, folder: Path, site: Site) -> None:
-    """The first page and the one that compares, and the script with what they know of every run."""
+def first_pages(contents: Contents, site: Site) -> dict[str, str]:
+    """The first page and the one that compares, and the script with what they know of every run, by their names."""
     warning = epoch_warning(page.result for page in contents.pages)
-    text = site.render(
+    first = site.render(
         "overview.html.j2",
         "",
         summary=overview.summary(contents),
         warnings=[warning] if warning else [],
         campaigns=overview.campaigns(contents),
     )
-    (folder / "index.html").write_text(text, encoding="utf-8")
-    (folder / "compare.html").write_text(site.render("compare.html.j2", ""), encoding="utf-8")
-    (folder / "data").mkdir(exist_ok=True)
-    (folder / "data" / "runs.js").write_text(overview.script(contents), encoding="utf-8")
+    return {
+        "index.html": first,
+        "compare.html": site.render("compare.html.j2", ""),
+        "data/runs.js": overview.script(contents),
+    }
 
 
 def site_of(contents: Contents, *, live: bool = False) -> Site:

@@ -508,12 +508,51 @@ window.bakeoff = bakeoff;
 
   let listening = false;
 
+  // What had the focus is drawn anew when runs have ended meanwhile: the reader keeps the place.
+  function place() {
+    const own = document.activeElement;
+    const top = window.scrollY;
+    if (!own || own === document.body) return () => window.scrollTo(0, top);
+    let same = () => (own.id ? byId(own.id) : null);
+    if (own.matches("a.run")) same = () => document.querySelector('a.run[href="' + CSS.escape(own.getAttribute("href")) + '"]');
+    else if (own.matches("input.pick")) same = () => document.querySelector('input.pick[data-id="' + CSS.escape(own.dataset.id) + '"]');
+    else if (own.closest(".facet")) {
+      const label = own.closest(".facet").querySelector("summary").textContent;
+      const value = own.matches("input") ? own.parentElement.children[1].textContent : null;
+      same = function () {
+        const facet = data.facets.find((one) => one.summary && (label === one.label || label.startsWith(one.label + " (")));
+        if (!facet) return null;
+        const boxes = facet.boxes || [];
+        const box = boxes[facet.values.indexOf(value)];
+        return box ? box.input : facet.summary;
+      };
+    }
+    return function () {
+      window.scrollTo(0, top);
+      const found = own.isConnected ? null : same();
+      if (found) found.focus({ preventScroll: true });
+    };
+  }
+
+  // While a campaign runs, more is known now than when the page was written.
+  function tellMade() {
+    byId("summary").textContent = data.summary;
+    byId("made").replaceChildren(
+      ...data.made.map(([name, ...rest]) =>
+        make("tr", {}, make("th", { scope: "row" }, name), ...rest.map((text) => make("td", {}, text))),
+      ),
+    );
+  }
+
   function begin() {
+    const back = place();
     readAddress();
+    if ("live" in document.body.dataset) tellMade();
     buildFacets();
     buildScenarios();
     update();
     drawTray();
+    back();
     if (listening) return;
     listening = true;
     byId("filters").hidden = false;
