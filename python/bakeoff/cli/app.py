@@ -17,6 +17,7 @@ from bakeoff.cli import (
     present,
     qdisc_replay,
     remote,
+    render,
     reproduce,
     results,
     run,
@@ -47,6 +48,7 @@ app.command(cls=Command)(present.report)
 app.command(cls=Command)(plot.plot)
 app.command(cls=Command)(site.site)
 app.command(cls=Command)(serve.serve)
+app.command(cls=Command)(render.render)
 app.command(cls=Command)(compare.compare)
 app.command(cls=Command)(suites.suites)
 app.command(cls=Command)(verify.verify)

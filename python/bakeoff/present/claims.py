@@ -64,11 +64,11 @@ def _paragraph(each: Decided) -> str:
 def _predicates(outcome: Outcome, size: Size | None) -> list[str]:
     lines = []
     if outcome.direction is not None:
-        measured = ", ".join(f"{text} {_value(ours)}" for text, ours in outcome.sides)
+        measured = ", ".join(f"{text} {value(ours)}" for text, ours in outcome.sides)
         line = f"  direction  {_said(outcome.direction)}{measured and '  ' + measured}"
         lines.append(fill(line, _WIDTH, subsequent_indent=" " * 32, break_long_words=False, break_on_hyphens=False))
     if outcome.size is not None and size is not None:
-        ours = f"ours {_value(outcome.ours)}" if outcome.ours else ""
+        ours = f"ours {value(outcome.ours)}" if outcome.ours else ""
         lines.append(f"  size       {_said(outcome.size)}  {_published(size)}{ours and '; ' + ours}")
     return lines
 
@@ -81,8 +81,8 @@ def _published(size: Size) -> str:
     return f"published {size.text} (accepted {quantity.several([size.low, size.high], size.unit, ' to ')})"
 
 
-def _value(ours: Ours) -> str:
-    """Mean and interval of one run, median and range of several."""
+def value(ours: Ours) -> str:
+    """What was measured, as people read it: mean and interval of one run, median and range of several."""
     low, high = ours.range
     mean = quantity.shown(ours.mean, ours.unit)
     span = quantity.several([low, high], ours.unit, " to ")
@@ -147,10 +147,10 @@ def said(each: Decided, *, untested: bool = False) -> Said:
         claim.says,
         each.word,
         None if outcome.direction is None else str(outcome.direction),
-        tuple(f"{text}: {_value(ours)}" for text, ours in outcome.sides),
+        tuple(f"{text}: {value(ours)}" for text, ours in outcome.sides),
         None if outcome.size is None else str(outcome.size),
         None if size is None else _published(size).removeprefix("published "),
-        None if outcome.ours is None else _value(outcome.ours),
+        None if outcome.ours is None else value(outcome.ours),
         outcome.seeds,
         cause,
         claim.cause.tried if claim.cause is not None and not outcome.holds else (),
@@ -242,7 +242,7 @@ def write_docs(
     Verdicts of other engines are those that were recorded. BakeoffError for a file without markers; then nothing is
     written.
     """
-    counted = _markdown_counts(several)
+    counted = counts(several)
     texts = {
         top / "docs" / "findings.md": "\n".join(
             [counted, *_agreement(several, known, engine), *_by_document(several, known, engine)]
@@ -265,7 +265,8 @@ def write_docs(
     return list(found)
 
 
-def _markdown_counts(several: Sequence[Decided]) -> str:
+def counts(several: Sequence[Decided]) -> str:
+    """The same as a table in Markdown, without the paragraphs."""
     heads, rows = counted(several)
     return pipes(heads, [at == 0 for at in range(len(heads))], rows)
 
@@ -318,47 +319,61 @@ def _test_sentence(each: Decided, code: str = "") -> str:
     if each.cause is None or statement is None:
         return ""
     if each.cause.ours is not None and statement.size is not None:
-        return f"The test gives {_value(each.cause.ours)}; {_published(statement.size)}."
-    measured = ", ".join(f"{code}{text}{code} {_value(ours)}" for text, ours in each.cause.sides)
+        return f"The test gives {value(each.cause.ours)}; {_published(statement.size)}."
+    measured = ", ".join(f"{code}{text}{code} {value(ours)}" for text, ours in each.cause.sides)
     return f"The test gives {measured}." if measured else ""
 
 
 def _cause_paragraph(each: Decided) -> str:
-    """Why a claim does not hold: what was found, what the test of it measured, and what was tried."""
+    """Why a claim does not hold, under the claim's name."""
     cause = each.claim.cause
     if cause is None:
         return ""
-    lines = [f"- **{each.claim.name.partition('/')[2]}**: {_state_sentence(cause, each.cause)} {cause.says}"]
-    if test := _test_sentence(each, code="`"):
-        lines.append(test)
-    if cause.tried:
-        lines.append(f"What was tried: {' '.join(cause.tried)}")
-    return escaped(" ".join(lines)) + "\n"
+    return escaped(f"- **{each.claim.name.partition('/')[2]}**: {_explained(each, cause)}") + "\n"
+
+
+def _explained(each: Decided, cause: Cause) -> str:
+    """What was found, what the test of it measured, and what was tried."""
+    tried = f"What was tried: {' '.join(cause.tried)}" if cause.tried else ""
+    parts = [_state_sentence(cause, each.cause), cause.says, _test_sentence(each, code="`"), tried]
+    return " ".join(part for part in parts if part)
+
+
+def part(each: Decided, name: str) -> str:  # noqa: PLR0911 (a table of parts)
+    """One of what tables have of a claim: claim, where, says, published, ours, verdict, cause; empty if it has none.
+
+    `explained` is the cause in whole sentences, with what its test measured.
+    """
+    claim, outcome = each.claim, each.outcome
+    size = claim.statement.size if claim.statement else None
+    match name:
+        case "claim":
+            return claim.name.partition("/")[2]
+        case "where":
+            return claim.where
+        case "says":
+            return claim.says
+        case "published":
+            return f"{size.text} (± {size.tolerance})" if size else ""
+        case "ours" if outcome.ours:
+            return value(outcome.ours)
+        case "ours":
+            return "; ".join(f"`{text}` {value(ours)}" for text, ours in outcome.sides)
+        case "verdict":
+            return each.word
+        case "cause" if claim.cause is not None and not outcome.holds:
+            return _state(claim.cause, each.cause).partition(" (")[0]
+        case "explained" if claim.cause is not None and not outcome.holds:
+            return _explained(each, claim.cause)
+    why = next((found.why for found in (outcome.direction, outcome.size) if found is not None and found.why), None)
+    return why or ""
 
 
 def _row(each: Decided, known: Mapping[tuple[str, str], Recorded], others: Sequence[str]) -> list[str]:
-    claim, outcome = each.claim, each.outcome
-    size = claim.statement.size if claim.statement else None
-    ours = _value(outcome.ours) if outcome.ours else "; ".join(f"`{text}` {_value(o)}" for text, o in outcome.sides)
     own = words(each)
     elsewhere = []
     for engine in others:
-        row = known.get((claim.name, engine))
+        row = known.get((each.claim.name, engine))
         elsewhere.append("" if row is None else " / ".join(word for word in row if word))
-    cause = ""
-    if claim.cause is not None and not outcome.holds:
-        cause = _state(claim.cause, each.cause).partition(" (")[0]
-    why = next((part.why for part in (outcome.direction, outcome.size) if part is not None and part.why), None)
-    if why and not cause:
-        cause = why
-    return [
-        claim.name.partition("/")[2],
-        claim.where,
-        claim.says,
-        f"{size.text} (± {size.tolerance})" if size else "",
-        ours,
-        own.direction,
-        own.size,
-        *elsewhere,
-        cause,
-    ]
+    first = [part(each, name) for name in ("claim", "where", "says", "published", "ours")]
+    return [*first, own.direction, own.size, *elsewhere, part(each, "cause")]

@@ -1,0 +1,96 @@
+"""The results that a page is made from: runs by their names, with all repetitions of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.errors import BakeoffError
+from bakeoff.results import read_campaign, survey
+from bakeoff.scenario.error import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bakeoff.results import Result
+    from bakeoff.results.records import CampaignRecord
+
+MOST_LOOKED_AT: Final = 100_000
+"""Results that one command's pages may look at, counted each time."""
+
+
+class Store:
+    """The finished runs of a results folder."""
+
+    def __init__(self, root: Path, tell: Callable[[int], None] | None = None) -> None:
+        """Finds the runs. BakeoffError if there is no such folder or nothing in it; `tell` as for `survey`."""
+        self.root = root
+        self._looked_at = 0
+        found = survey(root, tell)
+        self.complaints = found.complaints()
+        self.results: list[Result] = [result for result in found.results if result.ok]
+        self.failed: dict[str, str] = {r.key: r.record.error or "failed" for r in found.results if not r.ok}
+        if not self.results:
+            raise BakeoffError(f"{root}: holds no finished run")
+        self.by_name: dict[str, list[Result]] = {}
+        for result in sorted(self.results, key=lambda result: int(result.resolved["seed"])):
+            self.by_name.setdefault(name_of(result), []).append(result)
+
+    @cached_property
+    def by_key(self) -> dict[str, Result]:
+        """The runs by their keys."""
+        return {result.key: result for result in self.results}
+
+    @cached_property
+    def campaign(self) -> CampaignRecord | None:
+        """What the folder says of itself."""
+        return read_campaign(self.root)
+
+    @property
+    def engine(self) -> str:
+        """What did the runs; the first of several."""
+        return self.results[0].record.engine
+
+    def names(self, pattern: object) -> list[str]:
+        """The runs that a name, a glob or a list of them means. BakeoffError, with what is near, if one means none."""
+        several = pattern if isinstance(pattern, list) else [pattern]
+        found: dict[str, None] = {}
+        for one in several:
+            if not isinstance(one, str) or not one:
+                raise BakeoffError(f"run: {one!r}; expected the name of a run such as 'suite/scenario/run', or a glob")
+            own = [one] if one in self.by_name else [name for name in self.by_name if fnmatchcase(name, one)]
+            if not own:
+                raise BakeoffError(f"no run '{one}' in {self.root}{self._why(one)}")
+            found.update(dict.fromkeys(own))
+        return list(found)
+
+    def one(self, name: object) -> str:
+        """The one run that a name or a glob means. BakeoffError if it means several."""
+        names = self.names(name)
+        if len(names) > 1:
+            raise BakeoffError(f"'{name}' names {len(names)} runs, such as {names[0]} and {names[1]}; expected one")
+        return names[0]
+
+    def repetitions(self, names: Sequence[str]) -> list[Result]:
+        """All repetitions of these runs. BakeoffError if a page looks at too many."""
+        found = [result for name in names for result in self.by_name[name]]
+        self._looked_at += len(found)
+        if self._looked_at > MOST_LOOKED_AT:
+            raise BakeoffError(f"the page looks at more than {MOST_LOOKED_AT:,} results; expected fewer")
+        return found
+
+    def _why(self, name: str) -> str:
+        if name in self.failed:
+            return f": it failed: {self.failed[name]}"
+        head = name.rsplit("/", 1)[0]
+        inside = [known for known in self.by_name if known.startswith(f"{head}/")]
+        return did_you_mean(name, inside or self.by_name)
+
+
+def name_of(result: Result) -> str:
+    """`suite/scenario/run` of a result."""
+    at: dict[str, Any] = result.resolved
+    return f"{at['suite']}/{at['scenario']}/{at['run']}"
