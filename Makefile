@@ -123,6 +123,12 @@ docs: setup ## the documentation as a site, into build/docs; it fails at a link 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "Open build/docs/index.html in a browser."
 
+# Claims are decided by the runs of `bakeoff verify`; runs.txt has those that only a picture or a table needs.
+studies: setup ## the pages of docs/studies: the runs that are missing, then their numbers and pictures (40 minutes the first time)
+	$(BIN)/bakeoff verify --quiet
+	$(BIN)/bakeoff run $$(cat catalog/studies/runs.txt) --seeds 3 --out results/studies --resume --quiet
+	$(BIN)/bakeoff render catalog/studies/*.md --results results/verify/sim --results results/studies --out docs/studies/ --record
+
 architecture: setup ## the picture of docs/architecture.md, from the code
 	$(BIN)/python docs/draw_rooms.py
 

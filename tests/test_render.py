@@ -90,7 +90,7 @@ def render(done, cli, tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def store(done):
     """The runs as a template's functions find them."""
-    return Store(done / "runs")
+    return Store([done / "runs"])
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_tables_have_columns_and_measures_of_the_runs(render, summaries):
 def test_claims_are_decided_from_the_results(render):
     code, page, _ = render(
         "{{ claim('tiny/full', 'verdict') }}\n{{ claim('tiny/longer') }}\n{{ claim('tiny/longer', 'explained') }}\n"
-        "{{ claims('tiny', columns=['claim', 'verdict', 'cause']) }}\n{{ verdict_counts() }}\n"
+        "{{ causes('tiny') }}\n{{ claims('tiny', columns=['claim', 'verdict', 'cause']) }}\n{{ verdict_counts() }}\n"
     )
     lines = page.splitlines()
     assert (code, lines[0]) == (0, "holds")
@@ -149,8 +149,9 @@ def test_claims_are_decided_from_the_results(render):
     assert lines[2].startswith(
         'The cause lies in the set-up, as its test shows. It is longer. The test gives `ping_mean(of="long")` '
     )
-    assert lines[5] == "| longer | does not hold | set-up, shown |"
-    assert lines[7] == "| line | cannot be run here | it needs a real line |"
+    assert lines[3] == f"- The longer path has half the RTT of the shorter one. {lines[2]}"
+    assert lines[6] == "| longer | does not hold | set-up, shown |"
+    assert lines[8] == "| line | cannot be run here | it needs a real line |"
     # One holds, one does not, one cannot be run.
     assert lines[-1] == "| tiny | 3 | 1 | 1 | 0 | 0 | 1 |"
 

@@ -28,8 +28,8 @@ def render(
     ],
     *,
     results: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Where the runs lie.", show_default="the latest campaign"),
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Where the runs lie; repeatable.", show_default="the latest campaign"),
     ] = None,
     out: Annotated[
         str | None,
@@ -89,7 +89,7 @@ def render(
             raise typer.Exit(1)
         return
     with patience("reading") as tell:
-        store = Store(results if results is not None else campaign.latest(), tell)
+        store = Store(results or [campaign.latest()], tell)
     for complaint in [*store.complaints, *filter(None, [epoch_warning(store.results)])]:
         typer.echo(f"bakeoff: {complaint}", err=True)
     verdicts = Verdicts(store, seeds, jobs or campaign.cores())

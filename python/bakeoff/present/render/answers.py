@@ -206,6 +206,11 @@ class Answers:
         found = self._verdicts.of(pattern)
         return pipes(chosen, [True] * len(chosen), [[_part(each, part) for part in chosen] for each in found]).rstrip()
 
+    def causes(self, pattern: str) -> str:
+        """A list of the claims that do not hold, each with its cause in sentences; empty if all hold."""
+        found = [each for each in self._verdicts.of(pattern) if each.claim.cause is not None and not each.outcome.holds]
+        return "\n".join(f"- {escaped(each.claim.says)} {escaped(_part(each, 'explained'))}" for each in found)
+
     def verdict_counts(self, pattern: str = "*") -> str:
         """A table of how many claims of each document have which verdict."""
         return claims_shown.counts(self._verdicts.of(pattern)).rstrip()

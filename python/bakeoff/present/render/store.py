@@ -4,50 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
-from bakeoff.results import read_campaign, survey
+from bakeoff.results import survey
 from bakeoff.scenario.error import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bakeoff.results import Result
-    from bakeoff.results.records import CampaignRecord
 
 MOST_LOOKED_AT: Final = 100_000
 """Results that one command's pages may look at, counted each time."""
 
 
 class Store:
-    """The finished runs of a results folder."""
+    """The finished runs of results folders."""
 
-    def __init__(self, root: Path, tell: Callable[[int], None] | None = None) -> None:
-        """Finds the runs. BakeoffError if there is no such folder or nothing in it; `tell` as for `survey`."""
-        self.root = root
+    def __init__(self, roots: Sequence[Path], tell: Callable[[int], None] | None = None) -> None:
+        """Finds the runs of all folders; of two with one key the first counts.
+
+        BakeoffError if there is no such folder, or no finished run in any; `tell` as for `survey`.
+        """
+        self.root = " and ".join(map(str, roots))
         self._looked_at = 0
-        found = survey(root, tell)
-        self.complaints = found.complaints()
-        self.results: list[Result] = [result for result in found.results if result.ok]
-        self.failed: dict[str, str] = {r.key: r.record.error or "failed" for r in found.results if not r.ok}
+        found = [survey(root, tell) for root in roots]
+        self.complaints = [complaint for one in found for complaint in one.complaints()]
+        self.by_key: dict[str, Result] = {}
+        self.failed: dict[str, str] = {}
+        for result in (result for one in found for result in one.results):
+            if result.ok:
+                self.by_key.setdefault(result.key, result)
+            else:
+                self.failed[result.key] = result.record.error or "failed"
+        self.results = list(self.by_key.values())
         if not self.results:
-            raise BakeoffError(f"{root}: holds no finished run")
+            raise BakeoffError(f"{self.root}: no finished run")
         self.by_name: dict[str, list[Result]] = {}
         for result in sorted(self.results, key=lambda result: int(result.resolved["seed"])):
             self.by_name.setdefault(name_of(result), []).append(result)
-
-    @cached_property
-    def by_key(self) -> dict[str, Result]:
-        """The runs by their keys."""
-        return {result.key: result for result in self.results}
-
-    @cached_property
-    def campaign(self) -> CampaignRecord | None:
-        """What the folder says of itself."""
-        return read_campaign(self.root)
 
     @property
     def engine(self) -> str:

@@ -1,0 +1,97 @@
+"""Committed pages with numbers are current: with their templates, their recorded answers and the recorded verdicts.
+
+Nothing is run, and no results are needed. A study is rendered again from what the results answered when it was made.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bakeoff.claims import claim as claims
+from bakeoff.claims import expected
+from bakeoff.claims.verdict import worse
+from bakeoff.present.render import recorded
+
+ROOT = Path(__file__).parents[1]
+TEMPLATES = sorted((ROOT / "catalog/studies").glob("*.md"))
+STUDIES = ROOT / "docs/studies"
+
+
+@pytest.fixture(scope="module")
+def known():
+    """The recorded verdicts by claim and engine, the worse of direction and size."""
+    return {key: worse([word for word in row if word]) for key, row in expected.load().items()}
+
+
+@pytest.fixture(scope="module")
+def named():
+    """The claims of the catalog by document and what they say."""
+    return {(claim.document, claim.says.replace("|", "\\|").replace("<", "&lt;")): claim for claim in claims.load()}
+
+
+def rows(table):
+    """The cells of a table in Markdown as mappings from its heads."""
+    lines = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
+    return [dict(zip(lines[0], cells, strict=True)) for cells in lines[2:]]
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.stem)
+def test_a_study_is_what_its_template_and_its_answers_give(template):
+    assert recorded.difference(template, STUDIES / template.name) is None
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.stem)
+def test_the_verdicts_of_a_study_are_those_that_are_recorded(template, known, named):
+    seen = 0
+    for question, answer in recorded.answers(STUDIES / template.name).items():
+        if one := re.fullmatch(r'claim\("([^"]+)", "verdict"\)', question):
+            assert answer == known[one[1], "sim"], question
+            seen += 1
+        elif one := re.match(r'claims\("([^"/]+)', question):
+            for row in rows(answer) if "says" in answer.splitlines()[0] else ():
+                claim = named[one[1], row["says"]]
+                assert row.get("verdict", known[claim.name, "sim"]) == known[claim.name, "sim"], claim.name
+                assert row.get("kernel", "") in ("", known.get((claim.name, "kernel"))), claim.name
+                seen += 1
+    assert seen > 10
+
+
+def test_every_study_has_its_template_and_every_picture_is_shown():
+    assert [path.name for path in sorted(STUDIES.glob("*.md"))] == [path.name for path in TEMPLATES]
+    assert {path.name for path in STUDIES.glob("*.json")} == {f"{path.stem}.answers.json" for path in TEMPLATES}
+    shown = {
+        (page.parent / link).resolve()
+        for page in STUDIES.glob("*.md")
+        for link in re.findall(r"\]\(([^)#]+\.(?:png|svg))\)", page.read_text(encoding="utf-8"))
+    }
+    there = {path.resolve() for path in STUDIES.rglob("*") if path.suffix in (".png", ".svg")}
+    assert shown == there
+    assert sum(path.stat().st_size for path in there) < 3_000_000
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])
+def test_the_counts_of_verdicts_are_those_that_are_recorded(page, known):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    block = re.search(r"<!-- claims: .*?-->\n((?:\|.*\n)+)", text)[1]
+    for row in rows(block):
+        own = [word for (name, engine), word in known.items() if engine == "sim"
+               and row["document"] in ("all", name.partition("/")[0])]  # fmt: skip
+        assert int(row.pop("claims")) == len(own)
+        assert {word: int(count) for word, count in row.items() if word != "document"} == {
+            word: own.count(word) for word in row if word != "document"
+        }
+
+
+def test_every_finding_has_the_recorded_verdicts():
+    recorded_words = expected.load()
+    text = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+    seen = set()
+    for document, table in re.findall(r"^### (\S+)\n\n((?:\|.*\n)+)", text, re.MULTILINE):
+        for row in rows(table):
+            name = f"{document}/{row['claim']}"
+            assert (row["direction"], row["size"]) == recorded_words[name, "sim"], name
+            kernel = recorded_words.get((name, "kernel"), ())
+            assert row["kernel"] == " / ".join(word for word in kernel if word), name
+            seen.add(name)
+    assert seen == {claim.name for claim in claims.load()}
