@@ -287,6 +287,16 @@ class TestDistributions:
 
 
 class TestSeveralRuns:
+    def test_an_overlay_has_a_panel_for_each_runs_own_bottleneck(self):
+        one, other = (run("cubic", run=name) for name in ("one", "two"))
+        for interface, (node, peer) in zip(other.resolved["interfaces"], (("mid", "cli"), ("cli", "mid")), strict=True):
+            interface |= {"node": node, "peer": peer}
+        # Both flows go through both interfaces, and only one of them is the bottleneck of each.
+        picture = plots.overlay([one, other])
+        assert [axes.get_ylabel().split()[-1] for axes in picture.axes[:2]] == ["cli>mid", "mid>srv"]
+        [[second], [first]] = [lines_of(axes) for axes in picture.axes[:2]]
+        assert first.get_linestyle() != second.get_linestyle()
+
     def test_an_overlay_tells_runs_by_their_dashes(self):
         several = [run("cubic", run=name) for name in ("one", "two")]
         picture = plots.overlay(several)

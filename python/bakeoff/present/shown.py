@@ -82,10 +82,11 @@ class Shown:
             return None
 
     def crosses(self, flow: Mapping[str, Any], queue: str | None) -> bool:
-        """Whether a flow goes through the interface `queue`."""
+        """Whether a flow goes through the interface `queue`, which is a bottleneck of its run."""
         if queue is None:
             return self.bottlenecks[flow["name"]] is None
-        return tuple(queue.split(">")) in path_of(self.resolved, flow)
+        # In a picture of several runs, another one may have its bottleneck where this one has none.
+        return queue in self.bottlenecks.values() and tuple(queue.split(">")) in path_of(self.resolved, flow)
 
     def capacity(self, queue: str | None) -> tuple[list[float], list[float]] | None:
         """Edges [s] and rates [bit/s] of a bottleneck over the run, None if it has no known rate."""
