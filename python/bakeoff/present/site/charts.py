@@ -212,7 +212,18 @@ def _rates(shown: Shown, summary: Summary, drawn: Sequence[Line], metric: str) -
         if steps is None or min(steps[1]) / 1e6 > 3 * highest:
             continue
         traces.append(_capacity(f"capacity of {plain(str(queue))}", steps))
-    return Chart(metric.replace("_", "-"), title, "Mbit/s", traces)
+    # What reaches an application comes in bursts after a loss: samples of it go far beyond the rate of any link.
+    steady = [float(part[1].max()) for one in traces for part in [one.means or one.series] if len(part[1])]
+    return _cut(Chart(metric.replace("_", "-"), title, "Mbit/s", traces), 1.1 * max(steady))
+
+
+def _cut(chart: Chart, top: float) -> Chart:
+    """The chart with an axis that ends at `top` and says so, if samples go far beyond it."""
+    highest = max((float(one.series[1].max()) for one in chart.traces if len(one.series[1])), default=0.0)
+    if not 0 < 1.2 * top < highest:
+        return chart
+    note = f"The axis of the whole run is cut at {said(top, chart.unit)}; samples go up to {said(highest, chart.unit)}."
+    return replace(chart, top=top, notes=[*chart.notes, note])
 
 
 def _capacity(label: str, steps: tuple[list[float], list[float]]) -> Trace:
@@ -246,7 +257,7 @@ def _round_trips(shown: Shown, summary: Summary, drawn: Sequence[Line]) -> Chart
             parts = [_scaled(shown.samples.of("probe", name, "rtt"), 1e3)]
             mean = spread.mean * 1e3 if spread else None
             traces.append(_trace(shown, look, parts, of=f"probe {name}", mean=mean))
-    return Chart("round-trip-time", "Round-trip time: smoothed, of flows, and of probes", "ms", traces)
+    return Chart("round-trip-time", "Round-trip times of flows (smoothed) and probes", "ms", traces)
 
 
 def _datagrams(shown: Shown, summary: Summary, drawn: Sequence[Line]) -> Chart:
@@ -358,13 +369,10 @@ def _windows(shown: Shown, drawn: Sequence[Line]) -> list[Chart]:
         if alpha is not None:
             inner.append(_trace(shown, line, [alpha], of=_key(line), mean=None, style="line"))
     notes = ["It has the window after every ACK."] if trace is not None and windows else []
-    highest = max((float(one.series[1].max()) for one in windows if len(one.series[1])), default=0.0)
-    # Thresholds before the first loss may be huge.
-    cut = 2 * top if highest > 2 * top > 0 else None
+    title = "Congestion window and slow start threshold (ssthresh)"
     return [
-        Chart(
-            "cwnd", "Congestion window, and slow start threshold (ssthresh)", "packets", windows, top=cut, notes=notes
-        ),
+        # Thresholds before the first loss may be huge.
+        _cut(Chart("cwnd", title, "packets", windows, notes=notes), 1.5 * top),
         Chart("alpha", "Alpha, the average share of marks", "1", inner),
     ]
 

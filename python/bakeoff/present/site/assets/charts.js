@@ -285,7 +285,7 @@
   }
 
   function seconds(time) {
-    const digits = Math.max(0, Math.min(6, 3 - Math.floor(Math.log10(shown.to - shown.from))));
+    const digits = Math.max(0, Math.min(6, 2 - Math.floor(Math.log10(shown.to - shown.from))));
     return String(Number(time.toFixed(digits)));
   }
 
