@@ -201,6 +201,22 @@ def test_what_ends_the_writing_leaves_the_old_site_and_nothing_else(done, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_run_whose_samples_cannot_be_read_has_a_page_that_says_so(cli, done, tmp_path, monkeypatch):
+    # Two processes write the pages.
+    monkeypatch.setattr("bakeoff.present.site.write._FEW", 1)
+    monkeypatch.setattr("bakeoff.present.site.write._CHUNK", 2)
+    monkeypatch.setattr("bakeoff.campaign.cores", lambda: 2)
+    shutil.copytree(done, tmp_path / "c")
+    run = tmp_path / "c" / "local" / "s" / "fq_codel"
+    (run / "series.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+    code, _, err = cli("site", str(tmp_path / "c"), "--out", str(tmp_path / "out"))
+    assert code == 0
+    assert err.count("its page says that it cannot be read") == 1
+    place = tmp_path / "out" / "runs" / "local" / "s"
+    assert "This run cannot be read" in (place / "fq_codel" / "index.html").read_text(encoding="utf-8")
+    assert sum((path / "measures.js").is_file() for path in place.iterdir()) == 4
+
+
 def test_several_campaigns_stand_side_by_side(done, tmp_path):
     from bakeoff import results
     from bakeoff.present.site.data import gather

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from bakeoff.cli.present import Results
+
+_TOLD: Final = 5
+"""Runs that cannot be read which are named."""
 
 
 def site(
@@ -43,5 +46,9 @@ def site(
         with patience("deciding claims"):
             claims = claims_page.gather(contents, campaign.cores())
         with patience("writing pages") as tell:
-            write(contents, out, claims, tell)
+            broken = write(contents, out, claims, jobs=campaign.cores(), tell=tell)
+    for why in broken[:_TOLD]:
+        typer.echo(f"bakeoff: its page says that it cannot be read: {why}", err=True)
+    if len(broken) > _TOLD:
+        typer.echo(f"bakeoff: and {len(broken) - _TOLD} more", err=True)
     typer.echo(out / "index.html")

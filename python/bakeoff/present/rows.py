@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isinf
@@ -118,15 +118,19 @@ def choose_references(results: Iterable[Result], wanted: str | Sequence[Referenc
     """
     if wanted is not None and not isinstance(wanted, str):
         return list(wanted)
-    known = load()
     if wanted is None:
-        suites = {result.resolved["suite"] for result in results}
-        return [line for line in known if line.reference in suites and line.reference == line.suite]
+        return own_references({result.resolved["suite"] for result in results})
+    known = load()
     chosen = [line for line in known if line.reference == wanted]
     if not chosen:
         names = ", ".join(dict.fromkeys(line.reference for line in known)) or "none"
         raise BakeoffError(f"reference: unknown '{wanted}'; there are: {names}")
     return chosen
+
+
+def own_references(suites: Collection[str]) -> list[Reference]:
+    """What the suites themselves published: the references that are named like them."""
+    return [line for line in load() if line.reference in suites and line.reference == line.suite]
 
 
 def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric: str | None = None) -> list[Row]:

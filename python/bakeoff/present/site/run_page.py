@@ -16,7 +16,7 @@ from bakeoff.measure import repetitions, summary_of
 from bakeoff.present import caption, layout, words
 from bakeoff.present.columns import Column
 from bakeoff.present.records import records
-from bakeoff.present.rows import choose_references, rows
+from bakeoff.present.rows import own_references, rows
 from bakeoff.present.shown import Shown
 from bakeoff.present.site import charts, configuration, downloads, packed, topology
 from bakeoff.results import layout as names
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bakeoff.present.rows import Row
     from bakeoff.present.site.data import Page
     from bakeoff.present.site.pages import Site
+    from bakeoff.references import Reference
     from bakeoff.results import Result
     from bakeoff.results.summary import Summary
 
@@ -141,11 +142,17 @@ def _wrong(result: Result, summary: Summary | None) -> list[str]:
     return [] if summary is None else [*words.failures(summary), *summary.missing]
 
 
+@cache
+def _published(suite: str) -> list[Reference]:
+    """What a suite published itself: read once for all pages that a process writes."""
+    return own_references([suite])
+
+
 def _tables(result: Result, together: Row | None) -> list[Table]:
     """The measures of this run, and those of all its repetitions with intervals where there are several."""
     if together is None:
         return []
-    [own] = rows([result], choose_references([result], None))
+    [own] = rows([result], _published(result.resolved["suite"]))
     several = [(own, "")]
     if together.n > 1:
         several.append((together, f", mean of {together.n} seeds, ± 95 % interval where one number stands alone"))

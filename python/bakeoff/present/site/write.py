@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import resources
@@ -13,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
+from bakeoff.campaign import ending
 from bakeoff.errors import BakeoffError
 from bakeoff.present.site import claims_page, compare, overview, run_page
 from bakeoff.present.site.pages import Site
+from bakeoff.results import Result
 from bakeoff.results.epochs import epoch_warning
 from bakeoff.version import commit, version
 
@@ -25,16 +29,25 @@ if TYPE_CHECKING:
     from bakeoff.present.site.claims_page import Claims
     from bakeoff.present.site.data import Contents, Page
 
+_FEW: Final = 24
+"""Pages that are written here before a process has been started elsewhere."""
+_CHUNK: Final = 8
 MARK: Final = "bakeoff-site.json"
 """The file by which a folder is known as a site of ours, which may be replaced."""
 
 
 def write(
-    contents: Contents, out: Path, claims: Claims | None = None, tell: Callable[[int], None] | None = None
-) -> None:
+    contents: Contents,
+    out: Path,
+    claims: Claims | None = None,
+    *,
+    jobs: int = 1,
+    tell: Callable[[int], None] | None = None,
+) -> list[str]:
     """Write the site of the runs into the folder `out`, with a page of claims if there are any.
 
-    `tell` is called with the number of runs whose pages are written.
+    `jobs` processes write the pages of runs, and `tell` is called with the number of those that are written. What
+    comes back names the runs that cannot be read, whose pages say why.
 
     A site that is there is replaced when the new one is whole. BakeoffError for a folder that is no site, and if the
     system refuses; then nothing has changed.
@@ -44,12 +57,13 @@ def write(
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
-        _fill(contents, partial, claims, tell)
+        broken = _fill(contents, partial, claims, jobs, tell or (lambda _: None))
         _replace(out, partial)
     except OSError as error:
         raise BakeoffError(f"{out}: cannot be written: {error.strerror or error}") from error
     finally:
         files.discard(partial)
+    return broken
 
 
 def check_place(out: Path, root: Path) -> None:
@@ -79,25 +93,69 @@ def _replace(out: Path, partial: Path) -> None:
     files.discard(old)
 
 
-def _fill(contents: Contents, folder: Path, claims: Claims | None, tell: Callable[[int], None] | None) -> None:
+def _fill(contents: Contents, folder: Path, claims: Claims | None, jobs: int, tell: Callable[[int], None]) -> list[str]:
     site = replace(site_of(contents), claims=claims is not None)
     write_assets(folder / "assets")
-    for count, page in enumerate(contents.pages, 1):
-        place = folder / page.place
-        place.mkdir(parents=True)
-        write_run(page, place, site)
-        if tell is not None:
-            tell(count)
+    broken = _write_runs(contents.pages, folder, site, jobs, tell)
     (folder / "data").mkdir()
     for name, text in first_pages(contents, site).items():
         (folder / name).write_text(text, encoding="utf-8")
     if claims is not None:
         (folder / "claims.html").write_text(claims_page.render(claims, site), encoding="utf-8")
     (folder / MARK).write_text(json.dumps({"made": site.made}) + "\n", encoding="utf-8")
+    return broken
+
+
+def _write_runs(pages: Sequence[Page], folder: Path, site: Site, jobs: int, tell: Callable[[int], None]) -> list[str]:
+    tasks = [(pages[at : at + _CHUNK], folder, site) for at in range(0, len(pages), _CHUNK)]
+    broken: list[str] = []
+    written = 0
+
+    def note(several: list[str]) -> None:
+        nonlocal written
+        broken.extend(several)
+        written += _CHUNK
+        tell(min(written, len(pages)))
+
+    if jobs < 2 or len(pages) < _FEW:
+        for task in tasks:
+            note(_write_chunk(task))
+        return broken
+    ending.start_tracker()
+    # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), ending.prepare_worker) as pool:
+        with ending.starting_workers():
+            futures = [pool.submit(_write_chunk, task) for task in tasks]
+        try:
+            for future in futures:
+                note(future.result())
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return broken
+
+
+def _write_chunk(task: tuple[Sequence[Page], Path, Site]) -> list[str]:
+    pages, folder, site = task
+    broken = []
+    for page in pages:
+        place = folder / page.place
+        place.mkdir(parents=True)
+        try:
+            write_run(page, place, site)
+        except BakeoffError as error:
+            files.discard(place)
+            place.mkdir()
+            text = site.render("unreadable.html.j2", page.place, page=page, why=str(error))
+            (place / "index.html").write_text(text, encoding="utf-8")
+            (place / compare.FILE).write_text(compare.script(page), encoding="utf-8")
+            broken.append(str(error))
+    return broken
 
 
 def write_run(page: Page, folder: Path, site: Site) -> None:
-    """The page of a run, and what the comparison knows of it."""
+    """The page of a run, and what the comparison knows of it. BakeoffError if the run cannot be read."""
+    # A result keeps its samples once they are read: thousands of them would fill the memory.
+    page = replace(page, result=Result(page.result.path, page.result.record))
     run_page.write(page, folder, site)
     (folder / compare.FILE).write_text(compare.script(page), encoding="utf-8")
 
