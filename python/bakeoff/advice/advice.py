@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,25 +65,29 @@ class Advice:
         return self.variants[0]
 
 
-def advise(results: Sequence[Result]) -> Advice:
-    """What the runs of one line say. MeasureError if a run lacks what has to be measured."""
+def advise(results: Sequence[Result], *, own: Collection[str] = ()) -> Advice:
+    """What the runs of one line say. MeasureError if a run lacks what has to be measured.
+
+    The queues whose labels are in `own` are not the catalog's, and have no words but their labels.
+    """
     sorted_: dict[str, dict[str, list[Result]]] = {}
     for result in sorted(results, key=lambda each: int(each.resolved["seed"])):
         point = result.resolved["point"]
         variant = ", ".join(label for axis, label in point.items() if axis not in (QUEUE, LINE))
         sorted_.setdefault(variant, {}).setdefault(point[QUEUE], []).append(result)
     order = list(dict.fromkeys(result.resolved["point"][QUEUE] for result in results))
-    variants = tuple(_variant(label, found, order) for label, found in sorted_.items())
+    said = {label: words(label, own=label in own) for label in order}
+    variants = tuple(_variant(label, found, said) for label, found in sorted_.items())
     known = {key for variant in variants for choice in variant.choices for key in choice.means}
     return Advice(variants, tuple(measure for measure in MEASURES if measure.key in known))
 
 
-def _variant(label: str, found: Mapping[str, Sequence[Result]], order: Sequence[str]) -> Variant:
+def _variant(label: str, found: Mapping[str, Sequence[Result]], said: Mapping[str, Words]) -> Variant:
     choices = []
-    for queue in (queue for queue in order if queue in found):
+    for queue in (queue for queue in said if queue in found):
         each = tuple(numbers(result) for result in found[queue])
-        choices.append(Choice(queue, words(queue), tuple(found[queue]), each, mean(each)))
+        choices.append(Choice(queue, said[queue], tuple(found[queue]), each, mean(each)))
     verdict = decide({choice.label: choice.each for choice in choices})
     home = {choice.label: choice.each for choice in choices if choice.words.where != "line"}
-    alone = words(verdict.choice).where == "line" and len(home) > 1
+    alone = said[verdict.choice].where == "line" and len(home) > 1
     return Variant(label, tuple(choices), verdict, decide(home) if alone else None)

@@ -56,6 +56,8 @@ KNOWN: Final[dict[str, Words]] = {
 """By the label of the scenario's axis `queue`."""
 
 
-def words(label: str) -> Words:
-    """The words of a choice; of one in somebody's own scenario its label."""
-    return KNOWN.get(label, Words(label, "as the scenario has it", "line", "What it takes is not known here."))
+def words(label: str, *, own: bool = False) -> Words:
+    """The words of a choice; of one that is somebody's `own` its label."""
+    if label in KNOWN and not own:
+        return KNOWN[label]
+    return Words(label, "the queue of this name, as the scenario has it", "line", "The scenario does not say.")

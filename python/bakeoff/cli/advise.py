@@ -101,7 +101,7 @@ def advise(
     from bakeoff import campaign, results
     from bakeoff.advice import advise as advised
     from bakeoff.cli.run import execute
-    from bakeoff.scenario.advice import Asked, runs
+    from bakeoff.scenario.advice import Asked, own_choices, runs
 
     asked = Asked(up=up, down=down, rtt=rtt, buffer=buffer, link=link, duration=duration, mix=mix)
     if html is not None and not html.parent.is_dir():
@@ -128,7 +128,7 @@ def advise(
     )
     if report.failed:
         raise typer.Exit(1)
-    advice = advised([results.read(done.path) for done in report.runs])
+    advice = advised([results.read(done.path) for done in report.runs], own=own_choices(asked))
     from bakeoff.cli.output import print_rendered
     from bakeoff.present import advice as present
 

@@ -82,7 +82,7 @@ def scenario(asked: Asked) -> Scenario:
             f"--duration: '{asked.duration}'; expected {_SHORTEST_S:g}s to {_LONGEST_S:g}s: nothing is measured in the "
             f"first {_WARM_UP_S:g} s, and pages that begin in the last 10 s are not counted"
         )
-    path = asked.mix or root() / "suites" / "advice" / "household.yaml"
+    path = asked.mix or _shipped()
     document = with_profile(read_yaml(path))
     axes = document.get("vary")
     axes = axes if isinstance(axes, Mapping) else {}
@@ -110,6 +110,19 @@ def scenario(asked: Asked) -> Scenario:
 def runs(asked: Asked, *, seeds: int = 3) -> list[Run]:
     """All runs that the advice is taken from, with the seeds 1 to `seeds`; BakeoffError as for `scenario`."""
     return expand(scenario(asked), seeds=seeds)
+
+
+def own_choices(asked: Asked) -> frozenset[str]:
+    """The labels of queues that the user's own scenario has, or has otherwise than the catalog's."""
+    if asked.mix is None:
+        return frozenset()
+    ours, theirs = ({**with_profile(read_yaml(path))["vary"]}[QUEUE] for path in (_shipped(), asked.mix))
+    labels = theirs if isinstance(theirs, Mapping) else [str(label) for label in theirs]
+    return frozenset(label for label in labels if not isinstance(theirs, Mapping) or theirs[label] != ours.get(label))
+
+
+def _shipped() -> Path:
+    return root() / "suites" / "advice" / "household.yaml"
 
 
 def filled(asked: Asked) -> dict[str, Any]:

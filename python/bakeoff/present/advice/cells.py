@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bakeoff.advice import Advice, Choice, Variant
     from bakeoff.advice.numbers import Measure
 
-_SCALES: Final = {"ms": 1e3, "s": 1.0, "%": 100.0, "Mbit/s": 1e-6, "times": 1.0}
+_SCALES: Final = {"ms": 1e3, "s": 1.0, "%": 100.0, "Mbit/s": 1e-6, "×": 1.0}
 _IN_SECONDS: Final = ("page_p50_s", "page_p95_s", "video_stalled_s")
 
 
@@ -45,7 +45,7 @@ def unit(measure: Measure) -> str:
     """The unit in which people read the measure."""
     if measure.unit == "s":
         return "s" if measure.key in _IN_SECONDS else "ms"
-    return {"1": "%", "bit/s": "Mbit/s", "n": "times"}[measure.unit]
+    return {"1": "%", "bit/s": "Mbit/s", "n": "×"}[measure.unit]
 
 
 def scale(measure: Measure) -> float:
@@ -79,7 +79,7 @@ def figure(value: float, *, like: float | None = None) -> str:
     size = abs(value if like is None else like)
     if value == 0:
         return "0"
-    decimals = 0 if size >= 99.95 else 1 if size >= 9.995 else 2 if size >= 0.0995 else 3
+    decimals = 0 if size >= 99.95 else 1 if size >= 9.995 else 2 if size >= 0.00995 else 3
     return f"{value:.{decimals}f}"
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 110
 _LEAST: Final = 60
-_HEAD: Final = 36
+_HEAD: Final = 34
 _GAP: Final = 2
 _LEAST_CELL: Final = 9
 
