@@ -10,9 +10,10 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import Asked, shelf, store
+from bakeoff.campaign import Asked, archive, shelf, store
+from bakeoff.campaign.archive import packed, unpack
 from bakeoff.campaign.store_local import LocalStore
-from bakeoff.campaign.store_remote import RemoteStore, packed, unpack
+from bakeoff.campaign.store_remote import RemoteStore
 from bakeoff.engines import sim
 from bakeoff.errors import BakeoffError
 
@@ -134,14 +135,14 @@ def test_an_archive_that_is_damaged_is_not_taken(tmp_path, make):
     series = (folder / "series.parquet").read_bytes()
     for number, damaged in enumerate([whole[: len(whole) // 3], b"", whole.replace(series[:8], bytes(8), 1)]):
         (tmp_path / str(number)).mkdir()
-        with pytest.raises(store.NotStoredError):
+        with pytest.raises(archive.DamagedError):
             unpack(damaged, tmp_path / str(number))
 
 
 @pytest.mark.parametrize("name", ["../a", "/etc/passwd", ".hidden", "stored.json", ""])
 def test_a_manifest_names_files_only(name):
-    with pytest.raises(store.NotStoredError, match="is no name of a file"):
-        store.read_manifest(store.written({name: (1, "0")}))
+    with pytest.raises(archive.DamagedError, match="is no name of a file"):
+        archive.read_manifest(archive.written({name: (1, "0")}))
 
 
 def test_a_link_in_a_store_is_not_followed(tmp_path, make):

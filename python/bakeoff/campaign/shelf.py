@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from bakeoff import results
 from bakeoff.campaign import store as stored
-from bakeoff.campaign.store import NotStoredError, Store
+from bakeoff.campaign.archive import DamagedError
+from bakeoff.campaign.store import Store
 from bakeoff.campaign.worker import Also, Done
 from bakeoff.errors import BakeoffError
 from bakeoff.results import CampaignRecord, Kept, RunRecord, Taken, layout
@@ -54,7 +55,7 @@ class Shelf:
                 found = _whole(partial, run)
                 (partial / layout.RUN).unlink()  # it has a second name in the store
                 results.seal(partial, self._own(found, campaign, order))
-        except NotStoredError:
+        except DamagedError:
             return None
         numbers = results.measured(results.Result(folder, found)) if self._also is not None else {}
         return Done(run.key, folder, "taken", found.wall_s, numbers=numbers)
@@ -101,11 +102,11 @@ class Shelf:
 
 
 def _whole(folder: Path, run: Run) -> RunRecord:
-    """The record of what was fetched; NotStoredError unless it is a whole result of this run."""
+    """The record of what was fetched; DamagedError unless it is a whole result of this run."""
     try:
         record = results.read(folder).record
     except BakeoffError as error:
-        raise NotStoredError(str(error)) from None
+        raise DamagedError(str(error)) from None
     if record.status != "ok" or record.resolved != json.loads(run.to_json()):
-        raise NotStoredError("it is another run")
+        raise DamagedError("it is another run")
     return record

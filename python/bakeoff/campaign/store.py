@@ -17,7 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from bakeoff import files
 from bakeoff.engines.kernel import cache as folders
 from bakeoff.scenario.python_cc import PREFIX
 from bakeoff.version import MODEL_EPOCH
@@ -30,13 +29,10 @@ if TYPE_CHECKING:
 PLACE: Final = "BAKEOFF_STORE"
 """The environment variable that names the store where no option does: a path, a URL, or `none`."""
 NONE: Final = "none"
-MANIFEST: Final = "stored.json"
-"""What a stored run's files are, with their sizes and SHA-256 sums."""
 _FORM: Final = 1
 _PACKAGE: Final = Path(__file__).parents[1]
 _DECIDING: Final = ("engines", "measure", "results", "campaign/worker.py", "tc.py")
 """What of this package decides the content of a result, besides the simulator."""
-LARGEST_MANIFEST: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -47,10 +43,6 @@ class Content:
     bytes: int
 
 
-class NotStoredError(Exception):
-    """The store has no such run, or not as it was stored."""
-
-
 class Store(Protocol):
     """Where runs lie by their keys."""
 
@@ -59,7 +51,7 @@ class Store(Protocol):
         """The path or URL, without a password."""
 
     def fetch(self, key: str, into: Path) -> None:
-        """Put the stored run's files into the folder `into`. NotStoredError if there is none, or a damaged one."""
+        """Put the stored run's files into the folder `into`. DamagedError if there is none, or not as it was stored."""
 
     def put(self, key: str, folder: Path) -> None:
         """Keep what is in the folder. OSError or BakeoffError if the place refuses."""
@@ -131,42 +123,3 @@ def code() -> str:
     for path in [Path(_sim.__file__), *(path for path in paths if path.is_file())]:
         sha.update(hashlib.sha256(path.read_bytes()).digest())
     return sha.hexdigest()
-
-
-def manifest(folder: Path) -> dict[str, tuple[int, str]]:
-    """Size and SHA-256 of each file of a run's results; links and folders are none of them."""
-    found = {}
-    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
-        if entry.is_file(follow_symlinks=False) and entry.name != MANIFEST:
-            content = Path(entry.path).read_bytes()
-            found[entry.name] = len(content), hashlib.sha256(content).hexdigest()
-    return found
-
-
-def written(found: dict[str, tuple[int, str]]) -> bytes:
-    """The manifest as a file."""
-    listed = {name: {"bytes": size, "sha256": digest} for name, (size, digest) in found.items()}
-    return json.dumps({"format": _FORM, "files": listed}, indent=1).encode() + b"\n"
-
-
-def read_manifest(text: bytes) -> dict[str, tuple[int, str]]:
-    """What `written` gave. NotStoredError if it is no such file, or names what is no plain file's name."""
-    try:
-        listed = json.loads(text)["files"].items()
-        found = {str(name): (int(of["bytes"]), str(of["sha256"])) for name, of in listed}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise NotStoredError(f"{MANIFEST}: {error}") from None
-    for name in found:
-        if not name.isprintable() or "/" in name or name.startswith(".") or name in ("", MANIFEST):
-            raise NotStoredError(f"{MANIFEST}: '{name}' is no name of a file")
-    return found
-
-
-def check(path: Path, size: int, digest: str) -> None:
-    """NotStoredError unless the file has this content."""
-    try:
-        content = files.read(path, size)
-    except OSError as error:
-        raise NotStoredError(f"{path.name}: {error.strerror}") from None
-    if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
-        raise NotStoredError(f"{path.name}: is not what was stored")

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from bakeoff import files
-from bakeoff.campaign import store
-from bakeoff.campaign.store import Content, NotStoredError
+from bakeoff.campaign import archive
+from bakeoff.campaign.archive import DamagedError
+from bakeoff.campaign.store import Content
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.results.write import take_place
@@ -46,15 +47,15 @@ class LocalStore:
         """See `Store`."""
         place = self._place(key)
         try:
-            listed = store.read_manifest(files.read(place / store.MANIFEST, store.LARGEST_MANIFEST))
+            listed = archive.read_manifest(files.read(place / archive.MANIFEST, archive.LARGEST_MANIFEST))
             for name, (size, digest) in listed.items():
                 if (place / name).is_symlink():
-                    raise NotStoredError(f"{name}: is a link")
-                store.check(place / name, size, digest)
+                    raise DamagedError(f"{name}: is a link")
+                archive.check(place / name, size, digest)
         except FileNotFoundError:
-            raise NotStoredError(key) from None
+            raise DamagedError(key) from None
         except OSError as error:
-            raise NotStoredError(f"{error.filename}: {error.strerror}") from None
+            raise DamagedError(f"{error.filename}: {error.strerror}") from None
         for name in listed:
             _link(place / name, into / name)
         with suppress(OSError):  # of somebody else's store
@@ -67,10 +68,10 @@ class LocalStore:
         self._begin()
         try:
             partial.mkdir(parents=True)
-            listed = store.manifest(folder)
+            listed = archive.manifest(folder)
             for name in listed:
                 _link(folder / name, partial / name)
-            (partial / store.MANIFEST).write_bytes(store.written(listed))
+            (partial / archive.MANIFEST).write_bytes(archive.written(listed))
             take_place(partial, place)
         finally:
             files.discard(partial)

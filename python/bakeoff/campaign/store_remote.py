@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 import tempfile
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from bakeoff.campaign import store
-from bakeoff.campaign.store import Content, NotStoredError
+from bakeoff.campaign.archive import DamagedError, packed, unpack
+from bakeoff.campaign.store import Content
 from bakeoff.errors import BakeoffError
 from bakeoff.results.remote import Elsewhere
 
 _SUFFIX: Final = ".tar"
 _AT_A_TIME: Final = 4
-_LARGEST: Final = 1 << 32
-"""Bytes of a run's files: a stranger's archive is not unpacked without an end."""
 
 
 class RemoteStore:
@@ -41,14 +37,14 @@ class RemoteStore:
         """See `Store`."""
         name = _file(key)
         if name not in self._held:
-            raise NotStoredError(key)
+            raise DamagedError(key)
         with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
             archive = Path(folder, "run.tar")
             try:
                 with self._turn:
                     self._there.get({name: archive})
             except BakeoffError as error:
-                raise NotStoredError(str(error)) from None
+                raise DamagedError(str(error)) from None
             unpack(archive.read_bytes(), into)
 
     def put(self, key: str, folder: Path) -> None:
@@ -83,40 +79,3 @@ class RemoteStore:
 
 def _file(key: str) -> str:
     return f"{key[:2]}/{key}{_SUFFIX}"
-
-
-def packed(folder: Path) -> bytes:
-    """The files of a run's results and their manifest, as a tar file."""
-    listed = store.manifest(folder)
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name, content in [(store.MANIFEST, store.written(listed))] + [
-            (name, (folder / name).read_bytes()) for name in listed
-        ]:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return archive.getvalue()
-
-
-def unpack(archive: bytes, into: Path) -> None:
-    """Write the files of `packed` into a folder. NotStoredError if it is no such archive, or is damaged."""
-    try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            content = {member.name: _bytes(tar, member) for member in tar}
-    except (tarfile.TarError, EOFError, ValueError) as error:
-        raise NotStoredError(str(error)) from None
-    listed = store.read_manifest(content.pop(store.MANIFEST, b""))
-    if content.keys() != listed.keys():
-        raise NotStoredError("the archive's files are not those of its manifest")
-    for name, (size, digest) in listed.items():
-        (into / name).write_bytes(content[name])
-        store.check(into / name, size, digest)
-
-
-def _bytes(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """Of a regular file: names lead nowhere, because only those of the manifest are used."""
-    file = tar.extractfile(member) if member.isreg() and member.size <= _LARGEST else None
-    if file is None:
-        raise NotStoredError(f"'{member.name}' is no regular file")
-    return file.read()
