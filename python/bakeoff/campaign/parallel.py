@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bakeoff.campaign import ending, worker
 from bakeoff.campaign.agenda import Waiting
@@ -29,6 +28,24 @@ _ATTEMPTS: Final = 3
 class LostError(Exception):
     """The worker that had the run is gone; the message says how it ended."""
 
+    def __init__(self, how: str, attempts: int = 1) -> None:
+        super().__init__(how)
+        self.attempts = attempts
+        """Workers that the run has lost."""
+
+
+class Pending(Protocol):
+    """A run that is under way: a future of `concurrent.futures`, or of Dask."""
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+
+    def result(self) -> Any:  # noqa: ANN401 (each kind of worker has its own)
+        """What it gave, or raised."""
+
+    def add_done_callback(self, fn: Callable[[Any], object], /) -> None:
+        """Have `fn` called with this when it has ended, in any thread."""
+
 
 class Workers(Protocol):
     """Where runs are done."""
@@ -36,13 +53,13 @@ class Workers(Protocol):
     def free(self) -> bool:
         """Whether another run can begin."""
 
-    def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Future[Done]:
+    def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Pending:
         """Have `worker.execute` do the run."""
 
-    def result(self, future: Future[Done]) -> Done:
+    def result(self, future: Pending) -> Done:
         """How the run ended; LostError if its worker did. The worker is free again."""
 
-    def kill(self, future: Future[Done]) -> None:
+    def kill(self, future: Pending) -> None:
         """End the run at once, with its worker."""
 
     def check(self) -> None:
@@ -69,8 +86,8 @@ class Parallel:
     begins: Callable[[Run], None]
     timeout_s: float | None = None
     """A run that takes longer is killed, and fails alone."""
-    _under_way: dict[Future[Done], _Begun] = field(default_factory=dict)
-    _ended: SimpleQueue[Future[Done]] = field(default_factory=SimpleQueue)
+    _under_way: dict[Pending, _Begun] = field(default_factory=dict)
+    _ended: SimpleQueue[Pending] = field(default_factory=SimpleQueue)
     _lost: dict[Path, int] = field(default_factory=dict)
     """How often each run has lost its worker."""
     _in_a_row: int = 0
@@ -111,7 +128,7 @@ class Parallel:
         future.add_done_callback(self._ended.put)
         self.begins(run)
 
-    def _next(self) -> Future[Done] | None:
+    def _next(self) -> Pending | None:
         """The next that ends in a moment, if there is one. What is late is killed."""
         if self.timeout_s is not None:
             now_s = time.monotonic()
@@ -124,7 +141,7 @@ class Parallel:
         except Empty:
             return None
 
-    def _how(self, future: Future[Done]) -> Done | None:
+    def _how(self, future: Pending) -> Done | None:
         """How a run ended; None if it waits again."""
         begun = self._under_way.pop(future)
         folder, run, order = begun.waiting
@@ -134,7 +151,7 @@ class Parallel:
             if begun.late:
                 why = f"took longer than {self.timeout_s:g} s and was ended"
                 return worker.failed(run, folder, self.task, order, why)
-            self._lost[folder] = self._lost.get(folder, 0) + 1
+            self._lost[folder] = self._lost.get(folder, 0) + error.attempts
             self._in_a_row += 1
             if self._in_a_row >= _ATTEMPTS * (_ATTEMPTS + len(self._under_way)):
                 raise BakeoffError(
@@ -144,7 +161,7 @@ class Parallel:
             if self._lost[folder] < _ATTEMPTS:
                 self.waiting.appendleft(begun.waiting)
                 return None
-            why = f"its worker was lost {_ATTEMPTS} times ({error}): out of memory, or killed"
+            why = f"its worker was lost {self._lost[folder]} times ({error}): out of memory, or killed"
             return worker.failed(run, folder, self.task, order, why)
         self._in_a_row = 0
         return done

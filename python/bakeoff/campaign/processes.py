@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff.campaign import ending, worker
-from bakeoff.campaign.parallel import LostError
+from bakeoff.campaign.parallel import LostError, Pending
 from bakeoff.campaign.worker import Done
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Processes:
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
         self._idle: list[_Slot] = []
-        self._busy: dict[Future[Done], _Slot] = {}
+        self._busy: dict[Pending, _Slot] = {}
         ending.start_tracker()
 
     def free(self) -> bool:
@@ -62,11 +62,11 @@ class Processes:
         self._busy[future] = slot
         return future
 
-    def result(self, future: Future[Done]) -> Done:
+    def result(self, future: Pending) -> Done:
         """See `Workers`."""
         slot = self._busy.pop(future)
         try:
-            done = future.result()
+            done: Done = future.result()
         except BrokenProcessPool:
             slot.close()
             raise LostError(_ended(slot.process)) from None
@@ -76,7 +76,7 @@ class Processes:
         self._idle.append(slot)
         return done
 
-    def kill(self, future: Future[Done]) -> None:
+    def kill(self, future: Pending) -> None:
         """See `Workers`."""
         slot = self._busy.get(future)
         if slot is not None and slot.process is not None:

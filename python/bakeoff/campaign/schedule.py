@@ -15,7 +15,7 @@ from bakeoff import engines, results
 from bakeoff.campaign import begin, ending, lock, place, worker
 from bakeoff.campaign.agenda import Agenda, Waiting, folders
 from bakeoff.campaign.begin import Asked
-from bakeoff.campaign.parallel import Parallel
+from bakeoff.campaign.parallel import Parallel, Workers
 from bakeoff.campaign.processes import Processes
 from bakeoff.campaign.shelf import Shelf
 from bakeoff.campaign.store import Store
@@ -72,6 +72,7 @@ def run(
     also: worker.Also | None = None,
     more: Callable[[Done], Iterable[Run]] | None = None,
     timeout_s: float | None = None,
+    cluster: Callable[[], Workers] | None = None,
     store: Store | None = None,
     fresh: bool = False,
     on_start: Callable[[Run], None] | None = None,
@@ -86,6 +87,7 @@ def run(
     processes have under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that.
     `kept` says what is left of a run that ended well, and `also` takes numbers of each besides its measures. `more` is
     asked after each run which further ones are to be done because of it: they join those that wait.
+    `cluster` gives workers elsewhere in place of processes here, when there is something to do.
     With `timeout_s` all is done in other processes, and a run that takes longer (s) fails and is ended.
     `asked` is kept in the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With
     `resume` the campaign in the folder is continued: a run is skipped if its folder is whole, ok, of this campaign and
@@ -107,6 +109,8 @@ def run(
     module = engines.get(engine)
     runs = [python_cc.permitted(each, allow_code=allow_code) for each in runs]
     places = _checked(runs, root, module, jobs)
+    if cluster is not None and module.one_at_a_time:
+        raise BakeoffError(f"--dask: runs of the engine {engine} are done from this machine; expected sim or kernel")
     if timeout_s is not None and module.one_at_a_time:
         raise BakeoffError(
             f"--run-timeout: a run of the engine {engine} cannot be ended half-way; expected sim or kernel"
@@ -128,8 +132,9 @@ def run(
         task = worker.Task(engine, record.id, made, kept, also)
         jobs = jobs if more is not None else min(jobs, len(waiting))
         doing = _one_by_one(waiting, task, begins)
-        if jobs > 1 or (timeout_s is not None and waiting):
-            doing = Parallel(waiting, task, Processes(jobs), begins, timeout_s).do(on_interrupt)
+        if waiting and (jobs > 1 or timeout_s is not None or cluster is not None):
+            workers = Processes(jobs) if cluster is None else cluster()
+            doing = Parallel(waiting, task, workers, begins, timeout_s).do(on_interrupt)
         try:
             with closing(doing):
                 for done in doing:

@@ -95,6 +95,14 @@ Store = Annotated[
         show_default="BAKEOFF_STORE, or your own in the cache folder",
     ),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORKERS",
+        help="Do the runs with Dask: tcp://HOST:PORT, local:N, slurm:N or ssh:HOST,HOST.",
+        show_default="processes of this machine",
+    ),
+]
 RunTimeout = Annotated[
     str | None,
     typer.Option(

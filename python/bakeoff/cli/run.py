@@ -14,6 +14,7 @@ from bakeoff.cli import complete
 from bakeoff.cli.options import (
     AllowCode,
     Capture,
+    Dask,
     Engine,
     FileSeeds,
     Fresh,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from bakeoff.campaign import Asked, Done, Report
+    from bakeoff.campaign.cluster import Cluster
     from bakeoff.campaign.worker import Also
     from bakeoff.cli.progress import Detail
     from bakeoff.results import Kept, Result
@@ -66,6 +68,7 @@ def run(
     kernel: Kernel = None,
     inventory: Inventory = None,
     jobs: Jobs = None,
+    dask: Dask = None,
     only: Only = None,
     set_: Set = None,
     seeds: FileSeeds = None,
@@ -128,6 +131,7 @@ def run(
       bakeoff run l4s-tests/s6-rfc3168 --set network.rtt=40ms --set flows.prague.cc=prague     with other values
       bakeoff run '*/s6*/*pie*' --trace cc --capture all     with internals per ACK, and packets
       bakeoff run 'l4s-tests/s6*' --fresh        without the runs that the store has
+      bakeoff run 'l4s-tests/*' --dask ssh:one,one,two     on several machines
       bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
     """
     from bakeoff import campaign, engines
@@ -172,9 +176,11 @@ def run(
     options = _Options(set_ or [], only, seeds, trace or [], capture or [])
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]  # not --notify, whose URL may hold a password
     again += ["--engine", engine] * (engine != "sim") + options.chosen() + options.observed()
-    again += ["--yes"] * yes + ["--allow-code"] * allow_code + (["--note", note] if note is not None else [])
-    again += ["--fresh"] * fresh + (["--store", store] if store is not None else [])
-    again += ["--run-timeout", run_timeout] if run_timeout is not None else []
+    again += ["--yes"] * yes + ["--allow-code"] * allow_code
+    further = {"--note": note, "--store": store, "--dask": dask, "--run-timeout": run_timeout}
+    again += ["--fresh"] * fresh + [
+        word for option, value in further.items() if value is not None for word in (option, value)
+    ]
     # Who goes on may ask for more seeds or traces, which makes the campaign no other one.
     kept = [options.chosen(), [] if resume or last_failed else options.observed()]
     asked = campaign.Asked("run", (*patterns, *(shlex.join(words) for words in kept if words)), note)
@@ -191,6 +197,7 @@ def run(
             store=store,
             fresh=fresh,
             timeout_s=seconds("--run-timeout", run_timeout),
+            dask=dask,
             latest=campaign.LATEST,
             again=shlex.join(again),
             show=detail(quiet=quiet, verbose=verbose),
@@ -229,6 +236,7 @@ def execute(
     store: str | None = None,
     fresh: bool = False,
     timeout_s: float | None = None,
+    dask: str | None = None,
     latest: Path | None = None,
     again: str | None = None,
     show: Detail = "normal",
@@ -251,6 +259,13 @@ def execute(
 
     def waiting() -> None:
         typer.echo("interrupted: waiting for what is under way; Ctrl-C again discards it", err=True)
+
+    def started() -> Cluster:
+        from bakeoff.campaign.cluster import Cluster
+
+        workers = Cluster(dask or "", engine, jobs, ahead=timeout_s is None)
+        typer.echo(f"dask: {workers.dashboard} shows what the workers do", err=True)
+        return workers
 
     try:
         with progress(runs, console, show) as watch:
@@ -280,6 +295,7 @@ def execute(
                 store=shelves,
                 fresh=fresh,
                 timeout_s=timeout_s,
+                cluster=None if dask is None else started,
                 kept=kept,
                 also=also,
                 more=further if more is not None else None,

@@ -11,6 +11,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.options import (
+    Dask,
     Engine,
     Fresh,
     Inventory,
@@ -45,6 +46,7 @@ class _Doing(NamedTuple):
     show: Detail
     store: str | None
     fresh: bool
+    dask: str | None
 
 
 def verify(
@@ -63,6 +65,7 @@ def verify(
     inventory: Inventory = None,
     seeds: Annotated[int, typer.Option(min=SEEDS, help="Repetitions of every run, with seeds 1 to N.")] = SEEDS,
     jobs: Jobs = None,
+    dask: Dask = None,
     set_: Set = None,
     store: Store = None,
     fresh: Fresh = False,
@@ -108,7 +111,7 @@ def verify(
     engines.get(engine)
     known = expected.load()
     wanted = needed([claim for claim in chosen if claim.statement], seeds, parse_settings(set_ or ()))
-    decided = _decided(chosen, wanted, engine, _Doing(jobs or campaign.cores(), show, store, fresh))
+    decided = _decided(chosen, wanted, engine, _Doing(jobs or campaign.cores(), show, store, fresh, dask))
     differ = [] if set_ and not known else expected.differences(decided, known, engine)
     if record:
         expected.record(decided, engine)
@@ -174,7 +177,8 @@ def _measured(
             root,
             asked,
             engine=engine,
-            jobs=doing.jobs,
+            jobs=doing.jobs if doing.dask is None else None,
+            dask=doing.dask,
             resume=resume,
             store=doing.store,
             fresh=doing.fresh,

@@ -1,0 +1,182 @@
+"""Runs by workers of Dask: the same results as here, workers that die, schedulers that go, and what is refused."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import fakes
+from bakeoff import campaign, results
+from bakeoff.campaign import cluster
+from bakeoff.campaign.cluster import Cluster
+from bakeoff.errors import BakeoffError
+
+dask = pytest.importorskip("dask", reason="the extra dask is not installed")
+distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+
+
+@pytest.fixture(autouse=True)
+def make():
+    """Make a run of the fake scenario."""
+    with fakes.in_place():
+        from bakeoff.scenario import make
+
+        yield make
+
+
+@pytest.fixture
+def scheduler():
+    """A scheduler with a worker in a thread of this process, for what needs no process that dies."""
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0"
+    ) as local:
+        yield local
+
+
+def content(root: Path) -> dict[str, bytes]:
+    """All files of the whole runs, but for what holds times and the campaign's id."""
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for run in results.scan(root)
+        for path in run.iterdir()
+        if path.name != "run.json"
+    }
+
+
+@pytest.fixture
+def undisturbed(tmp_path, make):
+    """The files of the runs a, b and c."""
+    campaign.run([make(name) for name in "abc"], tmp_path / "undisturbed", jobs=1)
+    return content(tmp_path / "undisturbed")
+
+
+def test_a_worker_process_that_is_killed_costs_no_run(tmp_path, make, undisturbed):
+    died = tmp_path / "died"
+    runs = [make("a"), make("b", does="dies-once", died=str(died)), make("c")]
+    report = campaign.run(runs, tmp_path / "c", cluster=lambda: Cluster("local:2", "sim"))
+    assert died.exists()
+    assert [(done.key, done.status) for done in report.runs] == [(run.key, "ok") for run in runs]
+    assert content(tmp_path / "c") == undisturbed
+    assert results.survey(tmp_path / "c").half_written == []
+
+
+def test_a_worker_that_does_not_see_the_folder_sends_files(tmp_path, make, undisturbed, scheduler, monkeypatch):
+    elsewhere = []
+    monkeypatch.setattr(cluster, "_sees", lambda folder, task: elsewhere.append(folder))
+    monkeypatch.chdir(tmp_path)
+    runs = [*(make(name) for name in "abc"), make("broken", does="violates")]
+    report = campaign.run(runs, Path("c"), cluster=lambda: Cluster(scheduler.scheduler_address, "sim"))
+    assert [done.status for done in report.runs] == ["ok", "ok", "ok", "failed"]
+    assert report.runs[0].path == Path("c/fake/s1-first/a")
+    assert len(elsewhere) == 4
+    assert {name: text for name, text in content(Path("c")).items() if "broken" not in name} == undisturbed
+    assert results.read(report.runs[3].path).record.error.startswith("conservation")
+
+
+def test_only_the_folder_of_this_campaign_is_seen(tmp_path, make):
+    report = campaign.run([make("a")], tmp_path / "c", jobs=1)
+    task = SimpleNamespace(campaign=results.read_campaign(tmp_path / "c").id)
+    assert cluster._sees(report.runs[0].path, task)
+    assert not cluster._sees(report.runs[0].path, SimpleNamespace(campaign="another"))
+    assert not cluster._sees(tmp_path / "other/fake/s1-first/a", task)
+
+
+def test_a_scheduler_that_goes_ends_the_campaign(tmp_path, make, undisturbed, scheduler):
+    runs = [make(name) for name in "abc"]
+    with pytest.raises(BakeoffError, match=r"the scheduler is gone; .* --resume does the others"):
+        campaign.run(
+            runs,
+            tmp_path / "c",
+            cluster=lambda: Cluster(scheduler.scheduler_address, "sim", jobs=1),
+            on_done=lambda _: scheduler.close(),
+        )
+    assert [path.name for path in results.scan(tmp_path / "c")][:1] == ["a"]
+    campaign.run(runs, tmp_path / "c", jobs=1, resume=True)
+    assert content(tmp_path / "c") == undisturbed
+
+
+def test_a_worker_of_another_bakeoff_is_refused():
+    worker = SimpleNamespace(state=SimpleNamespace(nthreads=1))
+    same = cluster.Expected(cluster.version(), cluster.MODEL_EPOCH, "sim", {"bakeoff": cluster.version()})
+    assert cluster.unlike(same, worker) is None
+    older = replace(same, model_epoch=1)
+    assert cluster.unlike(older, worker) == (
+        f"has bakeoff {same.bakeoff} of model epoch {same.model_epoch}; "
+        f"expected {same.bakeoff} of model epoch 1, as here"
+    )
+    kernel = replace(same, versions=same.versions | {"kernel fingerprint": "abc"})
+    assert cluster.unlike(kernel, worker) == "has kernel fingerprint None; expected abc, as here"
+
+
+def test_a_refusal_names_the_worker(tmp_path, make):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0"
+        ) as local,
+        pytest.raises(BakeoffError, match=r"the worker tcp://127.0.0.1:\d+ has 2 threads; .* with --nthreads 1"),
+    ):
+        Cluster(local.scheduler_address, "sim")
+
+
+def test_the_command_says_where_the_dashboard_is(tmp_path, cli, make, scheduler, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = cli("run", "fake/s1*", "--out", "c", "--dask", scheduler.scheduler_address)
+    assert (code, out.splitlines()[0].rpartition(" in ")[0]) == (0, "3 runs: 3 done")
+    assert f"dask: {scheduler.dashboard_link} shows what the workers do\n" in err
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ("nowhere", "'nowhere' names no workers; expected tcp://HOST:PORT"),
+        ("local:0", "'local:0'; expected a number of workers, such as local:8"),
+        ("local:", "'local:'; expected a number"),
+        ("ssh:one,,two", "'ssh:one,,two'; expected names of machines"),
+        ("slurm:2", "Dask's configuration says nothing of jobqueue.slurm.cores"),
+        ("tcp://127.0.0.1:1", "no scheduler answers"),
+    ],
+)
+def test_what_names_no_workers_is_refused(form, message, monkeypatch):
+    monkeypatch.setattr(cluster, "_PATIENCE_S", 0.1)
+    with pytest.raises(BakeoffError) as refused:
+        Cluster(form, "sim")
+    assert message in str(refused.value)
+
+
+def test_machines_that_share_nothing_do_not_take_part(tmp_path, make, monkeypatch):
+    from bakeoff.engines import sim
+
+    monkeypatch.setattr(sim.Simulator, "one_at_a_time", True)
+    with pytest.raises(BakeoffError, match="--dask: runs of the engine sim are done from this machine"):
+        campaign.run([make("a")], tmp_path / "c", cluster=lambda: Cluster("local:1", "sim"))
+
+
+def test_each_name_of_a_machine_is_a_worker(monkeypatch):
+    asked = []
+    monkeypatch.setattr(distributed, "SSHCluster", lambda hosts, **options: asked.append((hosts, options)))
+    cluster._ssh("one,one,two", None)
+    [(hosts, options)] = asked
+    assert hosts == ["one", "one", "one", "two"]  # the first is the scheduler
+    assert options["worker_options"] == {"nthreads": 1}
+
+
+def test_slurm_gets_a_job_with_a_process_for_each_core(tmp_path, monkeypatch):
+    pytest.importorskip("dask_jobqueue")
+    for name in ("sbatch", "scancel"):
+        (tmp_path / name).write_text("#!/bin/sh\necho Submitted batch job 7\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    settings = {"cores": 4, "memory": "8GB", "account": "lab", "walltime": "02:00:00", "interface": "lo"}
+    with dask.config.set({f"jobqueue.slurm.{name}": value for name, value in settings.items()}):
+        started = cluster.slurm("2", None)
+        try:
+            script = started.job_script()
+        finally:
+            started.close()
+    for line in ("#SBATCH -A lab", "#SBATCH --cpus-per-task=4", "#SBATCH --mem=8G", "#SBATCH -t 02:00:00"):
+        assert f"{line}\n" in script
+    assert "export POLARS_MAX_THREADS=1\n" in script
+    assert "--nthreads 1 " in script
+    assert "--nworkers 4 " in script
