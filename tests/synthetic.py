@@ -34,7 +34,7 @@ class StandIn:
     @property
     def record(self) -> Any:
         told = {key: self.meta.get(key) for key in ("provenance", "status", "engine", "error", "order")}
-        return SimpleNamespace(**told)
+        return SimpleNamespace(kept="all", **told)
 
     @property
     def ok(self) -> bool:

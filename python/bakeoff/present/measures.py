@@ -21,6 +21,8 @@ class Measure:
     unit: str
     scale: float = 1.0
     top: float | None = None
+    expression: bool = False
+    """Whether `path` is an expression of claims, and no place in summary.json."""
 
     @property
     def text(self) -> str:
@@ -54,16 +56,22 @@ MEASURES: Final[Mapping[str, Measure]] = {
 
 
 def measure_of(name: str) -> Measure:
-    """A measure by its name, or by its place in summary.json: `flows.*.srtt_s.max`.
+    """A measure by its name, by its place in summary.json, `flows.*.srtt_s.max`, or an expression: `share("prague")`.
 
-    BakeoffError lists the names for any other word.
+    BakeoffError lists the names for any other word, and says what is wrong in an expression.
     """
     if name in MEASURES:
         return MEASURES[name]
+    if "(" in name:
+        from bakeoff.claims.evaluate import number_of
+
+        unit = number_of(name).unit
+        shown = {"s": ("ms", 1e3), "bit/s": ("Mbit/s", 1e-6)}.get(unit or "", (unit or "1", 1.0))
+        return Measure(name, name, *shown, expression=True)
     if "." not in name:
         raise BakeoffError(
-            f"measure: unknown '{name}'; expected one of {', '.join(MEASURES)}, or a place in summary.json such as "
-            "flows.*.srtt_s.max"
+            f"measure: unknown '{name}'; expected one of {', '.join(MEASURES)}, a place in summary.json such as "
+            "flows.*.srtt_s.max, or an expression of claims such as 'share(1)'"
         )
     unit, scale = ("ms", 1e3) if "_s." in name or name.endswith("_s") else ("Mbit/s", 1e-6) if "_bps" in name else (
         "1", 1.0

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from bakeoff.measure import MeasureError, Samples, bottleneck
+from bakeoff.measure import MeasureError, Samples, bottleneck, summary_of
 from bakeoff.measure import path as path_of
 from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.present import colours, words
@@ -62,6 +62,9 @@ class Shown:
 
     def ran(self, flow: Mapping[str, Any]) -> tuple[str | None, str | None]:
         """The congestion control and the feedback that a flow had, as the engine reported it."""
+        if self.result.record.kept == "measures":
+            told = summary_of(self.result).flows[flow["name"]]
+            return told.cc if flow["transport"] == "tcp" else None, told.ecn
         counted = self.result.counters.get("flows", {}).get(flow["name"], {})
         return (counted.get("cc") if flow["transport"] == "tcp" else None), counted.get("ecn")
 

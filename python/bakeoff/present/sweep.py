@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import interval, summary_of
-from bakeoff.present import caption, colours
+from bakeoff.present import caption, colours, contours
 from bakeoff.present.measures import Measure, measure_of, values
 from bakeoff.present.rows import finished, qdisc_order
 from bakeoff.present.shown import MOST_LINES, Shown
 from bakeoff.present.style import plain, styled
 from bakeoff.present.where import natural
 from bakeoff.present.words import engine_of
+from bakeoff.results import measured
 from bakeoff.scenario import units
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ class Point:
     def intervals(self, measure: Measure) -> dict[str, Interval]:
         """The measure over the seeds, by flow, probe or queue; of many flows by control, as their mean."""
         collected: dict[str, list[float]] = {}
+        if measure.expression:
+            known = [number for result in self.results if (number := _taken(result, measure.path)) is not None]
+            return {"": interval([number * measure.scale for number in known])} if known else {}
         for summary in self.summaries:
             found = values(summary, measure)
             if measure.path.startswith("flows.") and len(found) > MOST_LINES:
@@ -87,6 +91,14 @@ class Point:
         return colours.control(known.cc, known.transport)
 
 
+def _taken(result: Result, text: str) -> float | None:
+    """What a run gives for an expression: as it was taken when the run ended, or taken now."""
+    from bakeoff.claims.evaluate import numbers
+
+    kept = measured(result)
+    return kept[text] if text in kept else numbers(result, (text,))[text]
+
+
 @dataclass(frozen=True)
 class Matrix:
     """The runs of one scenario and engine, by their points."""
@@ -95,6 +107,8 @@ class Matrix:
     points: list[Point]
     axes: dict[str, list[str]] = field(default_factory=dict)
     """The axes along which something varies, with their labels in order."""
+    failed: Sequence[Mapping[str, str]] = field(default_factory=list)
+    """Points of which no run ended well."""
 
     def numeric(self, axis: str) -> str | None:
         """The unit of an axis whose labels are all numbers of one unit; None of others."""
@@ -104,12 +118,15 @@ class Matrix:
 
 
 def matrices(results: Iterable[Result]) -> list[Matrix]:
-    """The matrices of finished results: one for each scenario and engine."""
+    """The matrices of results: one for each scenario and engine of which a run is finished."""
     groups: dict[tuple[str, str, str], dict[tuple[tuple[str, str], ...], list[Result]]] = {}
-    for result in finished(results):
-        at = result.resolved
-        point = tuple(dict(at.get("point") or {"run": at["run"]}).items())
-        groups.setdefault((at["suite"], at["scenario"], engine_of(result)), {}).setdefault(point, []).append(result)
+    every = list(results)
+    for result in finished(every):
+        groups.setdefault(_of(result), {}).setdefault(_point(result), []).append(result)
+    failed: dict[tuple[str, str, str], dict[tuple[tuple[str, str], ...], None]] = {}
+    for result in every:
+        if not result.ok and _point(result) not in groups.get(_of(result), {}):
+            failed.setdefault(_of(result), {})[_point(result)] = None
     made = []
     for (suite, scenario, engine), points in groups.items():
         labels: dict[str, dict[str, None]] = {}
@@ -119,10 +136,20 @@ def matrices(results: Iterable[Result]) -> list[Matrix]:
         varied = {axis: sorted(several, key=_order) for axis, several in labels.items() if len(several) > 1}
         several_engines = len({key[2] for key in groups if key[:2] == (suite, scenario)}) > 1
         title = f"{suite}/{scenario}" + (f" on {engine}" if several_engines else "")
-        made.append(Matrix(title, [Point(dict(p), tuple(r)) for p, r in points.items()], varied))
+        lost = [dict(point) for point in failed.get((suite, scenario, engine), {})]
+        made.append(Matrix(title, [Point(dict(p), tuple(r)) for p, r in points.items()], varied, lost))
     if not made:
         raise BakeoffError("no finished run to draw")
     return made
+
+
+def _of(result: Result) -> tuple[str, str, str]:
+    return result.resolved["suite"], result.resolved["scenario"], engine_of(result)
+
+
+def _point(result: Result) -> tuple[tuple[str, str], ...]:
+    at = result.resolved
+    return tuple(dict(at.get("point") or {"run": at["run"]}).items())
 
 
 def sweep(matrix: Matrix, measure: str | None = None, x: str | None = None) -> Picture:
@@ -183,12 +210,16 @@ def sweep(matrix: Matrix, measure: str | None = None, x: str | None = None) -> P
 
 
 def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y: str | None = None) -> Picture:
-    """A measure over two axes: a cell for each pair of labels, with its number; one map per point of the other axes.
+    """A measure over two axes, as means over seeds; one map per point of the other axes.
 
-    Cells are means over seeds. By default x and y are the axes with the most labels. Raises BakeoffError as `sweep`
-    does.
+    Axes of four numbers or more are drawn as numbers, logarithmic where they are spread so, with lines of equal value
+    and a sign where a run failed. Others have a cell for each pair of labels, with its number. By default x and y are
+    the axes with the most labels. Raises BakeoffError as `sweep` does.
     """
+    from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
+
+    from bakeoff.present import panels
 
     name = measure or default_measure(matrix, "heatmap")
     what = measure_of(name)
@@ -208,21 +239,54 @@ def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y:
     if 0 <= low < 0.3 * high or high - low < 0.01 * abs(high):
         low = min(low, 0.0)
     norm = Normalize(min(low, 0.5) if what.top else low, high if high > low else low + 1.0)
+    numeric = all(matrix.numeric(axis) is not None and len(matrix.axes[axis]) >= contours.LEAST for axis in (x, y))
     with styled():
-        made, axes = _grid(matrix, facets, what.label, row_inch=max(3.0, 0.42 * min(len(matrix.axes[y]), 24) + 1.4))
+        tall = 4.6 if numeric else max(3.0, 0.42 * min(len(matrix.axes[y]), 24) + 1.4)
+        made, axes = _grid(matrix, facets, what.label, row_inch=tall)
+        fields = []
         for one, facet in zip(axes, facets, strict=True):
             cells = {
                 (point.axes[x], point.axes[y]): several[facet[-1]]["mean"]
                 for point, several in found
                 if tuple(point.axes.get(axis, "") for axis in faceted) == facet[:-1] and facet[-1] in several
             }
-            _map(one, cells, matrix.axes[x], matrix.axes[y], norm=norm)
+            if numeric:
+                fields.append(_field(matrix, cells, facet[:-1], faceted, (x, y)))
+                contours.draw(one, fields[-1], norm)
+            else:
+                contours.cells(one, cells, matrix.axes[x], matrix.axes[y], norm=norm)
             one.set_title(_facet_title([*faceted, ""], facet, len(facets)), fontsize=10, loc="left")
-            one.set_xlabel(_axis_label(matrix, x))
-            one.set_ylabel(_axis_label(matrix, y))
-        bar = made.colorbar(one.images[0], ax=list(axes), label=f"{what.text}, mean over seeds", pad=0.015)
+            for axis, label in ((x, one.set_xlabel), (y, one.set_ylabel)):
+                unit = matrix.numeric(axis) if numeric else None
+                label(plain(f"{axis} [{unit}]" if unit else axis))
+        bar = made.colorbar(
+            ScalarMappable(norm, "cividis"), ax=list(axes), label=f"{what.text}, mean over seeds", pad=0.015
+        )
         bar.outline.set_visible(False)
+        if numeric:
+            panels.legend(made, contours.entries(fields))
     return made
+
+
+def _field(
+    matrix: Matrix,
+    cells: Mapping[tuple[str, str], float],
+    facet: Sequence[str],
+    faceted: Sequence[str],
+    axes: tuple[str, str],
+) -> contours.Field:
+    """What one panel shows, by numbers in place of labels."""
+
+    def place(labels: Sequence[str]) -> tuple[float, float]:
+        x, y = (number(label) for label in labels)
+        assert x is not None
+        assert y is not None
+        return x[0], y[0]
+
+    lost = [at for at in matrix.failed if tuple(at.get(axis, "") for axis in faceted) == tuple(facet)]
+    failed = frozenset(place([at[axis] for axis in axes]) for at in lost if all(number(at[axis]) for axis in axes))
+    values = {place(labels): value for labels, value in cells.items()}
+    return contours.Field(values, failed - set(values))
 
 
 def default_kind(matrix: Matrix) -> str:
@@ -243,37 +307,6 @@ def default_measure(matrix: Matrix, kind: str) -> str:
         return "goodput"
     several = any(len(point.results[0].resolved["flows"]) > 1 for point in matrix.points)
     return "jain" if several else "utilisation"
-
-
-def _map(
-    axes: Axes,
-    cells: Mapping[tuple[str, str], float],
-    columns: Sequence[str],
-    rows: Sequence[str],
-    *,
-    norm: Any,  # noqa: ANN401
-) -> None:
-    import numpy as np
-
-    grid = np.full((len(rows), len(columns)), np.nan)
-    at_row, at_column = ({label: i for i, label in enumerate(labels)} for labels in (rows, columns))
-    for (column, row), value in cells.items():
-        grid[at_row[row], at_column[column]] = value
-    axes.set_facecolor("#e6e6e6")
-    axes.imshow(grid, cmap="cividis", norm=norm, aspect="auto", origin="lower", interpolation="nearest")
-    axes.grid(visible=False)
-    upright = sum(len(label) for label in columns) > 60
-    across, down = -(-len(columns) // 50), -(-len(rows) // 50)
-    axes.set_xticks(range(0, len(columns), across), [plain(c) for c in columns[::across]], fontsize=9,
-                    rotation=90 if upright else 0)  # fmt: skip
-    axes.set_yticks(range(0, len(rows), down), [plain(r) for r in rows[::down]], fontsize=9)
-    if grid.size > 240:
-        return
-    for (row, column), value in np.ndenumerate(grid):
-        empty = not np.isfinite(value)
-        dark = not empty and norm(value) < 0.55
-        axes.text(column, row, "none" if empty else f"{value:.3g}", ha="center", va="center", fontsize=8.5,
-                  color="#888888" if empty else "white" if dark else "black")  # fmt: skip
 
 
 def _line(panel: Any, series: Mapping[float, Interval], look: tuple[str, str, str]) -> None:  # noqa: ANN401
@@ -425,10 +458,6 @@ def _outer_labels(made: Picture, axes: Sequence[Axes], label: str) -> None:
     for one in axes:
         if one.get_subplotspec().colspan.start == lefts:  # type: ignore[union-attr]
             one.set_ylabel("\n".join(textwrap.wrap(label, 30)))
-
-
-def _axis_label(matrix: Matrix, axis: str) -> str:
-    return plain(axis)
 
 
 def _x_axis(axes: Sequence[Axes], at: Sequence[float], label: str) -> None:
