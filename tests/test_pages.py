@@ -70,6 +70,20 @@ def test_every_study_has_its_template_and_every_picture_is_shown():
     assert sum(path.stat().st_size for path in there) < 3_000_000
 
 
+def test_the_medians_of_readme_are_those_of_the_page_on_results():
+    """Both are written by docs/validation/generate.py; here is no run to compute them from."""
+    texts = [(ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/validation/results.md")]
+    block = {
+        name: re.search(rf"<!-- {name} -->\n\n((?:\|.*\n)+)", "".join(texts))[1] for name in ("medians", "published")
+    }
+    published = {row["scenario, queue"]: row for row in rows(block["published"])}
+    medians = [re.split(r" \| ", line.strip("| ")) for line in block["medians"].splitlines()[2:]]
+    for name, flows, middle, *_ in medians[:4]:
+        assert (flows, middle) == (published[name]["flows"], published[name]["median"])
+    s6 = [float(row["median"]) for name, row in published.items() if name.startswith("s6 ")]
+    assert medians[4][:3] == [f"s6, by qdisc ({len(s6)})", "4 each", f"{min(s6):.2f} to {max(s6):.2f}"]
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])
 def test_the_counts_of_verdicts_are_those_that_are_recorded(page, known):
     text = (ROOT / page).read_text(encoding="utf-8")

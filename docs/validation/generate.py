@@ -1,10 +1,10 @@
-"""Writes the tables of results.md anew, from runs of the catalog: `make validation`.
+"""Writes the tables of results.md and README's medians anew, from runs of the catalog: `make validation`.
 
-Each table stands in results.md between `<!-- NAME -->` and `<!-- end -->`. The runs are made if their folder below
+Each table stands on its page between `<!-- NAME -->` and `<!-- end -->`. The runs are made if their folder below
 `results/validation/` is not there, so that a second call only writes. A change of the simulator needs a
 fresh folder: remove `results/validation` first.
 
-With the argument `--check` it runs nothing, and ends with 1 unless the tables of results.md are those of `TABLES`.
+With the argument `--check` it runs nothing, and ends with 1 unless the tables of the two pages are those of `TABLES`.
 """
 
 import csv
@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median, quantiles, stdev
 from typing import Any
 
-PAGE = Path(__file__).parent / "results.md"
+PAGES = (Path(__file__).parent / "results.md", Path(__file__).parents[2] / "README.md")
 RESULTS = Path("results/validation")
 BLOCK = re.compile(r"(?<=<!-- )((?!end )[a-z0-9-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
@@ -132,6 +132,42 @@ def far(reference: str) -> str:
     return table(["run", "flow", "ours [Mbit/s]", "reference [Mbit/s]", "ln"], lines)
 
 
+def medians() -> str:
+    """README's table: by queue beside both references, and the whole suite `linux` beside a real Linux 7.3."""
+    lines = []
+    published, real = _by_queue("l4s-tests", "s1"), _by_queue("linux-7.3", "prague-pairs")
+    for queue in ("fq_codel", "cnq_codel_af", "dualpi2", "pfifo(1000)"):
+        sides = published[queue], real.get(queue.partition("(")[0], [])
+        cells = ([str(len(side)), f"{median(side):.2f}"] if side else ["–", "–"] for side in sides)
+        lines.append([f"s1 `{queue}`", *(cell for pair in cells for cell in pair)])
+    one_queue = _by_queue("l4s-tests", "s6"), _by_queue("linux-7.3", "prague-one-queue")
+    lines.append([f"s6, by qdisc ({len(one_queue[0])})"])
+    for side in one_queue:
+        middles = [median(values) for values in side.values()]
+        [count] = {len(values) for values in side.values()}
+        lines[-1] += [f"{count} each", f"{min(middles):.2f} to {max(middles):.2f}"]
+    for name, what in (
+        ("linux", "`linux/single`, `linux/pairs`"),
+        ("linux-groups", "`linux`, beyond one bottleneck of 50 Mbit/s"),
+    ):
+        text = bakeoff("compare", str(made(name)), "linux", "--bound", "goodput=99", "-f", "csv")
+        found = [row for row in csv.DictReader(io.StringIO(text)) if row["measure"] == "goodput"]
+        runs = {(row["scenario"], row["run"]) for row in found}
+        # The distance is infinite, and empty there, of a flow that got nothing on one side.
+        middle = median(abs(float(row["ln"] or math.inf)) for row in found)
+        lines.append([f"{what}, {len(runs)} runs", "–", "–", str(len(found)), f"{middle:.3f}"])
+    return table(["", "flows", "median to l4s-tests", "flows", "median to a real Linux 7.3"], lines)
+
+
+def _by_queue(reference: str, scenario: str) -> dict[str, list[float]]:
+    """|ln| of all flows of a scenario by queue, whatever Prague took part."""
+    found: dict[str, list[float]] = {}
+    for (own, name), flows in distances(reference).items():
+        if own == scenario:
+            found.setdefault(name.split("`")[1], []).extend(abs(flow[-1]) for flow in flows)
+    return found
+
+
 def linux() -> str:
     """The suite `linux` against a real Linux 7.3, by queue."""
     text = bakeoff("compare", str(made("linux")), "linux", "--bound", "goodput=99", "--by", "qdisc", "-f", "csv")
@@ -219,6 +255,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "published-far": lambda: far("l4s-tests"),
     "linux-7-3": lambda: against("linux-7.3"),
     "linux-7-3-far": lambda: far("linux-7.3"),
+    "medians": medians,
     "linux": linux,
     "linux-groups": linux_groups,
     "queue-delay": queue_delay,
@@ -228,13 +265,15 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def main() -> None:
-    """Fills the page, or checks its blocks."""
-    page = PAGE.read_text(encoding="utf-8")
-    blocks = [match[1] for match in BLOCK.finditer(page)]
+    """Fills the pages, or checks their blocks."""
+    texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    blocks = [match[1] for text in texts.values() for match in BLOCK.finditer(text)]
     if sorted(blocks) != sorted(TABLES):
-        raise SystemExit(f"results.md has the tables {', '.join(blocks)}; there are {', '.join(TABLES)}")
-    if "--check" not in sys.argv:
-        PAGE.write_text(BLOCK.sub(lambda m: f"{m[1]}{m[2]}\n{TABLES[m[1]]()}\n", page), encoding="utf-8")
+        raise SystemExit(f"the pages have the tables {', '.join(blocks)}; there are {', '.join(TABLES)}")
+    if "--check" in sys.argv:
+        return
+    for page, text in texts.items():
+        page.write_text(BLOCK.sub(lambda m: f"{m[1]}{m[2]}\n{TABLES[m[1]]()}\n", text), encoding="utf-8")
 
 
 if __name__ == "__main__":
