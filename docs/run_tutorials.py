@@ -103,7 +103,7 @@ def _shape(text: str) -> str:
 def _run(command: str, folder: Path) -> str:
     """What a command prints, without colours and progress: of one that fails, the message."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
+    environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "BAKEOFF_STORE": "none"}
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
