@@ -7,7 +7,7 @@ import pytest
 
 from bakeoff.advice import numbers as measured
 from bakeoff.advice.numbers import MEASURES, Number
-from bakeoff.advice.rule import decide, missed, pick
+from bakeoff.advice.rule import decide, missed, most, pick
 from bakeoff.errors import BakeoffError
 from bakeoff.present.advice.cells import figure
 from bakeoff.scenario import catalog
@@ -109,9 +109,11 @@ def good(**other):
 
 
 def test_a_need_is_met_at_its_bound():
-    assert missed(good(call_delay_p99_s=0.1, used_up=0.8)) == ()
-    assert [need.key for need in missed(good(call_delay_p99_s=0.101, used_up=0.79))] == ["call_delay_p99_s", "used_up"]
-    assert missed({}) == ()  # a household without a call needs none
+    assert missed(good(call_delay_p99_s=0.1, used_up=0.4), {"used_up": 0.5}) == ()
+    found = missed(good(call_delay_p99_s=0.101, used_up=0.39), {"used_up": 0.5})
+    assert [need.key for need in found] == ["call_delay_p99_s", "used_up"]
+    assert missed({}, {}) == ()  # a household without a call needs none
+    assert most([good(used_up=0.3), good(used_up=0.5), {}]) == {"used_up": 0.5, "used_down": 1.0}
 
 
 def test_needs_come_before_delay_and_delay_before_rate():
@@ -144,6 +146,15 @@ def test_how_sure_a_verdict_is():
     verdict = decide({"other": other, "one": one})
     assert (verdict.choice, verdict.agreeing, verdict.alone) == ("one", 2, ("other", "one", "one"))
     assert decide({"one": one}).reason == "only"
+
+
+def test_what_is_not_allowed_still_says_what_could_be():
+    # Beside a choice that fills the whole line, 75 % are too little, though nothing else that is allowed has more.
+    one, other = good(used_up=0.75), good(call_loss=0.02, call_delay_p99_s=0.05, used_up=0.9)
+    verdict = decide({"full": [good()], "one": [one], "other": [other]}, ["one", "other"])
+    assert (verdict.choice, verdict.reason) == ("one", "delay")
+    assert [need.key for need in verdict.missed] == ["used_up"]
+    assert [need.key for need in verdict.runner_up_missed] == ["call_loss"]
 
 
 # The numbers.

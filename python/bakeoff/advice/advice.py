@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff.advice.choices import Words, words
 from bakeoff.advice.numbers import MEASURES, Measure, Number, numbers
-from bakeoff.advice.rule import Verdict, decide, mean
+from bakeoff.advice.rule import Verdict, decide, mean, missed, most
 from bakeoff.measure import Interval, interval
 from bakeoff.scenario.advice import LINE, QUEUE
 
@@ -27,6 +27,8 @@ class Choice:
     each: tuple[Mapping[str, Number], ...]
     """The numbers of each."""
     means: Mapping[str, Number]
+    missed: tuple[Measure, ...]
+    """The needs that the means do not meet."""
 
     def interval(self, key: str) -> Interval | None:
         """Mean and 95 % interval of a number over the repetitions; None if there is no such number."""
@@ -83,11 +85,14 @@ def advise(results: Sequence[Result], *, own: Collection[str] = ()) -> Advice:
 
 
 def _variant(label: str, found: Mapping[str, Sequence[Result]], said: Mapping[str, Words]) -> Variant:
-    choices = []
-    for queue in (queue for queue in said if queue in found):
-        each = tuple(numbers(result) for result in found[queue])
-        choices.append(Choice(queue, said[queue], tuple(found[queue]), each, mean(each)))
-    verdict = decide({choice.label: choice.each for choice in choices})
-    home = {choice.label: choice.each for choice in choices if choice.words.where != "line"}
+    each = {queue: [numbers(result) for result in found[queue]] for queue in said if queue in found}
+    means = {queue: mean(several) for queue, several in each.items()}
+    best = most(means.values())
+    choices = tuple(
+        Choice(queue, said[queue], tuple(found[queue]), tuple(several), means[queue], missed(means[queue], best))
+        for queue, several in each.items()
+    )
+    verdict = decide(each)
+    home = [choice.label for choice in choices if choice.words.where != "line"]
     alone = said[verdict.choice].where == "line" and len(home) > 1
-    return Variant(label, tuple(choices), verdict, decide(home) if alone else None)
+    return Variant(label, choices, verdict, decide(each, home) if alone else None)

@@ -208,10 +208,15 @@ class Measure:
     """More is better."""
     need: str = ""
     """What is needed, as a sentence about the bound."""
+    relative: bool = False
+    """The bound is a share of what the best choice has."""
 
-    def good(self, number: Number) -> bool:
-        """Whether a number meets the bound, if there is one."""
-        return self.bound is None or (number.value >= self.bound if self.more else number.value <= self.bound)
+    def good(self, number: Number, best: float = 1.0) -> bool:
+        """Whether a number meets the bound, if there is one; `best` is what a relative bound is a share of."""
+        if self.bound is None:
+            return True
+        bound = self.bound * best if self.relative else self.bound
+        return number.value >= bound if self.more else number.value <= bound
 
 
 MEASURES: Final = (
@@ -300,7 +305,8 @@ MEASURES: Final = (
         lambda run: _used(run, "up"),
         bound=0.8,
         more=True,
-        need="at least 80 % of the line is in use upwards",
+        need="up, the line carries at least 80 % of what it carries with the choice that fills it most",
+        relative=True,
     ),
     Measure(
         "used_down",
@@ -310,7 +316,8 @@ MEASURES: Final = (
         lambda run: _used(run, "down"),
         bound=0.8,
         more=True,
-        need="at least 80 % of the line is in use downwards",
+        need="down, the line carries at least 80 % of what it carries with the choice that fills it most",
+        relative=True,
     ),
     Measure(
         "slowest_share",

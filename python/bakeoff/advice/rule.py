@@ -6,7 +6,7 @@ than the quickest; and of these the one whose long transfers move most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -35,9 +35,11 @@ class Verdict:
     """Where the runner-up fell behind; `only` without one."""
     missed: tuple[Measure, ...]
     """The needs that the choice itself does not meet."""
+    runner_up_missed: tuple[Measure, ...]
+    """Those that the runner-up does not meet."""
     difference: Interval | None
-    """Of the deciding number, the runner-up's less the choice's, repetition by repetition: the needs met, the call's
-    delay [s] or the rate of the transfers [bit/s]."""
+    """Of the deciding number, the runner-up's less the choice's, repetition by repetition: the call's delay [s] or the
+    rate of the transfers [bit/s]; None where needs decided."""
     alone: tuple[str, ...]
     """What the rule recommends from each repetition alone."""
 
@@ -47,35 +49,54 @@ class Verdict:
         return sum(one == self.choice for one in self.alone)
 
 
-def missed(numbers: Numbers) -> tuple[Measure, ...]:
-    """The needs that are not met; a need for which there is no number is none."""
-    return tuple(need for need in NEEDS if need.key in numbers and not need.good(numbers[need.key]))
+def most(choices: Iterable[Numbers]) -> dict[str, float]:
+    """What relative needs are a share of: the most that any of the choices has, by the measure's key."""
+    found: dict[str, float] = {}
+    for numbers in choices:
+        for need in NEEDS:
+            if need.relative and need.key in numbers:
+                found[need.key] = max(found.get(need.key, 0.0), numbers[need.key].value)
+    return found
 
 
-def pick(choices: Mapping[str, Numbers]) -> str:
-    """The choice that the rule takes; of equals the first."""
-    fewest = min(len(missed(numbers)) for numbers in choices.values())
-    left = {label: numbers for label, numbers in choices.items() if len(missed(numbers)) == fewest}
+def missed(numbers: Numbers, best: Mapping[str, float]) -> tuple[Measure, ...]:
+    """The needs that are not met, where `best` is what `most` says; a need for which there is no number is none."""
+    asked = [need for need in NEEDS if need.key in numbers]
+    return tuple(need for need in asked if not need.good(numbers[need.key], best.get(need.key, 1.0)))
+
+
+def pick(choices: Mapping[str, Numbers], allowed: Collection[str] | None = None) -> str:
+    """The choice that the rule takes, of those that are allowed; of equals the first."""
+    best = most(choices.values())
+    left = {label: numbers for label, numbers in choices.items() if allowed is None or label in allowed}
+    lacking = {label: len(missed(numbers, best)) for label, numbers in left.items()}
+    left = {label: numbers for label, numbers in left.items() if lacking[label] == min(lacking.values())}
     if all(DELAY in numbers for numbers in left.values()):
         quickest = min(numbers[DELAY].value for numbers in left.values())
         left = {label: numbers for label, numbers in left.items() if numbers[DELAY].value <= quickest + CLOSE_S}
     return max(left, key=lambda label: _rate(left[label]))
 
 
-def decide(choices: Mapping[str, Sequence[Numbers]]) -> Verdict:
-    """The rule over the means of all repetitions. `choices`: by label the numbers of each repetition, in one order."""
+def decide(choices: Mapping[str, Sequence[Numbers]], allowed: Collection[str] | None = None) -> Verdict:
+    """The rule over the means of all repetitions. `choices`: by label the numbers of each repetition, in one order.
+
+    Only those that are `allowed` are recommended, if not all are; the others say what there could be.
+    """
     means = {label: mean(each) for label, each in choices.items()}
-    chosen = pick(means)
-    count = min(map(len, choices.values()))
-    alone = tuple(pick({label: each[n] for label, each in choices.items()}) for n in range(count))
-    others = {label: numbers for label, numbers in means.items() if label != chosen}
+    best = most(means.values())
+    chosen = pick(means, allowed)
+    repetitions = [dict(zip(choices, each, strict=True)) for each in zip(*choices.values(), strict=False)]
+    alone = tuple(pick(each, allowed) for each in repetitions)
+    others = [label for label in means if label != chosen and (allowed is None or label in allowed)]
+    lacking = missed(means[chosen], best)
     if not others:
-        return Verdict(chosen, None, "only", missed(means[chosen]), None, alone)
-    second = pick(others)
-    reason = _reason(means[chosen], means[second])
-    pairs = zip(choices[chosen][:count], choices[second][:count], strict=True)
-    differences = [_decisive(theirs, reason) - _decisive(ours, reason) for ours, theirs in pairs]
-    return Verdict(chosen, second, reason, missed(means[chosen]), interval(differences), alone)
+        return Verdict(chosen, None, "only", lacking, (), None, alone)
+    second = pick(means, others)
+    theirs = missed(means[second], best)
+    reason: Reason = "needs" if len(theirs) > len(lacking) else "delay" if _later(means, chosen, second) else "rate"
+    apart = [_decisive(each[second], reason) - _decisive(each[chosen], reason) for each in repetitions]
+    difference = None if reason == "needs" else interval(apart)
+    return Verdict(chosen, second, reason, lacking, theirs, difference, alone)
 
 
 def mean(each: Sequence[Numbers]) -> dict[str, Number]:
@@ -87,17 +108,12 @@ def mean(each: Sequence[Numbers]) -> dict[str, Number]:
     return found
 
 
-def _reason(chosen: Numbers, other: Numbers) -> Reason:
-    if len(missed(other)) > len(missed(chosen)):
-        return "needs"
-    if DELAY in chosen and DELAY in other and other[DELAY].value > chosen[DELAY].value + CLOSE_S:
-        return "delay"
-    return "rate"
+def _later(means: Mapping[str, Numbers], chosen: str, other: str) -> bool:
+    delays = [means[label][DELAY].value for label in (chosen, other) if DELAY in means[label]]
+    return len(delays) == 2 and delays[1] > delays[0] + CLOSE_S
 
 
 def _decisive(numbers: Numbers, reason: Reason) -> float:
-    if reason == "needs":
-        return float(len(NEEDS) - len(missed(numbers)))
     return numbers[DELAY].value if reason == "delay" and DELAY in numbers else _rate(numbers)
 
 

@@ -71,7 +71,7 @@ def cell(choice: Choice, measure: Measure) -> Cell:
     by = scale(measure)
     text = ("≥" if number.at_least else "") + figure(known["mean"] * by)
     around = figure((known["ci95"] or 0.0) * by, like=known["mean"] * by)
-    return Cell(text if not float(around) else f"{text} ±{around}", bad=not measure.good(number))
+    return Cell(text if not float(around) else f"{text} ±{around}", bad=measure in choice.missed)
 
 
 def figure(value: float, *, like: float | None = None) -> str:

@@ -118,10 +118,10 @@ def bars(advice: Advice, variant: Variant, key: str) -> Bars | None:
                 100 * found["mean"] / longest,
                 100 * max(found["mean"] - around, 0.0) / longest,
                 100 * (found["mean"] + around) / longest,
-                not measure.good(number),
+                measure in choice.missed,
             )
         )
-    bound = 100 * measure.bound / longest if measure.bound else None
+    bound = 100 * measure.bound / longest if measure.bound and not measure.relative else None
     return Bars(_DRAWN[key], unit(measure), measure.need, bound if bound and bound <= 100 else None, tuple(drawn))
 
 

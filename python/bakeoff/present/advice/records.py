@@ -26,7 +26,13 @@ def record(asked: Asked, advice: Advice, root: Path) -> dict[str, Any]:
         "rule": {
             "close_s": CLOSE_S,
             "needs": [
-                {"measure": need.key, "bound": need.bound, "at": "least" if need.more else "most", "words": need.need}
+                {
+                    "measure": need.key,
+                    "bound": need.bound,
+                    "at": "least" if need.more else "most",
+                    "of_the_best": need.relative,
+                    "words": need.need,
+                }
                 for need in NEEDS
             ],
         },
@@ -63,7 +69,7 @@ def _choice(advice: Advice, choice: Choice) -> dict[str, Any]:
         known = choice.interval(measure.key)
         if known is not None:
             number = choice.means[measure.key]
-            found[measure.key] = {**known, "at_least": number.at_least, "good": measure.good(number)}
+            found[measure.key] = {**known, "at_least": number.at_least, "good": measure not in choice.missed}
     return {
         "choice": choice.label,
         "words": choice.words.head,

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.advice.numbers import GRACE_S, Run, is_l4s, line_ends
-from bakeoff.advice.rule import CLOSE_S, NEEDS
+from bakeoff.advice.rule import CLOSE_S, DELAY, NEEDS
 from bakeoff.present.advice.cells import figure, named
 from bakeoff.present.columns import clean
 from bakeoff.scenario.cc import parse
@@ -116,22 +116,18 @@ def _needs(verdict: Verdict, means: Mapping[str, Any]) -> str:
 
 def _against(of: Variant, verdict: Verdict) -> list[str]:
     """How the runner-up compares."""
-    if verdict.runner_up is None or verdict.difference is None:
+    if verdict.runner_up is None:
         return []
     other = f"The next is {named(of.choices, verdict.runner_up)}"
     apart = verdict.difference
-    if verdict.reason == "needs":
-        from bakeoff.advice.rule import missed
-
-        lacking = [need for need in missed(of.choice(verdict.runner_up).means) if need not in verdict.missed]
+    if apart is None:
+        lacking = [need for need in verdict.runner_up_missed if need not in verdict.missed]
         return [f"{other}, which misses: {'; '.join(need.need for need in lacking)}."]
     if verdict.reason == "delay":
         return [f"{other}, which meets as many, but whose call arrives {_apart(apart, 1e3, 'ms')} later."]
-    less = {**apart, "mean": -apart["mean"]}
-    return [
-        f"{other}, which meets as many, and whose call is as quick to 5 ms, but whose long transfers move "
-        f"{_apart(less, 1e-6, 'Mbit/s')} less."  # type: ignore[arg-type]
-    ]
+    less = _apart({"n": apart["n"], "mean": -apart["mean"], "ci95": apart["ci95"]}, 1e-6, "Mbit/s")
+    quick = f" and whose call is as quick to {CLOSE_S * 1e3:g} ms," if DELAY in of.choice(verdict.choice).means else ""
+    return [f"{other}, which meets as many,{quick} but whose long transfers move {less} less."]
 
 
 def _apart(difference: Interval, by: float, unit: str) -> str:
@@ -155,7 +151,7 @@ def _sure(of: Variant, verdict: Verdict) -> str:
             f"give {told}."
         )
     apart = verdict.difference
-    if verdict.reason in ("delay", "rate") and apart is not None and apart["ci95"] is not None:
+    if apart is not None and apart["ci95"] is not None:
         if apart["ci95"] >= abs(apart["mean"]):
             said += " Chance alone could make the difference to the next, so that either is a good choice."
         else:

@@ -70,7 +70,9 @@ def _table(drawing: Console, advice: Advice, variant: Variant) -> None:
     room = (drawing.width - _HEAD) // max(len(variant.choices), 1) - _GAP
     drawn.add_column("", width=_HEAD - _GAP)
     for choice in variant.choices:
-        drawn.add_column(head(choice), justify="right", header_style="bold", width=max(room, _LEAST_CELL))
+        drawn.add_column(
+            head(choice), justify="right", header_style="bold", width=max(room, _LEAST_CELL), overflow="fold"
+        )
     for group in groups(advice, variant):
         drawn.add_row(Text(group.name, style="bold"), *([""] * len(variant.choices)))
         for row in group.rows:
