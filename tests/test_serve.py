@@ -201,6 +201,20 @@ def test_a_failed_run_is_told_with_its_reason(live, root):
     assert "no tc here" in live.content(("runs", "local", "s", "pfifo", "index.html")).read_text()
 
 
+def test_pages_that_take_long_are_made_beside_the_others(root, tmp_path):
+    shutil.copytree(root, tmp_path / "both" / "one")
+    shutil.copytree(root, tmp_path / "both" / "two")
+    (tmp_path / "private").mkdir()
+    live = Live(tmp_path / "both", tmp_path / "private", least_s=0.0)
+    live.news()
+    for thread in threading.enumerate():
+        if thread.daemon and thread.name.startswith("Thread") and "_made_later" in thread.name:
+            thread.join()
+    assert live.news()["pages"] == ["sides.html"]
+    assert b"sim in one beside sim in two" in live.content(("sides.html",))
+    assert b'href="sides.html"' in live.content(())
+
+
 def test_few_pages_are_kept(live, root, monkeypatch):
     monkeypatch.setattr("bakeoff.present.site.live._KEPT", 1)
     first = live.content(("runs", "local", "s", "pfifo", "index.html"))

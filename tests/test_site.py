@@ -220,6 +220,7 @@ def test_a_run_whose_samples_cannot_be_read_has_a_page_that_says_so(cli, done, t
 def test_several_campaigns_stand_side_by_side(done, tmp_path):
     from bakeoff import results
     from bakeoff.present.site.data import gather
+    from bakeoff.present.site.write import write
 
     for name in ("A", "a"):
         shutil.copytree(done, tmp_path / "both" / name)
@@ -230,3 +231,9 @@ def test_several_campaigns_stand_side_by_side(done, tmp_path):
     assert len({page.place.casefold() for page in contents.pages}) == 8
     assert all(len(page.elsewhere) == 1 for page in contents.pages)
     assert len(contents.rows) == 4
+    write(contents, tmp_path / "out")
+    page = (tmp_path / "out" / "sides.html").read_text(encoding="utf-8")
+    assert "sim in A beside sim in a" in page
+    # The same results on both sides: no distance, and nothing beyond a bound.
+    [goodput] = re.findall(r"<td>goodput</td>((?:<td.*?</td>)+)", page)
+    assert re.findall(r">([^<>]+)</td>", goodput) == ["4", "0.000", "0.000", "0.000", "0 beyond 0.05"]

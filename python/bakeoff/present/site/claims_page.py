@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from bakeoff.claims import stored
 from bakeoff.claims.verdict import WORDS, Decided
 from bakeoff.present.claims import Said, counted, said
-from bakeoff.present.words import engine_of
+from bakeoff.present.site.data import sides
 
 if TYPE_CHECKING:
     from bakeoff.present.site.data import Contents, Page
@@ -61,13 +61,9 @@ class Claims:
 
 def gather(contents: Contents, jobs: int) -> Claims | None:
     """The claims that the runs decide; None if there is none."""
-    groups: dict[tuple[str, str], list[Page]] = {}
-    for page in contents.pages:
-        groups.setdefault((engine_of(page.result), page.campaign), []).append(page)
     entries: dict[str, list[Verdict]] = {}
     tables, lacking, seeds = [], 0, []
-    for (engine, campaign), pages in groups.items():
-        by = f"{engine} in {campaign}" if campaign else engine
+    for by, pages in sides(contents.pages).items():
         found = stored.decided([page.result for page in pages], jobs)
         if not found.decided:
             continue

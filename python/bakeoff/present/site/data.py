@@ -100,6 +100,18 @@ def gather(root: Path, results: Sequence[Result]) -> Contents:
     return Contents(root, pages)
 
 
+def sides(pages: Iterable[Page]) -> dict[str, list[Page]]:
+    """The runs by engine and campaign, each under the shortest name that tells them apart."""
+    groups: dict[tuple[str, str], list[Page]] = {}
+    for page in pages:
+        groups.setdefault((engine_of(page.result), page.campaign), []).append(page)
+    engines = [engine for engine, _ in groups]
+    return {
+        engine if engines.count(engine) == 1 else f"{engine} in {campaign}": members
+        for (engine, campaign), members in groups.items()
+    }
+
+
 def _campaign(result: Result, root: Path) -> str:
     """The folder that holds suite/scenario/run, below the root."""
     parts = result.path.relative_to(root).parts

@@ -20,7 +20,7 @@ from bakeoff.campaign import lock
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import summary_of
 from bakeoff.present.columns import clean
-from bakeoff.present.site import claims_page, data, write
+from bakeoff.present.site import claims_page, data, sides_page, write
 from bakeoff.present.site.data import Contents, Page
 from bakeoff.results import layout
 
@@ -52,12 +52,13 @@ class _State:
 
 
 @dataclass
-class _Claims:
-    """The page of claims as far as it is known, and for which version."""
+class _Later:
+    """The pages that take long, of claims and of engines side by side, and for which version they are."""
 
     version: int = -1
-    text: str | None = None
-    deciding: bool = False
+    texts: dict[str, str] = field(default_factory=dict)
+    """By name, `claims.html`; only those that there are."""
+    making: bool = False
 
 
 @dataclass
@@ -75,8 +76,8 @@ class Live:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _state: _State | None = None
     _next_look: float = 0.0
-    _overview: tuple[int, bool, dict[str, bytes]] | None = None
-    _claims: _Claims = field(default_factory=_Claims)
+    _overview: tuple[int, frozenset[str], dict[str, bytes]] | None = None
+    _later: _Later = field(default_factory=_Later)
 
     def __post_init__(self) -> None:
         write.write_assets(self.private / "assets")
@@ -90,8 +91,8 @@ class Live:
             return self._file(self.private.joinpath(*parts))
         if name == "live.json":
             return json.dumps(self.news()).encode()
-        if name == "claims.html":
-            return None if self._claims.text is None else self._claims.text.encode()
+        if (later := self._later.texts.get(name)) is not None:
+            return later.encode()
         return self._first_pages().get(name)
 
     def news(self) -> dict[str, Any]:
@@ -108,7 +109,7 @@ class Live:
             "moreUnderWay": max(0, len(state.under_way) - _SHOWN),
             "halfWritten": state.half_written,
             "unreadable": state.unreadable[:_SHOWN],
-            "claims": self._claims.text is not None,
+            "pages": sorted(self._later.texts),
         }
 
     # What the results are at the moment.
@@ -120,7 +121,7 @@ class Live:
                 self._state = self._looked(self._state)
                 took = time.monotonic() - now
                 self._next_look = time.monotonic() + max(self.least_s, _TIMES * took if self.least_s else 0.0)
-                self._decide_claims(self._state)
+                self._make_later(self._state)
             return self._state
 
     def _looked(self, before: _State | None) -> _State:
@@ -174,12 +175,13 @@ class Live:
 
     def _site(self) -> Site:
         of = Contents(self.root, [])
-        return replace(write.site_of(of, live=True), claims=self._claims.text is not None)
+        there = self._later.texts
+        return replace(write.site_of(of, live=True), claims="claims.html" in there, sides="sides.html" in there)
 
     def _first_pages(self) -> dict[str, bytes]:
         with self._lock:
             state = self._look()
-            key = (state.version, self._claims.text is not None)
+            key = (state.version, frozenset(self._later.texts))
             if self._overview is None or self._overview[:2] != key:
                 texts = write.first_pages(state.contents, self._site())
                 self._overview = (*key, {name: text.encode() for name, text in texts.items()})
@@ -222,25 +224,28 @@ class Live:
         """The path if it is a regular file below the private folder, whatever links may stand on the way."""
         return path if files.is_below(path, self.private) and path.is_file() else None
 
-    # Claims are decided beside everything else, when nothing runs: a reader does not wait for them.
+    # What takes long is made beside everything else, when nothing runs: a reader does not wait for it.
 
-    def _decide_claims(self, state: _State) -> None:
-        claims = self._claims
-        if state.running or claims.deciding or claims.version == state.version:
+    def _make_later(self, state: _State) -> None:
+        later = self._later
+        if state.running or later.making or later.version == state.version:
             return
-        claims.deciding = True
-        threading.Thread(target=self._decided, args=(state,), daemon=True).start()
+        later.making = True
+        threading.Thread(target=self._made_later, args=(state,), daemon=True).start()
 
-    def _decided(self, state: _State) -> None:
-        text = None
+    def _made_later(self, state: _State) -> None:
+        texts = {}
         try:
-            found = claims_page.gather(state.contents, 1)
-            if found is not None:
-                text = claims_page.render(found, replace(self._site(), claims=True))
+            claims, sides = claims_page.gather(state.contents, 1), sides_page.gather(state.contents)
+            site = replace(self._site(), claims=claims is not None, sides=sides is not None)
+            if claims is not None:
+                texts["claims.html"] = claims_page.render(claims, site)
+            if sides is not None:
+                texts["sides.html"] = sides_page.render(sides, site)
         except (BakeoffError, OSError):
-            text = None  # what it read has vanished; the next version is decided anew
+            texts = {}  # what they read has vanished; the next version is made anew
         with self._lock:
-            self._claims = _Claims(state.version, text)
+            self._later = _Later(state.version, texts)
 
 
 def _is_same(one: Page, other: Page) -> bool:

@@ -24,8 +24,8 @@ class Site:
     """Whether `bakeoff serve` shows it, so that pages ask for news."""
     claims: bool = False
     """Whether it has a page of claims."""
-    engines: bool = False
-    """Whether it has a page of engines side by side."""
+    sides: bool = False
+    """Whether it has a page of engines or campaigns side by side."""
 
     def render(self, template: str, place: str, **values: Any) -> str:  # noqa: ANN401 (what the template asks for)
         """A page that lies in the folder `place` below the site's, '' for the site's own.

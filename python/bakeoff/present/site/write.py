@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from bakeoff import files
 from bakeoff.campaign import ending
 from bakeoff.errors import BakeoffError
-from bakeoff.present.site import claims_page, compare, overview, run_page
+from bakeoff.present.site import claims_page, compare, overview, run_page, sides_page
 from bakeoff.present.site.pages import Site
 from bakeoff.results import Result
 from bakeoff.results.epochs import epoch_warning
@@ -94,7 +94,8 @@ def _replace(out: Path, partial: Path) -> None:
 
 
 def _fill(contents: Contents, folder: Path, claims: Claims | None, jobs: int, tell: Callable[[int], None]) -> list[str]:
-    site = replace(site_of(contents), claims=claims is not None)
+    sides = sides_page.gather(contents)
+    site = replace(site_of(contents), claims=claims is not None, sides=sides is not None)
     write_assets(folder / "assets")
     broken = _write_runs(contents.pages, folder, site, jobs, tell)
     (folder / "data").mkdir()
@@ -102,6 +103,8 @@ def _fill(contents: Contents, folder: Path, claims: Claims | None, jobs: int, te
         (folder / name).write_text(text, encoding="utf-8")
     if claims is not None:
         (folder / "claims.html").write_text(claims_page.render(claims, site), encoding="utf-8")
+    if sides is not None:
+        (folder / "sides.html").write_text(sides_page.render(sides, site), encoding="utf-8")
     (folder / MARK).write_text(json.dumps({"made": site.made}) + "\n", encoding="utf-8")
     return broken
 

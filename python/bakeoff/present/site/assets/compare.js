@@ -124,6 +124,20 @@ window.bakeoff = bakeoff;
     return make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Measures side by side" }, made);
   }
 
+  // The charts are those of the runs' own pages; they are loaded when somebody wants to see them.
+  function charts(a, b) {
+    const place = make("div", { class: "frames" });
+    const box = make("details", {}, make("summary", {}, "Charts side by side"), place);
+    box.addEventListener("toggle", function () {
+      if (!box.open || place.children.length) return;
+      for (const [letter, run] of [["A", a], ["B", b]]) {
+        const source = "runs/" + run.id + "/index.html?charts";
+        place.append(make("iframe", { src: source, title: "Charts of run " + letter + ": " + run.run }));
+      }
+    });
+    return box;
+  }
+
   function about(letter, run) {
     const box = make("section", { class: "about", "aria-label": "Run " + letter });
     box.append(make("h2", {}, letter + ": ", make("a", { href: "runs/" + run.id + "/index.html" }, run.run)));
@@ -166,7 +180,7 @@ window.bakeoff = bakeoff;
           make("p", { class: "warn" }, "⚠ The runs come from different model epochs (" + epochs + "): differences may come from the models."),
         );
       }
-      result.append(make("h2", {}, "Measures"), table(one, other));
+      result.append(charts(one, other), make("h2", {}, "Measures"), table(one, other));
       result.append(make("p", { class: "faint" }, "Taken in the steady state of each run, as docs/tables.md of bakeoff defines them; B / A is the quotient of the two numbers."));
     } catch (error) {
       byId("told").textContent = error.message;

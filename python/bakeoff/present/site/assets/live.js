@@ -46,8 +46,9 @@
     items(trouble, news.unreadable.concat(half));
     if (wasRunning && !news.running) said.textContent = "The campaign has ended. " + words.textContent;
     wasRunning = news.running;
-    if (news.claims && !document.querySelector('nav a[href="claims.html"]')) {
-      document.querySelector("nav ul").append(make("li", {}, make("a", { href: "claims.html" }, "Claims")));
+    for (const [page, name] of [["sides.html", "Side by side"], ["claims.html", "Claims"]]) {
+      if (!news.pages.includes(page) || document.querySelector('nav a[href="' + page + '"]')) continue;
+      document.querySelector("nav ul").append(make("li", {}, make("a", { href: page }, name)));
     }
   }
 

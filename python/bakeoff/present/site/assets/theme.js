@@ -26,6 +26,9 @@
     return root.dataset.theme || (system.matches ? "dark" : "light");
   }
 
+  // The page that compares shows the charts of two runs, each in a frame of its own.
+  if (window.location.search === "?charts") root.dataset.only = "charts";
+
   const chosen = stored();
   if (chosen === "dark" || chosen === "light") root.dataset.theme = chosen;
 
