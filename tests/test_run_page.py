@@ -146,15 +146,29 @@ def test_the_network_has_every_word_of_the_interfaces():
         assert 0 <= line.y <= drawing.height
 
 
-def test_a_node_beside_the_path_stands_in_a_column_of_its_own():
+def test_what_hangs_beside_the_path_stands_at_the_height_of_what_it_hangs_on():
     run = synthetic.resolved()
-    run["nodes"].append({**run["nodes"][0], "name": "other"})
-    run["links"].append({"ends": ["other", "mid"], "rate_bps": 10**7, "delay_s": 0.005, "mtu": 1500})
-    run["flows"][1]["from"] = "other"
-    boxes = {box.name: box for box in topology.drawing(run).boxes}
-    assert boxes["other"].y == boxes["cli"].y < boxes["mid"].y < boxes["srv"].y
-    assert boxes["other"].x > boxes["cli"].x + topology._BOX_WIDTH
-    assert "5 ms each way" in " ".join(line.text for line in topology.drawing(run).words)
+    for name, delay in (("sender", 0.005), ("second", 0.006), ("idle", 0.007)):
+        run["nodes"].append({**run["nodes"][0], "name": name})
+        run["links"].append({"ends": [name, "mid"], "rate_bps": 10**7, "delay_s": delay, "mtu": 1500})
+    run["nodes"].append({**run["nodes"][0], "name": "outer"})
+    run["links"].append({"ends": ["idle", "outer"], "rate_bps": None, "delay_s": 0.0, "mtu": 1500})
+    run["flows"] += [{**run["flows"][0], "name": name, "from": name} for name in ("sender", "second")]
+    drawing = topology.drawing(run)
+    boxes = {box.name: box for box in drawing.boxes}
+    # What sends is on the left, one below the other; what does not is on the right, and what hangs on that further out.
+    assert boxes["sender"].x == boxes["second"].x < boxes["mid"].x - topology._BOX_WIDTH
+    assert boxes["sender"].y == boxes["idle"].y == boxes["mid"].y < boxes["second"].y
+    assert boxes["outer"].x > boxes["idle"].x + topology._BOX_WIDTH > boxes["mid"].x + 2 * topology._BOX_WIDTH
+    texts = [line.text for line in drawing.words]
+    assert [f"{ms} ms each way" in texts for ms in (5, 6, 7)] == [True] * 3
+    # Every box lies in the picture, and no two of them on each other.
+    for one in drawing.boxes:
+        assert 0 <= one.x <= drawing.width - topology._BOX_WIDTH
+        assert 0 <= one.y <= drawing.height - topology._BOX_HEIGHT
+        for other in drawing.boxes:
+            apart = abs(one.x - other.x) >= topology._BOX_WIDTH or abs(one.y - other.y) >= topology._BOX_HEIGHT
+            assert one is other or apart, (one.name, other.name)
 
 
 def test_every_stored_kind_of_rule_and_source_has_words():
@@ -193,6 +207,26 @@ def test_the_command_on_the_page_does_the_run_again(site, cli, monkeypatch):
     monkeypatch.chdir(pages)
     code, out, _ = cli("reproduce", f"{place}/files")
     assert (code, out.splitlines()[-1]) == (0, "local/s/s~seed2: identical")
+
+
+def test_a_page_without_downloads_and_one_that_is_served_name_the_results(site, tmp_path):
+    from dataclasses import replace
+
+    stored, _ = site
+    contents = gather(stored, results.survey(stored).results)
+    [page] = [page for page in contents.pages if page.place.endswith("~seed2")]
+    plain = site_of(contents)
+    wanted = {
+        "RESULTS/local/s/s~seed2": replace(plain, downloads=False),
+        str(page.result.path): replace(plain, live=True),
+    }
+    for number, (place, kind) in enumerate(wanted.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        run_page.write(page, folder, kind)
+        command = f"bakeoff reproduce '{place}'" if "~" in place else f"bakeoff reproduce {place}"
+        assert command.replace("'", "&#39;") in (folder / "index.html").read_text(encoding="utf-8")
+        assert (folder / "files").exists() == kind.downloads
 
 
 def test_the_page_has_intervals_over_seeds_and_logs_as_text(site):

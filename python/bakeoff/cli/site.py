@@ -19,6 +19,10 @@ def site(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to; a site that is there is replaced.")] = Path(
         "site"
     ),
+    downloads: Annotated[
+        bool,
+        typer.Option(help="Lay the files of each run beside its page: samples as Parquet and CSV, logs, captures."),
+    ] = True,
 ) -> None:
     """Write the results as a folder of pages that any browser shows, with no server and no network.
 
@@ -29,6 +33,7 @@ def site(
       bakeoff site                                      the latest campaign, into site/
       bakeoff site results/fairness --out fairness-site
       bakeoff site 'l4s-tests/s6*' --out s6             some runs of the latest campaign
+      bakeoff site --no-downloads                       without samples and captures: a quarter of the size
     """
     from bakeoff import campaign
     from bakeoff.campaign.ending import unwinding
@@ -46,7 +51,7 @@ def site(
         with patience("deciding claims"):
             claims = claims_page.gather(contents, campaign.cores())
         with patience("writing pages") as tell:
-            broken = write(contents, out, claims, jobs=campaign.cores(), tell=tell)
+            broken = write(contents, out, claims, jobs=campaign.cores(), downloads=downloads, tell=tell)
     for why in broken[:_TOLD]:
         typer.echo(f"bakeoff: its page says that it cannot be read: {why}", err=True)
     if len(broken) > _TOLD:

@@ -26,6 +26,8 @@ class Site:
     """Whether it has a page of claims."""
     sides: bool = False
     """Whether it has a page of engines or campaigns side by side."""
+    downloads: bool = True
+    """Whether samples, logs and captures lie beside the pages of runs."""
 
     def render(self, template: str, place: str, **values: Any) -> str:  # noqa: ANN401 (what the template asks for)
         """A page that lies in the folder `place` below the site's, '' for the site's own.

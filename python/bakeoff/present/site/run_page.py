@@ -62,7 +62,7 @@ def write(page: Page, folder: Path, site: Site) -> None:
     drawn, why = _charts(shown, summary)
     if drawn:
         (folder / SERIES).write_text(packed.script(drawn, _common(shown)), encoding="ascii")
-    taken = downloads.write(result, folder)
+    taken = downloads.write(result, folder) if site.downloads else []
     text = site.render(
         "run.html.j2",
         page.place,
@@ -84,7 +84,7 @@ def write(page: Page, folder: Path, site: Site) -> None:
         configuration=configuration.of(shown),
         logs=_logs(result),
         downloads=taken,
-        command=_command(page),
+        command=_command(page, site),
         uplot=uplot_version(),
         series=SERIES,
     )
@@ -152,9 +152,10 @@ def _tables(result: Result, together: Row | None) -> list[Table]:
     """The measures of this run, and those of all its repetitions with intervals where there are several."""
     if together is None:
         return []
-    [own] = rows([result], _published(result.resolved["suite"]))
-    several = [(own, "")]
+    own, several = together, [(together, "")]
     if together.n > 1:
+        [own] = rows([result], _published(str(result.resolved["suite"])))
+        several = [(own, "")]
         several.append((together, f", mean of {together.n} seeds, ± 95 % interval where one number stands alone"))
     start, stop = own.summaries[0].window_s
     made = []
@@ -208,10 +209,15 @@ def _logs(result: Result) -> list[Log]:
     return found
 
 
-def _command(page: Page) -> str:
-    """What does the run again and compares, called in the site's folder."""
+def _command(page: Page, site: Site) -> str:
+    """What does the run again and compares: from its downloads, or else from the results that the site is of."""
+    folder = f"{page.place}/{downloads.FOLDER}"
+    if site.live:
+        folder = str(page.result.path.resolve())
+    elif not site.downloads:
+        folder = f"RESULTS/{page.result.key}"
     more = " --allow-code" if any(flow.get("cc_sha256") for flow in page.result.resolved["flows"]) else ""
-    return f"bakeoff reproduce {shlex.quote(f'{page.place}/{downloads.FOLDER}')}{more}"
+    return f"bakeoff reproduce {shlex.quote(folder)}{more}"
 
 
 @cache

@@ -1,8 +1,8 @@
 """The network of a run as a drawing: where each node, cable and word stands. The template makes an SVG of it.
 
-The first flow's path goes down the first column, from its sender to its receiver. What hangs beside it stands in
-further columns. Words on the left of a cable are of the way down, words on the right of the way up, each near the node
-at which packets meet what they name.
+The first flow's path goes down the middle, from its sender to its receiver. What hangs beside it stands at the height
+of the node that it hangs on: what sends on the left, everything else on the right. Words beside a cable are of one way
+each: left of an upright cable of the way down, above a level one of the way to the right.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from bakeoff.measure import path
@@ -21,19 +22,20 @@ _BOX_HEIGHT: Final = 40
 _LINE: Final = 14
 _GAP: Final = 10
 _LETTER: Final = 6.7
-"""Width of a letter of the words, in the font of style.css."""
+"""Width of a letter of the words, in the font of run.css."""
 _WRAP: Final = 24
 _LONGEST_NAME: Final = 15
 _MARGIN: Final = 8
-_MOST_WORDS: Final = 5
+_SHORTEST: Final = 40
+"""Of a level cable."""
+_MOST_WORDS: Final = 9
 """More lines than this at one place are cut; the table of interfaces has them all."""
 
 Way = tuple[str, str]
 Text = tuple[str, bool]
-Side = tuple[list[Text], list[Text]]
-"""Lines near the upper and near the lower end of a cable; True for those that are of the cable itself."""
-Sides = tuple[Side, Side]
-"""Left and right of it."""
+"""A line of words; True for those that are of the cable itself."""
+Sides = tuple[list[Text], list[Text]]
+"""Words at the top and at the bottom of an upright cable, or above and below a level one."""
 
 
 @dataclass(frozen=True)
@@ -80,70 +82,186 @@ class Drawing:
     box_height: int = _BOX_HEIGHT
 
 
+@dataclass(frozen=True)
+class _Hanging:
+    """A node beside the path."""
+
+    name: str
+    inner: str
+    """The node that it hangs on, which is nearer to the path."""
+    home: str
+    """The node of the path at whose height it stands."""
+    column: int
+    """-1 is the first on the left of the path, 1 the first on the right."""
+    slot: int
+    """How many stand above it in the same column, at the same height."""
+
+
+class _Network:
+    """The parts of a resolved run that are drawn."""
+
+    def __init__(self, resolved: Mapping[str, Any]) -> None:
+        self.nodes = {str(node["name"]): str(node["kind"]) for node in resolved["nodes"]}
+        self.links = {frozenset(map(str, link["ends"])): link for link in resolved["links"]}
+        self.neighbours: dict[str, list[str]] = {name: [] for name in self.nodes}
+        for link in resolved["links"]:
+            for one, other in (link["ends"], reversed(link["ends"])):
+                self.neighbours[str(one)].append(str(other))
+        self.interfaces = {(one["node"], one["peer"]): one for one in resolved.get("interfaces", ())}
+        self.hops = [hops for flow in resolved["flows"] if (hops := _path(resolved, flow))]
+        self.spine = [self.hops[0][0][0], *(peer for _, peer in self.hops[0])] if self.hops else [*self.nodes][:1]
+        self.senders = {hops[0][0] for hops in self.hops}
+        self.hanging = {one.name: one for one in self._hang()}
+
+    def _hang(self) -> Iterator[_Hanging]:
+        """Everything beside the path, from the path outwards."""
+        placed = {name: (name, 0) for name in self.spine}
+        slots: dict[tuple[str, int], int] = {}
+        waiting = [*self.spine]
+        while waiting:
+            inner = waiting.pop(0)
+            home, column = placed[inner]
+            for name in self.neighbours[inner]:
+                if name in placed:
+                    continue
+                # Of the nodes on the path both sides are free; what hangs further out stays on its side.
+                side = (-1 if name in self.senders else 1) if column == 0 else (1 if column > 0 else -1)
+                at = column + side
+                slot = slots.get((home, at), 0)
+                slots[home, at] = slot + 1
+                placed[name] = home, at
+                waiting.append(name)
+                yield _Hanging(name, inner, home, at, slot)
+
+    def one_way(self, node: str, peer: str, arrow: str) -> list[Text]:
+        """What packets meet from `node` to `peer`."""
+        return self.leaving(node, peer, arrow) + self.arriving(node, peer, arrow)
+
+    def leaving(self, node: str, peer: str, arrow: str) -> list[Text]:
+        """What packets meet where they leave `node` towards `peer`."""
+        return _lines(arrow, self.interfaces.get((node, peer), {}).get("egress"))
+
+    def arriving(self, node: str, peer: str, arrow: str) -> list[Text]:
+        """What packets from `node` meet where they arrive at `peer`."""
+        return _lines(f"{arrow} arriving:", self.interfaces.get((peer, node), {}).get("ingress"))
+
+    def cable(self, node: str, peer: str) -> list[Text]:
+        """The words of a cable itself."""
+        return [(text, True) for text in cable_words(self.links[frozenset((node, peer))])]
+
+
 def drawing(resolved: Mapping[str, Any]) -> Drawing:
     """The network of a resolved run."""
-    ways = _downwards(resolved)
-    layer = _layers(resolved, ways)
-    column = _columns(resolved, layer)
-    texts = {way: _texts(resolved, way) for way in ways}
-    centres, width = _across(ways, column, texts)
-    tops, height = _down(ways, layer, texts)
-    boxes = [
-        Box(centres[column[name]] - _BOX_WIDTH / 2, tops[layer[name]], _short(name), str(node["kind"]), name)
-        for node in resolved["nodes"]
-        for name in [str(node["name"])]
-    ]
+    net = _Network(resolved)
+    upright = _upright(net)
+    beside = {one.name: _level(net, one) for one in net.hanging.values()}
+    columns, width = _columns(net, upright, beside)
+    tops, slot_heights, height = _rows(net, upright, beside)
+    corners = {name: (columns[0] - _BOX_WIDTH / 2, tops[name]) for name in net.spine}
+    for one in net.hanging.values():
+        down = sum(slot_heights[one.home, n] for n in range(one.slot))
+        corners[one.name] = columns[one.column] - _BOX_WIDTH / 2, tops[one.home] + down
     cables: list[Cable] = []
     words: list[Words] = []
-    for way in ways:
-        upper, lower = way
-        x = centres[max(column[upper], column[lower])]
-        above, below = tops[layer[upper]] + _BOX_HEIGHT, tops[layer[lower]]
-        # From a node beside a column a cable goes straight to the height of the other one, and in at its side.
-        corners = [(x, above), (x, below)]
-        if column[upper] < column[lower]:
-            side = above - _BOX_HEIGHT / 3
-            corners = [(centres[column[upper]] + _BOX_WIDTH / 2, side), (x, side), (x, below)]
-        elif column[upper] > column[lower]:
-            side = below + _BOX_HEIGHT / 3
-            corners = [(x, above), (x, side), (centres[column[lower]] + _BOX_WIDTH / 2, side)]
-        cables.append(Cable(" ".join(f"{across:g},{down:g}" for across, down in corners)))
-        for texts_of_side, at, anchor in zip(texts[way], (x - _GAP, x + _GAP), ("end", "start"), strict=True):
-            words += _placed(texts_of_side, at, anchor, above, below)
+    for (node, peer), sides in zip(_pairs(net.spine), upright, strict=True):
+        above, below = tops[node] + _BOX_HEIGHT, tops[peer]
+        cables.append(_line([(columns[0], above), (columns[0], below)]))
+        for side, x, anchor in zip(sides, (columns[0] - _GAP, columns[0] + _GAP), ("end", "start"), strict=True):
+            words += _beside_upright(side, x, anchor, above, below)
+    for one in net.hanging.values():
+        cable, (x, y) = _to_the_side(one, corners)
+        cables.append(cable)
+        words += _beside_level(beside[one.name], x, y, "start" if one.column < 0 else "end")
+    # What closes a circle has no place beside a column: a straight line, whose words are in the table.
+    drawn = {frozenset(pair) for pair in _pairs(net.spine)}
+    drawn |= {frozenset((one.name, one.inner)) for one in net.hanging.values()}
+    for ends in sorted(map(sorted, net.links.keys() - drawn)):
+        if all(name in corners for name in ends):
+            cables.append(_line([(x + _BOX_WIDTH / 2, y + _BOX_HEIGHT / 2) for x, y in map(corners.__getitem__, ends)]))
+    boxes = [Box(x, y, _short(name), net.nodes[name], name) for name, (x, y) in corners.items()]
     return Drawing(width, height, boxes, cables, words, _says(resolved))
 
 
-def _across(ways: Sequence[Way], column: Mapping[str, int], texts: Mapping[Way, Sides]) -> tuple[list[float], float]:
-    """The middle of each column, as wide as the words left and right of its cables, and the width of all."""
-    rooms = [[_BOX_WIDTH / 2, _BOX_WIDTH / 2] for _ in range(max(column.values(), default=0) + 1)]
-    for way in ways:
-        room = rooms[max(column[way[0]], column[way[1]])]
-        for i, side in enumerate(texts[way]):
-            longest = max((len(text) for part in side for text, _ in part), default=0)
-            room[i] = max(room[i], longest * _LETTER + 2 * _GAP)
-    centres, edge = [], float(_MARGIN)
-    for left, right in rooms:
-        centres.append(edge + left)
-        edge += left + right + _GAP
-    return centres, edge - _GAP + _MARGIN
+def _to_the_side(one: _Hanging, corners: Mapping[str, tuple[float, float]]) -> tuple[Cable, tuple[float, float]]:
+    """The cable of a node beside the path, and where its words begin (on the left) or end (on the right)."""
+    outer, inner = corners[one.name], corners[one.inner]
+    on_left = one.column < 0
+    start = outer[0] + (_BOX_WIDTH if on_left else 0)
+    end = inner[0] + (0 if on_left else _BOX_WIDTH)
+    y, turn = outer[1] + _BOX_HEIGHT / 2, inner[1] + _BOX_HEIGHT / 2
+    bus = end - _GAP if on_left else end + _GAP
+    cable = _line([(start, y), (end, y)] if y == turn else [(start, y), (bus, y), (bus, turn), (end, turn)])
+    return cable, (start + _GAP if on_left else start - _GAP, y)
 
 
-def _down(ways: Sequence[Way], layer: Mapping[str, int], texts: Mapping[Way, Sides]) -> tuple[list[float], float]:
-    """The top of each layer, with room for the words of the cables below it, and the height of all."""
-    gaps = [0.0] * (max(layer.values(), default=0) + 1)
-    for way in ways:
-        lines = max(len(top) + len(bottom) for top, bottom in texts[way])
-        gaps[layer[way[0]]] = max(gaps[layer[way[0]]], _LINE * (lines + bool(lines)) + 2 * _GAP)
-    gaps[-1] = _MARGIN
-    tops, down = [], float(_MARGIN)
-    for gap in gaps:
-        tops.append(down)
-        down += _BOX_HEIGHT + gap
-    return tops, down
+def _upright(net: _Network) -> list[tuple[Sides, Sides]]:
+    """Of each cable of the path the words on its left and on its right, of each those at its top and at its bottom."""
+    found = []
+    for node, peer in _pairs(net.spine):
+        left = net.leaving(node, peer, "↓"), net.arriving(node, peer, "↓")
+        right = net.arriving(peer, node, "↑") + net.cable(node, peer), net.leaving(peer, node, "↑")
+        found.append((left, right))
+    return found
 
 
-def _placed(side: Side, x: float, anchor: str, above: float, below: float) -> Iterator[Words]:
-    """The words on one side of a cable: those of its upper end below `above`, the others up to `below`."""
+def _level(net: _Network, one: _Hanging) -> Sides:
+    """The words above and below a level cable: to the right, with the cable's own, and to the left."""
+    left, right = (one.name, one.inner) if one.column < 0 else (one.inner, one.name)
+    return net.cable(left, right) + net.one_way(left, right, "→"), net.one_way(right, left, "←")
+
+
+def _columns(
+    net: _Network, upright: Sequence[tuple[Sides, Sides]], beside: Mapping[str, Sides]
+) -> tuple[dict[int, float], float]:
+    """The middle of each column of nodes, and the width of all."""
+    rooms = [max([_BOX_WIDTH / 2, *(_width([*side[i][0], *side[i][1]]) + _GAP for side in upright)]) for i in (0, 1)]
+    lengths: dict[int, float] = {}
+    for one in net.hanging.values():
+        length = max(_SHORTEST, _width([text for part in beside[one.name] for text in part]) + 2 * _GAP)
+        lengths[one.column] = max(lengths.get(one.column, 0.0), length)
+    middles = {0: 0.0}
+    for side, room in ((-1, rooms[0]), (1, rooms[1])):
+        at, edge = side, room
+        while at in lengths:
+            # The first cable begins at the path's boxes, which are narrower than the words of its cables may be.
+            cable = lengths[at] if at != side else max(lengths[at] + _BOX_WIDTH / 2 - room, _GAP)
+            edge += cable + _BOX_WIDTH
+            middles[at] = side * (edge - _BOX_WIDTH / 2)
+            at += side
+        rooms[0 if side < 0 else 1] = edge
+    return {at: middle + rooms[0] + _MARGIN for at, middle in middles.items()}, rooms[0] + rooms[1] + 2 * _MARGIN
+
+
+def _rows(
+    net: _Network, upright: Sequence[tuple[Sides, Sides]], beside: Mapping[str, Sides]
+) -> tuple[dict[str, float], dict[tuple[str, int], float], float]:
+    """The top of each node of the path, the heights of the slots beside it, and the height of all."""
+    slots: dict[tuple[str, int], float] = {}
+    lift = dict.fromkeys(net.spine, 0.0)
+    for one in net.hanging.values():
+        above, below = beside[one.name]
+        # Half of a cable's words stand above its middle.
+        over = max(0.0, len(above) * _LINE + 5 - _BOX_HEIGHT / 2)
+        under = max(0.0, len(below) * _LINE + 5 - _BOX_HEIGHT / 2)
+        if one.slot == 0:
+            lift[one.home] = max(lift[one.home], over)
+            over = 0.0
+        previous = slots.get((one.home, one.slot), 0.0)
+        slots[one.home, one.slot] = max(previous, _BOX_HEIGHT + under + over + _GAP)
+    tops, down = {}, float(_MARGIN)
+    for i, name in enumerate(net.spine):
+        tops[name] = down + lift[name]
+        room = 0.0
+        if i < len(upright):
+            lines = max(len(top) + len(bottom) for top, bottom in upright[i])
+            room = _LINE * (lines + bool(lines)) + 2 * _GAP
+        stack = sum(height for (home, _), height in slots.items() if home == name)
+        down = tops[name] + max(_BOX_HEIGHT + room, stack)
+    return tops, slots, down + _MARGIN
+
+
+def _beside_upright(side: Sides, x: float, anchor: str, above: float, below: float) -> Iterator[Words]:
+    """The words on one side of an upright cable: those of its upper end below `above`, the others up to `below`."""
     top, bottom = side
     for n, (text, faint) in enumerate(top, 1):
         yield Words(x, above + _LINE * n, anchor, text, faint)
@@ -151,78 +269,23 @@ def _placed(side: Side, x: float, anchor: str, above: float, below: float) -> It
         yield Words(x, below - _GAP / 2 - _LINE * n, anchor, text, faint)
 
 
-def _says(resolved: Mapping[str, Any]) -> str:
-    nodes = ", ".join(f"{node['name']} ({node['kind']})" for node in resolved["nodes"])
-    cables = ", ".join(" to ".join(link["ends"]) for link in resolved["links"])
-    return f"The network: {nodes}; cables from {cables}. The table of interfaces below has all words of the drawing."
+def _beside_level(sides: Sides, x: float, y: float, anchor: str) -> Iterator[Words]:
+    """The words above and below a level cable at the height `y`."""
+    for n, (text, faint) in enumerate(reversed(sides[0])):
+        yield Words(x, y - _GAP / 2 - _LINE * n, anchor, text, faint)
+    for n, (text, faint) in enumerate(sides[1], 1):
+        yield Words(x, y + _LINE * n, anchor, text, faint)
 
 
-def _downwards(resolved: Mapping[str, Any]) -> list[Way]:
-    """Every cable as (upper, lower) node: the way of the first flow that goes through it, else as it was written."""
-    wanted = {frozenset(link["ends"]): (str(link["ends"][0]), str(link["ends"][1])) for link in resolved["links"]}
-    known: dict[frozenset[str], Way] = {}
-    for flow in resolved["flows"]:
-        try:
-            hops = path(resolved, flow)
-        except MeasureError:
-            continue
-        for hop in hops:
-            known.setdefault(frozenset(hop), (hop[0], hop[1]))
-    return [known.get(ends, way) for ends, way in wanted.items()]
+def _path(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[Way]:
+    try:
+        return list(path(resolved, flow))
+    except MeasureError:
+        return []
 
 
-def _layers(resolved: Mapping[str, Any], ways: Sequence[Way]) -> dict[str, int]:
-    """How far down each node stands: below all that lead to it, and senders just above what they lead to."""
-    names = [str(node["name"]) for node in resolved["nodes"]]
-    found = dict.fromkeys(names, 0)
-    # As many rounds as the longest way can have; what goes in a circle then stays where it is.
-    for _ in names:
-        for upper, lower in ways:
-            found[lower] = min(max(found[lower], found[upper] + 1), len(names) - 1)
-    for name in names:
-        below = [found[lower] for upper, lower in ways if upper == name]
-        above = [upper for upper, lower in ways if lower == name]
-        if below and not above:
-            found[name] = max(found[name], min(below) - 1)
-    used = sorted(set(found.values()))
-    return {name: used.index(at) for name, at in found.items()}
-
-
-def _columns(resolved: Mapping[str, Any], layer: Mapping[str, int]) -> dict[str, int]:
-    """The nodes of the first flow's path in column 0, the others of each layer in those after it."""
-    first: list[str] = []
-    if resolved["flows"]:
-        try:
-            hops = path(resolved, resolved["flows"][0])
-            first = [hops[0][0], *(peer for _, peer in hops)] if hops else []
-        except MeasureError:
-            first = []
-    taken: dict[int, int] = {}
-    found = {}
-    spine = set(first)
-    for node in resolved["nodes"]:
-        if node["name"] in spine:
-            found[str(node["name"])] = 0
-            taken[layer[node["name"]]] = 1
-    for node in resolved["nodes"]:
-        name = str(node["name"])
-        if name not in found:
-            # Beside the path even where that has no node in this layer.
-            found[name] = max(taken.get(layer[name], 0), 1 if spine else 0)
-            taken[layer[name]] = found[name] + 1
-    return found
-
-
-def _texts(resolved: Mapping[str, Any], way: Way) -> Sides:
-    """Words left and right of a cable, of each those near the upper and near the lower node."""
-    upper, lower = way
-    link = next(link for link in resolved["links"] if set(link["ends"]) == {upper, lower})
-    interfaces = {(one["node"], one["peer"]): one for one in resolved.get("interfaces", ())}
-    there, back = interfaces.get((upper, lower), {}), interfaces.get((lower, upper), {})
-    own = [(text, True) for text in cable_words(link)]
-    left = _lines("↓", there.get("egress")), _lines("↓ arriving:", back.get("ingress"))
-    right = [*_lines("↑ arriving:", there.get("ingress")), *own], _lines("↑", back.get("egress"))
-    return left, right
+def _pairs(names: Sequence[str]) -> list[Way]:
+    return list(pairwise(names))
 
 
 def _lines(arrow: str, tree: Mapping[str, Any] | None) -> list[Text]:
@@ -235,5 +298,19 @@ def _lines(arrow: str, tree: Mapping[str, Any] | None) -> list[Text]:
     return [(line, False) for line in lines]
 
 
+def _width(texts: Sequence[Text]) -> float:
+    return max((len(text) for text, _ in texts), default=0) * _LETTER
+
+
+def _line(corners: Sequence[tuple[float, float]]) -> Cable:
+    return Cable(" ".join(f"{x:.1f},{y:.1f}" for x, y in corners))
+
+
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _says(resolved: Mapping[str, Any]) -> str:
+    nodes = ", ".join(f"{node['name']} ({node['kind']})" for node in resolved["nodes"])
+    cables = ", ".join(" to ".join(link["ends"]) for link in resolved["links"])
+    return f"The network: {nodes}; cables from {cables}. The table of interfaces below has all words of the drawing."

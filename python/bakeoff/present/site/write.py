@@ -42,12 +42,13 @@ def write(
     claims: Claims | None = None,
     *,
     jobs: int = 1,
+    downloads: bool = True,
     tell: Callable[[int], None] | None = None,
 ) -> list[str]:
     """Write the site of the runs into the folder `out`, with a page of claims if there are any.
 
-    `jobs` processes write the pages of runs, and `tell` is called with the number of those that are written. What
-    comes back names the runs that cannot be read, whose pages say why.
+    Without `downloads` the files of runs are left out. `jobs` processes write the pages of runs, and `tell` is called
+    with the number of those that are written. What comes back names the runs that cannot be read, whose pages say why.
 
     A site that is there is replaced when the new one is whole. BakeoffError for a folder that is no site, and if the
     system refuses; then nothing has changed.
@@ -57,7 +58,8 @@ def write(
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
-        broken = _fill(contents, partial, claims, jobs, tell or (lambda _: None))
+        site = replace(site_of(contents), claims=claims is not None, downloads=downloads)
+        broken = _fill(contents, site, partial, claims, jobs=jobs, tell=tell or (lambda _: None))
         _replace(out, partial)
     except OSError as error:
         raise BakeoffError(f"{out}: cannot be written: {error.strerror or error}") from error
@@ -93,9 +95,11 @@ def _replace(out: Path, partial: Path) -> None:
     files.discard(old)
 
 
-def _fill(contents: Contents, folder: Path, claims: Claims | None, jobs: int, tell: Callable[[int], None]) -> list[str]:
+def _fill(
+    contents: Contents, site: Site, folder: Path, claims: Claims | None, *, jobs: int, tell: Callable[[int], None]
+) -> list[str]:
     sides = sides_page.gather(contents)
-    site = replace(site_of(contents), claims=claims is not None, sides=sides is not None)
+    site = replace(site, sides=sides is not None)
     write_assets(folder / "assets")
     broken = _write_runs(contents.pages, folder, site, jobs, tell)
     (folder / "data").mkdir()
