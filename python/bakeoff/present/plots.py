@@ -48,14 +48,17 @@ def figure(result: Result, kind: str = DEFAULT, *, scale: Scale = "auto") -> Pic
     return overlay([result], kind, scale=scale)
 
 
-def overlay(results: Sequence[Result], kind: str = DEFAULT, *, scale: Scale = "auto") -> Picture:
+def overlay(
+    results: Sequence[Result], kind: str = DEFAULT, *, scale: Scale = "auto", names: Sequence[str] | None = None
+) -> Picture:
     """One picture of several runs: the colour says the congestion control, the dash the run.
 
+    `names` are what the runs are called, one for each; by default what tells them apart (see `labels`).
     Raises BakeoffError as `figure` does, and for more runs than can be told apart.
     """
     from bakeoff.present import panels
 
-    made = _drawn(results, kind, scale)
+    made = _drawn(results, kind, scale, names)
     with styled():
         return panels.finish(made)
 
@@ -168,12 +171,12 @@ def _known(name: str, scale: Scale) -> Kind:
     return chosen
 
 
-def _drawn(results: Sequence[Result], name: str, scale: Scale) -> Picture:
+def _drawn(results: Sequence[Result], name: str, scale: Scale, names: Sequence[str] | None = None) -> Picture:
     chosen = _known(name, scale)
     assert chosen.draw is not None
     if len(results) > MOST_OVERLAID:
         raise BakeoffError(f"{len(results)} runs in one picture cannot be told apart; choose at most {MOST_OVERLAID}")
-    shown = [Shown(result, label) for result, label in zip(results, labels(results), strict=True)]
+    shown = [Shown(result, label) for result, label in zip(results, names or labels(results), strict=True)]
     for one in shown:
         _ = one.samples
     with styled():

@@ -56,7 +56,7 @@ class Answers:
 
     def plot(
         self,
-        run: str | list[str],
+        run: str | list[str] | dict[str, str],
         kind: str = DEFAULT,
         *,
         alt: str | None = None,
@@ -74,7 +74,7 @@ class Answers:
 
     def plot_link(
         self,
-        run: str | list[str],
+        run: str | list[str] | dict[str, str],
         text: str,
         kind: str = DEFAULT,
         *,
@@ -93,13 +93,18 @@ class Answers:
     def _picture(
         self, run: object, kind: str, name: str | None, seed: int, **options: Any  # noqa: ANN401
     ) -> tuple[str, str]:  # fmt: skip
-        names = self._store.names(run)
+        """The path of the picture, and what it is of in words."""
+        called = list(run) if isinstance(run, dict) else None
+        names = [self._store.one(one) for one in run.values()] if isinstance(run, dict) else self._store.names(run)
         found = self._store.repetitions(names)
         if picture_kinds.kind(kind).of == "run":
             found = [self._of_seed(one, seed) for one in names]
+        elif called:
+            raise BakeoffError(f"plot: '{kind}' is of a campaign, whose runs have no words of their own")
         if name is None:
             name = "-".join([*(names[:1] if len(names) == 1 else [names[0], "and", str(len(names) - 1)]), kind])
-        path = self._pictures.add(name, (names, kind, seed, str(options)), found, {**options, "kind": kind})
+        of = (names, called, kind, seed, str(options))
+        path = self._pictures.add(name, of, found, {**options, "kind": kind, "names": called})
         return path, f"{kind}: {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
 
     def _of_seed(self, name: str, seed: int) -> Result:

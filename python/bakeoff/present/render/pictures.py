@@ -62,13 +62,13 @@ def file_name(text: str) -> str:
 
 def _drawn(
     results: Sequence[Result], extension: str, *, kind: str, scale: Any, measure: str | None, x: str | None,  # noqa: ANN401
-    y: str | None,
+    y: str | None, names: list[str] | None,
 ) -> bytes:  # fmt: skip
     chosen = kinds.kind(kind)
     if chosen.of == "run":
         if measure or x or y:
             raise BakeoffError(f"'{kind}' takes no measure, x or y; those are for sweep and heatmap")
-        figure = plots.overlay(results, kind, scale=scale)
+        figure = plots.overlay(results, kind, scale=scale, names=names)
     else:
         made = list(plots.campaign(results, kind, measure=measure, x=x, y=y).values())
         if len(made) != 1:

@@ -26,7 +26,7 @@ from jinja2.sandbox import MAX_RANGE, ImmutableSandboxedEnvironment
 if TYPE_CHECKING:
     from jinja2.runtime import Context
 
-CPU_S: Final = 3
+CPU_S: Final = 2
 """Processor time of a template. Its pictures and measures are made elsewhere, and do not count."""
 MEMORY: Final = 512 << 20
 """Bytes of address space."""
