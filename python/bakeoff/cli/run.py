@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from bakeoff.campaign.cluster import Cluster
     from bakeoff.campaign.worker import Also
     from bakeoff.cli.progress import Detail
+    from bakeoff.cli.until import Until
     from bakeoff.results import Kept, Result
     from bakeoff.scenario import Run
 
@@ -72,6 +73,16 @@ def run(
     only: Only = None,
     set_: Set = None,
     seeds: FileSeeds = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'MEASURE ±WIDTH'",
+            help="Repeat each run with new seeds until half of the 95 % interval of an expression of claims is at most "
+            "so wide, such as 'jain ±2%'; three seeds at least.",
+            show_default=False,
+        ),
+    ] = None,
+    max_seeds: Annotated[int, typer.Option(metavar="N", min=3, help="With --until: seeds of a run at most.")] = 30,
     yes: Yes = False,
     allow_code: AllowCode = False,
     resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
@@ -130,12 +141,14 @@ def run(
       bakeoff run 'l4s-tests/s6*' -k reno        likewise, of any selection
       bakeoff run l4s-tests/s6-rfc3168 --set network.rtt=40ms --set flows.prague.cc=prague     with other values
       bakeoff run '*/s6*/*pie*' --trace cc --capture all     with internals per ACK, and packets
+      bakeoff run 'l4s-tests/s6*' --until 'goodput(1) ±2%'     as many seeds as that takes
       bakeoff run 'l4s-tests/s6*' --fresh        without the runs that the store has
       bakeoff run 'l4s-tests/*' --dask ssh:one,one,two     on several machines
       bakeoff run 'linux/*' --notify json://localhost:8080/ended     and a message when it has ended
     """
     from bakeoff import campaign, engines
     from bakeoff.cli.notify import notifying, service
+    from bakeoff.cli.until import Until
     from bakeoff.scenario import catalog, parse_settings
 
     places = service(notify or ())
@@ -157,11 +170,9 @@ def run(
             seeds = seeds or max(int(run.resolved["seed"]) for run in failed.values())
     if not patterns:
         raise BakeoffError("Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none")
-    runs = catalog.select(patterns, seeds, only=only, settings=parse_settings(set_ or ()), yes=yes)
-    if trace or capture:
-        from bakeoff.scenario.observe import observe
-
-        runs = [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
+    repeated = Until(until, seeds, max_seeds, last_failed=last_failed)
+    runs = catalog.select(patterns, repeated.most, only=only, settings=parse_settings(set_ or ()), yes=yes)
+    runs = _observed(runs, trace, capture)
     if last_failed:
         runs = [each if trace or capture else _as_observed(each, failed) for each in runs if each.key in failed]
         if not runs:
@@ -170,17 +181,25 @@ def run(
     if (resume or last_failed) and begun.taken and not allow_code:
         _check_taken(root, begun, set_, runs)
     runs, refused = (runs, {}) if strict else _possible(runs, engine)
+    runs = repeated.begin(runs)
     if dry_run:
         _dry_run(runs, engine, jobs or campaign.cores(), as_json)
         raise typer.Exit(1 if refused else 0)
     options = _Options(set_ or [], only, seeds, trace or [], capture or [])
     again = ["bakeoff", "run", *patterns, "--out", str(root), "--resume"]  # not --notify, whose URL may hold a password
-    again += ["--engine", engine] * (engine != "sim") + options.chosen() + options.observed()
-    again += ["--yes"] * yes + ["--allow-code"] * allow_code
-    further = {"--note": note, "--store": store, "--dask": dask, "--run-timeout": run_timeout}
-    again += ["--fresh"] * fresh + [
-        word for option, value in further.items() if value is not None for word in (option, value)
-    ]
+    further = {
+        "--until": until, "--max-seeds": str(max_seeds) if until is not None else None, "--note": note,
+        "--store": store, "--dask": dask, "--run-timeout": run_timeout,
+    }  # fmt: skip
+    again += (
+        ["--engine", engine] * (engine != "sim")
+        + options.chosen()
+        + options.observed()
+        + ["--yes"] * yes
+        + ["--allow-code"] * allow_code
+        + ["--fresh"] * fresh
+    )
+    again += [word for option, value in further.items() if value is not None for word in (option, value)]
     # Who goes on may ask for more seeds or traces, which makes the campaign no other one.
     kept = [options.chosen(), [] if resume or last_failed else options.observed()]
     asked = campaign.Asked("run", (*patterns, *(shlex.join(words) for words in kept if words)), note)
@@ -201,11 +220,21 @@ def run(
             latest=campaign.LATEST,
             again=shlex.join(again),
             show=detail(quiet=quiet, verbose=verbose),
+            also=repeated.also,
+            more=repeated.more,
         )
         told(report)
-    _tell(report, refused, durations, quiet=quiet, as_json=as_json)
+    _tell(report, refused, durations, repeated, quiet=quiet, as_json=as_json)
     if report.failed or refused:
         raise typer.Exit(1)
+
+
+def _observed(runs: list[Run], trace: list[str] | None, capture: list[str] | None) -> list[Run]:
+    if not trace and not capture:
+        return runs
+    from bakeoff.scenario.observe import observe
+
+    return [observe(each, trace=trace or (), capture=capture or ()) for each in runs]
 
 
 def _possible(runs: list[Run], engine: str) -> tuple[list[Run], dict[str, str]]:
@@ -452,16 +481,26 @@ def _as_observed(run: Run, failed: dict[str, Result]) -> Run:
     return observe(run, trace=trace, capture=capture)
 
 
-def _tell(report: Report, refused: dict[str, str], durations: int, *, quiet: bool, as_json: bool) -> None:
+def _tell(
+    report: Report,
+    refused: dict[str, str],
+    durations: int,
+    repeated: Until,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """How it ended, on standard output."""
     if as_json:
-        typer.echo(json.dumps({**_as_json(report), "refused": refused}, indent=2))
+        typer.echo(json.dumps({**_as_json(report), "refused": refused, **repeated.as_json()}, indent=2))
     elif not quiet:
         typer.echo(f"{counts(report)} in {report.wall_s:.1f} s")
         if refused:
             typer.echo(f"{len(refused)} more cannot be run here, such as {printable(next(iter(refused)))}")
         typer.echo(f"results: {report.root}")
         typer.echo(f"next:    bakeoff table {shlex.quote(str(report.root))}")
+    if not as_json:
+        repeated.tell()
     if durations and not as_json:
         slowest = sorted(report.runs, key=lambda done: done.wall_s, reverse=True)[:durations]
         typer.echo("slowest:\n" + "".join(f"{done.wall_s:>8.2f} s  {done.key}\n" for done in slowest), nl=False)
