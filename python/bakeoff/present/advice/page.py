@@ -83,7 +83,11 @@ def page(asked: Asked, advice: Advice) -> str:
             pictures=[found for key in _DRAWN if (found := bars(advice, advice.main, key)) is not None],
             over=over_time(advice.main),
             tables=[
-                (sentences.variant(variant), [head(choice) for choice in variant.choices], groups(advice, variant))
+                (
+                    sentences.variant(variant),
+                    [(head(choice), choice.label == variant.verdict.choice) for choice in variant.choices],
+                    groups(advice, variant),
+                )
                 for variant in advice.variants
             ],
             rule=sentences.rule(advice),
