@@ -2,13 +2,17 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
+from bakeoff import campaign, results
+from bakeoff.advice import advise
 from bakeoff.advice import numbers as measured
 from bakeoff.advice.numbers import MEASURES, Number
 from bakeoff.advice.rule import decide, missed, most, pick
 from bakeoff.errors import BakeoffError
+from bakeoff.present import advice as present
 from bakeoff.present.advice.cells import figure
 from bakeoff.scenario import catalog
 from bakeoff.scenario.advice import Asked, own_choices, runs, scenario
@@ -239,6 +243,32 @@ def test_the_page_recommends_the_queue_that_the_numbers_say(small, cli, monkeypa
     assert "&lt;b&gt;&amp;fifo" in page
     assert "<b>" not in page
     assert not re.search(r"""(?:src|href)=|https?:|<script""", page)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed: apt install chromium")
+def test_the_page_in_a_browser(small):
+    sync = pytest.importorskip("playwright.sync_api")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    asked = Asked(**LINE, duration="30s", mix=small / "two.yaml")
+    report = campaign.run(runs(asked, seeds=1), small / "b", jobs=1)
+    advice = advise([results.read(done.path) for done in report.runs], own=own_choices(asked))
+    (small / "b.html").write_text(present.page(asked, advice))
+    with sync.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for width, scheme in ((1280, "light"), (360, "dark")):
+            page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            wrong = []
+            page.on("console", lambda message, wrong=wrong: wrong.append(message.text))
+            page.on("request", lambda request, wrong=wrong: wrong.append(request.url))
+            page.goto((small / "b.html").as_uri())
+            assert wrong == [(small / "b.html").as_uri()]  # the page itself, and nothing else
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            assert page.locator("polyline").count() == 2
+            assert page.locator(".bars li").count() == 12  # six pictures of two choices
+            assert page.locator("th .best").count() == 1
+            found = axe.Axe().run(page).response["violations"]
+            assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        browser.close()
 
 
 def test_another_line_is_not_gone_on_with(small, cli, monkeypatch):
