@@ -180,7 +180,10 @@ window.bakeoff = bakeoff;
   // ---- a scenario's matrix ----
 
   function axesOf(scenario, runs) {
-    const keys = scenario.axes.concat(["engine", "campaign"]);
+    const keys = scenario.axes.concat(["engine"]);
+    // Where each engine has a campaign of its own, the engine says it all.
+    const pairs = new Set(runs.map((run) => codeOf(run, "engine") + "," + campaignOf(run)));
+    if (pairs.size > new Set(runs.map((run) => codeOf(run, "engine"))).size) keys.push("campaign");
     return keys.filter(function (key) {
       const facet = data.byKey.get(key);
       if (!facet) return false;
@@ -217,6 +220,10 @@ window.bakeoff = bakeoff;
   function codeOf(run, key) {
     const own = run.f[data.byKey.get(key).at];
     return own ? own[0] : -1;
+  }
+
+  function campaignOf(run) {
+    return data.byKey.has("campaign") ? codeOf(run, "campaign") : -1;
   }
 
   function matrix(scenario, runs) {
