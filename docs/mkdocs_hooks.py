@@ -29,12 +29,15 @@ COMMANDS = "<!-- the help of every command -->"
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Take the navigation from docs/index.md."""
     sections: dict[str, list[dict[str, str]]] = {}
+    section: list[dict[str, str]] = []
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     for heading, title, link in re.findall(r"^## (.+)$|^- \[(.+?)\]\((.+?)\)", index, re.MULTILINE):
         if heading:
             section = sections.setdefault(heading, [])
         else:
             section.append({title: _uri(DOCS / link)})
+    # Its page of errors has paths that only a server at the root of a host could follow.
+    config.theme.static_templates.discard("404.html")
     config.nav = [{"Start": "index.md"}, *({heading: pages} for heading, pages in sections.items() if pages)]
     return config
 
