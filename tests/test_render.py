@@ -115,11 +115,12 @@ def test_numbers_are_means_over_the_seeds(render, summaries):
         "{{ measure('goodput(\"a\")', 'tiny/one/10ms', unit='Mbit/s', digits=3) }}\n"
         "{{ measure('goodput(\"a\")', 'tiny/one/10*', unit='Mbit/s', digits=1, interval=false) }}\n"
         "{{ measure('ping_mean(of=\"l\") > ping_mean(of=\"s\")', {'s': 'tiny/one/10ms', 'l': 'tiny/one/40ms'}) }}\n"
+        "{{ measure('convergence(ratio=1.0001, hold=\"3s\")', 'tiny/one/10ms', unit='ms') }}\n"
         "{{ run_count() }} {{ result_count('tiny/*') }} {{ runs() | join(', ') }}\n"
     )
     assert (code, page.splitlines()) == (
         0,
-        [f"{mean:.3f} ± {ci95:.3f} Mbit/s", f"{mean:.1f} Mbit/s", "holds", "2 6 tiny/one/10ms, tiny/one/40ms"],
+        [f"{mean:.3f} ± {ci95:.3f} Mbit/s", f"{mean:.1f} Mbit/s", "holds", "never", "2 6 tiny/one/10ms, tiny/one/40ms"],
     )
 
 

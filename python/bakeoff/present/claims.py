@@ -88,7 +88,7 @@ def value(ours: Ours) -> str:
     span = quantity.several([low, high], ours.unit, " to ")
     if len(ours.values) > 1:
         return f"{mean} ({span} in {len(ours.values)} runs)"
-    if high - low <= 1e-9 * abs(high):
+    if low == high or high - low <= 1e-9 * abs(high):  # infinite ones have no difference
         return mean
     if ours.ci95 is None:
         return f"{mean} ({span})"

@@ -7,6 +7,7 @@ docs/render.md describes them for whoever writes templates. All answer with Mark
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ConfigDict, ValidationError, validate_call
@@ -306,7 +307,7 @@ def _number(ours: Ours, unit: str | None, digits: int | None, *, interval: bool,
     """Mean and interval, in a unit and with as many digits behind the point as were asked for."""
     if digits is not None and not 0 <= digits <= 9:
         raise BakeoffError(f"measure: digits: {digits!r}; expected a number from 0 to 9")
-    if unit is None and digits is None:
+    if (unit is None and digits is None) or not isfinite(ours.mean):
         return claims_shown.value(ours) if interval else quantity.shown(ours.mean, ours.unit)
     base, factor = (ours.unit, 1.0)
     if unit is not None:

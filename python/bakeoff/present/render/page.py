@@ -52,7 +52,7 @@ def rendered(template: Path, functions: Mapping[str, Answer]) -> Page:
     page = Page("")
     # -P: nothing is imported from the folder that somebody happens to stand in.
     words = [sys.executable, "-P", "-m", "bakeoff.present.render.sandbox"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
             said = _talk(process, {"template": name, "functions": [*functions, "include"]}, known, page, str(template))
         finally:
