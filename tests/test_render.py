@@ -251,6 +251,16 @@ def test_what_is_missing_or_wrong_is_named_with_its_line(answers, tmp_path, text
     assert said in str(error.value)
 
 
+def test_a_claim_whose_runs_are_not_all_there_is_not_decided(answers, done, tmp_path):
+    few = Store([done / "runs/tiny/one/10ms"])
+    (tmp_path / "page.md").write_text("\n{{ claim('tiny/longer') }}")
+    with pytest.raises(BakeoffError) as error:
+        rendered(tmp_path / "page.md", Answers(few, Verdicts(few, 3, 1), Pictures("page")).functions())
+    # Of two runs with three seeds each, one result is there.
+    assert f"page.md:2: no run 'tiny/one/10ms~seed2' and 4 more in {done}/runs/tiny/one/10ms" in str(error.value)
+    assert "'bakeoff verify' does those that are missing" in str(error.value)
+
+
 def test_nothing_is_written_if_the_last_line_is_wrong(render, tmp_path):
     code, page, err = render("{{ plot('tiny/one/10ms') }}\n{{ plot('tiny/one/20ms') }}", "--record")
     assert (code, page) == (2, None)
