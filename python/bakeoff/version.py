@@ -27,6 +27,7 @@ class Commit:
     dirty: bool
 
 
+@cache
 def version() -> str:
     """The package's version; `0+source` if bakeoff is used from a tree and was never installed."""
     from importlib.metadata import PackageNotFoundError

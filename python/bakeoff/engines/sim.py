@@ -132,7 +132,9 @@ def _frame(outcome: Samples) -> pl.DataFrame:
     import numpy as np
     import polars as pl
 
-    order = np.argsort(outcome["series"], kind="stable")
+    # Of numbers of 16 bits numpy sorts the digits, which takes a tenth of the time.
+    numbers = outcome["series"]
+    order = np.argsort(numbers.astype(np.uint16) if len(outcome["names"]) < 1 << 16 else numbers, kind="stable")
     series = outcome["series"][order]
     if series.size and series[-1] >= len(outcome["names"]):
         raise RuntimeError(f"the simulator gave samples of series {series[-1]} and names for {len(outcome['names'])}")

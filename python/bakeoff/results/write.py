@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
@@ -94,7 +96,9 @@ def write_campaign(root: Path, record: CampaignRecord) -> None:
 
 def write_json(path: Path, content: object) -> None:
     """Write JSON for people and programs: indented, keys in the order given, NaN refused."""
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    # In two steps: with an indent Python's encoder takes ten times as long.
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = msgspec.json.format(text, indent=1) + "\n"
     with open(path, "w", encoding="utf-8", opener=files.opener) as file:
         file.write(text)
 
