@@ -15,7 +15,7 @@ ARM := aarch64-unknown-linux
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python fuzz bench validation gallery docs architecture clean
+.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python fuzz soak bench validation gallery docs architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -105,9 +105,15 @@ test-python: setup agent ## the shell's tests
 
 FUZZ_CASES ?= 20000
 FUZZ_FILES ?= 5000
+SOAK_MINUTES ?= 10
+SOAK_KILLS ?= 200
+SOAK_SEED ?= 1
 fuzz: setup ## random documents for the simulator (FUZZ_CASES), then scenarios and other files (FUZZ_FILES of each kind)
 	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --package bakeoff-sim --locked --quiet --test all fuzz_documents
 	BAKEOFF_FUZZ=$(FUZZ_FILES) $(BIN)/python -m pytest -n auto tests/hostile/test_fuzz.py
+
+soak: setup agent ## kills campaigns, workers, kernels and schedulers SOAK_KILLS times in SOAK_MINUTES, and compares what came out
+	SOAK_MINUTES=$(SOAK_MINUTES) SOAK_KILLS=$(SOAK_KILLS) SOAK_SEED=$(SOAK_SEED) $(BIN)/python tests/soak/soak.py
 
 bench: setup ## speed: data packets per CPU second, and instructions per data packet held against bench/instructions.json
 	$(BIN)/python bench/workloads.py
