@@ -91,7 +91,9 @@ class Verdicts:
         """Why the engine does not do the runs that are not there. BakeoffError if it would do one of them."""
         from bakeoff.campaign import accepted
 
-        missing = [run for run in runs if run.key not in self._store.by_key and run.key not in self._store.failed]
+        there = self._store.by_key.keys() | self._store.failed.keys()
+        # Several statements may be about one run.
+        missing = list({run.key: run for run in runs if run.key not in there}.values())
         can, refused = accepted(missing, self._store.engine) if missing else ([], {})
         if can:
             more = f" and {len(can) - 1} more" if len(can) > 1 else ""
