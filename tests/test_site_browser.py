@@ -35,12 +35,16 @@ READY = ".chart:last-child[data-drawn]"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A campaign of two queues with two seeds each; one of its four runs failed."""
+    """Two queues with two seeds each, of which one run failed, and one run that another engine has too."""
     folder = tmp_path_factory.mktemp("browser")
     (folder / "mine.yaml").write_text(json.dumps(SCENARIO))
-    report = campaign.run(catalog.select(str(folder / "mine.yaml"), seeds=2), folder / "c", jobs=1)
+    stored = folder / "c" / "sim"
+    report = campaign.run(catalog.select(str(folder / "mine.yaml"), seeds=2), stored, jobs=1)
     assert not report.failed
-    run = folder / "c" / "local" / "s" / "fq_codel~seed2"
+    twin = folder / "c" / "kernel" / "local" / "s" / "fq_codel"
+    shutil.copytree(stored / "local" / "s" / "fq_codel", twin)
+    (twin / "run.json").write_text(json.dumps(json.loads((twin / "run.json").read_text()) | {"engine": "kernel"}))
+    run = stored / "local" / "s" / "fq_codel~seed2"
     record = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(record | {"status": "failed", "error": f"no {HTML}", "digest": None}))
     for name in ("series.parquet", "counters.json", "summary.json"):
@@ -113,8 +117,8 @@ def run(first_run):
     assert wrong == []
 
 
-RUN = "runs/local/s/fq_codel/index.html"
-FAILED = "runs/local/s/fq_codel~seed2/index.html"
+RUN = "runs/sim/local/s/fq_codel/index.html"
+FAILED = "runs/sim/local/s/fq_codel~seed2/index.html"
 
 
 def every_page(site):
@@ -214,7 +218,7 @@ def test_the_cursor_stands_at_one_time_in_all_charts(run, site):
         })""")]  # fmt: skip
     assert at == pytest.approx([0.5] * len(at), abs=0.01)
     # The values beside the lines are samples at that time: 1.5 s.
-    series = results.read(site / "runs/local/s/fq_codel/files").series
+    series = results.read(site / "runs/sim/local/s/fq_codel/files").series
     for chart, metric, scale in (("goodput", "goodput", 1e-6), ("round-trip-time", "srtt", 1e3)):
         rows = series.filter(metric=metric, name="f")
         near = rows.filter((rows["time"] - 1.5).abs() < 0.06)["value"] * scale
@@ -290,10 +294,10 @@ def test_the_overview_filters(visit):
     page = visit("index.html")
     cells = "#scenarios a[href^='runs/']"
     both = page.locator(cells).count()
-    assert both == 2
+    assert both == 3
     page.locator("#text").fill("fq_codel")
-    assert page.locator("#count").inner_text() == "1 of 2 runs match, 1 with failures"
-    assert page.locator(cells).count() == 1
+    assert page.locator("#count").inner_text() == "2 of 3 runs match, 1 with failures"
+    assert page.locator(cells).count() == 2
     assert page.url.endswith("#text=fq_codel")
     page.locator("#reset").click()
     assert page.locator(cells).count() == both
@@ -306,7 +310,9 @@ def test_axe_finds_nothing_serious(visit, scheme):
     options = {"preload": False, "resultTypes": ["violations"]}
     if scheme == "dark":
         options["runOnly"] = ["color-contrast"]
-    for place in ("index.html", "compare.html", RUN, FAILED) if scheme == "light" else ("index.html", RUN):
+    for place in (
+        ("index.html", "compare.html", "sides.html", RUN, FAILED) if scheme == "light" else ("index.html", RUN)
+    ):
         page = visit(place, scheme=scheme)
         # A long table would take long, and is made as the short ones are.
         page.eval_on_selector_all(

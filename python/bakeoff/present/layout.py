@@ -93,7 +93,7 @@ def columns(kind: str, table: Sequence[tuple[Row, Record]]) -> list[Column]:
         return found + _phases(records)
     for spec in SPECS[kind]:
         cells = [_joined(spec, record) for record in records]
-        if any(cells) and not (spec.names == ("sce_marks",) and set(cells) <= {"0", ""}):
+        if any(cells) and not (spec.names == ("sce_marks",) and not any(cell.strip("0±") for cell in cells)):
             if not spec.text and spec.names[0] not in _COUNTS:
                 cells = [starred(row, cell) for row, cell in zip(rows, cells, strict=True)]
             found.append(Column(spec.head, cells, spec.keep, text=spec.text))
@@ -152,7 +152,7 @@ def _joined(spec: Spec, record: Record) -> str:
     parts = [shown(name, value) or ("" if spec.text else "-") for name, value in zip(spec.names, values, strict=True)]
     stem = re.sub(r"(_bps|_s)?$", lambda unit: f"_ci95{unit[0]}", spec.names[0], count=1)
     spread = record.get(stem) if len(parts) == 1 else None
-    return spec.between.join(parts) + (f"±{shown(stem, spread)}" if spread is not None else "")
+    return spec.between.join(parts) + (f"±{shown(spec.names[0], spread)}" if spread is not None else "")
 
 
 def _apart(rows: Sequence[Row]) -> list[Column]:

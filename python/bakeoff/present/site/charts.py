@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Series = tuple[Array, Array]
 
-_MOST_POINTS: Final = 20_000
+_MOST_POINTS: Final = 100_000
 """A line of more samples than this, as a trace has, is drawn by the least and the greatest of each interval."""
 _WIDTH: Final = 2.0
 """Of a line, in pixels."""

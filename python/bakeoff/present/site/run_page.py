@@ -95,7 +95,8 @@ def lead(shown: Shown) -> str:
     """What a run is, in a sentence or two: its title, its flows, where they meet, how long, on which engine."""
     count = len(shown.flows)
     flows = f"{count} flow{'s' * (count != 1)} ({caption.flows(shown)})"
-    queues = caption.queues(shown)
+    # Of a run that failed nobody knows the queues.
+    queues = [text.rstrip(", ") for text in caption.queues(shown)]
     more = f" and {len(queues) - _NAMED} more queues" if len(queues) > _NAMED else ""
     where = f" through {'; '.join(queues[:_NAMED])}{more}" if queues else ", without a bottleneck"
     heading = str(shown.resolved.get("title") or "").strip()
