@@ -68,6 +68,13 @@ def test_one_number_per_run_makes_lines_of_the_other_axis():
     assert [text.get_text() for text in legend.get_texts()][:2] == ["pie", "red"]
 
 
+def test_a_measure_with_times_of_its_own_is_not_said_to_be_of_the_steady_state(monkeypatch):
+    monkeypatch.setattr(sweep, "_taken", lambda result, text: 0.1)
+    asked = (None, 'ping_max(begin="0s", end="60s")')
+    said = [" ".join(text.get_text() for text in sweep.sweep(one(matrix()), measure).texts) for measure in asked]
+    assert [("steady state" in text, "names no other time" in text) for text in said] == [(True, False), (True, True)]
+
+
 def test_a_heat_map_has_a_cell_per_point():
     picture = sweep.heatmap(one(matrix(goodput=lambda rtt, qdisc, seed: 2e6 if qdisc == "pie" else 6e6)))
     axes = picture.axes[0]

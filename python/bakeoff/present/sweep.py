@@ -175,7 +175,7 @@ def sweep(matrix: Matrix, measure: str | None = None, x: str | None = None) -> P
     if not any(several for _, several in found):
         raise BakeoffError(f"{matrix.title}: no run has the measure '{name}'")
     with styled():
-        made, axes = _grid(matrix, facets, what.label)
+        made, axes = _grid(matrix, facets, what)
         looks: dict[tuple[str, ...], tuple[str, str, str]] = {}
         panel_of = {}
         for one, facet in zip(axes, facets, strict=True):
@@ -242,7 +242,7 @@ def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y:
     numeric = all(matrix.numeric(axis) is not None and len(matrix.axes[axis]) >= contours.LEAST for axis in (x, y))
     with styled():
         tall = 4.6 if numeric else max(3.0, 0.42 * min(len(matrix.axes[y]), 24) + 1.4)
-        made, axes = _grid(matrix, facets, what.label, row_inch=tall)
+        made, axes = _grid(matrix, facets, what, row_inch=tall)
         fields = []
         for one, facet in zip(axes, facets, strict=True):
             cells = {
@@ -363,7 +363,7 @@ def _entries(looks: Mapping[tuple[str, ...], tuple[str, str, Any]], matrix: Matr
 
 
 def _grid(
-    matrix: Matrix, facets: Sequence[tuple[str, ...]], what: str, *, row_inch: float = 3.6
+    matrix: Matrix, facets: Sequence[tuple[str, ...]], what: Measure, *, row_inch: float = 3.6
 ) -> tuple[Picture, list[Axes]]:
     from bakeoff.present import panels
 
@@ -372,7 +372,7 @@ def _grid(
     rows = -(-n // columns)
     mixed = caption.epochs(result for point in matrix.points for result in point.results)
     made = panels.titled(
-        plain(f"{matrix.title}: {what}"), _caption(matrix), mixed, height_inch=max(6.0, row_inch * rows),
+        plain(f"{matrix.title}: {what.label}"), _caption(matrix, what), mixed, height_inch=max(6.0, row_inch * rows),
         width_inch=12.0 if columns < 4 else 15.0,
     )  # fmt: skip
     grid = made.subplots(rows, columns, squeeze=False)
@@ -381,7 +381,7 @@ def _grid(
     return made, list(grid.flat)[:n]
 
 
-def _caption(matrix: Matrix) -> list[str]:
+def _caption(matrix: Matrix, what: Measure) -> list[str]:
     results = [result for point in matrix.points for result in point.results]
     shown = [Shown(result) for result in results]
     fixed = {axis: label for axis, label in matrix.points[0].axes.items() if axis not in matrix.axes}
@@ -390,7 +390,9 @@ def _caption(matrix: Matrix) -> list[str]:
     said.append(f"{len(matrix.points)} points, {len(results)} runs, engine {engine_of(results[0])}")
     said.append(f"flows: {ran[0]}" if len(ran) == 1 else f"flows, for example: {ran[0]}")
     start, end = shown[0].window
-    said.append(f"taken in the steady state, {start:.4g} s to {end:.4g} s")
+    # An expression may have times of its own: goodput(1, begin="0s", end="60s").
+    unless = ", where the measure names no other time" if what.expression else ""
+    said.append(f"taken in the steady state, {start:.4g} s to {end:.4g} s{unless}")
     return caption.fitted([*said, *caption.averaged(shown)])
 
 
