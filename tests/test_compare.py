@@ -101,14 +101,54 @@ def test_a_flow_that_got_nothing_on_one_side_is_infinitely_far():
     assert (one.key.flow, one.key.measure, one.ln) == ("cubic", "goodput", -math.inf)
 
 
+def unpaired(ours, theirs):
+    return compare(side_of("a", ours), side_of("b", theirs), paired=False)
+
+
 def test_repetitions_are_compared_by_their_mean_and_their_ranges():
     ours = [made((40e6, 1e6), seed=1), made((40e6, 3e6), seed=2)]
-    apart = by_key(found(ours, [made((40e6, 4e6), seed=1), made((40e6, 6e6), seed=2)]))["cubic", "goodput"]
+    apart = by_key(unpaired(ours, [made((40e6, 4e6), seed=1), made((40e6, 6e6), seed=2)]))["cubic", "goodput"]
     # means 2 and 5; 1 to 3 and 4 to 6 do not meet
-    assert (apart.n_ours, apart.n_theirs, apart.overlap) == (2, 2, False)
+    assert (apart.n_ours, apart.n_theirs, apart.overlap, apart.pairs) == (2, 2, False, 0)
     assert apart.ln == pytest.approx(math.log(2 / 5))
-    meeting = by_key(found(ours, [made((40e6, 2e6), seed=1), made((40e6, 6e6), seed=2)]))["cubic", "goodput"]
+    meeting = by_key(unpaired(ours, [made((40e6, 2e6), seed=1), made((40e6, 6e6), seed=2)]))["cubic", "goodput"]
     assert meeting.overlap is True
+
+
+def test_equal_seeds_are_pairs():
+    # Rates differ by a factor of four between the seeds, and by 10 % within each pair: the ranges overlap, and yet
+    # every pair says the same: ln(1 / 1.1) = -0.0953, with no spread.
+    rates = (1e6, 2e6, 4e6)
+    ours = [made((40e6, rate), seed=n) for n, rate in enumerate(rates, 1)]
+    theirs = [made((40e6, 1.1 * rate), seed=n) for n, rate in enumerate(rates, 1)]
+    one = by_key(found(ours, theirs))["cubic", "goodput"]
+    assert (one.pairs, one.overlap) == (3, False)
+    assert one.ln_mean == pytest.approx(-math.log(1.1))
+    assert one.ln_ci95 == pytest.approx(0, abs=1e-12)
+    assert by_key(unpaired(ours, theirs))["cubic", "goodput"].overlap is True
+    # ln of the pairs is -0.1, 0, 0.1: mean 0, s = 0.1, and half of the interval 4.3027 * 0.1 / sqrt(3) = 0.2484.
+    spread = [made((40e6, 2e6 * math.exp(0.1 * (n - 2))), seed=n) for n in (1, 2, 3)]
+    one = by_key(found([made((40e6, 2e6), seed=n) for n in (1, 2, 3)], spread))["cubic", "goodput"]
+    assert (one.overlap, one.ln_ci95) == (True, pytest.approx(0.2484, abs=1e-4))
+
+
+def test_only_seeds_that_both_sides_have_are_pairs():
+    ours = [made((40e6, rate), seed=n) for n, rate in enumerate((2e6, 2e6, 9e6), 1)]
+    theirs = [made((40e6, 2e6), seed=1), made((40e6, 2e6), seed=2)]
+    one = by_key(found(ours, theirs))["cubic", "goodput"]
+    assert (one.pairs, one.n_ours, one.ln) == (2, 2, 0.0)
+    lone = by_key(found(ours, theirs[:1]))["cubic", "goodput"]
+    assert (lone.pairs, lone.n_ours, lone.n_theirs) == (0, 3, 1)
+
+
+def test_the_method_is_said():
+    ours = [made((40e6, 1e6), seed=1), made((40e6, 3e6), seed=2)]
+    [note] = found(ours, ours).notes
+    assert note.startswith("seeds are compared in pairs of equal seeds: 'apart' where the 95 % interval")
+    assert "Student's t" in render(found(ours, ours), comparison.BOUNDS, [], "terminal")
+    [note] = unpaired(ours, ours).notes
+    assert note == "seeds are compared by their means: 'apart' where the ranges of the two sides do not overlap"
+    assert found(ours[:1], ours[:1]).notes == []
 
 
 def test_only_what_is_the_same_experiment_is_compared():

@@ -1,7 +1,8 @@
 """The same runs done twice, say by the simulator and by a kernel: how far they are apart, measure by measure.
 
 A distance is ln(ours / theirs): 0 if equal, 0.1 for about 10 %, 0.69 for a factor of two. Repetitions of a run (its
-seeds) are taken together by their mean on each side.
+seeds) are taken together by their mean on each side. Where both sides have a run with the same seeds, these are pairs:
+whether the sides differ is told from ln(ours / theirs) of each pair.
 
 | measure | of | unit | what |
 |---|---|---|---|
@@ -16,12 +17,13 @@ seeds) are taken together by their mean on each side.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import inf, log
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite, log
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bakeoff.errors import BakeoffError
-from bakeoff.measure import summary_of
+from bakeoff.measure import interval, summary_of
 from bakeoff.measure.base_rtt import mean_base_rtt
 from bakeoff.measure.delays import quantile
 from bakeoff.measure.summary import bottleneck_queues
@@ -81,7 +83,14 @@ class Difference:
     ln: float
     """ln(ours / theirs); infinite if one of them is 0."""
     overlap: bool | None
-    """Whether the ranges over the repetitions overlap; None if a side has one only."""
+    """Whether the sides may be equal: of pairs whether the 95 % interval holds 0, else whether the ranges over the
+    repetitions overlap. None if a side has one repetition only."""
+    pairs: int = 0
+    """Seeds that both sides have, of which alone the means are then; 0 where nothing was paired."""
+    ln_mean: float | None = None
+    """Of ln(ours / theirs) over the pairs; None without pairs, or if one of them is infinite."""
+    ln_ci95: float | None = None
+    """Half of its 95 % interval by Student's t; None of one pair."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +163,18 @@ def side_of_reference(name: str, lines: Iterable[Reference], ours: Side) -> Side
     return Side(name, values)
 
 
-def compare(ours: Side, theirs: Side) -> Comparison:
-    """Number by number, in our order. BakeoffError if they have no run in common."""
+PAIRED: Final = (
+    "in pairs of equal seeds: 'apart' where the 95 % interval of the mean of ln(ours / theirs) over the pairs, by "
+    "Student's t, does not hold 0"
+)
+UNPAIRED: Final = "by their means: 'apart' where the ranges of the two sides do not overlap"
+
+
+def compare(ours: Side, theirs: Side, *, paired: bool = True) -> Comparison:
+    """Number by number, in our order. BakeoffError if they have no run in common.
+
+    Unless it is not wanted, seeds that both sides have are compared with each other.
+    """
     notes = []
     mine, others = (dict.fromkeys(key[:3] for key in side.values) for side in (ours, theirs))
     for side, runs, elsewhere in ((ours, mine, others), (theirs, others, mine)):
@@ -165,13 +184,13 @@ def compare(ours: Side, theirs: Side) -> Comparison:
     unlike = {of: what for of in mine if of in others and (what := _unlike(of, ours, theirs))}
     notes += [f"not the same experiment: {'/'.join(of)}: '{what}' differs" for of, what in unlike.items()]
     found = [
-        _difference(key, [*values.values()], [*theirs.values[key].values()], ours.documents[key[:3]])
+        _difference(key, values, theirs.values[key], ours.documents[key[:3]], paired=paired)
         for key, values in ours.values.items()
         if key in theirs.values and key[:3] not in unlike
     ]
     if not found:
         raise BakeoffError("\n  ".join([f"{ours.name} and {theirs.name} have no run in common", *notes]))
-    return Comparison(ours.name, theirs.name, found, notes)
+    return Comparison(ours.name, theirs.name, found, [*notes, *_methods(found)])
 
 
 def distributions(
@@ -232,13 +251,39 @@ def _numbers(run: Mapping[str, Any], summary: Summary) -> Iterable[tuple[str, st
             yield "", count, float(sum(getattr(queue, count) for queue in queues))
 
 
-def _difference(key: Key, ours: Sequence[float], theirs: Sequence[float], run: Mapping[str, Any]) -> Difference:
-    mine, other = (sum(side) / len(side) for side in (ours, theirs))
-    overlap = None
-    if min(len(ours), len(theirs)) > 1:
-        overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
-    ln = distance(key.measure, mine, other)
-    return Difference(key, run.get("point", {}), mine, other, len(ours), len(theirs), ln, overlap)
+def _difference(
+    key: Key, ours: Mapping[int, float], theirs: Mapping[int, float], run: Mapping[str, Any], *, paired: bool
+) -> Difference:
+    both = [seed for seed in ours if seed in theirs] if paired else []
+    # One seed that both happen to have says less than all that they have.
+    if len(both) < 2 and set(ours) != set(theirs):
+        both = []
+    mine, other = [*ours.values()], [*theirs.values()]
+    if both:
+        mine, other = [ours[seed] for seed in both], [theirs[seed] for seed in both]
+    middle, middle_other = fmean(mine), fmean(other)
+    ln = distance(key.measure, middle, middle_other)
+    found = Difference(key, run.get("point", {}), middle, middle_other, len(mine), len(other), ln, None, len(both))
+    if both:
+        each = [distance(key.measure, one, another) for one, another in zip(mine, other, strict=True)]
+        if not all(map(isfinite, each)):
+            return replace(found, overlap=False if all(value == each[0] for value in each) else None)
+        over = interval(each)
+        alike = None if over["ci95"] is None else abs(over["mean"]) <= over["ci95"]
+        return replace(found, overlap=alike, ln_mean=over["mean"], ln_ci95=over["ci95"])
+    if min(len(mine), len(other)) > 1:
+        return replace(found, overlap=min(mine) <= max(other) and min(other) <= max(mine))
+    return found
+
+
+def _methods(found: Sequence[Difference]) -> list[str]:
+    """How repetitions were compared, where there are any."""
+    several = [one for one in found if max(one.n_ours, one.n_theirs) > 1]
+    pairs = sum(one.pairs > 0 for one in several)
+    of = f"seeds of {pairs} of {len(several)} numbers are compared " if pairs < len(several) else "seeds are compared "
+    told = [of + PAIRED] if pairs else []
+    rest = "the others " if pairs else "seeds are compared "
+    return [*told, rest + UNPAIRED] if pairs < len(several) else told
 
 
 def distance(measure: str, ours: float, theirs: float) -> float:

@@ -51,6 +51,10 @@ def compare(
         bool,
         typer.Option("--own", help="Beside each group's distance, how far the seeds of THEIRS are from each other."),
     ] = False,
+    unpaired: Annotated[
+        bool,
+        typer.Option("--unpaired", help="Compare means of all seeds, also where both sides have the same seeds."),
+    ] = False,
     format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
 ) -> None:
     """Compare two campaigns with the same runs: does a kernel do what the simulator says?
@@ -92,7 +96,7 @@ def compare(
             raise BakeoffError(f"{theirs}: no such results folder, and no reference; there are: {', '.join(names)}")
         other = comparison.side_of_reference(theirs, lines, mine)
     with patience("comparing"):
-        found = replace(comparison.compare(mine, other), warning=warning)
+        found = replace(comparison.compare(mine, other, paired=not unpaired), warning=warning)
     axes = by.split(",") if by else []
     if own:
         axes = axes or [comparison.SCENARIO]

@@ -69,6 +69,9 @@ def record(one: Difference, bounds: Mapping[str, float]) -> dict[str, Any]:
         "n_theirs": one.n_theirs,
         "ln": finite(one.ln),
         "overlap": one.overlap,
+        "pairs": one.pairs,
+        "ln_mean": one.ln_mean,
+        "ln_ci95": one.ln_ci95,
         "outside": abs(one.ln) > bounds[measure] if measure in bounds else None,
         **{f"axis_{axis}": label for axis, label in one.axes.items()},
     }
@@ -87,9 +90,16 @@ def _cells(one: Distribution) -> list[str]:
 def _listed(beyond: Sequence[Difference]) -> Iterator[list[str]]:
     for one in beyond:
         scale, unit, form = _SCALE[UNITS[one.key.measure]]
-        n = "" if one.overlap is None else f"{one.n_ours}/{one.n_theirs} " + ("overlap" if one.overlap else "apart")
+        n = "" if one.overlap is None else f"{_seeds(one)} {'overlap' if one.overlap else 'apart'}"
         values = [number(value * scale, form) for value in (one.ours, one.theirs)]
         yield [one.key.measure, one.key.run, one.key.flow, *values, unit, number(one.ln, "+.2f"), n]
+
+
+def _seeds(one: Difference) -> str:
+    if not one.pairs:
+        return f"{one.n_ours}/{one.n_theirs}"
+    spread = "" if one.ln_mean is None or one.ln_ci95 is None else f" {one.ln_mean:+.2f} ± {one.ln_ci95:.2f}"
+    return f"{one.pairs} pairs{spread}"
 
 
 _LIST = ("measure", "run", "flow", "ours", "theirs", "unit", "ln", "seeds")
