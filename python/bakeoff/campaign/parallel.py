@@ -102,12 +102,14 @@ class Parallel:
         with ending.counted() as interrupts:
             try:
                 while (self.waiting or self._under_way) and not interrupts:
-                    while self.waiting and self.workers.free():
-                        self._begin_next()
+                    self._begin_all()
                     future = self._next()
                     if future is None:
                         self.workers.check()
                     elif (done := self._how(future)) is not None:
+                        # No worker waits while somebody looks at what came out, unless a failure may end it all.
+                        if done.status == "ok" and not interrupts:
+                            self._begin_all()
                         yield done
             finally:
                 if len(interrupts) == 1 and on_interrupt is not None:
@@ -120,6 +122,10 @@ class Parallel:
                 self.workers.close()
         if interrupts:
             ending.leave(interrupts)
+
+    def _begin_all(self) -> None:
+        while self.waiting and self.workers.free():
+            self._begin_next()
 
     def _begin_next(self) -> None:
         folder, run, order = self.waiting.popleft()
