@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -191,6 +192,20 @@ def test_a_store_that_refuses_costs_no_run(tmp_path, make):
     report = campaign.run([make("a"), make("b")], tmp_path / "c", jobs=1, store=store.opened(str(tmp_path / "store")))
     assert [done.status for done in report.runs] == ["ok", "ok"]
     assert report.not_stored == f"{tmp_path / 'store'}: File exists"
+
+
+def test_a_ctrl_c_while_runs_are_taken(tmp_path, make):
+    place = str(tmp_path / "store")
+    runs = [make(name) for name in "abc"]
+    assert do(runs, tmp_path / "one", place) == ["ok"] * 3
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            do(runs, tmp_path / "two", place, on_done=lambda _: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [path.name for path in results.scan(tmp_path / "two")] == ["a"]
+    assert do(runs, tmp_path / "two", place, resume=True) == ["skipped", "taken", "taken"]
 
 
 def test_the_command_shows_and_empties(tmp_path, cli, make, place, monkeypatch):

@@ -29,10 +29,10 @@ from bakeoff.errors import BakeoffError
 MINUTES = float(os.environ.get("SOAK_MINUTES", "10"))
 KILLS = int(os.environ.get("SOAK_KILLS", "200"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
-PER_ROUND = 10
-"""Kills that a round is meant to take."""
+PER_ROUND = 20
+"""After so many kills a round is left to itself, and has to become whole."""
 EARLY = 0.1
-"""How often a campaign is killed that has no worker yet."""
+"""How often a campaign or a scheduler may be killed that has only begun."""
 TOO_LONG_S = 600.0
 """A campaign that nobody killed for so long hangs."""
 SCENARIO = """
@@ -103,7 +103,7 @@ class Dask:
             where = ["--scheduler-file", str(self.file), "--no-dashboard"]
             scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", *where]
             self.processes["scheduler"] = started(scheduler, self.folder)
-            while not self.file.exists():
+            while not self.file.exists() or not self.file.read_text().endswith("}"):
                 time.sleep(0.1)
             worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--nworkers", "2", "--nthreads", "1", *where]
             self.processes["workers"] = started(worker, self.folder)
@@ -131,18 +131,20 @@ class Soak:
         self.draws = random.Random(SEED)
         self.until_s = time.monotonic() + 60.0 * MINUTES
         self.kills: Counter[str] = Counter()
-        self.campaigns = self.rounds = self.compared = 0
+        self.campaigns = self.rounds = self.compared = self.last = 0
         self.wrong: list[str] = []
 
     def round(self, engine: str, expected: dict[str, str], took_s: float, dask: Dask | None) -> None:
         """Do all runs, with kills in between, until they are whole."""
         root = self.folder / f"round-{self.rounds}"
         self.rounds += 1
-        begun_s = time.monotonic()
+        self.last = self.kills.total() + PER_ROUND
+        struck_s = time.monotonic()
         while not self.complete(root, engine, took_s, dask):
             self.compare(root, expected, whole=False)
-            if time.monotonic() - begun_s > TOO_LONG_S + took_s * PER_ROUND:
-                self.wrong.append(f"{root.name}: is not complete after {time.monotonic() - begun_s:.0f} s")
+            struck_s = time.monotonic() if self.on() else struck_s
+            if time.monotonic() - struck_s > TOO_LONG_S:
+                self.wrong.append(f"{root.name}: is not complete {TOO_LONG_S:g} s after the last kill")
                 break
         self.compare(root, expected, whole=True)
         shutil.rmtree(root, ignore_errors=True)
@@ -155,21 +157,28 @@ class Soak:
         words = [*command(engine), "--out", str(root), *where, *go_on]
         self.campaigns += 1
         campaign = started(words, self.folder)
+        begun_s = time.monotonic()
         while True:
+            killing = self.on()
             try:
-                code = campaign.wait(self.draws.uniform(0, 2 * took_s / PER_ROUND) if self.on() else TOO_LONG_S)
+                return campaign.wait(self.draws.uniform(0, 2 * took_s / PER_ROUND) if killing else TOO_LONG_S) == 0
             except subprocess.TimeoutExpired:
-                if not self.on():
+                if not killing:
                     self.wrong.append(f"{root.name}: hangs")
-                    os.killpg(campaign.pid, signal.SIGKILL)
-                self.strike(campaign, dask)
-                continue
-            return code == 0
+                    kill(campaign.pid)
+                    campaign.wait()
+                    return False
+                self.strike(campaign, dask, early=time.monotonic() - begun_s < took_s / 2)
 
     def on(self) -> bool:
+        """Whether there is to be another kill in this round."""
+        return self.more() and self.kills.total() < self.last
+
+    def more(self) -> bool:
+        """Whether there is to be another kill at all."""
         return time.monotonic() < self.until_s and self.kills.total() < KILLS
 
-    def strike(self, campaign: subprocess.Popen, dask: Dask | None) -> None:
+    def strike(self, campaign: subprocess.Popen, dask: Dask | None, *, early: bool) -> None:
         """Kill one of the processes that are there."""
         there: dict[str, list[int]] = {"campaign": [campaign.pid]}
         roots = [campaign.pid]
@@ -179,10 +188,12 @@ class Soak:
         for process in [each for root in roots for each in children(root)]:
             if (what := kind(process)) is not None:
                 there.setdefault(what, []).append(process)
-        # Who is always killed as it starts never comes to anything.
-        if "worker" not in there and self.draws.random() > EARLY:
-            return
         kinds = sorted(there)
+        # Who is always killed as it starts never comes to anything.
+        if early and self.draws.random() > EARLY:
+            kinds = [each for each in kinds if each in ("worker", "kernel")]
+        if not kinds:
+            return
         [chosen] = self.draws.choices(kinds, [WEIGHTS[each] for each in kinds])
         if kill(self.draws.choice(there[chosen])):
             self.kills[chosen] += 1
@@ -234,7 +245,7 @@ def main() -> int:
         dask = Dask(folder)
         plan = [("sim", None), ("sim", dask), *([("kernel", None)] if "kernel" in expected else [])]
         try:
-            while soak.on():
+            while soak.more():
                 engine, workers = plan[soak.rounds % len(plan)]
                 soak.round(engine, *expected[engine], workers)
                 struck = ", ".join(f"{count} {what}" for what, count in sorted(soak.kills.items()))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bakeoff import results
-from bakeoff.campaign import worker
+from bakeoff.campaign import ending, worker
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError
 from bakeoff.results import CampaignRecord, Kept, captures
@@ -41,6 +41,7 @@ class Agenda:
     allow_code: bool = False
     waiting: deque[Waiting] = field(default_factory=deque)
     ended: dict[Path, Done] = field(default_factory=dict)
+    _interrupts: list[int] = field(default_factory=list)
     _captured: int = 0
     """Bytes."""
 
@@ -48,7 +49,11 @@ class Agenda:
         """Have all runs wait that are not done already, and those that the others call for."""
         self._claim = record, kept, also
         self._order = {folder: number for number, folder in enumerate(self.places)}
-        self._join(deque(self.places))
+        # As an exception a Ctrl-C could come inside of a library, which makes another error of it.
+        with ending.counted() as self._interrupts:
+            self._join(deque(self.places))
+        if self._interrupts:
+            ending.leave(self._interrupts)
 
     def end(self, done: Done, *, alone: bool = False) -> None:
         """Note how a run ended, and have those wait that it calls for; `alone` if it is not asked for them."""
@@ -81,7 +86,7 @@ class Agenda:
 
     def _join(self, fresh: deque[Path]) -> None:
         record, kept, also = self._claim
-        while fresh:
+        while fresh and not self._interrupts:
             folder = fresh.popleft()
             run = self.places[folder]
             known = _done_before(folder, run, record, kept)

@@ -33,6 +33,9 @@ _FRESH_S: Final = 0.5
 _ENVIRONMENT: Final = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Of workers that are started here: each has one core, and one run."""
 
+_SETTINGS: Final = {"distributed.worker.profile.enabled": False}
+"""Of workers that are started here: what a run does is no secret, and a sample every 10 ms costs more than it tells."""
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -229,7 +232,10 @@ def _cluster(form: str, jobs: int | None) -> Any:  # noqa: ANN401 (of several pa
     if start is None:
         raise BakeoffError(f"--dask: '{form}' names no workers; expected {FORMS}")
     try:
-        return start(rest, jobs)
+        import dask
+
+        with dask.config.set(_SETTINGS):
+            return start(rest, jobs)
     except BakeoffError:
         raise
     except Exception as error:  # each package has exceptions of its own
