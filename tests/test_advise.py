@@ -7,12 +7,14 @@ import shutil
 import pytest
 
 from bakeoff import campaign, results
-from bakeoff.advice import advise
+from bakeoff.advice import Choice, Variant, advise
 from bakeoff.advice import numbers as measured
+from bakeoff.advice.choices import words
 from bakeoff.advice.numbers import MEASURES, Number
-from bakeoff.advice.rule import decide, missed, most, pick
+from bakeoff.advice.rule import decide, mean, missed, most, pick
 from bakeoff.errors import BakeoffError
 from bakeoff.present import advice as present
+from bakeoff.present.advice import sentences
 from bakeoff.present.advice.cells import figure
 from bakeoff.scenario import catalog
 from bakeoff.scenario.advice import Asked, own_choices, runs, scenario
@@ -193,6 +195,21 @@ def test_a_page_that_the_end_cuts_off_counts_with_the_time_that_it_had():
     # Two of three in time; and one of three if another one ends, but only after 12 s.
     assert measured.in_time(Household({12.0: 1.0, 15.0: 2.0})) == Number(2 / 3)
     assert measured.in_time(Household({12.0: 1.0, 15.0: 12.0})) == Number(1 / 3)
+
+
+def test_a_need_may_be_missed_by_chance():
+    # 94 and 95.5 % of the pages are 94.75 % in the mean; half of the interval is 12.7 * 1.06 / sqrt(2) = 9.5 %.
+    one = [good(), good()]
+    for shares, said in (((0.94, 0.955), True), ((0.80, 0.805), False)):
+        other = [good(page_in_time=share) for share in shares]
+        verdict = decide({"one": one, "other": other})
+        chosen, second = (
+            Choice(label, words(label), (), tuple(each), mean(each), missed(mean(each), {}))
+            for label, each in (("one", one), ("other", other))
+        )
+        assert (verdict.choice, verdict.reason) == ("one", "needs")
+        text = sentences._sure(Variant("", (chosen, second), verdict, None), verdict)
+        assert ("by no more than chance" in text) == said
 
 
 def test_figures_have_three_digits():

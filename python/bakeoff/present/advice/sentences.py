@@ -156,7 +156,22 @@ def _sure(of: Variant, verdict: Verdict) -> str:
             said += " Chance alone could make the difference to the next, so that either is a good choice."
         else:
             said += " The difference to the next is larger than chance makes it (95 % interval)."
+    if verdict.reason == "needs" and _by_chance(of, verdict):
+        said += " What the next misses, it misses by no more than chance alone could make (95 % interval)."
     return said
+
+
+def _by_chance(of: Variant, verdict: Verdict) -> bool:
+    """Whether the bounds of what only the runner-up misses lie within its intervals."""
+    assert verdict.runner_up is not None
+    other = of.choice(verdict.runner_up)
+    for need in verdict.runner_up_missed:
+        known = other.interval(need.key)
+        if need in verdict.missed or known is None or need.bound is None:
+            continue
+        if need.relative or known["ci95"] is None or abs(known["mean"] - need.bound) > known["ci95"]:
+            return False
+    return True
 
 
 def _at_home(of: Variant, verdict: Verdict) -> str:
