@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _FEW: Final = 24
 """Pages that are written here before a process has been started elsewhere."""
-_CHUNK: Final = 8
+_CHUNK: Final = 4
 MARK: Final = "bakeoff-site.json"
 """The file by which a folder is known as a site of ours, which may be replaced."""
 

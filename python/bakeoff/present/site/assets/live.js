@@ -31,8 +31,8 @@
   function show(news) {
     const failed = news.failed ? ", " + news.failed + " of them failed" : "";
     const of = news.wanted ? " of " + news.wanted : "";
-    const state = news.running ? "The campaign is under way: " : "No campaign is under way: ";
-    words.textContent = state + news.done + of + " runs have ended" + failed + ".";
+    const ended = news.done + of + " runs have ended" + failed + ".";
+    words.textContent = (news.running ? "The campaign is under way: " : "No campaign is under way: ") + ended;
     bar.hidden = !news.running;
     if (news.wanted) {
       bar.max = news.wanted;
@@ -44,7 +44,7 @@
     items(running, news.underWay.map((name) => "under way: " + name).concat(more));
     const half = news.halfWritten ? [news.halfWritten + " half-written, which bakeoff run --resume makes anew"] : [];
     items(trouble, news.unreadable.concat(half));
-    if (wasRunning && !news.running) said.textContent = "The campaign has ended. " + words.textContent;
+    if (wasRunning && !news.running) said.textContent = "The campaign has ended: " + ended;
     wasRunning = news.running;
     for (const [page, name] of [["sides.html", "Side by side"], ["claims.html", "Claims"]]) {
       if (!news.pages.includes(page) || document.querySelector('nav a[href="' + page + '"]')) continue;
