@@ -296,9 +296,9 @@ def execute(
         typer.echo(f"dask: {workers.dashboard} shows what the workers do", err=True)
         return workers
 
+    total = len({run.key for run in runs})
     try:
         with progress(runs, console, show) as watch:
-            total = len({run.key for run in runs})
             if expected is not None:
                 watch.expect(expected() - total)
                 total = expected()
@@ -334,7 +334,7 @@ def execute(
             )
     except (KeyboardInterrupt, SystemExit) as interrupt:
         whole = len(results.scan(root)) if root.is_dir() else 0
-        typer.echo(f"interrupted: {whole} of {len(runs)} runs are in {root}", err=True)
+        typer.echo(f"interrupted: {whole} of {total} runs are in {root}", err=True)
         if again is not None:
             typer.echo(f"go on with: {again}", err=True)
         if isinstance(interrupt, SystemExit):
@@ -343,7 +343,7 @@ def execute(
     for done in report.failed:
         typer.echo(f"failed: {done.key}: {done.error} ({done.path})", err=True)
     if report.not_begun:
-        typer.echo(f"stopped at a failure: {report.not_begun} of {len(runs)} runs were not begun", err=True)
+        typer.echo(f"stopped at a failure: {report.not_begun} of {total} runs were not begun", err=True)
     if report.not_stored:
         typer.echo(printable(f"bakeoff: warning: not all runs were kept in the store: {report.not_stored}"), err=True)
     return report
