@@ -71,6 +71,7 @@ class Cluster:
         self._counted: tuple[float, int] = (-_FRESH_S, 0)
         self._expected = Expected(version(), MODEL_EPOCH, engine, engines.get(engine).versions())
         # A Ctrl-C in the terminal is for this process: workers inherit that it is held back.
+        ending.start_tracker()
         with ending.starting_workers():
             self._cluster = _cluster(form, jobs)
         try:
