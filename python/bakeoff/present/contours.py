@@ -20,6 +20,8 @@ LEAST: Final = 4
 _LINES: Final = 6
 """Lines of equal value, about."""
 _SHADES: Final = 100
+_DOTS: Final = 1000
+"""Runs up to which each has a dot: more would hide the colours."""
 _LABEL_PT: Final = 24
 _EMPTY: Final = "#e6e6e6"
 _FULL: Final = 0.95
@@ -116,9 +118,9 @@ def entries(fields: Sequence[Field]) -> list[Artist]:
     if any(_gaps(field) for field in fields):
         found.append(Patch(facecolor=_EMPTY, label="no run"))
     if any(not _is_grid(field) for field in fields):
-        found.append(
-            Line2D([], [], linestyle="", marker=".", color="#333333", label="a run; between them interpolated")
-        )
+        few = all(len(field.values) <= _DOTS for field in fields)
+        said = "a run; between them interpolated" if few else "interpolated between runs"
+        found.append(Line2D([], [], linestyle="", marker="." if few else "", color="#333333", label=said))
     return found
 
 
@@ -169,7 +171,8 @@ def _sample(axes: Axes, field: Field, norm: Normalize) -> None:
     levels = _levels(values)
     if levels:
         _label(axes, axes.tricontour(triangles, values, levels=levels, **_line(norm, levels)))
-    axes.scatter(at[:, 0], at[:, 1], s=5, color="#333333", edgecolor="white", linewidth=0.3, zorder=3)
+    if len(at) <= _DOTS:
+        axes.scatter(at[:, 0], at[:, 1], s=5, color="#333333", edgecolor="white", linewidth=0.3, zorder=3)
 
 
 def _edges(values: Sequence[float], scale: str) -> Any:  # noqa: ANN401 (an array)
