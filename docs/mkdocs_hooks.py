@@ -71,6 +71,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return markdown.replace(COMMANDS, "\n".join(_helps()))
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the theme's search for those who hear the page, because its dialog has no name."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
+
+
 def _targets(page: Path) -> Iterator[Path]:
     for link in LINK.findall(page.read_text(encoding="utf-8")):
         yield _file(page, link)
