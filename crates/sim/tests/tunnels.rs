@@ -189,7 +189,7 @@ fn late_losses(window: u32) -> f64 {
 }
 
 #[test]
-fn b10_20_mbit_and_100_ms_need_at_least_166_packets() {
+fn a_delay_of_100_ms_at_20_mbit_needs_at_least_166_packets() {
     // 20e6 / 8 / 1500 / 10 = 166.7: a late packet is overtaken by 166 or 167, and dropped if that is the window or more
     assert!((late_losses(166) - 1.0).abs() < 1e-9);
     let mixed = late_losses(167);
