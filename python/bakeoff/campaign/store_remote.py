@@ -70,11 +70,11 @@ class RemoteStore:
         return had
 
     def _upload(self, name: str, content: bytes) -> None:
-        with tempfile.NamedTemporaryFile(prefix="bakeoff-") as file:
-            file.write(content)
-            file.flush()
+        with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
+            file = Path(folder, "upload")
+            file.write_bytes(content)
             with self._turn:
-                self._there.put({name: Path(file.name)})
+                self._there.put({name: file})
 
 
 def _file(key: str) -> str:

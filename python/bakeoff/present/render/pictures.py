@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import tempfile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
@@ -74,7 +74,7 @@ def _drawn(
         if len(made) != 1:
             raise BakeoffError(f"'{kind}' of runs of {len(made)} scenarios; expected those of one")
         figure = made[0]
-    with TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
         path = save(figure, Path(folder) / f"picture.{extension}")
         return small(path.read_bytes()) if extension == "png" else path.read_bytes()
 
