@@ -4,6 +4,8 @@ Nothing is run, and no results are needed. A study is rendered again from what t
 """
 
 import re
+from collections import Counter
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from bakeoff.claims import claim as claims
 from bakeoff.claims import expected
 from bakeoff.claims.verdict import worse
 from bakeoff.present.render import recorded
+from bakeoff.scenario import catalog
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = sorted((ROOT / "catalog/studies").glob("*.md"))
@@ -109,3 +112,31 @@ def test_every_finding_has_the_recorded_verdicts():
             assert row["kernel"] == " / ".join(word for word in kernel if word), name
             seen.add(name)
     assert seen == {claim.name for claim in claims.load()}
+
+
+def test_readme_counts_the_runs_of_the_catalog():
+    by_scenario = Counter(f"{run.suite}/{run.scenario}" for run in catalog.select("*", seeds=1))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| ((?:`[\w./*-]+`(?:, )?)+|twelve more of `linux/`) \| (\d+)[^|]* \|", readme)
+    assert len(rows) == 20
+    counted, left = {}, set(by_scenario)
+    for words, _ in rows:
+        suite, names = "", []
+        for name in re.findall(r"`([^`]+)`", words):
+            suite = name.rpartition("/")[0] if "/" in name else suite
+            names.append(name if "/" in name else f"{suite}/{name}")
+        if words.startswith("twelve more"):
+            counted[words] = [place for place in left if place.startswith("linux/")]
+            assert len(counted[words]) == 12
+        else:
+            counted[words] = [place for place in by_scenario if any(fnmatch(place, name) for name in names)]
+        left -= set(counted[words])
+    assert {words: sum(map(by_scenario.get, places)) for words, places in counted.items()} == {
+        words: int(count) for words, count in rows
+    }
+    assert not left
+
+
+def test_readme_counts_the_scripts_of_packetdrill_that_pass():
+    passed = (ROOT / "tests/data/packetdrill.passed").read_text(encoding="utf-8").split()
+    assert f"passes all {len(passed)} of the Linux kernel's packetdrill scripts" in (ROOT / "README.md").read_text()
