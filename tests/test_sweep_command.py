@@ -215,3 +215,11 @@ def test_a_sweep_is_removed_with_its_data_set():
     swept("--over", RATES, "-k", "pfifo", "--out", "s")
     remove(Path("s"))
     assert not Path("s").exists()
+
+
+def test_workers_of_dask_do_the_same_runs():
+    swept("--over", RATES, "-k", "pfifo", "--name", "here")
+    swept("--over", RATES, "-k", "pfifo", "--name", "dask", "--dask", "local:1", "--run-timeout", "1min")
+    here, there = (results.read_all(results.scan(Path("results") / name)) for name in ("here", "dask"))
+    assert [result.record.digest for result in here] == [result.record.digest for result in there]
+    assert len(there) == 2

@@ -14,6 +14,7 @@ import typer
 from bakeoff.cli import complete
 from bakeoff.cli.options import (
     AllowCode,
+    Dask,
     Engine,
     FileSeeds,
     Fresh,
@@ -24,10 +25,12 @@ from bakeoff.cli.options import (
     Note,
     Only,
     Quiet,
+    RunTimeout,
     Set,
     Verbose,
     Yes,
     detail,
+    seconds,
     tell_code,
     with_inventory,
     with_kernel,
@@ -36,7 +39,7 @@ from bakeoff.cli.run import counts, duration, execute, root_of
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bakeoff.campaign import Report
     from bakeoff.campaign.sweep import Budget, Chooser, Told
@@ -106,6 +109,7 @@ def sweep(
     kernel: Kernel = None,
     inventory: Inventory = None,
     jobs: Jobs = None,
+    dask: Dask = None,
     only: Only = None,
     set_: Set = None,
     seeds: FileSeeds = None,
@@ -120,6 +124,7 @@ def sweep(
         ),
     ] = None,
     fresh: Fresh = False,
+    run_timeout: RunTimeout = None,
     resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
     stop: Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Begin no run after one that failed.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the points and say what they cost.")] = False,
@@ -145,6 +150,7 @@ def sweep(
       bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms:100 --budget 10min
       bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms --adaptive 'share("prague")' --budget 200
       bakeoff sweep l4s-tests/s6-rfc3168 -k pie --over network.rtt=lin:5ms..50ms:10 --measure 'ping_p99()'
+      bakeoff sweep mine.yaml --over network.rtt=log:1ms..200ms:100 --dask ssh:one,one,two     on several machines
       bakeoff plot --kind heatmap --measure jain     draws the latest
     """
     from bakeoff import campaign, engines
@@ -162,6 +168,8 @@ def sweep(
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     if allow_code:
         engines.permit_code(engine)
+    timeout_s = seconds("--run-timeout", run_timeout)
+    under_way = jobs
     jobs = 1 if engines.get(engine).one_at_a_time else jobs or campaign.cores()
     texts = list(dict.fromkeys([*(measure or []), *([adaptive] if adaptive is not None else [])]))
     for text in texts:
@@ -186,10 +194,12 @@ def sweep(
     }  # fmt: skip
     words = [scenario, *_words(chosen)]
     again = ["bakeoff", "sweep", *words, "--out", str(root), "--resume"]
-    again += ["--engine", engine] * (engine != "sim") + (["--budget", budget] if budget is not None else [])
-    again += ["--fresh"] * fresh + (["--store", store] if store is not None else [])
-    again += ["--keep", keep] * (keep != "measures") + ["--yes"] * yes + ["--allow-code"] * allow_code
-    again += ["--note", note] if note is not None else []
+    told_again = {
+        "--budget": budget, "--store": store, "--dask": dask, "--run-timeout": run_timeout, "--note": note,
+    }  # fmt: skip
+    again += ["--engine", engine] * (engine != "sim") + ["--keep", keep] * (keep != "measures")
+    again += ["--fresh"] * fresh + ["--yes"] * yes + ["--allow-code"] * allow_code
+    again += _words(told_again)
 
     def tell(told: Told) -> None:
         if not quiet:
@@ -202,7 +212,10 @@ def sweep(
         root,
         campaign.Asked("sweep", (shlex.join(words),), note),
         engine=engine,
-        jobs=jobs,
+        # How many workers of Dask there are, Dask knows.
+        jobs=jobs if dask is None else under_way,
+        timeout_s=timeout_s,
+        dask=dask,
         resume=resume,
         stop_on_failure=stop,
         allow_code=allow_code,
@@ -315,8 +328,8 @@ def _estimate(plan: _Plan, engine: str) -> float:
     return sum(map(module.estimate_s, runs)) / len(runs)
 
 
-def _words(options: dict[str, list[str] | str | int | None]) -> list[str]:
-    """The options that decide which runs there are, as they were given."""
+def _words(options: Mapping[str, list[str] | str | int | None]) -> list[str]:
+    """Options as they were given, without those that were not."""
     several = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
     return [
         word for name, values in several.items() for value in values if value is not None for word in (name, str(value))
