@@ -191,8 +191,9 @@ def _bar(total: int, console: Console) -> Iterator[Watch]:
             nonlocal shown_at
             under_way[run.key] = None
             now = time.monotonic()
-            if now - shown_at > _REFRESH_S:
-                live.refresh()  # a run that is over before the next refresh would never be named
+            # A run that is over before the next refresh would never be named; of thousands it need not be.
+            if total <= _MANY or now - shown_at > _REFRESH_S:
+                live.refresh()
                 shown_at = now
 
         def expect(self, runs: int) -> None:
