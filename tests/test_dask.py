@@ -1,6 +1,9 @@
 """Runs by workers of Dask: the same results as here, workers that die, schedulers that go, and what is refused."""
 
+import importlib.util
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -162,8 +165,17 @@ def test_each_name_of_a_machine_is_a_worker(monkeypatch):
     assert options["worker_options"] == {"nthreads": 1}
 
 
+@pytest.mark.skipif(importlib.util.find_spec("dask_jobqueue") is None, reason="the extra dask is not installed")
+def test_a_ctrl_c_stays_the_campaigns():
+    told = "import signal; from bakeoff.campaign import cluster; before = signal.getsignal(signal.SIGINT)"
+    told += "; cluster.jobqueue(); assert signal.getsignal(signal.SIGINT) is before"
+    subprocess.run([sys.executable, "-c", told], check=True)
+
+
 def test_slurm_gets_a_job_with_a_process_for_each_core(tmp_path, monkeypatch):
-    pytest.importorskip("dask_jobqueue")
+    if importlib.util.find_spec("dask_jobqueue") is None:
+        pytest.skip("the extra dask is not installed")
+    cluster.jobqueue()
     for name in ("sbatch", "scancel"):
         (tmp_path / name).write_text("#!/bin/sh\necho Submitted batch job 7\n")
         (tmp_path / name).chmod(0o755)

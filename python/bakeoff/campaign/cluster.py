@@ -6,6 +6,7 @@ files of each run back. docs/campaigns.md is the description for users.
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import time
 import uuid
@@ -23,6 +24,8 @@ from bakeoff.errors import BakeoffError
 from bakeoff.version import MODEL_EPOCH, version
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from bakeoff.scenario import Run
 
 FORMS: Final = "tcp://HOST:PORT, tls://HOST:PORT, local:N, slurm:N or ssh:HOST,HOST"
@@ -261,12 +264,23 @@ def _local(rest: str, jobs: int | None) -> Any:  # noqa: ANN401
     )
 
 
+def jobqueue() -> ModuleType:
+    """The package dask_jobqueue, imported so that a Ctrl-C stays the campaign's.
+
+    It takes SIGINT when it is imported, and would end the process with 0 and without a word.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    import dask_jobqueue
+
+    signal.signal(signal.SIGINT, before)
+    return dask_jobqueue
+
+
 def slurm(rest: str, jobs: int | None) -> Any:  # noqa: ANN401
     """Workers as jobs of SLURM, with all options of Dask's own configuration (jobqueue.slurm)."""
     import dask
-    import dask_jobqueue
 
-    start: Any = vars(dask_jobqueue)["SLURMCluster"]
+    start: Any = vars(jobqueue())["SLURMCluster"]
     count = _count("slurm", rest, jobs)
     cores = dask.config.get("jobqueue.slurm.cores", None)
     if not isinstance(cores, int) or dask.config.get("jobqueue.slurm.memory", None) is None:
