@@ -8,11 +8,14 @@ would never end. There no link is followed, and a file has one name.
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import errno
+import gzip
 import os
 import shutil
 import stat
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
@@ -61,6 +64,26 @@ def opened(path: Path | str) -> BinaryIO:
         os.close(descriptor)
         raise
     return os.fdopen(descriptor, "rb")
+
+
+def unpacked(path: Path | str, most: int) -> bytes:
+    """All bytes of the regular file at `path`, unpacked if it begins as gzip's or bzip2's files do, whatever its name.
+
+    OSError as for `read`, or if it is broken or unfolds to more than `most` bytes: no more than that is ever unfolded.
+    """
+    with opened(path) as file:
+        magic = file.read(3)
+        file.seek(0)
+        if not magic.startswith((b"\x1f\x8b", b"BZh")):
+            return read(path, most)
+        try:
+            with gzip.GzipFile(fileobj=file) if magic[0] == 0x1F else bz2.BZ2File(file) as folded:
+                content = folded.read(most + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise OSError(errno.EINVAL, f"is a broken packed file: {error}", os.fspath(path)) from None
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"unfolds to more than {most:,} bytes", os.fspath(path))
+    return content
 
 
 def is_below(path: Path, folder: Path) -> bool:

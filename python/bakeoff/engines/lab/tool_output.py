@@ -19,10 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import files
 from bakeoff.engines.lab.plan import Plan, Program
+from bakeoff.errors import BakeoffError
+from bakeoff.results import irtt_json
 from bakeoff.scenario import Run
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from bakeoff.results.irtt_json import IrttTest
 
 Row = tuple[float, str, str, str, float]
 """time, kind, name, metric, value."""
@@ -31,7 +35,9 @@ _INTERIM: Final = re.compile(
     r"^NETPERF_INTERIM_RESULT\[\d+\]=([0-9.]+)\n.*\nNETPERF_INTERVAL\[\d+\]=([0-9.]+)\nNETPERF_ENDING\[\d+\]=([0-9.]+)$",
     re.MULTILINE,
 )
-_NOT_ITS: Final = (KeyError, ValueError, TypeError, OSError, EOFError, OverflowError, RecursionError, zlib.error)
+_NOT_ITS: Final = (
+    BakeoffError, KeyError, ValueError, TypeError, OSError, EOFError, OverflowError, RecursionError, zlib.error,
+)  # fmt: skip
 _LARGEST: Final = 256 << 20
 """Bytes of a data file of flent, unpacked: ten flows for an hour make 100 MB."""
 _KEY: Final = re.compile(r"^([A-Z_]+)=(-?[0-9.]+)$", re.MULTILINE)
@@ -106,7 +112,7 @@ def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], tol
         netperf(text, program.name, cc, epoch_ns / 1e9, told)
     elif program.argv[0] == "irtt":
         # A line for people may stand ahead of the document.
-        irtt(json.loads(text[text.index("{") :]), program.name, epoch_ns, told)
+        irtt(irtt_json.parse(text[text.index("{") :].encode(), program.file), program.name, epoch_ns, told)
 
 
 def iperf3(document: dict[str, Any], name: str, started_s: float, told: Told) -> None:
@@ -200,14 +206,11 @@ def _socket_statistics(points: Sequence[dict[str, Any]], name: str, epoch_s: flo
                 yield point["t"] - epoch_s, "flow", name, metric, point[key] * unit
 
 
-def irtt(document: dict[str, Any], name: str, epoch_ns: int, told: Told) -> None:
+def irtt(test: IrttTest, name: str, epoch_ns: int, told: Told) -> None:
     """`irtt client -o`: a round trip or a loss per request, at the time it was sent."""
-    answered = 0
-    for trip in document["round_trips"]:
-        time = (trip["timestamps"]["client"]["send"]["wall"] - epoch_ns) / 1e9
-        if trip["lost"] == "false":
-            answered += 1
-            told.rows.append((time, "probe", name, "rtt", trip["delay"]["rtt"] / 1e9))
-        else:
-            told.rows.append((time, "probe", name, "lost", 1.0))
-    told.counters["probes"][name] = {"sent": len(document["round_trips"]), "received": answered}
+    if test.started_ns is None:
+        raise ValueError("the first request has no time of the wall clock")
+    begin = (test.started_ns - epoch_ns) / 1e9
+    for time, kind, probe, metric, value in test.series(name).iter_rows():
+        told.rows.append((begin + time, kind, probe, metric, value))
+    told.counters["probes"][name] = {"sent": test.sent, "received": test.received}
