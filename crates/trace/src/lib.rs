@@ -5,5 +5,6 @@
 
 pub mod datagram;
 pub mod error;
+pub mod histogram;
 pub mod options;
 pub mod report;

@@ -395,7 +395,7 @@ pub struct Marks {
 }
 
 /// Many values. Percentiles are exact within 1 %; the rest is exact.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Distribution {
     /// How many.
     pub n: u64,
@@ -405,7 +405,7 @@ pub struct Distribution {
 }
 
 /// What describes at least one value.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "each name says what it is")]
 pub struct Values {
     pub mean: f64,
