@@ -55,12 +55,17 @@ def compare(
         bool,
         typer.Option("--unpaired", help="Compare means of all seeds, also where both sides have the same seeds."),
     ] = False,
+    each: Annotated[
+        bool,
+        typer.Option("--each", help="End with 1 also if one number is outside of its bound and 'apart'."),
+    ] = False,
     format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
 ) -> None:
     """Compare two campaigns with the same runs: does a kernel do what the simulator says?
 
     Shows the distribution of |ln(ours / theirs)| of each measure, and lists what is outside its bound. Ends with 1 if
-    a median is; --own shows another table and ends with 0.
+    a median is, with --each also if a single number is that its seeds tell apart; --own shows another table and ends
+    with 0.
 
     \b
     Examples:
@@ -68,6 +73,7 @@ def compare(
       bakeoff run linux/single linux/pairs --out results/kernel --engine kernel
       bakeoff compare results/sim results/kernel --by qdisc
       bakeoff compare results/sim linux --own
+      bakeoff compare results/patched results/base --each     for a test of a patch
       bakeoff compare results/sim linux --bound marks=0.3 -f csv > differences.csv
     """
     from bakeoff import references
@@ -77,8 +83,8 @@ def compare(
     from bakeoff.present import own_distance as present
     from bakeoff.present.comparison import render
 
-    if own and bound:
-        raise BakeoffError("--own: shows no bounds; leave out --bound")
+    if own and (bound or each):
+        raise BakeoffError(f"--own: shows no bounds; leave out {'--bound' if bound else '--each'}")
     bounds = bounds_of(bound, "--bound") if bound else dict(comparison.BOUNDS)
     our_results = chosen_results(ours)[1]
     with patience("measuring"):
@@ -105,7 +111,8 @@ def compare(
         return
     print_rendered(render(found, bounds, axes, format_.value), colours=format_ is Format.terminal)
     medians = comparison.distributions(found.differences, bounds)
-    if any(one.bound is not None and one.median > one.bound for one in medians):
+    apart = each and any(one.overlap is False for one in comparison.outside(found.differences, bounds))
+    if apart or any(one.bound is not None and one.median > one.bound for one in medians):
         raise typer.Exit(1)
 
 
