@@ -25,6 +25,7 @@ ORDER = (
     "claims",
     "advice",
     "present",
+    "exports",
     "cc",
     "replay",
     "doctor",

@@ -11,6 +11,7 @@ from bakeoff.cli import (
     diff,
     doctor,
     duel,
+    export,
     kernel,
     packetdrill,
     plot,
@@ -49,6 +50,7 @@ app.command(cls=Command)(plot.plot)
 app.command(cls=Command)(site.site)
 app.command(cls=Command)(serve.serve)
 app.command(cls=Command)(render.render)
+app.command(cls=Command)(export.export)
 app.command(cls=Command)(compare.compare)
 app.command(cls=Command)(suites.suites)
 app.command(cls=Command)(verify.verify)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.present import chosen_results, warn_of_epochs
+from bakeoff.cli.present import chosen_several, warn_of_epochs
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.present.kinds import Kind
-    from bakeoff.results import Result
 
 MOST_PICTURES = 200
 
@@ -127,7 +126,7 @@ def plot(
     from bakeoff.present import kinds, plots
     from bakeoff.present.style import save
 
-    root, chosen = _chosen(results or [])
+    root, chosen = chosen_several(results or [])
     warn_of_epochs(chosen)
     whole = [result for result in chosen if result.ok]
     for result in chosen:
@@ -167,15 +166,6 @@ def plot(
             drawn += 1
     if not drawn:
         raise BakeoffError(f"none of {len(whole)} runs has what '{picked.name}' shows")
-
-
-def _chosen(names: list[str]) -> tuple[Path, list[Result]]:
-    """The first campaign's folder and the runs of all, each once."""
-    found = [chosen_results(name) for name in names] or [chosen_results(None)]
-    if len(found) == 1:
-        return found[0]
-    runs = {result.path.resolve(): result for _, several in found for result in several}
-    return found[0][0], list(runs.values())
 
 
 def _fits(kind: Kind, *, measure: str | None, x: str | None, y: str | None, overlay: bool, scale: Scale) -> None:

@@ -176,6 +176,15 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
     return root, chosen
 
 
+def chosen_several(names: list[str]) -> tuple[Path, list[Result]]:
+    """The first campaign's folder and the runs of all, each once."""
+    found = [chosen_results(name) for name in names] or [chosen_results(None)]
+    if len(found) == 1:
+        return found[0]
+    runs = {result.path.resolve(): result for _, several in found for result in several}
+    return found[0][0], list(runs.values())
+
+
 def chosen_run(run: str | None) -> Result:
     """The one run that is meant. BakeoffError names the first of them if several are."""
     root, chosen = chosen_results(run)

@@ -43,6 +43,12 @@ class Samples:
         """The names of a kind (`flow`, `probe`, `queue`) that have samples, in order of appearance."""
         yield from dict.fromkeys(name for of, name, _ in self._parts if of == kind)
 
+    def all_of(self, kind: str, name: str) -> Iterator[tuple[str, tuple[Array, Array]]]:
+        """Each metric of a flow, probe or queue, with its times [s] and values, in order of appearance."""
+        for (of, named, metric), found in self._parts.items():
+            if (of, named) == (kind, name):
+                yield metric, found
+
     def of(self, kind: str, name: str, metric: str, window: Window | None = None) -> tuple[Array, Array]:
         """Times [s] and values of one series, inside the closed `window` if one is given.
 

@@ -1,0 +1,119 @@
+"""export: runs in the forms of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bakeoff.cli import complete
+from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+
+def export(
+    results: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RESULTS]...",
+            help="Results folders, of campaigns or runs; or globs on suite/scenario/run in the latest campaign.",
+            show_default="the latest campaign",
+            autocompletion=complete.results,
+        ),
+    ] = None,
+    *,
+    flent: Annotated[
+        bool, typer.Option("--flent", help="A data file of Flent, .flent.gz, which flent and flent-gui open.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where to; it is made if it is missing.",
+            show_default="'exports' beside the results, or the folder of a single run",
+        ),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Write files anew that are there already.")] = False,
+) -> None:
+    """Write runs in the forms of other programs, and print where the files lie.
+
+    \b
+    Examples:
+      bakeoff export --flent                                  every run of the latest campaign
+      bakeoff export 'l4s-tests/s6*/*pie*' --flent --out pie  some of its runs, into the folder pie
+      bakeoff export results/a results/b --flent --replace    two campaigns, again
+    """
+    from bakeoff import exports
+    from bakeoff.campaign.ending import unwinding
+    from bakeoff.cli.present import chosen_several
+    from bakeoff.cli.progress import patience
+
+    asked = {"flent": flent}
+    forms = [name for name, wanted in asked.items() if wanted]
+    if not forms:
+        raise BakeoffError(
+            f"no form was chosen; expected one of {', '.join(f'--{name}' for name in asked)}, or several"
+        )
+    root, chosen = chosen_several(results or [])
+    folder = out or (chosen[0].path if len(chosen) == 1 else root / "exports")
+    if folder.exists() and not folder.is_dir():
+        raise BakeoffError(f"--out: '{folder}' is no folder")
+    whole = [result for result in chosen if result.ok]
+    for result in chosen:
+        if not result.ok:
+            typer.echo(f"left out: {result.key} failed: {result.record.error}", err=True)
+    if not whole:
+        raise BakeoffError("no finished run to export")
+    named = list(zip(whole, exports.stems(whole), strict=True))
+    written = 0
+    with unwinding(), patience("exporting") as tell:
+        if not replace:
+            _need_free(named, forms, folder)
+        for number, (result, stem) in enumerate(named, start=1):
+            for name in forms:
+                written += _export(result, name, folder / stem, replace=replace, alone=len(whole) * len(forms) == 1)
+            tell(number)
+    if not written:
+        raise BakeoffError(f"none of {len(whole)} runs has what was asked for")
+
+
+def _need_free(named: list[tuple[Result, str]], forms: list[str], folder: Path) -> None:
+    """BakeoffError names the first file that is there, before any is written."""
+    from bakeoff import exports
+
+    if not folder.exists():
+        return
+    for result, stem in named:
+        for name in forms:
+            try:
+                suffixes = exports.form(name).suffixes(result)
+            except BakeoffError:
+                continue  # said when its turn comes
+            for suffix in suffixes:
+                if (path := exports.place(folder, stem, suffix)).exists():
+                    raise exports.taken(path)
+
+
+def _export(result: Result, name: str, stem: Path, *, replace: bool, alone: bool) -> int:
+    """Write the files of a run in one form, and return how many; what cannot be is said, or raised if it is `alone`."""
+    from bakeoff import exports
+
+    written = 0
+    made = exports.form(name).files(result)
+    while True:
+        try:
+            suffix, content = next(made)
+        except StopIteration:
+            return written
+        except BakeoffError as error:
+            if alone:
+                raise
+            typer.echo(f"left out: {result.key}: {error}", err=True)
+            return written
+        path = exports.place(stem.parent, stem.name, suffix)
+        exports.write(path, content, replace=replace)
+        typer.echo(path)
+        written += 1
