@@ -146,6 +146,30 @@ def test_what_the_kernel_says_of_trouble():
 
 
 @pytest.mark.parametrize(
+    ("said", "meaning"),
+    [
+        # Linux 7.3's own words: mm/slub.c, lib/ubsan.c, kernel/locking/lockdep.c, lib/ref_tracker.c, net/core/dev.c.
+        ("BUG kmalloc-64 (Tainted: G           O): Right Redzone overwritten", "the kernel spoilt its own memory"),
+        ("UBSAN: shift-out-of-bounds in net/sched/sch_api.c:9:2", "the kernel came upon a fault of its own"),
+        ("BUG: KASAN: slab-use-after-free in cnq_codel_af_dequeue+0x1/0x2", "the kernel came upon a fault of its own"),
+        ("INFO: trying to register non-static key.", "the kernel checks its locks no more"),
+        ("turning off the locking correctness validator.", "the kernel checks its locks no more"),
+        ("ref_tracker: net notrefcnt@0 has 1/1 users at", "the kernel lost count of who uses a device or a namespace"),
+        (
+            "unregister_netdevice: waiting for lo to become free. Usage count = 2",
+            "the kernel lost count of who uses a device or a namespace",
+        ),
+        ("kmemleak: 3 new suspected memory leaks (see /sys/kernel/debug/kmemleak)", "the kernel lost memory"),
+    ],
+)
+def test_what_a_kernel_with_checks_of_its_own_reports(said, meaning):
+    line = f"[    9.100000] {said}"
+    assert console.trouble(f"[    0.000000] kmemleak: Kernel memory leak detector initialized\n{line}\n") == (
+        f"{meaning}: {line!r}"
+    )
+
+
+@pytest.mark.parametrize(
     ("told", "message"),
     [
         ({"netstat": "Ip: InDiscards\nIp: many\n"}, "cat /proc/net/netstat /proc/net/snmp: .*'many' is no count"),

@@ -9,6 +9,7 @@ import pytest
 from bakeoff import campaign, engines
 from bakeoff.cli.options import with_kernel
 from bakeoff.engines.kernel import virtual
+from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.standstill import standstill
 from bakeoff.engines.lab import plan
 from bakeoff.errors import BakeoffError
@@ -35,6 +36,18 @@ def test_without_a_kernel_the_engine_says_how_to_get_one(monkeypatch, tmp_path):
         virtual.VirtualTime().check(network())
     with pytest.raises(BakeoffError, match="no kernel 'nix'"):
         virtual.VirtualTime("nix").check(network())
+
+
+def test_a_kernel_that_can_looks_for_lost_memory_when_the_run_is_over(monkeypatch, tmp_path):
+    monkeypatch.setattr(virtual.programs, "need", Path)
+    (tmp_path / "linux").write_bytes(b"")
+    looked = []
+    for options in ({}, {"DEBUG_KMEMLEAK": "y"}):
+        engine = virtual.VirtualTime("made")
+        engine.__dict__["kernel"] = BuiltKernel("made", tmp_path / "linux", "7.3.4", "0", options)
+        last = engine._script(network(), engine.plan(network()), tmp_path)["teardown"][-1]
+        looked.append("kmemleak" in " ".join(last["argv"]))
+    assert looked == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,12 @@ _STATUS: Final = "agent-status.json"
 _MOST_STATUS: Final = 1 << 20
 """Bytes of the guest's status: a message at most."""
 _GUEST: Final = "/tmp/out"  # noqa: S108 (a tmpfs of the guest's own)
+# What is younger than 5 s is no leak, and what the first look finds may be one that is just being made. The kernel
+# tells the console of what it finds.
+_LOOK_FOR_LEAKS: Final = (
+    "mount -t debugfs none /sys/kernel/debug && cd /sys/kernel/debug"
+    " && for look in 1 2; do sleep 6; echo scan > kmemleak; done && cat kmemleak"
+)
 # Set-up, settling and the drain behind the run, in virtual seconds.
 _AROUND_S: Final = 20.0
 # For --dry-run: what boot with set-up, and a simulated second, cost (docs/kernel-engine.md).
@@ -254,6 +260,10 @@ class VirtualTime:
             }
             for module in self.kernel.modules
         ]
+        looked = []
+        if self.kernel.options.get("DEBUG_KMEMLEAK") == "y":
+            argv = [str(programs.need("sh")), "-c", _LOOK_FOR_LEAKS]
+            looked.append({"node": "kernel", "netns": None, "argv": argv})
         return {
             "format": 1,
             "mounts": [_mount(_GUEST, folder), *_covered([*paths.values(), *map(str, self.kernel.modules)])],
@@ -261,7 +271,7 @@ class VirtualTime:
             "setup": [*loaded, *steps(plan.setup)],
             "plan": agent.document(run, plan, f"{_GUEST}/{agent.OUTPUT}", paths),
             "teardown_log": f"{_GUEST}/{layout.TEARDOWN_LOG}",
-            "teardown": steps(plan.statistics),
+            "teardown": [*steps(plan.statistics), *looked],
             "status": f"{_GUEST}/{_STATUS}",
         }
 
