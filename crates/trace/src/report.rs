@@ -116,7 +116,7 @@ impl EcnCounts {
 }
 
 /// One end of a flow.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Endpoint {
     /// IPv4 or IPv6 address.
     pub address: String,
