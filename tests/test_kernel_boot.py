@@ -71,8 +71,9 @@ def boot_fake(tmp_path):
     script.write_text("{}")
     init = executable(tmp_path / "init", "#!/bin/sh\n")
 
-    def run(body: str) -> boot.Outcome:
+    def run(body: str, **options: str) -> boot.Outcome:
         kernel = registry.get(fake_linux(tmp_path / "linux", body))
+        kernel.options.update(options)
         return boot.boot(kernel, script, results=tmp_path / "results", init=init, simulated_s=1, seed=1)
 
     return run
@@ -139,6 +140,13 @@ def test_a_hang_is_killed_with_all_its_processes(boot_fake, tmp_path, monkeypatc
     )
     for pid in map(int, (tmp_path / "results" / "pids").read_text().split()):
         assert gone(pid)
+
+
+def test_a_kernel_that_checks_itself_has_ten_times_the_time(boot_fake, monkeypatch):
+    monkeypatch.setattr(boot, "_STARTUP_S", -1.97)
+    # 10 × (-1.97 s + 1 simulated second × 2 s) = 0.3 s
+    outcome = boot_fake(BANNER + "sleep 1000", PROVE_LOCKING="y")
+    assert "its budget of 0 s (60 s + 1 simulated seconds × 2 s, × 10 because it checks itself)" in outcome.reason
 
 
 def test_a_flood_on_the_console_is_stopped(boot_fake, monkeypatch):

@@ -41,6 +41,9 @@ _START_NS: Final = 1_700_000_000_000_000_000
 _LAUNCH: Final = Path(__file__).with_name("launch.py")
 # Boot and set-up cost wall time while virtual time stands still.
 _STARTUP_S: Final = 60.0
+# A kernel with one of these checks each lock or each access to memory: so many times as slow, or nearly.
+_CHECKS_ITSELF: Final = ("PROVE_LOCKING", "KASAN", "SLUB_DEBUG_ON", "DEBUG_OBJECTS")
+_SLOW: Final = 10.0
 _CONSOLE_LIMIT: Final = 64 << 20
 _CONSOLE_END: Final = 1 << 20
 _FULL: Final = 1 << 20
@@ -99,14 +102,16 @@ def boot(
 
     The kernel and its guest have one core of those that this process may use (`core.taken`).
 
-    The budget is 60 s + `simulated_s` × `wall_per_simulated_s` of wall time; a kernel that needs more is killed.
+    The budget is 60 s + `simulated_s` × `wall_per_simulated_s` of wall time, and ten times that for a kernel that was
+    built to check its locks or its memory; a kernel that needs more is killed.
     Several boots may run at once, in threads or processes. On KeyboardInterrupt, or any other exception, the kernel and
     its helpers are killed before it goes on. BakeoffError if a path is wrong or this machine cannot give the guest its
     memory.
     """
     _check(script, results, init, memory)
     console = results / CONSOLE
-    budget_s = _STARTUP_S + simulated_s * wall_per_simulated_s
+    slow = _SLOW if any(kernel.options.get(symbol) == "y" for symbol in _CHECKS_ITSELF) else 1.0
+    budget_s = slow * (_STARTUP_S + simulated_s * wall_per_simulated_s)
     # A statically linked kernel loads no library.
     seed_library = library() if kernel.options.get("STATIC_LINK") != "y" else None
     with core.taken() as own_core, _private_folders(script, init) as (folder, memory_folder):
@@ -151,7 +156,8 @@ def boot(
         status = "failed"
         reason = f"the guest left in its results what is no regular file, and it was deleted: {', '.join(planted)}"
     if status == "hang":
-        reason += f" of {budget_s:.0f} s (60 s + {simulated_s:g} simulated seconds × {wall_per_simulated_s:g} s)"
+        times = f", × {slow:g} because it checks itself" if slow > 1 else ""
+        reason += f" of {budget_s:.0f} s (60 s + {simulated_s:g} simulated seconds × {wall_per_simulated_s:g} s{times})"
         reason += f"; last console line: {_last_line(log_text)!r}"
     return Outcome(
         status=status,
