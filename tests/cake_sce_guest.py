@@ -71,8 +71,8 @@ def ask(kind, flags, device, place=(0, 0), text=b""):
                 answers.append(answer)
 
 
-def cake(flags, options, handle=0x10000, parent=ROOT):
-    text = attribute(1, b"cake_sce\0") + attribute(OPTIONS, numbers(options))
+def cake(flags, options, handle=0x10000, parent=ROOT, kind="cake_sce"):
+    text = attribute(1, kind.encode() + b"\0") + attribute(OPTIONS, numbers(options))
     return ask(NEW, flags, "v0", (handle, parent), text)[0]
 
 
@@ -98,16 +98,20 @@ def shown():
     return found
 
 
-def frames(count, tos=2):
-    """Sends so many UDP packets of 1000 bytes."""
+def frames(count, *, tos=2, mark=0, port=1024, first=0, gap_s=0):
+    """Sends so many UDP packets of 1000 bytes, numbered from `first` on."""
     length = 1000
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as source:
         source.bind(("v0", 0))
+        source.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, mark)
+        source.setsockopt(socket.SOL_SOCKET, 32, 64 << 20)  # SO_SNDBUFFORCE
         ip = struct.pack("!BBHHHBBH4s4s", 0x45, tos, length - 14, 0, 0, 64, 17, 0, b"\x0a\0\0\1", b"\x0a\0\0\2")
-        udp = struct.pack("!HHHH", 1024, 9, length - 34, 0)
-        whole = (b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x08\0" + ip + udp).ljust(length, b"\0")
-        for _ in range(count):
-            source.send(whole)
+        udp = struct.pack("!HHHH", port, 9, length - 34, 0)
+        head = b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01\x08\0" + ip + udp
+        for number in range(first, first + count):
+            source.send((head + struct.pack("!I", number)).ljust(length, b"\0"))
+            if gap_s:
+                time.sleep(gap_s)
 
 
 def refused(script):
@@ -149,16 +153,54 @@ def worked():
     return said
 
 
-def listening():
-    """A server behind v1, in the namespace of its own that v1 has."""
+def at_peer(make):
+    """What `make` makes in the namespace of its own that v1 has."""
     here, there = (os.open(path, os.O_RDONLY) for path in ("/proc/self/ns/net", "/run/netns/peer"))
     setns = ctypes.CDLL(None, use_errno=True).setns
     assert setns(there, 0) == 0
-    listener = socket.create_server(("10.0.0.2", 0))
+    made = make()
     assert setns(here, 0) == 0
     os.close(here)
     os.close(there)
-    return listener
+    return made
+
+
+def listening():
+    return at_peer(lambda: socket.create_server(("10.0.0.2", 0)))
+
+
+def watching():
+    """Hears what arrives at v1."""
+    watch = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+    watch.bind(("v1", 0))
+    watch.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+    watch.setblocking(False)
+    return watch
+
+
+def beside(script):
+    """What cake_sce and mainline's cake let through, number and ToS, of the same packets; what both say afterwards."""
+    said = {}
+    for name, case in script["beside"].items():
+        said[name] = {}
+        for kind in ("cake", "cake_sce"):
+            assert cake(ADD, case["options"], kind=kind) == ""
+            with at_peer(watching) as watch:
+                first = 0
+                for sent in case["frames"]:
+                    frames(first=first, **sent)
+                    first += sent["count"]
+                time.sleep(5)
+                passed = []
+                while True:
+                    try:
+                        frame = watch.recv(2000)
+                    except BlockingIOError:
+                        break
+                    passed.append([struct.unpack_from("!I", frame, 42)[0], frame[15]])
+            said[name][kind] = {"passed": passed, **shown()[kind]}
+            taken_away()
+    return said
 
 
 def carried():
@@ -192,7 +234,7 @@ def unload():
 
 
 def do_cake(script):
-    run = {"refused": refused, "worked": lambda _: worked(), "carried": lambda _: carried()}
+    run = {"refused": refused, "worked": lambda _: worked(), "carried": lambda _: carried(), "beside": beside}
     subprocess.run(["insmod", script["module"]], check=True)
     Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
     shell(

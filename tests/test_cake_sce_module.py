@@ -40,6 +40,34 @@ REFUSED = {
     (RTT, 0): "integer out of range",
 }
 
+# What cake_sce and mainline's cake get. DIFFSERV 1 is diffserv4 and 3 besteffort, FLOWS 0 flowblind and 4 flows.
+WASH, FWMARK, AUTORATE, MEMORY = "13", "18", "9", "10"
+BESIDE = {
+    # EF with ECT(1), CS1 with CE, CS0 with ECT(0), and LE without ECN.
+    "wash": {
+        "options": {RATE: 1_250_000, DIFFSERV: 1, FLOWS: 0, WASH: 1},
+        "frames": [{"count": 3, "tos": tos} for tos in (0xB9, 0x23, 0x02, 0x04)],
+    },
+    "nowash": {
+        "options": {RATE: 1_250_000, DIFFSERV: 1, FLOWS: 0},
+        "frames": [{"count": 3, "tos": tos} for tos in (0xB9, 0x23, 0x02, 0x04)],
+    },
+    # The mask's four bits are a number, and diffserv4 has four tins: 5 and 0 go by DSCP.
+    "fwmark": {
+        "options": {RATE: 1_250_000, DIFFSERV: 1, FLOWS: 0, FWMARK: 0xF0},
+        "frames": [{"count": n + 1, "tos": 0x02, "mark": 0x0F0F + 0x10 * n} for n in range(6)],
+    },
+    # 60 packets at once, of which ten of the second flow come last.
+    "memlimit": {
+        "options": {RATE: 125_000, DIFFSERV: 3, FLOWS: 4, MEMORY: 40_000},
+        "frames": [{"count": 50}, {"count": 10, "port": 1025}],
+    },
+    # Trains of 20 packets of 8000 bits, one each 0.4 ms and then a pause: 20 Mbit/s, and the queue is told 10.
+    "autorate-ingress": {
+        "options": {RATE: 1_250_000, DIFFSERV: 3, FLOWS: 0, AUTORATE: 1},
+        "frames": [{"count": 20, "gap_s": 0.0004}, {"count": 1, "gap_s": 0.02}] * 30,
+    },
+}
 
 # Memory that never runs out keeps BLUE silent, and nothing is drawn for one queue without marks of SCE, nor for packets
 # that arrive as ECT(1).
@@ -66,7 +94,8 @@ def answer(real_kernel: BuiltKernel, tmp_path_factory: pytest.TempPathFactory) -
         more=Path(__file__).with_name("cake_sce_guest.py"),
         module=path,
         refused=[{key: value} for key, value in REFUSED],
-        simulated_s=120.0,
+        beside=BESIDE,
+        simulated_s=200.0,
     )
     assert trouble(read_console(done["outcome"].console)) is None
     return done["answer"]
@@ -117,6 +146,36 @@ def test_buffers_are_split_and_what_stands_above_counts_right(answer):
         # Memory for 200,000 bytes only: some are dropped, and htb knows of each.
         assert drops > 0
         assert one["queue"] == one["htb"] == [0, 0, drops]
+
+
+def test_options_do_what_they_do_in_mainlines_cake(answer):
+    told = answer["beside"]
+    for name, both in told.items():
+        mainline, ours = both["cake"], both["cake_sce"]
+        assert ours["options"].pop(SCE) == 0
+        for key in ("passed", "queue", "options"):
+            assert ours[key] == mainline[key], f"{name}, {key}"
+        counts = [[[tin[what] for what in (SENT, DROPPED, MARKED)] for tin in one["tins"]] for one in (mainline, ours)]
+        assert counts[0] == counts[1], name
+
+    def sent(name):
+        return [tin[SENT] for tin in told[name]["cake_sce"]["tins"]]
+
+    # Bulk, best effort, video, voice: CS1 and LE, CS0, none, EF. Washing comes after choosing, and leaves ECN.
+    seen = {name: dict(told[name]["cake_sce"]["passed"]) for name in ("wash", "nowash")}
+    assert sent("wash") == sent("nowash") == [6, 3, 0, 3]
+    assert seen["nowash"] == {n: (0xB9, 0x23, 0x02, 0x04)[n // 3] for n in range(12)}
+    assert seen["wash"] == {n: tos & 3 for n, tos in seen["nowash"].items()}
+    # Marks 1 to 4 have 2 to 5 packets; 0 and 5 have 1 and 6, which go by DSCP to best effort, as the 3 of mark 2 do.
+    assert sent("fwmark") == [2, 1 + 3 + 6, 4, 5]
+    # One had left before memory ran out. 17 × 2304 bytes fit into 40,000, and of the longer flow each drop is taken.
+    passed = [number for number, _ in told["memlimit"]["cake_sce"]["passed"]]
+    assert len(passed) == 1 + 40_000 // 2304
+    assert abs(len([number for number in passed if number < 50]) - len(passed) // 2) <= 1
+    # 15/16 of an estimate that follows 20 Mbit/s with breaks.
+    rate = told["autorate-ingress"]["cake_sce"]["options"][RATE]
+    assert 0.2 * 1_250_000 < rate < 1.875 * 1_250_000
+    assert rate != 1_250_000
 
 
 def test_packets_have_the_fates_that_they_have_in_the_simulator_and_statistics_say_the_same(real_kernel):
