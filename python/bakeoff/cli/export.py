@@ -28,6 +28,15 @@ def export(
     flent: Annotated[
         bool, typer.Option("--flent", help="A data file of Flent, .flent.gz, which flent and flent-gui open.")
     ] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Samples and measures as CSV, with the unit in each column's name.")
+    ] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", help="The same as Parquet, with units in the schema.")] = False,
+    iperf3: Annotated[bool, typer.Option("--iperf3", help="Each flow as iperf3 -J writes it.")] = False,
+    irtt: Annotated[bool, typer.Option("--irtt", help="Each probe as irtt client -o writes it.")] = False,
+    mahimahi: Annotated[
+        bool, typer.Option("--mahimahi", help="Each place with a rate as a trace that mm-link plays.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -45,13 +54,17 @@ def export(
       bakeoff export --flent                                  every run of the latest campaign
       bakeoff export 'l4s-tests/s6*/*pie*' --flent --out pie  some of its runs, into the folder pie
       bakeoff export results/a results/b --flent --replace    two campaigns, again
+      bakeoff export 'l4s-tests/s6*' --parquet --csv          for DuckDB, pandas, R or a spreadsheet
+      bakeoff export 'l4s-tests/s2*' --iperf3 --irtt          flows and probes as these tools write them
     """
     from bakeoff import exports
     from bakeoff.campaign.ending import unwinding
     from bakeoff.cli.present import chosen_several
     from bakeoff.cli.progress import patience
 
-    asked = {"flent": flent}
+    asked = {
+        "flent": flent, "csv": csv, "parquet": parquet, "iperf3": iperf3, "irtt": irtt, "mahimahi": mahimahi,
+    }  # fmt: skip
     forms = [name for name, wanted in asked.items() if wanted]
     if not forms:
         raise BakeoffError(

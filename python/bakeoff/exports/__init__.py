@@ -19,7 +19,7 @@ from bakeoff.errors import BakeoffError
 if TYPE_CHECKING:
     from bakeoff.results import Result
 
-FORMS: Final = {"flent": "bakeoff.exports.flent"}
+FORMS: Final = {name: f"bakeoff.exports.{name}" for name in ("flent", "csv", "parquet", "iperf3", "irtt", "mahimahi")}
 """The forms, by the names of their options, with their modules."""
 
 _LONGEST: Final = 180

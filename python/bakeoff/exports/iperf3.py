@@ -1,0 +1,256 @@
+"""The flows of a run as iperf3 writes its tests: a file for each flow, as of `iperf3 -c … -J --get-server-output`.
+
+Source: what iperf3 3.12 writes. The document is the client's, whose host sends, and `server_output_json` that of the
+server. `version` says that it is ours. A key that iperf3 always writes and of which nothing is known here is null:
+ports, the cookie, the sizes of buffers, the load of the CPU, the variance of round-trip times. Addresses are the
+names of nodes.
+
+iperf3 counts what an application handed to its kernel. Nobody knows this here: the bytes of the intervals are those
+that reached the receiving socket, on both sides, and `sum_sent` holds the payload that was sent, without
+retransmissions. An interval is as long as the sampling interval of the run, and time begins with the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from bakeoff.errors import BakeoffError
+from bakeoff.exports.names import parts
+from bakeoff.measure import Samples
+from bakeoff.version import version
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+SUFFIX: Final = ".iperf3.json"
+_SOCKET: Final = 5
+"""The first that iperf3 has for data."""
+
+Part = dict[str, Any]
+
+
+def suffixes(result: Result) -> list[str]:
+    """A file for each flow. BakeoffError if there is none."""
+    names = [flow["name"] for flow in result.resolved["flows"]]
+    if not names:
+        raise BakeoffError("has no flows, and a file of iperf3 holds one")
+    return [f".{part}{SUFFIX}" for part in parts(names)]
+
+
+def files(result: Result) -> Iterator[tuple[str, bytes]]:
+    """One document after the other."""
+    ends = suffixes(result)
+    samples = Samples(result.series)
+    for suffix, flow in zip(ends, result.resolved["flows"], strict=True):
+        text = msgspec.json.encode(document(result, samples, flow))
+        yield suffix, msgspec.json.format(text, indent=1) + b"\n"
+
+
+def document(result: Result, samples: Samples, flow: Mapping[str, Any]) -> Part:
+    """What iperf3 would have written of a flow."""
+    counted = result.counters.get("flows", {}).get(flow["name"], {})
+    udp = flow["transport"] == "udp"
+    intervals = _intervals(result, samples, flow, counted.get("mss"))
+    start = _start(result, flow, counted, udp=udp)
+    received = int(counted.get("received_bytes", sum(part["bytes"] for part in intervals)))
+    lasted = intervals[-1]["end"] if intervals else 0.0
+    sent = _sent(counted, received)
+    about = _datagrams(result, samples, flow, counted) if udp else {}
+    sender = _total(lasted, sent) | ({} if udp else {"retransmits": counted.get("retransmits")})
+    receiver = _total(lasted, received)
+    if udp:
+        streams: list[Part] = [{"udp": {"socket": _SOCKET, **receiver, **about, "sender": True}}]
+    else:
+        ends = {"sender": sender | _of_socket(intervals), "receiver": receiver}
+        streams = [{kind: {"socket": _SOCKET, **each, "sender": True} for kind, each in ends.items()}]
+    end: Part = {"streams": streams}
+    if udp:
+        end["sum"] = receiver | about | {"sender": True}
+        packets = {"jitter_ms": 0, "lost_packets": 0, "packets": about["packets"], "lost_percent": 0}
+        end["sum_sent"] = sender | packets | {"sender": True}
+        end["sum_received"] = receiver | about | {"sender": False}
+    else:
+        end["sum_sent"] = sender | {"sender": True}
+        end["sum_received"] = receiver | {"sender": True}
+    load = dict.fromkeys(("host_total", "host_user", "host_system", "remote_total", "remote_user", "remote_system"))
+    end["cpu_utilization_percent"] = load
+    if not udp:
+        end |= {"sender_tcp_congestion": counted.get("cc"), "receiver_tcp_congestion": None}
+    return {
+        "start": start,
+        "intervals": [{"streams": [part], "sum": _sum(part)} for part in intervals],
+        "end": end,
+        "server_output_json": {
+            "start": {key: of for key, of in start.items() if key != "connecting_to"}
+            | {"accepted_connection": {"host": flow["from"], "port": None}},
+            "intervals": [{"streams": [part], "sum": _sum(part)} for part in map(_arrived, intervals)],
+            "end": _server_end(lasted, receiver, about, udp=udp) | {"cpu_utilization_percent": load},
+        },
+    }
+
+
+def _server_end(lasted: float, receiver: Part, about: Part, *, udp: bool) -> Part:
+    """What the server tells at the end: it has sent nothing."""
+    own = {"sender": False}
+    nothing = _total(lasted, 0)
+    if udp:
+        whole = receiver | about | own
+        return {
+            "streams": [{"udp": {"socket": _SOCKET, **whole}}],
+            "sum": whole,
+            "sum_sent": nothing | {"jitter_ms": 0, "lost_packets": 0, "packets": 0, "lost_percent": 0} | own,
+            "sum_received": whole,
+        }
+    ends = {"sender": nothing, "receiver": receiver}
+    return {
+        "streams": [{kind: {"socket": _SOCKET, **each, **own} for kind, each in ends.items()}],
+        "sum_sent": nothing | own,
+        "sum_received": receiver | own,
+        "receiver_tcp_congestion": None,
+    }
+
+
+def _start(result: Result, flow: Mapping[str, Any], counted: Mapping[str, Any], *, udp: bool) -> Part:
+    made = result.record.provenance
+    date = made.date.astimezone(UTC) if made else datetime.fromtimestamp(0, UTC)
+    source = flow["source"]
+    hosts = {"local_host": flow["from"], "local_port": None, "remote_host": flow["to"], "remote_port": None}
+    rate = round(source.get("rate_bps") or 0)
+    return {
+        "connected": [{"socket": _SOCKET, **hosts}],
+        "version": f"bakeoff {version()}",
+        "system_info": f"{result.record.engine} {result.key}",
+        "timestamp": {
+            "time": date.strftime("%a, %d %b %Y %H:%M:%S GMT"),
+            "timesecs": int(date.timestamp()),
+        },
+        "connecting_to": {"host": flow["to"], "port": None},
+        "cookie": None,
+        **({} if udp else {"tcp_mss_default": counted.get("mss")}),
+        "target_bitrate": rate,
+        "sock_bufsize": 0,
+        "sndbuf_actual": None,
+        "rcvbuf_actual": None,
+        "test_start": {
+            "protocol": "UDP" if udp else "TCP",
+            "num_streams": 1,
+            "blksize": source.get("size") if udp else None,
+            "omit": 0,
+            "duration": round(_stop(result, flow) - float(flow["start_s"]), 6),
+            "bytes": source.get("bytes") or 0,
+            "blocks": 0,
+            "reverse": 0,
+            "tos": int(flow["dscp"]) << 2,
+            "target_bitrate": rate,
+        },
+    }
+
+
+def _stop(result: Result, flow: Mapping[str, Any]) -> float:
+    return min(float(flow["stop_s"]), float(result.resolved["duration_s"]))
+
+
+def _intervals(result: Result, samples: Samples, flow: Mapping[str, Any], mss: int | None) -> list[Part]:
+    """What happened between one sample of the flow and the next, from its start to its stop."""
+    name, start = flow["name"], float(flow["start_s"])
+    if ("flow", name, "received") not in samples:
+        raise BakeoffError(f"flow '{name}' has no samples of what was received")
+    time, total = (values.tolist() for values in samples.of("flow", name, "received"))
+    socket = {
+        metric: dict(zip(*(values.tolist() for values in samples.of("flow", name, metric)), strict=True))
+        for metric in ("cwnd", "srtt", "retrans")
+        if ("flow", name, metric) in samples
+    }
+    last = _stop(result, flow) + float(result.resolved["sample_interval_s"])
+    found: list[Part] = []
+    before, had, again = 0.0, 0.0, 0.0
+    for at, now in zip(time, total, strict=True):
+        if at <= start or at > last + 1e-9:
+            continue
+        since = round(at - start, 6)
+        part: Part = {
+            "socket": _SOCKET,
+            "start": before,
+            "end": since,
+            "seconds": round(since - before, 6),
+            "bytes": round(now - had),
+            "bits_per_second": (now - had) * 8 / (since - before) if since > before else 0.0,
+        }
+        if "retrans" in socket:
+            counted = socket["retrans"].get(at, again)
+            part["retransmits"] = round(counted - again)
+            again = counted
+        if mss and at in socket.get("cwnd", {}) and at in socket.get("srtt", {}):
+            part |= {
+                "snd_cwnd": round(socket["cwnd"][at] * mss),
+                "snd_wnd": None,
+                "rtt": round(socket["srtt"][at] * 1e6),
+                "rttvar": None,
+                "pmtu": None,
+            }
+        found.append(part | {"omitted": False, "sender": True})
+        before, had = since, now
+    return found
+
+
+def _sum(part: Part) -> Part:
+    own = ("socket", "snd_cwnd", "snd_wnd", "rtt", "rttvar", "pmtu")
+    return {key: value for key, value in part.items() if key not in own}
+
+
+def _arrived(part: Part) -> Part:
+    """The same interval as the server tells it."""
+    return {key: value for key, value in (_sum(part) | {"sender": False}).items() if key != "retransmits"} | {
+        "socket": _SOCKET
+    }
+
+
+def _sent(counted: Mapping[str, Any], received: int) -> int:
+    """Payload that was sent, without retransmissions: whole segments, so that the last one may be shorter."""
+    packets, again, mss = (counted.get(key) for key in ("sent_packets", "retransmits", "mss"))
+    if packets is None or again is None or mss is None:
+        return received
+    return max(received, (int(packets) - int(again)) * int(mss))
+
+
+def _total(lasted: float, size: int) -> Part:
+    rate = size * 8 / lasted if lasted else 0.0
+    return {"start": 0, "end": lasted, "seconds": lasted, "bytes": size, "bits_per_second": rate}
+
+
+def _of_socket(intervals: list[Part]) -> Part:
+    """The largest window and the round-trip times of all samples, as iperf3 takes them."""
+    windows = [part["snd_cwnd"] for part in intervals if "snd_cwnd" in part]
+    rtts = [part["rtt"] for part in intervals if "rtt" in part]
+    if not windows:
+        return {}
+    return {
+        "max_snd_cwnd": max(windows),
+        "max_snd_wnd": None,
+        "max_rtt": max(rtts),
+        "min_rtt": min(rtts),
+        "mean_rtt": round(sum(rtts) / len(rtts)),
+    }
+
+
+def _datagrams(result: Result, samples: Samples, flow: Mapping[str, Any], counted: Mapping[str, Any]) -> Part:
+    """Jitter over the measurement window, and datagrams lost over the whole run."""
+    name = flow["name"]
+    packets = counted.get("sent_packets")
+    lost = None
+    if ("flow", name, "datagrams_lost") in samples:
+        lost = round(float(samples.of("flow", name, "datagrams_lost")[1][-1]))
+    elif packets is not None:
+        lost = len(samples.of("flow", name, "missing")[0]) if ("flow", name, "missing") in samples else 0
+    measured = result.summary.flows.get(name) if result.summary is not None else None
+    jitter = measured.jitter_s if measured is not None else None
+    return {
+        "jitter_ms": None if jitter is None else jitter * 1e3,
+        "lost_packets": lost,
+        "packets": packets,
+        "lost_percent": 100 * lost / packets if packets and lost is not None else None,
+    }

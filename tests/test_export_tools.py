@@ -1,0 +1,192 @@
+"""Flows as iperf3 writes them, probes as irtt does, and places with a rate as traces of mahimahi."""
+
+import gzip
+import json
+import shutil
+import socket
+import subprocess
+from itertools import pairwise
+
+import pytest
+
+import bakeoff
+from bakeoff.errors import BakeoffError
+from bakeoff.exports import iperf3, irtt, mahimahi
+from bakeoff.exports.names import parts
+from bakeoff.results import irtt_json, read
+
+SCENARIO = """
+duration: 4s
+network:
+  path: [cli, mid, srv]
+  rtt: 20ms
+  bottleneck: {rate: [[0s, 10mbit], [2s, 5mbit]], qdisc: pfifo limit 20}
+flows:
+  - {name: cubic, cc: cubic, start: 500ms}
+  - {name: bulk, transport: udp, source: {rate: 2mbit}}
+probes: [{name: ping, type: udp, every: 20ms}]
+"""
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tools")
+    (folder / "mine.yaml").write_text(SCENARIO)
+    [found] = bakeoff.run(str(folder / "mine.yaml"), out=folder / "results")
+    return read(found.path)
+
+
+def shape(value):
+    """Keys and kinds of values of a JSON document; of a list the shape of its first member."""
+    if isinstance(value, dict):
+        return {key: shape(of) for key, of in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+
+
+def differences(ours, theirs, place=""):
+    """Where ours lacks a key, has one too many or another kind of value; null is every kind."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in sorted(ours.keys() | theirs.keys()):
+            if key not in ours or key not in theirs:
+                yield f"{place}.{key}"
+            else:
+                yield from differences(ours[key], theirs[key], f"{place}.{key}")
+    elif isinstance(ours, list) and isinstance(theirs, list):
+        for one, other in zip(ours, theirs, strict=False):
+            yield from differences(one, other, f"{place}[]")
+    elif ours not in (theirs, "NoneType"):
+        yield f"{place}: {ours} for {theirs}"
+
+
+def opened(form, result):
+    unpack = gzip.decompress if form is irtt else bytes
+    found = {suffix: json.loads(unpack(content)) for suffix, content in form.files(result)}
+    assert list(found) == form.suffixes(result)
+    return found
+
+
+def test_a_flow_is_a_test_of_iperf3(result):
+    tcp = opened(iperf3, result)[".cubic.iperf3.json"]
+    counted = result.counters["flows"]["cubic"]
+    assert tcp["start"]["version"].startswith("bakeoff ")
+    assert tcp["start"]["test_start"] | {"blksize": 0} == {
+        "protocol": "TCP", "num_streams": 1, "blksize": 0, "omit": 0, "duration": pytest.approx(3.5, abs=0.02),
+        "bytes": 0, "blocks": 0, "reverse": 0, "tos": 0, "target_bitrate": 0,
+    }  # fmt: skip
+    streams = [interval["streams"][0] for interval in tcp["intervals"]]
+    assert sum(part["bytes"] for part in streams) == counted["received_bytes"]
+    assert sum(part["retransmits"] for part in streams) == counted["retransmits"] > 0
+    assert tcp["end"]["sum_sent"]["retransmits"] == counted["retransmits"]
+    # All that was sent once and had not arrived was under way: less than a queue of 20 and a path of 20 ms.
+    under_way = tcp["end"]["sum_sent"]["bytes"] - tcp["end"]["sum_received"]["bytes"]
+    assert 0 <= under_way < 60 * 1448
+    assert all(one["end"] == two["start"] for one, two in pairwise(streams))
+    assert all(
+        part["bits_per_second"] == pytest.approx(8 * part["bytes"] / part["seconds"], abs=1e3) for part in streams
+    )
+    assert max(part["snd_cwnd"] for part in streams) == tcp["end"]["streams"][0]["sender"]["max_snd_cwnd"]
+    udp = opened(iperf3, result)[".bulk.iperf3.json"]["end"]["sum"]
+    lost = result.series.filter(kind="flow", name="bulk", metric="missing").height
+    assert (udp["lost_packets"], udp["packets"]) == (lost, result.counters["flows"]["bulk"]["sent_packets"])
+    assert udp["lost_percent"] == pytest.approx(100 * lost / udp["packets"])
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+@pytest.mark.parametrize(("flow", "words"), [("cubic", []), ("bulk", ["-u", "-b", "2M"])])
+def test_iperf3_itself_writes_the_same_keys(result, flow, words):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    server = subprocess.Popen(["iperf3", "-s", "-1", "-p", port, "--forceflush"], stdout=subprocess.PIPE, text=True)
+    try:
+        while "listening" not in server.stdout.readline():
+            assert server.poll() is None
+        client = ["iperf3", "-c", "127.0.0.1", "-p", port, "-J", "--get-server-output", "-t", "1", "-i", "0.5"]
+        theirs = json.loads(subprocess.run([*client, *words], capture_output=True, check=True).stdout)
+    finally:
+        server.kill()
+        server.communicate()
+    ours = opened(iperf3, result)[f".{flow}.iperf3.json"]
+    found = set(differences(shape(ours), shape(theirs)))
+    found = {place for place in found if not place.startswith(".server_output")}
+    # Nobody knows how many datagrams an interval had, nor which of them came out of order.
+    unknown = {".intervals[].streams[].packets", ".intervals[].sum.packets", ".end.streams[].udp.out_of_order"}
+    assert found <= (unknown if flow == "bulk" else set())
+
+
+def test_a_probe_is_a_test_of_irtt(result, tmp_path):
+    [(suffix, content)] = irtt.files(result)
+    assert suffix == ".ping.irtt.json.gz"
+    (tmp_path / "d.json.gz").write_bytes(content)
+    test = irtt_json.read(tmp_path / "d.json.gz")
+    assert (test.hostname, test.interval_s, test.started_ns) == ("cli", 0.02, irtt.EPOCH_NS)
+    samples = result.series.filter(kind="probe", name="ping").sort("metric", "time")
+    assert test.series("ping").sort("metric", "time").rows() == [
+        (pytest.approx(time, abs=1e-9), kind, name, metric, pytest.approx(value, abs=1e-9))
+        for time, kind, name, metric, value in samples.rows()
+    ]
+    stats = json.loads(gzip.decompress(content))["stats"]
+    lost = samples.filter(metric="lost").height
+    assert (stats["packets_sent"], stats["packets_received"]) == (samples.height, samples.height - lost)
+    assert stats["packet_loss_percent"] == pytest.approx(100 * lost / samples.height)
+    rtts = samples.filter(metric="rtt")["value"]
+    assert (stats["rtt"]["mean"], stats["rtt"]["stddev"]) == (
+        pytest.approx(rtts.mean() * 1e9, abs=2),
+        pytest.approx(rtts.std() * 1e9, abs=2),
+    )
+
+
+@pytest.mark.skipif(shutil.which("irtt") is None, reason="irtt is not installed")
+def test_irtt_itself_writes_the_same_keys(result, tmp_path):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(["irtt", "server", "-b", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL)
+    try:
+        command = ["irtt", "client", "-Q", "-i", "10ms", "-d", "100ms", "--tstamp=none", "--stats=none"]
+        file = tmp_path / "theirs.json"
+        subprocess.run([*command, "-o", file, f"127.0.0.1:{port}"], check=True, capture_output=True)
+    finally:
+        server.kill()
+        server.communicate()
+    [ours] = opened(irtt, result).values()
+    # Debian's irtt 0.9.0 has a text for the time, and later ones the two clocks, as ours.
+    found = set(differences(shape(ours), shape(json.loads(file.read_bytes()))))
+    assert found <= {".stats.start_time: {} for str", *(place for place in found if ".start_time" in place)}
+
+
+def test_a_rate_is_a_trace_whose_packets_leave_as_they_would_have(result):
+    made = {suffix: [int(line) for line in content.split()] for suffix, content in mahimahi.files(result)}
+    # 10 Mbit/s are 825.6 packets of 1514 bytes per second, and half of it from 2 s on.
+    assert list(made) == mahimahi.suffixes(result) == [".mid-to-cli.trace", ".mid-to-srv.trace"]
+    ms = made[".mid-to-srv.trace"]
+    assert len(ms) == int((2 * 10e6 + 2 * 5e6) / (1514 * 8))
+    assert sum(at <= 2000 for at in ms) == int(2 * 10e6 / (1514 * 8))
+    # The first packet takes 1.2112 ms and the second 2.4224.
+    assert ms[:2] == [2, 3]
+
+
+def test_a_link_that_is_down_has_no_opportunities_and_what_has_no_rate_has_no_trace(tmp_path):
+    assert mahimahi.opportunities([(0, 1, 1514 * 8e3), (1, 2, 0.0), (2, 2.002, 1514 * 8e3)])[-3:] == [1000, 2001, 2002]
+    with pytest.raises(BakeoffError, match="not one packet"):
+        mahimahi.opportunities([(0, 1, 1000.0)])
+
+
+def test_a_trace_that_was_exported_is_one_that_a_link_takes(result, tmp_path):
+    content = dict(mahimahi.files(result))[".mid-to-srv.trace"]
+    (tmp_path / "line.trace").write_bytes(content)
+    (tmp_path / "played.yaml").write_text(
+        SCENARIO.replace("  bottleneck: {rate: [[0s, 10mbit], [2s, 5mbit]], qdisc: pfifo limit 20}\n", "").replace(
+            "rtt: 20ms", "rtt: 20ms\n  links: [{ends: [mid, srv], trace: {mid: line.trace}}]"
+        )
+    )
+    [again] = bakeoff.run(str(tmp_path / "played.yaml"), out=tmp_path / "results")
+    rates = [one.summary.flows["cubic"].steady_state.goodput_bps for one in (read(again.path), result)]
+    assert rates[0] == pytest.approx(rates[1], rel=0.1)
+    assert dict(mahimahi.files(read(again.path)))[".mid-to-srv.trace"] == content
+
+
+def test_parts_of_names_differ():
+    assert parts(["mid>srv", "mid<srv", "a/b", "A_b", "a b"]) == ["mid_srv", "mid_srv-2", "a_b", "A_b-2", "a_b-3"]
