@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from bakeoff.errors import BakeoffError
+from bakeoff.results import parts
+
+if TYPE_CHECKING:
+    from bakeoff.results.series import Parts
 
 Rows = list[tuple[float, str, str, str, float]]
 
@@ -39,6 +44,13 @@ class StandIn:
     @property
     def ok(self) -> bool:
         return bool(self.meta["status"] == "ok")
+
+    @property
+    def parts(self) -> Parts:
+        return parts(self.series)
+
+    def parts_of(self, metrics: Collection[str]) -> Parts:
+        return {key: columns for key, columns in self.parts.items() if key[2] in metrics}
 
     @property
     def trace(self) -> pl.DataFrame:

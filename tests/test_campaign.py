@@ -61,7 +61,7 @@ def test_a_run_becomes_a_whole_folder(tmp_path, make):
     # The mean of 3 series of 5: 100 * (0 + 1 + 2) / 3 + (0 + … + 4) / 5 + 2.
     assert result.summary.utilisation == 104.0
     assert result.counters["events"] == 100
-    assert result.meta["digest"] == results.digest(result.series)
+    assert result.meta["digest"] == results.digest(results.parts(result.series))
     assert result.resolved == json.loads(make("pie", seed=2).to_json())
     assert (done.path / "setup.log").read_text() == "mid>srv: pie limit 1000p (pie)\n"
     assert (done.path / "teardown.log").read_text() == "qdisc pie 8001: sent 10 pkt\n"

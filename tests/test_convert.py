@@ -14,6 +14,7 @@ from bakeoff.engines.kernel import virtual
 from bakeoff.engines.lab import Command, convert, pcapng, plan, tc_show, tool_output
 from bakeoff.measure import delays
 from bakeoff.measure.samples import Samples
+from bakeoff.results import parts
 from bakeoff.results.series import read_series
 from bakeoff.scenario import Run
 from lab_runs import HTB, egress, flow, network, probe
@@ -146,7 +147,7 @@ def test_jitter_and_loss_of_iperf3s_datagrams_are_those_that_its_server_told():
     found = tool_output.Told()
     tool_output.iperf3(document, "call", 10.0, found)
     assert found.counters["sources"]["call"] == {"cc": "none", "sent_packets": 1100, "sent_bytes": 550000}
-    samples = Samples(pl.DataFrame(found.rows, schema=["time", "kind", "name", "metric", "value"], orient="row"))
+    samples = Samples(parts(pl.DataFrame(found.rows, schema=["time", "kind", "name", "metric", "value"], orient="row")))
     assert delays.told_by_tool(samples, "call")
     window = (11.0, 13.0)  # three reports: at 11 s, 12 s and 13 s
     assert delays.told_jitter(samples, "call", window) == pytest.approx((0.5 + 2.0 + 4.0) / 3 / 1e3)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bakeoff import engines
+from bakeoff import engines, results
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.results.series import read_series
@@ -28,5 +28,5 @@ def test_an_engine_of_one_make_has_no_other(name):
 def test_what_a_run_gave_is_what_lies_in_its_folder(tmp_path):
     run = duel(Duel(cc1="reno", cc2="cubic", qdisc="pfifo", rate="10mbit", duration="2s"))
     outcome = engines.get("sim").execute(run, tmp_path)
-    assert outcome.series.equals(read_series(tmp_path / "series.parquet"))
+    assert results.table(outcome.parts).equals(read_series(tmp_path / "series.parquet"))
     assert outcome.counters == json.loads((tmp_path / "counters.json").read_text())

@@ -10,6 +10,7 @@ from bakeoff import results
 from bakeoff.claims.comparison import compare, side_of
 from bakeoff.measure import MeasureError, Samples
 from bakeoff.measure.little import delay_over_time, little, little_over_time
+from bakeoff.results import parts
 
 QUEUE = "mid>srv"
 QDISCS = ("pfifo limit 300", "fq_codel", "red limit 400000 avpkt 1000 adaptive bandwidth 50mbit ecn", "cake", "fq",
@@ -24,7 +25,7 @@ def samples(backlog, sent, **more):
         for metric, values in series.items()
         for i, value in enumerate(values)
     ]
-    return Samples(pl.DataFrame(rows, schema=["time", "kind", "name", "metric", "value"], orient="row"))
+    return Samples(parts(pl.DataFrame(rows, schema=["time", "kind", "name", "metric", "value"], orient="row")))
 
 
 def test_the_delay_is_the_mean_backlog_over_what_left():

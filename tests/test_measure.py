@@ -16,6 +16,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError, Samples
 from bakeoff.measure.delays import quantile
 from bakeoff.measure.marks import resent_share
+from bakeoff.results import parts
 from bakeoff.results.summary import Summary
 from synthetic import frame, made, resolved
 
@@ -169,12 +170,12 @@ class TestDelays:
             (4.0, "probe", "ping", "lost", 1.0),
             (9.0, "probe", "ping", "lost", 1.0),
         ]
-        assert measure.lost_share(Samples(frame(rows)), "probe", "ping", (0, 5)) == 0.25
+        assert measure.lost_share(Samples(parts(frame(rows))), "probe", "ping", (0, 5)) == 0.25
         with pytest.raises(MeasureError, match="no requests of probe 'ping' between 5 s and 6 s"):
-            measure.lost_share(Samples(frame(rows)), "probe", "ping", (5, 6))
+            measure.lost_share(Samples(parts(frame(rows))), "probe", "ping", (5, 6))
 
     def test_missing_samples_are_named(self):
-        samples = Samples(frame([(1.0, "flow", "cubic", "srtt", 0.02)]))
+        samples = Samples(parts(frame([(1.0, "flow", "cubic", "srtt", 0.02)])))
         with pytest.raises(MeasureError, match=r"no 'cwnd' samples of flow 'cubic'$"):
             samples.of("flow", "cubic", "cwnd")
         with pytest.raises(MeasureError, match="no 'srtt' samples of flow 'cubic' between 2 s and 3 s"):

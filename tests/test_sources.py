@@ -14,6 +14,7 @@ from bakeoff.engines.lab import plan
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Samples, completion, video
 from bakeoff.present import rows, tables
+from bakeoff.results import parts
 from bakeoff.scenario import Run, catalog, short
 from bakeoff.scenario.language import ShortSource
 
@@ -97,7 +98,7 @@ def test_what_cannot_be_offered_is_refused(tmp_path, source, message):
 
 def tidy(rows_: dict[str, list[tuple[float, float]]]) -> Samples:
     flat = [(time, "flow", "a", metric, value) for metric, part in rows_.items() for time, value in part]
-    return Samples(pl.DataFrame(flat, schema=["time", "kind", "name", "metric", "value"], orient="row"))
+    return Samples(parts(pl.DataFrame(flat, schema=["time", "kind", "name", "metric", "value"], orient="row")))
 
 
 def test_completion_times_by_hand():

@@ -9,7 +9,7 @@ Source: iproute2 `tc/tc_util.c` and `lib/utils.c`; the simulator's parser is `cr
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -44,6 +44,7 @@ _LIMITED_BY: Final = {"tbf": "rate", "netem": "rate"}
 _KERNEL_SHAPERS: Final = frozenset({"deltic_boroshne"})
 
 
+@lru_cache(maxsize=4096)  # thousands of runs have the same few
 def rate(word: str) -> float:
     """bit/s of `50mbit`, `1gbps` (bytes per second), `3Mibit` or a bare number of bit/s. BakeoffError if it is none."""
     number, unit = _split(word, "rate", "50mbit")
@@ -81,6 +82,7 @@ def kernel_kind(qdisc: str) -> str:
     return kind(qdisc).partition("@")[0]
 
 
+@lru_cache(maxsize=4096)
 def value(words: str, key: str) -> str | None:
     """What follows `key` in the words of a qdisc or a class: `50mbit` for `rate` in `htb rate 50mbit`."""
     return next((after for word, after in pairwise(words.split()) if word == key), None)
@@ -116,6 +118,7 @@ def with_bandwidth(qdisc: str, new: str) -> str:
     return " ".join([first, "bandwidth", new, *others])
 
 
+@lru_cache(maxsize=4096)
 def limiting_word(qdisc: str) -> str | None:
     """The word that the rate stands behind by which a qdisc without classes limits what leaves; None if it has none."""
     return "bandwidth" if shapes_itself(qdisc) else _LIMITED_BY.get(kernel_kind(qdisc))

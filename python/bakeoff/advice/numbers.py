@@ -44,7 +44,7 @@ class Run:
     def samples(self) -> Samples:
         """The series, read when first asked for."""
         if self._samples is None:
-            self._samples = Samples(self.result.series)
+            self._samples = Samples(self.result.parts)
         return self._samples
 
     def way(self, flow: Mapping[str, Any]) -> Way:

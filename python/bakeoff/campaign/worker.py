@@ -66,8 +66,8 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
         try:
             outcome = (module.execute if task.kept == "all" else module.outcome)(run, partial)
             record = record.model_copy(update={"wall_s": _since(started), "status": "ok", "effective": outcome.notes})
-            record = record.model_copy(update={"digest": results.digest(outcome.series)})
-            result = results.Result(partial, record, series=outcome.series, counters=outcome.counters)
+            record = record.model_copy(update={"digest": results.digest(outcome.parts)})
+            result = results.Result(partial, record, parts=outcome.parts, counters=outcome.counters)
             _measure(result)
             if task.also is not None:
                 numbers = dict(task.also(result))

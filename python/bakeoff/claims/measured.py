@@ -44,9 +44,7 @@ class Measured:
     @cached_property
     def samples(self) -> Samples:
         """The series of the metrics that are needed."""
-        import polars as pl
-
-        return Samples(self.result.series.filter(pl.col("metric").is_in(list(self._metrics))))
+        return Samples(self.result.parts_of(self._metrics))
 
     def window(self, begin: float | None, end: float | None) -> Window:
         """The steady-state window, with its edges replaced by those that are given; seconds."""

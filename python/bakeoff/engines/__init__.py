@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from bakeoff.results.series import Parts
     from bakeoff.scenario import Run
 
 MODULES: Final = {
@@ -30,8 +29,8 @@ MODULES: Final = {
 class Outcome:
     """What a run gave, for whoever would read it from the folder where it lies."""
 
-    series: pl.DataFrame
-    """What stands in series.parquet."""
+    parts: Parts
+    """What stands in series.parquet, by kind, name and metric."""
     counters: dict[str, Any]
     """What stands in counters.json."""
     notes: tuple[str, ...] = ()

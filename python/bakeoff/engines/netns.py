@@ -21,7 +21,7 @@ from bakeoff import lockfile
 from bakeoff.engines import Outcome, only_make, place
 from bakeoff.engines.kernel import programs
 from bakeoff.errors import BakeoffError
-from bakeoff.results import layout, write_json
+from bakeoff.results import layout, parts, write_json
 
 if TYPE_CHECKING:
     from bakeoff.engines.lab import Command, Plan
@@ -89,7 +89,7 @@ class Namespaces:
         series, counters, counted = convert.convert(run, made, folder, tsv)
         tsv.unlink()
         document.unlink()
-        return Outcome(series, counters, (*made.notes, *counted))
+        return Outcome(parts(series), counters, (*made.notes, *counted))
 
     outcome = execute
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff.engines import Outcome, only_make, place
 from bakeoff.errors import BakeoffError, UserCodeError
-from bakeoff.results import layout, write_json, write_series
+from bakeoff.results import layout, table, write_json, write_series
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from bakeoff._sim import Outcome as Simulated
     from bakeoff._sim import Samples
+    from bakeoff.results.series import Array, Parts
     from bakeoff.scenario import Run
 
 # For the estimate of --dry-run only. The simulator is held to 2 million data packets per core and second, and a run
@@ -52,13 +51,13 @@ class Simulator:
     def execute(self, run: Run, folder: Path) -> Outcome:
         """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
         outcome = self._simulate(run, folder)
-        found = Outcome(_frame(outcome), json.loads(outcome["counters"]))
-        write_series(folder / layout.SERIES, found.series)
+        found = Outcome(_parts(outcome), json.loads(outcome["counters"]))
+        write_series(folder / layout.SERIES, table(found.parts))
         write_json(folder / layout.COUNTERS, found.counters)
         (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
         (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
         if outcome["trace"] is not None:
-            write_series(folder / layout.TRACE, _frame(outcome["trace"]))
+            write_series(folder / layout.TRACE, table(_parts(outcome["trace"])))
         for name, packets in outcome["captures"].items():
             (folder / layout.capture(name)).write_bytes(packets)
         return found
@@ -66,7 +65,7 @@ class Simulator:
     def outcome(self, run: Run, folder: Path) -> Outcome:
         """Simulate the run, and write into `folder` only if it fails. RuntimeError if an invariant broke."""
         outcome = self._simulate(run, folder)
-        return Outcome(_frame(outcome), json.loads(outcome["counters"]))
+        return Outcome(_parts(outcome), json.loads(outcome["counters"]))
 
     def _simulate(self, run: Run, folder: Path) -> Simulated:
         from bakeoff import _sim
@@ -127,25 +126,23 @@ def _failed(run: Run, error: Exception, modules: dict[str, type]) -> UserCodeErr
     return UserCodeError(f"{place(run)}: {error} failed\n{explain(error.__cause__ or error, modules)}")
 
 
-def _frame(outcome: Samples) -> pl.DataFrame:
-    """The samples as rows, one series after the other: the order in which they compress and are read best."""
+def _parts(outcome: Samples) -> Parts:
+    """The samples by kind, name and metric."""
     import numpy as np
-    import polars as pl
 
     # Of numbers of 16 bits numpy sorts the digits, which takes a tenth of the time.
-    numbers = outcome["series"]
-    order = np.argsort(numbers.astype(np.uint16) if len(outcome["names"]) < 1 << 16 else numbers, kind="stable")
-    series = outcome["series"][order]
-    if series.size and series[-1] >= len(outcome["names"]):
-        raise RuntimeError(f"the simulator gave samples of series {series[-1]} and names for {len(outcome['names'])}")
-    words = zip(*outcome["names"], strict=True) if outcome["names"] else ((), (), ())
-    return pl.DataFrame(
-        {
-            "time": outcome["time"][order],
-            **{
-                column: pl.Series(column, list(names), dtype=pl.String).gather(series)
-                for column, names in zip(("kind", "name", "metric"), words, strict=True)
-            },
-            "value": outcome["value"][order],
-        }
-    )
+    numbers, names = outcome["series"], outcome["names"]
+    order = np.argsort(numbers.astype(np.uint16) if len(names) < 1 << 16 else numbers, kind="stable")
+    time, value = outcome["time"][order], outcome["value"][order]
+    lengths = np.bincount(numbers, minlength=len(names)).tolist()
+    if len(lengths) > len(names):
+        raise RuntimeError(f"the simulator gave samples of series {len(lengths) - 1} and names for {len(names)}")
+    if len(set(names)) < len(names):
+        raise RuntimeError("the simulator gave one name to two series")
+    found: dict[tuple[str, str, str], tuple[Array, Array]] = {}
+    end = 0
+    for name, length in zip(names, lengths, strict=True):
+        start, end = end, end + length
+        if length:
+            found[name] = time[start:end], value[start:end]
+    return found

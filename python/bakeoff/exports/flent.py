@@ -71,7 +71,7 @@ def files(result: Result) -> Iterator[tuple[str, bytes]]:
 
 def document(result: Result) -> dict[str, Any]:
     """The JSON object of a run's data file."""
-    resolved, samples = result.resolved, Samples(result.series)
+    resolved, samples = result.resolved, Samples(result.parts)
     chosen = claim(resolved, list(samples.names("queue")))
     begin = _lead(resolved)
     t0 = EPOCH - begin

@@ -44,7 +44,7 @@ def suffixes(result: Result) -> list[str]:
 def files(result: Result) -> Iterator[tuple[str, bytes]]:
     """One document after the other."""
     ends = suffixes(result)
-    samples = Samples(result.series)
+    samples = Samples(result.parts)
     for suffix, flow in zip(ends, result.resolved["flows"], strict=True):
         text = msgspec.json.encode(document(result, samples, flow))
         yield suffix, msgspec.json.format(text, indent=1) + b"\n"

@@ -48,7 +48,7 @@ def suffixes(result: Result) -> list[str]:
 def files(result: Result) -> Iterator[tuple[str, bytes]]:
     """One document after the other."""
     ends = suffixes(result)
-    samples = Samples(result.series)
+    samples = Samples(result.parts)
     for suffix, probe in zip(ends, result.resolved["probes"], strict=True):
         text = msgspec.json.format(msgspec.json.encode(document(result, samples, probe)), indent=1)
         yield suffix, gzip.compress(text + b"\n", compresslevel=6, mtime=0)

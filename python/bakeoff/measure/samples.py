@@ -10,7 +10,8 @@ from bakeoff.errors import BakeoffError
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    import polars as pl
+
+    from bakeoff.results.series import Parts
 
     Array = npt.NDArray[np.float64]
 
@@ -22,19 +23,10 @@ class MeasureError(BakeoffError):
 
 
 class Samples:
-    """A tidy series frame (docs/results-folder.md), split once into one (time, value) pair per (kind, name, metric)."""
+    """The samples of a run, as `Result.parts` has them, for measures to take what they need."""
 
-    def __init__(self, series: pl.DataFrame) -> None:
-        self._parts: dict[tuple[str, str, str], tuple[Array, Array]] = {}
-        # One aggregation and two flat arrays: a frame per series takes ten times as long.
-        parts = series.group_by("kind", "name", "metric", maintain_order=True).agg("time", "value")
-        times, values = (parts[column].explode(empty_as_null=False).to_numpy() for column in ("time", "value"))
-        end = 0
-        for kind, name, metric, length in zip(
-            parts["kind"], parts["name"], parts["metric"], parts["time"].list.len(), strict=True
-        ):
-            start, end = end, end + length
-            self._parts[str(kind), str(name), str(metric)] = times[start:end], values[start:end]
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
 
     def __contains__(self, key: tuple[str, str, str]) -> bool:
         return key in self._parts

@@ -75,11 +75,11 @@ def stations(
     ways = [(flow, path(resolved, flow)) for flow in resolved["flows"]]
     back = [_back(there) for flow, there in ways if flow["transport"] == "tcp"]
     probed = [path(resolved, probe) for probe in resolved["probes"]]
-    for hops in [*(there for _, there in ways), *back, *probed, *map(_back, probed)]:
-        for node, peer in hops:
-            for hop in (f"{node}>{peer}", f"{peer}<{node}"):
-                for station in _at(resolved, hop, window, sampled):
-                    found.setdefault(station.queue, station)
+    hops = [hop for way in [*(there for _, there in ways), *back, *probed, *map(_back, probed)] for hop in way]
+    for node, peer in dict.fromkeys(hops):
+        for hop in (f"{node}>{peer}", f"{peer}<{node}"):
+            for station in _at(resolved, hop, window, sampled):
+                found.setdefault(station.queue, station)
     for flow, there in ways:
         for station in found.values():
             node, peer, side = end_of(station.hop)

@@ -65,9 +65,9 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     """
     resolved, counters = result.resolved, result.counters
     place = f"{resolved['suite']}/{resolved['scenario']}/{resolved['run']}"
-    if result.series.is_empty():
+    if not result.parts:
         raise MeasureError(f"{place}: the run has no series")
-    samples = Samples(result.series)
+    samples = Samples(result.parts)
     silent = {flow["name"] for flow in resolved["flows"]} - set(samples.names("flow"))
     if silent:
         raise MeasureError(f"{place}: no samples of flow '{min(silent)}'")
@@ -100,7 +100,7 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         pair=run.rates.pair(),
     )
     # Whole numbers where the form has fractions become such, as in what is read again.
-    return msgspec.convert(found.to_json(), Summary)
+    return msgspec.convert(msgspec.to_builtins(found), Summary)
 
 
 def summary_of(result: Result) -> Summary:

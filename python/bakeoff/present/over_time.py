@@ -11,6 +11,7 @@ from bakeoff.measure import path as path_of
 from bakeoff.present import words
 from bakeoff.present.shown import Line, Shown, direction, lines
 from bakeoff.present.style import plain
+from bakeoff.results import parts
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -361,7 +362,7 @@ Traces = dict[str, "Samples | None"]
 
 def _trace(shown: Shown) -> Samples | None:
     try:
-        return Samples(shown.result.trace)
+        return Samples(parts(shown.result.trace))
     except BakeoffError:
         return None
 

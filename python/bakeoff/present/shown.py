@@ -35,9 +35,9 @@ class Shown:
     @cached_property
     def samples(self) -> Samples:
         """Its samples. MeasureError if it has none."""
-        if self.result.series.is_empty():
+        if not self.result.parts:
             raise MeasureError(f"{words.title(self.result)}: the run has no series")
-        return Samples(self.result.series)
+        return Samples(self.result.parts)
 
     @property
     def resolved(self) -> Mapping[str, Any]:

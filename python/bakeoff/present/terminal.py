@@ -36,7 +36,7 @@ def duel(result: Result, console: Console) -> None:
     the result has no samples of a flow.
     """
     summary = summary_of(result)
-    samples = Samples(result.series)
+    samples = Samples(result.parts)
     console.print(clean(words.title(result)), style="bold", markup=False, highlight=False)
     start, stop = summary.window_s
     for line in [*words.in_effect(result, summary), f"steady state {start:.4g} s to {stop:.4g} s"]:

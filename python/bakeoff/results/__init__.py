@@ -7,7 +7,7 @@ from bakeoff.results.epochs import epoch_warning, epochs
 from bakeoff.results.measured import measured, write_measured
 from bakeoff.results.read import HalfWrittenError, Result, Survey, folders, read, read_all, read_campaign, scan, survey
 from bakeoff.results.records import CampaignRecord, Kept, Kind, Provenance, RunRecord, Taken
-from bakeoff.results.series import digest, write_series
+from bakeoff.results.series import digest, parts, table, write_series
 from bakeoff.results.write import below, discard_partials, seal, write_campaign, write_json, writing
 
 __all__ = [
@@ -27,12 +27,14 @@ __all__ = [
     "epochs",
     "folders",
     "measured",
+    "parts",
     "read",
     "read_all",
     "read_campaign",
     "scan",
     "seal",
     "survey",
+    "table",
     "write_campaign",
     "write_json",
     "write_measured",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from bakeoff.scenario.run import run_key
 if TYPE_CHECKING:
     import polars as pl
 
+    from bakeoff.results.series import Parts
     from bakeoff.results.summary import Summary
 
 _LARGEST = 256 << 20
@@ -44,14 +45,14 @@ class Result:
         path: Path,
         record: RunRecord,
         *,
-        series: pl.DataFrame | None = None,
+        parts: Parts | None = None,
         counters: dict[str, Any] | None = None,
     ) -> None:
-        """What whoever wrote the folder still has in memory, `series` and `counters`, need not be read."""
+        """What whoever wrote the folder still has in memory, `parts` and `counters`, need not be read."""
         self.path = path
         self.record = record
-        if series is not None:
-            self.series = series
+        if parts is not None:
+            self.parts = parts
         if counters is not None:
             self.counters = counters
 
@@ -121,12 +122,31 @@ class Result:
     @cached_property
     def series(self) -> pl.DataFrame:
         """The samples: time (s), kind, name, metric, value."""
-        from bakeoff.results.series import read_series
+        from bakeoff.results.series import read_series, table
 
+        if "parts" in self.__dict__:
+            return table(self.parts)
         if not self.ok:
             raise BakeoffError(f"{self.path}: the run failed and has no series: {self.record.error}")
         self._need_all("series")
         return read_series(self.path / layout.SERIES)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The samples by kind, name and metric: times (s) and values of each series."""
+        from bakeoff.results.series import parts
+
+        return parts(self.series)
+
+    def parts_of(self, metrics: Collection[str]) -> Parts:
+        """Likewise, of these metrics only: of a file that is read the others are left aside at once."""
+        if "parts" in self.__dict__:
+            return {key: columns for key, columns in self.parts.items() if key[2] in metrics}
+        import polars as pl
+
+        from bakeoff.results.series import parts
+
+        return parts(self.series.filter(pl.col("metric").is_in(list(metrics))))
 
     @cached_property
     def trace(self) -> pl.DataFrame:

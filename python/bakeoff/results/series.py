@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,13 @@ from bakeoff.errors import BakeoffError
 from bakeoff.results import parquet
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import polars as pl
+
+    Array = npt.NDArray[np.float64]
+    Parts = Mapping[tuple[str, str, str], tuple[Array, Array]]
+    """Times [s] and values of each series, by kind, name and metric; a series without samples is not there."""
 
 COLUMNS = ("time", "kind", "name", "metric", "value")
 _KEY = ("kind", "name", "metric")
@@ -93,8 +100,49 @@ def _said(row: dict[str, object]) -> str:
     return " ".join(repr(row[word])[:80] for word in _KEY)
 
 
-def digest(series: pl.DataFrame) -> str:
-    """SHA-256 (hex) of what the samples say, independent of file format and of the order of the series in it.
+def parts(series: pl.DataFrame) -> Parts:
+    """The samples of a table, which are in the columns of docs/results-folder.md, one series after the other.
+
+    A series keeps the order of its rows, and the series stand in the order of their first rows.
+    """
+    # One aggregation and two flat arrays: a frame per series takes ten times as long.
+    grouped = series.group_by(_KEY, maintain_order=True).agg("time", "value")
+    times, values = (grouped[column].explode(empty_as_null=False).to_numpy() for column in ("time", "value"))
+    found: dict[tuple[str, str, str], tuple[Array, Array]] = {}
+    end = 0
+    for kind, name, metric, length in zip(
+        grouped["kind"], grouped["name"], grouped["metric"], grouped["time"].list.len(), strict=True
+    ):
+        start, end = end, end + length
+        found[str(kind), str(name), str(metric)] = times[start:end], values[start:end]
+    return found
+
+
+def table(series: Parts) -> pl.DataFrame:
+    """The same samples as one table, in which one series follows the other: so they compress and are read best."""
+    import numpy as np
+    import polars as pl
+
+    lengths = np.array([len(time) for time, _ in series.values()], dtype=np.int64)
+    number = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
+    words = zip(*series, strict=True) if series else ((), (), ())
+    time, value = (
+        np.concatenate([columns[at] for columns in series.values()]) if series else np.empty(0) for at in (0, 1)
+    )
+    return pl.DataFrame(
+        {
+            "time": time,
+            **{
+                column: pl.Series(column, list(names), dtype=pl.String).gather(number)
+                for column, names in zip(_KEY, words, strict=True)
+            },
+            "value": value,
+        }
+    )
+
+
+def digest(series: Parts) -> str:
+    """SHA-256 (hex) of what the samples say, independent of file format and of the order of the series.
 
     For each (kind, name, metric) in lexical order: the three words, each ended by a zero byte, the number of rows as a
     little-endian u64, all times, then all values, as little-endian f64 in order of rows.
@@ -102,30 +150,10 @@ def digest(series: pl.DataFrame) -> str:
     import numpy as np
 
     sha = hashlib.sha256()
-    pieces = _pieces(series)
-    if len({key for key, _, _ in pieces}) < len(pieces):
-        # sort and not group_by: the order of rows inside a series is part of what is said.
-        series = series.sort(_KEY, maintain_order=True)
-        pieces = _pieces(series)
-    numbers = [series[column].to_numpy().astype(np.dtype("<f8")) for column in ("time", "value")]
     # The order of UTF-8 and that of code points are the same.
-    for key, start, length in sorted(pieces):
+    for key in sorted(series):
         sha.update("".join(f"{word}\0" for word in key).encode())
-        sha.update(struct.pack("<Q", length))
-        for column in numbers:
-            sha.update(column[start : start + length].tobytes())
+        sha.update(struct.pack("<Q", len(series[key][0])))
+        for column in series[key]:
+            sha.update(np.ascontiguousarray(column, "<f8").data)
     return sha.hexdigest()
-
-
-def _pieces(series: pl.DataFrame) -> list[tuple[tuple[str, ...], int, int]]:
-    """Where the words change: kind, name and metric, the first row and how many there are."""
-    import polars as pl
-
-    if series.is_empty():
-        return []
-    words = pl.col(_KEY)
-    changes = series.select(pl.any_horizontal(words != words.shift()).fill_null(value=True)).to_series().arg_true()
-    starts = changes.to_list()
-    ends = [*starts[1:], series.height]
-    keys = series[changes].select(_KEY).rows()
-    return [(key, start, end - start) for key, start, end in zip(keys, starts, ends, strict=True)]

@@ -18,6 +18,9 @@ FORMAT: Final = 4
 """The format that is written; this one and all before it can be read. Those before lack what has a default here."""
 
 
+_SCALARS: Final = frozenset({int, float, bool, str, type(None)})
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A part of summary.json: nothing changes after construction, and keys that this version does not know are left."""
 
@@ -402,10 +405,17 @@ class Summary(Record, frozen=True, kw_only=True):
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (any part of a record)
     if isinstance(value, Record):
-        fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        return {key: _plain(of) for key, of in fields.items() if of is not None or key not in value._optional}
+        optional = value._optional
+        found = {}
+        for name in value.__struct_fields__:
+            of = getattr(value, name)
+            if of is None and name in optional:
+                continue
+            # Most of what a summary holds are numbers, for which a call would be the larger part.
+            found[name] = of if type(of) in _SCALARS else _plain(of)
+        return found
     if isinstance(value, dict):
-        return {key: _plain(of) for key, of in value.items()}
+        return {key: of if type(of) in _SCALARS else _plain(of) for key, of in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(of) for of in value]
     return value

@@ -24,7 +24,7 @@ from bakeoff.engines.kernel.boot import boot, read_console
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.standstill import standstill
 from bakeoff.errors import BakeoffError
-from bakeoff.results import layout, write_json
+from bakeoff.results import layout, parts, write_json
 
 if TYPE_CHECKING:
     from bakeoff.engines.lab import Command, Plan
@@ -196,7 +196,7 @@ class VirtualTime:
         series, counters, counted = convert.convert(run, plan, folder, tsv)
         tsv.unlink()
         (folder / _STATUS).unlink()
-        return Outcome(series, counters, (*plan.notes, *counted))
+        return Outcome(parts(series), counters, (*plan.notes, *counted))
 
     outcome = execute
 

@@ -25,7 +25,7 @@ from bakeoff.engines.ssh import connection, inventory
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset
 from bakeoff.engines.ssh.inventory import Inventory
 from bakeoff.errors import BakeoffError, UnreachableError
-from bakeoff.results import write_json
+from bakeoff.results import parts, write_json
 
 if TYPE_CHECKING:
     from bakeoff.engines.lab import Plan
@@ -141,7 +141,7 @@ class Testbed:
             f"node '{node}': its clock went {(after[node].ns - clocks[node].ns) / 1e6:+.3f} ms during the run"
             for node in clocks
         ]
-        return Outcome(series, counters, (*made.notes, *self._clock_notes(run, clocks), *moved, *counted))
+        return Outcome(parts(series), counters, (*made.notes, *self._clock_notes(run, clocks), *moved, *counted))
 
     outcome = execute
 

@@ -158,7 +158,7 @@ def _slowest(choice: Choice) -> list[tuple[float, float]]:
     from bakeoff.measure import Samples
 
     result = choice.results[0]
-    samples = Samples(result.series)
+    samples = Samples(result.parts)
     most: dict[int, float] = {}
     for flow in result.resolved["flows"]:
         if flow["transport"] != "udp":
