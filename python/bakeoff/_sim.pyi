@@ -64,3 +64,15 @@ def packetdrill(script: str) -> str:
 
     Raises ValueError (`line N: …`) if the script cannot be read.
     """
+
+def trace(path: str, options: str = "{}") -> bytes:
+    """Read the packet capture at `path` (`-`: standard input); the report as JSON, as docs/trace.md has it.
+
+    `options` (JSON): `interval_s` (of series; none if it is left out), `window_s` (of the least and most goodput, 1),
+    `burst_gap_s` (the longest gap within a burst, 0.001), `ecn` (`none`, `rfc3168`, `accecn`, `sce`; chosen per flow if
+    it is left out) and `flows` (how many TCP flows are followed, 65536).
+
+    Raises ValueError with one clear message, which names the file, if it cannot be read as a capture or an option is
+    wrong. A file that is damaged somewhere is read up to there, and `capture.notes` says so. Releases the GIL; Ctrl-C
+    ends it.
+    """

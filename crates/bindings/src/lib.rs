@@ -2,6 +2,7 @@
 
 mod cc;
 mod sock;
+mod trace;
 
 use bakeoff_sim::SimError;
 use bakeoff_sim::document::run;
@@ -152,5 +153,6 @@ fn _sim(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(qdisc_replay, module)?)?;
     module.add_function(wrap_pyfunction!(congestion_controls, module)?)?;
     module.add_function(wrap_pyfunction!(packetdrill, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
     Ok(())
 }

@@ -51,6 +51,13 @@ impl Histogram {
         *count = count.saturating_add(1);
     }
 
+    /// Counts a duration in nanoseconds. Time that ran backwards gives none.
+    pub fn add_ns(&mut self, ns: i64) {
+        if let Ok(ns) = u64::try_from(ns) {
+            self.add(ns);
+        }
+    }
+
     /// How many values there are.
     pub fn len(&self) -> u64 {
         self.n

@@ -61,6 +61,8 @@ pub struct Capture {
     pub other_packets: u64,
     /// Frames that carried neither IPv4 nor IPv6.
     pub not_ip: u64,
+    /// Frames of interfaces whose link type cannot be read.
+    pub unread: u64,
     /// Frames whose headers contradict themselves or were cut off.
     pub malformed: u64,
     /// Packets that stand in the file after one with a later time.
@@ -142,7 +144,7 @@ pub enum EcnMode {
 /// A TCP flow as seen at one interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct Flow {
-    /// Who sent the SYN; without a handshake who sent the first packet that was seen.
+    /// Who sent the SYN; without a handshake the end with the higher port.
     pub client: Endpoint,
     /// The other.
     pub server: Endpoint,
@@ -305,8 +307,10 @@ pub struct Data {
     pub gaps: u64,
     /// What is missing in them.
     pub gap_bytes: u64,
-    /// Of these bytes, those which never came in order or reordered: lost before this point.
+    /// Of these bytes, those which came again or never: lost before this point.
     pub lost_bytes: u64,
+    /// Payload that was acknowledged and never seen here: the capture lost it, or it took another way.
+    pub unseen_bytes: u64,
     /// Packets that fill a gap soon enough to have been overtaken and not sent again.
     pub reordered: u64,
     /// By how many packets one was overtaken at most.
@@ -315,6 +319,8 @@ pub struct Data {
     pub reorder_max_s: f64,
     /// Packets whose timestamp value is behind the highest seen.
     pub late: u64,
+    /// Packets that ask whether the other end is still there.
+    pub keep_alives: u64,
     /// Most payload under way: sent and not yet acknowledged, as seen here.
     pub in_flight_max_bytes: u64,
     /// Goodput.
@@ -364,9 +370,10 @@ pub struct Acks {
 /// Marks on the packets of one direction, and what the other end said of them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Marks {
-    /// Packets with CE that were seen here.
+    /// Packets with CE that were seen here, with payload or without.
     pub ce: u64,
-    /// Packets with ECT(1) that were seen here on a flow with SCE: its mark.
+    /// Packets with ECT(1) that were seen here, where that is a mark: with SCE, and with AccECN in a direction that
+    /// has ECT(0) after ECT(1).
     pub sce: Option<u64>,
     /// ACKs with ECE, which echo CE (RFC 3168).
     pub ece_acks: Option<u64>,

@@ -1,0 +1,277 @@
+//! Sequence numbers, round trips, goodput.
+
+use bakeoff_trace::options::Options;
+
+use crate::frames::{
+    ACK, DATA, FIN, PURE, RST, SYN, Tcp, capture, sack, timestamps, told, told_of, told_with,
+};
+
+const MSS_SACK_SCALE_7: [u8; 12] = [2, 4, 5, 180, 4, 2, 1, 3, 3, 7, 1, 1];
+
+/// SYN at 0, SYN/ACK at 30 ms, ACK at 40 ms: 30 ms to the server and back, 10 to the client.
+fn handshake() -> Vec<(u32, Tcp<'static>)> {
+    let syn = Tcp { flags: SYN, seq: 99, length: 0, options: &MSS_SACK_SCALE_7, ..DATA };
+    let syn_ack = Tcp { flags: SYN | ACK, seq: 499, ack: 100, options: &MSS_SACK_SCALE_7, ..PURE };
+    let ack = Tcp { seq: 100, ack: 500, length: 0, ..DATA };
+    vec![(0, syn), (30_000, syn_ack), (40_000, ack)]
+}
+
+fn data(seq: u32) -> Tcp<'static> {
+    Tcp { seq, ack: 500, ..DATA }
+}
+
+fn ack(ack: u32) -> Tcp<'static> {
+    Tcp { seq: 500, ack, ..PURE }
+}
+
+fn near(found: f64, wanted: f64) {
+    assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
+}
+
+/// Two segments at 50 and 51 ms, their ACK at 81: 30 ms since the second. FINs end it; they are no payload.
+#[test]
+fn a_short_flow_is_told_whole() {
+    let mut segments = handshake();
+    segments.extend([
+        (50_000, data(100)),
+        (51_000, data(1100)),
+        (81_000, ack(2100)),
+        (82_000, Tcp { flags: ACK | FIN, length: 0, ..data(2100) }),
+        (112_000, Tcp { flags: ACK | FIN, ..ack(2101) }),
+        (113_000, Tcp { seq: 2101, ack: 501, length: 0, ..DATA }),
+    ]);
+    let report = told_of(&segments);
+    let [flow] = &report.flows[..] else { panic!("one flow: {report:?}") };
+    assert_eq!((flow.client.address.as_str(), flow.client.port), ("10.0.0.1", 40_000));
+    assert_eq!((flow.begin_seen, flow.end), (true, "fin"));
+    near(flow.handshake.server_rtt_s.expect("seen"), 0.030);
+    near(flow.handshake.client_rtt_s.expect("seen"), 0.010);
+    let up = &flow.up;
+    assert_eq!((up.options.mss, up.options.window_scale), (Some(1460), Some(7)));
+    // 20 + 20 bytes of headers, and 12 of options in the SYN: 52 + 40 + 2 * 1040 + 2 * 40; Ethernet adds 14 each.
+    assert_eq!((up.packets, up.ip_bytes, up.frame_bytes), (6, 2252, 2252 + 6 * 14));
+    assert_eq!((up.data.packets, up.data.payload_bytes, up.data.acked_bytes), (2, 2000, 2000));
+    assert_eq!((up.data.sequence_bytes, up.data.in_flight_max_bytes), (2000, 2000));
+    // The FIN's ACK came 30 ms after it as well.
+    assert_eq!(up.rtt_s.n, 2);
+    near(up.rtt_s.values.expect("two").mean, 0.030);
+    assert_eq!((flow.down.acks.pure, flow.down.acks.duplicates), (1, 0));
+    assert_eq!(flow.down.acks.window_max_bytes, Some(100 << 7));
+}
+
+/// 1100 is lost before this point and comes again after three duplicate ACKs; its ACK says nothing of the round trip.
+#[test]
+fn a_loss_before_this_point_is_a_gap_and_a_retransmission() {
+    let hole = sack(&[(2100, 5100)]);
+    let duplicate = Tcp { options: &hole, ..ack(1100) };
+    let mut segments = handshake();
+    segments.extend([(50_000, data(100)), (51_000, data(2100)), (52_000, data(3100)), (53_000, data(4100))]);
+    segments.extend([(80_000, ack(1100)), (81_000, duplicate), (82_000, duplicate), (83_000, duplicate)]);
+    segments.extend([(93_000, data(1100)), (123_000, ack(5100))]);
+    let flow = &told_of(&segments).flows[0];
+    let data = &flow.up.data;
+    assert_eq!((data.gaps, data.gap_bytes, data.lost_bytes), (1, 1000, 1000));
+    assert_eq!((data.retransmits, data.retransmit_bytes, data.reordered), (1, 1000, 0));
+    // Of 2100 to 5100 SACK told first, and it told it once.
+    assert_eq!((data.sacked_bytes, data.acked_bytes, data.sequence_bytes), (3000, 5000, 5000));
+    assert_eq!(flow.down.acks.duplicates, 3);
+    assert_eq!(flow.up.rtt_s.n, 1);
+}
+
+/// 2100 overtakes 1100 by 1 ms; nothing can be sent again within the 40 ms of the handshake.
+#[test]
+fn what_is_overtaken_is_not_a_retransmission() {
+    let mut segments = handshake();
+    segments.extend([(50_000, data(100)), (51_000, data(2100)), (52_000, data(3100)), (53_000, data(1100))]);
+    let data = &told_of(&segments).flows[0].up.data;
+    assert_eq!((data.gaps, data.lost_bytes, data.retransmits, data.reordered), (1, 0, 0, 1));
+    // 2100 and 3100 overtook it, which was seen 2 ms after it was missed.
+    assert_eq!(data.reorder_max_packets, 2);
+    near(data.reorder_max_s, 0.002);
+}
+
+/// Timestamps decide where they differ: 49 was written before the 51 of the segment that overtook it, however late it is.
+#[test]
+fn timestamps_tell_late_segments_from_new_ones() {
+    let [early, late, again] = [49, 51, 120].map(|value| timestamps(value, 0));
+    for (option, reordered, retransmits) in [(&early, 1, 0), (&again, 0, 1)] {
+        let segments = [
+            (50_000, Tcp { options: &early, ..data(100) }),
+            (51_000, Tcp { options: &late, ..data(2100) }),
+            (120_000, Tcp { options: option, ..data(1100) }),
+        ];
+        let data = &told_of(&segments).flows[0].up.data;
+        assert_eq!((data.reordered, data.retransmits), (reordered, retransmits));
+    }
+}
+
+/// A segment is sent again though it had arrived; the receiver reports the duplicate once, below its ACK.
+#[test]
+fn a_duplicate_report_tells_a_spurious_retransmission() {
+    let report = sack(&[(100, 1100)]);
+    let mut segments = handshake();
+    segments.extend([(50_000, data(100)), (51_000, data(1100)), (300_000, data(100))]);
+    segments.extend([(320_000, ack(2100)), (330_000, Tcp { options: &report, ..ack(2100) })]);
+    let flow = &told_of(&segments).flows[0];
+    assert_eq!((flow.up.data.retransmits, flow.up.data.spurious_retransmits), (1, 1));
+    assert_eq!((flow.down.acks.dsacks, flow.up.data.sacked_bytes), (1, 0));
+    // Karn's rule.
+    assert_eq!(flow.up.rtt_s.n, 0);
+}
+
+/// The capture lacks 1100 to 2100, and the ACK says that it arrived.
+#[test]
+fn what_the_capture_lost_is_not_a_loss() {
+    let mut segments = handshake();
+    segments.extend([(50_000, data(100)), (51_000, data(2100)), (81_000, ack(3100))]);
+    let data = &told_of(&segments).flows[0].up.data;
+    assert_eq!((data.unseen_bytes, data.lost_bytes, data.acked_bytes), (1000, 0, 3000));
+}
+
+/// 7 goes up at 0 and comes back at 30 ms; 8 goes up twice, and its echo counts from the first.
+#[test]
+fn timestamps_tell_the_round_trip() {
+    let [a, b, c, d] = [timestamps(7, 0), timestamps(8, 0), timestamps(90, 7), timestamps(91, 8)];
+    let segments = [
+        (0, Tcp { options: &a, ..data(100) }),
+        (1_000, Tcp { options: &b, ..data(1100) }),
+        (2_000, Tcp { options: &b, ..data(2100) }),
+        (30_000, Tcp { options: &c, ..ack(1100) }),
+        (41_000, Tcp { options: &d, ..ack(3100) }),
+    ];
+    let up = &told_of(&segments).flows[0].up;
+    let values = up.timestamp_rtt_s.values.expect("two");
+    assert_eq!(up.timestamp_rtt_s.n, 2);
+    near(values.min, 0.030);
+    near(values.max, 0.040);
+}
+
+/// One ACK of 1000 bytes each 100 ms from 0 to 3 s: 8000 bits per 0.1 s; windows of 1 s hold 10 each. A series of 0.5 s
+/// has 5 of them per interval.
+#[test]
+fn goodput_is_what_was_acknowledged_over_time() {
+    let mut segments = Vec::new();
+    for i in 0..=30 {
+        segments.push((i * 100_000, data(100 + i * 1000)));
+        segments.push((i * 100_000 + 10, ack(100 + (i + 1) * 1000)));
+    }
+    let options = Options { interval_s: Some(0.5), ..Options::default() };
+    let report = told_with(capture(&segments), &options);
+    let flow = &report.flows[0];
+    let goodput = flow.up.data.goodput.expect("there are ACKs");
+    // The first ACK is where counting begins, since what is below it may have been sent at any time.
+    near(goodput.mean_bps, 80_000.0);
+    near(goodput.min_bps.expect("windows"), 80_000.0);
+    near(goodput.max_bps.expect("windows"), 80_000.0);
+    let series = flow.series.as_ref().expect("asked for");
+    assert_eq!((series.interval_s, series.time_s.len(), series.down.is_some()), (0.5, 7, false));
+    let up = series.up.as_ref().expect("it carries payload");
+    near(up.goodput_bps[1], 5.0 * 8000.0 / 0.5);
+    near(up.rtt_s[1].expect("a sample"), 10e-6);
+}
+
+/// 100,000 intervals of 1 ms are more than a flow may have; 32 ms are 3125.
+#[test]
+fn a_long_series_has_longer_intervals() {
+    let segments: Vec<_> = (0..100).map(|i| (i * 1_000_000, data(100 + i * 1000))).collect();
+    let options = Options { interval_s: Some(0.001), ..Options::default() };
+    let report = told_with(capture(&segments), &options);
+    let series = report.flows[0].series.as_ref().expect("asked for");
+    assert_eq!((series.interval_s, series.time_s.len()), (0.032, 99_000 / 32 + 1));
+    let up = series.up.as_ref().expect("it carries payload");
+    // 1040 bytes per packet.
+    let bits: f64 = up.throughput_bps.iter().map(|bps| bps * 0.032).sum();
+    assert!((bits - 100.0 * 1040.0 * 8.0).abs() < 1e-3);
+}
+
+/// The sequence goes over 2^32; nothing is missing.
+#[test]
+fn sequence_numbers_wrap() {
+    let begin = u32::MAX - 1499;
+    let segments: Vec<_> = (0..4u32)
+        .flat_map(|i| {
+            let seq = begin.wrapping_add(i * 1000);
+            [(i * 10_000, data(seq)), (i * 10_000 + 1, ack(seq.wrapping_add(1000)))]
+        })
+        .collect();
+    let up = &told_of(&segments).flows[0].up;
+    assert_eq!((up.data.gaps, up.data.retransmits, up.data.sequence_bytes), (0, 0, 4000));
+    // The first ACK that is seen begins the count.
+    assert_eq!(up.data.acked_bytes, 3000);
+}
+
+/// The window is 0 from 60 to 75 ms, and a byte beyond it asks for it.
+#[test]
+fn zero_windows_are_timed() {
+    let mut segments = handshake();
+    segments.push((50_000, data(100)));
+    segments.push((60_000, Tcp { window: 0, ..ack(1100) }));
+    segments.push((70_000, Tcp { length: 0, ..data(1099) }));
+    segments.push((75_000, Tcp { window: 50, ..ack(1100) }));
+    let down = &told_of(&segments).flows[0].down;
+    assert_eq!(down.acks.zero_windows, 1);
+    near(down.acks.zero_window_s, 0.015);
+    assert_eq!(down.acks.window_min_bytes, Some(0));
+}
+
+/// Another SYN between the same ports is another flow, and the one that is sent again is not.
+#[test]
+fn ports_are_used_again() {
+    let mut segments = handshake();
+    segments.push((41_000, segments[0].1));
+    segments.push((50_000, Tcp { flags: RST, ..data(100) }));
+    segments.push((60_000, Tcp { flags: SYN, seq: 7_000_000, length: 0, ..DATA }));
+    let report = told_of(&segments);
+    assert_eq!(report.flows.len(), 2);
+    assert_eq!((report.flows[0].end, report.flows[0].handshake.retransmits), ("reset", 1));
+    assert_eq!((report.flows[1].end, report.flows[1].begin_seen), ("open", true));
+}
+
+/// Without a SYN, port 443 is the server, whoever is seen first.
+#[test]
+fn a_flow_whose_begin_is_missing_says_so() {
+    let report = told_of(&[(0, Tcp { length: 1000, ..ack(100) }), (1, data(100))]);
+    let flow = &report.flows[0];
+    assert_eq!((flow.begin_seen, flow.server.port, flow.up.packets), (false, 443, 1));
+    assert_eq!(flow.down.acks.window_max_bytes, None);
+}
+
+/// Three packets 0.05 ms apart, 10 ms, two more: bursts of 3 and 2.
+#[test]
+fn packets_that_follow_close_are_a_burst() {
+    let times = [0, 50, 100, 10_100, 10_150];
+    let segments: Vec<_> = (0..5).map(|i| (times[i as usize], data(100 + i * 1000))).collect();
+    let up = &told_of(&segments).flows[0].up;
+    let bursts = up.bursts.values.expect("two");
+    assert_eq!((up.bursts.n, bursts.min, bursts.max), (2, 2.0, 3.0));
+    near(up.gap_s.values.expect("four").max, 0.010);
+}
+
+/// Of three flows two are followed.
+#[test]
+fn flows_beyond_the_bound_are_counted() {
+    let frames: Vec<_> = (0..3u8)
+        .map(|i| {
+            let mut frame = data(100).frame();
+            frame[14 + 12 + 3] = i;
+            (u32::from(i), frame)
+        })
+        .collect();
+    let options = Options { flows: 2, ..Options::default() };
+    let report = told_with(crate::frames::pcap(1, &frames), &options);
+    assert_eq!((report.flows.len(), report.capture.flows_beyond), (2, 1));
+    assert!(report.capture.notes[0].contains("more than 2 TCP flows"), "{:?}", report.capture.notes);
+    assert_eq!(told(crate::frames::pcap(1, &frames)).flows.len(), 3);
+}
+
+/// 3000 segments under way are more than are told apart; every ACK still finds the time of what it ends with.
+#[test]
+fn many_segments_under_way_are_taken_together() {
+    let mut segments: Vec<_> = (0..3000).map(|i| (i * 10, data(100 + i * 1000))).collect();
+    segments.push((100_000, ack(100)));
+    segments.push((100_000, ack(100 + 3000 * 1000)));
+    let up = &told_of(&segments).flows[0].up;
+    assert_eq!((up.data.acked_bytes, up.data.in_flight_max_bytes, up.rtt_s.n), (3_000_000, 0, 1));
+    // The last left at 29.99 ms.
+    near(up.rtt_s.values.expect("one").mean, 0.100 - 0.029_99);
+}

@@ -1,0 +1,111 @@
+//! Link types, VLANs, IPv6, tunnels.
+
+use bakeoff_trace::report::Report;
+
+use crate::frames::{CE, DATA, Tcp, ethernet, ipv4, ipv6, pcap, told, udp};
+
+fn one(link_type: u32, frame: Vec<u8>) -> Report {
+    told(pcap(link_type, &[(0, frame)]))
+}
+
+fn packet() -> Vec<u8> {
+    Tcp { ecn: CE, ..DATA }.ip()
+}
+
+fn tcp() -> Vec<u8> {
+    packet()[20..].to_vec()
+}
+
+fn outer(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    ethernet(0x0800, &ipv4([192, 0, 2, 1], [192, 0, 2, 2], protocol, 0, payload))
+}
+
+#[test]
+fn link_headers_are_taken_away() {
+    let ip = packet();
+    let cases = [
+        ("Ethernet", 1, ethernet(0x0800, &ip)),
+        ("VLAN", 1, ethernet(0x8100, &[&[0, 5, 8, 0][..], &ip].concat())),
+        ("QinQ", 1, ethernet(0x88a8, &[&[0, 5, 0x81, 0, 0, 6, 8, 0][..], &ip].concat())),
+        ("PPPoE", 1, ethernet(0x8864, &[&[0x11, 0, 0, 1, 0, 0, 0, 0x21][..], &ip].concat())),
+        ("raw", 101, ip.clone()),
+        ("IPv4", 228, ip.clone()),
+        ("null", 0, [&[2, 0, 0, 0][..], &ip].concat()),
+        ("loop", 108, [&[0, 0, 0, 2][..], &ip].concat()),
+        ("PPP", 9, [&[0xff, 3, 0, 0x21][..], &ip].concat()),
+        ("cooked", 113, [&[0; 14][..], &[8, 0], &ip].concat()),
+        ("cooked v2", 276, [&[8, 0][..], &[0; 18], &ip].concat()),
+        ("IPv6", 229, ipv6(6, CE, &tcp())),
+        ("IPv6 with hop-by-hop and destination options", 101, {
+            ipv6(0, CE, &[&[60, 0, 1, 4, 0, 0, 0, 0][..], &[6, 0, 1, 4, 0, 0, 0, 0], &tcp()].concat())
+        }),
+    ];
+    for (what, link_type, frame) in cases {
+        let report = one(link_type, frame);
+        assert_eq!(report.flows.len(), 1, "{what}: {:?}", report.capture);
+        assert_eq!((report.flows[0].up.marks.ce, report.flows[0].up.data.payload_bytes), (1, 1000), "{what}");
+    }
+}
+
+#[test]
+fn tunnels_are_opened() {
+    let inner = packet();
+    let bridged = ethernet(0x0800, &inner);
+    let six = ipv6(6, CE, &tcp());
+    let cases = [
+        ("ipip", outer(4, &inner)),
+        ("6in4", outer(41, &six)),
+        ("gre", outer(47, &[&[0, 0, 8, 0][..], &inner].concat())),
+        // With a key and a sequence number.
+        ("gre", outer(47, &[&[0x30, 0, 8, 0][..], &[0; 8], &inner].concat())),
+        ("gre", outer(47, &[&[0, 0, 0x65, 0x58][..], &bridged].concat())),
+        ("vxlan", outer(17, &udp(4789, &[&[8, 0, 0, 0, 0, 0, 1, 0][..], &bridged].concat()))),
+        ("geneve", outer(17, &udp(6081, &[&[0, 0, 0x65, 0x58, 0, 0, 1, 0][..], &bridged].concat()))),
+        ("gue", outer(17, &udp(6080, &[&[0, 4, 0, 0][..], &inner].concat()))),
+        ("fou", outer(17, &udp(5555, &inner))),
+        ("fou", outer(17, &udp(5555, &[&[0, 0, 8, 0][..], &inner].concat()))),
+        ("fou", outer(17, &udp(5555, &six))),
+    ];
+    for (what, frame) in cases {
+        let report = one(1, frame);
+        assert_eq!(report.flows.len(), 1, "{what}: {:?}", report.capture);
+        assert_eq!((&report.flows[0].tunnels[..], report.flows[0].up.marks.ce), (&[what][..], 1));
+        // Marks of the capture are those of the outer headers.
+        assert_eq!((report.capture.tunnel_packets, report.capture.ecn.not_ect), (1, 1), "{what}");
+        assert_eq!(report.capture.udp_packets, 0);
+    }
+}
+
+/// A datagram whose first bytes look like IPv4, and whose checksum says that they are none.
+#[test]
+fn a_datagram_is_not_taken_for_a_tunnel() {
+    let mut inner = packet();
+    inner[10] ^= 1;
+    let report = one(1, outer(17, &udp(5555, &inner)));
+    assert_eq!((report.flows.len(), report.capture.udp_packets), (0, 1));
+}
+
+/// Of 1500 bytes 128 are kept, which counts as 1500; a later fragment and a broken header count as what they are.
+#[test]
+fn what_is_cut_counts_by_its_headers() {
+    let mut cut = DATA.frame();
+    cut.truncate(74);
+    let mut fragment = DATA.frame();
+    fragment[14 + 6..14 + 8].copy_from_slice(&[0, 100]);
+    let mut broken = DATA.frame();
+    broken[14 + 20 + 12] = 0x10;
+    let arp = ethernet(0x0806, &[0; 28]);
+    let report = told(pcap(1, &[(0, cut), (1, fragment), (2, broken), (3, arp), (4, vec![1, 2, 3])]));
+    let capture = &report.capture;
+    assert_eq!((capture.packets, capture.tcp_packets, capture.fragments), (5, 1, 1));
+    assert_eq!((capture.malformed, capture.not_ip), (2, 1));
+    assert_eq!(report.flows[0].up.data.payload_bytes, 1000);
+}
+
+/// A sender's card cuts packets: IPv4 has no room for the length and says 0.
+#[test]
+fn a_length_of_zero_is_the_frames() {
+    let mut frame = DATA.frame();
+    frame[14 + 2..14 + 4].copy_from_slice(&[0, 0]);
+    assert_eq!(one(1, frame).flows[0].up.data.payload_bytes, 1000);
+}
