@@ -26,6 +26,7 @@ pub fn env(
         mtu,
         tx_queue_len,
         hz: node.hz,
+        replaced: None,
         bridge: node.kind == run::NodeKind::Bridge,
         host: node.kind == run::NodeKind::Host,
         flows: traffic.len(),

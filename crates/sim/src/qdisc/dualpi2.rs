@@ -116,8 +116,8 @@ impl DualPi2 {
             sampled: Default::default(),
             credit: 0,
             timer: match version {
-                Version::V2019 => Timer::jiffies(tupdate, env.hz),
-                Version::V2020 | Version::Mainline => Timer::hrtimer(tupdate),
+                Version::V2019 => Timer::jiffies(tupdate, env.hz, env.replaced),
+                Version::V2020 | Version::Mainline => Timer::hrtimer(tupdate, env.replaced),
             },
             now: Time::ZERO,
             protected: 2 * u64::from(env.psched_mtu()),
@@ -404,7 +404,7 @@ mod tests {
 
     fn parse(line: &str) -> Result<DualPi2, TcError> {
         let mut words = Words::new(line);
-        let env = Env::default();
+        let env = Env { replaced: Some(Time::ZERO), ..Env::default() };
         match words.kind().unwrap() {
             "dualpi2" => DualPi2::mainline(&mut words, &env),
             "dualpi2@2020" => DualPi2::v2020(&mut words, &env),

@@ -138,7 +138,7 @@ impl FqPie {
             qlen: 0,
             backlog: 0,
             memory: 0,
-            timer: Timer::jiffies(config.params.tupdate, env.hz),
+            timer: Timer::jiffies(config.params.tupdate, env.hz, env.replaced),
             hz: env.hz,
             mtu: u64::from(env.psched_mtu()),
             rng: Stream::new(env.seed, &env.name),

@@ -200,6 +200,8 @@ pub struct Env {
     pub tx_queue_len: u32,
     /// The kernel's timer frequency.
     pub hz: u64,
+    /// When in the run it takes another queue's place; none: it stands when the run begins.
+    pub replaced: Option<Time>,
     /// Whether it stands on a bridge, which does not take a packet's priority from its DSCP.
     pub bridge: bool,
     /// Whether the packets of sockets leave here, not only others'.
@@ -236,6 +238,7 @@ impl Default for Env {
             mtu: 1500,
             tx_queue_len: 1000,
             hz: 250,
+            replaced: None,
             bridge: false,
             host: false,
             flows: 0,

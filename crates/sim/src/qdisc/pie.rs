@@ -63,7 +63,7 @@ impl Pie {
         let mut params = Params::new(version, 1000);
         take_all(&mut params, words)?;
         Ok(Pie {
-            timer: Timer::jiffies(params.tupdate, env.hz),
+            timer: Timer::jiffies(params.tupdate, env.hz, env.replaced),
             params,
             vars: Vars::new(),
             mtu: u64::from(env.psched_mtu()),
@@ -215,7 +215,7 @@ mod tests {
 
     fn pie(line: &str) -> Pie {
         let mut words = Words::new(line);
-        let env = Env::default();
+        let env = Env { replaced: Some(Time::ZERO), ..Env::default() };
         match words.kind().unwrap() {
             "pie" => Pie::mainline(&mut words, &env).unwrap(),
             _ => Pie::v5_4(&mut words, &env).unwrap(),

@@ -205,7 +205,8 @@ impl Red {
 
     /// `red@5.4`: as [`Red::new`], and `adaptive` adapts.
     pub fn v5_4(words: &mut Words, env: &Env) -> Result<Self, TcError> {
-        Ok(Red { timer: Some(Timer::jiffies(Time::from_ms(500), env.hz)), ..Red::new(words, env)? })
+        let timer = Timer::jiffies(Time::from_ms(500), env.hz, env.replaced);
+        Ok(Red { timer: Some(timer), ..Red::new(words, env)? })
     }
 
     /// Source: Linux 7.3 `red_adaptative_timer`.
@@ -460,7 +461,7 @@ mod tests {
     fn parse(line: &str) -> Result<Red, TcError> {
         let mut words = Words::new(line);
         match words.kind().unwrap() {
-            "red@5.4" => Red::v5_4(&mut words, &Env::default()),
+            "red@5.4" => Red::v5_4(&mut words, &Env { replaced: Some(Time::ZERO), ..Env::default() }),
             _ => Red::new(&mut words, &Env::default()),
         }
     }
@@ -605,8 +606,9 @@ mod tests {
         q.idle_since = None;
         // target between 33333 + 2*13333 = 59999 and 33333 + 3*13333 = 73332
         q.average.qavg = 73_333 << 5;
+        // ticks at 512, 1024 and 1536 ms
         q.run_timer(Time(1_535_999_999));
-        // two ticks, each + min(1 %, max_p/4): 2 % + 0.5 % + 0.625 %
+        // two of them, each + min(1 %, max_p/4): 2 % + 0.5 % + 0.625 %
         assert!((f64::from(q.params.curve.max_p) / ONE - 0.031_25).abs() < 1e-8);
         q.run_timer(Time::from_ms(1536));
         assert!((f64::from(q.params.curve.max_p) / ONE - 0.039_062_5).abs() < 1e-8);

@@ -197,7 +197,7 @@ impl Sfq {
             backlog: 0,
             key: rng.u64(),
             told_buckets: env.told_buckets,
-            timer: perturbation(&config, Time::ZERO, env.hz),
+            timer: perturbation(&config, env.replaced.unwrap_or(Time::ZERO), env.hz),
             hz: env.hz,
             rng,
             stats: Stats::default(),

@@ -5,32 +5,42 @@ use crate::base::units::Time;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// A periodic timer. Its phase counts from the start of the run.
+/// How long the queues of a run have stood when it begins. The lab waits 3 s for the carriers of its devices
+/// (python/bakeoff/engines/lab/nodes.py), and the agent 100 ms (crates/agent/src/run.rs).
+const STOOD: Time = Time::from_ms(3100);
+
+/// A periodic timer of a queue that stands when the run begins, or that took another one's place at the time
+/// `replaced` ([`super::Env::replaced`]).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
+    /// On a clock that is `ahead` of the run's.
     next: Time,
+    ahead: Time,
     period: Time,
     /// What was asked for, in whole jiffies if it is counted in them.
     asked: Time,
 }
 
 impl Timer {
-    /// The kernel's high-resolution timer: first after one period.
-    pub(super) fn hrtimer(period: Time) -> Self {
-        Timer { next: period, period, asked: period }
+    /// The kernel's high-resolution timer: first one period after the run begins, or its queue is made.
+    pub(super) fn hrtimer(period: Time, replaced: Option<Time>) -> Self {
+        Timer { next: replaced.unwrap_or(Time::ZERO) + period, ahead: Time::ZERO, period, asked: period }
     }
 
     /// A timer of the jiffies wheel at `hz`, first a period after `now`.
     pub(super) fn after(now: Time, period: Time, hz: u64) -> Self {
         let (asked, period) = in_jiffies(period, hz);
-        Timer { next: now + period, period, asked }
+        Timer { next: now + period, ahead: Time::ZERO, period, asked }
     }
 
     /// A timer of the jiffies wheel at `hz`: period rounded up to whole jiffies (zero: only one
-    /// tick) and to the wheel's next slot, first tick HZ/2 jiffies later likewise.
-    pub(super) fn jiffies(period: Time, hz: u64) -> Self {
+    /// tick) and to the wheel's next slot, first tick HZ/2 jiffies after its queue is made, likewise. What ticked
+    /// before the run is due at its first instant.
+    pub(super) fn jiffies(period: Time, hz: u64, replaced: Option<Time>) -> Self {
         let (asked, period) = in_jiffies(period, hz);
-        Timer { next: Time(in_wheel(hz / 2) * NS_PER_S / hz), period, asked }
+        let first = Time(in_wheel(hz / 2) * NS_PER_S / hz);
+        let (made, ahead) = replaced.map_or((Time::ZERO, STOOD), |at| (at, Time::ZERO));
+        Timer { next: made + first, ahead, period, asked }
     }
 
     /// Another period, from the next tick on.
@@ -45,8 +55,8 @@ impl Timer {
 
     /// The next tick at or before `now`, which is then taken.
     pub(super) fn due(&mut self, now: Time) -> Option<Time> {
-        (self.next <= now).then(|| {
-            let at = self.next;
+        (self.next <= now + self.ahead).then(|| {
+            let at = self.next - self.ahead;
             self.next += self.period;
             at
         })
@@ -55,6 +65,7 @@ impl Timer {
     /// Leaves out the ticks up to `now`: for a controller that its last tick left unchanged, and
     /// whose next ticks would do the same.
     pub(super) fn skip(&mut self, now: Time) {
+        let now = now + self.ahead;
         if self.next <= now {
             let periods = (now - self.next).as_ns() / self.period.as_ns() + 1;
             self.next += Time(periods.saturating_mul(self.period.as_ns()));
@@ -110,14 +121,22 @@ mod tests {
     fn fifteen_milliseconds_are_five_jiffies_at_hz_250_and_start_after_128() {
         // 15 ms are asked for as 4 jiffies and expire in the slot behind; half a second, 125 jiffies,
         // in one of 8 jiffies: 128 of 4 ms.
-        let mut timer = Timer::jiffies(Time::from_ms(15), 250);
-        let ticks: Vec<Time> = std::iter::from_fn(|| timer.due(Time::from_ms(555))).collect();
-        assert_eq!(ticks, [512, 532, 552].map(Time::from_ms));
+        let ticks = |mut timer: Timer, until| -> Vec<Time> {
+            std::iter::from_fn(|| timer.due(Time::from_ms(until))).collect()
+        };
+        let period = Time::from_ms(15);
+        let replaced = Timer::jiffies(period, 250, Some(Time::from_ms(1000)));
+        assert_eq!(ticks(replaced, 1555), [1512, 1532, 1552].map(Time::from_ms));
+        // A queue that has stood for 3100 ms when the run begins ticked (3100 - 512) / 20 = 129 times after the
+        // first, and ticks again 512 + 130 * 20 - 3100 ms later.
+        let stood = ticks(Timer::jiffies(period, 250, None), 55);
+        assert!(stood[..130].iter().all(|&at| at == Time::ZERO));
+        assert_eq!(stood[130..], [12, 32, 52].map(Time::from_ms));
     }
 
     #[test]
     fn skipping_keeps_the_phase() {
-        let mut skipped = Timer::hrtimer(Time::from_ms(16));
+        let mut skipped = Timer::hrtimer(Time::from_ms(16), None);
         let mut walked = skipped;
         for now in [15, 16, 17, 1000, 1008].map(Time::from_ms) {
             skipped.skip(now);

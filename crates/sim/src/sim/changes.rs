@@ -8,7 +8,7 @@ use crate::base::units::{Rate, Time};
 use crate::document::run::Action;
 use crate::network::queue::{env, queue};
 use crate::network::wire::loss_threshold;
-use crate::qdisc::Queue;
+use crate::qdisc::{Env, Queue};
 
 impl Sim {
     /// Applies the change number `index` of the run.
@@ -49,7 +49,7 @@ impl Sim {
                     .collect();
                 let node = &self.run.nodes[usize::from(self.graph.node_of[i])];
                 let name = format!("{}/{handle}@{index}", self.graph.egress_name(i));
-                let env = env(
+                let made = env(
                     &self.run,
                     name,
                     node,
@@ -57,7 +57,8 @@ impl Sim {
                     &traffic,
                     &self.charges,
                 );
-                let mut other = queue(&self.run, qdisc, &env, &place)?;
+                let made = Env { replaced: Some(now), ..made };
+                let mut other = queue(&self.run, qdisc, &made, &place)?;
                 let queue = self.side(i, side, &place)?;
                 if !queue.at(handle, &mut |at| std::mem::swap(at, &mut other)) {
                     return Err(Refused(format!("{place}: no qdisc '{handle}'")));

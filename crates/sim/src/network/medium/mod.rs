@@ -218,32 +218,16 @@ fn by_sender<T: DeserializeOwned>(
 /// Queues and packets for the tests of the media.
 #[cfg(test)]
 mod testing {
-    use std::sync::Arc;
-
     use super::{Access, Turn};
     use crate::base::count::Count;
     use crate::base::units::{Rate, Time};
     use crate::document::run::Qdisc;
     use crate::packet::Packet;
-    use crate::packet::charge::Charges;
     use crate::qdisc::{Env, Queue};
 
     /// A pfifo that holds everything.
     pub fn fifo() -> Queue {
-        let env = Env {
-            seed: 1,
-            name: "test".into(),
-            mtu: 1500,
-            tx_queue_len: 1000,
-            hz: 250,
-            bridge: false,
-            host: false,
-            flows: 8,
-            flow_names: Arc::from([]),
-            endpoints: [].into(),
-            told_buckets: false,
-            charges: Charges::default(),
-        };
+        let env = Env { name: "test".into(), flows: 8, ..Env::default() };
         Queue::build(&Qdisc::leaf("pfifo limit 100000"), &env).expect("a pfifo")
     }
 
