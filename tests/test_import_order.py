@@ -21,6 +21,7 @@ ORDER = (
     "engines",
     "measure",
     "campaign",
+    "imports",
     "references",
     "claims",
     "advice",

@@ -12,6 +12,7 @@ from bakeoff.cli import (
     doctor,
     duel,
     export,
+    import_,
     kernel,
     packetdrill,
     plot,
@@ -51,6 +52,7 @@ app.command(cls=Command)(site.site)
 app.command(cls=Command)(serve.serve)
 app.command(cls=Command)(render.render)
 app.command(cls=Command)(export.export)
+app.command("import", cls=Command)(import_.import_)
 app.command(cls=Command)(compare.compare)
 app.command(cls=Command)(suites.suites)
 app.command(cls=Command)(verify.verify)

@@ -47,7 +47,12 @@ _FLOW: Final = {
     "pacing_rate": ("tcp_pacing_rate", 1e-6),
 }
 _PROBE: Final = {"rtt": ("val", 1e3)}
-_QUEUE: Final = {"backlog": ("backlog_bytes", 1.0), "qlen": ("backlog_pkts", 1.0), "sojourn": ("delay", 1e3)}
+_QUEUE: Final = {
+    "backlog": ("backlog_bytes", 1.0),
+    "qlen": ("backlog_pkts", 1.0),
+    "sojourn": ("delay", 1e3),
+    "sent": ("sent_bytes", 1.0),
+}
 _NAMES: Final = {"flow": _FLOW, "probe": _PROBE, "queue": _QUEUE}
 """Our metrics with Flent's keys, and what a value in our unit is multiplied by for Flent's (Mbit/s, ms, packets)."""
 _COUNTED: Final = {"drops": "dropped", "marks": "ecn_mark"}
@@ -64,7 +69,7 @@ def suffixes(_: Result) -> list[str]:
 
 def files(result: Result) -> Iterator[tuple[str, bytes]]:
     """The data file. BakeoffError if the run has neither a flow nor a probe with samples."""
-    text = msgspec.json.encode(document(result), order="sorted")
+    text = msgspec.json.encode(document(result))
     # No file name and no time in the header: equal runs give equal bytes.
     yield SUFFIX, gzip.compress(msgspec.json.format(text, indent=1) + b"\n", compresslevel=6, mtime=0)
 
@@ -144,6 +149,10 @@ def _entries(samples: Samples, kind: str, name: str, start: float) -> list[Entry
     if kind == "probe":
         for number, entry in enumerate(ordered):
             entry["seq"] = number
+            # As ping and irtt tell it: when the answer came.
+            if "val" in entry:
+                entry["t"] = round(entry["t"] + entry["val"] / 1e3, 6)
+        ordered.sort(key=lambda entry: entry["t"])
     return ordered
 
 
@@ -196,7 +205,7 @@ def _metadata(
         "FAILED_RUNNERS": 0,
         "SERIES_META": _series_meta(result, chosen, raw),
         "BAKEOFF": {
-            "format": FORMAT,
+            "export": FORMAT,
             "begin_s": begin,
             "series": {name: list(of) for of, name in chosen.series.items()},
             **result.meta,

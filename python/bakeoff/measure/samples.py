@@ -35,6 +35,11 @@ class Samples:
         """The names of a kind (`flow`, `probe`, `queue`) that have samples, in order of appearance."""
         yield from dict.fromkeys(name for of, name, _ in self._parts if of == kind)
 
+    @property
+    def end_s(self) -> float:
+        """The time of the last sample [s]; 0 without samples."""
+        return max((float(time[-1]) for time, _ in self._parts.values() if len(time)), default=0.0)
+
     def all_of(self, kind: str, name: str) -> Iterator[tuple[str, tuple[Array, Array]]]:
         """Each metric of a flow, probe or queue, with its times [s] and values, in order of appearance."""
         for (of, named, metric), found in self._parts.items():

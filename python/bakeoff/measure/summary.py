@@ -263,7 +263,7 @@ def _probe(run: _Run, probe: Mapping[str, Any]) -> Probe:
     base = run.tried(f"{at}.induced_s", lambda: base_rtt(run.resolved, probe)) if answered else None
     return Probe(
         rtt_s=rtt,
-        loss=run.tried(f"{at}.loss", lambda: lost_share(run.samples, "probe", name, run.window)),
+        loss=run.tried(f"{at}.loss", lambda: _loss(run, name)),
         # Of a probe that had no answer in the window the line above tells so once.
         jitter_s=jitter(*answered) if answered else None,
         induced_s=distribution(answered[1] - base) if answered and base is not None else None,
@@ -272,6 +272,13 @@ def _probe(run: _Run, probe: Mapping[str, Any]) -> Probe:
         else None,
         spike=spike_of(*answered, base) if answered and base is not None else None,
     )
+
+
+def _loss(run: _Run, probe: str) -> float:
+    """Without a count of what was sent, as of netperf's probes, a probe without losses is not told from one with."""
+    if "sent" not in run.counters.get("probes", {}).get(probe, {}):
+        raise MeasureError(f"it is not known how many requests probe '{probe}' sent")
+    return lost_share(run.samples, "probe", probe, run.window)
 
 
 def _rated(run: _Run, place: Station) -> RatedQueue:
@@ -306,6 +313,8 @@ def _capacities(run: _Run, places: Sequence[Station]) -> list[Check]:
 def _shared(run: _Run, flows: Mapping[str, Flow], places: Sequence[Station]) -> dict[str, Any]:
     """What is one number for the flows that meet in one bottleneck."""
     resolved, counters, tried = run.resolved, run.counters, run.tried
+    if not resolved["flows"]:
+        return dict.fromkeys(("bottleneck", "jain", "ratio", "jain_goodput", "ratio_goodput", "utilisation"))
     first = resolved["flows"][0]
     narrow = tried("bottleneck", lambda: bottleneck(resolved, first, run.window))
     queue = narrow.queue if narrow else None

@@ -73,9 +73,9 @@ def charts(
     anybody looks at.
     """
     given = list(results)
-    table = rows(given, choose_references(given, reference), metric)
+    table = [row for row in rows(given, choose_references(given, reference), metric) if row.flows]
     if not table:
-        raise BakeoffError("no finished run to draw")
+        raise BakeoffError("no finished run with a flow to draw")
     parts: dict[str, tuple[str, list[Row]]] = {}
     for scenario in dict.fromkeys((row.suite, row.scenario) for row in table):
         part = [row for row in table if (row.suite, row.scenario) == scenario]

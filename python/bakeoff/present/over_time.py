@@ -96,6 +96,8 @@ def cwnd(several: Sequence[Shown]) -> Picture:
 
     traces = {shown.label: _trace(shown) for shown in several}
     drawn = [line for line in lines(several) if any(f["transport"] == "tcp" for _, f in line.members)]
+    if not any(_window(traces, s, f, "cwnd") for line in drawn for s, f in line.members):
+        raise MeasureError(f"{words.title(several[0].result)}: no congestion window of a flow was sampled")
     alphas = [line for line in drawn if any(_traced(traces, s, f, "alpha") is not None for s, f in line.members)]
     by_control = _split(drawn)
     made = panels.picture(several, len(by_control) + bool(alphas))
@@ -187,8 +189,8 @@ def _finish(made: Picture, several: Sequence[Shown], queues: Sequence[str | None
 def _queues(several: Sequence[Shown]) -> list[str | None]:
     """The bottlenecks of the flows, in the order in which the first flow comes through them; others follow."""
     found = dict.fromkeys(queue for shown in several for queue in shown.bottlenecks.values())
-    first = several[0]
-    way = [f"{node}>{peer}" for node, peer in path_of(first.resolved, first.flows[0])]
+    ways = (path_of(shown.resolved, flow) for shown in several for flow in shown.flows)
+    way = [f"{node}>{peer}" for node, peer in next(ways, [])]
     return sorted(found, key=lambda queue: way.index(queue) if queue in way else len(way))
 
 
@@ -294,7 +296,8 @@ def delays_panel(
                 thin = panels.thin_lines(len(drawn)) and hints
                 panels.draw_line(panel, several, look, [(time, rtt * 1e3)], thin=thin)
     panels.over_time(panel, several)
-    base = min(shown.base_rtt_s(flow) for shown in several for flow in shown.flows) * 1e3
+    ways = ((shown, way) for shown in several for way in (*shown.flows, *shown.resolved["probes"]))
+    base = min((shown.base_rtt_s(way) for shown, way in ways), default=0.0) * 1e3
     asked = {tuple(h) for shown in several if (h := shown.resolved.get("present", {}).get("rtt_axis_s"))}
     if scale == "fixed":
         panel.fixed = (base, base + 100)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Valid
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.run import Run
 
-Kind = Literal["run", "duel", "advise", "verify", "sweep"]
+Kind = Literal["run", "duel", "advise", "verify", "sweep", "import"]
 
 Kept = Literal["all", "measures"]
 """What a run's folder holds: everything, or run.json and the measures alone."""

@@ -1,0 +1,41 @@
+"""import: what other programs recorded, as a results folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Data files of Flent: .flent.gz, .bz2 or unpacked.", show_default=False),
+    ],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="The results folder to make.",
+            show_default="a new one below results/",
+        ),
+    ] = None,
+) -> None:
+    """Make a results folder of what other programs recorded, and print its path.
+
+    Tables, pictures, sites and comparisons take it as they take runs of bakeoff's own.
+
+    \b
+    Examples:
+      bakeoff import rrul-2026-11-23.flent.gz --out results/home
+      bakeoff import recorded/*.flent.gz
+    """
+    from bakeoff.campaign.ending import unwinding
+    from bakeoff.cli.progress import patience
+    from bakeoff.imports.folder import write_all
+
+    with unwinding(), patience("importing") as tell:
+        root = write_all(files, out, tell)
+    typer.echo(root)

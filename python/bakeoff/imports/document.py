@@ -1,0 +1,108 @@
+"""A JSON document that anybody may have made: packed or plain, read within bounds of size and memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar
+
+import msgspec
+
+from bakeoff import files
+from bakeoff.errors import BakeoffError
+
+Keys = dict[str, msgspec.Raw]
+"""Values of an object, by their keys, that are not decoded yet."""
+
+Scalar = str | float | bool | None
+"""What holds nothing else, so that its memory is that of its text."""
+
+ABSENT: Final = msgspec.Raw(b"")
+"""The value of a key that an object does not have."""
+
+T = TypeVar("T")
+
+MOST_PACKED: Final = 64 << 20
+"""Bytes of a file."""
+MOST: Final = 128 << 20
+"""Bytes that it may unfold to: a test of Flent with ten flows for an hour makes 100 MB."""
+_NO_NUMBER: Final = re.compile(rb"(?<=[:,\[\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
+"""What Python's encoder writes, and JSON does not know."""
+
+
+def keys_of(path: Path, wanted: Collection[str]) -> Keys:
+    """Those of the `wanted` keys that the file's object has: gzip, bzip2 or plain, told by the first bytes.
+
+    BakeoffError names the file and what is wrong. A number that is none (NaN, which Python writes) is read as null.
+    """
+    text = _unpacked(path)
+    if _NO_NUMBER.search(text):
+        text = _NO_NUMBER.sub(b"null", text)
+    # A record with these fields, so that other keys, of which there may be millions, are passed over.
+    form: Any = msgspec.defstruct("Document", [(key, msgspec.Raw, ABSENT) for key in sorted(wanted)])
+    found = decoded(text, form, str(path))
+    return {key: value for key in wanted if is_there(value := getattr(found, key))}
+
+
+def is_there(value: msgspec.Raw) -> bool:
+    """Whether an object has a value at a key, other than null."""
+    return bytes(value) not in (b"", b"null")
+
+
+def decoded(text: bytes | msgspec.Raw, form: type[T], place: str) -> T:
+    """The JSON text as a value of the form. BakeoffError begins with `place` and names the first key that is wrong."""
+    try:
+        return msgspec.json.decode(text, type=form)
+    except msgspec.ValidationError as error:
+        raise BakeoffError(_in_words(place, str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BakeoffError(f"{place}: is no JSON: {error}") from None
+    except RecursionError:
+        raise BakeoffError(f"{place}: is nested too deeply") from None
+
+
+def need_few(text: bytes | msgspec.Raw, sign: bytes, most: int, place: str, what: str) -> None:
+    """BakeoffError if there are more of something in a JSON text, each of which has the `sign`, than it may hold.
+
+    Objects take many times the memory of their text, so that they are counted before they are made.
+    """
+    count = bytes(text).count(sign)
+    if count > most:
+        raise BakeoffError(f"{place}: holds {count:,} {what}; at most {most:,} are read")
+
+
+def _in_words(place: str, error: str) -> str:
+    """What msgspec says, with the place as keys: "Expected `float`, got `str` - at `$[...][3].t`"."""
+    what, _, where = error.partition(" - at `")
+    at = re.sub(r"\[\.\.\.\]", ".*", where.rstrip("`").removeprefix("$")).lstrip(".")
+    return f"{place}{'.' if at and not at.startswith('[') else ''}{at}: {what}"
+
+
+def _unpacked(path: Path) -> bytes:
+    try:
+        content = files.read(path, MOST_PACKED)
+        packed = _opened(content)
+        if packed is None:
+            text = content
+        else:
+            with packed:
+                text = packed.read(MOST + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise BakeoffError(f"{path}: cannot be read: {why}") from None
+    if len(text) > MOST:
+        raise BakeoffError(f"{path}: unpacks to more than {MOST:,} bytes, the most that is read")
+    return text
+
+
+def _opened(content: bytes) -> BinaryIO | gzip.GzipFile | bz2.BZ2File | None:
+    if content.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=io.BytesIO(content))
+    if content.startswith(b"BZh"):
+        return bz2.BZ2File(io.BytesIO(content))
+    return None

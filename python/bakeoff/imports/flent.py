@@ -1,0 +1,287 @@
+"""Data files of Flent: any test, format versions 1 to 4, packed or plain.
+
+Source: the documentation of Flent's data format (doc/data-format.rst), and what Flent 2.1.1 makes of a file when it
+loads one. A file that `bakeoff export` wrote tells which run it was, and comes back as that run.
+
+What a series is, its name says: `TCP …` and `SCTP …` are flows with a congestion window, `UDP …` flows without one,
+`Ping (ms) …` probes, `qdisc_stats_…` queues. Sums, averages and fairness, which Flent computes itself, are left out;
+so are other series (of processors, radios, web pages), which the recording then says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from bakeoff.errors import BakeoffError
+from bakeoff.imports.document import ABSENT, Keys, Scalar, decoded, is_there, need_few
+from bakeoff.imports.flent_network import Network, control_of, file_word
+from bakeoff.imports.flent_series import Kind, Meta, Points, Series, own_rows, points_of, rows_of
+from bakeoff.imports.recording import Recording, frame, recorded
+from bakeoff.measure import Samples
+from bakeoff.results import RunRecord
+from bakeoff.results.series import parts
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bakeoff.scenario.run import Run
+
+KEYS: Final = frozenset({"metadata", "results", "x_values"})
+WANTED: Final = frozenset({*KEYS, "version", "raw_values"})
+NEWEST: Final = 4
+FORMAT: Final = 1
+"""Of `metadata.BAKEOFF`."""
+_MOST_FACTS: Final = 4 << 20
+"""Bytes of a part of the metadata that is read as it comes."""
+_MOST_SERIES: Final = 100_000
+_HOUR_S: Final = 3600.0
+_FURTHEST_S: Final = 1e7
+"""Seconds between T0 and a sample: four months."""
+_COMPUTED: Final = re.compile(r".* (?:avg|sum|fairness|totals)|TCP totals")
+_PART_OF_A_SERIES: Final = re.compile(r".*::[a-z_]+")
+"""`TCP upload::1::tcp_rtt`, `VoIP::jitter`: values of a series that has its own points."""
+
+
+class Metadata(msgspec.Struct):
+    """What is read of it."""
+
+    NAME: str
+    TITLE: Scalar = None
+    NOTE: Scalar = None
+    HOST: Scalar = None
+    HOSTS: list[Scalar] | None = None
+    LOCAL_HOST: Scalar = None
+    T0: str | None = None
+    TIME: str | None = None
+    TOTAL_LENGTH: float | None = None
+    STEP_SIZE: float | None = None
+    FLENT_VERSION: Scalar = None
+    NETPERF_WRAPPER_VERSION: Scalar = None
+    KERNEL_NAME: Scalar = None
+    KERNEL_RELEASE: Scalar = None
+    SYSCTLS: msgspec.Raw = ABSENT
+    EGRESS_INFO: msgspec.Raw = ABSENT
+    REMOTE_METADATA: msgspec.Raw = ABSENT
+    SERIES_META: msgspec.Raw = ABSENT
+    BAKEOFF: msgspec.Raw = ABSENT
+
+
+class Own(msgspec.Struct):
+    """What is read of `metadata.BAKEOFF`, besides what run.json has."""
+
+    export: int
+    begin_s: float
+    """Seconds from T0 to the beginning of the run."""
+    series: dict[str, tuple[str, str]]
+    """From the series to the kind and the name of what was sampled."""
+    counters: dict[str, Any]
+
+
+def read(keys: Keys, path: Path) -> Recording:
+    """What a data file tells. BakeoffError names the file, the first key that is wrong, and the expected form."""
+    metadata = decoded(keys["metadata"], Metadata, f"{path}: metadata")
+    version = _version(keys, path)
+    if is_there(metadata.BAKEOFF):
+        return _own(keys, metadata, metadata.BAKEOFF, path)
+    told: dict[str, Meta] = {}
+    if is_there(metadata.SERIES_META):
+        need_few(metadata.SERIES_META, b"[", _MOST_SERIES, f"{path}: metadata.SERIES_META", "series")
+        told = decoded(metadata.SERIES_META, dict[str, Meta], f"{path}: metadata.SERIES_META")
+    return _recorded(points_of(keys, told, version, str(path)), told, metadata, path)
+
+
+def _version(keys: Keys, path: Path) -> int:
+    """As Flent takes it: 1 where none is said, or no number."""
+    told: Any = decoded(keys["version"], Scalar, f"{path}: version") if "version" in keys else None  # type: ignore[arg-type]
+    try:
+        version = int(told)
+    except (TypeError, ValueError, OverflowError):
+        version = 1
+    if version > NEWEST:
+        raise BakeoffError(f"{path}: version: {version}; data files of Flent are read in the versions 1 to {NEWEST}")
+    return version
+
+
+def _own(keys: Keys, metadata: Metadata, raw: msgspec.Raw, path: Path) -> Recording:
+    """A run that `bakeoff export` wrote."""
+    place = f"{path}: metadata.BAKEOFF"
+    told = _facts(raw, place)
+    if not isinstance(told, dict) or told.get("export") != FORMAT:
+        raise BakeoffError(f"{place}: is of another form; this version reads 'export': {FORMAT}")
+    own = decoded(raw, Own, place)
+    record = RunRecord.of(told, place)
+    t0 = _parsed(metadata.T0 or "", f"{path}: metadata.T0") + own.begin_s
+    rows = own_rows(keys.get("raw_values", msgspec.Raw(b"{}")), own.series, t0, f"{path}: raw_values")
+    return Recording(record.model_copy(update={"taken": None}), frame(rows), own.counters, names_its_run=True)
+
+
+def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path: Path) -> Recording:
+    """A run that Flent recorded."""
+    t0 = 0.0 if points.is_relative else _t0(metadata, points, path)
+    facts = {
+        key: _facts(value, f"{path}: metadata.{key}") if isinstance(value, msgspec.Raw) else value
+        for key in Metadata.__struct_fields__
+        if key != "SERIES_META" and (value := getattr(metadata, key)) not in (None, ABSENT)
+    }
+    series, left = _chosen(points, told)
+    if not any(one.kind in ("flow", "probe") for one in series):
+        raise BakeoffError(f"{path}: raw_values: no samples of a flow (TCP …, UDP …) or of a probe (Ping (ms) …)")
+    network = Network(series, facts)
+    for one in series:
+        if one.kind == "queue":
+            one.name = network.queue_name(one.name)
+    _need_names(series, path)
+    rows = [row for one in series for row in rows_of(one, t0)]
+    earliest, latest = min(row[0] for row in rows), max(row[0] for row in rows)
+    if earliest < -_FURTHEST_S or latest > _FURTHEST_S:
+        away = max(latest, -earliest)
+        raise BakeoffError(f"{path}: metadata.T0: lies {away:.0f} s from a sample; expected when the test began")
+    # A run has no time before its beginning.
+    samples = frame((row[0] - min(0.0, earliest), *row[1:]) for row in rows)
+    title = _line(metadata.TITLE) or ""
+    run, effective = network.run(
+        Samples(parts(samples)), title=title, run=file_word(title or path.name.partition(".")[0])
+    )
+    if left:
+        shown = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
+        effective.append(f"series of the file that are no flow, probe or queue are left out: {shown}")
+    record = recorded(
+        run,
+        engine="flent",
+        versions=_versions(metadata),
+        date=_date(metadata, path),
+        host=_line(metadata.LOCAL_HOST),
+        note=_line(metadata.NOTE),
+        effective=[f"recorded by Flent, read from {path.name}", *effective],
+    )
+    return Recording(record, samples, _counters(series, samples, run, facts))
+
+
+def _facts(raw: msgspec.Raw, place: str) -> Any:  # noqa: ANN401 (any JSON value)
+    """A part of the metadata as it comes."""
+    if len(bytes(raw)) > _MOST_FACTS:
+        raise BakeoffError(f"{place}: has {len(bytes(raw)):,} bytes; at most {_MOST_FACTS:,} are read")
+    return decoded(raw, Any, place)
+
+
+def _chosen(points: Points, told: Mapping[str, Meta]) -> tuple[list[Series], list[str]]:
+    """The series of flows, probes and queues, and the names of the others."""
+    found, left = [], []
+    for key, of in points.of.items():
+        if _COMPUTED.fullmatch(key) or (points.is_relative and _PART_OF_A_SERIES.fullmatch(key)):
+            continue
+        kind: Kind
+        if key.startswith(("TCP", "SCTP", "UDP ")):
+            kind, name = "flow", key.removeprefix("TCP ")
+        elif key.startswith("Ping (ms)"):
+            kind, name = "probe", key.removeprefix("Ping (ms)").strip(" :") or "ping"
+        elif key.startswith("qdisc_stats_"):
+            kind, name = "queue", key.removeprefix("qdisc_stats_")
+        else:
+            left.append(repr(key)[:80])
+            continue
+        one = Series(kind, _line(name) or "?", key, of, told.get(key, Meta()))
+        if next(rows_of(one, 0.0), None) is not None:
+            found.append(one)
+    return found, left
+
+
+def _need_names(series: Sequence[Series], path: Path) -> None:
+    names: dict[tuple[str, str], str] = {}
+    for one in series:
+        other = names.setdefault((one.kind, one.name), one.key)
+        if other != one.key:
+            raise BakeoffError(
+                f"{path}: raw_values: {other!r:.80} and {one.key!r:.80} would both be {one.kind} '{one.name}'"
+            )
+
+
+def _counters(series: Sequence[Series], samples: pl.DataFrame, run: Run, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file counts; a key that it does not tell is absent."""
+    from bakeoff.measure.delays import quantile
+
+    found: dict[str, dict[str, Any]] = {"flows": {}, "queues": {}, "probes": {}}
+    begin, end = run.window_s
+    qdisc = run.interfaces[0].egress.qdisc if run.interfaces and run.interfaces[0].egress else "unknown"
+    for one in series:
+        part = samples.filter(kind=one.kind, name=one.name)
+        if one.kind == "flow":
+            counted: dict[str, Any] = {"cc": control_of(one, facts) if one.transport == "tcp" else "none"}
+            counted |= {"mss": one.meta.count("TCP_MSS"), "retransmits": one.meta.count("TCP_RETRANSMIT")}
+            counted["received_bytes"] = one.meta.count("BYTES_RECVD")
+            found["flows"][one.name] = {key: value for key, value in counted.items() if value is not None}
+        elif one.kind == "probe":
+            answered = part.filter(metric="rtt")
+            inside = answered.filter(answered["time"].is_between(begin, end))["value"].sort().to_list()
+            counts: dict[str, Any] = {"rtt": {"n": len(inside)}}
+            if inside:
+                shares = {"p5": 0.05, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+                counts["rtt"] |= {"mean_s": sum(inside) / len(inside), "min_s": inside[0], "max_s": inside[-1]}
+                counts["rtt"] |= {f"{name}_s": quantile(inside, share) for name, share in shares.items()}
+            if one.tells_loss:
+                counts |= {"sent": part.height, "received": answered.height}
+            found["probes"][one.name] = counts
+        else:
+            totals = {metric: part.filter(metric=metric)["value"] for metric in ("drops", "marks")}
+            # A qdisc that sets no marks tells of none: then it is not known to have set 0.
+            if all(len(total) for total in totals.values()):
+                found["queues"][one.name] = {
+                    "qdisc": qdisc if ">" in one.name else "unknown",
+                    "marks": round(totals["marks"][-1]),
+                    "drops": {"dropped": round(totals["drops"][-1])},
+                }
+    return found
+
+
+def _t0(metadata: Metadata, points: Points, path: Path) -> float:
+    """Unix time [s] of x = 0.
+
+    Older files tell the time of an unnamed zone: as in Flent, whole hours bring it to the samples.
+    """
+    first = points.earliest()
+    told = metadata.T0 or metadata.TIME
+    if told is None:
+        if first is None:
+            raise BakeoffError(f"{path}: metadata.T0: is missing; expected when the test began")
+        return first
+    at = _parsed(told, f"{path}: metadata.{'T0' if metadata.T0 else 'TIME'}")
+    if not told.endswith("Z") and first is not None:
+        at += _HOUR_S * round((first - at) / _HOUR_S)
+    return at
+
+
+def _parsed(text: str, place: str) -> float:
+    for form in ("%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S"):
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            continue
+    raise BakeoffError(f"{place}: '{text}' is no time; expected one such as 2026-11-23T12:00:00.000000Z")
+
+
+def _date(metadata: Metadata, path: Path) -> datetime | None:
+    told = metadata.TIME or metadata.T0
+    if told is None:
+        return None
+    return datetime.fromtimestamp(_parsed(told, f"{path}: metadata.TIME"), UTC).replace(microsecond=0)
+
+
+def _versions(metadata: Metadata) -> dict[str, str]:
+    names = {
+        "flent": _line(metadata.FLENT_VERSION) or _line(metadata.NETPERF_WRAPPER_VERSION),
+        "kernel": " ".join(filter(None, (_line(metadata.KERNEL_NAME), _line(metadata.KERNEL_RELEASE)))),
+    }
+    return {name: told for name, told in names.items() if told}
+
+
+def _line(told: Scalar) -> str | None:
+    """A line of text, or None of what is none."""
+    if not isinstance(told, str):
+        return None
+    return "".join(c if c.isprintable() else " " for c in told).strip()[:500] or None

@@ -1,0 +1,66 @@
+"""Several recordings as one results folder, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bakeoff import imports, results
+from bakeoff.campaign import begin, place
+from bakeoff.errors import BakeoffError
+from bakeoff.imports import recording
+from bakeoff.imports.recording import Recording
+from bakeoff.version import version
+
+
+def write_all(paths: Sequence[Path], out: Path | None, tell: Callable[[int], None] = lambda _: None) -> Path:
+    """Make the results folder `out`, or a new one below results/, of these files, and return its path.
+
+    Recordings of one name with the same flows are repetitions of one run, with the seeds 1, 2, … in the order of the
+    files. BakeoffError names the file and what is wrong with it; then there is no folder. `tell` is called with the
+    number of files that are done.
+    """
+    root = out if out is not None else place.new_folder()
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise BakeoffError(f"--out: '{root}' is there already; expected a new folder")
+    made = begin.provenance()
+    known: dict[str, Path] = {}
+    flows: dict[str, list[str]] = {}
+    with results.writing(root) as partial:
+        asked = begin.Asked("import", tuple(str(path) for path in paths))
+        campaign = begin.begin(partial, asked, "import", {"bakeoff": version()}, made, runs=len(paths))
+        for number, path in enumerate(paths):
+            found = _named(imports.read(path), known, flows)
+            key = recording.key_of(found.record)
+            if key in known:
+                raise BakeoffError(f"{path}: is the run {key}, and so is {known[key]}; import one of them")
+            try:
+                recording.write(found, partial, campaign.id, number)
+            except BakeoffError as error:
+                raise BakeoffError(f"{path}: {error}") from None
+            known[key] = path
+            tell(number + 1)
+    return root
+
+
+def _named(found: Recording, known: dict[str, Path], flows: dict[str, list[str]]) -> Recording:
+    """The recording under a name of its own: another seed of what has the same flows, or another name."""
+    if found.names_its_run:
+        return found
+    at: dict[str, Any] = found.record.resolved
+    names = sorted(flow["name"] for flow in at["flows"])
+    run, seed = at["run"], 1
+    while (key := recording.key_of(_as(found, run, seed).record)) in known:
+        if flows[key] == names:
+            seed += 1
+        else:
+            seed, run = 1, f"{run}+"
+    flows[key] = names
+    return _as(found, run, seed)
+
+
+def _as(found: Recording, run: str, seed: int) -> Recording:
+    resolved = {**found.record.resolved, "run": run, "seed": seed}
+    record = found.record.model_copy(update={"resolved": resolved, "seed": seed})
+    return Recording(record, found.series, found.counters)

@@ -1,0 +1,126 @@
+"""What was recorded elsewhere, and how it becomes a run's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff import results
+from bakeoff.campaign.begin import provenance
+from bakeoff.errors import BakeoffError
+from bakeoff.results import RunRecord, layout
+from bakeoff.results.series import parts
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from bakeoff.scenario.run import Run
+
+Row = tuple[float, str, str, str, float]
+"""time, kind, name, metric, value."""
+
+UNKNOWN: Final = "unknown"
+"""Of what a recording does not tell and a run has to name."""
+
+_LONGEST: Final = 200
+"""Bytes of a part of a run's name, which becomes the name of a folder."""
+
+
+@dataclass
+class Recording:
+    """A recorded run. What the file does not tell is absent, from the samples and from the counters alike."""
+
+    record: RunRecord
+    series: pl.DataFrame
+    """In the columns of docs/results-folder.md."""
+    counters: dict[str, Any]
+    """In the form of counters.json."""
+    names_its_run: bool = False
+    """Whether the file itself tells which run of which suite it is."""
+
+
+def recorded(
+    run: Run,
+    *,
+    engine: str,
+    versions: dict[str, str],
+    date: datetime | None,
+    host: str | None,
+    note: str | None,
+    effective: Sequence[str],
+) -> RunRecord:
+    """What is known of a run that somebody recorded.
+
+    `engine` is the program that did, `date` when, and `host` where; `effective` is what a reader of its numbers has to
+    know.
+    """
+    known = {"date": date, "host": host}
+    return RunRecord(
+        resolved=json.loads(run.to_json()),
+        engine=engine,
+        versions=versions,
+        seed=run.seed,
+        digest=None,
+        status="ok",
+        wall_s=0.0,
+        error=None,
+        effective=tuple(effective),
+        provenance=provenance(note).model_copy(
+            update={key: value for key, value in known.items() if value is not None}
+        ),
+    )
+
+
+def frame(rows: Iterable[Row]) -> pl.DataFrame:
+    """The samples as a frame, each series in order of time."""
+    import polars as pl
+
+    schema = {"time": pl.Float64, "kind": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64}
+    made = pl.DataFrame(list(rows), schema=schema, orient="row")
+    return made.sort(["kind", "name", "metric", "time"], maintain_order=True)
+
+
+def write(recording: Recording, root: Path, campaign: str, order: int) -> Path:
+    """Leave a whole results folder of a recording in the campaign's folder `root`, and return its path.
+
+    BakeoffError if its samples do not make a run, and then there is none.
+    """
+    from bakeoff.measure import summarise
+
+    if recording.series.is_empty():
+        raise BakeoffError("holds no samples")
+    record = recording.record.model_copy(
+        update={"digest": results.digest(parts(recording.series)), "campaign": campaign, "order": order, "status": "ok"}
+    )
+    folder = results.below(root, _key(record))
+    with results.writing(folder) as partial:
+        results.write_series(partial / layout.SERIES, recording.series)
+        results.write_json(partial / layout.COUNTERS, recording.counters)
+        # From the files, as everybody reads them: what their forms do not allow is said now and not later.
+        result = results.Result(partial, record)
+        results.write_json(partial / layout.SUMMARY, summarise(result).to_json())
+        results.seal(partial, record)
+    return folder
+
+
+def key_of(record: RunRecord) -> str:
+    """suite/scenario/run, with ~seedN for a repetition."""
+    from bakeoff.scenario.run import run_key
+
+    at = record.resolved
+    return run_key(at["suite"], at["scenario"], at["run"], at["seed"])
+
+
+def _key(record: RunRecord) -> str:
+    """The key as a path of three parts. BakeoffError if it leads elsewhere: the names may be a stranger's."""
+    key = key_of(record)
+    parts = key.split("/")
+    if len(parts) != 3 or any(
+        part in ("", ".", "..") or "\0" in part or len(part.encode()) > _LONGEST for part in parts
+    ):
+        raise BakeoffError(f"the run's name {key!r} makes no folder; expected suite/scenario/run")
+    return key
