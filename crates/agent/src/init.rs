@@ -15,12 +15,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::batch;
+use crate::builtin;
 use crate::clock;
 use crate::command::{Background, Spec};
 use crate::error::{Error, at};
 use crate::plan::{FORMAT, Plan};
 use crate::run;
-use crate::sysctl;
 
 /// The word that makes this program the worker; its script comes by standard input.
 pub const WORKER: &str = "init-worker";
@@ -215,8 +215,6 @@ fn set_up(mut steps: &[Step], log: &File, background: &mut Vec<Background>) -> R
         } else if first.background {
             write_log(log, &format!("+ {} &\n", first.spec().line()))?;
             background.push(first.spec().start(log)?);
-        } else if let Some(said) = sysctl::write(&first.spec()) {
-            write_log(log, &format!("+ {}\n{said}", first.spec().line()))?;
         } else {
             logged(&first.spec(), log)?;
         }
@@ -241,7 +239,7 @@ fn logged_batch(specs: &[Spec], log: &File) -> Result<(), Error> {
 
 fn logged(spec: &Spec, log: &File) -> Result<(), Error> {
     write_log(log, &format!("+ {}\n", spec.line()))?;
-    let outcome = spec.run();
+    let outcome = builtin::run(spec).map_or_else(|| spec.run(), Ok);
     let output = match &outcome {
         Ok(output) => output.clone(),
         Err(error) => format!("! {error}\n"),

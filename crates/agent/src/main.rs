@@ -2,6 +2,7 @@
 
 mod batch;
 mod borrowed;
+mod builtin;
 mod clock;
 mod command;
 mod error;
@@ -18,7 +19,6 @@ mod sample;
 mod short;
 mod source;
 mod summary;
-mod sysctl;
 mod tcp;
 mod tcp_info;
 mod udp;
