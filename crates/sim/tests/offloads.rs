@@ -109,6 +109,10 @@ fn queues_that_split_see_frames_and_the_others_buffers() {
         ("tbf rate 1gbit burst 70000 limit 100000", false),
         ("cake unlimited no-split-gso", false),
         ("cake unlimited", true),
+        ("cnq_cobalt", true),
+        ("cnq_codel_af", true),
+        ("lfq_cobalt", true),
+        ("twin_codel_af", true),
     ] {
         let mut doc = document(&Dumbbell { duration_s: 1.0, ..Dumbbell::default() }, [true; 3]);
         doc["captures"] = json!(["mid>srv"]);

@@ -143,6 +143,10 @@ impl Qdisc for CnqCodelAf {
         self.queues.backlog
     }
 
+    fn segments(&self, _packet: &Packet) -> bool {
+        true
+    }
+
     fn marks_sce(&self) -> bool {
         self.config.sce_thresh > 0
     }

@@ -201,6 +201,10 @@ impl Qdisc for LfqCobalt {
         self.backlog
     }
 
+    fn segments(&self, _packet: &Packet) -> bool {
+        true
+    }
+
     fn marks_sce(&self) -> bool {
         self.config.sce_thresh > 0
     }

@@ -156,6 +156,10 @@ impl Qdisc for TwinCodelAf {
         self.classes.iter().map(|class| class.queues.backlog).sum()
     }
 
+    fn segments(&self, _packet: &Packet) -> bool {
+        true
+    }
+
     fn marks_sce(&self) -> bool {
         self.config.sce_thresh > 0
     }
