@@ -100,7 +100,9 @@ def failed(run: Run, folder: Path, task: Task, order: int | None, why: str) -> D
 
 def _record(run: Run, task: Task, order: int | None) -> RunRecord:
     """What is known of a run before it is done: as one that failed."""
-    return RunRecord(
+    # Who reads a record checks it; of ten thousand runs the check of what was just written down here costs as much as a
+    # measure.
+    return RunRecord.model_construct(
         resolved=json.loads(run.to_json()),
         engine=task.engine,
         versions=engines.get(task.engine).versions(),

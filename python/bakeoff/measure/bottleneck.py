@@ -95,7 +95,10 @@ def rates(
     """
     node, peer, _ = end_of(hop)
     changes = [c for c in resolved.get("changes", ()) if (c["node"], c["peer"]) == (node, peer)]
-    edges = sorted({window[0], *(float(c["at_s"]) for c in changes if window[0] < c["at_s"] < window[1]), window[1]})
+    edges = [*window]
+    if changes:
+        inside = (float(c["at_s"]) for c in changes if window[0] < c["at_s"] < window[1])
+        edges = sorted({window[0], *inside, window[1]})
     found: list[tuple[float, float, float]] = []
     for start, stop in pairwise(edges):
         link, tree, words = _in_effect(resolved, hop, changes, start)

@@ -26,11 +26,7 @@ def little_over_time(samples: Samples, queue: str, window: Window | None = None)
     ((b0 + b1) / 2) (t1 - t0) / (s1 - s0), where b is the backlog [byte] and s what left until then [byte]. Raises
     MeasureError if the queue was not sampled, or if nothing left.
     """
-    times, standing, left = _intervals(samples, queue, window)
-    passed = left > 0
-    if not passed.any():
-        raise MeasureError(f"nothing left queue '{queue}'")
-    return times[passed], standing[passed] / left[passed]
+    return _delays(queue, *_intervals(samples, queue, window))
 
 
 def little(samples: Samples, queue: str, window: Window) -> Distribution:
@@ -42,8 +38,8 @@ def little(samples: Samples, queue: str, window: Window) -> Distribution:
     """
     from msgspec.structs import replace
 
-    spread = distribution(little_over_time(samples, queue, window)[1])
-    _, standing, left = _intervals(samples, queue, window)
+    times, standing, left = _intervals(samples, queue, window)
+    spread = distribution(_delays(queue, times, standing, left)[1])
     return replace(spread, mean=float(standing.sum() / left.sum()))
 
 
@@ -55,6 +51,13 @@ def delay_over_time(samples: Samples, queue: str, window: Window | None = None) 
     if ("queue", queue, "sojourn") in samples:
         return samples.of("queue", queue, "sojourn", window)
     return little_over_time(samples, queue, window)
+
+
+def _delays(queue: str, times: Array, standing: Array, left: Array) -> tuple[Array, Array]:
+    passed = left > 0
+    if not passed.any():
+        raise MeasureError(f"nothing left queue '{queue}'")
+    return times[passed], standing[passed] / left[passed]
 
 
 def _intervals(samples: Samples, queue: str, window: Window | None) -> tuple[Array, Array, Array]:

@@ -35,6 +35,7 @@ from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.measure.stations import Station, stations
 from bakeoff.results.summary import (
     FORMAT,
+    Bottleneck,
     Check,
     Distribution,
     Flow,
@@ -120,6 +121,13 @@ class _Run:
     end: End
     rates: Rates
     missing: list[str] = field(default_factory=list)
+    _narrow: dict[str, Bottleneck] = field(default_factory=dict)
+
+    def bottleneck(self, flow: Mapping[str, Any]) -> Bottleneck:
+        """`bottleneck` of a flow in the window, which is looked for once."""
+        if flow["name"] not in self._narrow:
+            self._narrow[flow["name"]] = bottleneck(self.resolved, flow, self.window)
+        return self._narrow[flow["name"]]
 
     def tried(self, name: str, measure: Callable[[], T]) -> T | None:
         """A measure that may not exist: None and a line that names what is missing, instead of an exception."""
@@ -156,7 +164,7 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
     told = tcp and _tells_packets(counters)
     by_ack = tcp and counted.get("ecn") == "accecn"
     marked = tried(f"{at}.mark_fraction", lambda: mark_fraction(resolved, counters, flow)) if by_ack or told else None
-    narrow = tried(f"{at}.bottleneck", lambda: bottleneck(resolved, flow, run.window))
+    narrow = tried(f"{at}.bottleneck", lambda: run.bottleneck(flow))
     return Flow(
         cc=counted.get("cc"),
         ecn=counted.get("ecn"),
@@ -316,7 +324,7 @@ def _shared(run: _Run, flows: Mapping[str, Flow], places: Sequence[Station]) -> 
     if not resolved["flows"]:
         return dict.fromkeys(("bottleneck", "jain", "ratio", "jain_goodput", "ratio_goodput", "utilisation"))
     first = resolved["flows"][0]
-    narrow = tried("bottleneck", lambda: bottleneck(resolved, first, run.window))
+    narrow = tried("bottleneck", lambda: run.bottleneck(first))
     queue = narrow.queue if narrow else None
     together = [flow for flow in resolved["flows"] if flows[flow["name"]].bottleneck == queue]
     steady = [flows[flow["name"]].steady_state for flow in together]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -116,9 +117,11 @@ def _row(path: Path) -> _Row:
 
 def _walk(tree: Mapping[str, Any], prefix: str, found: dict[str, float | int]) -> None:
     for key, value in tree.items():
-        if isinstance(value, dict):
+        # What a decoder gave is of these types and of none that are derived from them; a truth value is no number here.
+        kind = type(value)
+        if kind is dict:
             _walk(value, f"{prefix}{key}.", found)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and key not in _NOT_MEASURED:
+        elif (kind is float or kind is int) and key not in _NOT_MEASURED:
             found[prefix + key] = value
 
 
@@ -143,9 +146,10 @@ def _columns(rows: Sequence[_Row]) -> tuple[dict[str, pl.Series], dict[str, dict
         else:
             made[axis] = pl.Series(axis, labels, dtype=pl.String)
         about[axis] = {"kind": "parameter", "unit": of_one.pop() if numeric else "text"}
-    for name in dict.fromkeys(name for row in rows for name in row.numbers):
-        several = [row.numbers.get(name) for row in rows]
-        whole = all(isinstance(value, int) for value in several if value is not None)
+    numbers = [row.numbers for row in rows]
+    for name in dict.fromkeys(chain.from_iterable(numbers)):
+        several = [of.get(name) for of in numbers]
+        whole = {int, type(None)}.issuperset(map(type, several))
         column = name if name not in made else f"{name} (measure)"
         made[column] = pl.Series(column, several, dtype=pl.Int64 if whole else pl.Float64, strict=False)
         about[column] = {"kind": "measure", "unit": _unit(name)}

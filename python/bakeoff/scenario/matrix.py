@@ -162,6 +162,8 @@ class _Filling:
 
     def text(self, text: str, place: str, *, labels: bool, inside: tuple[str, ...] = ()) -> str:
         """`labels` chooses what `{axis}` means."""
+        if "{" not in text and "}" not in text:
+            return text
 
         def replacement(found: re.Match[str]) -> str:
             name: str | None = found[1]
@@ -186,7 +188,7 @@ class _Filling:
     def data(self, data: Any, place: str, inside: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 (plain data)
         match data:
             case str():
-                whole = PLACEHOLDER.fullmatch(data)
+                whole = PLACEHOLDER.fullmatch(data) if "{" in data else None
                 if whole is None or whole[1] in (None, COPY):
                     return self.text(data, place, labels=False, inside=inside)
                 return self.lookup(whole[1], place, labels=False, inside=inside)
