@@ -276,6 +276,7 @@ def test_a_build_is_registered_with_its_module_and_fingerprint(tmp_path, cache_f
     assert kernel.not_granted == ("WIREGUARD",)
     assert [path.read_text() for path in kernel.modules] == ["made\n"]
     assert sorted(path.name for path in module.iterdir()) == ["Kbuild"]
+    assert list(cache_folder.glob("seed-*.so")), "runs have their seeds where there is no compiler later"
     assert build.build(tree, name="mine", modules=[module]).fingerprint == kernel.fingerprint
     plain = build.build(tree, name="plain")
     assert plain.fingerprint != kernel.fingerprint

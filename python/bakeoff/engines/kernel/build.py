@@ -20,7 +20,7 @@ from stat import S_IMODE
 from typing import IO, Final
 
 from bakeoff import data, lockfile
-from bakeoff.engines.kernel import cache, config, registry, source, tools
+from bakeoff.engines.kernel import cache, config, registry, seed, source, tools
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.errors import BakeoffError
 
@@ -82,6 +82,8 @@ def build(
             source=f"{tree} ({prepared.identity})",
             not_granted=tuple(config.refused(asked, granted)),
         )
+        # Whoever only runs the kernel, from an image for example, may have no compiler.
+        seed.library()
         registry.save(kernel, folder)
     return kernel
 
