@@ -1,0 +1,63 @@
+"""The Dockerfile's steps are those of the Makefile and of README, and its examples are commands of today."""
+
+import re
+import shlex
+from pathlib import Path
+
+from test_command_lines import parsed
+
+ROOT = Path(__file__).parents[1]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/container.md").read_text(encoding="utf-8")
+
+
+def test_what_is_made_are_targets_of_make():
+    targets = re.findall(r"^RUN make ([a-z-]+)", DOCKERFILE, re.MULTILINE)
+    assert targets == ["wheel", "kernel"]
+    for target in targets:
+        assert re.search(rf"^{target}:.*##", MAKEFILE, re.MULTILINE), target
+
+
+def test_cargo_comes_from_where_readme_says():
+    [installed] = re.findall(r"apt install -t (\S+) cargo", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert f"--target-release {installed} cargo" in DOCKERFILE
+    # Every stage begins with the Debian of which these are the backports.
+    bases = {base for base in re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) if ":" in base}
+    assert bases == {f"debian:{installed.removesuffix('-backports')}-slim"}
+
+
+def test_every_program_that_a_kernel_build_needs_is_installed():
+    from bakeoff.engines.kernel.tools import TOOLS
+
+    # A slim Debian has these of its own; gcc brings binutils.
+    there = {"tar", "gzip", "mawk", "diffutils", "binutils", "make", "gcc"}
+    [installed] = re.findall(r"AS kernel\n.*?install --yes --no-install-recommends (.*?) \\", DOCKERFILE, re.DOTALL)
+    assert set(TOOLS.values()) - there <= set(installed.split())
+
+
+def test_what_one_stage_takes_another_has_made():
+    stages = re.findall(r"^FROM \S+ AS (\S+)", DOCKERFILE, re.MULTILINE)
+    assert set(re.findall(r"COPY --from=(\S+)", DOCKERFILE)) <= set(stages)
+    for target in re.findall(r"--target (\S+) \.", DOCKERFILE + PAGE):
+        assert target in stages
+
+
+def test_nobody_works_as_root():
+    assert re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE) == ["1000"]
+
+
+def test_the_examples_of_the_page_and_of_the_file_work():
+    lines = (DOCKERFILE + PAGE).replace("\\\n", " ").splitlines()
+    calls = [found[1] for line in lines if (found := re.search(r"docker run .*? bakeoff (.*?)(?:  |`|$)", line))]
+    assert len(calls) >= 4
+    for call in calls:
+        assert parsed(shlex.split(call))[0]
+
+
+def test_what_git_ignores_is_not_sent_to_docker():
+    ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text().split()}
+    sent = {line.removeprefix("**/") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] != "#"}
+    assert sent <= ignored | {"target"}
+    # git says which commit a wheel is made from.
+    assert ".git" not in sent
