@@ -72,7 +72,7 @@ def needed(claims: Iterable[Claim], seeds: int, settings: dict[str, Any] | None 
                     raise BakeoffError(f"{each.place}: with its settings there is no run '{name}' any more")
                 runs[wanted.short or name] = expanded[_key(changed)][name]
         found[each] = Needed(each, runs)
-        _check(found[each])
+    _check(found.values())
     return found
 
 
@@ -118,12 +118,17 @@ def _near(pattern: str, known: Sequence[str]) -> str:
     return did_you_mean(pattern, inside) if inside else did_you_mean(head, heads)
 
 
-def _check(found: Needed) -> None:
+def _check(found: Iterable[Needed]) -> None:
     """That flows and probes exist in the runs, before hours are spent on them."""
-    for name, runs in found.runs.items():
-        document = json.loads(runs[0].to_json())
-        for call in found.calls(name):
-            try:
-                check_names(MEASURES[call.measure], dict(call.arguments), document)
-            except MeasureError as error:
-                raise BakeoffError(f"{found.statement.place}: '{call}': {error}") from None
+    # Many claims are about the same runs, of which each is made once.
+    documents: dict[int, Any] = {}
+    for each in found:
+        for name, runs in each.runs.items():
+            document = documents.get(id(runs[0]))
+            if document is None:
+                document = documents[id(runs[0])] = json.loads(runs[0].to_json())
+            for call in each.calls(name):
+                try:
+                    check_names(MEASURES[call.measure], dict(call.arguments), document)
+                except MeasureError as error:
+                    raise BakeoffError(f"{each.statement.place}: '{call}': {error}") from None
