@@ -46,11 +46,17 @@ run: "{flows}"
 SEEDS = 3
 
 
+# 64 flows cost the kernel as much as all others together; the shaper shows with one, isolation with eight.
+NUMBERS = {FLOWS: {"sim": (1, 2, 8, 64), "kernel": (1, 8)}, HOSTS: {"sim": (1, 2, 8, 64), "kernel": (8,)}}
+
+
 def goodputs(engine: str, folder: Path, scenario: str) -> dict[int, list[list[float]]]:
     """By number of flows and by seed: each one's goodput in the steady state, in Mbit/s."""
     file = folder / "cake.yaml"
     file.write_text(scenario, encoding="utf-8")
-    runs = campaign.run(expand(load(file), seeds=SEEDS), folder / scenario.split()[1], engine=engine, jobs=1).runs
+    numbers = NUMBERS[scenario][engine.partition(":")[0]]
+    wanted = [run for run in expand(load(file), seeds=SEEDS) if len(run.flows) - (scenario is HOSTS) in numbers]
+    runs = campaign.run(wanted, folder / scenario.split()[1], engine=engine, jobs=1).runs
     found: dict[int, list[list[float]]] = {}
     for done in runs:
         assert done.error is None, done.error
@@ -116,7 +122,7 @@ def test_the_rate_is_cakes_and_flows_and_hosts_get_equal_parts(ours):
 def test_shaper_and_isolation_are_the_kernels(kernel, ours, tmp_path):
     """In each number the ranges of three seeds in the simulator and in the kernel overlap, to half a per cent."""
     real = shares(kernel, tmp_path)
-    assert real.keys() == ours.keys()
+    assert [*real] == [("flows", 1), ("flows", 8), ("hosts", 8)]
     for which, seeds in real.items():
         for number in Shares._fields:
             here = [getattr(got, number) for got in ours[which]]

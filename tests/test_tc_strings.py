@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import tc_strings
-from bakeoff.scenario import catalog, expand, load
+from bakeoff.scenario import catalog
+from bakeoff.scenario.run import Qdisc
 from kernel_boots import guest
 
 _sim = pytest.importorskip("bakeoff._sim", reason="the simulator is not built")
@@ -60,21 +61,22 @@ def catalog_lines() -> list[tuple[str, list[str]]]:
     """Every qdisc of the catalog that Linux itself has, with its classes; a version after `@` is the simulator's."""
     found: dict[tuple[str, tuple[str, ...]], None] = {}
 
-    def walk(value: object) -> None:
-        if isinstance(value, dict):
-            if isinstance(value.get("qdisc"), str):
-                classes = value.get("classes", [])
-                words = tuple(f"1:{cls.get('parent', '')} {cls['id']} {cls['class']}" for cls in classes)
-                found[value["qdisc"], words] = None
-            for inner in value.values():
-                walk(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                walk(inner)
+    def walk(tree: Qdisc | None) -> None:
+        if tree is not None:
+            words = tuple(f"1:{cls.parent or ''} {cls.id} {cls.class_}" for cls in tree.classes)
+            found[tree.qdisc, words] = None
+            for below in (tree.child, *(cls.child for cls in tree.classes)):
+                walk(below)
 
-    for entry in catalog.scenarios():
-        for run in expand(load(entry.path)):
-            walk(list(run.model_dump(mode="json", by_alias=True, include={"interfaces", "changes"}).values()))
+    for run in catalog.select(["*"]):
+        for interface in run.interfaces:
+            walk(interface.egress)
+            walk(interface.ingress)
+        for change in run.changes:
+            if change.action.kind == "qdisc-replace":
+                walk(change.action.qdisc)
+            elif change.action.kind == "qdisc-change":
+                walk(Qdisc(qdisc=change.action.qdisc))
     of_linux = {line.split()[0] for line in tc_strings.LINES} | {"htb"}
     return [(line, list(classes)) for line, classes in sorted(found) if line.split()[0] in of_linux]
 

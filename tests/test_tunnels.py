@@ -348,7 +348,7 @@ def replay_losses(every_s: float, jitter_s: float, window: int) -> float:
     return dropped / steps
 
 
-@pytest.mark.parametrize(("jitter_ms", "window"), [(5, 8), (5, 32), (20, 32), (20, 64), (40, 32), (40, 64), (40, 128)])
+@pytest.mark.parametrize(("jitter_ms", "window"), [(5, 8), (20, 32), (40, 32), (40, 128)])
 def test_replay_losses_by_window_and_depth_of_reordering(request, tmp_path, jitter_ms, window):
     every_s = 0.0005
     datagrams = {"kind": "periodic", "size": 500, "count": 1, "every_s": every_s}
