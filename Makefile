@@ -100,8 +100,10 @@ format: setup ## Rust and Python as rustfmt and ruff write them
 test-rust: ## the simulator's tests
 	$(CARGO) test --workspace --exclude bakeoff-bindings --locked --quiet
 
+# One process more than there are cores: many tests wait, for a kernel, a browser or real time. A process without work
+# takes tests from the others, whose costs differ by a hundred times.
 test-python: setup agent ## the shell's tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
 FUZZ_CASES ?= 20000
 FUZZ_FILES ?= 5000
