@@ -256,6 +256,18 @@ mod tests {
         assert_eq!(safe_delta(1, 20), 17);
     }
 
+    /// As Linux has it: an ACK that others overtook and that SACKs something new is read, too. Its counter is one behind, which
+    /// reads as seven ahead, and the next one brings the eighth.
+    #[test]
+    fn an_overtaken_ack_adds_eight() {
+        let mut d = AceDecoder::default();
+        let mut known = 0;
+        for (ace, expected) in [(6, 1), (5, 8), (6, 9)] {
+            known += u64::from(decode(&mut d, &ack(ace), known, 1));
+            assert_eq!(known, expected, "{ace}");
+        }
+    }
+
     #[test]
     fn a_stretch_ack_among_small_ones_is_read_safely() {
         let mut d = AceDecoder::default();
