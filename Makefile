@@ -107,12 +107,14 @@ test-python: setup agent ## the shell's tests
 
 FUZZ_CASES ?= 20000
 FUZZ_FILES ?= 5000
+FUZZ_RUNS ?= 2000
 SOAK_MINUTES ?= 10
 SOAK_KILLS ?= 200
 SOAK_SEED ?= 1
-fuzz: setup ## random documents for the simulator (FUZZ_CASES), then scenarios and other files (FUZZ_FILES of each kind)
+fuzz: setup ## random documents for the simulator (FUZZ_CASES), then scenarios and other files (FUZZ_FILES of each kind) and whole runs with their measures (FUZZ_RUNS)
 	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --package bakeoff-sim --locked --quiet --test all fuzz_documents
 	BAKEOFF_FUZZ=$(FUZZ_FILES) $(BIN)/python -m pytest -n auto tests/hostile/test_fuzz.py
+	BAKEOFF_FUZZ=$(FUZZ_RUNS) $(BIN)/python -m pytest -n auto tests/hostile/test_fuzz_runs.py
 
 soak: setup agent ## kills campaigns, workers, kernels and schedulers SOAK_KILLS times in SOAK_MINUTES, and compares what came out
 	SOAK_MINUTES=$(SOAK_MINUTES) SOAK_KILLS=$(SOAK_KILLS) SOAK_SEED=$(SOAK_SEED) $(BIN)/python tests/soak/soak.py

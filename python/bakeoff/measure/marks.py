@@ -55,7 +55,8 @@ def mark_fraction(
 
     With AccECN (RFC 9768) it is delivered_ce / delivered. With RFC 3168 feedback `delivered_ce` counts every packet
     that an ACK with ECE covers, so there it is the marks that the queues on the path set, over the packets that the
-    flow put through the queue that saw most of them.
+    flow put through the queue that saw most of them; at most 1, since a queue that marks what comes in has marked some
+    that still wait as the run ends.
     """
     name = flow["name"]
     counted = counters.get("flows", {}).get(name)
@@ -71,7 +72,7 @@ def mark_fraction(
     packets = max((part["packets"] for part in seen), default=0)
     if not packets:
         raise MeasureError(f"no queue on the path of flow '{name}' counted its packets")
-    return sum(part["marks"] for part in seen) / packets, "marks / packets at the queues"
+    return min(sum(part["marks"] for part in seen) / packets, 1.0), "marks / packets at the queues"
 
 
 def _queue(counters: Mapping[str, Any], queue: str, flow: str | None) -> Mapping[str, Any]:

@@ -267,7 +267,8 @@ def _probe(run: _Run, probe: Mapping[str, Any]) -> Probe:
     name = probe["name"]
     at = f"probes.{name}"
     rtt = run.tried(f"{at}.rtt_s", lambda: histogram(run.counters, "probes", name, "rtt"))
-    answered = run.samples.of("probe", name, "rtt", run.window) if rtt else None
+    # An answer counts when it comes, and its sample stands where the request was sent, which may be before the window.
+    answered = run.tried(f"{at}.jitter_s", lambda: run.samples.of("probe", name, "rtt", run.window)) if rtt else None
     base = run.tried(f"{at}.induced_s", lambda: base_rtt(run.resolved, probe)) if answered else None
     return Probe(
         rtt_s=rtt,
