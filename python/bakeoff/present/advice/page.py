@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import floor, log10
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bakeoff.errors import printable
 from bakeoff.measure import MeasureError
 from bakeoff.measure.delays import arrivals
 from bakeoff.present.advice import sentences
 from bakeoff.present.advice.cells import figure, groups, head, scale, unit
+from bakeoff.present.templates import environment
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from bakeoff.advice import Advice, Choice
     from bakeoff.advice.advice import Variant
     from bakeoff.advice.numbers import Measure
@@ -75,7 +72,7 @@ def page(asked: Asked, advice: Advice) -> str:
     made = record.provenance
     origin = f"bakeoff {made.version}, model epoch {made.model_epoch}, {made.date:%-d %B %Y}" if made else "bakeoff"
     return (
-        _environment()
+        environment("bakeoff.present.advice")
         .get_template("advice.html.j2")
         .render(
             title=sentences.title(asked),
@@ -185,22 +182,3 @@ def _style() -> str:
     from importlib.resources import files
 
     return files("bakeoff.present.advice").joinpath("style.css").read_text(encoding="utf-8")
-
-
-@cache
-def _environment() -> Environment:
-    """Jinja2 with our template: texts are escaped, and a name that it lacks is an error."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def shown(value: object) -> object:
-        return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-    return Environment(
-        loader=PackageLoader("bakeoff.present.advice"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

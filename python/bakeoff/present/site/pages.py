@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bakeoff.errors import printable
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from bakeoff.present.templates import environment
 
 
 @dataclass(frozen=True)
@@ -35,23 +31,4 @@ class Site:
         Templates have `root`, which leads from there to the site's folder: `../../`, or empty.
         """
         root = "../" * len([part for part in place.split("/") if part])
-        return environment().get_template(template).render(site=self, root=root, **values)
-
-
-@cache
-def environment() -> Environment:
-    """Jinja2 with our templates: texts are escaped, and a name that a template lacks is an error."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def shown(value: object) -> object:
-        return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-    return Environment(
-        loader=PackageLoader("bakeoff.present.site"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+        return environment("bakeoff.present.site").get_template(template).render(site=self, root=root, **values)
