@@ -13,7 +13,7 @@ from bakeoff.claims.expression import Call, Expression, Values, value_of
 from bakeoff.measure import MeasureError, interval
 
 if TYPE_CHECKING:
-    from bakeoff.claims.claim import Cause, Claim
+    from bakeoff.claims.claim import Cause, Claim, Statement
     from bakeoff.claims.needed import Needed
 
 HOLDS: Final = "holds"
@@ -123,6 +123,18 @@ def cannot(claim: Claim, why: str) -> Decided:
     """A claim that nothing here can run."""
     verdict = Verdict(CANNOT, why)
     return Decided(claim, Outcome(verdict, verdict, None, (), 0, 0), None)
+
+
+def of_claims(claims: Iterable[Claim], outcomes: Mapping[Statement, Outcome]) -> list[Decided]:
+    """The claims with what came out for their statements and those of their causes."""
+    decided = []
+    for claim in claims:
+        if claim.statement is None:
+            decided.append(cannot(claim, f"it needs {claim.needs}"))
+            continue
+        cause = claim.cause.statement if claim.cause else None
+        decided.append(Decided(claim, outcomes[claim.statement], outcomes[cause] if cause else None))
+    return decided
 
 
 def decide(

@@ -135,7 +135,7 @@ def verify(
 
 def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, doing: _Doing) -> list[Decided]:
     """Do what is missing, measure, and decide."""
-    from bakeoff.claims.verdict import Decided, cannot, decide
+    from bakeoff.claims.verdict import decide, of_claims
 
     by_engine: dict[str, list[Needed]] = {}
     for statement, found in wanted.items():
@@ -144,14 +144,7 @@ def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, doing:
     for name, several in by_engine.items():
         paths, values, refused, failed = _measured(several, name, doing)
         outcomes.update({found.statement: decide(found, paths, values, refused, failed) for found in several})
-    decided = []
-    for claim in claims:
-        if claim.statement is None:
-            decided.append(cannot(claim, f"it needs {claim.needs}"))
-            continue
-        cause = claim.cause.statement if claim.cause else None
-        decided.append(Decided(claim, outcomes[claim.statement], outcomes[cause] if cause else None))
-    return decided
+    return of_claims(claims, outcomes)
 
 
 def _measured(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.claims.claim import load, select
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.needed import needed
-from bakeoff.claims.verdict import UNDECIDED, Decided, Outcome, Verdict, cannot, decide
+from bakeoff.claims.verdict import UNDECIDED, Decided, Outcome, Verdict, decide, of_claims
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -57,15 +57,7 @@ class Verdicts:
 
     def _decided(self, claims: Sequence[Claim]) -> list[Decided]:
         wanted = needed([claim for claim in claims if claim.statement], self._seeds)
-        outcomes = self._outcomes(wanted)
-        decided = []
-        for claim in claims:
-            if claim.statement is None:
-                decided.append(cannot(claim, f"it needs {claim.needs}"))
-                continue
-            cause = claim.cause.statement if claim.cause else None
-            decided.append(Decided(claim, outcomes[claim.statement], outcomes[cause] if cause else None))
-        return decided
+        return of_claims(claims, self._outcomes(wanted))
 
     def _outcomes(self, wanted: dict[Statement, Needed]) -> dict[Statement, Outcome]:
         own = [found for found in wanted.values() if found.statement.engine in (None, self._store.engine)]
