@@ -98,6 +98,8 @@ pub struct Sequence {
     fin: Option<u64>,
     outstanding: VecDeque<Outstanding>,
     holes: Vec<Hole>,
+    /// What was acknowledged before it was seen: it may still come, where packets were captured on several queues.
+    outrun: Option<(u64, u64)>,
     sacked: Vec<(u64, u64)>,
     last_dsack: Option<(u32, u32)>,
     /// What was counted.
@@ -145,6 +147,7 @@ impl Sequence {
                 self.data.lost_bytes += self.holes.drain(..).map(|hole| hole.end - hole.start).sum::<u64>();
                 self.outstanding.clear();
                 self.sacked.clear();
+                self.outrun = None;
                 self.una = None;
                 start
             }
@@ -159,6 +162,19 @@ impl Sequence {
         }
         if part.length <= 1 && !part.fin && start + 1 == next && self.una == self.next {
             return Kind::KeepAlive;
+        }
+        if let Some((from, to)) = self.outrun
+            && start >= from
+            && start < to
+        {
+            let here = end.min(to);
+            self.outrun = Some((here, to)).filter(|_| here < to);
+            self.data.unseen_bytes -= here - start;
+            self.data.sequence_bytes += payload_end.min(to) - start;
+            if end > next {
+                self.goes_on(end, payload_end.saturating_sub(next), part.at_ns, true);
+            }
+            return Kind::InOrder;
         }
         if end > next {
             // Parts of it are new, of which one is perhaps the FIN.
@@ -303,6 +319,8 @@ impl Sequence {
         match self.next {
             Some(next) if ack > next => {
                 unseen += ack - next;
+                let from = self.outrun.filter(|outrun| outrun.1 == next).map_or(next, |outrun| outrun.0);
+                self.outrun = Some((from, ack));
                 self.next = Some(ack);
                 self.near = Some(ack);
             }

@@ -128,6 +128,15 @@ fn what_the_capture_lost_is_not_a_loss() {
     assert_eq!((data.unseen_bytes, data.lost_bytes, data.acked_bytes), (1000, 0, 3000));
 }
 
+/// An ACK stands in the file before the second of the segments that it acknowledges.
+#[test]
+fn an_ack_may_outrun_its_data() {
+    let mut segments = handshake();
+    segments.extend([(50_000, data(100)), (50_010, ack(2100)), (50_011, data(1100)), (50_012, data(2100))]);
+    let data = &told_of(&segments).flows[0].up.data;
+    assert_eq!((data.unseen_bytes, data.retransmits, data.sequence_bytes), (0, 0, 3000));
+}
+
 /// 7 goes up at 0 and comes back at 30 ms; 8 goes up twice, and its echo counts from the first.
 #[test]
 fn timestamps_tell_the_round_trip() {
