@@ -17,6 +17,7 @@ from bakeoff.measure.samples import Samples
 from bakeoff.results import parts
 from bakeoff.results.series import read_series
 from bakeoff.scenario import Run
+from bakeoff.version import version
 from lab_runs import HTB, egress, flow, network, probe
 
 # What tc shows
@@ -222,7 +223,7 @@ def test_captures_become_pcapng(tmp_path, monkeypatch):
     records = b"".join(struct.pack("<IIII", s, ns, len(data), size) + data for s, ns, data, size in packets)
     head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 1)
     (tmp_path / "a.pcap").write_bytes(head + records + b"cut off")
-    assert pcapng.convert(tmp_path / "a.pcap", tmp_path / "a.pcapng", "mid>srv") == 2
+    assert pcapng.convert(tmp_path / "a.pcap", tmp_path / "a.pcapng", "mid>srv", comment="a run") == 2
     data = (tmp_path / "a.pcapng").read_bytes()
     blocks = []
     while data:
@@ -233,6 +234,9 @@ def test_captures_become_pcapng(tmp_path, monkeypatch):
         blocks.append((kind, data[8 : length - 4]))
         data = data[length:]
     assert [kind for kind, _ in blocks] == [0x0A0D0D0A, 1, 6, 6]
+    # opt_comment; then shb_userappl
+    assert blocks[0][1][16:28] == b"\x01\0\x05\0a run\0\0\0"
+    assert blocks[0][1][28:].startswith(struct.pack("<HH", 4, len(f"bakeoff {version()}")) + b"bakeoff ")
     # if_name, seven characters and a byte to fill up; if_tsresol 10^-9
     assert blocks[1][1] == struct.pack(
         "<HHI", 1, 0, 128

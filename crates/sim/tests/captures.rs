@@ -3,6 +3,8 @@
 use crate::common::{Dumbbell, flow};
 use bakeoff_sim::{Outcome, simulate};
 use etherparse::{Ipv4Header, NetSlice, SlicedPacket, TcpHeader, TransportSlice};
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
+use pcap_file::pcapng::blocks::section_header::SectionHeaderOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use serde_json::{Value, json};
 
@@ -106,4 +108,60 @@ fn a_capture_elsewhere_is_refused_by_place() {
     assert_eq!(error("mid>nix"), "captures[0].peer: no node 'nix'; nodes: cli, mid, srv");
     assert_eq!(error("cli>srv"), "captures[0]: no link between 'cli' and 'srv'");
     assert_eq!(error("mid"), "captures[0]: 'mid'; expected NODE>PEER or NODE<PEER");
+}
+
+/// The comments of the packets in the order of the file.
+fn comments(outcome: &Outcome, name: &str) -> Vec<String> {
+    let (_, file) = outcome.captures.iter().find(|c| c.0 == name).expect("captured");
+    let mut reader = PcapNgReader::new(&file[..]).expect("a section");
+    let mut comments = Vec::new();
+    while let Some(block) = reader.next_block() {
+        let Block::EnhancedPacket(packet) = block.expect("a block") else { continue };
+        comments.extend(packet.options.iter().filter_map(|option| match option {
+            EnhancedPacketOption::Comment(text) => Some(text.to_string()),
+            _ => None,
+        }));
+    }
+    comments
+}
+
+/// CoDel marks and drops what it takes out of the queue: every mark is on a packet that leaves, also where it is seen
+/// further on, and every drop but those after the last packet stands in a comment.
+#[test]
+fn comments_tell_who_marked_and_what_was_dropped() {
+    let mut doc = document(&["mid>srv", "srv<mid"]);
+    doc["flows"][1]["cc"] = json!("bbr");
+    doc["interfaces"][1]["egress"]["classes"][0]["child"] = json!({"qdisc": "codel limit 40 ecn"});
+    let outcome = simulate(&doc.to_string()).expect("the document is valid");
+    let queue = &outcome.counters["queues"]["mid>srv"];
+    for place in ["mid>srv", "srv<mid"] {
+        let told = comments(&outcome, place);
+        let marked = told.iter().filter(|text| text.ends_with("CE set by mid>srv")).count();
+        // What left and has not arrived when the run ends.
+        let under_way = frames(&outcome, "mid>srv").len() - frames(&outcome, place).len();
+        let marks = queue["marks"].as_u64().expect("counted") as usize;
+        assert!(marked > 0 && (marks - under_way..=marks).contains(&marked), "{place}: {marked} of {marks}");
+    }
+    let dropped: u64 = comments(&outcome, "mid>srv")
+        .iter()
+        .filter_map(|text| text.strip_prefix("mid>srv dropped "))
+        .map(|text| text.split(' ').next().and_then(|number| number.parse::<u64>().ok()).expect("a number"))
+        .sum();
+    let all: u64 = queue["drops"].as_object().expect("by cause").values().filter_map(Value::as_u64).sum();
+    assert!(dropped > 0 && (all - 1..=all).contains(&dropped), "{dropped} of {all}");
+}
+
+#[test]
+fn a_file_names_its_run_nodes_and_flows() {
+    let outcome = run(&["mid>srv"]);
+    let mut reader = PcapNgReader::new(&outcome.captures[0].1[..]).expect("a section");
+    let Some(SectionHeaderOption::Comment(text)) = reader.section().options.first() else {
+        panic!("no comment")
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("bakeoff run ") && lines[0].contains(", seed 1, "), "{text}");
+    assert!(lines.contains(&"flow cubic: cubic, from 10.0.0.1 to 10.0.0.3 port 5202"), "{text}");
+    assert!(matches!(reader.next_block(), Some(Ok(Block::InterfaceDescription(_)))));
+    let Some(Ok(Block::NameResolution(names))) = reader.next_block() else { panic!("no names") };
+    assert_eq!(names.records.len(), 3);
 }

@@ -15,13 +15,13 @@ use crate::document::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::endpoint::connection::{Exit, Host, Place};
 use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
+use crate::network::capturing;
 use crate::network::graph::Graph;
 use crate::network::interface::{Interface, Rule};
 use crate::network::lanes::Lanes;
 use crate::network::medium;
 use crate::network::queue::{env, queue};
 use crate::network::tunnel::Tunnels;
-use crate::packet::capture::{Capture, Ends};
 use crate::packet::charge::Charges;
 use crate::packet::matching::{CompiledMatch, parse_ecn};
 use crate::qdisc::Queue;
@@ -99,10 +99,10 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         let changed = check_change(&run, &graph, i, change)?;
         interfaces[changed].changes = true;
     }
-    captures(&run, &graph, &mut interfaces, &flows, &probes)?;
-    interfaces.iter_mut().for_each(Interface::compile);
     let traffic: Vec<[u16; 2]> =
         flows.iter().map(|f| f.nodes).chain(probes.iter().map(ProbeState::nodes)).collect();
+    capturing::open(&run, &graph, &mut interfaces, &traffic)?;
+    interfaces.iter_mut().for_each(Interface::compile);
     let lanes = Lanes::new(&graph, &interfaces, &traffic);
     Ok(Sim::new(run, Parts { graph, interfaces, lanes, flows, probes, tunnels, charges }))
 }
@@ -277,32 +277,6 @@ fn interfaces(
         }
     }
     Ok(built)
-}
-
-/// Opens the captures: `node>peer` of what leaves there, `node<peer` of what arrives.
-fn captures(
-    run: &Run,
-    graph: &Graph,
-    interfaces: &mut [Interface],
-    flows: &[Flow],
-    probes: &[ProbeState],
-) -> Result<(), Refused> {
-    let ends: Arc<[Ends]> =
-        flows.iter().map(|f| Ends(f.nodes)).chain(probes.iter().map(|p| Ends(p.nodes()))).collect();
-    for (n, name) in run.captures.iter().enumerate() {
-        let place = format!("captures[{n}]");
-        let (way, parts) = match (name.split_once('>'), name.split_once('<')) {
-            (Some(parts), _) => (0, parts),
-            (None, Some(parts)) => (1, parts),
-            (None, None) => {
-                return Err(Refused(format!("{place}: '{name}'; expected NODE>PEER or NODE<PEER")));
-            }
-        };
-        let i = graph.interface(parts.0, parts.1, &place)?;
-        let capture = Capture::new(name, ends.clone()).map_err(|e| Refused(format!("{place}: {e}")))?;
-        interfaces[i].captures[way] = Some(Box::new(capture));
-    }
-    Ok(())
 }
 
 fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, Refused> {

@@ -99,20 +99,8 @@ fn queues(sim: &Sim) -> Vec<(String, &Queue)> {
             [(&interface.egress, sim.graph.egress_name(i)), (&interface.ingress, sim.graph.ingress_name(i))];
         for (tree, name) in trees {
             let Some(tree) = tree else { continue };
-            let (mut measured, mut all_here) = (0, 0);
-            tree.for_each(&mut |_, q| {
-                measured += usize::from(q.sojourn.is_some());
-                all_here += 1;
-            });
-            tree.for_each(&mut |handle, q| {
-                let own = all_here == 1 || (q.sojourn.is_some() && measured == 1);
-                let name = match handle {
-                    _ if own => name.clone(),
-                    "" => format!("{name}/root"),
-                    _ => format!("{name}/{handle}"),
-                };
-                all.push((name, q));
-            });
+            let mut names = tree.names(&name).into_iter();
+            tree.for_each(&mut |_, q| all.extend(names.next().map(|name| (name, q))));
         }
     }
     all

@@ -103,6 +103,7 @@ impl ProbeState {
             reply.dst = self.nodes[0];
             reply.dscp = self.spec.dscp;
             reply.ecn = self.ecn;
+            reply.marked_by = 0;
             out.push(reply);
             return None;
         }

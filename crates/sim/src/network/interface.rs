@@ -94,7 +94,10 @@ impl Interface {
         for rule in &self.rules {
             if rule.matches.matches(packet) {
                 packet.dscp = rule.dscp.unwrap_or(packet.dscp);
-                packet.ecn = rule.ecn.unwrap_or(packet.ecn);
+                if let Some(ecn) = rule.ecn.filter(|ecn| *ecn != packet.ecn) {
+                    packet.ecn = ecn;
+                    packet.marked_by = 0;
+                }
                 if rule.clear_syn_ecn && packet.flags.has(Flags::SYN) {
                     packet.ace = 0;
                 }
@@ -130,13 +133,13 @@ impl Interface {
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub(crate) fn transmit(&mut self, packet: &Packet, now: Time) -> Option<Time> {
-        let wire = &mut self.wire;
         if self.plain {
-            return Some(wire.take_on(packet.len, now));
+            return Some(self.wire.take_on(packet.len, now));
         }
-        if let Some(capture) = &mut self.captures[0] {
-            capture.see(packet, now);
+        if self.captures[0].is_some() {
+            self.capture_leaving(packet, now);
         }
+        let wire = &mut self.wire;
         let sent = wire.serialise(packet.len, now);
         if wire.loses() { None } else { Some(wire.propagate(sent)) }
     }

@@ -1,5 +1,6 @@
 //! Nodes, links and what is on the way between them.
 
+pub mod capturing;
 pub mod graph;
 pub mod interface;
 pub mod lanes;

@@ -3,6 +3,7 @@
 pub mod accecn;
 pub mod capture;
 pub mod charge;
+pub mod frame;
 pub mod matching;
 
 use crate::base::units::Time;
@@ -159,6 +160,8 @@ pub struct Packet {
     pub tunnel_seq: u32,
     /// Payload bytes of each segment but the last if these are several in one buffer, else 0 (`gso_size`).
     pub gso_size: u16,
+    /// Number of the queue that gave it its CE or SCE, 0 for none; see [`crate::network::capturing`].
+    pub marked_by: u8,
 }
 
 impl Packet {

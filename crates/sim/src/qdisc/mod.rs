@@ -587,6 +587,26 @@ impl Queue {
         self.walk_mut("", visit);
     }
 
+    /// The names of this queue and of everything below it, in the order of [`Queue::for_each`]: `interface` for the
+    /// only one, or the only one in which packets wait; the others have their handles appended, and `/root` is this one.
+    pub fn names(&self, interface: &str) -> Vec<String> {
+        let (mut measured, mut all) = (0, 0);
+        self.for_each(&mut |_, queue| {
+            measured += usize::from(queue.sojourn.is_some());
+            all += 1;
+        });
+        let mut names = Vec::new();
+        self.for_each(&mut |handle, queue| {
+            let own = all == 1 || (queue.sojourn.is_some() && measured == 1);
+            names.push(match handle {
+                _ if own => interface.to_owned(),
+                "" => format!("{interface}/root"),
+                _ => format!("{interface}/{handle}"),
+            });
+        });
+        names
+    }
+
     /// The queues without anything below them, with their handles.
     pub fn leaves(&self) -> Vec<(String, &Queue)> {
         let mut leaves = Vec::new();

@@ -57,6 +57,8 @@ pub struct Tally {
     pub duplicated_bytes: u64,
     /// Segments that left beyond one per packet (GSO).
     pub more_segs: u64,
+    /// What packets that get a mark here keep of it ([`Packet::marked_by`]).
+    pub number: u8,
     /// Where memory that a socket gets back is noted; empty but in a host.
     pub charges: Charges,
     /// By flow, indexed by [`Packet::flow`].
@@ -92,6 +94,9 @@ impl Tally {
         if marked {
             self.marks += 1;
             self.flow_of(packet).marks += u64::from(anew);
+            if anew {
+                packet.marked_by = self.number;
+            }
         }
         marked
     }
@@ -101,6 +106,7 @@ impl Tally {
         let marked = packet.set_ect1();
         if marked {
             self.sce_marks += 1;
+            packet.marked_by = self.number;
             self.flow_of(packet).sce_marks += 1;
         }
         marked

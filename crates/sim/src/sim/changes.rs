@@ -6,6 +6,7 @@ use super::Sim;
 use crate::base::error::Refused;
 use crate::base::units::{Rate, Time};
 use crate::document::run::Action;
+use crate::network::capturing;
 use crate::network::queue::{env, queue};
 use crate::network::wire::loss_threshold;
 use crate::qdisc::{Env, Queue};
@@ -64,6 +65,7 @@ impl Sim {
                     return Err(Refused(format!("{place}: no qdisc '{handle}'")));
                 }
                 self.count_replaced(i, &other);
+                capturing::number_queues(&self.graph, &mut self.interfaces);
             }
         }
         self.interfaces[i].compile();

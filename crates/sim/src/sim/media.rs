@@ -82,8 +82,8 @@ impl Sim {
     fn put_on_wire(&mut self, i: u16, sent: Time, mut packet: Packet) {
         let now = self.now();
         let interface = &mut self.interfaces[usize::from(i)];
-        if let Some(capture) = &mut interface.captures[0] {
-            capture.see(&packet, now);
+        if interface.captures[0].is_some() {
+            interface.capture_leaving(&packet, now);
         }
         if interface.host && packet.flags.has(Flags::CHARGED) && self.leaves_host(&packet, now, sent) {
             self.arm_sender(packet.flow);

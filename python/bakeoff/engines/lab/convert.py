@@ -63,7 +63,8 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     counted = counters(run, plan, summary, frame, log)
     write_json(folder / layout.COUNTERS, counted)
     for name, file in plan.captures:
-        pcapng.convert(folder / file, (folder / file).with_suffix(".pcapng"), name, len(plan.captures))
+        target = (folder / file).with_suffix(".pcapng")
+        pcapng.convert(folder / file, target, name, len(plan.captures), comment=pcapng.comment(run))
         (folder / file).unlink()
     return frame, counted, notes
 

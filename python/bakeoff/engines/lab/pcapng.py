@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from bakeoff import files
 from bakeoff.results import captures
+from bakeoff.version import version
 
 if TYPE_CHECKING:
     from bakeoff.engines.lab.plan import Command
+    from bakeoff.scenario import Run
 
 _NANOSECONDS: Final = 0xA1B23C4D
 _HEADER: Final = struct.Struct("<IHHiIII")
@@ -22,7 +24,10 @@ SNAP_LENGTH: Final = 128
 # tcpdump keeps no more of a packet, whatever it is told (MAXIMUM_SNAPLEN).
 _MOST_KEPT: Final = 262_144
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
+_COMMENT, _APPLICATION = 1, 4
 _IF_NAME, _IF_TSRESOL = 2, 9
+_LONGEST_OPTION: Final = 0xFFFF
+"""Bytes."""
 
 
 def most_packets(several: int) -> int:
@@ -30,8 +35,8 @@ def most_packets(several: int) -> int:
     return max(1, captures.of_run() // max(1, several) // (_RECORD.size + SNAP_LENGTH))
 
 
-def convert(source: Path, target: Path, interface: str, several: int = 1) -> int:
-    """Write `source` (pcap with nanosecond stamps, little-endian) as `target`; the number of packets.
+def convert(source: Path, target: Path, interface: str, several: int = 1, *, comment: str = "") -> int:
+    """Write `source` (pcap with nanosecond stamps, little-endian) as `target`, with a comment; the number of packets.
 
     RuntimeError if the file is none, or has as many packets as one of `several` files of a run may: then tcpdump ended
     before the run did. A record that was cut off ends it.
@@ -43,7 +48,11 @@ def convert(source: Path, target: Path, interface: str, several: int = 1) -> int
             raise RuntimeError(f"{source.name}: tcpdump wrote no capture with nanosecond stamps")
         snap_length, link_type = _HEADER.unpack(head)[5:]
         # Byte order magic, version 1.0, section length not given.
-        pcapng.write(_block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)))
+        section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
+        text = comment.encode()[:_LONGEST_OPTION].decode(errors="ignore")
+        section += _option(_COMMENT, text.encode()) if text else b""
+        section += _option(_APPLICATION, f"bakeoff {version()}".encode()) + bytes(4)
+        pcapng.write(_block(_SECTION, section))
         options = _option(_IF_NAME, interface.encode()) + _option(_IF_TSRESOL, b"\x09") + bytes(4)
         pcapng.write(_block(_INTERFACE, struct.pack("<HHI", link_type, 0, snap_length) + options))
         count = 0
@@ -54,6 +63,12 @@ def convert(source: Path, target: Path, interface: str, several: int = 1) -> int
             if count >= most:
                 raise RuntimeError(over_budget(interface, most))
     return count
+
+
+def comment(run: Run) -> str:
+    """What the captures of a run on real Linux say of it."""
+    what = f"bakeoff run {run.suite}/{run.scenario}/{run.run}, seed {run.seed}, on real Linux, written by bakeoff "
+    return what + version() + (f"\n{run.title}" if run.title else "")
 
 
 def over_budget(interface: str, packets: int) -> str:
