@@ -20,7 +20,9 @@ def ran(folder, flows, network=NETWORK, probes=PROBES):
     """A short run of the simulator with these flows."""
     scenario = folder / "mine.yaml"
     scenario.write_text(f"duration: {DURATION_S}s\nnetwork: {network}\nflows: {flows}\nprobes: {probes}\n")
-    [result] = bakeoff.run(str(scenario), out=folder / "results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)  # where the link to the latest results goes
+        [result] = bakeoff.run(str(scenario), out=folder / "results")
     return read(result.path)
 
 
@@ -60,6 +62,39 @@ def test_every_sample_is_there_at_its_time_and_in_flents_unit(unlike):
         assert [entry[key] for entry in entries] == pytest.approx([factor * one for one in value])
     drops = [entry["ecn_mark"] for entry in file["raw_values"]["qdisc_stats_mid>srv"]]
     assert sum(drops) == unlike.counters["queues"]["mid>srv"]["marks"] > 0
+
+
+@pytest.mark.parametrize(
+    ("flows", "test", "series"),
+    [
+        ("[{cc: cubic}, {cc: cubic}]", "tcp_nup", ["TCP upload::1", "TCP upload::2"]),
+        (
+            "[{name: a, cc: cubic}, {name: b, cc: prague, direction: down}]",
+            "rrul_be_nflows",
+            ["TCP upload BE::1", "TCP download BE::1"],
+        ),
+        (
+            "[{name: a, cc: cubic}, {name: b, cc: prague, direction: down}, {name: c, cc: cubic, direction: down}]",
+            "rtt_fair_var",
+            ["TCP upload BE a", "TCP download BE b", "TCP download BE c"],
+        ),
+        (
+            "[{name: a, cc: cubic}, {name: tv, cc: cubic, source: {video: {rates: [1mbit], segment: 1s, buffer: 4s}}}]",
+            "rtt_fair_var_up",
+            ["TCP upload BE a", "TCP upload BE tv"],
+        ),
+    ],
+)
+def test_the_test_is_the_one_whose_plots_show_the_run(tmp_path, flows, test, series):
+    file = opened(
+        ran(tmp_path, flows, probes="[{name: ping, type: icmp, every: 50ms}, {name: l4s, type: udp, every: 50ms}]")
+    )
+    assert file["metadata"]["NAME"] == test
+    assert [name for name in file["raw_values"] if name.startswith("TCP")] == series
+    # Every sample on the grid has a place of its own, and Flent knows of the probes that the test has not.
+    assert {len(values) for values in file["results"].values()} == {len(file["x_values"])}
+    extra = file["metadata"]["TEST_PARAMETERS"].get("ping_hosts", "").split(",")
+    assert "l4s" in extra or "Ping (ms) UDP BE" in file["raw_values"]
 
 
 def test_equal_runs_give_equal_bytes(unlike):

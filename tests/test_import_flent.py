@@ -92,7 +92,9 @@ def simulated(tmp_path_factory):
         "flows: [{name: prague, cc: prague}, {name: cubic, cc: cubic}]\n"
         "probes: [{name: ping, type: icmp, every: 50ms}]\nmeasure: {steady_state: {window: 3s, ends: at end}}\n"
     )
-    [result] = bakeoff.run(str(folder / "mine.yaml"), out=folder / "results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)  # where the link to the latest results goes
+        [result] = bakeoff.run(str(folder / "mine.yaml"), out=folder / "results")
     return read(result.path)
 
 

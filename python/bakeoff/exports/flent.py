@@ -15,6 +15,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,8 @@ import msgspec
 
 from bakeoff.errors import BakeoffError
 from bakeoff.exports.flent_test import Claim, claim
-from bakeoff.measure import Samples
+from bakeoff.measure import MeasureError, Samples
+from bakeoff.measure.little import little_over_time
 from bakeoff.version import version
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def document(result: Result) -> dict[str, Any]:
         "x_values": grid,
         "results": _on_grid(raw, t0, grid),
         "raw_values": raw,
-        "metadata": _metadata(result, chosen, raw, t0=t0, begin=begin, total=total, step=step),
+        "metadata": _metadata(result, chosen, samples, raw, t0=t0, begin=begin, total=total, step=step),
     }
 
 
@@ -145,6 +147,10 @@ def _entries(samples: Samples, kind: str, name: str, start: float) -> list[Entry
                 entries[at] = {"t": round(start + at, 6), "lost": True, "lost_dir": None}
         else:
             put(time, f"bakeoff_{metric}", values)
+    if kind == "queue" and _is_by_littles_law(samples, name):
+        with suppress(MeasureError):
+            time, values = little_over_time(samples, name)
+            put(time, "delay", np.round(values * 1e3, 9))
     ordered = [entries[at] for at in sorted(entries)]
     if kind == "probe":
         for number, entry in enumerate(ordered):
@@ -154,6 +160,11 @@ def _entries(samples: Samples, kind: str, name: str, start: float) -> list[Entry
                 entry["t"] = round(entry["t"] + entry["val"] / 1e3, 6)
         ordered.sort(key=lambda entry: entry["t"])
     return ordered
+
+
+def _is_by_littles_law(samples: Samples, queue: str) -> bool:
+    """Whether nobody told the delay of a queue, so that it is computed, as for our own pictures."""
+    return ("queue", queue, "sojourn") not in samples
 
 
 def _on_grid(raw: Mapping[str, Sequence[Entry]], t0: float, grid: Sequence[float]) -> dict[str, list[float | None]]:
@@ -176,6 +187,7 @@ def _on_grid(raw: Mapping[str, Sequence[Entry]], t0: float, grid: Sequence[float
 def _metadata(
     result: Result,
     chosen: Claim,
+    samples: Samples,
     raw: Mapping[str, Sequence[Entry]],
     *,
     t0: float,
@@ -188,7 +200,7 @@ def _metadata(
     seed = f" seed {resolved['seed']}" if resolved["seed"] > 1 else ""
     return {
         "NAME": chosen.test,
-        "TITLE": f"{resolved['scenario']} {resolved['run']}{seed}",
+        "TITLE": " ".join(dict.fromkeys((resolved["scenario"], resolved["run"]))) + seed,
         "NOTE": made.note if made else None,
         "HOST": chosen.hosts[0] if chosen.hosts else first["to"],
         "HOSTS": chosen.hosts or [first["to"]],
@@ -208,6 +220,7 @@ def _metadata(
             "export": FORMAT,
             "begin_s": begin,
             "series": {name: list(of) for of, name in chosen.series.items()},
+            "computed_delays": [q for q in samples.names("queue") if _is_by_littles_law(samples, q)],
             **result.meta,
             "resolved": resolved,
             "counters": result.counters,

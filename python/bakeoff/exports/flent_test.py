@@ -1,12 +1,12 @@
 """Which of Flent's tests a run is said to be: the test decides how series are called and which plots there are.
 
-| our run                                   | test                  | series                                      |
-|-------------------------------------------|-----------------------|---------------------------------------------|
-| uploads that are alike                    | `tcp_nup`             | `TCP upload::1`, …                          |
-| uploads that differ in control or RTT     | `rtt_fair_var_up`     | `TCP upload BE NAME`, with the flows' names |
-| both ways, alike in each                  | `rrul_be_nflows`      | `TCP upload BE::1`, `TCP download BE::1`, … |
-| both ways otherwise                       | `rtt_fair_var`        | as `rtt_fair_var_up`, and `TCP download …`  |
-| probes only                               | `ping`                | `Ping (ms) ICMP`, `Ping (ms) UDP`           |
+| our run                                     | test              | series                                      |
+|---------------------------------------------|-------------------|---------------------------------------------|
+| uploads that are alike                      | `tcp_nup`         | `TCP upload::1`, …                          |
+| uploads that differ in control, source, RTT | `rtt_fair_var_up` | `TCP upload BE NAME`, with the flows' names |
+| both ways, alike in each                    | `rrul_be_nflows`  | `TCP upload BE::1`, `TCP download BE::1`, … |
+| both ways otherwise                         | `rtt_fair_var`    | as `rtt_fair_var_up`, and `TCP download …`  |
+| probes only                                 | `ping`            | `Ping (ms) ICMP`, `Ping (ms) UDP`           |
 
 Upload is the way of the first flow. The name of a test's series is a host's, in `rtt_fair_var…`: the flow's name
 stands there, because that is what Flent's legends show. Queues are `qdisc_stats_NAME` in every test.
@@ -73,7 +73,8 @@ def _way(resolved: Mapping[str, Any], flow: Flow) -> str:
 
 
 def _is_alike(resolved: Mapping[str, Any], flows: Sequence[Flow]) -> bool:
-    return len({(flow["cc"], round(base_rtt(resolved, flow), 6)) for flow in flows}) <= 1
+    kinds = {(flow["cc"], flow["source"]["kind"], round(base_rtt(resolved, flow), 6)) for flow in flows}
+    return len(kinds) <= 1
 
 
 def _name_probes(found: Claim, probes: Sequence[Flow]) -> None:

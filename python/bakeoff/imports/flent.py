@@ -81,6 +81,8 @@ class Own(msgspec.Struct):
     series: dict[str, tuple[str, str]]
     """From the series to the kind and the name of what was sampled."""
     counters: dict[str, Any]
+    computed_delays: list[str] = []
+    """Queues whose delay nobody told: it was computed for Flent's plots, and is computed again."""
 
 
 def read(keys: Keys, path: Path) -> Recording:
@@ -118,6 +120,7 @@ def _own(keys: Keys, metadata: Metadata, raw: msgspec.Raw, path: Path) -> Record
     record = RunRecord.of(told, place)
     t0 = _parsed(metadata.T0 or "", f"{path}: metadata.T0") + own.begin_s
     rows = own_rows(keys.get("raw_values", msgspec.Raw(b"{}")), own.series, t0, f"{path}: raw_values")
+    rows = (row for row in rows if row[1:4:2] != ("queue", "sojourn") or row[2] not in own.computed_delays)
     return Recording(record.model_copy(update={"taken": None}), frame(rows), own.counters, names_its_run=True)
 
 

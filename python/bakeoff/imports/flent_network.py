@@ -197,8 +197,14 @@ def _probe(one: Series, client: str, host: str, samples: Samples) -> Probe:
 
 
 def _window(flows: Sequence[Flow], duration: float) -> tuple[float, float]:
-    """While flows last, as in Flent's own boxes; the whole run if there are none."""
+    """While all flows last, if that is most of the time in which any does; else while any does, or the whole run.
+
+    Programs that are started together begin some tenths of a second apart.
+    """
     begin, end = min((f.start_s for f in flows), default=0.0), max((f.stop_s for f in flows), default=duration)
+    all_begun, first_ended = max((f.start_s for f in flows), default=begin), min((f.stop_s for f in flows), default=end)
+    if first_ended - all_begun > (end - begin) / 2:
+        begin, end = all_begun, first_ended
     return (begin, min(end, duration)) if begin < min(end, duration) else (0.0, duration)
 
 
