@@ -27,6 +27,7 @@ ORDER = (
     "advice",
     "present",
     "exports",
+    "trace",
     "cc",
     "replay",
     "doctor",

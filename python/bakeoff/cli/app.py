@@ -28,6 +28,7 @@ from bakeoff.cli import (
     store,
     suites,
     sweep,
+    trace,
     verify,
 )
 from bakeoff.cli.command import Command, Group
@@ -64,6 +65,7 @@ app.command(cls=Command)(results.rm)
 app.command(cls=Command)(store.store)
 app.command(cls=Command)(remote.push)
 app.command(cls=Command)(remote.pull)
+app.command(cls=Command)(trace.trace)
 app.command(cls=Command)(duel.duel)
 app.command(cls=Command)(advise.advise)
 app.command(cls=Command)(packetdrill.packetdrill)

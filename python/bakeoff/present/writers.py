@@ -21,8 +21,17 @@ class Block:
     """1 for a table of its own, 2 for a part of the one above."""
 
 
-def terminal(blocks: Sequence[Block], remarks: Sequence[str], width: int | None, colour: bool | None) -> str:
-    """For people at a terminal. Columns that have no room are left out, the least important first, and named below."""
+def terminal(
+    blocks: Sequence[Block],
+    remarks: Sequence[str],
+    width: int | None,
+    colour: bool | None,
+    hint: str = "a wider terminal, --columns or --format csv shows them",
+) -> str:
+    """For people at a terminal. Columns that have no room are left out, the least important first, and named below.
+
+    `hint` says where they are.
+    """
     drawing, out = console(width, colour)
     width = drawing.width
     for block in blocks:
@@ -37,13 +46,14 @@ def terminal(blocks: Sequence[Block], remarks: Sequence[str], width: int | None,
             weakest = min(column.keep for column in columns)
             left += [column.head for column in columns if column.keep == weakest]
             columns = [column for column in columns if column.keep != weakest]
-        if fits(columns):
+        if not columns:
+            pass
+        elif fits(columns):
             drawing.print(*grid(columns), sep="\n", soft_wrap=True)
         else:
             drawing.print(rich_table(columns))  # it folds what is too long
         if left:
             names = ", ".join(dict.fromkeys(" ".join(head.split()) for head in left))
-            hint = "a wider terminal, --columns or --format csv shows them"
             drawing.print(f"no room for: {names}; {hint}", style="yellow", markup=False)
         for caption in block.captions:
             drawing.print(clean(caption), style="dim", markup=False)
