@@ -11,7 +11,11 @@ import typer
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Data files of Flent: .flent.gz, .bz2 or unpacked.", show_default=False),
+        typer.Argument(
+            metavar="FILE...",
+            help="Data files of Flent (.flent.gz, .bz2 or unpacked), and what iperf3 -J printed.",
+            show_default=False,
+        ),
     ],
     *,
     out: Annotated[
@@ -31,6 +35,7 @@ def import_(
     Examples:
       bakeoff import rrul-2026-11-23.flent.gz --out results/home
       bakeoff import recorded/*.flent.gz
+      bakeoff import iperf3.json
     """
     from bakeoff.campaign.ending import unwinding
     from bakeoff.cli.progress import patience

@@ -17,7 +17,7 @@ from bakeoff.imports.document import Keys, keys_of
 if TYPE_CHECKING:
     from bakeoff.imports.recording import Recording
 
-FORMS: Final = {"Flent": "bakeoff.imports.flent"}
+FORMS: Final = {"Flent": "bakeoff.imports.flent", "iperf3": "bakeoff.imports.iperf3"}
 """The forms, by the names of the programs that write them, with their modules."""
 
 
