@@ -34,7 +34,7 @@ RUN make kernel \
 FROM debian:trixie-slim AS simulator
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends python3 \
+    && apt-get install --yes --no-install-recommends procps python3 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 bakeoff \
     && install --directory --owner bakeoff /data \
