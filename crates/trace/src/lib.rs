@@ -75,7 +75,7 @@ impl<'a> Reading<'a> {
             options,
             capture: Capture::default(),
             flows: None,
-            datagrams: Datagrams::default(),
+            datagrams: Datagrams::new(options),
             last_ns: 0,
             earliest_ns: 0,
             latest_ns: 0,

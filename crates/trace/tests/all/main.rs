@@ -1,5 +1,6 @@
 //! Captures that are made here byte by byte, and what must be told of them.
 
+mod datagrams;
 mod flows;
 mod forms;
 mod frames;
