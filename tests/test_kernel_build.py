@@ -270,6 +270,8 @@ def test_a_build_is_registered_with_its_module_and_fingerprint(tmp_path, cache_f
     steps: list[tuple[str, int]] = []
     kernel = build.build(tree, name="mine", modules=[module], progress=lambda *step: steps.append(step))
     assert ("CC net/ipv4/tcp.o", 1) in steps
+    # What is built in; modules lie elsewhere, and have UML's own code model.
+    assert " CFLAGS_KERNEL=-mcmodel=small " in (kernel.binary.parent / "build.log").read_text()
     assert kernel == registry.get("mine")
     assert registry.list_kernels() == [kernel]
     assert kernel.release == "7.3.4-rc1"

@@ -103,6 +103,9 @@ class _Make:
             # The same source and configuration give the same binary, whoever builds it and when.
             "KBUILD_BUILD_TIMESTAMP=@0", "KBUILD_BUILD_VERSION=1",
             "KBUILD_BUILD_USER=bakeoff", "KBUILD_BUILD_HOST=bakeoff",
+            # UML compiles for symbols that lie anywhere, because its modules are loaded far from it. What is built in
+            # lies in the lowest 2 GiB, and is faster if no call and no variable needs an address of 64 bits.
+            "CFLAGS_KERNEL=-mcmodel=small",
         ]  # fmt: skip
 
     def run(self, *targets: str) -> None:
