@@ -231,6 +231,7 @@ UPLOAD = ("raw_values", "TCP upload::1")
         (with_value("1999-01-01T00:00:00.0Z", "metadata", "T0"), "metadata.T0: lies"),
         (with_value({}, "raw_values"), "no samples of a flow"),
         (with_value([{"t": T0, "val": "fast"}], *UPLOAD), "raw_values"),
+        (with_value({"TCP upload": [{"t": T0}], "Ping (ms) ICMP": []}, "raw_values"), "no samples of a flow"),
         (with_value([{"t": T0 + 6, "val": 1e300}, {"t": T0 + 7, "val": 1.0}], *UPLOAD), "expected a finite number"),
         (with_value(7, "metadata", "SERIES_META"), "metadata.SERIES_META"),
         (with_value({"export": 9}, "metadata", "BAKEOFF"), "metadata.BAKEOFF"),

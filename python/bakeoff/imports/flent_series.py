@@ -233,6 +233,8 @@ def _flow(series: Series, t0: float) -> Iterator[Row]:
 def _bytes(series: Series, t0: float) -> Iterator[tuple[float, float]]:
     """When each interval ended, and what it brought; where the file tells no `dur`, since the point before."""
     points = sorted((p for p in series.points if p.t is not None and p.val is not None), key=lambda p: p.t or 0.0)
+    if not points:
+        return
     gaps = [(later.t or 0.0) - (earlier.t or 0.0) for earlier, later in pairwise(points)]
     for point, gap in zip(points, [gaps[0] if gaps else 0.0, *gaps], strict=True):
         lasted = point.dur if point.dur is not None else gap
