@@ -42,7 +42,7 @@ pub fn trace(
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Report, TraceError> {
     options.check()?;
-    let mut input = Input::open(name, source)?;
+    let mut input = Input::open(name, source, stop)?;
     let mut reading = Reading::new(options);
     loop {
         match input.record() {

@@ -12,13 +12,24 @@ const XZ_MEMORY_KIB: u32 = 160 << 10;
 const READ_AHEAD: usize = 1 << 17;
 const ZSTD_STEP: usize = 1 << 18;
 
-/// A file's name of its compression, and its content.
-pub fn open(mut source: Box<dyn Read + Send>) -> io::Result<(&'static str, Box<dyn Read + Send>)> {
-    let mut magic = Vec::with_capacity(6);
-    source.by_ref().take(6).read_to_end(&mut magic)?;
-    let begin = magic.clone();
+/// A file's name of its compression, and its content. `stop` is asked when a signal interrupts the wait for its begin.
+pub fn open(
+    mut source: Box<dyn Read + Send>,
+    stop: &mut dyn FnMut() -> bool,
+) -> io::Result<(&'static str, Box<dyn Read + Send>)> {
+    let (mut magic, mut got) = ([0; 6], 0);
+    while got < magic.len() {
+        match source.read(&mut magic[got..]) {
+            Ok(0) => break,
+            Ok(more) => got += more,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted && !stop() => {}
+            Err(e) => return Err(e),
+        }
+    }
+    let magic = &magic[..got];
+    let begin = magic.to_vec();
     let whole = BufReader::with_capacity(READ_AHEAD, Cursor::new(begin.clone()).chain(source));
-    Ok(match magic.as_slice() {
+    Ok(match magic {
         [0x1f, 0x8b, ..] => ("gzip", Box::new(flate2::bufread::MultiGzDecoder::new(whole))),
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
             ("zstd", Box::new(Zstd { source: whole, decoder: FrameDecoder::new(), begun: false }))

@@ -106,10 +106,22 @@ impl Place<'_> {
 
 impl Input {
     /// Begins to read what a program calls `name`.
-    pub fn open(name: &str, source: Box<dyn Read + Send>) -> Result<Input, TraceError> {
+    pub fn open(
+        name: &str,
+        source: Box<dyn Read + Send>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Input, TraceError> {
         let failed = |e: &dyn std::fmt::Display| TraceError::Refused(format!("{name}: {e}"));
-        let (compression, source) = compression::open(source).map_err(|e| failed(&e))?;
+        let (compression, source) =
+            compression::open(source, stop).map_err(|e| interrupted(&e).unwrap_or_else(|| failed(&e)))?;
         let mut buffer = Buffer::new(source);
+        while let Err(e) = buffer.peek(28)
+            && e.kind() == io::ErrorKind::Interrupted
+        {
+            if stop() {
+                return Err(TraceError::Interrupted);
+            }
+        }
         let begin = buffer
             .peek(28)
             .map_err(|e| failed(&format!("byte 0: the {compression} data cannot be decompressed: {e}")))?;
@@ -192,8 +204,8 @@ impl Input {
 
     /// Compressed data that is cut off or damaged ends the file; a disk that fails is an error.
     fn broken(&mut self, error: &io::Error) -> Result<Option<Record<'_>>, TraceError> {
-        if error.kind() == io::ErrorKind::Interrupted {
-            return Err(TraceError::Interrupted);
+        if let Some(interrupted) = interrupted(error) {
+            return Err(interrupted);
         }
         let offset = self.buffer.offset;
         if self.compression == "none" {
@@ -206,6 +218,11 @@ impl Input {
         ));
         Ok(None)
     }
+}
+
+/// A signal came while a read waited.
+fn interrupted(error: &io::Error) -> Option<TraceError> {
+    (error.kind() == io::ErrorKind::Interrupted).then_some(TraceError::Interrupted)
 }
 
 /// An unsigned number of four bytes at `at`.

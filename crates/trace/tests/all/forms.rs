@@ -250,6 +250,24 @@ fn time_may_run_backwards() {
     assert_eq!((found.backwards, found.backwards_max_s, found.duration_s), (1, 2.0, 2.0));
 }
 
+/// A signal while nothing has come yet, as Ctrl-C on a pipe.
+#[test]
+fn waiting_for_the_begin_can_be_stopped() {
+    struct Signalled;
+    impl Read for Signalled {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::Interrupted.into())
+        }
+    }
+    let mut asked = 0;
+    let outcome = bakeoff_trace::trace("a", Box::new(Signalled), &Options::default(), &mut || {
+        asked += 1;
+        asked == 3
+    });
+    assert_eq!(outcome.expect_err("stopped").to_string(), "reading was interrupted");
+    assert_eq!(asked, 3);
+}
+
 /// Asked after 65,536 packets.
 #[test]
 fn reading_can_be_stopped() {
