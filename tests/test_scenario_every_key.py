@@ -73,7 +73,7 @@ measure: {steady_state: {window: 40s, ends: 2s before end}}
 present: {rate_axis: [0mbit, 5mbit], rtt_axis: [0ms, 5ms], colours: {web: red}}
 """)
 WRONG = (5, "word", "-5ms", [], ["x", 3], {"k": 1})
-ELSEWHERE = {"vary", "exclude", "profile", "trace"}
+ELSEWHERE = {"vary", "exclude", "profile", "trace", "programs", "exit", "reads", "probe"}
 """Keys that WHOLE cannot have: they have tests of their own."""
 
 

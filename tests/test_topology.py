@@ -5,13 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from bakeoff.engines.kernel import virtual
 from bakeoff.engines.lab import plan
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import topology
-from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
-from lab_runs import HTB, NETEM, action, by_tools, egress, flow, lines, network, nodes, probe
+from lab_runs import HTB, NETEM, action, egress, flow, lines, network, nodes, probe
 
 # Topology
 
@@ -180,5 +178,3 @@ def test_what_tools_cannot_make_is_refused_by_place():
     refused("flows[0]: netperf makes bulk TCP flows", flows=[short], tools={"flows": "netperf"})
     refused("duration_s: 2: flent measures 5 s before and after", tools={"flows": "flent"})
     refused("probes[0].proto: 'icmp': irtt sends UDP", probes=[probe()], tools={"probes": "irtt"})
-    with pytest.raises(BakeoffError, match=r"tools\.flows: 'iperf3' is not run in virtual time"):
-        virtual.VirtualTime().plan(by_tools("iperf3", "irtt"))

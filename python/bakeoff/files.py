@@ -16,7 +16,7 @@ import os
 import shutil
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
@@ -111,26 +111,39 @@ def discard(path: Path) -> None:
             os.unlink(path)  # noqa: PTH108 (of what has the name)
 
 
-def sweep(folder: Path) -> list[str]:
+def sweep(folder: Path, kept: Collection[str] = ()) -> list[str]:
     """Delete everything in `folder` that is not a regular file with one name, and say what it was; empty if nothing.
 
-    Nobody else may write there any more. OSError if something cannot be looked at or deleted.
+    The folders `kept`, named from `folder`, stay and are swept too. Nobody else may write there any more. OSError if
+    something cannot be looked at or deleted.
     """
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        found = []
-        for name in sorted(os.listdir(held)):  # noqa: PTH208 (of what is held, whatever now has its name)
-            status = os.stat(name, dir_fd=held, follow_symlinks=False)
-            if (what := _unlike_plain(status)) is None:
-                continue
-            if stat.S_ISDIR(status.st_mode):
-                shutil.rmtree(name, dir_fd=held)
-            else:
-                os.unlink(name, dir_fd=held)
-            found.append(f"'{name}' is {what}")
-        return found
+        return _swept(held, "", kept)
     finally:
         os.close(held)
+
+
+def _swept(held: int, place: str, kept: Collection[str]) -> list[str]:
+    """`sweep` for an open folder, which is called `place` from the outermost one."""
+    found = []
+    for name in sorted(os.listdir(held)):
+        status = os.stat(name, dir_fd=held, follow_symlinks=False)
+        if (what := _unlike_plain(status)) is None:
+            continue
+        if stat.S_ISDIR(status.st_mode) and place + name in kept:
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=held)
+            try:
+                found += _swept(inner, f"{place}{name}/", kept)
+            finally:
+                os.close(inner)
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            shutil.rmtree(name, dir_fd=held)
+        else:
+            os.unlink(name, dir_fd=held)
+        found.append(f"'{place}{name}' is {what}")
+    return found
 
 
 def opener(path: str, flags: int) -> int:

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, Write, pipe};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -98,7 +99,16 @@ impl Spec<'_> {
         let copy = || log.try_clone().map_err(at(self.line()));
         let mut command = self.command()?;
         command.stdout(copy()?).stderr(copy()?);
-        Ok(Background { child: self.spawn(command)?, line: self.line() })
+        Ok(Background { child: self.spawn(command)?, line: self.line(), group: false })
+    }
+
+    /// Starts it in `folder`, which is its home too, as the first of a process group, and leaves it running.
+    pub fn start_in(&self, folder: &Path, output: &File, error: &File) -> Result<Background, Error> {
+        let copy = |file: &File| file.try_clone().map_err(at(self.line()));
+        let mut command = self.command()?;
+        command.stdout(copy(output)?).stderr(copy(error)?);
+        command.current_dir(folder).env("HOME", folder).process_group(0);
+        Ok(Background { child: self.spawn(command)?, line: self.line(), group: true })
     }
 }
 
@@ -106,16 +116,45 @@ impl Spec<'_> {
 pub struct Background {
     child: Child,
     line: String,
+    /// Whether it leads a process group, which is ended with it.
+    group: bool,
 }
 
 impl Background {
-    /// Whether it has ended by itself; an exit code other than 0 is an error.
-    pub fn ended(&mut self) -> Result<Option<()>, Error> {
-        match self.child.try_wait().map_err(at(&self.line))? {
-            None => Ok(None),
-            Some(status) if status.success() => Ok(Some(())),
-            Some(status) => Err(Error::Failed(format!("{}: {}", self.line, told(status)))),
+    /// What it is, for messages.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// How it ended; none while it runs.
+    pub fn status(&mut self) -> Result<Option<ExitStatus>, Error> {
+        self.child.try_wait().map_err(at(&self.line))
+    }
+
+    /// Ends it as Ctrl-C does, which lets programs write what they have counted; then with SIGTERM, and then it is killed. Returns how
+    /// it ended, also if that was by itself.
+    pub fn interrupt(mut self) -> Result<ExitStatus, Error> {
+        for signal in [Signal::SIGINT, Signal::SIGTERM] {
+            if let Some(status) = self.status()? {
+                return Ok(status);
+            }
+            self.signal(signal);
+            let deadline = clock::monotonic() + PATIENCE / 2;
+            while clock::monotonic() < deadline {
+                if let Some(status) = self.status()? {
+                    return Ok(status);
+                }
+                clock::sleep_until(clock::monotonic() + clock::SECOND / 100);
+            }
         }
+        self.signal(Signal::SIGKILL);
+        self.child.wait().map_err(at(&self.line))
+    }
+
+    /// Our child, and its group, are not yet waited for: the number is theirs.
+    fn signal(&self, signal: Signal) {
+        let pid = self.child.id() as i32;
+        let _ = kill(Pid::from_raw(if self.group { -pid } else { pid }), signal);
     }
 
     /// Ends it with SIGTERM. One that had already ended by itself, or has to be killed, is an error.
@@ -124,7 +163,7 @@ impl Background {
         if let Some(status) = self.child.try_wait().map_err(at(&self.line))? {
             return Err(failed(format!("ended before the run did: {}", told(status))));
         }
-        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM); // our child, not yet waited for
+        self.signal(Signal::SIGTERM);
         let deadline = clock::monotonic() + PATIENCE;
         while clock::monotonic() < deadline {
             if self.child.try_wait().map_err(at(&self.line))?.is_some() {

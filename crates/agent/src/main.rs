@@ -12,6 +12,7 @@ mod output;
 mod plan;
 mod probe;
 mod program;
+mod progress;
 mod qdisc;
 mod roles;
 mod run;

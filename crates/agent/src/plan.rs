@@ -38,8 +38,10 @@ pub struct Plan {
     pub queues: Vec<Queue>,
     /// Commands at given times.
     pub changes: Vec<Change>,
-    /// Traffic tools of others.
+    /// Programs of others.
     pub programs: Vec<Program>,
+    /// Where to say how far the run has come ([`crate::progress`]).
+    pub progress: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +62,8 @@ struct Document {
     changes: Vec<Value>,
     #[serde(default)]
     programs: Vec<Value>,
+    #[serde(default)]
+    progress: Option<PathBuf>,
 }
 
 fn default_drain() -> f64 {
@@ -357,6 +361,7 @@ impl Plan {
             queues: list("queues", document.queues)?,
             changes: list("changes", document.changes)?,
             programs: list("programs", document.programs)?,
+            progress: document.progress,
         };
         plan.check()?;
         Ok(plan)
@@ -398,6 +403,9 @@ impl Plan {
             name(&program.name).map_err(|e| format!("programs[{i}].{e}"))?;
             not_negative("start_s", program.start_s.unwrap_or(0.0))
                 .map_err(|e| format!("programs[{i}].{e}"))?;
+            if program.stop_s.is_some_and(|stop_s| stop_s <= program.start_s.unwrap_or(0.0)) {
+                return Err(format!("programs[{i}].stop_s: is not after its start"));
+            }
             if program.argv.is_empty() {
                 return Err(format!(
                     "programs[{i}].argv: is empty; a program and its arguments are expected"

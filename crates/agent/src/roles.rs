@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::plan::{self, Answers, Plan, Role};
 use crate::probe::{Probe, Reflector};
 use crate::program::Running;
+use crate::progress::Progress;
 use crate::qdisc::Namespace;
 use crate::{short, tcp, udp};
 
@@ -31,13 +32,13 @@ pub struct Roles {
     pub reflectors: Vec<Arc<Reflector>>,
     /// Queues to sample, by namespace.
     pub queues: Vec<Namespace>,
-    /// Traffic tools of others.
+    /// Programs of others.
     pub programs: Vec<Arc<Running>>,
 }
 
 impl Roles {
     /// Makes everything, on a Linux of this major version. An error names the role.
-    pub fn prepare(plan: &Plan, kernel_major: u32) -> Result<Roles, Error> {
+    pub fn prepare(plan: &Plan, kernel_major: u32, progress: &Arc<Progress>) -> Result<Roles, Error> {
         let mut roles = Roles { queues: Namespace::open_all(&plan.queues)?, ..Roles::default() };
         // Differs between probes, and between agents that share a kernel.
         let mut session = (clock::monotonic() as u32) ^ std::process::id() << 16;
@@ -65,7 +66,7 @@ impl Roles {
         }
         // Last: what was started has to be ended, whatever is refused above.
         for program in &plan.programs {
-            match Running::prepare(program) {
+            match Running::prepare(program, progress) {
                 Ok(running) => roles.programs.push(running),
                 Err(error) => {
                     let _ = roles.stop_programs(); // the first error is the one to tell

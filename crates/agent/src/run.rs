@@ -19,6 +19,8 @@ use crate::net;
 use crate::output::{Kind, Output};
 use crate::plan::{self, Clock, Plan};
 use crate::probe::Sample;
+use crate::program::Running;
+use crate::progress::Progress;
 use crate::roles::Roles;
 use crate::sample::{self, Sampler};
 use crate::summary;
@@ -34,8 +36,8 @@ enum Message {
     ProbeDone,
     /// A change was made; its line of the summary.
     Changed(Value),
-    /// A client of the plan's programs has ended; its line of the summary.
-    ProgramDone(Value),
+    /// A program that the run waits for has ended.
+    ProgramDone,
     /// The run has failed.
     Failed(Error),
     /// SIGTERM or SIGINT.
@@ -78,8 +80,9 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
         .insert("kernel".into(), json!(format!("{name} {release} {}", kernel.version().to_string_lossy())));
     let major = release.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
 
-    let mut roles = Roles::prepare(plan, major)?;
-    let epoch = epoch(plan).inspect_err(|_| {
+    let progress = Progress::begin(plan.progress.as_ref())?;
+    let mut roles = Roles::prepare(plan, major, &progress)?;
+    let epoch = epoch(plan).and_then(|epoch| progress.epoch(epoch).map(|()| epoch)).inspect_err(|_| {
         let _ = roles.stop_programs(); // the error of the epoch is the one to tell
     })?;
     summary.insert("epoch_monotonic_ns".into(), json!(epoch));
@@ -91,7 +94,7 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
         interval: clock::ns(plan.sample_interval_s).max(1),
         sampler: Sampler::new(&roles, major),
         changes: Vec::new(),
-        programs: Vec::new(),
+        programs_left: roles.programs.iter().filter(|program| program.is_awaited()).count(),
         probes_left: roles.probes.len(),
     };
     let ended = run.start(&roles, &tell).and_then(|()| run.keep_time(&mut roles, &told, output));
@@ -111,7 +114,8 @@ fn conduct(plan: &Plan, output: &mut Output, summary: &mut Map<String, Value>) -
     summary.extend(summary::counters(&roles, &run.sampler, epoch));
     summary.insert("changes".into(), Value::Array(run.changes));
     if !plan.programs.is_empty() {
-        summary.insert("programs".into(), Value::Array(run.programs));
+        let lines = roles.programs.iter().filter_map(|program| program.summary(epoch));
+        summary.insert("programs".into(), Value::Array(lines.collect()));
     }
     for source in &roles.tcp_sources {
         // Nothing is left for the kernel to send on behalf of a run that is over.
@@ -163,7 +167,7 @@ struct Run<'a> {
     interval: i64,
     sampler: Sampler,
     changes: Vec<Value>,
-    programs: Vec<Value>,
+    programs_left: usize,
     probes_left: usize,
 }
 
@@ -224,8 +228,8 @@ impl Run<'_> {
             let program = Arc::clone(program);
             let to = tell.clone();
             spawn(tell, "program", move || {
-                if let Some(line) = program.run(epoch)? {
-                    let _ = to.send(Message::ProgramDone(line)); // fails only when the run is over
+                if program.run(epoch)? {
+                    let _ = to.send(Message::ProgramDone); // fails only when the run is over
                 }
                 Ok(())
             })?;
@@ -273,23 +277,16 @@ impl Run<'_> {
                 roles.tcp_sources[source].stop();
             }
             let changes_left = self.plan.changes.len() - self.changes.len();
-            let clients = self.plan.programs.iter().filter(|program| program.start_s.is_some()).count();
-            let programs_left = clients - self.programs.len();
             if now >= self.duration
                 && tick > self.duration
                 && changes_left == 0
-                && programs_left == 0
+                && self.programs_left == 0
                 && (self.probes_left == 0 || now >= give_up + SECOND)
             {
                 return Ok(true);
             }
             if now >= give_up + SECOND {
-                let late = if changes_left > 0 { "changes" } else { "programs" };
-                return Err(Error::Failed(format!(
-                    "{late}: {} had not ended {} s after the run",
-                    changes_left.max(programs_left),
-                    clock::seconds(now - self.duration)
-                )));
+                return Err(late(roles, changes_left, clock::seconds(now - self.duration)));
             }
             let next_stop = stops.peek().map_or(i64::MAX, |&(at, _)| at);
             let next_tick = if tick <= self.duration { tick } else { i64::MAX };
@@ -301,7 +298,7 @@ impl Run<'_> {
                 }
                 Ok(Message::ProbeDone) => self.probes_left -= 1,
                 Ok(Message::Changed(line)) => self.changes.push(line),
-                Ok(Message::ProgramDone(line)) => self.programs.push(line),
+                Ok(Message::ProgramDone) => self.programs_left -= 1,
                 Ok(Message::Failed(error)) => return Err(error),
                 Ok(Message::Terminated) => return Ok(false),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -322,6 +319,20 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// What had not ended so many seconds after the run.
+fn late(roles: &Roles, changes_left: usize, after_s: f64) -> Error {
+    if changes_left > 0 {
+        return Error::Failed(format!("changes: {changes_left} had not ended {after_s} s after the run"));
+    }
+    let late = |program: &&Arc<Running>| program.is_awaited() && !program.has_ended();
+    let names: Vec<String> =
+        roles.programs.iter().filter(late).map(|program| format!("'{}'", program.plan.name)).collect();
+    Error::Failed(format!(
+        "programs: {} had not ended {after_s} s after the run, and what still ran was ended",
+        names.join(", ")
+    ))
 }
 
 /// Makes a change in time and returns its line of the summary.

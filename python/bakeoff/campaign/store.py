@@ -97,6 +97,9 @@ def key(run: Run, engine: str, versions: dict[str, str], kept: Kept = "all", als
     # A class object's source text is not all that its hooks may use.
     if any(flow.cc.startswith(PREFIX) for flow in run.flows):
         return None
+    # Nor does the document hold the programs that it names.
+    if run.programs:
+        return None
     decides = {
         "form": _FORM,
         "run": json.loads(run.to_json()),

@@ -94,6 +94,15 @@ def only_make(name: str, make: str | None) -> None:
         raise BakeoffError(f"engine {name!r} comes in one make only; expected --engine {name}")
 
 
+def only_kernel_runs_programs(run: Run, engine: str) -> None:
+    """BakeoffError if the run has programs: elsewhere nothing would keep a stranger's command from the machine."""
+    if run.programs:
+        raise BakeoffError(
+            f"{place(run)}: programs[0]: '{run.programs[0].name}': the engine {engine} runs no programs, because "
+            "nothing would confine them there; expected --engine kernel"
+        )
+
+
 def place(run: Run) -> str:
     """Where a run comes from, for messages: its scenario file and its name."""
     return ": ".join(filter(None, [run.source, run.key]))

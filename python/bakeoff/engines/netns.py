@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from bakeoff import lockfile
-from bakeoff.engines import Outcome, only_make, place
+from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
 from bakeoff.engines.kernel import programs
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, parts, write_json
@@ -121,6 +121,8 @@ def choose(make: str | None) -> Namespaces:
 def plan(run: Run, folder: Path | None = None) -> Plan:
     """The run's plan, with notes on what differs from what was asked for; captures go to `folder`."""
     from bakeoff.engines.lab import plan as make
+
+    only_kernel_runs_programs(run, "netns")
 
     captures = str(folder.resolve()) if folder is not None else "."
     try:

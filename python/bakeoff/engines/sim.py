@@ -40,6 +40,7 @@ class Simulator:
         """
         from bakeoff import _sim
 
+        _refuse_programs(run)
         modules = _modules(run, execute=run.executable)
         try:
             return _sim.check(run.to_json(), modules)
@@ -70,6 +71,7 @@ class Simulator:
     def _simulate(self, run: Run, folder: Path) -> Simulated:
         from bakeoff import _sim
 
+        _refuse_programs(run)
         modules = _modules(run, execute=True)
         try:
             return _sim.simulate(run.to_json(), modules)
@@ -98,6 +100,14 @@ class Simulator:
         bottleneck_bps = min(rates, default=_UNLIMITED_BPS)
         duration_s: float = run.duration_s
         return _OVERHEAD_S + duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
+
+
+def _refuse_programs(run: Run) -> None:
+    if run.programs:
+        raise BakeoffError(
+            f"{place(run)}: programs[0]: '{run.programs[0].name}': the simulator runs no programs; "
+            "expected --engine kernel"
+        )
 
 
 def choose(make: str | None) -> Simulator:

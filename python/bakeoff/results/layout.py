@@ -13,6 +13,10 @@ SUMMARY: Final = "summary.json"
 MEASURED: Final = "measured.json"
 SETUP_LOG: Final = "setup.log"
 TEARDOWN_LOG: Final = "teardown.log"
+PROGRAMS: Final = "programs"
+"""The folder of the programs that ran in the network; each has a folder of its own there."""
+PROGRAM_OUT: Final = "stdout"
+PROGRAM_ERR: Final = "stderr"
 
 _PARTIAL = re.compile(r"\..+\.\d+\.partial")
 

@@ -245,12 +245,70 @@ class ChangeSpec(Model):
 
 
 class Tools(Model):
-    """Traffic tools that engines on real time use instead of their own agent; what they measure is taken over."""
+    """Traffic tools that real engines use instead of their own agent; what they measure is taken over."""
 
     flows: Literal["iperf3", "netperf", "flent"] | None = None
     """What makes the flows."""
     probes: Literal["irtt"] | None = None
     """What makes the (UDP) probes."""
+
+
+class MeasuredFlow(Model):
+    """The flow that a program makes, for tables and pictures."""
+
+    from_: str | None = Field(default=None, alias="from")
+    """Sending host; the program's node if absent."""
+    to: str | None = None
+    """Receiving host; the program's node if `from` is another one."""
+    cc: str = "none"
+    """What it is controlled by, for people: the program's own output counts where it tells."""
+    transport: Literal["tcp", "udp"] = "tcp"
+
+
+class MeasuredProbe(Model):
+    """The probe that a program makes, for tables and pictures."""
+
+    to: str
+    """Answering host."""
+    type: Literal["icmp", "udp"] = "icmp"
+    every: Interval = 1.0
+    """Time between requests, as the program is told."""
+    size: Annotated[Size, bounded(parse_size, least="28B", most="65535B")] | None = None
+    """IP packet size, as the program is told; 84 B for icmp, 60 B for udp if absent."""
+
+
+class ProgramSpec(Model):
+    """A program of this machine, which runs in a node's network (engine `kernel`)."""
+
+    node: str
+    """Where it runs."""
+    run: str
+    """Program and arguments, without a shell: `iperf3 -c {srv} -t 10 -J`. `{srv}` is the address of the node srv,
+    `{out}` the program's own folder, `{seed}` the run's seed. A program with a slash in its name lies beside the
+    scenario's file."""
+    name: Name = ""
+    """Unique; the program's own name if absent, with a number where that would stand twice."""
+    at: Time | None = None
+    """When it starts; before the run if absent, as a server does. What starts in the run has to end by itself, unless
+    `stop` says when it is ended."""
+    stop: Time | None = None
+    """When it is interrupted, as by Ctrl-C; after the run if absent."""
+    exit: int | Literal["any"] = 0
+    """The exit code that it has to end with, if it ends by itself."""
+    reads: list[str] = Field(default_factory=list)
+    """Files and folders that it reads besides those of the system; they lie beside the scenario's file, or below."""
+    flow: MeasuredFlow | None = None
+    """The flow that it makes: its output is JSON in the form of iperf3. Of an iperf3 client with `-J` it goes without
+    saying."""
+    probe: MeasuredProbe | None = None
+    """The probe that it makes: its output is that of `ping -D`, or irtt's JSON. Of a client of irtt with `-o -`, and of
+    ping with `-D`, it goes without saying."""
+
+    @model_validator(mode="after")
+    def _one_measure(self) -> "ProgramSpec":
+        if self.flow is not None and self.probe is not None:
+            raise ValueError("has 'flow' and 'probe'; expected one of them")
+        return self
 
 
 class SteadyState(Model):
@@ -309,14 +367,17 @@ class Document(Model):
     where the path draws no random numbers."""
     network: Network
     hosts: Hosts = Hosts()
-    flows: list[FlowSpec] = Field(min_length=1)
+    flows: list[FlowSpec] = Field(default_factory=list)
+    """Traffic; may be absent where programs make it."""
     probes: list[ProbeSpec] = Field(default_factory=list)
     changes: list[ChangeSpec] = Field(default_factory=list)
     """What changes during the run."""
     captures: list[End] = Field(default_factory=list)
     """Interfaces to capture packets at, as `node>peer`."""
     tools: Tools | None = None
-    """Traffic tools instead of the engines' own agent: `{flows: iperf3, probes: irtt}`; engines `netns` and `ssh`."""
+    """Traffic tools instead of the engines' own agent: `{flows: iperf3, probes: irtt}`; real engines."""
+    programs: list[ProgramSpec] = Field(default_factory=list)
+    """Programs of this machine in the network; engine `kernel`."""
     measure: Measure = Measure()
     present: Present = Present()
     vary: dict[str, list[Any] | dict[str, Any]] | None = None

@@ -27,6 +27,7 @@ PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 COPY: Final = "n"
 """Reserved: the number of the copy in a flow with `count`."""
 
+_COMMAND_LINE = re.compile(r"programs\[\d+\]\.run")
 _LONGEST: Final = 65_536
 """Characters of a text whose placeholders are filled in."""
 
@@ -148,7 +149,8 @@ def interpolate(text: str, point: Point, place: str) -> str:
 def substitute(data: Any, point: Point) -> Any:  # noqa: ANN401 (plain data)
     """`data` with the placeholders of every string, also of keys, substituted by values.
 
-    Parts may be shared: what a placeholder stands for is made once.
+    A command line of `programs` keeps the placeholders that name no axis, and its double braces: addresses are filled
+    in when the network is made. Parts may be shared: what a placeholder stands for is made once.
     """
     return _Filling(point).data(data, "")
 
@@ -164,9 +166,12 @@ class _Filling:
         """`labels` chooses what `{axis}` means."""
         if "{" not in text and "}" not in text:
             return text
+        later = _COMMAND_LINE.fullmatch(place) is not None and not inside
 
         def replacement(found: re.Match[str]) -> str:
             name: str | None = found[1]
+            if later and (name is None or name.partition(".")[0] not in self.point):
+                return found[0]
             if name is None:
                 return found[0][0]
             if name == COPY:
@@ -189,7 +194,7 @@ class _Filling:
         match data:
             case str():
                 whole = PLACEHOLDER.fullmatch(data) if "{" in data else None
-                if whole is None or whole[1] in (None, COPY):
+                if whole is None or whole[1] in (None, COPY) or _COMMAND_LINE.fullmatch(place):
                     return self.text(data, place, labels=False, inside=inside)
                 return self.lookup(whole[1], place, labels=False, inside=inside)
             case dict():

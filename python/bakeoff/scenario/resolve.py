@@ -19,6 +19,7 @@ from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, So
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.matrix import COPY
 from bakeoff.scenario.media import features, loss, outages
+from bakeoff.scenario.programs import made, resolve_programs
 
 # In packets: what IPsec's key exchange daemons ask for, and what WireGuard has had since May 2020.
 _REPLAY_WINDOW: Final = {"ipsec": 32, "wireguard": 8128}
@@ -50,7 +51,13 @@ def resolve(
     known = {end for link in links for end in (link.ends, link.ends[::-1])}
     interfaces = _interfaces(ends, known)
     hosts = [node.name for node in nodes if node.kind == "host"]
+    programs = resolve_programs(doc, [node.name for node in nodes if node.kind != "bridge"], folder)
     tunnels = _tunnels(doc, hosts)
+    probes = _probes(doc, hosts, tunnels, {flow.name for _, flow in flows})
+    taken = {*(flow.name for _, flow in flows), *(probe.name for probe in probes)}
+    flows_made, probes_made = made(doc, programs, hosts, taken)
+    if not flows and not flows_made:
+        raise ScenarioError("flows", "is empty; expected a flow, or a program that makes one ('flow: {to: srv}')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
     start, stop = window(doc.measure, doc.duration, doc.sample_interval)
     return resolved.Run(
@@ -66,14 +73,15 @@ def resolve(
         links=links,
         interfaces=interfaces,
         tunnels=tunnels,
-        flows=_flows(doc, flows, hosts, tunnels, seed),
-        probes=_probes(doc, hosts, tunnels, {flow.name for _, flow in flows}),
+        flows=[*_flows(doc, flows, hosts, tunnels, seed), *flows_made],
+        probes=[*probes, *probes_made],
         changes=[
             change.model_copy(update={"at_s": _at(doc, change.at_s)})
             for change in sorted(changes, key=lambda change: change.at_s)
         ],
         captures=_captures(doc, known),
         tools=resolved.Tools(flows=doc.tools.flows, probes=doc.tools.probes) if doc.tools is not None else None,
+        programs=programs,
         point=point,
         present=_present(doc),
     )

@@ -286,10 +286,30 @@ class Tools(Sparse):
     probes: Literal["irtt"] | None = None
 
 
+class Program(Sparse):
+    """A program of the machine that runs in a node's network."""
+
+    name: str
+    node: str
+    argv: list[str]
+    """Program and arguments. `{NODE}` stands for a node's address, `{out}` for the program's own folder, `{seed}` for
+    the run's seed; `{{` and `}}` for braces."""
+    start_s: Seconds | None = None
+    """None: before the run."""
+    stop_s: Seconds | None = None
+    """When it is interrupted; None: not before the run is over."""
+    exit: int | Literal["any"] = 0
+    """The exit code that it has to end with, if it ends by itself."""
+    reads: list[str] = Field(default_factory=list)
+    """Files and folders of the scenario that it may read, with their whole path."""
+    measures: Literal["flow", "probe"] | None = None
+    """What its output tells: the flow, or the probe, of the same name."""
+
+
 class Run(Grown):
     """One run."""
 
-    _later: ClassVar = ("tools", "trace")
+    _later: ClassVar = ("tools", "programs", "trace")
 
     format: Literal[1] = FORMAT
     suite: str
@@ -309,6 +329,7 @@ class Run(Grown):
     changes: list[Change] = Field(default_factory=list)
     captures: list[str] = Field(default_factory=list)
     tools: Tools | None = None
+    programs: list[Program] = Field(default_factory=list)
     trace: list[Literal["cc"]] = Field(default_factory=list)
     point: dict[str, str] = Field(default_factory=dict)
     present: dict[str, Any] = Field(default_factory=dict)
@@ -383,6 +404,10 @@ class Run(Grown):
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "document"
             raise BakeoffError(f"resolved run: {place}: {first['msg']}") from None
+
+    def by_programs(self, what: Literal["flow", "probe"]) -> set[str]:
+        """The names of the flows, or of the probes, that programs make."""
+        return {program.name for program in self.programs if program.measures == what}
 
     def is_written_out(self) -> bool:
         """Whether the document that this was read from had every key that is written today."""

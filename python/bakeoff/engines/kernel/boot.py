@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -92,13 +92,17 @@ def boot(
     seed: int = 0,
     parameters: Sequence[str] = (),
     readable: Sequence[Path] = (),
+    folders: Sequence[str] = (),
+    stopped: Callable[[], str | None] = lambda: None,
 ) -> Outcome:
     """Run `init` as PID 1 of `kernel` with `script`, and wait for the end.
 
     `results` must exist and is the only folder written to (`console.log` is written there besides what the guest
     writes). `parameters` are words of the kernel's command line, such as `tcp_cubic.beta=600`. `readable` are files and
     folders that the guest needs besides the kernel, its modules, `init`, `script`, the system's folders and what
-    'bakeoff kernel fetch-programs' unpacked.
+    'bakeoff kernel fetch-programs' unpacked. `folders` of the results are the guest's to write into.
+
+    `stopped` is asked four times a second; what it answers ends the boot as the reason of a hang.
 
     The kernel and its guest have one core of those that this process may use (`core.taken`).
 
@@ -141,11 +145,11 @@ def boot(
                 env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
                 start_new_session=True,
             )
-            overdue = _wait(process, started + budget_s, log.fileno())
+            overdue = _wait(process, started + budget_s, log.fileno(), stopped)
         wall_s = time.monotonic() - started
         memory_left = shutil.disk_usage(memory_folder).free
     # Before anything in there is opened: now that every process of the guest is gone, nobody can put it back.
-    planted = files.sweep(results)
+    planted = files.sweep(results, folders)
     try:
         log_text = read_console(console)
     except RuntimeError as problem:
@@ -155,7 +159,7 @@ def boot(
     if planted:
         status = "failed"
         reason = f"the guest left in its results what is no regular file, and it was deleted: {', '.join(planted)}"
-    if status == "hang":
+    if status == "hang" and overdue == "time":
         times = f", × {slow:g} because it checks itself" if slow > 1 else ""
         reason += f" of {budget_s:.0f} s (60 s + {simulated_s:g} simulated seconds × {wall_per_simulated_s:g} s{times})"
         reason += f"; last console line: {_last_line(log_text)!r}"
@@ -253,8 +257,13 @@ def memory_parent() -> str:
     )
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float, console: int) -> str | None:
-    """Wait for the end; stop at the deadline or if the console floods, and say why. Leaves no process behind."""
+def _wait(
+    process: subprocess.Popen[bytes], deadline: float, console: int, stopped: Callable[[], str | None]
+) -> str | None:
+    """Wait for the end; stop at the deadline, if the console floods or for a reason of `stopped`, and say why.
+
+    Leaves no process behind.
+    """
     try:
         ended = os.pidfd_open(process.pid)
         try:
@@ -263,6 +272,8 @@ def _wait(process: subprocess.Popen[bytes], deadline: float, console: int) -> st
                     return None
                 if os.fstat(console).st_size > _CONSOLE_LIMIT:
                     return "console"
+                if (reason := stopped()) is not None:
+                    return reason
             return "time"
         finally:
             os.close(ended)
@@ -301,6 +312,8 @@ def _judge(code: int, log: str, *, overdue: str | None, results: Path, memory_le
         verdict = "hang", "the kernel did not end within its budget"
     elif overdue == "console":
         verdict = "failed", f"more than {_CONSOLE_LIMIT >> 20} MiB on the console; {last}"
+    elif overdue is not None:
+        verdict = "hang", overdue
     elif panic is not None:
         verdict = _panic(log, panic)
     elif code == 0 and "Power down" in log:

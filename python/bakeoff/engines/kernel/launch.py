@@ -60,7 +60,7 @@ SYSTEM = (
         for name in (
             *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld.so.preload", "localtime", "locale.alias"),
             *("nsswitch.conf", "passwd", "group", "hosts", "host.conf", "protocols", "services", "ethertypes"),
-            *("iproute2", "modprobe.d", "ssl/openssl.cnf"),
+            *("mime.types", "iproute2", "modprobe.d", "ssl/openssl.cnf"),
         )
     ),
 )

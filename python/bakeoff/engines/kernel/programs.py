@@ -52,6 +52,13 @@ def need(program: str) -> Path:
     return path
 
 
+def host_program(name: str) -> Path | None:
+    """The file behind a scenario's program: of the system first, whose libraries a guest can read; None if there is
+    none that can be executed."""
+    found = shutil.which(name, path=_SYSTEM) if "/" not in name else shutil.which(name)
+    return Path(found) if found else find(name) if "/" not in name else None
+
+
 def search_path() -> str:
     """PATH for commands in the guest: the borrowed programs, then the system's."""
     return f"{cache.root() / 'programs' / 'bin'}:{_SYSTEM}"

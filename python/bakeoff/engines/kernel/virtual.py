@@ -22,7 +22,7 @@ from bakeoff.engines.kernel import check as kernel_check
 from bakeoff.engines.kernel import console, memory, programs, registry
 from bakeoff.engines.kernel.boot import boot, read_console
 from bakeoff.engines.kernel.registry import BuiltKernel
-from bakeoff.engines.kernel.standstill import standstill
+from bakeoff.engines.kernel.standstill import PROGRESS, Watch, standstill
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, parts, write_json
 
@@ -43,6 +43,9 @@ _LOOK_FOR_LEAKS: Final = (
     "mount -t debugfs none /sys/kernel/debug && cd /sys/kernel/debug"
     " && for look in 1 2; do sleep 6; echo scan > kmemleak; done && cat kmemleak"
 )
+# Wall time that a simulated second may take: what programs of others do with it nobody knows.
+_WALL_BOUND: Final = 2.0
+_WALL_WITH_PROGRAMS: Final = 60.0
 # Set-up, settling and the drain behind the run, in virtual seconds.
 _AROUND_S: Final = 20.0
 # For --dry-run: what boot with set-up, and a simulated second, cost (docs/kernel-engine.md).
@@ -130,6 +133,7 @@ class VirtualTime:
         kernel = self.kernel
         report = kernel_check.configured(kernel) if kernel.foreign else self.report
         kernel_check.require(json.loads(run.to_json()), report, place=place(run))
+        _need_programs(run)
         _programs(plan)
         if not kernel.foreign:
             return plan.text()
@@ -141,11 +145,6 @@ class VirtualTime:
 
         from bakeoff.engines.lab import plan
 
-        if run.tools is not None:
-            [(key, tool), *_] = run.tools.model_dump().items() or [("flows", "none")]
-            raise BakeoffError(
-                f"{place(run)}: tools.{key}: '{tool}' is not run in virtual time; expected --engine netns or ssh"
-            )
         guest = memory.guest(run)
         try:
             made = plan(
@@ -168,12 +167,15 @@ class VirtualTime:
     def execute(self, run: Run, folder: Path) -> Outcome:
         """See `Engine.execute`. RuntimeError if the set-up, the kernel or the agent failed."""
         from bakeoff.engines.lab import agent, convert
+        from bakeoff.engines.lab import programs as lab_programs
 
         plan = self.plan(run)
         if self.kernel.foreign:
             kernel_check.require(json.loads(run.to_json()), self.report, place=place(run))
         write_json(folder / PLAN, plan.to_json())
         plan.write_files(folder)
+        _need_programs(run)
+        lab_programs.make_folders(plan, folder)
         script = folder / _SCRIPT
         write_json(script, self._script(run, plan, folder.resolve()))
         outcome = boot(
@@ -185,9 +187,16 @@ class VirtualTime:
             memory=memory.guest(run).option,
             seed=run.seed,
             parameters=self._built_in(run),
-            readable=[Path(path) for path in _programs(plan).values()],
+            wall_per_simulated_s=_WALL_WITH_PROGRAMS if plan.programs else _WALL_BOUND,
+            readable=[
+                *(Path(path) for path in _programs(plan).values()),
+                *(Path(path) for program in plan.programs for path in program.reads),
+            ],
+            folders=lab_programs.folders(plan),
+            stopped=Watch(run, folder) if plan.programs else lambda: None,
         )
         script.unlink()
+        (folder / PROGRESS).unlink(missing_ok=True)
         plan.remove_files(folder)
         _judge(folder, outcome.status, outcome.reason, plan.captures)
         if said := console.trouble(read_console(outcome.console)):
@@ -240,6 +249,7 @@ class VirtualTime:
         from bakeoff.engines.lab import agent
 
         paths = _programs(plan)
+        needed = [path for program in plan.programs for path in program.reads]
         given = self._parameters(run)
 
         def steps(commands: Sequence[Command]) -> list[dict[str, Any]]:
@@ -266,10 +276,14 @@ class VirtualTime:
             looked.append({"node": "kernel", "netns": None, "argv": argv})
         return {
             "format": 1,
-            "mounts": [_mount(_GUEST, folder), *_covered([*paths.values(), *map(str, self.kernel.modules)])],
+            "mounts": [
+                _mount(_GUEST, folder),
+                *_covered([*paths.values(), *map(str, self.kernel.modules), *needed]),
+            ],
             "log": f"{_GUEST}/{layout.SETUP_LOG}",
             "setup": [*loaded, *steps(plan.setup)],
-            "plan": agent.document(run, plan, f"{_GUEST}/{agent.OUTPUT}", paths),
+            "plan": agent.document(run, plan, f"{_GUEST}/{agent.OUTPUT}", paths)
+            | ({"progress": f"{_GUEST}/{PROGRESS}"} if plan.programs else {}),
             "teardown_log": f"{_GUEST}/{layout.TEARDOWN_LOG}",
             "teardown": [*steps(plan.statistics), *looked],
             "status": f"{_GUEST}/{_STATUS}",
@@ -293,7 +307,21 @@ def _programs(plan: Plan) -> dict[str, str]:
     from bakeoff.engines.lab import agent
 
     names = sorted({command.argv[0] for command in (*plan.setup, *plan.changes, *plan.statistics)})
-    return {name: str(agent.find() if name == agent.NAME else programs.need(name)) for name in names}
+    found = {name: str(agent.find() if name == agent.NAME else programs.need(name)) for name in names}
+    for program in plan.programs:
+        name = program.argv[0]
+        found[name] = str(programs.host_program(name) or programs.need(name))
+    return found
+
+
+def _need_programs(run: Run) -> None:
+    """BakeoffError names a program of the scenario that is not on this machine."""
+    for index, program in enumerate(run.programs):
+        name = program.argv[0]
+        if programs.host_program(name) is None:
+            what = "is no program that can be executed" if "/" in name else "is not installed on this machine"
+            install = f"; install: {programs.PACKAGES[name]}" if name in programs.PACKAGES else ""
+            raise BakeoffError(f"{place(run)}: programs[{index}].run: '{name}' {what}{install}")
 
 
 def _mount(target: str, source: Path) -> dict[str, str]:

@@ -10,7 +10,9 @@ from typing import Final, Literal, NotRequired, TypedDict
 
 from bakeoff import data
 from bakeoff.engines.lab.plan import Plan
+from bakeoff.engines.lab.plan import Program as Planned
 from bakeoff.errors import BakeoffError
+from bakeoff.results import layout
 from bakeoff.scenario import Run
 
 NAME: Final = "bakeoff-agent"
@@ -89,13 +91,17 @@ class Change(TypedDict):
 
 
 class Program(TypedDict):
-    """A traffic tool to start."""
+    """A program to start."""
 
     name: str
     netns: str | None
     argv: list[str]
     start_s: float | None
     output: str
+    error: NotRequired[str]
+    folder: NotRequired[str]
+    stop_s: NotRequired[float | None]
+    exit: NotRequired[int | Literal["any"]]
 
 
 class Document(TypedDict):
@@ -112,6 +118,7 @@ class Document(TypedDict):
     queues: list[Queue]
     changes: list[Change]
     programs: NotRequired[list[Program]]
+    progress: NotRequired[str]
 
 
 def document(
@@ -157,17 +164,24 @@ def document(
             if ours(change.node)
         ],
     }
-    programs: list[Program] = [
-        {
-            "name": program.name,
-            "netns": program.netns,
-            "argv": [find_program.get(program.argv[0], program.argv[0]), *program.argv[1:]],
-            "start_s": program.start_s,
-            "output": str(Path(output).with_name(program.file)),
-        }
-        for program in plan.programs
-        if ours(program.node)
-    ]
+    programs = [_program(program, Path(output).parent, find_program) for program in plan.programs if ours(program.node)]
     if programs:
         told["programs"] = programs
+    return told
+
+
+def _program(program: Planned, folder: Path, find_program: dict[str, str]) -> Program:
+    """What the agent is told of a program whose results lie in `folder`."""
+    told: Program = {
+        "name": program.name,
+        "netns": program.netns,
+        "argv": [find_program.get(program.argv[0], program.argv[0]), *program.argv[1:]],
+        "start_s": program.start_s,
+        "output": str(folder / program.file),
+    }
+    if program.folder:
+        own = folder / program.folder
+        told |= {"error": str(own / layout.PROGRAM_ERR), "folder": str(own), "exit": program.exit}
+        if program.stop_s is not None:
+            told["stop_s"] = program.stop_s
     return told

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import files
-from bakeoff.engines.lab import agent, pcapng, tc_show, tool_output, tunnels, unwanted
+from bakeoff.engines.lab import agent, pcapng, programs, tc_show, tool_output, tunnels, unwanted
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.scenario import Run
@@ -48,6 +48,9 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     check_bursts(plan, setup_log)
     notes = unwanted.check(run, plan, setup_log, log)
     told = tool_output.read(run, plan, folder, summaries)
+    ended = {line["name"]: line for each in summaries for line in each.get("programs", ())}
+    programs.read(run, folder, summaries[0]["epoch_realtime_ns"], ended, told)
+    told.rows = [row for row in told.rows if 0 <= row[0] <= run.duration_s]
     for part, more in told.counters.items():
         summary[part].update(more)
     for flow in run.flows:
@@ -61,6 +64,11 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     frame = tool_output.added(without_clocks(series(*tsvs)), told.rows)
     write_series(folder / layout.SERIES, frame)
     counted = counters(run, plan, summary, frame, log)
+    if run.programs:
+        counted["programs"] = {
+            program.name: {key: value for key, value in ended[program.name].items() if key != "name"}
+            for program in run.programs
+        }
     write_json(folder / layout.COUNTERS, counted)
     for name, file in plan.captures:
         target = (folder / file).with_suffix(".pcapng")

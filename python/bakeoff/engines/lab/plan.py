@@ -40,13 +40,22 @@ class TimedCommand(Command):
 
 @dataclass(frozen=True)
 class Program(Command):
-    """A traffic tool that the agent starts: a server before the run, a client at its time."""
+    """What the agent starts: a server before the run, a client at its time.
+
+    It is a traffic tool that `tools` names, or, with a `folder`, a program of the scenario.
+    """
 
     name: str = ""
     file: str = ""
     """Its output, in the results folder."""
     start_s: float | None = None
     """Seconds from the start of the run; None for a server."""
+    folder: str = ""
+    """Of a scenario's program: where it starts and writes, in the results folder."""
+    stop_s: float | None = None
+    exit: int | Literal["any"] = 0
+    reads: tuple[str, ...] = ()
+    """What a scenario's program may read besides the system's files."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +193,7 @@ class Plan:
     files: tuple[tuple[str, str], ...] = ()
     """Name and text of what a program of the set-up reads, in the results folder while the run lasts."""
     programs: tuple[Program, ...] = ()
-    """Traffic tools that a scenario names instead of the agent's roles."""
+    """Traffic tools that a scenario names instead of the agent's roles, and programs that it names."""
 
     def write_files(self, folder: Path) -> None:
         """Put `files` into the results folder."""

@@ -13,6 +13,7 @@ from bakeoff.engines.lab import (
     nodes,
     parameters,
     pcapng,
+    programs,
     sce,
     small_queues,
     tools,
@@ -124,7 +125,7 @@ def plan(
         queues=leaves,
         captures=files,
         files=tuple(tunnels.files(run, net)),
-        programs=tuple(tools.programs(run, net, captures)),
+        programs=(*tools.programs(run, net, captures), *programs.programs(run, net, captures)),
     )
 
 

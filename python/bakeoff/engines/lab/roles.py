@@ -27,7 +27,10 @@ def roles(run: Run, topology: Topology) -> list[Role]:
     receivers: list[Role] = []
     senders: list[Role] = []
     tools = run.tools or Tools()
+    made, asked = run.by_programs("flow"), run.by_programs("probe")
     for index, flow in enumerate(run.flows if tools.flows is None else ()):
+        if flow.name in made:
+            continue
         place = f"flows[{index}]"
         kind = flow.source.kind
         if flow.transport == "udp" and kind not in ("rate", "periodic"):
@@ -45,26 +48,30 @@ def roles(run: Run, topology: Topology) -> list[Role]:
         receivers.append(receiver)
         senders.append(sender)
     for index, probe in enumerate(run.probes if tools.probes is None else ()):
+        if probe.name in asked:
+            continue
         receivers += [_reflector(topology, index, probe)] if probe.proto == "udp" else []
         senders.append(_probe(run, topology, index, probe))
     return receivers + senders
 
 
 def packets(run: Run, topology: Topology) -> dict[str, list[str]]:
-    """The words of u32 that pick the packets of each flow and probe, on their way there; not of those in a tunnel.
+    """The words of u32 that pick the packets of each flow and probe, on their way there.
 
+    Not of those in a tunnel, nor of those that programs make, whose ports nobody knows.
     RefusedError if an end is no host.
     """
     found = {}
+    made, asked = run.by_programs("flow"), run.by_programs("probe")
     for index, flow in enumerate(run.flows):
         _ends(topology, flow, f"flows[{index}]")
         port = (TCP_PORT if flow.transport == "tcp" else UDP_PORT) + index
-        if flow.tunnel is None:
+        if flow.tunnel is None and flow.name not in made:
             found[flow.name] = _towards(topology, flow, flow.transport, port)
     for index, probe in enumerate(run.probes):
         _ends(topology, probe, f"probes[{index}]")
         port_of_probe = PROBE_PORT + index if probe.proto == "udp" else None
-        if probe.tunnel is None:
+        if probe.tunnel is None and probe.name not in asked:
             found[probe.name] = _towards(topology, probe, probe.proto, port_of_probe)
     return found
 

@@ -35,7 +35,7 @@ _INTERIM: Final = re.compile(
     r"^NETPERF_INTERIM_RESULT\[\d+\]=([0-9.]+)\n.*\nNETPERF_INTERVAL\[\d+\]=([0-9.]+)\nNETPERF_ENDING\[\d+\]=([0-9.]+)$",
     re.MULTILINE,
 )
-_NOT_ITS: Final = (
+NOT_ITS: Final = (
     BakeoffError, KeyError, ValueError, TypeError, OSError, EOFError, OverflowError, RecursionError, zlib.error,
 )  # fmt: skip
 _LARGEST: Final = 256 << 20
@@ -63,13 +63,13 @@ def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]
         for line in summary.get("programs", ())
     }
     for program in plan.programs:
-        if program.start_s is None:
+        if program.start_s is None or program.folder:
             continue
         started_s, epoch_ns = started[program.name]
         try:
             _read(run, program, folder, (started_s, epoch_ns), told)
             _need_finite(told.rows)
-        except _NOT_ITS as error:
+        except NOT_ITS as error:
             where = f"node '{program.node}': {program.file}"
             raise RuntimeError(f"{where}: not what {program.argv[0]} writes: {error!r}") from error
     told.rows = [row for row in told.rows if 0 <= row[0] <= run.duration_s]
@@ -113,6 +113,55 @@ def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], tol
     elif program.argv[0] == "irtt":
         # A line for people may stand ahead of the document.
         irtt(irtt_json.parse(text[text.index("{") :].encode(), program.file), program.name, epoch_ns, told)
+
+
+def document(text: str) -> dict[str, Any]:
+    """The JSON object of an output; lines for people may stand around it. ValueError if there is none."""
+    found, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+    if not isinstance(found, dict):
+        raise TypeError("is no JSON object")
+    return found
+
+
+def iperf3_client(document: dict[str, Any], name: str, started_s: float, told: Told, *, udp: bool) -> None:
+    """`iperf3 -c … -J`, and what other programs write in its form: an object with `intervals` and `end`.
+
+    Where the client has the server's output, the server counted what was received; else the client did, whose intervals
+    are those of what was sent unless it was the receiver.
+    """
+    if "error" in document:
+        raise ValueError(document["error"])
+    if "server_output_json" in document:
+        iperf3(document, name, started_s, told)
+        return
+    end = document["end"]
+    received = 0
+    retransmits = None
+    mss = document.get("start", {}).get("tcp_mss_default", 0)
+    for interval in document["intervals"]:
+        total = interval["sum"]
+        time = started_s + total["end"]
+        received += total["bytes"]
+        told.rows.append((time, "flow", name, "goodput", float(total["bits_per_second"])))
+        told.rows.append((time, "flow", name, "received", float(received)))
+        for stream in interval.get("streams", ()):
+            if stream.get("snd_cwnd") and mss:
+                told.rows.append((time, "flow", name, "cwnd", stream["snd_cwnd"] / mss))
+            if stream.get("rtt"):
+                told.rows.append((time, "flow", name, "srtt", stream["rtt"] / 1e6))
+            if "retransmits" in stream:
+                retransmits = (retransmits or 0) + stream["retransmits"]
+                told.rows.append((time, "flow", name, "retrans", float(retransmits)))
+    counted: dict[str, Any] = {}
+    if (cc := end.get("sender_tcp_congestion")) is not None:
+        counted["cc"] = str(cc)
+    if mss and not udp:
+        counted["mss"] = mss
+    if retransmits is not None:
+        counted["retransmits"] = retransmits
+    told.counters["sources"][name] = counted
+    total = end.get("sum_received") or end["sum"]
+    told.counters["sinks"][name] = {"received_bytes": int(total["bytes"])}
 
 
 def iperf3(document: dict[str, Any], name: str, started_s: float, told: Told) -> None:

@@ -58,7 +58,10 @@ def programs(run: Run, net: Topology, folder: str) -> Iterator[Program]:
         return
     if run.tools.flows == "flent":
         yield from _flent(run, net, folder)
+    made = run.by_programs("flow")
     for index, flow in enumerate(run.flows):
+        if flow.name in made:
+            continue
         if run.tools.flows == "iperf3":
             yield from _iperf3(run, net, index, flow)
         elif run.tools.flows == "netperf":

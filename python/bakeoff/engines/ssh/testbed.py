@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from bakeoff import lockfile
-from bakeoff.engines import Outcome, place
+from bakeoff.engines import Outcome, only_kernel_runs_programs, place
 from bakeoff.engines.kernel import cache as cache_folder
 from bakeoff.engines.ssh import connection, inventory
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset
@@ -88,6 +88,7 @@ class Testbed:
 
     def plan(self, run: Run, captures: str = ".") -> Plan:
         """The run's plan, with the machines' devices; captures go to that folder of each."""
+        only_kernel_runs_programs(run, "ssh")
         from bakeoff.engines.lab import Device, plan
 
         # The plan of a run that cannot be is refused before any machine is asked.
