@@ -76,6 +76,7 @@ EXAMPLES = {tuple(words_of(line)): f"{where}: {line}" for where, line in [*pages
 @pytest.fixture(autouse=True)
 def own_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    Path("examples").symlink_to(ROOT / "examples")
     Path("mycc.py").write_text(OWN_CC)
     for name in ("mine.yaml", "my.yaml", "x.yaml"):
         Path(name).write_text(OWN)

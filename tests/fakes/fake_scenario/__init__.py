@@ -17,9 +17,9 @@ class Run:
         return f"{fields['suite']}/{fields['scenario']}/{fields['run']}{repetition}"
 
     def __getattr__(self, name: str):
-        if name not in ("suite", "scenario", "run", "title", "seed", "duration_s", "flows", "captures"):
+        if name not in ("suite", "scenario", "run", "title", "seed", "duration_s", "flows", "captures", "programs"):
             raise AttributeError(name)
-        return json.loads(self.document)[name]
+        return json.loads(self.document).get(name, [])
 
     def as_executable(self) -> "Run":
         return self

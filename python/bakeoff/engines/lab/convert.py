@@ -48,8 +48,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     check_bursts(plan, setup_log)
     notes = unwanted.check(run, plan, setup_log, log)
     told = tool_output.read(run, plan, folder, summaries)
-    ended = {line["name"]: line for each in summaries for line in each.get("programs", ())}
-    programs.read(run, folder, summaries[0]["epoch_realtime_ns"], ended, told)
+    programs.read(run, folder, tool_output.started(summaries), told)
     told.rows = [row for row in told.rows if 0 <= row[0] <= run.duration_s]
     for part, more in told.counters.items():
         summary[part].update(more)
@@ -65,6 +64,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     write_series(folder / layout.SERIES, frame)
     counted = counters(run, plan, summary, frame, log)
     if run.programs:
+        ended = {line["name"]: line for each in summaries for line in each.get("programs", ())}
         counted["programs"] = {
             program.name: {key: value for key, value in ended[program.name].items() if key != "name"}
             for program in run.programs

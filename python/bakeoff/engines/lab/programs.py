@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bakeoff import files
 from bakeoff.engines.lab import tool_output
@@ -62,18 +62,17 @@ def folders(plan: Plan) -> list[str]:
     return [layout.PROGRAMS, *own] if own else []
 
 
-def read(run: Run, folder: Path, epoch_ns: int, ended: dict[str, dict[str, Any]], told: tool_output.Told) -> None:
-    """Take over what the programs tell of their flows and probes.
+def read(run: Run, folder: Path, started: dict[str, tuple[float, int]], told: tool_output.Told) -> None:
+    """Take over what the programs tell of their flows and probes; `started` is `tool_output.started`.
 
-    `epoch_ns` is t = 0 by CLOCK_REALTIME; `ended` has the agent's line of each program. RuntimeError names the output
-    that is not what was expected.
+    RuntimeError names the output that is not what was expected.
     """
     for index, program in enumerate(run.programs):
         if program.measures is None:
             continue
         file = f"{layout.PROGRAMS}/{program.name}/{layout.PROGRAM_OUT}"
         text = files.plain_text(folder / file)
-        started_s = ended[program.name]["started_s"]
+        started_s, epoch_ns = started[program.name]
         expected = "JSON in iperf3's form" if program.measures == "flow" else "lines of 'ping -D', or irtt's JSON"
         try:
             if program.measures == "flow":
@@ -83,6 +82,7 @@ def read(run: Run, folder: Path, epoch_ns: int, ended: dict[str, dict[str, Any]]
                 ping(text, program.name, epoch_ns / 1e9, told)
             else:
                 tool_output.irtt(irtt_json.parse(text[text.index("{") :].encode(), file), program.name, epoch_ns, told)
+            tool_output.need_finite(told.rows)
         except tool_output.NOT_ITS as error:
             raise RuntimeError(
                 f"programs[{index}]: '{program.name}': {file}: {error!r}; expected {expected}, because its "

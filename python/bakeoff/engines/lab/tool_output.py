@@ -57,18 +57,14 @@ class Told:
 def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]) -> Told:
     """Everything that the plan's programs left in `folder`; RuntimeError names the file that cannot be read."""
     told = Told()
-    started = {
-        line["name"]: (line["started_s"], summary["epoch_realtime_ns"])
-        for summary in summaries
-        for line in summary.get("programs", ())
-    }
+    started_at = started(summaries)
     for program in plan.programs:
         if program.start_s is None or program.folder:
             continue
-        started_s, epoch_ns = started[program.name]
+        started_s, epoch_ns = started_at[program.name]
         try:
             _read(run, program, folder, (started_s, epoch_ns), told)
-            _need_finite(told.rows)
+            need_finite(told.rows)
         except NOT_ITS as error:
             where = f"node '{program.node}': {program.file}"
             raise RuntimeError(f"{where}: not what {program.argv[0]} writes: {error!r}") from error
@@ -76,7 +72,16 @@ def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]
     return told
 
 
-def _need_finite(rows: Sequence[Row]) -> None:
+def started(summaries: Sequence[dict[str, Any]]) -> dict[str, tuple[float, int]]:
+    """When each program began, in seconds of the run, with t = 0 in ns of its node's CLOCK_REALTIME."""
+    return {
+        line["name"]: (line["started_s"], summary["epoch_realtime_ns"])
+        for summary in summaries
+        for line in summary.get("programs", ())
+    }
+
+
+def need_finite(rows: Sequence[Row]) -> None:
     """ValueError names a value that nothing measures: JSON in Python may hold NaN and Infinity."""
     for row in rows:
         if not (math.isfinite(row[0]) and math.isfinite(row[4])):
