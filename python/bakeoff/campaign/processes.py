@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import time
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
@@ -95,10 +96,22 @@ class Processes:
                 slot.process.join()
 
 
+def _exit_code(process: BaseProcess) -> int | None:
+    """Once it has ended; None if that takes longer than a second.
+
+    The pool's own thread may wait for the same process. What the thread that comes second is told is nothing, until
+    the first has noted the code.
+    """
+    for _ in range(100):
+        process.join(0.01)
+        if (code := process.exitcode) is not None:
+            return code
+        time.sleep(0.01)
+    return None
+
+
 def _ended(process: BaseProcess | None) -> str:
-    if process is not None:
-        process.join(1)
-    code = process.exitcode if process is not None else None
+    code = None if process is None else _exit_code(process)
     if code is None:
         return "a worker process ended"
     try:
