@@ -44,7 +44,9 @@ def everything() -> agent.Document:
     )
     made = replace(plan(run), programs=plan(by_tools("iperf3", "irtt")).programs)
     epoch = agent.Epoch(clock="realtime", ns=5_000_000_000)
-    return agent.document(run, made, "agent.tsv", {"tc": "/usr/sbin/tc"}, epoch=epoch)
+    document = agent.document(run, made, "agent.tsv", {"tc": "/usr/sbin/tc"}, epoch=epoch)
+    document["progress"] = "progress"
+    return document
 
 
 def test_what_python_writes_is_what_the_agents_test_reads():

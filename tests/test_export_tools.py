@@ -143,8 +143,10 @@ def test_irtt_itself_writes_the_same_keys(result, tmp_path):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen(["irtt", "server", "-b", f"127.0.0.1:{port}"], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(["irtt", "server", "-b", f"127.0.0.1:{port}"], stdout=subprocess.PIPE, text=True)
     try:
+        assert server.stdout
+        assert any("starting IPv4 listener" in line for line in server.stdout)
         command = ["irtt", "client", "-Q", "-i", "10ms", "-d", "100ms", "--tstamp=none", "--stats=none"]
         file = tmp_path / "theirs.json"
         subprocess.run([*command, "-o", file, f"127.0.0.1:{port}"], check=True, capture_output=True)

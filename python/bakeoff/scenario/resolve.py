@@ -57,6 +57,8 @@ def resolve(
     taken = {*(flow.name for _, flow in flows), *(probe.name for probe in probes)}
     flows_made, probes_made = made(doc, programs, hosts, taken)
     if not flows and not flows_made:
+        if "flows" not in doc.model_fields_set and not programs:
+            raise ScenarioError("flows", "is missing; expected for example 'flows: [{name: a, cc: cubic}]'")
         raise ScenarioError("flows", "is empty; expected a flow, or a program that makes one ('flow: {to: srv}')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
     start, stop = window(doc.measure, doc.duration, doc.sample_interval)
