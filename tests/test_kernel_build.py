@@ -236,7 +236,7 @@ def test_a_failing_compiler_is_quoted_and_the_kernel_is_not_listed(tmp_path, cac
 
 
 @pytest.mark.skipif(bool(tools.missing_tools()), reason=f"not installed: {', '.join(tools.missing_tools())}")
-def test_a_tree_that_does_not_grant_what_is_required_is_refused(tmp_path):
+def test_a_tree_that_does_not_grant_what_is_required_is_refused(tmp_path, cache_folder):
     tree = linux_tree(tmp_path / "linux")
     with (tree / "Makefile").open("a") as makefile:
         makefile.write(
@@ -244,6 +244,7 @@ def test_a_tree_that_does_not_grant_what_is_required_is_refused(tmp_path):
         )
     with pytest.raises(BakeoffError, match=r"does not grant what every run needs: CONFIG_HZ=1000 \(got 100\)$"):
         build.build(tree)
+    assert [file.name for file in cache_folder.glob("kernels/*/build.log")] == ["build.log"]
 
 
 # A tree whose Makefile does what kbuild does, without a compiler.
