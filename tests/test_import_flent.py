@@ -251,7 +251,7 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, document, said):
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(document, "MOST", 1 << 20)
     bomb = put(tmp_path, b'{"metadata": "' + bytes(2 << 20))
-    with pytest.raises(BakeoffError, match="unpacks to more than 1,048,576 bytes"):
+    with pytest.raises(BakeoffError, match="unfolds to more than 1,048,576 bytes"):
         imports.read(bomb)
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
 import re
-import zlib
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -27,10 +23,8 @@ ABSENT: Final = msgspec.Raw(b"")
 
 T = TypeVar("T")
 
-MOST_PACKED: Final = 64 << 20
-"""Bytes of a file."""
 MOST: Final = 128 << 20
-"""Bytes that it may unfold to: a test of Flent with ten flows for an hour makes 100 MB."""
+"""Bytes that a file may hold or unfold to: a test of Flent with ten flows for an hour makes 100 MB."""
 _NO_NUMBER: Final = re.compile(rb"(?<=[:,\[\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 """What Python's encoder writes, and JSON does not know."""
 
@@ -40,7 +34,10 @@ def keys_of(path: Path, wanted: Collection[str]) -> Keys:
 
     BakeoffError names the file and what is wrong. A number that is none (NaN, which Python writes) is read as null.
     """
-    text = _unpacked(path)
+    try:
+        text = files.unpacked(path, MOST)
+    except OSError as error:
+        raise BakeoffError(f"{path}: cannot be read: {error.strerror or error}") from None
     if _NO_NUMBER.search(text):
         text = _NO_NUMBER.sub(b"null", text)
     # A record with these fields, so that other keys, of which there may be millions, are passed over.
@@ -81,28 +78,3 @@ def _in_words(place: str, error: str) -> str:
     what, _, where = error.partition(" - at `")
     at = re.sub(r"\[\.\.\.\]", ".*", where.rstrip("`").removeprefix("$")).lstrip(".")
     return f"{place}{'.' if at and not at.startswith('[') else ''}{at}: {what}"
-
-
-def _unpacked(path: Path) -> bytes:
-    try:
-        content = files.read(path, MOST_PACKED)
-        packed = _opened(content)
-        if packed is None:
-            text = content
-        else:
-            with packed:
-                text = packed.read(MOST + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise BakeoffError(f"{path}: cannot be read: {why}") from None
-    if len(text) > MOST:
-        raise BakeoffError(f"{path}: unpacks to more than {MOST:,} bytes, the most that is read")
-    return text
-
-
-def _opened(content: bytes) -> BinaryIO | gzip.GzipFile | bz2.BZ2File | None:
-    if content.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=io.BytesIO(content))
-    if content.startswith(b"BZh"):
-        return bz2.BZ2File(io.BytesIO(content))
-    return None
