@@ -95,11 +95,11 @@ def only_make(name: str, make: str | None) -> None:
 
 
 def only_kernel_runs_programs(run: Run, engine: str) -> None:
-    """BakeoffError if the run has programs: elsewhere nothing would keep a stranger's command from the machine."""
+    """BakeoffError if the run has programs: on real machines nothing would keep a stranger's command from the rest."""
     if run.programs:
         raise BakeoffError(
-            f"{place(run)}: programs[0]: '{run.programs[0].name}': the engine {engine} runs no programs, because "
-            "nothing would confine them there; expected --engine kernel"
+            f"{place(run)}: programs[0]: '{run.programs[0].name}': the engine {engine} runs no programs; "
+            "expected --engine kernel"
         )
 
 

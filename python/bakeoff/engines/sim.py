@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.engines import Outcome, only_make, place
+from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
 from bakeoff.errors import BakeoffError, UserCodeError
 from bakeoff.results import layout, table, write_json, write_series
 
@@ -40,7 +40,7 @@ class Simulator:
         """
         from bakeoff import _sim
 
-        _refuse_programs(run)
+        only_kernel_runs_programs(run, "sim")
         modules = _modules(run, execute=run.executable)
         try:
             return _sim.check(run.to_json(), modules)
@@ -71,7 +71,7 @@ class Simulator:
     def _simulate(self, run: Run, folder: Path) -> Simulated:
         from bakeoff import _sim
 
-        _refuse_programs(run)
+        only_kernel_runs_programs(run, "sim")
         modules = _modules(run, execute=True)
         try:
             return _sim.simulate(run.to_json(), modules)
@@ -100,14 +100,6 @@ class Simulator:
         bottleneck_bps = min(rates, default=_UNLIMITED_BPS)
         duration_s: float = run.duration_s
         return _OVERHEAD_S + duration_s * bottleneck_bps / _PACKET_BITS / _PACKETS_PER_S
-
-
-def _refuse_programs(run: Run) -> None:
-    if run.programs:
-        raise BakeoffError(
-            f"{place(run)}: programs[0]: '{run.programs[0].name}': the simulator runs no programs; "
-            "expected --engine kernel"
-        )
 
 
 def choose(make: str | None) -> Simulator:
