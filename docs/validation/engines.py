@@ -13,8 +13,7 @@ from pathlib import Path
 from bakeoff import campaign, tc
 from bakeoff.claims import claim, expected
 from bakeoff.claims.evaluate import evaluate
-from bakeoff.claims.expression import Call
-from bakeoff.claims.needed import Needed, needed
+from bakeoff.claims.needed import Needed, calls_by_folder, needed
 from bakeoff.claims.verdict import CANNOT, UNDECIDED, decide
 from bakeoff.cli.options import detail
 from bakeoff.cli.run import execute
@@ -142,12 +141,7 @@ def main() -> None:
         again="docs/validation/engines.py",
     )
     paths = {run.key: ROOT / run.key for run in runs.values()}
-    calls: dict[Path, dict[Call, None]] = {}
-    for found in now.values():
-        for short, repetitions in found.runs.items():
-            for run in repetitions:
-                calls.setdefault(paths[run.key], {}).update(dict.fromkeys(found.calls(short)))
-    values = evaluate(calls, campaign.cores())
+    values = evaluate(calls_by_folder(now.values(), paths), campaign.cores())
     rows, alike, by_chance, left = [], 0, 0, []
     for name, found in now.items():
         outcome = decide(found, paths, values, {}, {})

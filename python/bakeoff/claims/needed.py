@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.claims.claim import Claim, Statement, Wanted
@@ -42,6 +43,18 @@ class Needed:
         for expression in expressions(self.statement):
             found += [call for call in expression.calls if self.each or call.of == name]
         return list(dict.fromkeys(replace(call, of=None) for call in found))
+
+
+def calls_by_folder(several: Iterable[Needed], paths: Mapping[str, Path]) -> dict[Path, list[Call]]:
+    """What `evaluate` has to take: the measures of each run that has a folder, by its key, in `paths`."""
+    found: dict[Path, dict[Call, None]] = {}
+    for each in several:
+        for name, repetitions in each.runs.items():
+            own = dict.fromkeys(each.calls(name))
+            for run in repetitions:
+                if run.key in paths:
+                    found.setdefault(paths[run.key], {}).update(own)
+    return {path: list(calls) for path, calls in found.items()}
 
 
 def expressions(statement: Statement) -> list[Any]:

@@ -7,18 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff.claims.claim import load
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.expected import kind
-from bakeoff.claims.needed import needed
+from bakeoff.claims.needed import calls_by_folder, needed
 from bakeoff.claims.verdict import Decided, decide
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Claim, Statement
-    from bakeoff.claims.expression import Call
     from bakeoff.claims.needed import Needed
     from bakeoff.claims.verdict import Outcome
     from bakeoff.results import Result
@@ -75,14 +73,7 @@ def decided(results: Sequence[Result], jobs: int) -> Stored:
 def _outcomes(able: Mapping[Statement, Needed], known: Mapping[str, Result], jobs: int) -> dict[Statement, Outcome]:
     failed = {key: result.record.error or "failed" for key, result in known.items() if not result.ok}
     paths = {key: result.path for key, result in known.items() if result.ok}
-    calls: dict[Path, dict[Call, None]] = {}
-    for one in able.values():
-        for name, runs in one.runs.items():
-            own = dict.fromkeys(one.calls(name))
-            for run in runs:
-                if run.key in paths:
-                    calls.setdefault(paths[run.key], {}).update(own)
-    values = evaluate(calls, jobs)
+    values = evaluate(calls_by_folder(able.values(), paths), jobs)
     return {statement: decide(one, paths, values, {}, failed) for statement, one in able.items()}
 
 

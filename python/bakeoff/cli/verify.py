@@ -30,7 +30,7 @@ from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Claim
-    from bakeoff.claims.expression import Call, Values
+    from bakeoff.claims.expression import Values
     from bakeoff.claims.needed import Needed
     from bakeoff.claims.verdict import Decided, Outcome
     from bakeoff.cli.progress import Detail
@@ -153,6 +153,7 @@ def _measured(
     """The folders of the runs, what was measured there, and the reasons for those that were refused or failed."""
     from bakeoff import campaign
     from bakeoff.claims.evaluate import evaluate
+    from bakeoff.claims.needed import calls_by_folder
     from bakeoff.cli.run import execute, tell_taken
 
     runs: dict[str, Run] = {run.key: run for found in several for each in found.runs.values() for run in each}
@@ -182,14 +183,7 @@ def _measured(
             tell_taken(report)
         failed = {done.key: done.error or "failed" for done in report.failed}
     paths = {run.key: root / run.key for run in can if run.key not in failed}
-    calls: dict[Path, dict[Call, None]] = {}
-    for found in several:
-        for name, repetitions in found.runs.items():
-            own = dict.fromkeys(found.calls(name))
-            for run in repetitions:
-                if run.key in paths:
-                    calls.setdefault(paths[run.key], {}).update(own)
-    return paths, evaluate(calls, doing.jobs), refused, failed
+    return paths, evaluate(calls_by_folder(several, paths), doing.jobs), refused, failed
 
 
 def _made_by(engine: str) -> str:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.claims.claim import load, select
 from bakeoff.claims.evaluate import evaluate
-from bakeoff.claims.needed import needed
+from bakeoff.claims.needed import calls_by_folder, needed
 from bakeoff.claims.verdict import UNDECIDED, Decided, Outcome, Verdict, decide, of_claims
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Claim, Statement
-    from bakeoff.claims.expression import Call
     from bakeoff.claims.needed import Needed
     from bakeoff.present.render.store import Store
     from bakeoff.scenario import Run
@@ -63,15 +61,8 @@ class Verdicts:
         own = [found for found in wanted.values() if found.statement.engine in (None, self._store.engine)]
         refused = self._refused([run for found in own for runs in found.runs.values() for run in runs])
         paths = {key: result.path for key, result in self._store.by_key.items()}
-        calls: dict[Path, dict[Call, None]] = {}
-        for found in own:
-            if found.keys() & (refused.keys() | self._store.failed.keys()):
-                continue
-            for name, repetitions in found.runs.items():
-                asked = dict.fromkeys(found.calls(name))
-                for run in repetitions:
-                    calls.setdefault(paths[run.key], {}).update(asked)
-        values = evaluate(calls, self._jobs)
+        lost = refused.keys() | self._store.failed.keys()
+        values = evaluate(calls_by_folder([found for found in own if not found.keys() & lost], paths), self._jobs)
         outcomes = {found.statement: decide(found, paths, values, refused, self._store.failed) for found in own}
         for statement, found in wanted.items():
             if statement not in outcomes:
