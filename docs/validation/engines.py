@@ -21,7 +21,6 @@ from bakeoff.engines.kernel import virtual
 from bakeoff.engines.lab import versions
 from bakeoff.scenario import Run
 from bakeoff.scenario.cc import parse
-from bakeoff.scenario.run import Qdisc
 
 PAGE = Path(__file__).with_suffix(".md")
 ROOT = Path("results/verify-versions")
@@ -70,23 +69,7 @@ def todays(run: Run, offered: set[str]) -> Run:
         kind = "cake@sce" if tc.kind(words) == "cake@sce" else tc.kernel_kind(words)
         return " ".join((kind, *words.split()[1:]))
 
-    def tree(qdisc: Qdisc | None) -> Qdisc | None:
-        if qdisc is None:
-            return None
-        classes = [cls.model_copy(update={"child": tree(cls.child)}) for cls in qdisc.classes]
-        return qdisc.model_copy(update={"qdisc": line(qdisc.qdisc), "classes": classes, "child": tree(qdisc.child)})
-
-    ends = [end.model_copy(update={"egress": tree(end.egress), "ingress": tree(end.ingress)}) for end in run.interfaces]
-    changes = []
-    for change in run.changes:
-        action = change.action
-        if action.kind == "qdisc-replace":
-            action = action.model_copy(update={"qdisc": tree(action.qdisc)})
-        elif action.kind == "qdisc-change":
-            action = action.model_copy(update={"qdisc": line(action.qdisc)})
-        changes.append(change.model_copy(update={"action": action}))
-    flows = [flow.model_copy(update={"cc": cc(flow.cc)}) if flow.transport == "tcp" else flow for flow in run.flows]
-    return run.model_copy(update={"flows": flows, "interfaces": ends, "changes": changes})
+    return versions.renamed(run, cc, line)
 
 
 def older(found: Needed, offered: dict[str, versions.Parameter]) -> list[str]:

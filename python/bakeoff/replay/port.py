@@ -97,10 +97,13 @@ def commands(port: Port, flows: int, offered: Collection[str] = ()) -> list[list
     from bakeoff.engines.lab import module_qdiscs
     from bakeoff.engines.lab.refused import RefusedError
     from bakeoff.engines.lab.tree import Tree
+    from bakeoff.engines.lab.versions import renamed_tree
 
     ports = {str(flow): ["match", "ip", "sport", str(1024 + flow), "0xffff"] for flow in range(flows)}
     try:
-        wanted = module_qdiscs.tree(port.tree, offered) if offered else port.tree
+        wanted = port.tree
+        if offered:
+            wanted = renamed_tree(wanted, lambda words: module_qdiscs.line(words, offered))
         return Tree("veth0", _HANDLES[0], ports, 1000, offered).install(wanted, "qdisc")
     except RefusedError as error:
         raise BakeoffError(str(error)) from error

@@ -8,7 +8,6 @@ from typing import Final
 
 from bakeoff import tc
 from bakeoff.engines.lab import agent
-from bakeoff.scenario.run import Qdisc
 
 MODULES: Final[Mapping[str, str]] = {
     "cake_sce": "sch_cake_sce",
@@ -39,18 +38,6 @@ def line(words: str, offered: Iterable[str]) -> str:
     """The words behind the kind that the kernel has."""
     _, _, options = words.strip().partition(" ")
     return f"{kernel_kind(words, offered)} {options}".strip()
-
-
-def tree(qdisc: Qdisc, offered: Iterable[str]) -> Qdisc:
-    """The tree with the kernel's kinds."""
-
-    def below(child: Qdisc | None) -> Qdisc | None:
-        return None if child is None else tree(child, offered)
-
-    classes = [cls.model_copy(update={"child": below(cls.child)}) for cls in qdisc.classes]
-    return qdisc.model_copy(
-        update={"qdisc": line(qdisc.qdisc, offered), "classes": classes, "child": below(qdisc.child)}
-    )
 
 
 def program(words: str, offered: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ Of the congestion controls that bakeoff's own kernel modules add, a parameter of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,9 +59,14 @@ def given(run: Run, offered: Mapping[str, Parameter]) -> dict[str, Parameter]:
 def plain(run: Run, qdiscs: Collection[str] = ()) -> Run:
     """The run with the names of a kernel that has these `qdiscs` by our modules: `dualpi2@2020` becomes `dualpi2`,
     `prague@2020-08` becomes `prague`."""
+    return renamed(run, lambda cc: parse(cc).name, lambda words: module_qdiscs.line(words, qdiscs))
+
+
+def renamed(run: Run, cc: Callable[[str], str], line: Callable[[str], str]) -> Run:
+    """The run with what `cc` makes of each flow's congestion control, and `line` of each queue's words."""
 
     def tree(qdisc: Qdisc | None) -> Qdisc | None:
-        return None if qdisc is None else module_qdiscs.tree(qdisc, qdiscs)
+        return None if qdisc is None else renamed_tree(qdisc, line)
 
     interfaces = [
         end.model_copy(update={"egress": tree(end.egress), "ingress": tree(end.ingress)}) for end in run.interfaces
@@ -72,10 +77,20 @@ def plain(run: Run, qdiscs: Collection[str] = ()) -> Run:
         if action.kind == "qdisc-replace":
             action = action.model_copy(update={"qdisc": tree(action.qdisc)})
         elif action.kind == "qdisc-change":
-            action = action.model_copy(update={"qdisc": module_qdiscs.line(action.qdisc, qdiscs)})
+            action = action.model_copy(update={"qdisc": line(action.qdisc)})
         timed.append(change.model_copy(update={"action": action}))
-    flows = [flow.model_copy(update={"cc": parse(flow.cc).name}) for flow in run.flows]
+    flows = [flow.model_copy(update={"cc": cc(flow.cc)}) for flow in run.flows]
     return run.model_copy(update={"interfaces": interfaces, "flows": flows, "changes": timed})
+
+
+def renamed_tree(qdisc: Qdisc, line: Callable[[str], str]) -> Qdisc:
+    """The queue, and those below it, with what `line` makes of each one's words."""
+
+    def below(child: Qdisc | None) -> Qdisc | None:
+        return None if child is None else renamed_tree(child, line)
+
+    classes = [cls.model_copy(update={"child": below(cls.child)}) for cls in qdisc.classes]
+    return qdisc.model_copy(update={"qdisc": line(qdisc.qdisc), "classes": classes, "child": below(qdisc.child)})
 
 
 def notes(run: Run, given: Mapping[str, Parameter], qdiscs: Collection[str] = ()) -> list[str]:
