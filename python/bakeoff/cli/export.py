@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli import complete
+from bakeoff.cli.present import SeveralResults, chosen_several
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -15,15 +15,7 @@ if TYPE_CHECKING:
 
 
 def export(
-    results: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[RESULTS]...",
-            help="Results folders, of campaigns or runs; or globs on suite/scenario/run in the latest campaign.",
-            show_default="the latest campaign",
-            autocompletion=complete.results,
-        ),
-    ] = None,
+    results: SeveralResults = None,
     *,
     flent: Annotated[
         bool, typer.Option("--flent", help="A data file of Flent, .flent.gz, which flent and flent-gui open.")
@@ -59,7 +51,6 @@ def export(
     """
     from bakeoff import exports
     from bakeoff.campaign.ending import unwinding
-    from bakeoff.cli.present import chosen_several
     from bakeoff.cli.progress import patience
 
     asked = {

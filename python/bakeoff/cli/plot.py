@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.present import chosen_several, warn_of_epochs
+from bakeoff.cli.present import SeveralResults, chosen_several, warn_of_epochs
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -48,15 +48,7 @@ def _list_kinds(wanted: bool) -> None:
 
 
 def plot(
-    results: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[RESULTS]...",
-            help="Results folders, of campaigns or runs; or globs on suite/scenario/run in the latest campaign.",
-            show_default="the latest campaign",
-            autocompletion=complete.results,
-        ),
-    ] = None,
+    results: SeveralResults = None,
     *,
     kind: Annotated[
         str | None,

@@ -24,6 +24,16 @@ Results = Annotated[
     ),
 ]
 
+SeveralResults = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[RESULTS]...",
+        help="Results folders, of campaigns or runs; or globs on suite/scenario/run in the latest campaign.",
+        show_default="the latest campaign",
+        autocompletion=complete.results,
+    ),
+]
+
 OneRun = Annotated[
     str | None,
     typer.Argument(
