@@ -20,6 +20,7 @@ from bakeoff.cli.options import (
     Quiet,
     Store,
     Verbose,
+    as_words,
     detail,
     with_inventory,
     with_kernel,
@@ -158,7 +159,7 @@ def _words(asked: Asked) -> list[str]:
     """The options that decide which runs there are, in one form however they were given."""
     from dataclasses import asdict
 
-    return [word for key, value in asdict(asked).items() if value is not None for word in (f"--{key}", str(value))]
+    return as_words({f"--{key}": value for key, value in asdict(asked).items()})
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,6 +1,6 @@
 """Arguments and options that several commands take."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -122,6 +122,10 @@ Capture = Annotated[
         metavar="NODE>PEER", help="Keep the packets that leave there as pcapng; 'all' for every interface; repeatable."
     ),
 ]
+Resume = Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")]
+StopOnFailure = Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Begin no run after one that failed.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the results.", show_default="results/ and the time of day")]
+Name = Annotated[str | None, typer.Option(help="Short for --out results/NAME.")]
 Note = Annotated[
     str | None, typer.Option(metavar="TEXT", help="A line of your own that the results keep.", show_default=False)
 ]
@@ -129,6 +133,14 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show no progress; only what failed, and what was asked for.")
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show a line whenever a run begins or ends.")]
+
+
+def as_words(options: Mapping[str, list[str] | str | int | Path | None]) -> list[str]:
+    """The options as they are typed, without those that were not given."""
+    several = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
+    return [
+        word for name, values in several.items() for value in values if value is not None for word in (name, str(value))
+    ]
 
 
 def seconds(option: str, value: str | None) -> float | None:

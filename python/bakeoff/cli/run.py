@@ -22,15 +22,20 @@ from bakeoff.cli.options import (
     Jobs,
     Json,
     Kernel,
+    Name,
     Note,
     Only,
+    Out,
     Quiet,
+    Resume,
     RunTimeout,
     Set,
+    StopOnFailure,
     Store,
     Trace,
     Verbose,
     Yes,
+    as_words,
     detail,
     seconds,
     tell_code,
@@ -85,11 +90,11 @@ def run(
     max_seeds: Annotated[int, typer.Option(metavar="N", min=3, help="With --until: seeds of a run at most.")] = 30,
     yes: Yes = False,
     allow_code: AllowCode = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
+    resume: Resume = False,
     last_failed: Annotated[
         bool, typer.Option("--last-failed", help="Do only what failed in --out (or the latest), again.")
     ] = False,
-    stop: Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Begin no run after one that failed.")] = False,
+    stop: StopOnFailure = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Begin nothing if the engine cannot do one of the runs.")
     ] = False,
@@ -100,10 +105,8 @@ def run(
         bool,
         typer.Option("--dry-run", help="Check the runs and say their cost; of one run, all that would be done."),
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results.", show_default="results/ and the time of day")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Short for --out results/NAME.")] = None,
+    out: Out = None,
+    name: Name = None,
     trace: Trace = None,
     capture: Capture = None,
     store: Store = None,
@@ -199,7 +202,7 @@ def run(
         + ["--allow-code"] * allow_code
         + ["--fresh"] * fresh
     )
-    again += [word for option, value in further.items() if value is not None for word in (option, value)]
+    again += as_words(further)
     # Who goes on may ask for more seeds or traces, which makes the campaign no other one.
     kept = [options.chosen(), [] if resume or last_failed else options.observed()]
     asked = campaign.Asked("run", (*patterns, *(shlex.join(words) for words in kept if words)), note)
@@ -391,14 +394,11 @@ class _Options(NamedTuple):
 
     def chosen(self) -> list[str]:
         """The words that say which runs there are."""
-        only = ["-k", self.only] if self.only is not None else []
-        return [word for each in self.set for word in ("--set", each)] + only
+        return as_words({"--set": self.set, "-k": self.only})
 
     def observed(self) -> list[str]:
         """The words that say how often they are done, and what they record."""
-        seeds = ["--seeds", str(self.seeds)] if self.seeds is not None else []
-        trace = [word for what in self.trace for word in ("--trace", what)]
-        return seeds + trace + [word for where in self.capture for word in ("--capture", where)]
+        return as_words({"--seeds": self.seeds, "--trace": self.trace, "--capture": self.capture})
 
 
 @dataclass(frozen=True)

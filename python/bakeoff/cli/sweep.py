@@ -22,13 +22,18 @@ from bakeoff.cli.options import (
     Jobs,
     Json,
     Kernel,
+    Name,
     Note,
     Only,
+    Out,
     Quiet,
+    Resume,
     RunTimeout,
     Set,
+    StopOnFailure,
     Verbose,
     Yes,
+    as_words,
     detail,
     seconds,
     tell_code,
@@ -39,7 +44,7 @@ from bakeoff.cli.run import counts, duration, execute, root_of
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from bakeoff.campaign import Report
     from bakeoff.campaign.sweep import Budget, Chooser, Told
@@ -125,13 +130,11 @@ def sweep(
     ] = None,
     fresh: Fresh = False,
     run_timeout: RunTimeout = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Do only what --out (or the latest) lacks.")] = False,
-    stop: Annotated[bool, typer.Option("-x", "--stop-on-failure", help="Begin no run after one that failed.")] = False,
+    resume: Resume = False,
+    stop: StopOnFailure = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the points and say what they cost.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results.", show_default="results/ and the time of day")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Short for --out results/NAME.")] = None,
+    out: Out = None,
+    name: Name = None,
     note: Note = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -192,14 +195,14 @@ def sweep(
         "--over": over, "--sample": sample, "--adaptive": adaptive, "--set": set_, "-k": only, "--seeds": seeds,
         "--measure": measure,
     }  # fmt: skip
-    words = [scenario, *_words(chosen)]
+    words = [scenario, *as_words(chosen)]
     again = ["bakeoff", "sweep", *words, "--out", str(root), "--resume"]
     told_again = {
         "--budget": budget, "--store": store, "--dask": dask, "--run-timeout": run_timeout, "--note": note,
     }  # fmt: skip
     again += ["--engine", engine] * (engine != "sim") + ["--keep", keep] * (keep != "measures")
     again += ["--fresh"] * fresh + ["--yes"] * yes + ["--allow-code"] * allow_code
-    again += _words(told_again)
+    again += as_words(told_again)
 
     def tell(told: Told) -> None:
         if not quiet:
@@ -326,14 +329,6 @@ def _estimate(plan: _Plan, engine: str) -> float:
     runs = [run for point in plan.one_by_one[::step] for run in plan.runs(point)[:1]]
     module.check(runs[0])
     return sum(map(module.estimate_s, runs)) / len(runs)
-
-
-def _words(options: Mapping[str, list[str] | str | int | None]) -> list[str]:
-    """Options as they were given, without those that were not."""
-    several = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
-    return [
-        word for name, values in several.items() for value in values if value is not None for word in (name, str(value))
-    ]
 
 
 def _tell_plan(plan: _Plan, budget: Budget, run_s: float, jobs: int, *, as_json: bool, err: bool) -> None:
