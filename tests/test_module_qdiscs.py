@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -132,8 +133,10 @@ def test_the_kernels_check_names_them(real_kernel):
     assert module_qdiscs.offered(real_kernel.modules) <= report.names("qdisc") & set(report.adds["qdisc"])
 
 
-def test_a_run_counts_their_marks_and_changes_them(real_kernel, tmp_path):
+def test_a_run_counts_their_marks_and_changes_them(real_kernel, built_agent, tmp_path, monkeypatch):
     has(real_kernel, "cnq_codel_af")
+    # The agent, which does this, may be a file of any name.
+    monkeypatch.setenv("BAKEOFF_AGENT", str(shutil.copy(built_agent, tmp_path / "agent-new")))
     slower = action(kind="qdisc-change", side="egress", handle="", qdisc="cnq_codel_af bandwidth 5mbit")
     run = network(interfaces=egress({"qdisc": CNQ}), changes=[slower])
     run = run.model_copy(

@@ -1,5 +1,6 @@
-//! Programs that `kernel/fetch-programs` has unpacked stand behind scripts, which start the dynamic loader. Without the shell that reads
-//! them a command takes a third less in a virtual-time kernel.
+//! What starts a program. This one is meant by its name, wherever its file lies and whatever that is called. Programs that
+//! `kernel/fetch-programs` has unpacked stand behind scripts, which start the dynamic loader; without the shell that reads them a command
+//! takes a third less in a virtual-time kernel.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,8 +10,14 @@ use std::process::Command;
 /// Bytes of such a script at most.
 const MOST: u64 = 1 << 12;
 
-/// What starts a program: the loader behind its script, or the program itself.
+/// The word for this program, of which the file may have another name.
+const THIS: &str = env!("CARGO_PKG_NAME");
+
+/// What starts a program: this one's own file, the loader behind a script, or the program itself.
 pub fn command(program: &str) -> Command {
+    if program == THIS {
+        return Command::new("/proc/self/exe");
+    }
     let behind = script(program).and_then(|text| {
         let [tables, loader, libraries, behind] = words(&text)?;
         let name = Path::new(program).file_name()?;
@@ -63,6 +70,12 @@ mod tests {
         ] {
             assert_eq!(words(&SCRIPT.replace(from, to)), None, "{to}");
         }
+    }
+
+    #[test]
+    fn this_program_is_found_under_any_file_name() {
+        assert_eq!(command("bakeoff-agent").get_program(), "/proc/self/exe");
+        assert_eq!(command("/x/bakeoff-agent").get_program(), "/x/bakeoff-agent");
     }
 
     /// The form that fetch-programs writes today.

@@ -248,7 +248,9 @@ class VirtualTime:
     def _script(self, run: Run, plan: Plan, folder: Path) -> dict[str, Any]:
         from bakeoff.engines.lab import agent
 
-        paths = _programs(plan)
+        found = _programs(plan)
+        # By this name the agent starts itself, whatever its file is called.
+        paths = found | {agent.NAME: agent.NAME}
         needed = [path for program in plan.programs for path in program.reads]
         given = self._parameters(run)
 
@@ -278,7 +280,7 @@ class VirtualTime:
             "format": 1,
             "mounts": [
                 _mount(_GUEST, folder),
-                *_covered([*paths.values(), *map(str, self.kernel.modules), *needed]),
+                *_covered([*found.values(), *map(str, self.kernel.modules), *needed]),
             ],
             "log": f"{_GUEST}/{layout.SETUP_LOG}",
             "setup": [*loaded, *steps(plan.setup)],
@@ -303,11 +305,11 @@ def _iproute2() -> str:
 
 
 def _programs(plan: Plan) -> dict[str, str]:
-    """The host's path of each program that the plan names; BakeoffError if one is missing."""
+    """The host's path of each program that the plan names, but the agent; BakeoffError if one is missing."""
     from bakeoff.engines.lab import agent
 
     names = sorted({command.argv[0] for command in (*plan.setup, *plan.changes, *plan.statistics)})
-    found = {name: str(agent.find() if name == agent.NAME else programs.need(name)) for name in names}
+    found = {name: str(programs.need(name)) for name in names if name != agent.NAME}
     for program in plan.programs:
         name = program.argv[0]
         found[name] = str(programs.host_program(name) or programs.need(name))
