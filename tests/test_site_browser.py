@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from bakeoff import campaign, results
+from bakeoff.present.site import claims_page
 from bakeoff.present.site.data import gather
 from bakeoff.present.site.tones import tones
 from bakeoff.present.site.write import write
@@ -30,6 +31,7 @@ SCENARIO = {
     "vary": {"qdisc": {HTML: "pfifo limit 20", "fq_codel": "fq_codel"}},
 }
 RENO, CUBIC = "#009e73", "#0072b2"
+CLAIMED = "sce-l4s-bakeoff/sce-s1-basics/reno-sce-50Mbit-80ms"
 READY = ".chart:last-child[data-drawn]"
 
 
@@ -50,6 +52,10 @@ def site(tmp_path_factory):
     for name in ("series.parquet", "counters.json", "summary.json"):
         (run / name).unlink()
     write(gather(folder / "c", results.survey(folder / "c").results), folder / "site")
+    # Claims are about runs of the catalog: their page stands in a site of its own, in a folder of the first one.
+    assert not campaign.run(catalog.select(CLAIMED), folder / "d", jobs=1).failed
+    contents = gather(folder / "d", results.survey(folder / "d").results)
+    write(contents, folder / "site" / "claimed", claims_page.gather(contents, 1))
     return folder / "site"
 
 
@@ -119,6 +125,7 @@ def run(first_run):
 
 RUN = "runs/sim/local/s/fq_codel/index.html"
 FAILED = "runs/sim/local/s/fq_codel~seed2/index.html"
+CLAIMS = "claimed/claims.html"
 
 
 def every_page(site):
@@ -240,7 +247,7 @@ def test_the_legend_hides_a_line_in_every_chart(run):
     assert coloured(run, "goodput", RENO) > 100
 
 
-@pytest.mark.parametrize("place", ["index.html", "compare.html", RUN])
+@pytest.mark.parametrize("place", ["index.html", "compare.html", CLAIMS, RUN])
 def test_a_keyboard_reaches_everything(visit, place):
     page = visit(place)
     wanted = page.evaluate(
@@ -303,6 +310,19 @@ def test_the_overview_filters(visit):
     assert page.locator(cells).count() == both
 
 
+def test_the_page_of_claims_filters(visit):
+    page = visit(CLAIMS)
+    [claim] = page.locator("article.claim").all()
+    assert claim.get_attribute("id") == "sce-l4s-bakeoff.first-mark-ends-slow-start"
+    assert page.locator("#claim-count").inner_text() == "1 claim"
+    page.get_by_label("Text holds").fill("Slow-Start")
+    assert claim.is_visible()
+    page.get_by_label("Text holds").fill("no such words")
+    assert not claim.is_visible()
+    assert page.locator("#claim-count").inner_text() == "0 of 1 claim"
+    assert page.url.endswith("#text=no+such+words")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(visit, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
@@ -311,7 +331,7 @@ def test_axe_finds_nothing_serious(visit, scheme):
     if scheme == "dark":
         options["runOnly"] = ["color-contrast"]
     for place in (
-        ("index.html", "compare.html", "sides.html", RUN, FAILED) if scheme == "light" else ("index.html", RUN)
+        ("index.html", "compare.html", "sides.html", CLAIMS, RUN, FAILED) if scheme == "light" else ("index.html", RUN)
     ):
         page = visit(place, scheme=scheme)
         # A long table would take long, and is made as the short ones are.

@@ -25,7 +25,8 @@ document.addEventListener("DOMContentLoaded", function () {
       claim.article.hidden = !fits;
       if (fits) shown += 1;
     }
-    count.textContent = shown === claims.length ? shown + " claims" : shown + " of " + claims.length + " claims";
+    const every = claims.length + (claims.length === 1 ? " claim" : " claims");
+    count.textContent = shown === claims.length ? every : shown + " of " + every;
   }
 
   function read() {
