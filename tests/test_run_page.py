@@ -253,7 +253,10 @@ def test_a_long_log_shows_its_end(tmp_path):
 
 def test_the_scripts_are_of_the_package():
     assert run_page.uplot_version().startswith("1.")
-    assert Path(packed.__file__).parent.joinpath("assets", "charts.js").is_file()
+    assets = Path(packed.__file__).parent / "assets"
+    assert (assets / "charts.js").is_file()
+    # Whoever gets a site gets uPlot, and so its licence.
+    assert "Copyright (c) 2022 Leon Sorokin" in (assets / "uPlot.LICENSE.txt").read_text(encoding="utf-8")
 
 
 def test_a_run_of_which_measures_alone_were_kept_has_a_page_without_charts(site, tmp_path):

@@ -224,6 +224,6 @@ def _command(page: Page, site: Site) -> str:
 @cache
 def uplot_version() -> str:
     """The version of uPlot, as the head of its script says."""
-    with (resources.files("uplot") / "static" / "uPlot.iife.js").open(encoding="utf-8") as file:
+    with (resources.files("bakeoff.present.site") / "assets" / "uPlot.iife.min.js").open(encoding="utf-8") as file:
         found = re.search(r"\(v([0-9.]+)\)", file.read(1000))
     return found[1] if found else "of an unknown version"

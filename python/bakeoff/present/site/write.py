@@ -197,10 +197,8 @@ def made() -> str:
 
 
 def write_assets(folder: Path) -> None:
-    """Styles and scripts: ours, and uPlot as its package has it."""
+    """Styles and scripts: ours, and uPlot as its release has it, with its licence."""
     _copy(resources.files("bakeoff.present.site") / "assets", folder)
-    for name in ("uPlot.iife.js", "uPlot.min.css"):
-        (folder / name).write_bytes((resources.files("uplot") / "static" / name).read_bytes())
 
 
 def _copy(source: Traversable, folder: Path) -> None:
