@@ -97,7 +97,7 @@ def test_failed_runs_are_recorded_and_the_others_go_on(tmp_path, make, jobs):
     assert [done.error for done in report.failed] == [
         "conservation: sent 10, delivered 8, dropped 1, queued 0: 1 packet is missing",
         "the simulator panicked: attempt to subtract with overflow",
-        "no samples of flow 'cubic'",
+        "the run has no series",
         "KeyError: 'cubic'",
     ]
     for done in report.failed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -350,15 +351,59 @@ class TestSummary:
         assert summary.probes["ping"].to_json() == {"rtt_s": None, "loss": 1.0, "jitter_s": None}
         assert summary.missing == ["probes.ping.rtt_s: counters: probes.ping.rtt has no samples"]
 
-    def test_a_flow_without_any_sample_is_an_error_that_names_it(self):
+    def with_a_third(self, received_bytes: int, **about: float):
+        """The run with a flow that has no samples."""
         result = made()
-        result.resolved["flows"].append({**result.resolved["flows"][0], "name": "third"})
-        with pytest.raises(MeasureError, match=r"l4s-tests/s6-rfc3168/ns-prague.*: no samples of flow 'third'"):
-            measure.summarise(result)
+        result.resolved["flows"].append({**result.resolved["flows"][0], "name": "third", **about})
+        result.counters["flows"]["third"] = {
+            "cc": "prague@2020-08", "ecn": "off", "mss": 1448, "sent_packets": 0, "received_bytes": received_bytes,
+            "rtt": {"n": 0},
+        }  # fmt: skip
+        return measure.summarise(result)
+
+    def test_a_flow_that_gets_nothing_through_has_a_goodput_of_zero_and_no_rtt(self):
+        summary = self.with_a_third(0)
+        third = summary.flows["third"]
+        assert third.steady_state.to_json() == {"delivery_rate_bps": None, "goodput_bps": 0.0}
+        assert (third.srtt_s, third.rtt_s, third.mark_fraction, third.retransmissions) == (None, None, None, None)
+        # The goodputs of the two others are a and b; x + 0 leaves both sums as they are: (a + b)^2 / (3 (a^2 + b^2)).
+        a, b = (summary.flows[name].steady_state.goodput_bps for name in ("prague", "cubic"))
+        assert summary.jain_goodput == pytest.approx((a + b) ** 2 / (3 * (a * a + b * b)))
+        assert summary.jain is None
+        assert summary.missing == [
+            "flows.third: no samples, because its receiver never heard of it; it has no rate, RTT and marks",
+            "jain: a flow has no delivery rate",
+            "ratio: a flow has no delivery rate",
+            "ratio_goodput: a ratio needs rates above zero",
+        ]
+        assert not any(check.check == "ecn" and check.flow == "third" for check in summary.checks)
+
+    def test_a_flow_that_is_not_there_in_the_window_is_not_starved(self):
+        # The window is 18 s to 58 s, and there is a sample every 50 ms: from 57.95 s on nothing could be seen.
+        for about, there in (({"start_s": 57.9}, 0.0), ({"start_s": 57.96}, None), ({"stop_s": 18.0}, None)):
+            assert self.with_a_third(0, **about).flows["third"].steady_state.goodput_bps == there, about
+        said = "flow 'third' is to send from 59 s to 60 s, and the window is 18 s to 58 s"
+        assert f"flows.third.steady_state.goodput_bps: {said}" in self.with_a_third(0, start_s=59.0).missing
+
+    def test_samples_that_are_lost_are_no_zero(self):
+        summary = self.with_a_third(1448)
+        assert summary.flows["third"].steady_state.goodput_bps is None
+        assert "flows.third.steady_state.goodput_bps: no 'received' samples of flow 'third'" in summary.missing
+
+    def test_a_flow_that_is_opened_behind_the_window_got_nothing_in_it(self):
+        result = made()
+        late = pl.col("name").ne("cubic") | pl.col("kind").ne("flow") | pl.col("time").gt(58.5)
+        summary = measure.summarise(replace(result, series=result.series.filter(late)))
+        assert summary.flows["cubic"].steady_state.goodput_bps == 0
+        # From the first sample on it is as always: 58.55 s to 60 s.
+        rates = Samples(parts(result.series)).of("flow", "cubic", "received", (58.5, 60.0))
+        assert measure.goodput(*rates, (58.5, 60.0)) > 0
 
     def test_no_series_at_all(self):
-        result = made()
-        empty = result.__class__(result.path, result.meta, result.resolved, frame([]), result.counters)
+        empty = replace(made(), series=frame([]))
+        # Of flows that got nothing through there is nothing to sample.
+        assert [flow.steady_state.goodput_bps for flow in measure.summarise(empty).flows.values()] == [0, 0]
+        empty.counters["flows"]["cubic"]["received_bytes"] = 1448
         with pytest.raises(MeasureError, match="the run has no series"):
             measure.summarise(empty)
 

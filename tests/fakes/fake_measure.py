@@ -8,7 +8,7 @@ def summarise(result) -> Summary:
     run = result.resolved
     does = run["point"].get("does")
     if does == "unmeasurable":
-        raise BakeoffError("no samples of flow 'cubic'")
+        raise BakeoffError("the run has no series")
     if does == "measure-bug":
         raise KeyError("cubic")
     return Summary(

@@ -25,7 +25,7 @@ from bakeoff.measure.little import little
 from bakeoff.measure.marks import resent_share
 from bakeoff.measure.oscillation import oscillations
 from bakeoff.measure.over_time import long_flows
-from bakeoff.measure.rates import goodput, steady_state_rate
+from bakeoff.measure.rates import goodput_of, steady_state_rate
 from bakeoff.measure.rates import jain as jain_of
 from bakeoff.measure.recovery import WITHIN_S, recovery
 from bakeoff.measure.smoothed import SMOOTH_S
@@ -127,7 +127,8 @@ def _known(value: float | None, what: str) -> float:
 def _goodput_of(run: Measured, name: str, begin: float | None, end: float | None) -> float:
     if begin is None and end is None:
         return _known(run.summary.flows[name].steady_state.goodput_bps, f"the goodput of flow '{name}'")
-    return goodput(*run.samples.of("flow", name, "received"), run.window(begin, end))
+    flow = flow_of(run.resolved, name)
+    return goodput_of(run.resolved, run.counters, run.samples, flow, run.window(begin, end))
 
 
 # Rates.

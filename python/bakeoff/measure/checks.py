@@ -37,6 +37,8 @@ def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[Che
         wanted = _negotiated(resolved, flow)
         if total is None and ("ecn" not in counted or flow["cc"] == "unknown"):
             continue  # a tool tells nothing of it; what was captured does not tell what was asked for
+        if total is not None and counted and not counted.get("delivered"):
+            continue  # nothing of it came through, perhaps not even what negotiates it
         found.append(_check("ecn", flow["name"], wanted, ecn, ok=ecn is not None and wanted in (None, ecn)))
     found += _unlike(flows, counters)
     if total is not None:

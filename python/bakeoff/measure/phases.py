@@ -19,7 +19,7 @@ from bakeoff.measure.delays import (
     told_loss,
 )
 from bakeoff.measure.little import little
-from bakeoff.measure.rates import goodput, steady_state_rate
+from bakeoff.measure.rates import goodput_of, steady_state_rate
 from bakeoff.measure.recovery import recovery
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.results.summary import Phase, PhaseFlow, PhaseProbe, PhaseQueue
@@ -47,7 +47,13 @@ def changes(resolved: Mapping[str, Any], window: Window) -> list[tuple[float, st
     return sorted((at, what) for at, what in found if start + margin < at < stop - margin)
 
 
-def phases(resolved: Mapping[str, Any], samples: Samples, window: Window, stations: Sequence[Station]) -> list[Phase]:
+def phases(
+    resolved: Mapping[str, Any],
+    counters: Mapping[str, Any],
+    samples: Samples,
+    window: Window,
+    stations: Sequence[Station],
+) -> list[Phase]:
     """The numbers of each part of the window between changes; none if nothing changes, or more often than `MOST`."""
     happened = changes(resolved, window)
     edges = [window[0], *dict.fromkeys(at for at, _ in happened), window[1]]
@@ -61,7 +67,7 @@ def phases(resolved: Mapping[str, Any], samples: Samples, window: Window, statio
                 from_s=start,
                 to_s=stop,
                 changes=[what for at, what in happened if at == start],
-                flows={flow["name"]: _flow(resolved, flow, samples, part) for flow in resolved["flows"]},
+                flows={flow["name"]: _flow(resolved, counters, flow, samples, part) for flow in resolved["flows"]},
                 queues={station.queue: _queue(station, samples, part) for station in stations},
                 probes={probe["name"]: _probe(resolved, probe, samples, part) for probe in resolved["probes"]},
             )
@@ -69,7 +75,13 @@ def phases(resolved: Mapping[str, Any], samples: Samples, window: Window, statio
     return found
 
 
-def _flow(resolved: Mapping[str, Any], flow: Mapping[str, Any], samples: Samples, part: Window) -> PhaseFlow:
+def _flow(
+    resolved: Mapping[str, Any],
+    counters: Mapping[str, Any],
+    flow: Mapping[str, Any],
+    samples: Samples,
+    part: Window,
+) -> PhaseFlow:
     name, udp = flow["name"], flow["transport"] == "udp"
 
     def of(metric: str) -> tuple[Array, Array]:
@@ -79,7 +91,7 @@ def _flow(resolved: Mapping[str, Any], flow: Mapping[str, Any], samples: Samples
     came = _tried(lambda: arrivals(samples, name, part)) if udp and not told else None
     return PhaseFlow(
         delivery_rate_bps=_tried(lambda: steady_state_rate(*of("delivery_rate"), window=part)),
-        goodput_bps=_tried(lambda: goodput(*of("received"), window=part)),
+        goodput_bps=_tried(lambda: goodput_of(resolved, counters, samples, flow, part)),
         srtt_s=_tried(lambda: distribution(of("srtt")[1])),
         delay_s=distribution(came[1]) if came and shares_a_clock(samples, name) else None,
         jitter_s=_tried(lambda: told_jitter(samples, name, part)) if told else jitter(*came) if came else None,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
-from bakeoff.measure.samples import MeasureError, Window
+from bakeoff.measure.samples import MeasureError, Samples, Window
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
@@ -53,6 +53,36 @@ def goodput(time: Array, received: Array, window: Window) -> float:
     if len(times) < 2:
         raise MeasureError(f"fewer than two 'received' samples between {window[0]:g} s and {window[1]:g} s")
     return float(8 * (counts[-1] - counts[0]) / (times[-1] - times[0]))
+
+
+def goodput_of(
+    resolved: Mapping[str, Any],
+    counters: Mapping[str, Any],
+    samples: Samples,
+    flow: Mapping[str, Any],
+    window: Window,
+) -> float:
+    """`goodput` of a flow of the run, in bit/s; 0 of one that was to send in the window and got nothing through.
+
+    A flow has no samples before its first packet has reached the receiver. If it was to start at least one sampling
+    interval before the window's end, and has no sample by then, nothing of it had arrived at the window's last sample.
+    Without any sample in the run, `received_bytes` of the counters has to say so too. Raises MeasureError of a flow
+    that is not there in the window: it is not starved, and 0 would say so.
+    """
+    name, start, stop = flow["name"], float(flow["start_s"]), float(flow["stop_s"])
+    seen = ("flow", name, "received") in samples
+    if seen:
+        time, received = samples.of("flow", name, "received")
+        if time[0] <= window[1]:
+            return goodput(time, received, window)
+    if stop <= window[0] or start > window[1] - float(resolved["sample_interval_s"]):
+        raise MeasureError(
+            f"flow '{name}' is to send from {start:g} s to {stop:g} s, and the window is {window[0]:g} s to"
+            f" {window[1]:g} s"
+        )
+    if not seen and counters.get("flows", {}).get(name, {}).get("received_bytes") != 0:
+        raise MeasureError(f"no 'received' samples of flow '{name}'")
+    return 0.0
 
 
 def jain(rates: Sequence[float]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -30,7 +30,7 @@ from bakeoff.measure.ipdv import ipdv
 from bakeoff.measure.little import little
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
 from bakeoff.measure.over_time import Rates, spike_of
-from bakeoff.measure.rates import End, goodput, jain, ratio, steady_state_rate, utilisation, window_of
+from bakeoff.measure.rates import End, goodput_of, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.measure.stations import Station, stations
 from bakeoff.results.summary import (
@@ -61,25 +61,24 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     (`end`: see `window_of`; it moves the rates only), and per phase of it where something changes inside. Short flows
     are left out of Jain's index and the ratio, as the suites define them, and so are UDP flows, which send what they
     are told to. A measure that cannot be computed is None, and `missing` says why: "flows.cubic.srtt_s: no 'srtt'
-    samples of flow 'cubic' between 18 s and 58 s". Raises MeasureError if there are no series, or if a flow has no
-    samples at all.
+    samples of flow 'cubic' between 18 s and 58 s". A flow that gets nothing through, or starts as the run
+    ends, is a result: see `goodput_of`. Raises MeasureError if there are no series, unless all flows are of that kind.
     """
     resolved, counters = result.resolved, result.counters
     place = f"{resolved['suite']}/{resolved['scenario']}/{resolved['run']}"
-    if not result.parts:
+    received = [counters.get("flows", {}).get(flow["name"], {}).get("received_bytes") for flow in resolved["flows"]]
+    if not result.parts and (not received or any(each != 0 for each in received)):
         raise MeasureError(f"{place}: the run has no series")
     samples = Samples(result.parts)
-    silent = {flow["name"] for flow in resolved["flows"]} - set(samples.names("flow"))
-    if silent:
-        raise MeasureError(f"{place}: no samples of flow '{min(silent)}'")
-    run = _Run(resolved, counters, samples, window_of(resolved), end, Rates(resolved, samples))
+    sampled = frozenset(samples.names("flow"))
+    run = _Run(resolved, counters, samples, window_of(resolved), end, Rates(resolved, samples), sampled)
     flows = {flow["name"]: _flow(run, flow) for flow in resolved["flows"]}
     queues = {name: _queue(run, name) for name in counters.get("queues", {})}
     probes = {probe["name"]: _probe(run, probe) for probe in resolved["probes"]}
     places = run.tried("rated", lambda: stations(resolved, counters, samples, run.window)) or []
     shared = _shared(run, flows, places)
     changed = cut.changes(resolved, run.window)
-    told = cut.phases(resolved, samples, run.window, places)
+    told = cut.phases(resolved, counters, samples, run.window, places)
     if changed and not told:
         run.missing.append(f"phases: {len(changed)} changes in the window; at most {cut.MOST - 1} are told apart")
     found = Summary(
@@ -120,6 +119,8 @@ class _Run:
     window: Window
     end: End
     rates: Rates
+    sampled: frozenset[str]
+    """The flows that have samples."""
     missing: list[str] = field(default_factory=list)
     _narrow: dict[str, Bottleneck] = field(default_factory=dict)
 
@@ -142,6 +143,10 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
     resolved, counters, samples, tried = run.resolved, run.counters, run.samples, run.tried
     name, kind = flow["name"], flow["source"]["kind"]
     at = f"flows.{name}"
+    if name not in run.sampled:
+        # One line, in the place of one for each measure of what was never there.
+        run.missing.append(f"{at}: no samples, because its receiver never heard of it; it has no rate, RTT and marks")
+        tried = replace(run, missing=[]).tried
     counted = counters.get("flows", {}).get(name, {})
     tcp = flow["transport"] == "tcp"
     # Many connections have neither one rate nor one round-trip time.
@@ -152,8 +157,11 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
         return steady_state_rate(time, rate, window_of(resolved, end=run.end, last_s=float(time[-1])))
 
     def received() -> float:
-        time, count = samples.of("flow", name, "received")
-        return goodput(time, count, window_of(resolved, end=run.end, last_s=float(time[-1])))
+        within = run.window
+        if ("flow", name, "received") in samples:
+            last_s = float(samples.of("flow", name, "received")[0][-1])
+            within = window_of(resolved, end=run.end, last_s=last_s)
+        return goodput_of(resolved, counters, samples, flow, within)
 
     def srtt() -> Distribution:
         return distribution(samples.of("flow", name, "srtt", run.window)[1])
@@ -164,7 +172,7 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
     told = tcp and _tells_packets(counters)
     by_ack = tcp and counted.get("ecn") == "accecn"
     marked = tried(f"{at}.mark_fraction", lambda: mark_fraction(resolved, counters, flow)) if by_ack or told else None
-    narrow = tried(f"{at}.bottleneck", lambda: run.bottleneck(flow))
+    narrow = run.tried(f"{at}.bottleneck", lambda: run.bottleneck(flow))
     return Flow(
         cc=counted.get("cc"),
         ecn=counted.get("ecn"),
@@ -173,7 +181,7 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
         bottleneck=narrow.queue if narrow else None,
         steady_state=SteadyState(
             delivery_rate_bps=tried(f"{at}.steady_state.delivery_rate_bps", delivery_rate) if single else None,
-            goodput_bps=tried(f"{at}.steady_state.goodput_bps", received),
+            goodput_bps=run.tried(f"{at}.steady_state.goodput_bps", received),
         ),
         srtt_s=tried(f"{at}.srtt_s", srtt) if single else None,
         rtt_s=tried(f"{at}.rtt_s", lambda: histogram(counters, "flows", name, "rtt")) if told else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure import MeasureError, jitter
@@ -77,7 +78,10 @@ def _panel(made: Picture, row: int, several: Sequence[Shown], calls: Sequence[Li
     made.panels.append(panel)
     panel.axes.set_ylabel(label)
     for line in calls:
-        parts = [draw(shown, flow) for shown, flow in line.members]
+        parts = []
+        for shown, flow in line.members:
+            with suppress(MeasureError):  # nothing of it arrived
+                parts.append(draw(shown, flow))
         panels.draw_line(panel, several, line, parts, thin=thin and panels.thin_lines(len(calls)))
     panels.over_time(panel, several)
 
@@ -126,7 +130,8 @@ def _lost(line: Line, edges: Array) -> Array:
 
     lost, came = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     for shown, flow in line.members:
-        came += np.histogram(arrivals(shown.samples, flow["name"])[0], edges)[0]
+        with suppress(MeasureError):  # nothing of it arrived
+            came += np.histogram(arrivals(shown.samples, flow["name"])[0], edges)[0]
         if ("flow", flow["name"], "missing") in shown.samples:
             lost += np.histogram(shown.samples.of("flow", flow["name"], "missing")[0], edges)[0]
     sent = lost + came

@@ -72,7 +72,9 @@ def box_totals(several: Sequence[Shown]) -> Picture:
         ways = list(dict.fromkeys(direction(shown, flow) for flow in shown.flows))
         for way in ways:
             name = "total" + (f" {way}" if len(ways) > 1 else "")
-            rates.append((of + name, "#555555", _total(shown, [f for f in shown.flows if direction(shown, f) == way])))
+            added = _total(shown, [f for f in shown.flows if direction(shown, f) == way])
+            if len(added):
+                rates.append((of + name, "#555555", added))
         for line in lines([replace(shown, label="")]) if alone else ():
             goodput = _of(shown, line, "goodput", 1e-6)
             if goodput is not None and len(shown.flows) > 1:
@@ -86,6 +88,8 @@ def box_totals(several: Sequence[Shown]) -> Picture:
                 delays.append((f"{of}{plain(probe['name'])}", panels.probe_colour(shown, probe["name"]), rtt))
     both = [(rates, "goodput [Mbit/s]", "Mbit/s"), (delays, "round-trip time [ms]", "ms")]
     both = [part for part in both if part[0]]
+    if not both:
+        raise MeasureError(f"{words.title(several[0].result)}: no flow and no probe has samples in the steady state")
     most = max(len(part[0]) for part in both)
     said = [*caption.lines(several), _boxes_are(several), *caption.averaged(several)]
     made = panels.titled(

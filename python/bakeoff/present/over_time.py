@@ -236,10 +236,13 @@ def _rate_panel(
 
 
 def _rates_of(members: Sequence[tuple[Shown, Any]], metric: str) -> list[tuple[Array, Array]]:
+    """Of those that got anything through."""
     found = []
     for shown, flow in members:
-        time, value = shown.samples.of("flow", flow["name"], shown.rate_metric(flow, metric))
-        found.append((time, value / 1e6))
+        of = ("flow", flow["name"], shown.rate_metric(flow, metric))
+        if of in shown.samples:
+            time, value = shown.samples.of(*of)
+            found.append((time, value / 1e6))
     return found
 
 
@@ -247,8 +250,9 @@ def total(shown: Shown, flows: Sequence[Any]) -> tuple[Array, Array]:
     """The goodputs of several flows, added at each time of sampling."""
     import numpy as np
 
-    parts = [shown.samples.of("flow", flow["name"], "goodput") for flow in flows]
-    time = np.unique(np.concatenate([time for time, _ in parts]))
+    named = [("flow", flow["name"], "goodput") for flow in flows]
+    parts = [shown.samples.of(*of) for of in named if of in shown.samples]
+    time = np.unique(np.concatenate([np.array([]), *(time for time, _ in parts)]))
     added = np.zeros(len(time))
     for at, value in parts:
         added[np.searchsorted(time, at)] += value
@@ -331,9 +335,11 @@ def probe_entries(several: Sequence[Shown]) -> list[Artist]:
 
 
 def _named(line: Line, metric: str) -> Line:
-    """The line, saying so where another rate than the others' is drawn."""
+    """The line, saying so where another rate than the others' is drawn, or none."""
     from dataclasses import replace
 
+    if not any(("flow", flow["name"], "goodput") in shown.samples for shown, flow in line.members):
+        return replace(line, label=f"{line.label}, no samples")
     used = {shown.rate_metric(flow, metric) for shown, flow in line.members}
     return line if used == {metric} else replace(line, label=f"{line.label}, goodput")
 

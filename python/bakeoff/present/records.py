@@ -265,13 +265,20 @@ def _rated(row: Row, *, with_data: bool = False) -> Iterator[tuple[str, list[Sta
 
 
 def shares(row: Row) -> dict[str, float | None]:
-    """Each flow's part of the goodput of all flows with the same bottleneck, of means; None where nothing arrives."""
+    """Each flow's part of the goodput of all flows with the same bottleneck, of means.
+
+    None where nothing arrives, and of a flow that has no goodput.
+    """
     first = row.summaries[0].flows
     rates = {name: _mean_goodput(row, name) for name in first}
     together: dict[str | None, float] = {}
     for name, flow in first.items():
-        together[flow.bottleneck] = together.get(flow.bottleneck, 0.0) + rates[name]
-    return {name: rates[name] / total if (total := together[flow.bottleneck]) else None for name, flow in first.items()}
+        together[flow.bottleneck] = together.get(flow.bottleneck, 0.0) + (rates[name] or 0.0)
+    found: dict[str, float | None] = {}
+    for name, flow in first.items():
+        rate, total = rates[name], together[flow.bottleneck]
+        found[name] = rate / total if rate is not None and total else None
+    return found
 
 
 def _flows(row: Row) -> Iterator[Record]:
@@ -299,9 +306,12 @@ def _flows(row: Row) -> Iterator[Record]:
         }
 
 
-def _mean_goodput(row: Row, name: str) -> float:
-    values = [summary.flows[name].steady_state.goodput_bps or 0.0 for summary in row.summaries]
-    return sum(values) / len(values)
+def _mean_goodput(row: Row, name: str) -> float | None:
+    """0 in a repetition that has none, and None if no repetition has one."""
+    values = [summary.flows[name].steady_state.goodput_bps for summary in row.summaries]
+    if all(value is None for value in values):
+        return None
+    return sum(value or 0.0 for value in values) / len(values)
 
 
 def _base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float | None:

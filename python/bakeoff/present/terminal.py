@@ -101,11 +101,12 @@ def _shares(summary: Summary, console: Console) -> None:
     for i, (name, flow) in enumerate(flows.items()):
         total = sum(_goodput(other) for other in flows.values() if other.bottleneck == flow.bottleneck)
         share = _goodput(flow) / total if total else 0.0
+        there = flow.steady_state.goodput_bps is not None
         srtt = flow.srtt_s
         table.add_row(
             Text(clean(name), style=_COLOURS[i % len(_COLOURS)]),
-            f"{_goodput(flow) / 1e6:.2f}",
-            f"{share:.0%}",
+            f"{_goodput(flow) / 1e6:.2f}" if there else "",
+            f"{share:.0%}" if there else "",
             Text(_bar(share, ascii_only=console.options.ascii_only), style=_COLOURS[i % len(_COLOURS)]),
             f"{srtt.mean * 1e3:.1f}/{srtt.p99 * 1e3:.1f}" if srtt else "",
             "" if flow.mark_fraction is None else f"{flow.mark_fraction:.2%}",
