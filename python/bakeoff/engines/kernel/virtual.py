@@ -19,7 +19,7 @@ from bakeoff import files
 from bakeoff.engines import Outcome, place
 from bakeoff.engines.kernel import cache as folders
 from bakeoff.engines.kernel import check as kernel_check
-from bakeoff.engines.kernel import console, memory, programs, registry
+from bakeoff.engines.kernel import console, known, memory, programs, registry
 from bakeoff.engines.kernel.boot import boot, read_console
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.standstill import PROGRESS, Watch, standstill
@@ -83,8 +83,8 @@ class VirtualTime:
 
     @cached_property
     def report(self) -> kernel_check.Report:
-        """What the kernel has, from one boot."""
-        return kernel_check.check_kernel(self.kernel)
+        """What the kernel has, from one boot: of this command, or of an earlier one."""
+        return known.report(self.kernel)
 
     @cached_property
     def _versions_offered(self) -> dict[str, Parameter]:
@@ -123,7 +123,7 @@ class VirtualTime:
         return module_qdiscs.offered(self.kernel.modules)
 
     def check(self, run: Run) -> str:
-        """See `Engine.check`. The first one boots the kernel, to ask it what it has.
+        """See `Engine.check`. The first one ever boots the kernel, to ask it what it has.
 
         A kernel that somebody else built is not executed: what it has, its configuration says. The run asks it itself.
         """

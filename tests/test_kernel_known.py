@@ -1,0 +1,59 @@
+"""What a kernel was found to have is asked once, and again when anything that it depends on has changed."""
+
+import pytest
+
+from bakeoff.engines.kernel import check, known, programs
+from bakeoff.engines.kernel.registry import BuiltKernel
+from bakeoff.engines.lab import agent
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """A kernel with one module, and the list of the times that it was booted to be asked."""
+    for name in ("linux", "tcp_prague.ko", "bakeoff-agent", "tc"):
+        (tmp_path / name).write_bytes(name.encode())
+    monkeypatch.setattr(agent, "find", lambda: tmp_path / "bakeoff-agent")
+    monkeypatch.setattr(programs, "find", lambda name: tmp_path / "tc" if name == "tc" else None)
+    times = []
+
+    def boot(kernel):
+        times.append(kernel)
+        boots = check.Finding("boot", "virtual time", kernel.fingerprint != "broken", "")
+        found = check.Finding("cc", "prague", True, f"asked {len(times)} times")
+        return check.Report(kernel.name, "7.3.4", kernel.fingerprint, (boots, found), {"cc": ["prague"], "qdisc": []})
+
+    monkeypatch.setattr(check, "check_kernel", boot)
+    return times
+
+
+def kernel(folder, fingerprint="abc", foreign=False):
+    return BuiltKernel("mine", folder / "linux", "7.3.4", fingerprint, {}, (folder / "tcp_prague.ko",), foreign=foreign)
+
+
+def test_a_second_command_reads_what_the_first_one_was_told(tmp_path, asked):
+    first = known.report(kernel(tmp_path))
+    assert known.report(kernel(tmp_path)) == first
+    assert len(asked) == 1
+    assert [path.name for path in tmp_path.glob("*check*")] == ["check.json"]
+    assert not list(tmp_path.glob(".check*"))
+
+
+@pytest.mark.parametrize("changed", ["linux", "tcp_prague.ko", "bakeoff-agent", "tc", "check.json"])
+def test_it_is_asked_again_when_something_has_changed(tmp_path, asked, changed):
+    known.report(kernel(tmp_path))
+    (tmp_path / changed).write_bytes(b"another length than before")
+    assert known.report(kernel(tmp_path)).findings[1].why == "asked 2 times"
+
+
+def test_another_configuration_of_the_same_name_is_asked_again(tmp_path, asked):
+    known.report(kernel(tmp_path))
+    known.report(kernel(tmp_path, fingerprint="def"))
+    assert len(asked) == 2
+
+
+def test_neither_a_kernel_that_did_not_boot_nor_a_foreign_one_is_remembered(tmp_path, asked):
+    for _ in range(2):
+        known.report(kernel(tmp_path, fingerprint="broken"))
+        known.report(kernel(tmp_path, foreign=True))
+    assert len(asked) == 4
+    assert not (tmp_path / "check.json").exists()
