@@ -96,7 +96,7 @@ def test_a_sample_is_drawn_between_its_points():
 
 
 def test_few_values_are_labels():
-    assert words(drawn(campaign(rtts=RTTS[:3]), x="rtt", y="rate")) >= {"1", "0.9"}
+    assert words(drawn(campaign(rtts=RTTS[:3]), x="rtt", y="rate")) >= {"1.00", "0.900"}
 
 
 def test_an_expression_is_what_was_taken(tmp_path):

@@ -294,6 +294,8 @@ class TestSeveralRuns:
         # Both flows go through both interfaces, and only one of them is the bottleneck of each.
         picture = plots.overlay([one, other])
         assert [axes.get_ylabel().split()[-1] for axes in picture.axes[:2]] == ["cli>mid", "mid>srv"]
+        totals = plots.overlay([one, other], "totals_with_tcp_rtt").axes[0].get_ylabel()
+        assert totals == "sum of goodputs\n[Mbit/s] at cli>mid"
         [[second], [first]] = [lines_of(axes) for axes in picture.axes[:2]]
         assert first.get_linestyle() != second.get_linestyle()
 
@@ -322,6 +324,15 @@ class TestSeveralRuns:
         for result, qdisc in zip(several, ("pie", "red"), strict=True):
             result.resolved.update(point={"qdisc": qdisc, "rate": "50mbit"}, seed=1)
         assert plots.labels(several) == ["pie", "red"]
+        for result, alpha in zip(several, ("0", "0.5"), strict=True):
+            result.resolved["point"] = {"alpha": alpha}
+        assert plots.labels(several) == ["alpha 0", "alpha 0.5"]
+
+    @pytest.mark.parametrize("cc", ["prague", "cubic", "reno", "bbr"])
+    def test_flows_of_one_control_have_markers_of_their_own(self, cc):
+        several = [run(cc, cc, run=name) for name in ("one", "two")]
+        looks = {(line.get_marker(), line.get_linestyle()) for line in lines_of(plots.overlay(several).axes[0])}
+        assert len(looks) == 4
 
 
 class TestWords:

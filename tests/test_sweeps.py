@@ -66,6 +66,10 @@ def test_one_number_per_run_makes_lines_of_the_other_axis():
     assert list(axes.lines[0].get_ydata()) == pytest.approx([12.5] * 3)  # the stand-in's 99th percentile
     [legend] = picture.legends
     assert [text.get_text() for text in legend.get_texts()][:2] == ["pie", "red"]
+    # A number needs the name of its axis, and then all labels of that axis have it.
+    picture = sweep.sweep(one(matrix(qdiscs=("5ms", "none"))), "queue_delay_p99", "rtt")
+    [legend] = picture.legends
+    assert [text.get_text() for text in legend.get_texts()][:2] == ["qdisc 5ms", "qdisc none"]
 
 
 def test_a_measure_with_times_of_its_own_is_not_said_to_be_of_the_steady_state(monkeypatch):
@@ -79,7 +83,7 @@ def test_a_heat_map_has_a_cell_per_point():
     picture = sweep.heatmap(one(matrix(goodput=lambda rtt, qdisc, seed: 2e6 if qdisc == "pie" else 6e6)))
     axes = picture.axes[0]
     # Jain of 2 and 2 is 1, of 6 and 2 (6 + 2)^2 / (2 (36 + 4)) = 0.8
-    assert {text.get_text() for text in axes.texts} == {"1", "0.8"}
+    assert {text.get_text() for text in axes.texts} == {"1.00", "0.800"}
     assert [label.get_text() for label in axes.get_xticklabels()] == ["10ms", "20ms", "100ms"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["pie", "red"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff.measure import summary_of
 from bakeoff.present import words
-from bakeoff.present.shown import Shown
+from bakeoff.present.shown import Shown, bottlenecks
 from bakeoff.present.style import plain
 from bakeoff.results.epochs import epoch_warning
 
@@ -70,7 +70,7 @@ def queues(shown: Shown) -> list[str]:
     """`mid>srv: 50 Mbit/s, fq_codel flows 1024 …`, for every bottleneck."""
     found = []
     counted = shown.result.counters.get("queues", {})
-    for queue in dict.fromkeys(shown.bottlenecks.values()):
+    for queue in bottlenecks([shown]):
         if queue is None:
             continue
         capacity = shown.capacity(queue)

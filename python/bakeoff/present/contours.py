@@ -103,8 +103,13 @@ def cells(
     for (row, column), value in np.ndenumerate(grid):
         empty = not np.isfinite(value)
         dark = not empty and norm(value) < 0.55
-        axes.text(column, row, "none" if empty else f"{value:.3g}", ha="center", va="center", fontsize=8.5,
+        axes.text(column, row, "none" if empty else _digits(value), ha="center", va="center", fontsize=8.5,
                   color="#888888" if empty else "white" if dark else "black")  # fmt: skip
+
+
+def _digits(value: float) -> str:
+    """Three digits, zeros at the end too, so that numbers beside each other look alike: `0.998`, `1.00`, `1250`."""
+    return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:#.3g}".rstrip(".")
 
 
 def entries(fields: Sequence[Field]) -> list[Artist]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError, Samples
-from bakeoff.measure import path as path_of
 from bakeoff.present import words
-from bakeoff.present.shown import Line, Shown, direction, lines
+from bakeoff.present.shown import Line, Shown, bottlenecks, direction, lines
 from bakeoff.present.style import plain
 from bakeoff.results import parts
 
@@ -39,7 +39,7 @@ def totals_with_tcp_rtt(several: Sequence[Shown], scale: Scale = "auto") -> Pict
     from bakeoff.present import panels
     from bakeoff.present.colours import DASHES
 
-    queues = _queues(several)
+    queues = bottlenecks(several)
     made = panels.picture(several, len(queues) + 1)
     entries: list[Artist] = []
     for axes, queue in zip(made.axes, queues, strict=False):
@@ -139,7 +139,7 @@ def cwnd(several: Sequence[Shown]) -> Picture:
 def _rates_abovedelays_panel(several: Sequence[Shown], metric: str, scale: Scale) -> Picture:
     from bakeoff.present import panels
 
-    queues = _queues(several)
+    queues = bottlenecks(several)
     drawn = lines(several)
     delays = _has_delays(several)
     made = panels.picture(several, len(queues) + delays)
@@ -186,14 +186,6 @@ def _finish(made: Picture, several: Sequence[Shown], queues: Sequence[str | None
     made.axes[-1].set_xlabel("time [s]")
 
 
-def _queues(several: Sequence[Shown]) -> list[str | None]:
-    """The bottlenecks of the flows, in the order in which the first flow comes through them; others follow."""
-    found = dict.fromkeys(queue for shown in several for queue in shown.bottlenecks.values())
-    ways = (path_of(shown.resolved, flow) for shown in several for flow in shown.flows)
-    way = [f"{node}>{peer}" for node, peer in next(ways, [])]
-    return sorted(found, key=lambda queue: way.index(queue) if queue in way else len(way))
-
-
 def _share_of_many(panel: Panel, several: Sequence[Shown], queue: str | None) -> None:
     """Where every flow is far below the capacity, the axis is theirs, and the line is an equal share of it."""
     import numpy as np
@@ -220,9 +212,10 @@ def _rate_panel(
 
     panel = panels.Panel(axes, "Mbit/s", f"rate {queue}")
     made.panels.append(panel)
-    several_queues = len(_queues(several)) > 1
-    where = f" at {queue}" if queue is not None else ", no bottleneck"
-    axes.set_ylabel(f"{what} [Mbit/s]" + (f"\n{plain(where.lstrip(' ,'))}" if several_queues else ""))
+    several_queues = len(bottlenecks(several)) > 1
+    where = f"at {queue}" if queue is not None else "no bottleneck"
+    # In a picture of several panels a longer line would reach into the next one's.
+    axes.set_ylabel("\n".join(wrap(plain(f"{what} [Mbit/s] {where}"), 20)) if several_queues else f"{what} [Mbit/s]")
     panels.capacity(panel, several, queue)
     panels.over_time(panel, several)
     top = max((max(steps[1]) for shown in several if (steps := shown.capacity(queue))), default=None)

@@ -191,7 +191,12 @@ def labels(results: Sequence[Result]) -> list[str]:
     for point, result in zip(points, results, strict=True):
         point["seed"] = f"seed {result.resolved['seed']}"
     axes = [axis for axis in dict.fromkeys(a for p in points for a in p) if len({p.get(axis) for p in points}) > 1]
-    short = [", ".join(str(point[axis]) for axis in axes if axis in point) for point in points]
+    # A rate or a time says by its unit what it is; a number alone does not.
+    bare = {axis for axis in axes if all(str(point.get(axis, 0)).replace(".", "", 1).isdigit() for point in points)}
+    short = [
+        ", ".join(f"{axis} {point[axis]}" if axis in bare else str(point[axis]) for axis in axes if axis in point)
+        for point in points
+    ]
     candidates = [
         short,
         [str(result.resolved["run"]) for result in results],

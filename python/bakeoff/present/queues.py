@@ -42,7 +42,7 @@ def queue(several: Sequence[Shown]) -> Picture:
     # A panel in which nothing happens would only take room from those in which something does.
     none = [row for row in rows if row[0][0] in _COUNTED and not any(_grew(s, name, row[0][0]) for s, name, _ in drawn)]
     rows = [row for row in rows if row not in none] or rows
-    said = [f"in these queues no {' and no '.join(_COUNTED[row[0][0]] for row in none)}"] if none else []
+    said = [f"these queues had no {' and no '.join(_COUNTED[row[0][0]] for row in none)}"] if none else []
     made = panels.picture(several, len(rows), row_inch=2.2, said=said)
     for axes, ((metric,), label, unit, scale) in zip(made.axes, rows, strict=True):
         panel = panels.Panel(axes, unit, metric)

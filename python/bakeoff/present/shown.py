@@ -125,6 +125,14 @@ class Line:
     key: tuple[Any, ...] = field(default=(), compare=False)
 
 
+def bottlenecks(several: Sequence[Shown]) -> list[str | None]:
+    """The bottlenecks of the flows, in the order in which the first flow comes through them; others follow."""
+    found = dict.fromkeys(queue for shown in several for queue in shown.bottlenecks.values())
+    ways = (path_of(shown.resolved, flow) for shown in several for flow in shown.flows)
+    way = [f"{node}>{peer}" for node, peer in next(ways, [])]
+    return sorted(found, key=lambda queue: way.index(queue) if queue in way else len(way))
+
+
 def direction(shown: Shown, flow: Mapping[str, Any]) -> str:
     """`up` for what goes the way of the first flow, `down` for what comes back, by the ends of the path."""
     first = shown.flows[0]
@@ -184,7 +192,8 @@ def _dashed(made: Sequence[Line], several: Sequence[Shown]) -> list[Line]:
         run = several.index(line.members[0][0])
         nth = seen[run, line.colour]
         seen[run, line.colour] += 1
-        marker = line.marker if len(several) == 1 or nth == 0 else _MARKERS[nth % len(_MARKERS)]
+        others = [marker for marker in _MARKERS if marker != line.marker]
+        marker = line.marker if len(several) == 1 or nth == 0 else others[(nth - 1) % len(others)]
         found.append(
             replace(line, dash=colours.DASHES[(run if len(several) > 1 else nth) % len(colours.DASHES)], marker=marker)
         )

@@ -205,7 +205,7 @@ def sweep(matrix: Matrix, measure: str | None = None, x: str | None = None) -> P
         for panel in made.panels:
             panel.fixed = (0.0, what.top) if what.top is not None else None
         panels.finish(made)
-        panels.legend(made, _entries(looks, matrix))
+        panels.legend(made, _entries(looks, matrix, lined))
     return made
 
 
@@ -342,15 +342,20 @@ def _look(
     return colour, marker, colours.DASHES[same % len(colours.DASHES)]
 
 
-def _entries(looks: Mapping[tuple[str, ...], tuple[str, str, Any]], matrix: Matrix) -> list[Artist]:
+def _entries(
+    looks: Mapping[tuple[str, ...], tuple[str, str, Any]], matrix: Matrix, lined: Sequence[str]
+) -> list[Artist]:
+    """A line for each look, and what the bands are; an axis is named where its labels begin with a digit."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     entries: list[Artist] = []
     if len(looks) > 1 or any(any(key) for key in looks):
+        named = [f"{axis} " if any(label[:1].isdigit() for label in matrix.axes[axis]) else "" for axis in lined]
         entries += [
             Line2D([], [], color=colour, marker=marker, linestyle=dash, linewidth=1.8,
-                   label=plain(", ".join(part for part in key if part)) or "all")
+                   label=plain(", ".join(f"{of}{part}" for of, part in zip([*named, ""], key, strict=True) if part))
+                   or "all")
             for key, (colour, marker, dash) in looks.items()
         ]  # fmt: skip
     seeds = sorted({len(point.results) for point in matrix.points})

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from bakeoff.results import Result
 
-COLOURS: Final = 64
+COLOURS: Final = 256
+"""As many as PNG has in a palette: with fewer, thin lines lose the colour that says their control."""
 FORMATS: Final = ("png", "svg")
 MOST_PICTURES: Final = 200
 """Of a page."""
