@@ -184,7 +184,7 @@ impl<'a> Reading<'a> {
             let link = decode::link_name(number).map_or(String::new(), |name| format!(" ({name})"));
             capture.notes.push(format!(
                 "The {} packets of interface {i} were not read: its link type is {number}{link}; expected Ethernet, raw \
-                 IP, Linux cooked, PPP or null/loopback.",
+                 IP, Linux cooked, PPP, Cisco HDLC or null/loopback.",
                 interface.packets
             ));
             if capture.notes.len() >= MOST_NOTES {

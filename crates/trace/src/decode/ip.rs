@@ -75,20 +75,27 @@ impl<'a> Ip<'a> {
         }
         let told = u32::from(be16(bytes, 2));
         let length = if told == 0 { room } else { told };
-        let payload_length = length.checked_sub(header as u32)?;
         let part = be16(bytes, 6);
         let fragment = match (part & 0x1fff, part & 0x2000) {
             (0, 0) => Fragment::No,
             (0, _) => Fragment::First,
             _ => Fragment::Later,
         };
-        let payload = &bytes[header..];
+        // AH authenticates and hides nothing (RFC 4302).
+        let (mut protocol, mut at) = (bytes[9], header);
+        if protocol == AUTHENTICATION && fragment == Fragment::No {
+            let size = (usize::from(*bytes.get(at + 1)?) + 2) * 4;
+            protocol = bytes[at];
+            at += size;
+        }
+        let payload_length = length.checked_sub(at as u32)?;
+        let payload = bytes.get(at..)?;
         Some(Ip {
             from: MAPPED | u128::from(be32(bytes, 12)),
             to: MAPPED | u128::from(be32(bytes, 16)),
             v6: false,
             ecn: bytes[1] & 3,
-            protocol: bytes[9],
+            protocol,
             fragment,
             length,
             payload_length,

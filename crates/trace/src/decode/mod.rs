@@ -1,6 +1,6 @@
 //! Headers: from a frame to the TCP segment, the datagram or the echo in it, through tunnels where they can be read.
 //!
-//! Sources: RFC 791, RFC 8200, RFC 9293; IEEE 802.1Q; LINKTYPE_LINUX_SLL and _SLL2 of tcpdump.org; RFC 2784 and 2890
+//! Sources: RFC 791, RFC 8200, RFC 9293; IEEE 802.1Q and 802.2; RFC 3032 (MPLS); RFC 4302 (AH); LINKTYPE_LINUX_SLL and _SLL2 of tcpdump.org; RFC 2784 and 2890
 //! (GRE), RFC 2003 (IP in IP), RFC 4213 (6in4), RFC 7348 (VXLAN), RFC 8926 (Geneve), Linux's FOU and GUE, RFC 2516 (PPPoE).
 //!
 //! Lengths are those that the IP header tells, so that packets of which the capture kept only the begin count whole.

@@ -16,6 +16,24 @@ fn tcp() -> Vec<u8> {
     packet()[20..].to_vec()
 }
 
+/// An authentication header has 4 x (4 + 2) bytes and leaves the segment readable.
+#[test]
+fn an_authentication_header_is_passed() {
+    let header = [&[6, 4, 0, 0][..], &[0; 20]].concat();
+    let report = one(1, outer(51, &[&header[..], &tcp()].concat()));
+    assert_eq!((report.flows.len(), report.capture.tcp_packets), (1, 1));
+    assert_eq!(report.flows[0].up.data.payload_bytes, 1000);
+}
+
+/// What follows the labels begins with neither 4 nor 6, and one stack has no bottom.
+#[test]
+fn labels_around_something_else_are_not_ip() {
+    let other = ethernet(0x8847, &[&[0, 1, 1, 64][..], &[0; 40]].concat());
+    let endless = ethernet(0x8847, &[0, 1, 0, 64, 0, 1, 0, 64]);
+    let capture = told(pcap(1, &[(0, other), (1, endless)])).capture;
+    assert_eq!((capture.packets, capture.not_ip, capture.malformed), (2, 1, 1));
+}
+
 fn outer(protocol: u8, payload: &[u8]) -> Vec<u8> {
     ethernet(0x0800, &ipv4([192, 0, 2, 1], [192, 0, 2, 2], protocol, 0, payload))
 }
@@ -33,6 +51,14 @@ fn link_headers_are_taken_away() {
         ("null", 0, [&[2, 0, 0, 0][..], &ip].concat()),
         ("loop", 108, [&[0, 0, 0, 2][..], &ip].concat()),
         ("PPP", 9, [&[0xff, 3, 0, 0x21][..], &ip].concat()),
+        ("PPP whose protocol has one byte", 9, [&[0x21][..], &ip].concat()),
+        ("PPP in HDLC's frames", 50, [&[0xff, 3, 0, 0x21][..], &ip].concat()),
+        ("PPPoE without Ethernet", 51, [&[0x11, 0, 0, 1, 0, 0, 0, 0x21][..], &ip].concat()),
+        ("Cisco HDLC", 104, [&[0x0f, 0, 8, 0][..], &ip].concat()),
+        ("MPLS", 1, ethernet(0x8847, &[&[0, 1, 1, 64][..], &ip].concat())),
+        ("two labels of MPLS", 1, ethernet(0x8847, &[&[0, 1, 0, 64, 0, 2, 1, 64][..], &ip].concat())),
+        // The type is a length of 8 + 1040 bytes.
+        ("LLC", 1, ethernet(1048, &[&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0][..], &ip].concat())),
         ("cooked", 113, [&[0; 14][..], &[8, 0], &ip].concat()),
         ("cooked v2", 276, [&[8, 0][..], &[0; 18], &ip].concat()),
         ("IPv6", 229, ipv6(6, CE, &tcp())),
