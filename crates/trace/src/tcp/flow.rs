@@ -78,14 +78,19 @@ impl Track {
     }
 
     /// Whether this SYN begins another connection between the same ports.
-    pub fn is_over(&self, segment: &Segment<'_>) -> bool {
-        segment.syn()
-            && if segment.has_ack() {
-                self.syn_ack.is_some_and(|initial| initial != segment.seq) && self.closed()
-            } else {
-                self.syn.is_some_and(|initial| initial != segment.seq)
-                    || self.syn.is_none() && (self.closed() || self.carried())
-            }
+    pub fn is_over(&self, first: bool, segment: &Segment<'_>) -> bool {
+        if !segment.syn() {
+            return false;
+        }
+        if segment.has_ack() {
+            return self.syn_ack.is_some_and(|initial| initial != segment.seq) && self.closed();
+        }
+        match self.syn {
+            // The other end opens at the same time (RFC 9293, section 3.5).
+            Some(_) if first != self.client_first && self.syn_ack.is_none() && !self.carried() => false,
+            Some(initial) => initial != segment.seq,
+            None => self.closed() || self.carried(),
+        }
     }
 
     fn closed(&self) -> bool {
@@ -113,7 +118,9 @@ impl Track {
             [up, down] if d == 0 => (up, down),
             [up, down] => (down, up),
         };
-        let first_ack = d == 0 && self.ack_ns.is_none() && self.syn_ack_ns.is_some() && !segment.syn();
+        // Where a capture has the client's packets only, there is no SYN/ACK before it.
+        let begun = self.syn_ns.is_some() || self.syn_ack_ns.is_some();
+        let first_ack = d == 0 && self.ack_ns.is_none() && begun && !segment.syn() && !segment.rst();
         if first_ack && segment.has_ack() {
             self.ack_ns = Some(at_ns);
         }
@@ -129,6 +136,8 @@ impl Track {
             let part = Part { seq, length: segment.payload_length, fin: segment.fin(), at_ns, timestamp };
             kind = this.sequence.segment(part, round_trip_ns);
             this.sequence.data.keep_alives += u64::from(kind == Kind::KeepAlive);
+        } else if !segment.syn() && !segment.rst() {
+            this.sequence.data.keep_alives += u64::from(this.sequence.is_probe(segment.seq));
         }
 
         let same_window = this.window(&segment, at_ns, scaled);
@@ -179,6 +188,13 @@ impl Track {
             told.other += u64::from(options.other);
             told.accecn += u64::from(options.accecn.is_some());
             told.malformed += u64::from(options.malformed);
+        }
+        // Both ends opened at once: the first SYN is the client's, and the three packets behind it repeat what is known.
+        if let Some(initial) = self.syn
+            && if segment.has_ack() { initial == segment.seq && d == 0 } else { d == 1 }
+        {
+            half.sequence.begin(segment.seq);
+            return;
         }
         let (initial, seen_ns, bits) = if segment.has_ack() {
             (&mut self.syn_ack, &mut self.syn_ack_ns, &mut self.agrees)
@@ -332,6 +348,8 @@ fn acknowledge(
         this.pure_ae += u64::from(segment.ae);
         this.pure_ae_ece += u64::from(segment.ae && segment.ece());
         let repeats = !ack.advances && !ack.late;
+        // Where a capture has the ACKs only, SACK alone says that data is under way.
+        let under_way = under_way || !blocks.is_empty() && other.sequence.has_sacked();
         if repeats && under_way && (context.same_window || !blocks.is_empty()) {
             this.acks.duplicates += 1;
         }

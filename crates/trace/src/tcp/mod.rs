@@ -113,7 +113,7 @@ impl Flows {
             _ => self.index.get(&key).copied(),
         };
         let at = match known {
-            Some(at) if !self.tracks[at].is_over(&seen.segment) => at,
+            Some(at) if !self.tracks[at].is_over(first, &seen.segment) => at,
             _ => {
                 if self.tracks.len() == self.settings.flows {
                     self.beyond += 1;

@@ -127,6 +127,16 @@ impl Sequence {
         }
     }
 
+    /// Whether SACK told something that the ACK has not reached.
+    pub fn has_sacked(&self) -> bool {
+        !self.sacked.is_empty()
+    }
+
+    /// Whether a segment without payload asks for an ACK: all is acknowledged, and it begins one byte too early.
+    pub fn is_probe(&self, seq: u32) -> bool {
+        self.next.is_some_and(|next| self.una == Some(next) && seq.wrapping_add(1) == next as u32)
+    }
+
     /// Whether this direction was closed and that was acknowledged.
     pub fn closed(&self) -> bool {
         matches!((self.fin, self.una), (Some(fin), Some(una)) if una > fin)

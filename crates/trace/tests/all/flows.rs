@@ -284,3 +284,67 @@ fn many_segments_under_way_are_taken_together() {
     // The last left at 29.99 ms.
     near(up.rtt_s.values.expect("one").mean, 0.100 - 0.029_99);
 }
+
+/// Both ends send a SYN before either has one: it is one connection, of 500 bytes up and 300 down.
+#[test]
+fn both_ends_may_open_at_once() {
+    let segments = [
+        (0, Tcp { up: true, flags: SYN, seq: 100, ..PURE }),
+        (10, Tcp { up: false, flags: SYN, seq: 900, ..PURE }),
+        (10_000, Tcp { up: true, flags: SYN | ACK, seq: 100, ack: 901, ..PURE }),
+        (10_010, Tcp { up: false, flags: SYN | ACK, seq: 900, ack: 101, ..PURE }),
+        (20_000, Tcp { seq: 101, ack: 901, length: 500, ..DATA }),
+        (30_000, Tcp { up: false, seq: 901, ack: 601, length: 300, ..DATA }),
+        (40_000, Tcp { up: true, seq: 601, ack: 1201, ..PURE }),
+    ];
+    let report = told_of(&segments);
+    assert_eq!(report.flows.len(), 1);
+    let flow = &report.flows[0];
+    assert_eq!((flow.up.data.acked_bytes, flow.down.data.acked_bytes), (500, 300));
+    assert_eq!((flow.up.data.retransmits, flow.down.data.gaps, flow.up.data.unseen_bytes), (0, 0, 0));
+}
+
+/// 1000 bytes are acknowledged up to 1100. Three probes begin at 1099, two of them without payload, as Linux sends them;
+/// the segment at 1100 is an ordinary ACK.
+#[test]
+fn probes_without_payload_are_keep_alives() {
+    let mut segments = handshake();
+    segments.push((100_000, data(100)));
+    segments.push((110_000, ack(1100)));
+    for (at, seq, length) in
+        [(1_000_000, 1099, 0), (2_000_000, 1099, 1), (3_000_000, 1099, 0), (4_000_000, 1100, 0)]
+    {
+        segments.push((at, Tcp { up: true, seq, ack: 500, length, ..PURE }));
+        segments.push((at + 10_000, ack(1100)));
+    }
+    let flow = &told_of(&segments).flows[0];
+    assert_eq!((flow.up.data.keep_alives, flow.up.data.retransmits, flow.down.acks.duplicates), (3, 0, 0));
+}
+
+/// The client's packets alone: 20 ms lie between its SYN and its ACK, so that what lay in a gap for 10 ms was overtaken,
+/// and what lay there for 30 ms was sent again.
+#[test]
+fn one_direction_tells_the_round_trip_of_the_handshake() {
+    let mut segments = vec![
+        (0, Tcp { up: true, flags: SYN, seq: 100, ..PURE }),
+        (20_000, Tcp { up: true, seq: 101, ack: 901, ..PURE }),
+    ];
+    for (at, seq) in [(21_000, 1101), (31_000, 101), (32_000, 3101), (62_000, 2101)] {
+        segments.push((at, data(seq)));
+    }
+    let told = &told_of(&segments).flows[0].up.data;
+    assert_eq!((told.reordered, told.retransmits, told.gaps), (1, 1, 2));
+}
+
+/// ACKs alone: two that repeat 101 have SACK for what came behind it, and one has nothing.
+#[test]
+fn duplicate_acks_are_told_without_the_data() {
+    let (one, two) = (sack(&[(1101, 2101)]), sack(&[(1101, 3101)]));
+    let segments = [
+        (0, ack(101)),
+        (1, Tcp { options: &one, ..ack(101) }),
+        (2, Tcp { options: &two, ..ack(101) }),
+        (3, ack(3101)),
+    ];
+    assert_eq!(told_of(&segments).flows[0].down.acks.duplicates, 2);
+}
