@@ -67,7 +67,7 @@ def select(
     for pattern in patterns:
         chosen = _of_file(pattern, settings, yes) if _is_file(pattern) else _of_catalog(pattern, shipped, settings)
         for scenario, points in chosen:
-            kept = [point for point in points if only is None or _named(only, scenario, point, own_name=True)]
+            kept = _only(only, scenario, points)
             found.setdefault(id(scenario), (scenario, {}))[1].update({id(point): point for point in kept})
     runs: dict[str, Run] = {}
     for scenario, at in found.values():
@@ -90,11 +90,7 @@ def one(pattern: str, *, only: str | None = None, settings: Settings | None = No
     BakeoffError if it names runs of several scenarios, or none.
     """
     chosen = _of_file(pattern, settings, yes=False) if _is_file(pattern) else _of_catalog(pattern, _all(), settings)
-    found = [
-        (scenario, [point for point in points if only is None or _named(only, scenario, point, own_name=True)])
-        for scenario, points in chosen
-    ]
-    found = [(scenario, points) for scenario, points in found if points]
+    found = [(scenario, kept) for scenario, points in chosen if (kept := _only(only, scenario, points))]
     if not found:
         raise BakeoffError(f"-k: '{only}' names none of the runs that '{pattern}' names")
     if len(found) > 1:
@@ -105,7 +101,7 @@ def one(pattern: str, *, only: str | None = None, settings: Settings | None = No
 
 def names() -> list[str]:
     """suite/scenario/run of every run of the catalog, in its order. Only the matrices are read."""
-    return [f"{each.suite}/{each.name}/{each.run_name(point)}" for each in _all() for point in each.points]
+    return _whole_names(_all())
 
 
 def named(wanted: Collection[str], seeds: int, *, settings: Settings | None = None) -> dict[str, list[Run]]:
@@ -117,7 +113,9 @@ def named(wanted: Collection[str], seeds: int, *, settings: Settings | None = No
     found: dict[str, list[Run]] = {}
     for scenario in _all():
         head = f"{scenario.suite}/{scenario.name}"
-        points = [point for point in scenario.points if f"{head}/{scenario.run_name(point)}" in wanted]
+        points = [
+            point for point, run in zip(scenario.points, scenario.run_names, strict=True) if f"{head}/{run}" in wanted
+        ]
         if not points:
             continue
         chosen = scenario
@@ -130,6 +128,10 @@ def named(wanted: Collection[str], seeds: int, *, settings: Settings | None = No
             if name in wanted:
                 found[name] = runs[at * each : (at + 1) * each]
     return found
+
+
+def _whole_names(scenarios: list[Scenario]) -> list[str]:
+    return [f"{each.suite}/{each.name}/{run}" for each in scenarios for run in each.run_names]
 
 
 def _all() -> list[Scenario]:
@@ -167,9 +169,9 @@ def _of_file(pattern: str, settings: Settings | None, yes: bool) -> Iterator[tup
         yield scenario, scenario.points
         return
     runs_at(scenario, scenario.points, seeds=1, yes=yes)  # the whole has to be sound, also what is not chosen
-    points = [point for point in scenario.points if _named(run, scenario, point, own_name=True)]
+    points = _only(run, scenario, scenario.points)
     if not points:
-        names = [scenario.run_name(point) for point in scenario.points]
+        names = scenario.run_names
         raise BakeoffError(f"{path}: '{run}' names none of its {len(names)} runs{did_you_mean(run, names[:8])}")
     yield scenario, points
 
@@ -179,13 +181,16 @@ def _of_catalog(
 ) -> Iterator[tuple[Scenario, list[Point]]]:
     none = True
     for scenario in scenarios:
-        points = [point for point in scenario.points if _named(pattern, scenario, point)]
+        points = [
+            point
+            for point, run in zip(scenario.points, scenario.run_names, strict=True)
+            if _named(pattern, scenario, run)
+        ]
         if points:
             none = False
             yield _changed(scenario, points, settings) if settings else (scenario, points)
     if none:
-        names = [f"{each.suite}/{each.name}/{each.run_name(point)}" for each in scenarios for point in each.points]
-        raise BakeoffError(_no_match(pattern, scenarios, names))
+        raise BakeoffError(_no_match(pattern, scenarios, _whole_names(scenarios)))
 
 
 def _changed(scenario: Scenario, points: list[Point], settings: Settings) -> tuple[Scenario, list[Point]]:
@@ -204,9 +209,15 @@ def _changed(scenario: Scenario, points: list[Point], settings: Settings) -> tup
     return changed, kept
 
 
-def _named(pattern: str, scenario: Scenario, point: Point, *, own_name: bool = False) -> bool:
-    """Whether `pattern` names the run at `point`; with `own_name` also by a glob on the name of the run alone."""
-    run = scenario.run_name(point)
+def _only(pattern: str | None, scenario: Scenario, points: list[Point]) -> list[Point]:
+    """Those of `points` that `pattern` names, also by a glob on the name of the run alone; all without a pattern."""
+    if pattern is None:
+        return points
+    return [point for point in points if _named(pattern, scenario, scenario.run_name(point), own_name=True)]
+
+
+def _named(pattern: str, scenario: Scenario, run: str, *, own_name: bool = False) -> bool:
+    """Whether `pattern` names the run of this name; with `own_name` also by a glob on that name alone."""
     whole = f"{scenario.suite}/{scenario.name}/{run}"
     written = (whole, run_key(scenario.suite, scenario.name, run, seed=1))
     if pattern.startswith("re:"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ OWN: Final = "local"
 _MATRIX = ("vary", "exclude", "run", "profile", "seeds")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scenario:
     """One experiment with its variations.
 
@@ -53,6 +54,11 @@ class Scenario:
     def title(self) -> str:
         """For lists: the title as written, with braces around what varies."""
         return str(self.document.get("title", ""))
+
+    @cached_property
+    def run_names(self) -> list[str]:
+        """The names of the runs at `points`, in their order."""
+        return [self.run_name(point) for point in self.points]
 
     def run_name(self, point: Point) -> str:
         """The name of the run at `point`."""
