@@ -24,7 +24,7 @@ def compare(
         str,
         typer.Argument(
             metavar="THEIRS",
-            help="Another's, or the name of a reference.",
+            help="Another campaign's folder, or the name of a reference.",
             show_default=False,
             autocompletion=complete.results_or_reference,
         ),
@@ -34,7 +34,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="AXIS,…",
-            help="A distribution for each label of these axes; 'scenario' is one, too.",
+            help="Show a distribution for each label of these axes; 'scenario' is an axis too.",
             show_default="one for all; with --own, scenario",
         ),
     ] = None,
@@ -42,14 +42,14 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="MEASURE=X",
-            help="What is outside, in ln: of goodput, queue_delay, queue_delay_p99, sojourn, sojourn_p99, marks, "
-            "drops; repeatable.",
+            help="How far |ln(ours / theirs)| of a measure may go: goodput, queue_delay, queue_delay_p99, sojourn, "
+            "sojourn_p99, marks, drops; repeatable.",
             show_default="goodput=0.05 queue_delay=0.15",
         ),
     ] = None,
     own: Annotated[
         bool,
-        typer.Option("--own", help="Beside each group's distance, how far the seeds of THEIRS are from each other."),
+        typer.Option("--own", help="Show how far the seeds of THEIRS are from each other beside each distance."),
     ] = False,
     unpaired: Annotated[
         bool,
@@ -57,15 +57,15 @@ def compare(
     ] = False,
     each: Annotated[
         bool,
-        typer.Option("--each", help="End with 1 also if one number is outside of its bound and 'apart'."),
+        typer.Option("--each", help="Also end with 1 if a single number is outside of its bound and 'apart'."),
     ] = False,
     format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
 ) -> None:
     """Compare two campaigns with the same runs: does a kernel do what the simulator says?
 
     Shows the distribution of |ln(ours / theirs)| of each measure, and lists what is outside its bound. Ends with 1 if
-    a median is, with --each also if a single number is that its seeds tell apart; --own shows another table and ends
-    with 0.
+    a median is outside. With --each it also ends with 1 if a single number is outside and the seeds tell the two sides
+    apart. --own shows another table and ends with 0.
 
     \b
     Examples:

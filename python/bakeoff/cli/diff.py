@@ -22,15 +22,21 @@ def diff(
         ),
     ],
     b: Annotated[
-        str, typer.Argument(metavar="B", help="Another.", show_default=False, autocompletion=complete.results)
+        str,
+        typer.Argument(
+            metavar="B",
+            help="Another campaign's folder, or a run's.",
+            show_default=False,
+            autocompletion=complete.results,
+        ),
     ],
     *,
     tolerance: Annotated[
         list[str] | None,
         typer.Option(
             metavar="MEASURE=X",
-            help="A difference of up to X, in ln, is none: of goodput, queue_delay, queue_delay_p99, sojourn, "
-            "sojourn_p99, marks, drops; repeatable.",
+            help="List a measure only where |ln(A / B)| is more than X: goodput, queue_delay, queue_delay_p99, "
+            "sojourn, sojourn_p99, marks, drops; repeatable.",
             show_default="0 for each",
         ),
     ] = None,

@@ -9,7 +9,7 @@ import typer
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON array instead of the table")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """Show what this machine can run, what is missing for which engine, and the command that installs it."""
     from bakeoff.doctor import ENGINES, install_all, lacking, origin, report

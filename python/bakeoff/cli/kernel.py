@@ -12,19 +12,21 @@ from bakeoff.cli import complete
 from bakeoff.cli.command import Command, Group
 from bakeoff.cli.output import on_one_line
 
-app = typer.Typer(cls=Group, help="Virtual-time kernels: build, list, check.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Build, list and check virtual-time kernels.", no_args_is_help=True)
 
 
 @app.command(cls=Command)
 def build(
-    source: Annotated[Path | None, typer.Option(help="a Linux source tree or tarball, 6.6 or later")] = None,
-    name: Annotated[str | None, typer.Option(help="name to keep it under; default: linux-RELEASE")] = None,
-    module: Annotated[list[Path] | None, typer.Option(help="folder of an external module; may be repeated")] = None,
+    source: Annotated[Path | None, typer.Option(help="A Linux source tree or tarball, 6.6 or later.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the kernel.", show_default="linux-RELEASE")] = None,
+    module: Annotated[list[Path] | None, typer.Option(help="Folder of an external module; repeatable.")] = None,
     config: Annotated[
         list[Path] | None,
-        typer.Option(help="file of CONFIG_NAME=value lines beside bakeoff's own; may be repeated"),
+        typer.Option(help="File of CONFIG_NAME=value lines beside bakeoff's own; repeatable."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="parallel compiler processes; default: all cores")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Compiler processes at a time.", show_default="one per core")
+    ] = None,
 ) -> None:
     """Make a virtual-time kernel from a Linux source tree; the tree is not changed."""
     from bakeoff.cli import output
@@ -47,7 +49,7 @@ def build(
 
 @app.command("list", cls=Command)
 def list_(
-    as_json: Annotated[bool, typer.Option("--json", help="a JSON object for each instead of the table")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each kernel.")] = False,
 ) -> None:
     """List the kernels that were built here."""
     from bakeoff.engines.kernel.registry import list_kernels
@@ -73,10 +75,10 @@ def check(
     kernel: Annotated[
         str,
         typer.Argument(
-            help="a name from 'kernel list', or the path of a 'linux' binary", autocompletion=complete.kernel
+            help="A name from 'kernel list', or the path of a 'linux' binary.", autocompletion=complete.kernel
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object instead of the table")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Boot a kernel once and say what of the catalog it can run, what not, and why."""
     from bakeoff.engines.kernel.check import check as check_kernel
@@ -100,7 +102,7 @@ def check(
 
 Suites = Annotated[
     list[str] | None,
-    typer.Option("--suite", metavar="SUITE", help="Suite of the mirror that apt is configured with; may be repeated."),
+    typer.Option("--suite", metavar="SUITE", help="Suite of the mirror that apt is configured with; repeatable."),
 ]
 
 
@@ -108,7 +110,7 @@ Suites = Annotated[
 def fetch_source(
     suite: Suites = None,
     package: Annotated[
-        str | None, typer.Option(metavar="linux-source-X.Y", help="Which one.", show_default="the newest")
+        str | None, typer.Option(metavar="linux-source-X.Y", help="The package to fetch.", show_default="the newest")
     ] = None,
 ) -> None:
     """Fetch Debian's linux-source package and print the path of the tarball in it; no root, nothing is installed.

@@ -32,7 +32,9 @@ def with_inventory(engine: str, inventory: Path | None) -> str:
     return f"ssh:{inventory.expanduser().absolute()}"
 
 
-Engine = Annotated[str, typer.Option(help="What does the runs.", autocompletion=complete.engine)]
+Engine = Annotated[
+    str, typer.Option(help="What does the runs: sim, kernel, netns or ssh.", autocompletion=complete.engine)
+]
 Kernel = Annotated[
     str | None,
     typer.Option(
@@ -82,11 +84,11 @@ AllowCode = Annotated[
     bool,
     typer.Option(
         "--allow-code",
-        help="Execute also congestion controls in Python that lie elsewhere than what names them, and what an "
-        "inventory's configuration of OpenSSH starts here.",
+        help="Also execute congestion controls in Python from outside the folder of the scenario, and programs that an "
+        "inventory's configuration of OpenSSH starts on this machine.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="More than 100,000 runs are meant.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Go on even if there are more than 100,000 runs.")]
 Store = Annotated[
     str | None,
     typer.Option(
@@ -129,9 +131,7 @@ Name = Annotated[str | None, typer.Option(help="Short for --out results/NAME.")]
 Note = Annotated[
     str | None, typer.Option(metavar="TEXT", help="A line of your own that the results keep.", show_default=False)
 ]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show no progress; only what failed, and what was asked for.")
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, only the results and what failed.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show a line whenever a run begins or ends.")]
 
 

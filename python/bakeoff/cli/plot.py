@@ -54,7 +54,7 @@ def plot(
         str | None,
         typer.Option(
             help="What to draw; --list-kinds says what there is.",
-            show_default="for one run tcp_delivery_with_rtt, or call where there is one; for several bars, or sweep",
+            show_default="one run: tcp_delivery_with_rtt, or call if it has a call; several runs: bars, or sweep",
             autocompletion=complete.kind,
         ),
     ] = None,
@@ -65,8 +65,8 @@ def plot(
     measure: Annotated[
         str | None,
         typer.Option(
-            help="Of sweep and heatmap: what is measured.",
-            show_default="goodput; jain or utilisation",
+            help="For sweep and heatmap: what is measured.",
+            show_default="for sweep goodput, for heatmap jain or utilisation",
             autocompletion=complete.measure,
         ),
     ] = None,
@@ -74,26 +74,29 @@ def plot(
         str | None,
         typer.Option(
             metavar="AXIS",
-            help="Of sweep and heatmap: what lies along x.",
-            show_default="the longest",
+            help="For sweep and heatmap: the axis of the matrix along x.",
+            show_default="the one with the most values",
             autocompletion=complete.axis,
         ),
     ] = None,
     y: Annotated[
         str | None,
         typer.Option(
-            metavar="AXIS", help="Of heatmap: what lies along y.", show_default="the next", autocompletion=complete.axis
+            metavar="AXIS",
+            help="For heatmap: the axis of the matrix along y.",
+            show_default="the one with the next most values",
+            autocompletion=complete.axis,
         ),
     ] = None,
     scale: Annotated[
         Scale,
         typer.Option(
-            help="Where axes end: all data or what the scenario asks for; 1.2 times the capacity and 100 ms above the "
-            "empty path; three times the data's delay."
+            help="Where axes end. auto: where the data or the scenario say; fixed: at 1.2 times the capacity and 100 "
+            "ms above the empty path; var: at three times the data's delay."
         ),
     ] = Scale.auto,
     format_: Annotated[
-        Picture | None, typer.Option("--format", "-f", help="Vectors, pixels, or a page.", show_default="svg")
+        Picture | None, typer.Option("--format", "-f", help="SVG (vectors), PNG (pixels) or PDF.", show_default="svg")
     ] = None,
     out: Annotated[
         str | None,

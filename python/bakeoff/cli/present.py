@@ -81,7 +81,7 @@ def table(
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Only these, by their names in CSV; '?' lists them.",
+            help="Show only these columns, by their names in CSV; '?' lists them.",
             show_default=False,
             autocompletion=complete.columns,
         ),
@@ -90,20 +90,21 @@ def table(
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="In the order of these columns; -NAME begins with the largest.",
+            help="Sort the rows by these columns; -NAME begins with the largest.",
             autocompletion=complete.order,
         ),
     ] = None,
     where: Annotated[
         str | None,
         typer.Option(
-            metavar="CONDITION", help="Only rows for which it holds: columns, numbers, texts, == < in and or not."
+            metavar="CONDITION",
+            help="Only rows for which this holds. It may have columns, numbers, texts, == < in, and, or, not.",
         ),
     ] = None,
     reference: Annotated[
         str | None,
         typer.Option(
-            help="Whose numbers stand beside.",
+            help="The reference whose numbers stand beside ours.",
             show_default="what the suite published",
             autocompletion=complete.reference,
         ),

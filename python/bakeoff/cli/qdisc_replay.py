@@ -24,7 +24,7 @@ def qdisc_replay(
         str,
         typer.Argument(
             metavar="QDISC",
-            help="In tc's words, or a tree in JSON.",
+            help="The queue in tc's words, or a tree of queues in JSON.",
             show_default=False,
             autocompletion=complete.qdisc,
         ),
@@ -33,25 +33,30 @@ def qdisc_replay(
     arrivals: Annotated[
         str,
         typer.Option(
-            metavar="PATTERN|FILE", help="idle, overload, bursts, ramp, flows, ecn, tiny, step, or a CSV file."
+            metavar="PATTERN|FILE",
+            help="What arrives: idle, overload, bursts, ramp, flows, ecn, tiny, step, or a CSV file.",
         ),
     ] = "overload",
     rate: Annotated[
-        str, typer.Option(help="Of the htb above QDISC (none above one that limits the rate itself), and of patterns.")
+        str,
+        typer.Option(
+            help="The rate of the patterns, and of the htb above QDISC. A QDISC that limits the rate itself has no htb "
+            "above it."
+        ),
     ] = "10mbit",
     against: Annotated[
         str | None,
         typer.Option(metavar="kernel[:NAME|PATH]", help="Compare with a real kernel.", show_default="nothing"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=1, help="Of the pattern, and of what the queues draw.")] = 1,
+    seed: Annotated[int, typer.Option(min=1, help="Seed of the pattern and of the queues' random draws.")] = 1,
     write: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the arrivals as CSV.", show_default="nowhere")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Send recorded arrivals through a queue alone; packet by packet against the kernel's.
+    """Send recorded arrivals through a queue alone, and compare it packet by packet with the kernel's.
 
-    Ends with 1 if a packet's fate differs. Random queues (pie, red, dualpi2, cake) differ by chance.
+    Ends with 1 if a packet's fate differs. Queues that draw random numbers (pie, red, dualpi2, cake) differ by chance.
 
     \b
     Examples:

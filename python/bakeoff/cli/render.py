@@ -56,7 +56,7 @@ def render(
         ),
     ] = False,
 ) -> None:
-    """Write pages in which no number is typed: a template says which, and the results have them.
+    """Write pages from templates, which say where the numbers of the results stand; nobody types a number.
 
     \b
     Examples:

@@ -103,7 +103,9 @@ def run(
     ] = 0,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Check the runs and say their cost; of one run, all that would be done."),
+        typer.Option(
+            "--dry-run", help="Check the runs and say what they cost. Of a single run, show all that would be done."
+        ),
     ] = False,
     out: Out = None,
     name: Name = None,

@@ -37,7 +37,7 @@ def trace(
         ),
     ] = None,
     ecn: Annotated[
-        Ecn, typer.Option(help="How the ECN bits of TCP are to be read; auto asks each handshake.")
+        Ecn, typer.Option(help="How to read the ECN bits of TCP; auto goes by each flow's handshake.")
     ] = "auto",
     every: Annotated[bool, typer.Option("--all", help="Show more than the 40 largest flows of each kind.")] = False,
     out: Annotated[
@@ -49,14 +49,14 @@ def trace(
         ),
     ] = None,
     interval: Annotated[
-        str, typer.Option(metavar="TIME", help="Between the samples of --out, and of the series in --json.")
+        str, typer.Option(metavar="TIME", help="Time between the samples of --out, and of the series in --json.")
     ] = "100ms",
-    series: Annotated[bool, typer.Option("--series", help="With --json: every flow over time too.")] = False,
+    series: Annotated[bool, typer.Option("--series", help="With --json: also print every flow over time.")] = False,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="RESULTS",
-            help="Hold captures of our own runs against what the simulator counted.",
+            help="Compare captures of these runs with what the simulator counted.",
             show_default=False,
             autocompletion=complete.results,
         ),
