@@ -427,3 +427,13 @@ def test_a_window_outside_the_run():
 )
 def test_a_flow_without_a_name_has_that_of_its_control(tmp_path, flows, names):
     assert [flow.name for flow in one(tmp_path, HEAD + f"flows: {flows}").flows] == names
+
+
+@pytest.mark.parametrize(
+    ("flows", "asked", "interval_s"),
+    # 50 ms for each thousand that is begun: ceil(1000 / 1000) = 1, ceil(1001 / 1000) = 2, ceil(2501 / 1000) = 3.
+    [(1, "", 0.05), (1000, "", 0.05), (1001, "", 0.1), (2501, "", 0.15), (2501, "sample_interval: 50ms", 0.05)],
+)
+def test_many_flows_are_sampled_less_often_if_nobody_says_how_often(tmp_path, flows, asked, interval_s):
+    run = one(tmp_path, HEAD + f"flows: [{{cc: cubic, count: {flows}}}]\n{asked}\n")
+    assert (len(run.flows), run.sample_interval_s) == (flows, interval_s)

@@ -360,8 +360,8 @@ class Document(Model):
     idle: Annotated[Time, bounded(parse_time, most="3600s")] = 0.0
     """So long the network is idle but for probes, before that and after it, as flent has it with 5 s. Every other time
     of the scenario counts from the end of the first idle time."""
-    sample_interval: Annotated[Time, bounded(parse_time, least="100us")] = 0.05
-    """How often series are sampled."""
+    sample_interval: Annotated[Time, bounded(parse_time, least="100us")] | None = None
+    """How often series are sampled; by default every 50 ms, and n times as seldom with more than 1000 (n - 1) flows."""
     start_jitter: Time = 0.01
     """Every flow starts later by a random time below this, drawn from the seed and its name: repetitions differ also
     where the path draws no random numbers."""

@@ -61,7 +61,8 @@ def resolve(
             raise ScenarioError("flows", "is missing; expected for example 'flows: [{name: a, cc: cubic}]'")
         raise ScenarioError("flows", "is empty; expected a flow, or a program that makes one ('flow: {to: srv}')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
-    start, stop = window(doc.measure, doc.duration, doc.sample_interval)
+    sample_interval_s = doc.sample_interval or _sample_interval(len(flows))
+    start, stop = window(doc.measure, doc.duration, sample_interval_s)
     return resolved.Run(
         suite=suite,
         scenario=doc.scenario,
@@ -69,7 +70,7 @@ def resolve(
         title=doc.title,
         seed=seed,
         duration_s=_end(doc),
-        sample_interval_s=doc.sample_interval,
+        sample_interval_s=sample_interval_s,
         window_s=(_at(doc, start), _at(doc, stop)),
         nodes=nodes,
         links=links,
@@ -87,6 +88,11 @@ def resolve(
         point=point,
         present=_present(doc),
     )
+
+
+def _sample_interval(flows: int) -> float:
+    """50 ms for up to a thousand flows, and for more as much longer as keeps the samples of a second the same."""
+    return round(0.05 * max(1, math.ceil(flows / 1000)), 9)
 
 
 def _at(doc: Document, written_s: float) -> float:
