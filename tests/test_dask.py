@@ -100,6 +100,22 @@ def test_a_scheduler_that_goes_ends_the_campaign(tmp_path, make, undisturbed, sc
     assert content(tmp_path / "c") == undisturbed
 
 
+def test_workers_that_nobody_starts_again_end_the_campaign(tmp_path, make, undisturbed, scheduler, monkeypatch):
+    monkeypatch.setattr(cluster, "_local", lambda *_: scheduler)
+    monkeypatch.setattr(cluster, "_ALONE_S", 0.0)
+    runs = [make(name) for name in "abc"]
+
+    def workers():
+        begun = Cluster("local:1", "sim")
+        begun._client.retire_workers()
+        return begun
+
+    with pytest.raises(BakeoffError, match=r"--dask local:1: no worker is left: .* --resume does the others"):
+        campaign.run(runs, tmp_path / "c", cluster=workers)
+    campaign.run(runs, tmp_path / "c", jobs=1, resume=True)
+    assert content(tmp_path / "c") == undisturbed
+
+
 def test_a_worker_of_another_bakeoff_is_refused():
     worker = SimpleNamespace(state=SimpleNamespace(nthreads=1))
     same = cluster.Expected(cluster.version(), cluster.MODEL_EPOCH, "sim", {"bakeoff": cluster.version()})

@@ -35,6 +35,8 @@ EARLY = 0.1
 """How often a campaign or a scheduler may be killed that has only begun."""
 TOO_LONG_S = 600.0
 """A campaign that nobody killed for so long hangs."""
+LOOK_S = 5.0
+"""So often is it seen whether Dask's workers are still there."""
 SCENARIO = """
 scenario: soak
 title: "{cc}, {qdisc}"
@@ -105,9 +107,21 @@ class Dask:
             self.processes["scheduler"] = started(scheduler, self.folder)
             while not self.file.exists() or not self.file.read_text().endswith("}"):
                 time.sleep(0.1)
-            worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--nworkers", "2", "--nthreads", "1", *where]
-            self.processes["workers"] = started(worker, self.folder)
+            self.start_workers()
         return str(json.loads(self.file.read_text())["address"])
+
+    def start_workers(self) -> None:
+        where = ["--scheduler-file", str(self.file), "--no-dashboard"]
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--nworkers", "2", "--nthreads", "1", *where]
+        self.processes["workers"] = started(worker, self.folder)
+
+    def revive(self) -> None:
+        """Start the workers again if they have ended, as a batch system does.
+
+        Dask's own command starts a worker again that is killed, and ends if one is killed while it starts.
+        """
+        if self.processes["scheduler"].poll() is None and self.processes["workers"].poll() is not None:
+            self.start_workers()
 
     def stop(self) -> None:
         for process in self.processes.values():
@@ -158,12 +172,19 @@ class Soak:
         self.campaigns += 1
         campaign = started(words, self.folder)
         begun_s = time.monotonic()
+        left_s = TOO_LONG_S
         while True:
             killing = self.on()
+            wait_s = self.draws.uniform(0, 2 * took_s / PER_ROUND) if killing else LOOK_S
+            if dask is not None:
+                dask.revive()
             try:
-                return campaign.wait(self.draws.uniform(0, 2 * took_s / PER_ROUND) if killing else TOO_LONG_S) == 0
+                return campaign.wait(wait_s) == 0
             except subprocess.TimeoutExpired:
+                left_s = TOO_LONG_S if killing else left_s - wait_s
                 if not killing:
+                    if left_s > 0:
+                        continue
                     self.wrong.append(f"{root.name}: hangs")
                     kill(campaign.pid)
                     campaign.wait()

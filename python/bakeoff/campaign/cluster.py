@@ -33,6 +33,8 @@ _PATIENCE_S: Final = 10.0
 """For so long a scheduler may be silent when it is asked for the first time."""
 _FRESH_S: Final = 0.5
 """For so long the number of workers counts as known."""
+_ALONE_S: Final = 60.0
+"""For so long workers that were started here may all be gone: each is started again, unless it ended as it began."""
 _ENVIRONMENT: Final = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Of workers that are started here: each has one core, and one run."""
 
@@ -72,6 +74,7 @@ class Cluster:
         self._busy: dict[Pending, Path] = {}
         self._killed: set[Pending] = set()
         self._counted: tuple[float, int] = (-_FRESH_S, 0)
+        self._alone_since_s: float | None = None
         self._expected = Expected(version(), MODEL_EPOCH, engine, engines.get(engine).versions())
         # A Ctrl-C in the terminal is for this process: workers inherit that it is held back.
         ending.start_tracker()
@@ -156,6 +159,29 @@ class Cluster:
         """See `Workers`."""
         if self._client.status != "running":
             raise self._gone()
+        self._check_alone()
+
+    def _check_alone(self) -> None:
+        """Nobody starts a worker again that ended while it was starting, and without one no run ends."""
+        if not self._form.startswith("local"):
+            return  # others may start some at any time
+        now_s = time.monotonic()
+        try:
+            workers = len(self._client.nthreads())
+        except (OSError, TimeoutError):
+            raise self._gone() from None
+        if workers:
+            self._alone_since_s = None
+        elif self._alone_since_s is None:
+            self._alone_since_s = now_s
+        elif now_s - self._alone_since_s > _ALONE_S:
+            begun: list[Any] = list(self._busy)
+            for future in begun:
+                future.cancel()
+            raise BakeoffError(
+                f"--dask {self._form}: no worker is left: out of memory, or killed; "
+                "the runs that ended were kept, --resume does the others"
+            )
 
     def close(self) -> None:
         """See `Workers`."""
