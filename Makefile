@@ -15,7 +15,7 @@ ARM := aarch64-unknown-linux
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python fuzz soak bench validation gallery docs architecture clean
+.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python fuzz soak bench bench-ns3 validation gallery docs architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -122,6 +122,9 @@ soak: setup agent ## kills campaigns, workers, kernels and schedulers SOAK_KILLS
 bench: setup ## speed: data packets per CPU second, and instructions per data packet held against bench/instructions.json
 	$(BIN)/python bench/workloads.py
 	$(BIN)/python bench/instructions.py
+
+bench-ns3: setup agent ## speed beside ns-3, in one run; needs libns3-dev and libgsl-dev, and takes a kernel if one was built
+	$(BIN)/python bench/ns3.py
 
 validation: setup ## the runs and tables of docs/validation/results.md (10 minutes)
 	$(BIN)/python docs/validation/generate.py
