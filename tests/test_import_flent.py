@@ -232,7 +232,12 @@ UPLOAD = ("raw_values", "TCP upload::1")
         (with_value({}, "raw_values"), "no samples of a flow"),
         (with_value([{"t": T0, "val": "fast"}], *UPLOAD), "raw_values"),
         (with_value({"TCP upload": [{"t": T0}], "Ping (ms) ICMP": []}, "raw_values"), "no samples of a flow"),
-        (with_value([{"t": T0 + 6, "val": 1e300}, {"t": T0 + 7, "val": 1.0}], *UPLOAD), "expected a finite number"),
+        (
+            with_value([{"t": T0 + 6, "val": 1.01e15}, {"t": T0 + 7, "val": 1.0}], *UPLOAD),
+            "Expected `float` <= 10000000",
+        ),
+        # A million times the largest double: bit/s from Mbit/s.
+        (with_value([{"t": T0 + 6, "val": 1.0}, {"t": T0 + 7, "val": 1e308}], *UPLOAD), "Expected `float` <= 10000000"),
         (with_value(7, "metadata", "SERIES_META"), "metadata.SERIES_META"),
         (with_value({"export": 9}, "metadata", "BAKEOFF"), "metadata.BAKEOFF"),
         (with_value({"export": 1, "format": 1}, "metadata", "BAKEOFF"), "metadata.BAKEOFF"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -16,10 +16,13 @@ from bakeoff.imports.recording import Row
 Kind = Literal["flow", "probe", "queue"]
 
 _MOST_POINTS: Final = 2_000_000
-"""Of a file, which take half a gigabyte: ten flows sampled every 50 ms for an hour make 1.4 million."""
+"""Of a file, which take two gigabytes: ten flows sampled every 50 ms for an hour make 1.4 million."""
 _MOST_VALUES: Final = 8_000_000
 """Of a file that `bakeoff export` wrote, and of numbers on the grid."""
 _MOST_SERIES: Final = 100_000
+_MOST: Final = 1e15
+"""Of a sample, in Flent's units. Sums of such values over a file are finite."""
+_Value = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
 _MOST_GAP: Final = 100_000
 """Requests without an answer in a row that are told by the numbers around them."""
 
@@ -44,21 +47,21 @@ _COUNTED: Final = {"dropped": "drops", "ecn_mark": "marks"}
 class Point(msgspec.Struct, gc=False):
     """What is read of an entry of `raw_values`, in Flent's units: Mbit/s, ms, packets, bytes."""
 
-    t: float | None = None
-    val: float | None = None
-    dur: float | None = None
-    seq: float | str | None = None
+    t: _Value | None = None
+    val: _Value | None = None
+    dur: _Value | None = None
+    seq: _Value | str | None = None
     lost: bool | None = None
-    tcp_cwnd: float | None = None
-    tcp_rtt: float | None = None
-    tcp_delivery_rate: float | None = None
-    tcp_pacing_rate: float | None = None
-    backlog_bytes: float | None = None
-    backlog_pkts: float | None = None
-    sent_bytes: float | None = None
-    dropped: float | None = None
-    ecn_mark: float | None = None
-    delay: float | None = None
+    tcp_cwnd: _Value | None = None
+    tcp_rtt: _Value | None = None
+    tcp_delivery_rate: _Value | None = None
+    tcp_pacing_rate: _Value | None = None
+    backlog_bytes: _Value | None = None
+    backlog_pkts: _Value | None = None
+    sent_bytes: _Value | None = None
+    dropped: _Value | None = None
+    ecn_mark: _Value | None = None
+    delay: _Value | None = None
 
 
 class Meta(msgspec.Struct):
@@ -129,8 +132,8 @@ def _of_grid(keys: Keys, place: str) -> dict[str, list[Point]]:
     for name, most in (("results", _MOST_VALUES), ("x_values", _MOST_POINTS)):
         need_few(keys[name], b",", most, f"{place}: {name}", "values")
     need_few(keys["results"], b"[", _MOST_SERIES, f"{place}: results", "series")
-    grid = decoded(keys["x_values"], list[float], f"{place}: x_values")
-    results = decoded(keys["results"], dict[str, list[float | None]], f"{place}: results")
+    grid = decoded(keys["x_values"], list[_Value], f"{place}: x_values")
+    results = decoded(keys["results"], dict[str, list[_Value | None]], f"{place}: results")
     need = sum(value is not None for values in results.values() for value in values)
     if need > _MOST_POINTS:
         raise BakeoffError(f"{place}: results: holds {need:,} values; at most {_MOST_POINTS:,} are read")
@@ -150,7 +153,7 @@ def _convert(found: Mapping[str, list[Point]]) -> None:
         if "UDP" in name:
             for point in points:
                 if point.dur is not None and point.val is not None:
-                    point.val = 1000 / point.val if point.val else None
+                    point.val = 1000 / point.val if abs(point.val) > 1000 / _MOST else None
         for key in _COUNTED:
             last = None
             for point in points:
