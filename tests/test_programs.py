@@ -3,10 +3,11 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from bakeoff import campaign, engines, files
+from bakeoff import campaign, engines, files, measure, results
 from bakeoff.engines.kernel import registry, standstill
 from bakeoff.engines.lab import plan, programs, tool_output
 from bakeoff.errors import BakeoffError
@@ -61,13 +62,31 @@ def test_what_is_wrong_is_named(tmp_path, program, said):
 
 def test_engines_that_run_no_programs_say_so(tmp_path):
     assert not runs(tmp_path, "  []")[0].programs
-    with pytest.raises(BakeoffError, match="flows: is empty; expected a flow, or a program that makes one"):
-        runs(tmp_path, '  - {node: cli, run: "true"}', "title: none\n")
+    with pytest.raises(BakeoffError, match="flows: is empty; expected a flow, or a program of the machine"):
+        runs(tmp_path, "  []", "flows: []\n")
     [run] = runs(tmp_path, '  - {node: cli, run: "true"}')
     for name in ("sim", "netns"):
         said = rf"programs\[0\]: 'true': the engine {name} runs no programs; expected --engine kernel"
         with pytest.raises(BakeoffError, match=said):
             engines.get(name).check(run)
+
+
+def test_a_run_of_programs_alone_needs_no_flow(tmp_path):
+    probe = "probes: [{name: ping, type: icmp, every: 100ms}]\n"
+    [alone] = runs(tmp_path, '  - {node: cli, run: "true"}', probe)
+    assert alone.flows == []
+    assert [role["role"] for role in plan(alone).roles] == ["icmp-probe"]
+    # Its measures, of what the simulator gives of such a run with a flow.
+    [usual] = runs(tmp_path, "  []", FLOW + probe)
+    found = results.read(campaign.run([usual], tmp_path / "results", jobs=1).runs[0].path)
+    told = SimpleNamespace(
+        resolved=found.resolved | {"flows": []},
+        counters=found.counters | {"flows": {}},
+        parts={key: part for key, part in found.parts.items() if key[0] != "flow"},
+    )
+    summary = measure.summarise(told)
+    assert (summary.flows, summary.jain, summary.utilisation, summary.missing) == ({}, None, None, [])
+    assert summary.probes["ping"].rtt_s.mean == pytest.approx(0.02, rel=1e-3)
 
 
 def test_no_stored_result_stands_for_a_run_with_programs(tmp_path):
@@ -150,8 +169,6 @@ def test_programs_run_in_virtual_time(tmp_path):
   - {node: cli, at: 0s, name: three, exit: 3, run: "sh -c 'echo out; echo err >&2; exit 3'"}"""
     [done] = campaign.run(runs(tmp_path, listed, "title: none\n"), tmp_path / "results", engine="kernel", jobs=1).runs
     assert done.error is None
-    from bakeoff import results
-
     result = results.read(done.path)
     own = done.path / "programs"
     assert (own / "three" / "stdout").read_text() == "out\n"
@@ -172,6 +189,19 @@ def pl_col(name):
     import polars as pl
 
     return pl.col(name)
+
+
+@needs_kernel
+def test_programs_alone_are_shown(cli, tmp_path):
+    listed = "  - {node: cli, at: 0s, name: said, run: \"sh -c 'echo once'\"}"
+    alone = runs(tmp_path, listed, "probes: [{name: ping, type: icmp, every: 100ms}]\n")
+    [done] = campaign.run(alone, tmp_path / "results", engine="kernel", jobs=1).runs
+    assert done.error is None
+    assert (done.path / "programs" / "said" / "stdout").read_text() == "once\n"
+    for words in (["table"], ["report"], ["site", "--out", str(tmp_path / "site")]):
+        code, out, err = cli(words[0], str(tmp_path / "results"), *words[1:])
+        assert (code, err) == (0, "")
+        assert "ping" in out or words[0] == "site"
 
 
 @needs_kernel

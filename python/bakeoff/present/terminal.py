@@ -45,7 +45,7 @@ def duel(result: Result, console: Console) -> None:
     [row] = rows([result])
     if len(summary.flows) > _MOST:
         console.print(rich_table(layout.grouped(row)))
-    else:
+    elif summary.flows:
         _shares(summary, console)
     console.print()
     for line in _together(summary):
@@ -53,7 +53,7 @@ def duel(result: Result, console: Console) -> None:
     console.print()
     if summary.changes:
         _parts(row, summary, console)
-    if len(summary.flows) <= _MOST:
+    if 0 < len(summary.flows) <= _MOST:
         _rates(result, summary, samples, console)
     notes = [*words.failures(summary), *summary.missing]
     more = len(notes) - _NOTES

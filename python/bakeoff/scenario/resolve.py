@@ -56,10 +56,10 @@ def resolve(
     probes = _probes(doc, hosts, tunnels, {flow.name for _, flow in flows})
     taken = {*(flow.name for _, flow in flows), *(probe.name for probe in probes)}
     flows_made, probes_made = made(doc, programs, hosts, taken)
-    if not flows and not flows_made:
-        if "flows" not in doc.model_fields_set and not programs:
+    if not flows and not programs:
+        if "flows" not in doc.model_fields_set:
             raise ScenarioError("flows", "is missing; expected for example 'flows: [{name: a, cc: cubic}]'")
-        raise ScenarioError("flows", "is empty; expected a flow, or a program that makes one ('flow: {to: srv}')")
+        raise ScenarioError("flows", "is empty; expected a flow, or a program of the machine ('programs:')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
     sample_interval_s = doc.sample_interval or _sample_interval(len(flows))
     start, stop = window(doc.measure, doc.duration, sample_interval_s)
