@@ -71,6 +71,24 @@ def test_engines_that_run_no_programs_say_so(tmp_path):
             engines.get(name).check(run)
 
 
+def test_what_an_output_does_not_tell_of_a_flow_is_no_surprise(tmp_path):
+    [run] = runs(tmp_path, "  []")
+    [done] = campaign.run([run], tmp_path / "results", jobs=1).runs
+    found = results.read(done.path)
+    kept = {key: part for key, part in found.parts.items() if key[2] not in ("delivery_rate", "srtt")}
+
+    def missing(programs: list[dict[str, str]]) -> list[str]:
+        told = SimpleNamespace(resolved=found.resolved | {"programs": programs}, counters=found.counters, parts=kept)
+        return measure.summarise(told).missing
+
+    assert any("no 'delivery_rate' samples of flow 'reno'" in line for line in missing([]))
+    assert not [
+        line
+        for line in missing([{"name": "reno", "measures": "flow"}])
+        if "'delivery_rate'" in line or "'srtt'" in line
+    ]
+
+
 def test_a_run_of_programs_alone_needs_no_flow(tmp_path):
     probe = "probes: [{name: ping, type: icmp, every: 100ms}]\n"
     [alone] = runs(tmp_path, '  - {node: cli, run: "true"}', probe)
@@ -181,6 +199,7 @@ def test_programs_run_in_virtual_time(tmp_path):
     goodput = result.summary.flows["tcp"].steady_state.goodput_bps
     assert 8e6 < goodput < 9.7e6
     assert result.counters["probes"]["ping"]["sent"] == 10
+    assert not [line for line in result.summary.missing if "'tcp'" in line]
     rtt = result.series.filter((pl_col("name") == "irtt-probe") & (pl_col("metric") == "rtt"))["value"]
     assert rtt.min() >= 0.02
 

@@ -130,6 +130,12 @@ class _Run:
             self._narrow[flow["name"]] = bottleneck(self.resolved, flow, self.window)
         return self._narrow[flow["name"]]
 
+    def by_tool(self, flow: str, metric: str) -> bool:
+        """Whether a program or a tool makes the flow and its output tells no such samples, which is no surprise."""
+        tools = (self.resolved.get("tools") or {}).get("flows") is not None
+        made = {each["name"] for each in self.resolved.get("programs", ()) if each.get("measures") == "flow"}
+        return (tools or flow in made) and ("flow", flow, metric) not in self.samples
+
     def tried(self, name: str, measure: Callable[[], T]) -> T | None:
         """A measure that may not exist: None and a line that names what is missing, instead of an exception."""
         try:
@@ -151,6 +157,7 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
     tcp = flow["transport"] == "tcp"
     # Many connections have neither one rate nor one round-trip time.
     single = tcp and not _is_short(flow)
+    timed = single and not run.by_tool(name, "srtt")
 
     def delivery_rate() -> float:
         time, rate = samples.of("flow", name, "delivery_rate")
@@ -180,15 +187,17 @@ def _flow(run: _Run, flow: Mapping[str, Any]) -> Flow:
         start_s=flow["start_s"],
         bottleneck=narrow.queue if narrow else None,
         steady_state=SteadyState(
-            delivery_rate_bps=tried(f"{at}.steady_state.delivery_rate_bps", delivery_rate) if single else None,
+            delivery_rate_bps=tried(f"{at}.steady_state.delivery_rate_bps", delivery_rate)
+            if single and not run.by_tool(name, "delivery_rate")
+            else None,
             goodput_bps=run.tried(f"{at}.steady_state.goodput_bps", received),
         ),
-        srtt_s=tried(f"{at}.srtt_s", srtt) if single else None,
+        srtt_s=tried(f"{at}.srtt_s", srtt) if timed else None,
         rtt_s=tried(f"{at}.rtt_s", lambda: histogram(counters, "flows", name, "rtt")) if told else None,
         retransmissions=tried(f"{at}.retransmissions", lambda: retransmissions(counters, name)) if tcp else None,
         mark_fraction=marked[0] if marked else None,
         mark_fraction_of=marked[1] if marked else None,
-        spike=tried(f"{at}.spike", spike) if single else None,
+        spike=tried(f"{at}.spike", spike) if timed else None,
         starvation=run.rates.starvation(name, run.window),
         oscillations_per_s=run.rates.oscillations(name, run.window),
         seen_marks=counted.get("received_ce"),
@@ -356,10 +365,11 @@ def _shared(run: _Run, flows: Mapping[str, Flow], places: Sequence[Station]) -> 
         return utilisation(parts, narrow.rate_bps)
 
     several = len(shares) > 1
+    told = not any(run.by_tool(flow["name"], "delivery_rate") for flow, one in zip(together, long, strict=True) if one)
     return {
         "bottleneck": narrow,
-        "jain": tried("jain", lambda: jain(_all(rates, "delivery rate"))) if several else None,
-        "ratio": tried("ratio", lambda: ratio(_all(rates, "delivery rate"))) if several else None,
+        "jain": tried("jain", lambda: jain(_all(rates, "delivery rate"))) if several and told else None,
+        "ratio": tried("ratio", lambda: ratio(_all(rates, "delivery rate"))) if several and told else None,
         "jain_goodput": tried("jain_goodput", lambda: jain(_all(shares, "goodput"))) if several else None,
         "ratio_goodput": tried("ratio_goodput", lambda: ratio(_all(shares, "goodput"))) if several else None,
         "utilisation": tried("utilisation", used),
