@@ -255,13 +255,13 @@ def test_captures_become_pcapng(tmp_path, monkeypatch):
         r"^the capture at mid>srv came to 2 packets, the budget of a run's captures; .* BAKEOFF_RUN_CAPTURES higher$"
     )
     with pytest.raises(RuntimeError, match=spent):
-        virtual._judge(tmp_path, "ok", "", captured)
+        virtual.judge(tmp_path, "ok", "", captured)
     command = Command("mid", ("tcpdump", "-w", "/x/a.pcap"), background=True)
     assert re.match(spent, pcapng.why_ended(command, 0, captured))
     assert pcapng.why_ended(command, 1, captured).endswith("ended before the run did, with exit code 1")
     monkeypatch.setenv("BAKEOFF_RUN_CAPTURES", "864")
     with pytest.raises(RuntimeError, match=r"^plan: tcpdump: ended$"):
-        virtual._judge(tmp_path, "ok", "", captured)
+        virtual.judge(tmp_path, "ok", "", captured)
     (tmp_path / "a.pcap").write_bytes(b"text")
     with pytest.raises(RuntimeError, match="no capture with nanosecond stamps"):
         pcapng.convert(tmp_path / "a.pcap", tmp_path / "b.pcapng", "x")

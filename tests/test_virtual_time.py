@@ -75,7 +75,7 @@ def test_a_boot_that_did_not_end_well_fails_the_run(tmp_path, told, status, mess
     if told is not None:
         (tmp_path / "agent-status.json").write_text(told)
     with pytest.raises(RuntimeError, match=message):
-        virtual._judge(tmp_path, status, "why", [])
+        virtual.judge(tmp_path, status, "why", [])
 
 
 def test_what_lies_below_the_guests_own_tmp_is_mounted_again(monkeypatch, tmp_path):

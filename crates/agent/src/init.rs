@@ -21,6 +21,7 @@ use crate::command::{Background, Spec};
 use crate::error::{Error, at};
 use crate::plan::{FORMAT, Plan};
 use crate::run;
+use crate::shell::Shell;
 
 /// The word that makes this program the worker; its script comes by standard input.
 pub const WORKER: &str = "init-worker";
@@ -37,7 +38,10 @@ struct Script {
     log: Option<PathBuf>,
     #[serde(default)]
     setup: Vec<Step>,
-    plan: Value,
+    #[serde(default)]
+    plan: Option<Value>,
+    #[serde(default)]
+    shell: Option<Shell>,
     #[serde(default)]
     teardown_log: Option<PathBuf>,
     #[serde(default)]
@@ -75,8 +79,8 @@ struct Step {
 }
 
 impl Script {
-    /// Reads and checks a script together with its plan.
-    fn parse(text: &str) -> Result<(Script, Plan), String> {
+    /// Reads and checks a script together with its plan, if it has one.
+    fn parse(text: &str) -> Result<(Script, Option<Plan>), String> {
         let mut script: Script = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if script.format != FORMAT {
             return Err(format!("format: {} is not {FORMAT}, the only one this agent knows", script.format));
@@ -94,7 +98,13 @@ impl Script {
                 "teardown[{i}].background: nothing would end it; only setup may have such a step"
             ));
         }
-        let plan = Plan::from_value(script.plan.take()).map_err(|e| format!("plan: {e}"))?;
+        if script.shell.as_ref().is_some_and(|shell| shell.argv.is_empty()) {
+            return Err("shell.argv: is empty; a program and its arguments are expected".into());
+        }
+        if script.shell.is_none() && script.plan.is_none() {
+            return Err("plan: is missing; a plan is expected, or a shell, or both".into());
+        }
+        let plan = script.plan.take().map(Plan::from_value).transpose().map_err(|e| format!("plan: {e}"))?;
         Ok((script, plan))
     }
 }
@@ -189,7 +199,7 @@ pub fn worker() -> Result<(), Error> {
     let mut background = Vec::new();
     let mut trouble = set_up(&script.setup, &log, &mut background).map_err(|error| ("setup", error));
     if trouble.is_ok() {
-        trouble = run::run(&plan).map_err(|error| ("run", error));
+        trouble = conduct(script.shell.as_ref(), plan).map_err(|error| ("run", error));
     }
     for command in background.into_iter().rev() {
         trouble = trouble.and(command.stop().map_err(|error| ("run", error)));
@@ -203,6 +213,15 @@ pub fn worker() -> Result<(), Error> {
     match (phase, message) {
         (Some(phase), Some(message)) => Err(Error::Failed(format!("{phase}: {message}"))),
         _ => Ok(()),
+    }
+}
+
+/// The run, or a shell and what runs beside it.
+fn conduct(shell: Option<&Shell>, plan: Option<Plan>) -> Result<(), Error> {
+    match (shell, plan) {
+        (Some(shell), plan) => shell.serve(plan.map(|plan| move || run::run(&plan))),
+        (None, Some(plan)) => run::run(&plan),
+        (None, None) => Ok(()),
     }
 }
 
@@ -283,10 +302,31 @@ mod tests {
     fn the_documented_script_is_accepted() {
         let (script, plan) = Script::parse(&documented().to_string()).expect("accepted");
         assert_eq!(
-            (script.mounts.len(), script.setup.len(), script.teardown.len(), plan.roles.len()),
-            (1, 3, 1, 7)
+            (
+                script.mounts.len(),
+                script.setup.len(),
+                script.teardown.len(),
+                plan.map(|plan| plan.roles.len())
+            ),
+            (1, 3, 1, Some(7))
         );
         assert!(script.setup[2].background && script.setup[1].stdin.is_some());
+    }
+
+    #[test]
+    fn a_shell_may_stand_in_place_of_the_plan() {
+        let page = include_str!("../../../docs/agent.md");
+        let block = page.split("```json\n").skip(4).find_map(|rest| rest.split("```").next());
+        let mut script = documented();
+        script.as_object_mut().expect("an object").remove("plan");
+        let said = Script::parse(&script.to_string()).err().expect("nothing to do");
+        assert!(said.starts_with("plan: is missing;"), "{said}");
+        script["shell"] = serde_json::from_str(block.expect("the shell")).expect("it is JSON");
+        let (read, plan) = Script::parse(&script.to_string()).expect("accepted");
+        assert!(plan.is_none() && read.shell.is_some_and(|shell| shell.argv[0] == "/bin/bash"));
+        script["shell"]["argv"] = json!([]);
+        let said = Script::parse(&script.to_string()).err().expect("no program");
+        assert!(said.starts_with("shell.argv: is empty;"), "{said}");
     }
 
     #[test]

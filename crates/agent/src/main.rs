@@ -17,6 +17,7 @@ mod qdisc;
 mod roles;
 mod run;
 mod sample;
+mod shell;
 mod short;
 mod source;
 mod summary;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         // User-Mode Linux appends `console=…` to its command line, behind the words that are ours.
         ["init", path, ..] => init::init(Path::new(path)),
         [init::WORKER] => init::worker(),
+        [shell::SESSION, terminal, ref argv @ ..] => shell::session(terminal, argv),
         ["qdisc", ref rest @ ..] => qdisc::command::run(rest),
         ["--version"] => {
             println!("bakeoff-agent {}", env!("CARGO_PKG_VERSION"));

@@ -24,6 +24,7 @@ from bakeoff.cli import (
     results,
     run,
     serve,
+    shell,
     site,
     store,
     suites,
@@ -66,6 +67,7 @@ app.command(cls=Command)(store.store)
 app.command(cls=Command)(remote.push)
 app.command(cls=Command)(remote.pull)
 app.command(cls=Command)(trace.trace)
+app.command(cls=Command)(shell.shell)
 app.command(cls=Command)(duel.duel)
 app.command(cls=Command)(advise.advise)
 app.command(cls=Command)(packetdrill.packetdrill)

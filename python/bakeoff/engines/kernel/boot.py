@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import mmap
 import os
 import re
@@ -51,6 +52,7 @@ _FULL: Final = 1 << 20
 _TRUNCATE_SINCE: Final = 3
 _SIGNALS_SINCE: Final = 6
 
+Clock = Literal["virtual", "real"]
 Status = Literal["ok", "panic", "init-ended", "hang", "disk-full", "not-started", "failed"]
 
 
@@ -86,7 +88,7 @@ def boot(
     *,
     results: Path,
     init: Path,
-    simulated_s: float,
+    simulated_s: float | None,
     memory: str = "256M",
     wall_per_simulated_s: float = 2.0,
     seed: int = 0,
@@ -94,6 +96,8 @@ def boot(
     readable: Sequence[Path] = (),
     folders: Sequence[str] = (),
     stopped: Callable[[], str | None] = lambda: None,
+    clock: Clock = "virtual",
+    line: tuple[int, int] | None = None,
 ) -> Outcome:
     """Run `init` as PID 1 of `kernel` with `script`, and wait for the end.
 
@@ -107,7 +111,10 @@ def boot(
     The kernel and its guest have one core of those that this process may use (`core.taken`).
 
     The budget is 60 s + `simulated_s` × `wall_per_simulated_s` of wall time, and ten times that for a kernel that was
-    built to check its locks or its memory; a kernel that needs more is killed.
+    built to check its locks or its memory; a kernel that needs more is killed. `simulated_s` None: there is no budget.
+
+    The guest's `clock` stands still while its programs compute (`virtual`), or is the machine's (`real`). `line` are
+    file descriptors that the guest's /dev/tty1 reads from and writes to; they are closed here.
     Several boots may run at once, in threads or processes. On KeyboardInterrupt, or any other exception, the kernel and
     its helpers are killed before it goes on. BakeoffError if a path is wrong or this machine cannot give the guest its
     memory.
@@ -115,12 +122,12 @@ def boot(
     _check(script, results, init, memory)
     console = results / CONSOLE
     slow = _SLOW if any(kernel.options.get(symbol) == "y" for symbol in _CHECKS_ITSELF) else 1.0
-    budget_s = slow * (_STARTUP_S + simulated_s * wall_per_simulated_s)
+    budget_s = math.inf if simulated_s is None else slow * (_STARTUP_S + simulated_s * wall_per_simulated_s)
     # A statically linked kernel loads no library.
     seed_library = library() if kernel.options.get("STATIC_LINK") != "y" else None
     with core.taken() as own_core, _private_folders(script, init) as (folder, memory_folder):
         uml_dir = folder / "uml"
-        command = command_line(kernel, memory=memory, uml_dir=uml_dir, parameters=parameters)
+        command = command_line(kernel, memory=memory, uml_dir=uml_dir, parameters=parameters, clock=clock, line=line)
         environment = {"TMPDIR": str(memory_folder), "HOME": str(folder)}
         if seed_library is not None:
             environment |= {"LD_PRELOAD": str(seed_library), "BAKEOFF_SEED": str(seed)}
@@ -144,7 +151,10 @@ def boot(
                 cwd=folder,
                 env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"},
                 start_new_session=True,
+                pass_fds=line or (),
             )
+            for end in line or ():
+                os.close(end)
             overdue = _wait(process, started + budget_s, log.fileno(), stopped)
         wall_s = time.monotonic() - started
         memory_left = shutil.disk_usage(memory_folder).free
@@ -174,7 +184,15 @@ def boot(
     )
 
 
-def command_line(kernel: BuiltKernel, *, memory: str, uml_dir: Path, parameters: Sequence[str] = ()) -> list[str]:
+def command_line(
+    kernel: BuiltKernel,
+    *,
+    memory: str,
+    uml_dir: Path,
+    parameters: Sequence[str] = (),
+    clock: Clock = "virtual",
+    line: tuple[int, int] | None = None,
+) -> list[str]:
     """The kernel's command line.
 
     It is mixed into the guest's random generator, so what differs from run to run stays out of it: `uml_dir=` is
@@ -186,14 +204,14 @@ def command_line(kernel: BuiltKernel, *, memory: str, uml_dir: Path, parameters:
         f"uml_dir={uml_dir}/",
         "umid=run",
         f"mem={memory}",
-        "time-travel=inf-cpu",
-        f"time-travel-start={_START_NS}",
+        *(["time-travel=inf-cpu", f"time-travel-start={_START_NS}"] if clock == "virtual" else []),
         "root=/dev/root",
         "rootfstype=hostfs",
         "rootflags=/",
         "ro",
         "con=null",
         "con0=fd:0,fd:1",
+        *([f"con1=fd:{line[0]},fd:{line[1]}"] if line is not None else []),
         "noreboot",
         "norandmaps",
         "oops=panic",

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 
 PLAN: Final = "plan.json"
 _SCRIPT: Final = "script.json"
-_STATUS: Final = "agent-status.json"
+STATUS: Final = "agent-status.json"
+"""What the guest's first process leaves there."""
 _MOST_STATUS: Final = 1 << 20
 """Bytes of the guest's status: a message at most."""
-_GUEST: Final = "/tmp/out"  # noqa: S108 (a tmpfs of the guest's own)
+GUEST: Final = "/tmp/out"  # noqa: S108 (a tmpfs of the guest's own)
+"""Where the guest has the folder of its results."""
 # What is younger than 5 s is no leak, and what the first look finds may be one that is just being made. The kernel
 # tells the console of what it finds.
 _LOOK_FOR_LEAKS: Final = (
@@ -134,7 +136,7 @@ class VirtualTime:
         report = kernel_check.configured(kernel) if kernel.foreign else self.report
         kernel_check.require(json.loads(run.to_json()), report, place=place(run))
         _need_programs(run)
-        _programs(plan)
+        host_paths(plan)
         if not kernel.foreign:
             return plan.text()
         return f"# will execute {kernel.binary} (SHA-256 {kernel.fingerprint}), confined\n{plan.text()}"
@@ -150,7 +152,7 @@ class VirtualTime:
             made = plan(
                 run,
                 ethtool=programs.find("ethtool") is not None,
-                captures=_GUEST,
+                captures=GUEST,
                 tcp_pages=guest.tcp_pages,
                 versions_offered=self._versions_offered,
                 parameters_offered=self._parameters_offered,
@@ -186,10 +188,10 @@ class VirtualTime:
             simulated_s=run.duration_s + _AROUND_S,
             memory=memory.guest(run).option,
             seed=run.seed,
-            parameters=self._built_in(run),
+            parameters=self.built_in(run),
             wall_per_simulated_s=_WALL_WITH_PROGRAMS if plan.programs else _WALL_BOUND,
             readable=[
-                *(Path(path) for path in _programs(plan).values()),
+                *(Path(path) for path in host_paths(plan).values()),
                 *(Path(path) for program in plan.programs for path in program.reads),
             ],
             folders=lab_programs.folders(plan),
@@ -198,13 +200,13 @@ class VirtualTime:
         script.unlink()
         (folder / PROGRESS).unlink(missing_ok=True)
         plan.remove_files(folder)
-        _judge(folder, outcome.status, outcome.reason, plan.captures)
+        judge(folder, outcome.status, outcome.reason, plan.captures)
         if said := console.trouble(read_console(outcome.console)):
             raise RuntimeError(f"kernel: {said}; see {outcome.console.name}")
         tsv = folder / agent.OUTPUT
         series, counters, counted = convert.convert(run, plan, folder, tsv)
         tsv.unlink()
-        (folder / _STATUS).unlink()
+        (folder / STATUS).unlink()
         return Outcome(parts(series), counters, (*plan.notes, *counted))
 
     outcome = execute
@@ -227,7 +229,7 @@ class VirtualTime:
         duration_s: float = run.duration_s
         return _BOOT_S + duration_s * _WALL_PER_S
 
-    def _built_in(self, run: Run) -> list[str]:
+    def built_in(self, run: Run) -> list[str]:
         """Words of the kernel's command line."""
         modules = {path.stem for path in self.kernel.modules}
         return [
@@ -245,21 +247,14 @@ class VirtualTime:
             *parameters.given(run, self._parameters_offered),
         ]
 
-    def _script(self, run: Run, plan: Plan, folder: Path) -> dict[str, Any]:
-        from bakeoff.engines.lab import agent
+    def prepared(self, run: Run, plan: Plan, folder: Path, needed: Sequence[str] = ()) -> dict[str, Any]:
+        """What the script of every boot begins with: mounts, modules and the set-up; `folder` is the guest's GUEST.
 
-        found = _programs(plan)
-        # By this name the agent starts itself, whatever its file is called.
-        paths = found | {agent.NAME: agent.NAME}
-        needed = [path for program in plan.programs for path in program.reads]
+        `needed` are files and folders that the guest reads besides those of the system.
+        """
+        found = host_paths(plan)
+        needed = [*needed, *(path for program in plan.programs for path in program.reads)]
         given = self._parameters(run)
-
-        def steps(commands: Sequence[Command]) -> list[dict[str, Any]]:
-            return [
-                {"node": c.node, "netns": c.netns, "argv": [paths[c.argv[0]], *c.argv[1:]], "background": c.background}
-                for c in commands
-            ]
-
         loaded = [
             {
                 "node": "kernel",
@@ -272,23 +267,31 @@ class VirtualTime:
             }
             for module in self.kernel.modules
         ]
+        return {
+            "format": 1,
+            "mounts": [
+                _mount(GUEST, folder),
+                *_covered([*found.values(), *map(str, self.kernel.modules), *needed]),
+            ],
+            "log": f"{GUEST}/{layout.SETUP_LOG}",
+            "setup": [*loaded, *_steps(plan.setup, paths(plan))],
+            "status": f"{GUEST}/{STATUS}",
+        }
+
+    def _script(self, run: Run, plan: Plan, folder: Path) -> dict[str, Any]:
+        from bakeoff.engines.lab import agent
+
+        found = paths(plan)
         looked = []
         if self.kernel.options.get("DEBUG_KMEMLEAK") == "y":
             argv = [str(programs.need("sh")), "-c", _LOOK_FOR_LEAKS]
             looked.append({"node": "kernel", "netns": None, "argv": argv})
         return {
-            "format": 1,
-            "mounts": [
-                _mount(_GUEST, folder),
-                *_covered([*found.values(), *map(str, self.kernel.modules), *needed]),
-            ],
-            "log": f"{_GUEST}/{layout.SETUP_LOG}",
-            "setup": [*loaded, *steps(plan.setup)],
-            "plan": agent.document(run, plan, f"{_GUEST}/{agent.OUTPUT}", paths)
-            | ({"progress": f"{_GUEST}/{PROGRESS}"} if plan.programs else {}),
-            "teardown_log": f"{_GUEST}/{layout.TEARDOWN_LOG}",
-            "teardown": [*steps(plan.statistics), *looked],
-            "status": f"{_GUEST}/{_STATUS}",
+            **self.prepared(run, plan, folder),
+            "plan": agent.document(run, plan, f"{GUEST}/{agent.OUTPUT}", found)
+            | ({"progress": f"{GUEST}/{PROGRESS}"} if plan.programs else {}),
+            "teardown_log": f"{GUEST}/{layout.TEARDOWN_LOG}",
+            "teardown": [*_steps(plan.statistics, found), *looked],
         }
 
 
@@ -304,7 +307,7 @@ def _iproute2() -> str:
     return ".".join(map(str, version)) if version else "unknown"
 
 
-def _programs(plan: Plan) -> dict[str, str]:
+def host_paths(plan: Plan) -> dict[str, str]:
     """The host's path of each program that the plan names, but the agent; BakeoffError if one is missing."""
     from bakeoff.engines.lab import agent
 
@@ -314,6 +317,21 @@ def _programs(plan: Plan) -> dict[str, str]:
         name = program.argv[0]
         found[name] = str(programs.host_program(name) or programs.need(name))
     return found
+
+
+def paths(plan: Plan) -> dict[str, str]:
+    """How the guest starts each program that the plan names; by its name the agent starts itself, whatever its file is
+    called."""
+    from bakeoff.engines.lab import agent
+
+    return host_paths(plan) | {agent.NAME: agent.NAME}
+
+
+def _steps(commands: Sequence[Command], found: dict[str, str]) -> list[dict[str, Any]]:
+    return [
+        {"node": c.node, "netns": c.netns, "argv": [found[c.argv[0]], *c.argv[1:]], "background": c.background}
+        for c in commands
+    ]
 
 
 def _need_programs(run: Run) -> None:
@@ -343,11 +361,11 @@ def _is_covered(path: str) -> bool:
     return path.startswith(("/tmp/", "/run/"))  # noqa: S108
 
 
-def _judge(folder: Path, status: str, reason: str, captured: Sequence[tuple[str, str]]) -> None:
+def judge(folder: Path, status: str, reason: str, captured: Sequence[tuple[str, str]]) -> None:
     """RuntimeError if the kernel or the agent did not get to its end; says which command, if one failed."""
     from bakeoff.engines.lab import pcapng
 
-    path = folder / _STATUS
+    path = folder / STATUS
     told = _told(path) if os.path.lexists(path) else None
     if status != "ok":
         raise RuntimeError(f"kernel: {status}: {reason}")

@@ -101,6 +101,15 @@ def address(run: Run, net: Topology, user: Flow | Probe) -> str:
     return net.address(user.to)
 
 
+def ends(run: Run) -> list[tuple[str, str, str]]:
+    """(address, tunnel, node) of each end of each tunnel."""
+    return [
+        (_inside(index, tunnel, node), tunnel.name, node)
+        for index, tunnel in enumerate(run.tunnels)
+        for node in tunnel.ends
+    ]
+
+
 def _inside(index: int, tunnel: Tunnel, node: str) -> str:
     return f"10.8.{index}.{tunnel.ends.index(node) + 1}"
 

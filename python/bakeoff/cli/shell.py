@@ -1,0 +1,138 @@
+"""shell: a shell, or one command, inside the network of a run."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bakeoff.cli import complete
+from bakeoff.cli.options import Kernel, Only, Set, with_kernel
+from bakeoff.errors import BakeoffError, printable
+
+if TYPE_CHECKING:
+    from bakeoff.scenario import Run
+
+_SHOWN = 10
+"""Names of runs that a message lists."""
+
+
+class ClockName(StrEnum):
+    """Which clock the guest has."""
+
+    real = "real"
+    virtual = "virtual"
+
+
+def shell(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A run of the catalog, a scenario file or FILE::PATTERN, or the results folder of a run.",
+            autocompletion=complete.scenario,
+        ),
+    ],
+    *,
+    node: Annotated[
+        str | None,
+        typer.Option(metavar="NODE", help="Where it begins.", show_default="the host that sends the first flow"),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option("-c", metavar="COMMAND", help="Do this without a terminal, and end.", show_default=False),
+    ] = None,
+    clock: Annotated[
+        ClockName,
+        typer.Option(help="The machine's clock, or with -c the clock of runs, where programs take no time."),
+    ] = ClockName.real,
+    traffic: Annotated[bool, typer.Option("--traffic", help="Begin the run's flows and probes with it.")] = False,
+    reads: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH", help="A file or folder of yours that it may read; repeatable.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="New or empty: where it begins, and where the files that it writes stay.",
+            show_default="a folder that goes with it",
+        ),
+    ] = None,
+    kernel: Kernel = None,
+    only: Only = None,
+    set_: Set = None,
+) -> None:
+    """Open a shell inside the network of a run, on a real Linux kernel; no root.
+
+    The nodes are network namespaces with the run's queues, delays, tunnels and middleboxes. Nodes have names: try
+    'ping srv', 'tc -s qdisc', or 'on mid tc -s qdisc' for another node. Ctrl-D or exit ends it, with the exit code of
+    the shell.
+
+    \b
+    Examples:
+      bakeoff shell mine.yaml::'*pie*'
+      bakeoff shell 'l4s-tests/s6-rfc3168/*prague-vs-cubic-ecn-pie-*' --node mid
+      bakeoff shell mine.yaml -k pie -c 'ping -c 3 srv'
+      bakeoff shell mine.yaml -k pie -c 'iperf3 -sD; iperf3 -c localhost' --clock real
+      bakeoff shell mine.yaml -k pie --set network.rtt=80ms --traffic
+    """
+    import sys
+
+    from bakeoff.campaign.ending import unwinding
+    from bakeoff.cli import output
+    from bakeoff.engines.kernel import shell as inside
+    from bakeoff.engines.kernel import virtual
+
+    chosen = _chosen(run, only, set_)
+    terminal = command is None and sys.stdin.isatty() and sys.stdout.isatty()
+    if clock is ClockName.virtual and terminal:
+        raise BakeoffError("--clock virtual: time would jump while you type; expected it with -c COMMAND")
+    for path in reads or ():
+        if not path.exists():
+            raise BakeoffError(f"--reads: {path}: no such file or folder")
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BakeoffError(f"--out: {out}: is no empty folder; expected a new one, or one that is empty")
+    engine = virtual.choose(with_kernel("kernel", kernel).partition(":")[2] or None)
+    asked = inside.Asked(
+        node=node if node is not None else inside.first_host(chosen),
+        command=command,
+        terminal=terminal,
+        clock=clock.value,
+        traffic=traffic,
+        reads=tuple(path.resolve() for path in reads or ()),
+        folder=out,
+    )
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    told = output.console(err=True)
+    if terminal:
+        told.print(printable(f"{chosen.key}: Linux {engine.kernel.release} begins"), highlight=False, markup=False)
+    try:
+        with unwinding():
+            code = inside.enter(engine, chosen, asked)
+    except RuntimeError as error:
+        typer.echo(printable(f"bakeoff: {error}"), err=True)
+        raise typer.Exit(1) from None
+    raise typer.Exit(code)
+
+
+def _chosen(name: str, only: str | None, set_: list[str] | None) -> Run:
+    """The one run that is meant. BakeoffError lists the first of them if several are."""
+    from bakeoff.cli.present import chosen_run
+    from bakeoff.scenario import Run, catalog, parse_settings
+
+    if Path(name).is_dir():
+        if only is not None or set_:
+            raise BakeoffError(f"{name}: is a folder of results, which -k and --set do not change")
+        return Run.model_validate(chosen_run(name).resolved)
+    runs = catalog.select(name, 1, only=only, settings=parse_settings(set_ or ()))
+    if len(runs) > 1:
+        shown = "".join(f"\n  {each.key}" for each in runs[:_SHOWN])
+        more = f"\n  and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
+        raise BakeoffError(f"'{name}' names {len(runs)} runs; expected one, for example with -k:{shown}{more}")
+    return runs[0]
