@@ -22,14 +22,14 @@ RUN sed -n 's/^\([a-z][a-z0-9.-]*==[^ ]*\).*/\1/p' requirements.lock >constraint
     && /opt/bakeoff/bin/pip install --no-cache-dir --constraint constraints.txt dist/*.whl
 
 FROM build AS kernel
+ENV XDG_CACHE_HOME=/var/cache
+# `make kernel` reads apt's lists for the sources of Linux and for newer programs, so they go last. What a run needs
+# stays: the kernel and its modules, programs for its hosts, and the library that gives it a seed.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends bc bison flex perl xz-utils \
-    && rm -rf /var/lib/apt/lists/*
-ENV XDG_CACHE_HOME=/var/cache
-# What a run needs stays: the kernel and its modules, programs for its hosts, and the library that gives it a seed.
-RUN make kernel \
-    && rm -rf /var/cache/bakeoff/apt /var/cache/bakeoff/sources /var/cache/bakeoff/kernels/*/build
+    && make kernel \
+    && rm -rf /var/lib/apt/lists/* /var/cache/bakeoff/apt /var/cache/bakeoff/sources /var/cache/bakeoff/kernels/*/build
 
 FROM debian:trixie-slim AS simulator
 # hadolint ignore=DL3008

@@ -13,7 +13,7 @@ PAGE = (ROOT / "docs/container.md").read_text(encoding="utf-8")
 
 
 def test_what_is_made_are_targets_of_make():
-    targets = re.findall(r"^RUN make ([a-z-]+)", DOCKERFILE, re.MULTILINE)
+    targets = re.findall(r"^(?:RUN|    &&) make ([a-z-]+)", DOCKERFILE, re.MULTILINE)
     assert targets == ["wheel", "kernel"]
     for target in targets:
         assert re.search(rf"^{target}:.*##", MAKEFILE, re.MULTILINE), target
@@ -34,6 +34,13 @@ def test_every_program_that_a_kernel_build_needs_is_installed():
     there = {"tar", "gzip", "mawk", "diffutils", "binutils", "make", "gcc"}
     [installed] = re.findall(r"AS kernel\n.*?install --yes --no-install-recommends (.*?) \\", DOCKERFILE, re.DOTALL)
     assert set(TOOLS.values()) - there <= set(installed.split())
+
+
+def test_a_kernel_is_made_while_apts_lists_are_there():
+    """`kernel/fetch-source` and `kernel/fetch-programs` look packages up in them."""
+    [steps] = re.findall(r"AS kernel\n.*?^RUN (.*?[^\\])\n", DOCKERFILE, re.DOTALL | re.MULTILINE)
+    order = [steps.index(step) for step in ("apt-get update", "make kernel", "rm -rf /var/lib/apt/lists/*")]
+    assert order == sorted(order)
 
 
 def test_what_one_stage_takes_another_has_made():
