@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -68,13 +67,9 @@ def _key(kernel: BuiltKernel) -> str:
 
 def _write(place: Path, content: bytes) -> None:
     """Whole or not at all: another command may be reading it."""
-    descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{NAME}-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{NAME}-") as folder:
+        made = Path(folder, NAME)
+        made.write_bytes(content)
         # Other users may boot kernels from this cache.
-        Path(name).chmod(0o644)
-        Path(name).replace(place)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        made.chmod(0o644)
+        made.replace(place)
