@@ -126,6 +126,24 @@ def test_suites_count_runs_by_engine_and_claims_by_verdict(verify, recorded, cli
     assert line.split()[:3] == ["tiny", "4", "2"]
 
 
+def test_a_dry_run_says_what_is_missing_and_does_nothing(verify, recorded, catalog):
+    work = catalog / "work"
+    # Two runs of 4 s stand with seeds 1 to 3. Five seeds are two more of each: 4 runs, 16 s. What the engine refuses is
+    # the three, or five, seeds of one run.
+    code, out, _ = verify("--dry-run")
+    assert (code, out.splitlines()[0].split(", about")[0]) == (0, "sim: 0 of 6 runs are missing: 0 s simulated")
+    assert out.splitlines()[1].startswith("3 more cannot be run here: tiny/one/nosuch-10ms: flows[0].cc: cc 'nosuch'")
+    before = sorted(work.rglob("*"))
+    [cost] = json.loads(verify("--dry-run", "--seeds", "5", "--json")[1])["engines"]
+    assert (cost["engine"], cost["runs"], cost["simulated_s"], len(cost["refused"])) == ("sim", 10, 16, 5)
+    ours = [f"tiny/one/cubic-{rtt}~seed{seed}" for rtt in ("10ms", "40ms") for seed in (4, 5)]
+    assert sorted(cost["missing"]) == ours
+    # With another value no run may stand, and those that are there stay.
+    [cost] = json.loads(verify("--dry-run", "--set", "duration=5s", "--json")[1])["engines"]
+    assert (len(cost["missing"]), cost["simulated_s"]) == (6, 30)
+    assert sorted(work.rglob("*")) == before
+
+
 def test_json_has_all_numbers(verify, recorded):
     code, out, _ = verify("rtt", "--json")
     [claim] = json.loads(out)["claims"]
@@ -164,6 +182,7 @@ def test_runs_of_other_models_are_done_again(verify, recorded, monkeypatch):
         (["nothing-such"], "'nothing-such' names no claim; expected for example"),
         (["--seeds", "2"], "Invalid value for '--seeds'"),
         (["--set", "network.rtt=20ms", "--record"], "--set changes the runs; --record and --write-docs are for"),
+        (["--dry-run", "--record"], "--dry-run decides nothing"),
         (["tiny/rtt", "--write-docs"], "--write-docs writes about all claims"),
         (["--engine", "none"], "unknown engine 'none'"),
     ],

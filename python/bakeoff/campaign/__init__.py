@@ -2,7 +2,7 @@
 
 from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.place import ADVICE, DUELS, LATEST, LATEST_ADVICE, LATEST_DUEL, VERIFY, latest, new_folder
-from bakeoff.campaign.schedule import Report, accepted, cores, run
+from bakeoff.campaign.schedule import Report, accepted, cores, missing, run
 from bakeoff.campaign.worker import Done
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "accepted",
     "cores",
     "latest",
+    "missing",
     "new_folder",
     "run",
 ]

@@ -134,6 +134,11 @@ def folders(runs: Iterable[Run], root: Path, known: Mapping[Path, Run] = Mapping
     return places
 
 
+def is_done(folder: Path, run: Run, campaign: CampaignRecord) -> bool:
+    """Whether this campaign has done the run and kept all samples."""
+    return _done_before(folder, run, campaign, "all") is not None
+
+
 def _done_before(folder: Path, wanted: Run, campaign: CampaignRecord, kept: Kept) -> results.Result | None:
     """The whole result of this run, with all that is to be kept of it; None if there is none."""
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff import engines, results
 from bakeoff.campaign import begin, ending, lock, place, worker
-from bakeoff.campaign.agenda import Agenda, Waiting, folders
+from bakeoff.campaign.agenda import Agenda, Waiting, folders, is_done
 from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.parallel import Parallel, Workers
 from bakeoff.campaign.processes import Processes
@@ -149,6 +149,16 @@ def run(
             shelf.close()
     done_runs = agenda.in_order()
     return Report(root, done_runs, len(places) - len(done_runs), time.perf_counter() - started, shelf.problem)
+
+
+def missing(runs: Sequence[Run], root: Path) -> list[Run]:
+    """The runs of which the campaign in `root` has no whole result with all samples: those that resuming it would do.
+
+    What a store has is among them. BakeoffError if a folder belongs to another campaign.
+    """
+    record = results.read_campaign(root) if root.is_dir() else None
+    places = folders(runs, root)
+    return [run for folder, run in places.items() if record is None or not is_done(folder, run, record)]
 
 
 def accepted(runs: Sequence[Run], engine: str) -> tuple[list[Run], dict[str, str]]:

@@ -514,16 +514,24 @@ def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:
     module = engines.get(engine)
     effective = [module.check(each) for each in runs]
     simulated_s = sum(each.duration_s for each in runs)
-    estimate_s = sum(module.estimate_s(each) for each in runs) / min(jobs, len(runs))
+    wall_s = estimate_s(runs, engine, jobs)
     tell_code(runs)
     if as_json:
-        cost = {"runs": len(runs), "simulated_s": simulated_s, "jobs": jobs, "estimated_wall_s": round(estimate_s, 1)}
+        cost = {"runs": len(runs), "simulated_s": simulated_s, "jobs": jobs, "estimated_wall_s": round(wall_s, 1)}
         plan = {"effective": effective[0]} if len(runs) == 1 else {}
         typer.echo(json.dumps({**cost, "keys": [each.key for each in runs], **plan}, indent=2))
         return
-    typer.echo(f"{len(runs)} runs, {simulated_s:.0f} s simulated, about {duration(estimate_s)} with {jobs} jobs")
+    typer.echo(f"{len(runs)} runs, {simulated_s:.0f} s simulated, about {duration(wall_s)} with {jobs} jobs")
     if len(runs) == 1:
         typer.echo(f"\n{effective[0].rstrip()}")
+
+
+def estimate_s(runs: Sequence[Run], engine: str, jobs: int) -> float:
+    """About how long the runs take with so many jobs (s)."""
+    from bakeoff import engines
+
+    module = engines.get(engine)
+    return sum(module.estimate_s(each) for each in runs) / max(1, min(jobs, len(runs)))
 
 
 def duration(seconds: float) -> str:

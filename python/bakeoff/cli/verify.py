@@ -49,6 +49,19 @@ class _Doing(NamedTuple):
     dask: str | None
 
 
+class _Cost(NamedTuple):
+    """What one engine has to do."""
+
+    engine: str
+    needed: int
+    """Runs of the claims that it can do."""
+    missing: list[Run]
+    """Those of them without a result that may stand."""
+    refused: dict[str, str]
+    estimate_s: float
+    """Wall time with all the jobs."""
+
+
 def verify(
     pattern: Annotated[
         str | None,
@@ -69,6 +82,9 @@ def verify(
     set_: Set = None,
     store: Store = None,
     fresh: Fresh = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how many runs are missing and what they cost, and do nothing.")
+    ] = False,
     record: Annotated[
         bool, typer.Option("--record", help="Write the verdicts into the catalog's claims/expected.csv.")
     ] = False,
@@ -90,6 +106,7 @@ def verify(
       bakeoff verify sce-l4s-bakeoff                   those of one document
       bakeoff verify 'sce-l4s-bakeoff/s3-*' --seeds 5
       bakeoff verify sce-l4s-bakeoff --engine kernel   on real Linux, in virtual time
+      bakeoff verify --engine kernel --dry-run         how much of that is still to be done
       bakeoff verify s3-prague-over-cubic-10ms --set 'network.bottleneck.0.qdisc=fq_codel flows 1 target 20ms'
                                                        with another value: what depends on it turns
     """
@@ -106,12 +123,19 @@ def verify(
         raise BakeoffError("--set changes the runs; --record and --write-docs are for the runs of the catalog")
     everything = load()
     chosen = select(everything, pattern)
+    if dry_run and (record or write_docs):
+        raise BakeoffError("--dry-run decides nothing; --record and --write-docs are for verdicts")
     if write_docs and len(chosen) < len(everything):
         raise BakeoffError(f"--write-docs writes about all claims; expected no '{pattern}'")
     engines.get(engine)
     known = expected.load()
     wanted = needed([claim for claim in chosen if claim.statement], seeds, parse_settings(set_ or ()))
-    decided = _decided(chosen, wanted, engine, _Doing(jobs or campaign.cores(), show, store, fresh, dask))
+    doing = _Doing(jobs or campaign.cores(), show, store, fresh, dask)
+    if dry_run:
+        costs = [_cost(several, name, doing.jobs) for name, several in _by_engine(wanted, engine).items()]
+        _tell_cost(costs, doing.jobs, as_json=as_json)
+        return
+    decided = _decided(chosen, wanted, engine, doing)
     differ = [] if set_ and not known else expected.differences(decided, known, engine)
     if record:
         expected.record(decided, engine)
@@ -137,14 +161,78 @@ def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, doing:
     """Do what is missing, measure, and decide."""
     from bakeoff.claims.verdict import decide, of_claims
 
-    by_engine: dict[str, list[Needed]] = {}
-    for statement, found in wanted.items():
-        by_engine.setdefault(statement.engine or engine, []).append(found)
     outcomes: dict[Any, Outcome] = {}
-    for name, several in by_engine.items():
+    for name, several in _by_engine(wanted, engine).items():
         paths, values, refused, failed = _measured(several, name, doing)
         outcomes.update({found.statement: decide(found, paths, values, refused, failed) for found in several})
     return of_claims(claims, outcomes)
+
+
+def _by_engine(wanted: dict[Any, Needed], engine: str) -> dict[str, list[Needed]]:
+    """The statements by the engine that does their runs: the one that was asked for, or the one that a cause names."""
+    found: dict[str, list[Needed]] = {}
+    for statement, each in wanted.items():
+        found.setdefault(statement.engine or engine, []).append(each)
+    return found
+
+
+def _possible(several: list[Needed], engine: str) -> tuple[list[Run], dict[str, str]]:
+    """The runs that the engine can do and that decide something, and the reasons for those that it refuses."""
+    from bakeoff import campaign
+
+    runs: dict[str, Run] = {run.key: run for found in several for each in found.runs.values() for run in each}
+    can, refused = campaign.accepted(list(runs.values()), engine)
+    # A statement of which one run is refused cannot be decided: its other runs would be done for nothing.
+    decidable = {key for found in several if not (keys := found.keys()) & refused.keys() for key in keys}
+    return [run for run in can if run.key in decidable], refused
+
+
+def _root(engine: str) -> Path:
+    from bakeoff import campaign
+
+    return campaign.VERIFY / engine.replace("/", "_")
+
+
+def _cost(several: list[Needed], engine: str, jobs: int) -> _Cost:
+    """What the engine would have to do for these statements."""
+    from bakeoff import campaign
+    from bakeoff.cli.run import estimate_s
+
+    can, refused = _possible(several, engine)
+    root = _root(engine)
+    asked = campaign.Asked("verify", note=_made_by(engine))
+    missing = campaign.missing(can, root) if _same(root, engine, asked) else can
+    return _Cost(engine, len(can), missing, refused, estimate_s(missing, engine, jobs))
+
+
+def _tell_cost(costs: list[_Cost], jobs: int, *, as_json: bool) -> None:
+    """On standard output, one line or one object for each engine."""
+    from bakeoff.cli.run import duration
+
+    if as_json:
+        told = [
+            {
+                "engine": cost.engine,
+                "runs": cost.needed,
+                "missing": [run.key for run in cost.missing],
+                "simulated_s": sum(run.duration_s for run in cost.missing),
+                "jobs": jobs,
+                "estimated_wall_s": round(cost.estimate_s, 1),
+                "refused": cost.refused,
+            }
+            for cost in costs
+        ]
+        typer.echo(json.dumps({"engines": told}, indent=2))
+        return
+    for cost in costs:
+        simulated_s = sum(run.duration_s for run in cost.missing)
+        typer.echo(
+            f"{cost.engine}: {len(cost.missing)} of {cost.needed} runs are missing: {simulated_s:.0f} s simulated, "
+            f"about {duration(cost.estimate_s)} with {jobs} jobs"
+        )
+        if cost.refused:
+            first = next(iter(cost.refused))
+            typer.echo(printable(f"{len(cost.refused)} more cannot be run here: {first}: {cost.refused[first]}"))
 
 
 def _measured(
@@ -156,12 +244,8 @@ def _measured(
     from bakeoff.claims.needed import calls_by_folder
     from bakeoff.cli.run import execute, tell_taken
 
-    runs: dict[str, Run] = {run.key: run for found in several for each in found.runs.values() for run in each}
-    can, refused = campaign.accepted(list(runs.values()), engine)
-    # A statement of which one run is refused cannot be decided: its other runs would be done for nothing.
-    decidable = {key for found in several if not (keys := found.keys()) & refused.keys() for key in keys}
-    can = [run for run in can if run.key in decidable]
-    root = campaign.VERIFY / engine.replace("/", "_")
+    can, refused = _possible(several, engine)
+    root = _root(engine)
     failed: dict[str, str] = {}
     if can:
         asked = campaign.Asked("verify", note=_made_by(engine))
@@ -200,22 +284,29 @@ def _made_by(engine: str) -> str:
 
 def _reusable(root: Path, engine: str, asked: Any) -> bool:  # noqa: ANN401 (campaign is heavy to import)
     """Whether the folder's runs may stand; if they are of other models, they are removed, and it may not."""
+    same = _same(root, engine, asked)
+    if same is None:
+        return root.is_dir() and any(root.iterdir())
+    if not same:
+        typer.echo(f"{root}: its runs are of other models or versions; they are done again", err=True)
+        shutil.rmtree(root)
+    return same
+
+
+def _same(root: Path, engine: str, asked: Any) -> bool | None:  # noqa: ANN401 (campaign is heavy to import)
+    """Whether the folder's runs are of the models and versions of today; None if it holds no campaign."""
     from bakeoff import engines, results
     from bakeoff.version import MODEL_EPOCH
 
     record = results.read_campaign(root) if root.is_dir() else None
     if record is None:
-        return root.is_dir() and any(root.iterdir())
+        return None
     if record.kind != "verify":
         raise BakeoffError(f"{root}: holds a {record.kind}, and no runs of bakeoff verify; move it away")
     made = record.provenance
-    same = (
+    return (
         made.model_epoch == MODEL_EPOCH
         and made.note == asked.note
         and record.versions == engines.get(engine).versions()
         and record.engine == engine
     )
-    if not same:
-        typer.echo(f"{root}: its runs are of other models or versions; they are done again", err=True)
-        shutil.rmtree(root)
-    return same
