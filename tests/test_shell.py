@@ -19,7 +19,7 @@ import pytest
 
 from bakeoff.engines.kernel import line, shell
 from bakeoff.engines.lab.topology import topology
-from kernel_boots import gone
+from kernel_boots import fake_linux, gone
 from lab_runs import network
 
 SCENARIO = """
@@ -62,6 +62,18 @@ def test_what_cannot_be_is_refused_before_a_boot(cli, own, tmp_path, monkeypatch
         assert (code, out) == (2, "")
         assert words in err
         assert err.count("\n") == 1
+
+
+def test_what_only_a_boot_tells_is_refused_before_anything_is_made(cli, own, tmp_path, built_agent):
+    # By its configuration it has all that the run needs; it ends with 3 as soon as it is asked.
+    has = [f"CONFIG_{name}=y" for name in ("UML", "UML_TIME_TRAVEL_SUPPORT", "DEVTMPFS_MOUNT", "NET_SCH_FIFO",
+                                           "NET_SCH_HTB", "NET_SCH_NETEM")]  # fmt: skip
+    linux = fake_linux(tmp_path / "linux", "exit 3", options="\n".join(has))
+    out = tmp_path / "kept"
+    code, printed, said = cli("shell", own, "-k", "fifo", "--kernel", str(linux), "--out", str(out), "-c", "true")
+    assert (code, printed, out.exists()) == (2, "", False)
+    assert said.count("\n") == 1
+    assert "local/own/fifo: kernel linux: " in said
 
 
 def test_every_address_has_a_name():

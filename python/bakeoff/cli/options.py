@@ -44,6 +44,16 @@ Kernel = Annotated[
         autocompletion=complete.kernel,
     ),
 ]
+ItsKernel = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        metavar="NAME|PATH",
+        help="The virtual-time kernel.",
+        show_default="the newest that was built",
+        autocompletion=complete.kernel,
+    ),
+]
 Inventory = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The machines of a testbed; goes with --engine ssh.", show_default=False),

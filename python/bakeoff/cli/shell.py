@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.options import Kernel, Only, Set, with_kernel
+from bakeoff.cli.options import ItsKernel, Only, Set, with_kernel
 from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def shell(
             show_default="a folder that goes with it",
         ),
     ] = None,
-    kernel: Kernel = None,
+    kernel: ItsKernel = None,
     only: Only = None,
     set_: Set = None,
 ) -> None:
@@ -107,6 +107,7 @@ def shell(
         reads=tuple(path.resolve() for path in reads or ()),
         folder=out,
     )
+    inside.check(engine, chosen, asked)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     told = output.console(err=True)

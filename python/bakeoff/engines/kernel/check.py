@@ -231,6 +231,9 @@ def missing(run: Mapping[str, Any], report: Report) -> list[str]:
     A version after `@` (`prague@2020-08`) belongs to the simulator: a kernel has the one it was built with.
     """
     reasons = [f"kernel {report.kernel}: {f.why}" for f in report.findings if f.kind == "boot" and not f.ok]
+    if reasons:
+        # Nobody could ask it for anything else.
+        return reasons
     known = {(finding.kind, finding.name): finding for finding in report.findings}
 
     def look(place: str, kind: str, plain: str) -> None:

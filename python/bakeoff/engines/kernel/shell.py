@@ -63,19 +63,24 @@ def first_host(run: Run) -> str:
     return next(node.name for node in run.nodes if node.kind != "bridge")
 
 
-def enter(engine: VirtualTime, run: Run, asked: Asked) -> int:
-    """Boot the run's kernel, make its network, and do what is asked; its exit code.
+def check(engine: VirtualTime, run: Run, asked: Asked) -> None:
+    """BakeoffError if the kernel, or this machine, cannot do what is asked. The first one ever boots the kernel."""
+    if asked.node not in (names := [node.name for node in run.nodes]):
+        raise BakeoffError(f"{place(run)}: '{asked.node}' is no node; expected one of {', '.join(names)}")
+    _check_kernel(engine, asked)
+    plan = replace(engine.plan(run), programs=())
+    kernel_check.require(json.loads(run.to_json()), engine.report, place=place(run))
+    virtual.host_paths(plan)
 
-    BakeoffError if the kernel, or this machine, cannot do that; RuntimeError if it failed half-way.
+
+def enter(engine: VirtualTime, run: Run, asked: Asked) -> int:
+    """Boot the run's kernel, make its network, and do what is asked, which was checked; its exit code.
+
+    RuntimeError if it failed half-way.
     """
     from bakeoff.engines.lab import agent
 
     run = run.model_copy(update={"captures": [], "trace": []})
-    if asked.node not in (names := [node.name for node in run.nodes]):
-        raise BakeoffError(f"{place(run)}: '{asked.node}' is no node; expected one of {', '.join(names)}")
-    _check_kernel(engine, asked)
-    # What the kernel's configuration does not tell, the set-up will.
-    kernel_check.require(json.loads(run.to_json()), kernel_check.configured(engine.kernel), place=place(run))
     with tempfile.TemporaryDirectory(prefix="bakeoff-shell-") as temporary:
         folder = asked.folder or Path(temporary)
         script = Path(temporary) / _SCRIPT
