@@ -158,6 +158,31 @@ def test_only_what_is_the_same_experiment_is_compared():
         found([made()], [other])
 
 
+def without_flows(rtt_s, drops):
+    result = made((), flows=())
+    result.counters["probes"]["ping"]["rtt"]["mean_s"] = rtt_s
+    result.counters["queues"]["mid>srv"]["drops"] = {"overlimit": drops, "aqm": 0, "overload": 0, "loss": 0}
+    return result
+
+
+def test_of_runs_without_flows_queues_and_probes_are_compared():
+    differences = by_key(found([without_flows(0.03, 1)], [without_flows(0.02, 0)]))
+    assert [*differences] == [("ping", "probe_rtt"), ("ping", "probe_rtt_p99"), ("", "marks"), ("", "drops")]
+    # ln(30 / 20), and of counts ln((1 + 1) / (0 + 1))
+    assert differences["ping", "probe_rtt"].ln == pytest.approx(math.log(1.5))
+    assert differences["", "drops"].ln == pytest.approx(math.log(2))
+
+
+def test_where_nothing_was_measured_the_message_says_so():
+    result = without_flows(0.03, 1)
+    result.resolved["probes"].clear()
+    result.counters["queues"].clear()
+    with pytest.raises(BakeoffError, match=r"^a: nothing to compare, because no finished run has a flow, a probe or a"):
+        side_of("a", [result])
+    with pytest.raises(BakeoffError, match=r"^a: no finished run to compare$"):
+        side_of("a", [])
+
+
 def test_start_times_and_titles_may_differ():
     other = made()
     other.resolved["flows"][0]["start_s"] = 0.007

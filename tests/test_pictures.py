@@ -198,6 +198,21 @@ class TestOverTime:
         with pytest.raises(BakeoffError, match="no flow is a call: UDP at a rate of its own"):
             plots.figure(run("cubic"), "call")
 
+    def test_of_a_run_without_flows_its_queue_and_its_pings(self):
+        result = made((), flows=(), point={})
+        assert plots.default_kind([result]) == plots.default_kind([result, result]) == "queue"
+        delay, *_, rtt = plots.figure(result, "queue").axes
+        # A queue of 5 ms, and pings of 25.5 ms
+        assert lines_of(delay)[0].get_ydata()[30] == pytest.approx(5.0)
+        assert lines_of(rtt)[0].get_ydata()[30] == pytest.approx(25.5)
+
+    @pytest.mark.parametrize("kind", ["tcp_delivery_with_rtt", "totals_with_tcp_rtt", "all_scaled_delivery"])
+    def test_without_flows_and_pings_there_are_no_rates_to_draw(self, kind):
+        result = made((), flows=(), point={})
+        quiet = result.series.filter(pl.col("kind") == "queue")
+        with pytest.raises(BakeoffError, match="has neither a flow nor a probe with answers; --kind queue draws"):
+            plots.figure(replace(result, series=quiet), kind)
+
     def test_of_a_call_what_became_of_each_datagram(self):
         result = rich()
         # One datagram in ten is lost from 40 s on; those that come take 20 and 30 ms in turn, so that J goes to 10 ms.

@@ -12,6 +12,10 @@ whether the sides differ is told from ln(ours / theirs) of each pair.
 | sojourn | run | s | mean delay of the bottleneck's queue there, by Little's law; of several the slowest |
 | sojourn_p99 | run | s | 99th percentile of the same over the sampling intervals there |
 | marks, drops | run | packet | of the bottleneck over the whole run; compared with one added to both sides |
+| probe_rtt | probe | s | mean round-trip time in the steady state, of runs without flows |
+| probe_rtt_p99 | probe | s | its 99th percentile there |
+
+A run without flows, whose programs told nobody what they sent, has no bottleneck of a flow: then all its queues count.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
 
 UNITS: Final = {
     "goodput": "bit/s", "queue_delay": "s", "queue_delay_p99": "s", "sojourn": "s", "sojourn_p99": "s",
-    "marks": "packet", "drops": "packet",
+    "marks": "packet", "drops": "packet", "probe_rtt": "s", "probe_rtt_p99": "s",
 }  # fmt: skip
 BOUNDS: Final = {"goodput": 0.05, "queue_delay": 0.15}
 """What is asked of the median by default."""
@@ -49,7 +53,7 @@ _SAME: Final = ("duration_s", "window_s", "nodes", "links", "interfaces", "tunne
 
 
 class Key(NamedTuple):
-    """What a number belongs to; `flow` is empty for a number of the whole run."""
+    """What a number belongs to; `flow` is the flow or probe, and empty for a number of the whole run."""
 
     suite: str
     scenario: str
@@ -139,8 +143,10 @@ def side_of(name: str, results: Iterable[Result]) -> Side:
         documents.setdefault(of, run)
         for flow, measure, value in _numbers(run, summary_of(result)):
             values.setdefault(Key(*of, flow, measure), {})[run["seed"]] = value
-    if not values:
+    if not seen:
         raise BakeoffError(f"{name}: no finished run to compare")
+    if not values:
+        raise BakeoffError(f"{name}: nothing to compare, because no finished run has a flow, a probe or a queue")
     return Side(name, values, documents)
 
 
@@ -242,6 +248,12 @@ def _numbers(run: Mapping[str, Any], summary: Summary) -> Iterable[tuple[str, st
             yield name, "queue_delay", part.srtt_s.mean - base
             yield name, "queue_delay_p99", part.srtt_s.p99 - base
     queues = bottleneck_queues(summary)
+    if not run["flows"]:
+        queues = [*summary.queues.values()]
+        for name, probe in summary.probes.items():
+            if probe.rtt_s is not None:
+                yield name, "probe_rtt", probe.rtt_s.mean
+                yield name, "probe_rtt_p99", probe.rtt_s.p99
     delays = [queue.sojourn_little_s for queue in queues if queue.sojourn_little_s is not None]
     if delays:
         yield "", "sojourn", max(delay.mean for delay in delays)

@@ -43,7 +43,7 @@ def compare(
         typer.Option(
             metavar="MEASURE=X",
             help="How far |ln(ours / theirs)| of a measure may go: goodput, queue_delay, queue_delay_p99, sojourn, "
-            "sojourn_p99, marks, drops; repeatable.",
+            "sojourn_p99, marks, drops, probe_rtt, probe_rtt_p99; repeatable.",
             show_default="goodput=0.05 queue_delay=0.15",
         ),
     ] = None,

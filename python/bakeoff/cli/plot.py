@@ -54,7 +54,8 @@ def plot(
         str | None,
         typer.Option(
             help="What to draw; --list-kinds says what there is.",
-            show_default="one run: tcp_delivery_with_rtt, or call if it has a call; several runs: bars, or sweep",
+            show_default="one run: tcp_delivery_with_rtt, or call if it has a call; several runs: bars, or sweep; runs "
+            "without flows: queue",
             autocompletion=complete.kind,
         ),
     ] = None,

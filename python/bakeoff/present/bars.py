@@ -75,7 +75,7 @@ def charts(
     given = list(results)
     table = [row for row in rows(given, choose_references(given, reference), metric) if row.flows]
     if not table:
-        raise BakeoffError("no finished run with a flow to draw")
+        raise BakeoffError("no finished run has a flow to draw; --kind queue draws runs without flows")
     parts: dict[str, tuple[str, list[Row]]] = {}
     for scenario in dict.fromkeys((row.suite, row.scenario) for row in table):
         part = [row for row in table if (row.suite, row.scenario) == scenario]

@@ -39,6 +39,7 @@ def totals_with_tcp_rtt(several: Sequence[Shown], scale: Scale = "auto") -> Pict
     from bakeoff.present import panels
     from bakeoff.present.colours import DASHES
 
+    _need_samples(several)
     queues = bottlenecks(several)
     made = panels.picture(several, len(queues) + 1)
     entries: list[Artist] = []
@@ -64,6 +65,7 @@ def all_scaled(several: Sequence[Shown]) -> Picture:
     """Delivery rates of what goes up, of what comes down, and round-trip times: means only, axes as the data want."""
     from bakeoff.present import panels
 
+    _need_samples(several)
     ways = [way for way in ("up", "down") if any(direction(s, f) == way for s in several for f in s.flows)]
     made = panels.picture(several, len(ways) + 1)
     drawn = lines(several)
@@ -139,9 +141,10 @@ def cwnd(several: Sequence[Shown]) -> Picture:
 def _rates_abovedelays_panel(several: Sequence[Shown], metric: str, scale: Scale) -> Picture:
     from bakeoff.present import panels
 
+    _need_samples(several)
     queues = bottlenecks(several)
     drawn = lines(several)
-    delays = _has_delays(several)
+    delays = has_delays(several)
     made = panels.picture(several, len(queues) + delays)
     rate_panels(made, made.axes, several, drawn, queues=queues, metric=metric, scale=scale)
     if delays:
@@ -149,6 +152,14 @@ def _rates_abovedelays_panel(several: Sequence[Shown], metric: str, scale: Scale
     entries: list[Artist] = [panels.line_entry(_named(line, metric)) for line in drawn]
     _finish(made, several, queues, [*entries, *probe_entries(several)])
     return made
+
+
+def _need_samples(several: Sequence[Shown]) -> None:
+    """MeasureError if there would be nothing in the picture: neither a flow nor a probe that was answered."""
+    if any(shown.flows for shown in several) or has_delays(several):
+        return
+    has = "; --kind queue draws its queues" if any(shown.samples.names("queue") for shown in several) else ""
+    raise MeasureError(f"{words.title(several[0].result)}: has neither a flow nor a probe with answers{has}")
 
 
 def rate_panels(
@@ -252,7 +263,8 @@ def total(shown: Shown, flows: Sequence[Any]) -> tuple[Array, Array]:
     return time, added / 1e6
 
 
-def _has_delays(several: Sequence[Shown]) -> bool:
+def has_delays(several: Sequence[Shown]) -> bool:
+    """Whether a round-trip time was sampled, of a flow or of a probe."""
     return any(("flow", flow["name"], "srtt") in shown.samples for shown in several for flow in shown.flows) or any(
         ("probe", probe["name"], "rtt") in shown.samples for shown in several for probe in shown.resolved["probes"]
     )

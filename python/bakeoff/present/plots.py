@@ -125,12 +125,15 @@ def campaign(
 def default_kind(results: Sequence[Result], *, overlay: bool = False) -> str:
     """What says most at first sight: of one run rates above delays, or what a call felt where there is one.
 
-    Of several runs bars, or what `sweep.default_kind` says of their matrix.
+    Of several runs bars, or what `sweep.default_kind` says of their matrix. Of runs without flows their queues.
     """
     from bakeoff.present.call import offered_bps
     from bakeoff.present.sweep import default_kind as sweep_default
     from bakeoff.present.sweep import matrices
 
+    if not any(result.resolved["flows"] for result in results):
+        queues = any(kind == "queue" for result in results for kind, _, _ in result.parts)
+        return "queue" if queues else DEFAULT
     if overlay or len(results) == 1:
         flows = results[0].resolved["flows"]
         return "call" if any(offered_bps(flow) is not None for flow in flows) else DEFAULT

@@ -31,8 +31,11 @@ _COUNTED = {"marks": "CE marks", "sce_marks": "SCE marks", "drops": "drops"}
 
 
 def queue(several: Sequence[Shown]) -> Picture:
-    """Delay, backlog, marks and drops of the sampled queues at the bottlenecks, one line per queue."""
-    from bakeoff.present import panels
+    """Delay, backlog, marks and drops of the sampled queues at the bottlenecks, one line per queue.
+
+    Of runs without flows it is the whole picture, and has the probes' round-trip times below.
+    """
+    from bakeoff.present import over_time, panels
 
     drawn = queue_lines(several)
     rows = [row for row in _PANELS if any(_has(shown, name, row[0][0]) for shown, name, _ in drawn)]
@@ -43,8 +46,9 @@ def queue(several: Sequence[Shown]) -> Picture:
     none = [row for row in rows if row[0][0] in _COUNTED and not any(_grew(s, name, row[0][0]) for s, name, _ in drawn)]
     rows = [row for row in rows if row not in none] or rows
     said = [f"these queues had no {' and no '.join(_COUNTED[row[0][0]] for row in none)}"] if none else []
-    made = panels.picture(several, len(rows), row_inch=2.2, said=said)
-    for axes, ((metric,), label, unit, scale) in zip(made.axes, rows, strict=True):
+    probed = over_time.has_delays(several) and not any(shown.flows for shown in several)
+    made = panels.picture(several, len(rows) + probed, row_inch=2.2, said=said)
+    for axes, ((metric,), label, unit, scale) in zip(made.axes, rows, strict=False):
         panel = panels.Panel(axes, unit, metric)
         made.panels.append(panel)
         axes.set_ylabel(label)
@@ -61,6 +65,9 @@ def queue(several: Sequence[Shown]) -> Picture:
                 panels.draw_line(panel, several, line, [(time, value * scale)], thin=panels.thin_lines(len(drawn)))
         panels.over_time(panel, several)
     entries: list[Artist] = [panels.line_entry(line) for _, _, line in drawn]
+    if probed:
+        over_time.delays_panel(made, made.axes[-1], several, [], label="round-trip\ntime [ms]")
+        entries += over_time.probe_entries(several)
     panels.legend(made, [*entries, *panels.time_entries(several, means_in=made)])
     made.axes[-1].set_xlabel("time [s]")
     return made
