@@ -253,6 +253,13 @@ def test_a_file_that_is_none_is_refused_in_one_line(tmp_path, document, said):
     assert sorted(tmp_path.iterdir()) == [file]
 
 
+def test_more_series_than_are_read_are_counted_before_they_are_made(tmp_path):
+    file = put(tmp_path, recorded(raw_values={f"TCP upload::{n}": [] for n in range(10_001)}))
+    with pytest.raises(BakeoffError, match=r"raw_values: holds 10,001 series; at most 10,000 are read$"):
+        write_all([file], tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(document, "MOST", 1 << 20)
     bomb = put(tmp_path, b'{"metadata": "' + bytes(2 << 20))

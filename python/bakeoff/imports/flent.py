@@ -21,15 +21,14 @@ import msgspec
 from bakeoff.errors import BakeoffError
 from bakeoff.imports.document import ABSENT, Keys, Scalar, decoded, is_there, need_few
 from bakeoff.imports.flent_network import Network, control_of, file_word
-from bakeoff.imports.flent_series import Kind, Meta, Points, Series, own_rows, points_of, rows_of
+from bakeoff.imports.flent_series import MOST_SERIES, Kind, Meta, Points, Series, own_rows, points_of, rows_of
 from bakeoff.imports.recording import Recording, frame, recorded
 from bakeoff.measure import Samples
 from bakeoff.results import RunRecord
 from bakeoff.results.series import parts
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from bakeoff.results.series import Parts
     from bakeoff.scenario.run import Run
 
 KEYS: Final = frozenset({"metadata", "results", "x_values"})
@@ -39,7 +38,6 @@ FORMAT: Final = 1
 """Of `metadata.BAKEOFF`."""
 _MOST_FACTS: Final = 4 << 20
 """Bytes of a part of the metadata that is read as it comes."""
-_MOST_SERIES: Final = 100_000
 _HOUR_S: Final = 3600.0
 _FURTHEST_S: Final = 1e7
 """Seconds between T0 and a sample: four months."""
@@ -93,7 +91,7 @@ def read(keys: Keys, path: Path) -> Recording:
         return _own(keys, metadata, metadata.BAKEOFF, path)
     told: dict[str, Meta] = {}
     if is_there(metadata.SERIES_META):
-        need_few(metadata.SERIES_META, b"[", _MOST_SERIES, f"{path}: metadata.SERIES_META", "series")
+        need_few(metadata.SERIES_META, b"[", MOST_SERIES, f"{path}: metadata.SERIES_META", "series")
         told = decoded(metadata.SERIES_META, dict[str, Meta], f"{path}: metadata.SERIES_META")
     return _recorded(points_of(keys, told, version, str(path)), told, metadata, path)
 
@@ -147,10 +145,9 @@ def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path
         raise BakeoffError(f"{path}: metadata.T0: lies {away:.0f} s from a sample; expected when the test began")
     # A run has no time before its beginning.
     samples = frame((row[0] - min(0.0, earliest), *row[1:]) for row in rows)
+    of = parts(samples)
     title = _line(metadata.TITLE) or ""
-    run, effective = network.run(
-        Samples(parts(samples)), title=title, run=file_word(title or path.name.partition(".")[0])
-    )
+    run, effective = network.run(Samples(of), title=title, run=file_word(title or path.name.partition(".")[0]))
     if left:
         shown = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
         effective.append(f"series of the file that are no flow, probe or queue are left out: {shown}")
@@ -163,7 +160,7 @@ def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path
         note=_line(metadata.NOTE),
         effective=[f"recorded by Flent, read from {path.name}", *effective],
     )
-    return Recording(record, samples, _counters(series, samples, run, facts))
+    return Recording(record, samples, _counters(series, of, run, facts))
 
 
 def _facts(raw: msgspec.Raw, place: str) -> Any:  # noqa: ANN401 (any JSON value)
@@ -205,33 +202,35 @@ def _need_names(series: Sequence[Series], path: Path) -> None:
             )
 
 
-def _counters(series: Sequence[Series], samples: pl.DataFrame, run: Run, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _counters(series: Sequence[Series], samples: Parts, run: Run, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What the file counts; a key that it does not tell is absent."""
+    import numpy as np
+
     from bakeoff.measure.delays import quantile
 
+    nothing = np.empty(0), np.empty(0)
     found: dict[str, dict[str, Any]] = {"flows": {}, "queues": {}, "probes": {}}
     begin, end = run.window_s
     qdisc = run.interfaces[0].egress.qdisc if run.interfaces and run.interfaces[0].egress else "unknown"
     for one in series:
-        part = samples.filter(kind=one.kind, name=one.name)
         if one.kind == "flow":
             counted: dict[str, Any] = {"cc": control_of(one, facts) if one.transport == "tcp" else "none"}
             counted |= {"mss": one.meta.count("TCP_MSS"), "retransmits": one.meta.count("TCP_RETRANSMIT")}
             counted["received_bytes"] = one.meta.count("BYTES_RECVD")
             found["flows"][one.name] = {key: value for key, value in counted.items() if value is not None}
         elif one.kind == "probe":
-            answered = part.filter(metric="rtt")
-            inside = answered.filter(answered["time"].is_between(begin, end))["value"].sort().to_list()
+            (time, rtt), (lost, _) = (samples.get((one.kind, one.name, metric), nothing) for metric in ("rtt", "lost"))
+            inside = sorted(rtt[(begin <= time) & (time <= end)].tolist())
             counts: dict[str, Any] = {"rtt": {"n": len(inside)}}
             if inside:
                 shares = {"p5": 0.05, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
                 counts["rtt"] |= {"mean_s": sum(inside) / len(inside), "min_s": inside[0], "max_s": inside[-1]}
                 counts["rtt"] |= {f"{name}_s": quantile(inside, share) for name, share in shares.items()}
             if one.tells_loss:
-                counts |= {"sent": part.height, "received": answered.height}
+                counts |= {"sent": len(rtt) + len(lost), "received": len(rtt)}
             found["probes"][one.name] = counts
         else:
-            totals = {metric: part.filter(metric=metric)["value"] for metric in ("drops", "marks")}
+            totals = {metric: samples.get((one.kind, one.name, metric), nothing)[1] for metric in ("drops", "marks")}
             # A qdisc that sets no marks tells of none: then it is not known to have set 0.
             if all(len(total) for total in totals.values()):
                 found["queues"][one.name] = {
