@@ -2,9 +2,13 @@
 
 import pytest
 
-from bakeoff.engines.kernel import check, known, programs
+from bakeoff import campaign
+from bakeoff.engines.kernel import check, known, programs, virtual
+from bakeoff.engines.kernel.boot import Outcome
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import agent
+from bakeoff.errors import UnreachableError
+from bakeoff.scenario import catalog
 
 
 @pytest.fixture
@@ -57,3 +61,18 @@ def test_neither_a_kernel_that_did_not_boot_nor_a_foreign_one_is_remembered(tmp_
         known.report(kernel(tmp_path, foreign=True))
     assert len(asked) == 4
     assert not (tmp_path / "check.json").exists()
+
+
+def test_a_kernel_that_is_too_slow_to_say_what_it_has_ends_the_command_and_refuses_no_run(tmp_path, monkeypatch):
+    hang = Outcome("hang", "out of its budget of 70 s", -9, 70.0, tmp_path / "console.log", confined=True, seeded=True)
+    monkeypatch.setattr(programs, "need", lambda name: tmp_path / name)
+    monkeypatch.setattr(check, "boot", lambda *_, **__: hang)
+    monkeypatch.setattr(known, "report", check.check_kernel)
+    slow = virtual.VirtualTime()
+    (tmp_path / "linux").write_bytes(b"")
+    slow.__dict__["kernel"] = BuiltKernel("mine", tmp_path / "linux", "7.3.4", "abc", {}, (), foreign=False)
+    monkeypatch.setattr("bakeoff.engines.get", lambda _: slow)
+    [run] = catalog.select(["linux/single/reno-pfifo-10ms"], 1)
+    # A refused run would be a verdict, "cannot be run here", of a kernel that can do it.
+    with pytest.raises(UnreachableError, match="kernel mine: it did not say in time what it has: out of its budget"):
+        campaign.accepted([run], "kernel")

@@ -21,7 +21,7 @@ from bakeoff.engines.kernel import config, programs, registry
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import agent, module_qdiscs
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, UnreachableError
 from bakeoff.scenario import cc
 
 
@@ -172,7 +172,10 @@ def check(name_or_path: str | Path) -> Report:
 
 
 def check_kernel(kernel: BuiltKernel) -> Report:
-    """`check` of a kernel that was already found."""
+    """`check` of a kernel that was already found.
+
+    UnreachableError if it was stopped because it had used up its wall time: then nobody knows what it has.
+    """
     for program in ("ip", "tc"):
         programs.need(program)
     with tempfile.TemporaryDirectory(prefix="bakeoff-check-") as name:
@@ -195,6 +198,11 @@ def check_kernel(kernel: BuiltKernel) -> Report:
             seed=1,
             readable=python_files(),
         )
+        if outcome.status == "hang":
+            raise UnreachableError(
+                f"kernel {kernel.name}: it did not say in time what it has: {outcome.reason}; "
+                "try again when the machine has less to do"
+            )
         answer = results / "probe.json"
         findings = [Finding("boot", "virtual time", outcome.status == "ok", outcome.reason)]
         if outcome.status == "ok" and answer.is_file():
