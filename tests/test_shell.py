@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.engines.kernel import line, shell
+from bakeoff.engines.kernel import line, programs, shell
 from bakeoff.engines.lab.topology import topology
 from kernel_boots import fake_linux, gone
 from lab_runs import network
@@ -138,6 +138,27 @@ def test_files_stay_in_a_folder_of_the_users(kernel, own, tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     assert (out / "copy").read_text() == "mine"
     assert sorted(path.name for path in out.iterdir()) == ["console.log", "copy", "setup.log"]
+
+
+def test_a_tunnel_has_a_name_and_its_packets_are_wrapped_outside(kernel, own):
+    if programs.host_program("tcpdump") is None:
+        pytest.skip("tcpdump is not installed")
+    # The second ping goes while tcpdump listens for one packet each way.
+    words = (
+        "ping -c 1 srv.vpn; on mid timeout 5 tcpdump -n -c 2 -i mid.srv & sleep 1; ping -c 1 srv.vpn >/dev/null; wait;"
+        "on srv ping -c 1 cli.vpn | grep 'bytes from'"
+    )
+    vpn = "network.tunnels=[{name: vpn, kind: ipsec}]"
+    done = subprocess.run(
+        bakeoff("shell", own, "-k", "fifo", "--set", vpn, "--clock", "virtual", "-c", words),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stdout.startswith("PING srv.vpn (10.8.0.2)")
+    [least] = re.findall(r"rtt min/avg/max/mdev = ([0-9.]+)/", done.stdout)
+    assert 20.0 <= float(least) < 20.1
+    assert re.findall(r"IP 10\.9\.0\.(\d) > 10\.9\.0\.(\d): ESP", done.stdout) == [("1", "2"), ("2", "1")]
+    assert re.search(r"bytes from .*10\.8\.0\.1", done.stdout)
 
 
 def set_size(terminal: int, rows: int, columns: int) -> None:
