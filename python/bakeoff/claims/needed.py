@@ -69,12 +69,16 @@ def needed(claims: Iterable[Claim], seeds: int, settings: dict[str, Any] | None 
     """
     statements = [part for claim in claims for part in statements_of(claim)]
     known = catalog.names()
-    every = [(wanted, *_asked(each, wanted, known, settings or {})) for each in statements for wanted in each.runs]
+    asked: dict[Wanted, tuple[list[str], dict[str, Any]]] = {}
     groups: dict[str, tuple[dict[str, Any], set[str]]] = {}
-    for _, names, changed in every:
-        groups.setdefault(_key(changed), (changed, set()))[1].update(names)
-    expanded = {key: catalog.named(names, seeds, settings=changed or None) for key, (changed, names) in groups.items()}
-    asked = {wanted: (names, changed) for wanted, names, changed in every}
+    setting: dict[str, str] = {}
+    for each in statements:
+        for wanted in each.runs:
+            names, changed = asked[wanted] = _asked(each, wanted, known, settings or {})
+            groups.setdefault(_key(changed), (changed, set()))[1].update(names)
+            if wanted.set:
+                setting.setdefault(_key(changed), f"{each.place}.set")
+    expanded = {key: _expanded(names, seeds, changed, setting.get(key)) for key, (changed, names) in groups.items()}
     found = {}
     for each in statements:
         runs: dict[str, list[Run]] = {}
@@ -87,6 +91,16 @@ def needed(claims: Iterable[Claim], seeds: int, settings: dict[str, Any] | None 
         found[each] = Needed(each, runs)
     _check(found.values())
     return found
+
+
+def _expanded(names: set[str], seeds: int, changed: dict[str, Any], place: str | None) -> dict[str, list[Run]]:
+    """The repetitions of these runs by name; `place` is that of the claim which sets values in them."""
+    try:
+        return catalog.named(names, seeds, settings=changed or None)
+    except BakeoffError as error:
+        if place is None:
+            raise
+        raise BakeoffError(f"{place}: with what it sets a run is not as expected: {error}") from None
 
 
 def _key(changed: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from bakeoff.scenario.resolve import resolve
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.schedules import spread
 from bakeoff.scenario.settings import Settings, label, labels, name_of, typed, with_settings
-from bakeoff.scenario.shipped import with_profile
+from bakeoff.scenario.shipped import profile_of, with_profile
 from bakeoff.scenario.yaml_file import read_yaml
 
 OWN: Final = "local"
@@ -63,7 +63,7 @@ class Scenario:
     def run_name(self, point: Point) -> str:
         """The name of the run at `point`."""
         template = self.document.get("run") or "-".join(f"{{{axis}}}" for axis in point) or self.name
-        with _at(self.path, self.settings):
+        with _at(self.path, self.settings, self.document):
             name = interpolate(str(template), point, "run")
             if not name.isprintable():
                 raise ScenarioError("run", f"{name!r}; expected a name on one line")
@@ -71,7 +71,7 @@ class Scenario:
 
     def resolve(self, point: Point, seed: int) -> Run:
         """The resolved run at `point`; BakeoffError names the place of what is wrong."""
-        with _at(self.path, self.settings):
+        with _at(self.path, self.settings, self.document):
             data = {key: value for key, value in self.document.items() if key not in _MATRIX}
             title = interpolate(str(data.pop("title", "")), point, "title")
             data = {**substitute(data, point), "title": title}
@@ -91,17 +91,20 @@ class Scenario:
 
 
 class _at:  # noqa: N801 (reads as a word)
-    """Turns what is wrong inside into a BakeoffError that starts with the path."""
+    """Turns what is wrong inside into a BakeoffError that starts with the path, and ends with that of the profile."""
 
-    def __init__(self, path: str, settings: Settings) -> None:
+    def __init__(self, path: str, settings: Settings, document: Mapping[str, Any]) -> None:
         self.path = path + "".join(f" with --set {key}={label(value)}" for key, value in settings.items())
+        self.profile = profile_of(document)
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ScenarioError):
-            raise BakeoffError(f"{self.path}: {error}") from None
+            # What the merged document lacks, or has twice, may be either file's fault.
+            under = f" (what this file does not say itself stands in {self.profile})" if self.profile else ""
+            raise BakeoffError(f"{self.path}: {error}{under}") from None
 
 
 def load(path: Path | str, *, settings: Settings | None = None, yes: bool = False) -> Scenario:
@@ -141,7 +144,7 @@ def from_document(
 ) -> Scenario:
     """A scenario from plain data; checks the matrix only."""
     settings = settings or {}
-    with _at(path, settings):
+    with _at(path, settings, data):
         document = with_settings({"scenario": default_name, **with_profile(data)}, settings)
         known = list(Document.model_fields)
         for key in document:
@@ -180,7 +183,7 @@ def runs_at(scenario: Scenario, chosen: Sequence[Point], *, seeds: int | None = 
     seeds = scenario.seeds if seeds is None else seeds
     if seeds < 1:
         raise BakeoffError(f"seeds: {seeds}; expected at least 1")
-    with _at(scenario.path, scenario.settings):
+    with _at(scenario.path, scenario.settings, scenario.document):
         check_axes(scenario.document)
         times = f"{len(chosen):,} points of the matrix with {seeds:,} seeds each are " if seeds > 1 else ""
         too_many = bounds.too_many_runs(len(chosen) * seeds, times)

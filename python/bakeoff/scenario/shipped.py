@@ -33,6 +33,13 @@ def with_profile(document: Mapping[str, Any]) -> dict[str, Any]:
     return _merged(read_yaml(folder / f"{name}.yaml"), document)
 
 
+def profile_of(document: Mapping[str, Any]) -> Path | None:
+    """The file of the profile that the document names; None if it names none that is there."""
+    name = document.get("profile")
+    known = (root() / "profiles").glob("*.yaml") if name is not None else ()
+    return next((file for file in known if file.stem == name), None)
+
+
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = {**under, **over}
     for key in under.keys() & over.keys():
