@@ -27,7 +27,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("bakeoff", deadline=None)
 settings.load_profile("bakeoff")
 
+# Each takes half a minute or more by itself.
+LONG = ("test_rust_cc", "test_tutorials", "test_wheel", "test_docs_site")
+
 NAMED = os.environ.get("BAKEOFF_TEST_KERNEL")
+
+
+def pytest_collection_modifyitems(items):
+    """What takes long begins first: at the end, one process would be at it while the others have nothing left."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
 
 
 @pytest.fixture(scope="session")
