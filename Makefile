@@ -12,6 +12,9 @@ RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Carg
 # What the build backend gets for wheels besides `--locked`; with --compatibility pypi maturin looks up which C library a wheel needs.
 WHEEL_ARGS ?= --compatibility pypi
 ARM := aarch64-unknown-linux
+# Cargo's profile of the extension and the agent, and the file that stands for what is in .venv by it.
+PROFILE ?= release
+READY := $(BIN)/.ready-$(PROFILE)
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
@@ -20,21 +23,22 @@ BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(BIN)/.ready ## make .venv with bakeoff and everything it needs
+setup: $(READY) ## make .venv with bakeoff and everything it needs
 
 # The extension is rebuilt when Rust changes; Python is used from the tree.
-$(BIN)/.ready: pyproject.toml requirements.lock $(RUST)
+$(READY): pyproject.toml requirements.lock $(RUST)
 	@found=$$($(CARGO) --version 2>/dev/null | cut -d' ' -f2); printf '%s\n' $(RUST_NEEDED) "$${found:-0}" | sort --version-sort --check=silent || \
 		{ echo "bakeoff needs cargo of Rust $(RUST_NEEDED) or newer, and this machine has $${found:-none}."; \
 		echo "Debian 13 has one in its backports (apt install -t trixie-backports cargo); rustup has one for every machine."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "bakeoff needs Python's venv module: apt install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	@mkdir -p target
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet >target/setup.log 2>&1 || { cat target/setup.log; exit 1; }
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile $(PROFILE) --locked --quiet >target/setup.log 2>&1 || { cat target/setup.log; exit 1; }
+	@rm -f $(BIN)/.ready-*
 	@touch $@
 
 agent: ## the traffic generator of the engines kernel and netns
-	$(CARGO) rustc --release --locked --quiet --package bakeoff-agent --bin bakeoff-agent -- -C target-feature=+crt-static
+	$(CARGO) rustc --profile $(PROFILE) --locked --quiet --package bakeoff-agent --bin bakeoff-agent -- -C target-feature=+crt-static
 
 # The extension is the one of `make setup`, the agent that of `make agent`: little is left to compile.
 wheel: setup ## a wheel for machines like this one, into dist/
@@ -75,11 +79,13 @@ run: setup ## a first bake-off: Prague against CUBIC in a shared queue
 	@echo
 	@echo "Next: $(BIN)/bakeoff duel prague cubic --qdisc 'fq_codel flows 1' --rate 50mbit --rtt 20ms"
 
-# What is compiled for release and what is compiled for tests lie in two folders of target/, and each has long
-# stretches that keep one core: side by side they take half as long.
+# Where .venv has the release build of `make setup`, that is tested, and otherwise the profile `ci`, which is compiled
+# sooner. What is compiled for Python and what is compiled for Rust's tests lie in two folders of target/, and each has
+# long stretches that keep one core: side by side they take half as long.
 test: ## lint, then all tests
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target setup lint-rust test-rust agent lint-python
-	@$(MAKE) --no-print-directory test-python
+	@$(MAKE) --no-print-directory --question $(BIN)/.ready-release && profile=release || profile=ci; \
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target PROFILE=$$profile setup lint-rust test-rust agent lint-python && \
+	$(MAKE) --no-print-directory PROFILE=$$profile test-python
 
 lint: lint-rust lint-python ## formatting, clippy, ruff, mypy; warnings are errors
 
@@ -103,7 +109,7 @@ test-rust: ## the simulator's tests
 # One process more than there are cores: many tests wait, for a kernel, a browser or real time. A process without work
 # takes tests from the others, whose costs differ by a hundred times.
 test-python: setup agent ## the shell's tests
-	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
+	BAKEOFF_TEST_PROFILE=$(PROFILE) $(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
 FUZZ_CASES ?= 20000
 FUZZ_FILES ?= 5000

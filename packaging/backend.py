@@ -44,7 +44,8 @@ AGENT = "bakeoff-agent"
 
 def build_wheel(folder: str, config_settings: Mapping[str, Any] | None = None, metadata: str | None = None) -> str:
     """A wheel with the extension, the catalog, the kernel's fragments and the agent; the name of its file."""
-    with _alone(), _commit(), _agent(target(maturin.get_maturin_pep517_args(config_settings))):
+    arguments = maturin.get_maturin_pep517_args(config_settings)
+    with _alone(), _commit(), _agent(target(arguments), profile(arguments)):
         return maturin.build_wheel(folder, config_settings, metadata)
 
 
@@ -60,6 +61,14 @@ def target(arguments: list[str]) -> str | None:
     parser.add_argument("--target", default=os.environ.get("CARGO_BUILD_TARGET"))
     known, _ = parser.parse_known_args(arguments)
     return str(known.target) if known.target else None
+
+
+def profile(arguments: list[str]) -> str:
+    """Cargo's profile that maturin's arguments ask for."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--profile", default="release")
+    known, _ = parser.parse_known_args(arguments)
+    return str(known.profile)
 
 
 @contextmanager
@@ -92,11 +101,11 @@ def _commit() -> Iterator[None]:
 
 
 @contextmanager
-def _agent(machine: str | None) -> Iterator[None]:
+def _agent(machine: str | None, profile: str) -> Iterator[None]:
     """The agent for a machine (rustc's name; None: this one), which lies in the package while the wheel is made."""
     place = PACKAGE / "bin" / AGENT
     place.parent.mkdir(exist_ok=True)
-    shutil.copy(_compiled(machine), place)
+    shutil.copy(_compiled(machine, profile), place)
     try:
         yield
     finally:
@@ -104,8 +113,8 @@ def _agent(machine: str | None) -> Iterator[None]:
         shutil.rmtree(place.parent)
 
 
-def _compiled(machine: str | None) -> Path:
-    command = ["cargo", "rustc", "--release", "--locked", "--package", AGENT, "--bin", AGENT]
+def _compiled(machine: str | None, profile: str) -> Path:
+    command = ["cargo", "rustc", "--profile", profile, "--locked", "--package", AGENT, "--bin", AGENT]
     command += ["--message-format", "json-render-diagnostics"]
     if machine is not None:
         # Rust brings musl and a linker of its own: no C compiler for that machine is needed.

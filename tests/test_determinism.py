@@ -22,7 +22,7 @@ def fnv1a(data: bytes) -> int:
 
 
 def test_the_extension_gives_the_digest_of_the_rust_tests():
-    # The extension is a release build, the Rust test another one: their digests must agree.
+    # The extension is an optimised build (release or ci), the Rust test another one: their digests must agree.
     outcome = _sim.simulate((DATA / "determinism.json").read_text())
     rows = np.rec.fromarrays([outcome["time"], outcome["series"], outcome["value"]], dtype="<f8,<u4,<f8")
     assert f"{fnv1a(rows.tobytes()):016x}" == (DATA / "determinism.digest").read_text().strip()

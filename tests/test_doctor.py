@@ -98,7 +98,7 @@ def test_the_agent_of_a_checkout_is_its_newest_build_and_that_of_a_wheel_lies_in
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.setattr(agent, "_PACKAGE", tmp_path / "package")
     monkeypatch.setattr(data, "checkout", lambda: tmp_path)
-    for place in ("package/bin", "target/debug", "target/release"):
+    for place in ("package/bin", "target/debug", "target/ci", "target/release"):
         (tmp_path / place).mkdir(parents=True)
     with pytest.raises(BakeoffError, match=f"'make agent' in {tmp_path} makes it, or name one with BAKEOFF_AGENT"):
         agent.find()
@@ -110,6 +110,9 @@ def test_the_agent_of_a_checkout_is_its_newest_build_and_that_of_a_wheel_lies_in
     assert agent.find() == release
     os.utime(release, (0, 0))
     assert agent.find() == debug
+    # The profile of `make test`, where `make setup` was not called before.
+    ci = executable(tmp_path / "target/ci/bakeoff-agent", "#!/bin/sh\n")
+    assert agent.find() == ci
     monkeypatch.setattr(data, "checkout", lambda: None)
     assert agent.find() == shipped
 

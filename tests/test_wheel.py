@@ -1,7 +1,8 @@
 """The wheel in an empty environment: what it holds, and that every command works from it, far from the repository.
 
-The wheel is made as pip makes it, from the extension and the agent that `make setup agent` left in target/, so that
-cargo has nothing to compile: this tests what is packed and how it is found, not the compiler. The environment is a
+The wheel is made as pip makes it, from the extension and the agent that `make setup agent` left in target/ by the
+profile BAKEOFF_TEST_PROFILE (`make test` sets it; `release` otherwise), so that cargo has nothing to compile: this
+tests what is packed and how it is found, not the compiler. The environment is a
 fresh venv in a temporary folder. Links to the distributions that the wheel's metadata asks for, and to nothing else,
 stand in for their download: a dependency that nobody declared is missing here too.
 """
@@ -21,6 +22,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
+PROFILE = os.environ.get("BAKEOFF_TEST_PROFILE", "release")
 MINE = """\
 scenario: mine
 duration: 2s
@@ -92,15 +94,16 @@ def environment(folder: Path, wheel: Path) -> Path:
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory) -> tuple[Path, Path]:
     """(the wheel, the folder of programs of a venv that holds it), made once for all processes of a test session."""
-    if not all((ROOT / "target" / "release" / name).is_file() for name in ("lib_sim.so", "bakeoff-agent")):
-        pytest.skip("nothing is compiled in target/release: 'make setup agent' does it, in minutes")
+    if not all((ROOT / "target" / PROFILE / name).is_file() for name in ("lib_sim.so", "bakeoff-agent")):
+        pytest.skip(f"nothing is compiled in target/{PROFILE}: 'make setup agent' does it, in minutes")
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "wheel"
     shared.mkdir(exist_ok=True)
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (shared / "bin").exists():
-            backend(f"build_wheel({str(shared)!r}, {{'build-args': '--locked --compatibility pypi'}})")
+            arguments = f"--profile {PROFILE} --locked --compatibility pypi"
+            backend(f"build_wheel({str(shared)!r}, {{'build-args': {arguments!r}}})")
             (shared / "bin").symlink_to(environment(shared / "venv", next(shared.glob("*.whl"))))
     return next(shared.glob("*.whl")), (shared / "bin").resolve()
 
@@ -146,6 +149,11 @@ def test_the_agent_is_made_for_the_machine_that_the_wheel_is_for():
     assert backend("target([])") == "None"
     assert backend("target(['--locked', '--target', 'aarch64-unknown-linux-gnu'])") == "aarch64-unknown-linux-gnu"
     assert backend("target(['--zig', '--target=aarch64-unknown-linux-gnu'])") == "aarch64-unknown-linux-gnu"
+
+
+def test_the_agent_is_compiled_by_the_profile_of_the_extension():
+    assert backend("profile([])") == "release"
+    assert backend("profile(['--profile', 'ci', '--locked'])") == "ci"
 
 
 def test_two_builds_in_one_tree_wait_for_each_other():

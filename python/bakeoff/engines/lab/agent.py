@@ -32,7 +32,8 @@ def find() -> Path:
     checkout = data.checkout()
     if checkout is not None:
         target = checkout / "target"
-        builds = [path for path in (target / "release" / NAME, target / "debug" / NAME) if os.access(path, os.X_OK)]
+        places = [target / profile / NAME for profile in ("release", "ci", "debug")]
+        builds = [path for path in places if os.access(path, os.X_OK)]
         if builds:
             return max(builds, key=lambda path: path.stat().st_mtime)
     in_wheel = _PACKAGE / "bin" / NAME
