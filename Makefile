@@ -102,9 +102,10 @@ format: setup ## Rust and Python as rustfmt and ruff write them
 	rustfmt --edition 2024 $(RUST_FILES)
 	$(BIN)/ruff format --quiet python packaging tests examples docs
 
-# The extension has no tests of its own in Rust, and would be compiled for nothing.
+# The extension has no tests of its own in Rust, and would be compiled for nothing. Nor have the examples, which clippy
+# reads already.
 test-rust: ## the simulator's tests
-	$(CARGO) test --workspace --exclude bakeoff-bindings --locked --quiet
+	$(CARGO) test --workspace --exclude bakeoff-bindings --lib --bins --tests --locked --quiet
 
 # One process more than there are cores: many tests wait, for a kernel, a browser or real time. A process without work
 # takes tests from the others, whose costs differ by a hundred times.
