@@ -58,6 +58,15 @@ impl<T: Copy + Default> Ring<T> {
         &mut self.slots[at]
     }
 
+    /// Puts something in at `index`, counted from the oldest; what stood there and behind goes one place back.
+    pub fn insert(&mut self, index: usize, item: T) {
+        self.push(item);
+        for behind in (index + 1..self.len).rev() {
+            let (from, to) = (self.place(behind - 1), self.place(behind));
+            self.slots.swap(from, to);
+        }
+    }
+
     /// The oldest.
     #[inline]
     pub fn front(&self) -> Option<&T> {
@@ -152,6 +161,20 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
+        #[test]
+        fn something_is_put_in_at_any_place(before in 0..9_usize, items in prop::collection::vec(any::<u8>(), 1..40), at in any::<prop::sample::Index>()) {
+            let (mut ring, mut deque) = (Ring::default(), VecDeque::new());
+            // So that the ring does not begin at its first slot.
+            (0..before).for_each(|_| ring.push(0));
+            ring.drop_oldest(before);
+            for item in items {
+                let at = at.index(deque.len() + 1);
+                ring.insert(at, item);
+                deque.insert(at, item);
+            }
+            prop_assert!(ring.iter().eq(&deque));
+        }
+
         #[test]
         fn it_does_what_a_deque_does(steps in prop::collection::vec(any::<Option<u8>>(), 0..200)) {
             let (mut ring, mut deque) = (Ring::default(), VecDeque::new());

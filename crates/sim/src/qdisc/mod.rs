@@ -100,6 +100,11 @@ pub trait Qdisc {
         false
     }
 
+    /// Whether nothing leaves at the time at which it enters.
+    fn holds_back(&self) -> bool {
+        false
+    }
+
     /// Whether the time from enqueue to dequeue is queueing (true), or a delay that was asked for
     /// or something that a child measures (false).
     fn is_leaf_queue(&self) -> bool {
@@ -441,6 +446,11 @@ impl Queue {
     #[inline]
     pub fn closed_until(&self, now: Time) -> Option<Time> {
         if self.eager { None } else { self.next_event().filter(|at| *at > now) }
+    }
+
+    /// See [`Qdisc::holds_back`].
+    pub fn holds_back(&self) -> bool {
+        dispatch!(&self.kind, q => q.holds_back())
     }
 
     /// See [`Qdisc::paces`].

@@ -26,6 +26,7 @@ mod loss;
 use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Queue, Tally};
+use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::document::tc::{TcError, Words};
@@ -36,10 +37,12 @@ use loss::{LossModel, State};
 /// The delay line.
 pub struct Netem {
     config: Config,
+    /// Whether a delay is all that happens here.
+    only_delays: bool,
     /// Put in front by `reorder`: these leave at once.
     front: VecDeque<Packet>,
-    /// In order of the time to send. With a constant delay this is a plain ring.
-    delayed: VecDeque<Delayed>,
+    /// In order of the time to send.
+    delayed: Ring<Delayed>,
     backlog: u64,
     /// Ordinary packets since the last one that was put in front.
     counter: u32,
@@ -50,6 +53,7 @@ pub struct Netem {
     child: Option<Box<Queue>>,
 }
 
+#[derive(Clone, Copy, Default)]
 struct Delayed {
     time_to_send: Time,
     packet: Packet,
@@ -137,9 +141,10 @@ impl Netem {
         };
         Ok(Netem {
             slot: config.slot.as_ref().map(|slot| slot.begin(Time::ZERO)),
+            only_delays: config.only_delays() && child.is_none(),
             config,
             front: VecDeque::new(),
-            delayed: VecDeque::new(),
+            delayed: Ring::default(),
             backlog: 0,
             counter: 0,
             random,
@@ -274,11 +279,34 @@ impl Netem {
     fn insert(&mut self, new: Delayed) {
         let in_order = |last: &Delayed| last.time_to_send <= new.time_to_send;
         if self.delayed.back().is_none_or(in_order) {
-            self.delayed.push_back(new);
+            self.delayed.push(new);
         } else {
             let at = self.delayed.partition_point(in_order);
             self.delayed.insert(at, new);
         }
+    }
+
+    /// What [`Netem::admit`] does where a delay is all that happens: the packet is copied once, to where it waits.
+    #[inline]
+    fn delay(&mut self, packet: &mut Packet, now: Time, tally: &mut Tally) {
+        if self.config.latency > 0 {
+            tally.orphan(packet);
+        }
+        if self.delayed.len() + self.front.len() >= self.config.limit as usize {
+            tally.drop(packet, Cause::Overlimit);
+            return;
+        }
+        let time_to_send = now + Time(self.config.latency);
+        // A delay that became shorter.
+        if self.delayed.back().is_some_and(|last| last.time_to_send > time_to_send) {
+            self.insert(Delayed { time_to_send, packet: *packet });
+        } else {
+            let slot = self.delayed.push_slot();
+            (slot.time_to_send, slot.packet) = (time_to_send, *packet);
+        }
+        self.backlog += u64::from(packet.len);
+        self.counter += 1;
+        self.stats.delayed += u64::from(self.config.latency > 0);
     }
 
     /// The first packet whose time has come, and whose slot. Source: Linux 7.3 `netem_dequeue`, `netem_peek`.
@@ -295,7 +323,8 @@ impl Netem {
         if due > now {
             return None;
         }
-        let packet = self.delayed.pop_front()?.packet;
+        let packet = self.delayed.front()?.packet;
+        self.delayed.drop_front();
         self.backlog -= u64::from(packet.len);
         if let (Some(config), Some(slot)) = (&self.config.slot, &mut self.slot) {
             slot.packets_left -= 1;
@@ -313,6 +342,35 @@ impl Qdisc for Netem {
         self.admit(packet, self.config.duplicate, now, tally);
     }
 
+    #[inline]
+    fn enqueue_from(&mut self, packet: &mut Packet, now: Time, tally: &mut Tally) {
+        if self.only_delays {
+            self.delay(packet, now, tally);
+        } else {
+            self.enqueue(*packet, now, tally);
+        }
+    }
+
+    #[inline]
+    fn dequeue_into(&mut self, into: &mut Packet, now: Time, tally: &mut Tally) -> bool {
+        if !self.only_delays || !self.front.is_empty() {
+            let packet = self.dequeue(now, tally);
+            return packet.is_some_and(|packet| {
+                *into = packet;
+                true
+            });
+        }
+        match self.delayed.front() {
+            Some(first) if first.time_to_send <= now => {
+                self.backlog -= u64::from(first.packet.len);
+                *into = first.packet;
+                self.delayed.drop_front();
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn dequeue(&mut self, now: Time, _tally: &mut Tally) -> Option<Packet> {
         if let Some(packet) = self.front.pop_front() {
             self.backlog -= u64::from(packet.len);
@@ -327,9 +385,13 @@ impl Qdisc for Netem {
         self.child.as_mut()?.dequeue(now)
     }
 
+    #[inline]
     fn next_event(&self) -> Option<Time> {
         if !self.front.is_empty() {
             return Some(Time::ZERO);
+        }
+        if self.only_delays {
+            return self.delayed.front().map(|first| first.time_to_send);
         }
         let begin = self.slot.map_or(Time::ZERO, |slot| slot.begin);
         let head = self.delayed.front();
@@ -379,12 +441,17 @@ impl Qdisc for Netem {
         if let Some(seed) = config.seed {
             self.random = Random::new(seed, "netem");
         }
+        self.only_delays = config.only_delays() && self.child.is_none();
         self.config = config;
         Ok(())
     }
 
     fn is_eager(&self) -> bool {
         self.slot.is_some()
+    }
+
+    fn holds_back(&self) -> bool {
+        self.only_delays && self.config.latency > 0
     }
 
     fn is_leaf_queue(&self) -> bool {

@@ -72,6 +72,12 @@ impl Config {
         self.latency > 0 || self.jitter > 0 || self.rate.is_some()
     }
 
+    /// Whether a delay that is the same for all is all that happens to packets.
+    pub fn only_delays(&self) -> bool {
+        let happens = [self.duplicate, self.corrupt, self.gap].iter().any(|chance| *chance > 0);
+        self.jitter == 0 && !self.loss.is_on() && !happens && self.rate.is_none() && self.slot.is_none()
+    }
+
     const WORDS: [&str; 12] = [
         "limit",
         "delay",
