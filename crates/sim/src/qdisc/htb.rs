@@ -23,6 +23,7 @@
 //! conservation (`tests/conservation.rs`).
 
 mod class;
+mod flat;
 mod params;
 mod turns;
 
@@ -45,6 +46,10 @@ pub struct Htb {
     upwards: Vec<usize>,
     filters: Vec<(CompiledMatch, usize)>,
     default: Option<usize>,
+    /// Whether no class borrows from another.
+    flat: bool,
+    /// Bit p: a class has this priority.
+    prios: u8,
     /// Whose turn it is among the classes that may send by themselves, by level and priority.
     turns: Box<[[Turn; PRIORITIES]; MAX_LEVEL + 1]>,
     direct: VecDeque<Packet>,
@@ -104,6 +109,8 @@ impl Htb {
         Ok(Htb {
             default: default_at,
             filters,
+            prios: prios(&built),
+            flat: built.iter().all(|class| class.parent.is_none()),
             classes: built,
             upwards,
             turns: Box::new([[None; PRIORITIES]; MAX_LEVEL + 1]),
@@ -151,6 +158,10 @@ impl Htb {
 #[inline(never)]
 fn next_of(classes: &[Class]) -> Option<Time> {
     classes.iter().filter_map(|class| class.next(classes)).min()
+}
+
+fn prios(classes: &[Class]) -> u8 {
+    classes.iter().fold(0, |prios, class| prios | 1 << class.params.prio)
 }
 
 /// Sets the level of each class; their places, children before parents.
@@ -208,11 +219,10 @@ impl Qdisc for Htb {
         if let [class] = &mut self.classes[..]
             && self.direct.is_empty()
         {
-            let gave = class.qlen > 0 && class.wake() <= now && class.dequeue_into(into, now);
-            if gave {
-                class.charge(into.len, now, false);
-            }
-            return gave;
+            return class.qlen > 0 && class.wake() <= now && class.send(into, now);
+        }
+        if self.flat && self.direct.is_empty() {
+            return self.dequeue_flat(into, now);
         }
         let packet = if self.direct.is_empty() { self.dequeue_by_turns(now) } else { self.dequeue_direct() };
         packet.is_some_and(|packet| {
@@ -228,10 +238,11 @@ impl Qdisc for Htb {
         if !self.direct.is_empty() {
             return Some(Time::ZERO);
         }
-        match &self.classes[..] {
-            [class] => class.next(&[]),
-            classes => next_of(classes),
+        if !self.flat {
+            return next_of(&self.classes);
         }
+        let due = self.classes.iter().fold(Time::NEVER, |first, class| first.min(class.due));
+        (due < Time::NEVER).then_some(due)
     }
 
     fn qlen(&self) -> usize {
@@ -261,6 +272,11 @@ impl Qdisc for Htb {
         self.classes.iter().any(|class| class.queue.as_ref().is_some_and(Queue::is_eager))
     }
 
+    fn holds_back(&self) -> bool {
+        let mut queues = self.classes.iter().filter_map(|class| class.queue.as_ref());
+        self.default.is_some() && queues.all(Queue::holds_back)
+    }
+
     fn is_leaf_queue(&self) -> bool {
         false
     }
@@ -287,6 +303,7 @@ impl Qdisc for Htb {
             .and_then(|minor| self.classes.iter().position(|class| class.minor == minor))
             .ok_or_else(|| words.refuse(&format!("there is no class '{id}'")))?;
         self.classes[at].params = Params::parse(words, self.r2q)?;
+        self.prios = prios(&self.classes);
         Ok(())
     }
 

@@ -53,6 +53,8 @@ pub struct Class {
     pub qlen: usize,
     /// When `queue` may give a packet.
     ready: Time,
+    /// When a class without a parent may send one: never, if it has none.
+    pub due: Time,
     /// Bit p: it, or what borrows from it now, has packets of priority p. Brought up to date before each service.
     pub active: u8,
     pub mode: Mode,
@@ -95,6 +97,7 @@ impl Class {
             queue,
             qlen: 0,
             ready: Time::ZERO,
+            due: Time::NEVER,
             active: 0,
             mode: Mode::CanSend,
             overlimits: 0,
@@ -108,10 +111,17 @@ impl Class {
         if let Some(queue) = &self.queue {
             self.qlen = queue.qlen();
             self.ready = queue.next_event().unwrap_or(Time::ZERO);
+            self.set_due();
         }
     }
 
+    #[inline]
+    fn set_due(&mut self) {
+        self.due = if self.qlen == 0 { Time::NEVER } else { self.wake().max(self.ready) };
+    }
+
     /// When this class alone may send by itself: both buckets are out of debt.
+    #[inline]
     pub fn wake(&self) -> Time {
         self.rate_at.max(self.ceil_at)
     }
@@ -146,6 +156,12 @@ impl Class {
         Some(first.max(self.ready))
     }
 
+    /// Whether a leaf's queue is to be asked for a packet. A shaper that is asked in vain counts that; a delay does not.
+    #[inline]
+    pub fn is_to_be_asked(&self, now: Time) -> bool {
+        self.ready <= now || !self.queue.as_ref().is_some_and(Queue::holds_back)
+    }
+
     /// Takes a packet of a leaf, if its queue gives one.
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
         let packet = self.queue.as_mut()?.dequeue(now);
@@ -153,12 +169,18 @@ impl Class {
         packet
     }
 
-    /// The same to where it shall lie; false if there is none.
+    /// Takes a packet of a leaf without a parent, to where it shall lie, and pays for it; false if its queue gives none.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    pub fn dequeue_into(&mut self, into: &mut Packet, now: Time) -> bool {
-        let gave = self.queue.as_mut().is_some_and(|queue| queue.dequeue_into(into, now));
-        self.note();
+    pub fn send(&mut self, into: &mut Packet, now: Time) -> bool {
+        let Some(queue) = &mut self.queue else { return false };
+        let gave = queue.dequeue_into(into, now);
+        (self.qlen, self.ready) = (queue.qlen(), queue.next_event().unwrap_or(Time::ZERO));
+        if gave {
+            self.charge(into.len, now, false);
+        } else {
+            self.set_due();
+        }
         gave
     }
 
@@ -173,7 +195,7 @@ impl Class {
             tokens.max(1 - MBUFFER)
         };
         // A class with one rate has two buckets that hold the same.
-        let one_bucket = self.tokens == self.ctokens && self.params.ceil_is_rate() && !borrows;
+        let one_bucket = self.params.ceil_is_rate && self.tokens == self.ctokens && !borrows;
         self.tokens = if borrows {
             self.tokens + idle
         } else {
@@ -186,6 +208,7 @@ impl Class {
         self.rate_at = out_of_debt(self.tokens);
         self.ceil_at = out_of_debt(self.ctokens);
         self.overlimits += u64::from(self.ctokens < 0);
+        self.set_due();
     }
 
     /// The class as `tc -d class show` words it.

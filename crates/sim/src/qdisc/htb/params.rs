@@ -19,14 +19,11 @@ pub struct Params {
     pub quantum: i64,
     pub prio: usize,
     pub frame: Framing,
+    /// Whether rate and ceiling are the same, and so are their buckets.
+    pub ceil_is_rate: bool,
 }
 
 impl Params {
-    /// Whether rate and ceiling are the same, and so are their buckets.
-    pub fn ceil_is_rate(&self) -> bool {
-        self.rate.bytes_per_s == self.ceil.bytes_per_s && self.buffer == self.cbuffer
-    }
-
     const WORDS: [&str; 10] =
         ["rate", "ceil", "burst", "cburst", "quantum", "prio", "mtu", "mpu", "overhead", "linklayer"];
 
@@ -58,17 +55,20 @@ impl Params {
         let or_default = |burst, rate| {
             if burst == 0 { default_burst(rate) } else { burst }
         };
+        let buffer = rate.buffer(or_default(burst, rate));
+        let cbuffer = ceil.buffer(or_default(cburst, ceil));
         Ok(Params {
             rate,
             ceil,
-            buffer: rate.buffer(or_default(burst, rate)),
-            cbuffer: ceil.buffer(or_default(cburst, ceil)),
+            buffer,
+            cbuffer,
             quantum: match quantum {
                 0 => (rate.bytes_per_s / u64::from(r2q)).clamp(1000, 200_000) as i64,
                 given => i64::from(given),
             },
             prio: (prio as usize).min(PRIORITIES - 1),
             frame,
+            ceil_is_rate: rate.bytes_per_s == ceil.bytes_per_s && buffer == cbuffer,
         })
     }
 }
