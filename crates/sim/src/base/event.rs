@@ -80,6 +80,12 @@ pub struct EventQueue {
     pending: Vec<u128>,
 }
 
+/// How an event is written down.
+#[inline]
+fn entry(time: Time, event: Event) -> u128 {
+    u128::from(time.0) << 64 | u128::from(event.number())
+}
+
 /// How many entries are passed one by one before the place is looked for by bisection.
 const NEAR: usize = 8;
 
@@ -87,7 +93,20 @@ impl EventQueue {
     /// Schedules `event` at `time`.
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
-        self.insert(u128::from(time.0) << 64 | u128::from(event.number()));
+        self.insert(entry(time, event));
+    }
+
+    /// Schedules what is `awaited`, if anything is, and takes the earliest event.
+    #[inline]
+    pub fn pop_with(&mut self, awaited: Option<(Time, Event)>) -> Option<(Time, Event)> {
+        if let Some((time, event)) = awaited {
+            let new = entry(time, event);
+            if self.pending.last().is_none_or(|first| new < *first) {
+                return awaited;
+            }
+            self.insert(new);
+        }
+        self.pop()
     }
 
     fn insert(&mut self, new: u128) {
@@ -160,6 +179,22 @@ mod tests {
             for (time, i) in expected {
                 prop_assert_eq!(q.pop(), Some((Time(time), Event::Change(i))));
             }
+        }
+
+        #[test]
+        fn what_is_awaited_comes_in_its_turn(pushed in prop::collection::vec((0_u64..50, 0_u16..50), 0..60), awaited in (0_u64..50, 0_u16..50)) {
+            let (mut q, mut other) = (EventQueue::default(), EventQueue::default());
+            for (time, i) in &pushed {
+                q.push(Time(*time), Event::Change(*i));
+                other.push(Time(*time), Event::Change(*i));
+            }
+            let awaited = (Time(awaited.0), Event::Change(awaited.1));
+            other.push(awaited.0, awaited.1);
+            prop_assert_eq!(q.pop_with(Some(awaited)), other.pop());
+            while let Some(event) = other.pop() {
+                prop_assert_eq!(q.pop_with(None), Some(event));
+            }
+            prop_assert_eq!(q.pop(), None);
         }
     }
 }

@@ -44,6 +44,9 @@ pub struct Interface {
     pub(crate) ingress_armed: Time,
     /// Whether something looks at what arrives; see [`Interface::compile`].
     pub(crate) inspects: bool,
+    /// Whether all that arrives stays in the ingress queue for a while, and nothing else looks at it before that; see
+    /// [`Interface::compile`].
+    pub(crate) holds_back: bool,
     /// Whether rate and delay are all that happens to what leaves; see [`Interface::compile`].
     pub(crate) plain: bool,
     /// Whether all that leaves enters its queue first, frame or buffer, and nothing else happens to it; see
@@ -72,6 +75,7 @@ impl Interface {
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
             inspects: true,
+            holds_back: false,
             plain: false,
             queues: false,
             ends_lane: false,
@@ -84,6 +88,9 @@ impl Interface {
     pub fn compile(&mut self) {
         let wire = &self.wire;
         self.inspects = self.captures[1].is_some() || self.ingress.is_some() || !self.rules.is_empty();
+        // The queue of a host gives its memory back to sockets.
+        self.holds_back =
+            !self.host && self.captures[1].is_none() && self.ingress.as_ref().is_some_and(Queue::holds_back);
         self.plain = self.captures[0].is_none() && wire.medium.is_none() && wire.loss == 0 && wire.up;
         self.device = Device::of(self);
         self.queues = self.device.is_none() && self.egress.is_some() && self.wire.medium.is_none();

@@ -28,8 +28,11 @@ impl Sim {
             capture.see(packet, self.now);
         }
         if let Some(queue) = &mut interface.ingress {
-            queue.enqueue(*packet, self.now);
-            self.serve_ingress(i);
+            queue.enqueue_from(packet, self.now);
+            // Most that comes finds the queue closed, and the end of that awaited.
+            if queue.closed_until(self.now).is_none_or(|at| at < interface.ingress_armed) {
+                self.serve_ingress(i);
+            }
             return false;
         }
         interface.rewrite(packet);
@@ -37,24 +40,26 @@ impl Sim {
     }
 
     pub(super) fn serve_ingress(&mut self, i: u16) {
+        if let Some(at) = self.empty_ingress(i) {
+            self.events.push(at, Event::Ingress(i));
+        }
+    }
+
+    /// Takes on what the ingress queue of interface `i` gives; when it is to be asked again, if that is not awaited.
+    #[inline(never)]
+    pub(super) fn empty_ingress(&mut self, i: u16) -> Option<Time> {
+        let mut packet = Packet::default();
         loop {
             let interface = &mut self.interfaces[usize::from(i)];
-            let Some(queue) = &mut interface.ingress else { return };
-            if queue.is_open(self.now)
-                && let Some(mut packet) = queue.dequeue(self.now)
-            {
+            let queue = interface.ingress.as_mut()?;
+            if queue.is_open(self.now) && queue.dequeue_into(&mut packet, self.now) {
                 interface.rewrite(&mut packet);
                 self.forward(i, &mut packet);
                 continue;
             }
-            if let Some(at) = queue.next_event()
-                && at < interface.ingress_armed
-            {
-                let at = at.max(self.now);
-                interface.ingress_armed = at;
-                self.events.push(at, Event::Ingress(i));
-            }
-            return;
+            let at = queue.next_event().filter(|at| *at < interface.ingress_armed)?.max(self.now);
+            interface.ingress_armed = at;
+            return Some(at);
         }
     }
 
@@ -79,7 +84,7 @@ impl Sim {
     /// Out through interface `i`, or into its queue.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    pub(super) fn send(&mut self, i: u16, packet: &Packet) {
+    pub(super) fn send(&mut self, i: u16, packet: &mut Packet) {
         let interface = &mut self.interfaces[usize::from(i)];
         if let Some(device) = &mut interface.device {
             if packet.gso_size != 0 {
@@ -109,7 +114,7 @@ impl Sim {
 
     /// A buffer of several segments comes to the device `i`.
     #[inline(never)]
-    fn pass_whole(&mut self, i: u16, packet: &Packet) {
+    fn pass_whole(&mut self, i: u16, packet: &mut Packet) {
         let interface = &mut self.interfaces[usize::from(i)];
         let (now, segments) = (self.now, interface.segments(packet));
         let Some(device) = &mut interface.device else { return };
@@ -132,7 +137,7 @@ impl Sim {
     /// From the queue of interface `i`, or past it if there is none, onto the wire, which is free.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
-    fn transmit(&mut self, i: u16, packet: &Packet) {
+    fn transmit(&mut self, i: u16, packet: &mut Packet) {
         let interface = &mut self.interfaces[usize::from(i)];
         if interface.segments(packet) {
             self.send_segments(i, self.now, packet);
@@ -155,14 +160,14 @@ impl Sim {
         // What is sent one by one came into being here.
         self.sent.packets += u64::from(segs - 1);
         for index in 0..segs {
-            let frame = packet.segment(index);
+            let mut frame = packet.segment(index);
             let interface = &mut self.interfaces[usize::from(i)];
             let arrives = match &mut interface.device {
                 Some(device) => Some(device.send(&frame, begins)),
                 None => interface.transmit(&frame, interface.wire.busy_until.max(begins)),
             };
             match arrives {
-                Some(at) => self.travel(i, at, &frame),
+                Some(at) => self.travel(i, at, &mut frame),
                 None => self.lost.add(frame.len),
             }
         }
@@ -191,7 +196,7 @@ impl Sim {
 
     /// Into the egress queue of interface `i`.
     #[inline(never)]
-    fn wait(&mut self, i: u16, packet: &Packet) {
+    fn wait(&mut self, i: u16, packet: &mut Packet) {
         let interface = &mut self.interfaces[usize::from(i)];
         if let Some(queue) = &mut interface.egress {
             if packet.gso_size != 0 && interface.wire.medium.is_some() {
@@ -200,7 +205,7 @@ impl Sim {
                 (0..packet.segs()).for_each(|index| queue.enqueue(packet.segment(index), self.now));
                 self.charges.split(packet);
             } else {
-                queue.enqueue(*packet, self.now);
+                queue.enqueue_from(packet, self.now);
             }
         }
         self.serve_if_not_awaited(i);
@@ -229,22 +234,9 @@ impl Sim {
         }
     }
 
-    /// The same at the time of an event, and goes on until something else comes first.
-    pub(super) fn on_egress_event(&mut self, i: u16) {
-        while let Some(at) = self.empty_egress(i) {
-            if !self.is_next(at) {
-                self.events.push(at, Event::Egress(i));
-                break;
-            }
-            self.interfaces[usize::from(i)].egress_armed = Time::NEVER;
-            self.now = at;
-            self.handled += 1;
-        }
-    }
-
     /// See [`Sim::serve_egress`]; when the interface is to be served next, if that is not awaited.
     #[inline(never)]
-    fn empty_egress(&mut self, i: u16) -> Option<Time> {
+    pub(super) fn empty_egress(&mut self, i: u16) -> Option<Time> {
         if self.interfaces[usize::from(i)].wire.medium.is_some() {
             self.serve_medium(i);
             return None;
@@ -265,7 +257,7 @@ impl Sim {
             if queue.is_open(now) {
                 let mut packet = Packet::default();
                 if queue.dequeue_into(&mut packet, now) {
-                    self.transmit(i, &packet);
+                    self.transmit(i, &mut packet);
                     continue;
                 }
             }
@@ -278,7 +270,7 @@ impl Sim {
     /// A packet will be at the far end of wire `i` at `at`, after all that are on it. It is taken on through the devices
     /// behind, as far as it gets in this run, and put aside until it arrives at the far end of the last wire.
     #[inline(never)]
-    pub(crate) fn travel(&mut self, mut i: u16, mut at: Time, packet: &Packet) {
+    pub(crate) fn travel(&mut self, mut i: u16, mut at: Time, packet: &mut Packet) {
         for &next in self.lanes.behind(i, packet.dst) {
             if at > self.end {
                 break;
@@ -292,7 +284,10 @@ impl Sim {
         }
         if self.interfaces[usize::from(i)].wire.in_flight.is_empty() {
             if at == self.now {
-                return self.arrive_now(i ^ 1, packet);
+                if !self.arrivals.is_empty() || !self.is_held_back(i ^ 1, packet) {
+                    self.arrive_now(i ^ 1, packet);
+                }
+                return;
             }
             if self.ahead.told < DEEPEST
                 && let Some(node) = self.ahead.may_tell(i, at, packet)
@@ -316,10 +311,30 @@ impl Sim {
         wire.in_flight.push((at, *packet));
     }
 
+    /// A packet is at interface `i` in no time; whether it enters a queue there that it does not leave now. That it does so
+    /// before what else happens now has happened makes no difference: the queue is asked for nothing until later.
+    #[inline]
+    fn is_held_back(&mut self, i: u16, packet: &mut Packet) -> bool {
+        let now = self.now;
+        let interface = &mut self.interfaces[usize::from(i)];
+        let (true, Some(queue)) = (interface.holds_back, &mut interface.ingress) else { return false };
+        if queue.next_event().is_some_and(|at| at <= now) {
+            return false;
+        }
+        queue.enqueue_from(packet, now);
+        if let Some(at) = queue.next_event()
+            && at < interface.ingress_armed
+        {
+            interface.ingress_armed = at;
+            self.events.push(at, Event::Ingress(i));
+        }
+        true
+    }
+
     /// A packet is at interface `i` in no time, when what happens now has happened.
     #[inline(never)]
     fn arrive_now(&mut self, i: u16, packet: &Packet) {
-        self.arrivals.push_back((i, *packet));
+        self.arrivals.push((i, *packet));
     }
 
     /// The interface in whose queue, and nowhere before, a packet for `dst` waits that arrives on wire `i`.
@@ -378,7 +393,7 @@ impl Sim {
 
     /// Whether what happens at `at` is what happens next, so that it needs no event.
     #[inline]
-    pub(super) fn is_next(&self, at: Time) -> bool {
+    fn is_next(&self, at: Time) -> bool {
         at < self.events.earliest() && at <= self.end && self.arrivals.is_empty()
     }
 }

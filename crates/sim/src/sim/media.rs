@@ -97,6 +97,6 @@ impl Sim {
         }
         let at = (sent + wire.delay).max(wire.last_arrival);
         wire.last_arrival = at;
-        self.travel(i, at, &packet);
+        self.travel(i, at, &mut packet);
     }
 }

@@ -7,13 +7,12 @@ mod media;
 mod sampling;
 mod spending;
 
-use std::collections::VecDeque;
-
 use self::ahead::Ahead;
 use crate::base::budget::Budget;
 use crate::base::count::Count;
 use crate::base::error::Refused;
 use crate::base::event::{Event, EventQueue};
+use crate::base::ring::Ring;
 use crate::base::units::Time;
 use crate::document::run::Run;
 use crate::endpoint::flow::Flow;
@@ -89,7 +88,7 @@ pub struct Sim {
     sender_armed: Vec<Vec<Time>>,
     receiver_armed: Vec<Time>,
     /// Arrivals without delay, to be handled at the same instant: (interface, packet).
-    arrivals: VecDeque<(u16, Packet)>,
+    arrivals: Ring<(u16, Packet)>,
     /// What an endpoint gives to be sent.
     out: Vec<Packet>,
     /// Empty, to take its place while that is sent.
@@ -139,7 +138,7 @@ impl Sim {
             events: EventQueue::default(),
             sender_armed: vec![Vec::new(); n],
             receiver_armed: vec![Time::NEVER; n],
-            arrivals: VecDeque::new(),
+            arrivals: Ring::default(),
             out: Vec::new(),
             spare: Vec::new(),
             recorder: Recorder::default(),
@@ -163,7 +162,9 @@ impl Sim {
     /// A change that turns out impossible, and a budget that is spent.
     pub fn execute(&mut self) -> Result<(), Refused> {
         self.schedule();
-        while let Some((time, event)) = self.events.pop() {
+        // What the last event waits for: put among the pending events only if it does not come next.
+        let mut awaited = None;
+        while let Some((time, event)) = self.events.pop_with(awaited) {
             if time > self.end {
                 break;
             }
@@ -172,8 +173,9 @@ impl Sim {
             if self.handled >= self.look_at {
                 self.check_budget()?;
             }
-            self.handle(event)?;
-            while let Some((interface, mut packet)) = self.arrivals.pop_front() {
+            awaited = self.handle(event)?;
+            while let Some(&(interface, mut packet)) = self.arrivals.front() {
+                self.arrivals.drop_front();
                 self.arrive(interface, &mut packet);
             }
         }
@@ -236,22 +238,23 @@ impl Sim {
         }
     }
 
+    /// Does what is due; the event that this waits for, if there is one and it is not pending.
     #[expect(clippy::inline_always, reason = "the loop's one call of it")]
     #[inline(always)]
-    fn handle(&mut self, event: Event) -> Result<(), Refused> {
+    fn handle(&mut self, event: Event) -> Result<Option<(Time, Event)>, Refused> {
         match event {
             Event::Ingress(i) => {
                 let interface = &mut self.interfaces[usize::from(i)];
                 if interface.ingress_armed == self.now {
                     interface.ingress_armed = Time::NEVER;
-                    self.serve_ingress(i);
+                    return Ok(self.empty_ingress(i).map(|at| (at, event)));
                 }
             }
             Event::Egress(i) => {
                 let interface = &mut self.interfaces[usize::from(i)];
                 if interface.egress_armed == self.now {
                     interface.egress_armed = Time::NEVER;
-                    self.on_egress_event(i);
+                    return Ok(self.empty_egress(i).map(|at| (at, event)));
                 }
             }
             Event::Arrival(i) => self.serve_wire(i),
@@ -283,7 +286,7 @@ impl Sim {
                 self.look_ahead();
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn await_sample(&mut self) {
@@ -479,7 +482,7 @@ impl Sim {
         self.sent.packets += out.len() as u64;
         // Most that leaves together goes to one destination.
         let (mut dst, mut route) = (node, None);
-        for packet in &out {
+        for packet in &mut out {
             self.sent.bytes += u64::from(packet.len);
             if packet.dst != dst {
                 (dst, route) = (packet.dst, self.graph.route(node, packet.dst));
