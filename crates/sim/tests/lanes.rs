@@ -16,6 +16,9 @@ struct Network {
     trunks: Vec<(u64, u64)>,
     /// What leaves the first router to the right: nothing but the device's own fifo, or a qdisc.
     qdisc: Option<&'static str>,
+    /// What a packet from a host waits in at its router: nothing, a netem of so many milliseconds and this limit, or the
+    /// netem in an htb.
+    delay: Option<(u64, u32, bool)>,
     access_mbit: u64,
     access_ms: u64,
     tx_queue_len: u32,
@@ -59,10 +62,17 @@ impl Network {
         for link in &links {
             let [a, b] = [0, 1].map(|e| link["ends"][e].as_str().expect("a name").to_owned());
             for (node, peer) in [(&a, &b), (&b, &a)] {
-                names.push(format!("{node}>{peer}"));
+                names.extend([format!("{node}>{peer}"), format!("{node}<{peer}")]);
                 let mut interface = json!({"node": node, "peer": peer, "tx_queue_len": self.tx_queue_len});
                 if let (Some(qdisc), "r0", "r1") = (self.qdisc, node.as_str(), peer.as_str()) {
                     interface["egress"] = json!({"qdisc": qdisc});
+                }
+                if let (Some((ms, limit, shaped)), true) = (self.delay, HOSTS.contains(&peer.as_str())) {
+                    let netem = json!({"qdisc": format!("netem delay {ms}ms limit {limit}")});
+                    let class = json!({"id": "1", "class": "rate 80mbit", "child": netem.clone()});
+                    let other = json!({"id": "2", "class": "rate 9mbit", "child": netem.clone(), "filters": [{"flow": "flow0"}]});
+                    let htb = json!({"qdisc": "htb default 1", "classes": [class, other]});
+                    interface["ingress"] = if shaped { htb } else { netem };
                 }
                 interfaces.push(interface);
             }
@@ -118,18 +128,22 @@ fn networks() -> impl Strategy<Value = Network> {
         Some("tbf rate 8mbit burst 3k limit 20000"),
         Some("netem delay 2ms"),
     ]);
+    let delay =
+        (prop::sample::select(vec![0_u64, 1, 3]), prop::sample::select(vec![4_u32, 1000]), any::<bool>());
     let cc = prop::sample::select(vec!["cubic", "reno", "bbr", "prague", "udp"]);
     // From one side to the other, so that the first trunk bounds them all.
     let ends = (prop::sample::select(vec![0_usize, 1, 4]), prop::sample::select(vec![2_usize, 3, 5]));
     let flow = (cc, ends, any::<bool>(), prop::sample::select(vec![0_u64, 100]))
         .prop_map(|(cc, (a, b), there, start)| if there { (cc, a, b, start) } else { (cc, b, a, start) });
-    let access = (prop::sample::select(vec![0_u64, 10, 40, 80, 1000]), 0_u64..3);
+    let slow = (prop::sample::select(vec![0_u64, 10, 40, 80, 1000]), 0_u64..3);
+    // As in the catalog: no time at all.
+    let access = prop_oneof![2 => slow, 1 => Just((0, 0))];
     let first = (prop::sample::select(vec![8_u64, 10, 40]), 0_u64..6);
     let trunks = (first, prop::collection::vec(trunk, 0..3))
         .prop_map(|(first, others)| [vec![first], others].concat());
     (
         trunks,
-        qdisc,
+        (qdisc, prop::option::of(delay)),
         access,
         prop::sample::select(vec![2_u32, 10, 1000]),
         any::<bool>(),
@@ -138,11 +152,21 @@ fn networks() -> impl Strategy<Value = Network> {
         prop::sample::select(vec![10_u64, 100]),
     )
         .prop_map(
-            |(trunks, qdisc, access, tx_queue_len, offloads, flows, [changes, pinged], sample_ms)| {
+            |(
+                trunks,
+                (qdisc, delay),
+                access,
+                tx_queue_len,
+                offloads,
+                flows,
+                [changes, pinged],
+                sample_ms,
+            )| {
                 let (access_mbit, access_ms) = access;
                 Network {
                     trunks,
                     qdisc,
+                    delay,
                     access_mbit,
                     access_ms,
                     tx_queue_len,
@@ -157,7 +181,7 @@ fn networks() -> impl Strategy<Value = Network> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
     fn step_by_step_gives_the_same(network in networks()) {
@@ -174,6 +198,7 @@ fn alone() -> Network {
     Network {
         trunks: vec![(10, 2), (100, 2), (100, 2)],
         qdisc: None,
+        delay: None,
         access_mbit: 1000,
         access_ms: 0,
         tx_queue_len: 1000,

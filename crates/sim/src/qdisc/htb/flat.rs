@@ -113,7 +113,7 @@ mod tests {
                 for (q, tally) in [(&mut flat, &mut one), (&mut levels, &mut other)] {
                     q.enqueue(Packet { len, enqueued: now, ..frame(dscp) }, now, tally);
                 }
-                now = now + Time::from_us(us);
+                now += Time::from_us(us);
                 loop {
                     prop_assert_eq!(flat.next_event(), levels.next_event());
                     let (a, b) = (flat.dequeue(now, &mut one), levels.dequeue(now, &mut other));
