@@ -234,9 +234,22 @@ impl Sim {
         }
     }
 
+    /// The same at the time of an event, and goes on until something else comes first; when it is to go on then.
+    pub(super) fn on_egress_event(&mut self, i: u16) -> Option<Time> {
+        loop {
+            let at = self.empty_egress(i)?;
+            if !self.is_next(at) {
+                return Some(at);
+            }
+            self.interfaces[usize::from(i)].egress_armed = Time::NEVER;
+            self.now = at;
+            self.handled += 1;
+        }
+    }
+
     /// See [`Sim::serve_egress`]; when the interface is to be served next, if that is not awaited.
     #[inline(never)]
-    pub(super) fn empty_egress(&mut self, i: u16) -> Option<Time> {
+    fn empty_egress(&mut self, i: u16) -> Option<Time> {
         if self.interfaces[usize::from(i)].wire.medium.is_some() {
             self.serve_medium(i);
             return None;

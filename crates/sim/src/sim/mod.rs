@@ -254,7 +254,7 @@ impl Sim {
                 let interface = &mut self.interfaces[usize::from(i)];
                 if interface.egress_armed == self.now {
                     interface.egress_armed = Time::NEVER;
-                    return Ok(self.empty_egress(i).map(|at| (at, event)));
+                    return Ok(self.on_egress_event(i).map(|at| (at, event)));
                 }
             }
             Event::Arrival(i) => self.serve_wire(i),
