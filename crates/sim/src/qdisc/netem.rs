@@ -396,7 +396,9 @@ impl Qdisc for Netem {
         let begin = self.slot.map_or(Time::ZERO, |slot| slot.begin);
         let head = self.delayed.front();
         let head = head.map(|first| first.time_to_send.max(begin));
-        let child = self.child.as_ref().and_then(|child| child.next_event());
+        // A child that has packets, and no event, gives one when it is asked.
+        let of_child = |child: &Queue| child.next_event().or((child.qlen() > 0).then_some(Time::ZERO));
+        let child = self.child.as_deref().and_then(of_child);
         head.into_iter().chain(child).min()
     }
 
@@ -752,6 +754,25 @@ mod tests {
         let mut child = (0, 0);
         assert!(q.at("child", &mut |queue| child = (queue.tally.dropped(), queue.tally.sent)));
         assert_eq!(child, (1, 1));
+    }
+
+    #[test]
+    fn what_a_child_holds_does_not_wait_for_the_next_delay_to_end() {
+        let spec = run::Qdisc {
+            qdisc: "netem delay 10ms".into(),
+            classes: Vec::new(),
+            child: Some(Box::new(run::Qdisc::leaf("pfifo"))),
+        };
+        let mut q = Queue::build(&spec, &Env::default()).unwrap();
+        for (seq, ms) in [(0, 0), (1, 0), (2, 5)] {
+            q.enqueue(frame(seq), Time::from_ms(ms));
+        }
+        // Both of the first are due at 10 ms; the third is delayed until 15 ms.
+        let due = Time::from_ms(10);
+        assert_eq!(q.dequeue(due).map(|p| p.seq), Some(0));
+        assert!(q.is_open(due));
+        assert_eq!(q.dequeue(due).map(|p| p.seq), Some(1));
+        assert_eq!((q.is_open(due), q.next_event()), (false, Some(Time::from_ms(15))));
     }
 
     #[test]
