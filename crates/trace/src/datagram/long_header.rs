@@ -76,8 +76,9 @@ pub(super) fn version_name(version: u32) -> String {
 }
 
 /// The long header at the beginning of `packet`, which was captured from a datagram that has `left` bytes from there
-/// on; None if it cannot be one.
-pub(super) fn long(packet: &[u8], left: usize) -> Option<Long> {
+/// on; None if it cannot be one. Ends that agreed to it clear the bit that tells QUIC from other protocols (RFC 9287),
+/// which is taken from known versions if `greased`.
+pub(super) fn long(packet: &[u8], left: usize, greased: bool) -> Option<Long> {
     let (&first, rest) = packet.split_first()?;
     let (version, rest) = rest.split_first_chunk::<4>()?;
     let version = u32::from_be_bytes(*version);
@@ -93,7 +94,7 @@ pub(super) fn long(packet: &[u8], left: usize) -> Option<Long> {
             None
         };
     }
-    if first & 0x80 == 0 || first & 0x40 == 0 {
+    if first & 0x80 == 0 || first & 0x40 == 0 && !(greased && is_like_version_1(version)) {
         return None;
     }
     if is_reserved(version) {

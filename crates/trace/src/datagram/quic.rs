@@ -151,7 +151,9 @@ impl Connections {
         let index = if first & 0x80 == 0 {
             self.of_short(datagram, flow)
         } else {
-            long(datagram.payload, datagram.payload_length as usize)
+            // A server clears the bit from its first packet on, which may be the first one of a capture.
+            let greased = !flow.connections.is_empty() || datagram.payload_length >= SMALLEST_INITIAL;
+            long(datagram.payload, datagram.payload_length as usize, greased)
                 .and_then(|header| self.of_long(&header, datagram, flow))
         };
         if let Some(index) = index {
@@ -256,7 +258,7 @@ impl Connections {
                 connection.short(first & 0x20 != 0, to_server, datagram.at_ns, bounds);
                 break;
             }
-            let Some(header) = long(rest, left) else { break };
+            let Some(header) = long(rest, left, true) else { break };
             connection.long(&header, to_server, datagram);
             if usize::from(header.source.length) >= TELLING_ID {
                 self.lengths |= 1 << header.source.length;

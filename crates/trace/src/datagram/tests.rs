@@ -365,6 +365,27 @@ fn retry_and_version_negotiation_belong_to_the_connection() {
     assert!((found.handshake.server_rtt_s.unwrap() - 0.008).abs() < 1e-9);
 }
 
+/// A server that clears the QUIC bit of all its packets is known, with the client's packets and without them. A packet
+/// that is too small to be a server's first one is not.
+#[test]
+fn a_cleared_quic_bit_is_quic() {
+    let mut answer = long(0x80, 1, OF_CLIENT, OF_SERVER, true);
+    answer.extend(long(0xa0, 1, OF_CLIENT, OF_SERVER, false));
+    for (first, length, known) in [(Some(0xc0), 300, true), (None, 1200, true), (None, 300, false)] {
+        let mut all = Datagrams::default();
+        if let Some(first) = first {
+            all.datagram(datagram(0, true, &long(first, 1, MADE_UP, OF_CLIENT, true)));
+        }
+        all.datagram(sent(8, false, &answer, length));
+        let report = all.finish(0, 8 * MS);
+        assert_eq!(report.quic.len(), usize::from(known));
+        for connection in &report.quic {
+            assert_eq!((connection.down.initial, connection.down.handshake), (1, 1));
+            assert_eq!(connection.handshake.server_rtt_s.is_some(), first.is_some());
+        }
+    }
+}
+
 /// RTP, DNS, WireGuard, DTLS, STUN, a long header of no version, one whose length lies, and an ID that is too long.
 #[test]
 fn what_is_not_quic_is_not_taken_for_it() {
