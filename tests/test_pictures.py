@@ -349,6 +349,14 @@ class TestSeveralRuns:
         looks = {(line.get_marker(), line.get_linestyle()) for line in lines_of(plots.overlay(several).axes[0])}
         assert len(looks) == 4
 
+    def test_the_markers_of_lines_that_lie_on_each_other_stand_apart(self):
+        drawn = lines_of(plots.overlay([run("cubic", run=name) for name in ("one", "two", "three")]).axes[0])
+        first = [every[0] for every in (line.get_markevery() for line in drawn)]
+        [step] = {every[1] for every in (line.get_markevery() for line in drawn)}
+        # Of a step of n samples the second line begins at 0.618 n, the third at 1.236 n - n.
+        assert first == [0, round(0.618 * step), round(1.236 * step) - step]
+        assert len(set(first)) == 3
+
 
 class TestWords:
     def test_hostile_names_are_drawn_as_they_are(self, tmp_path):

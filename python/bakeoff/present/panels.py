@@ -181,15 +181,20 @@ def draw_line(panel: Panel, several: Sequence[Shown], line: Line, parts: Sequenc
         low, high = (np.ma.filled(part, np.nan) for part in (stack.min(axis=0), stack.max(axis=0)))
         panel.axes.fill_between(middles, low, high, color=line.colour, alpha=0.16, linewidth=0, zorder=1.5)
     panel.saw(np.concatenate(found))
-    panel.axes.plot(
-        middles, mean, color=line.colour, linewidth=1.8, linestyle=line.dash, zorder=3, **spaced(middles, line.marker)
-    )
+    nth = sum(one.get_marker() != "None" for one in panel.axes.lines)
+    look = spaced(middles, line.marker, nth)
+    panel.axes.plot(middles, mean, color=line.colour, linewidth=1.8, linestyle=line.dash, zorder=3, **look)
 
 
-def spaced(time: Array, marker: str) -> dict[str, Any]:
-    """Some ten markers along a line, so that lines differ without colour too."""
-    return {"marker": marker, "markersize": 6, "markevery": max(1, len(time) // 10), "markeredgecolor": "white",
-            "markeredgewidth": 0.5}  # fmt: skip
+def spaced(time: Array, marker: str, nth: int = 0) -> dict[str, Any]:
+    """Some ten markers along a line, so that lines differ without colour too.
+
+    `nth` lines of the panel have markers before this one, which begins elsewhere: of lines that lie on each other the
+    markers of both are then seen. The golden ratio keeps any number of beginnings apart.
+    """
+    step = max(1, len(time) // 10)
+    return {"marker": marker, "markersize": 6, "markevery": (round(nth * 0.618 * step) % step, step),
+            "markeredgecolor": "white", "markeredgewidth": 0.5}  # fmt: skip
 
 
 def over_time(panel: Panel, several: Sequence[Shown]) -> None:
