@@ -1,6 +1,6 @@
 # bakeoff in a container, with a Linux kernel for virtual time. docs/container.md says how to use it.
 #
-#   docker build -t bakeoff .                                 everything: 20 minutes on four cores
+#   docker build -t bakeoff .                                 everything: half an hour of one core
 #   docker build -t bakeoff --target simulator .              without a kernel: the simulator, tables and pictures
 #   docker run --rm bakeoff duel prague cubic --qdisc "fq_codel flows 1"
 #   docker run --rm bakeoff duel cubic reno --qdisc "pie ecn" --engine kernel
@@ -34,7 +34,7 @@ RUN apt-get update \
 FROM debian:trixie-slim AS simulator
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends procps python3 \
+    && apt-get install --yes --no-install-recommends passwd procps python3 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 bakeoff \
     && install --directory --owner bakeoff /data \

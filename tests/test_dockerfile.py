@@ -50,6 +50,14 @@ def test_what_one_stage_takes_another_has_made():
         assert target in stages
 
 
+def test_what_makes_the_user_is_installed():
+    """The smallest Debian has no useradd."""
+    [stage] = re.findall(r"AS simulator\n(.*?)\nCOPY", DOCKERFILE, re.DOTALL)
+    [installed] = re.findall(r"--no-install-recommends (.*?) \\", stage)
+    assert "useradd" in stage
+    assert "passwd" in installed.split()
+
+
 def test_nobody_works_as_root():
     assert re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE) == ["1000"]
 
