@@ -12,7 +12,8 @@ RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Carg
 # What the build backend gets for wheels besides `--locked`; with --compatibility pypi maturin looks up which C library a wheel needs.
 WHEEL_ARGS ?= --compatibility pypi
 ARM := aarch64-unknown-linux
-# Cargo's profile of the extension and the agent, and the file that stands for what is in .venv by it.
+# The Cargo profile that compiles the extension and the agent. READY is an empty file: it is there while .venv holds an
+# extension of that profile.
 PROFILE ?= release
 READY := $(BIN)/.ready-$(PROFILE)
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist

@@ -5,8 +5,7 @@ the count is the same each time, where CPU seconds move with the machine's neigh
 layer of the source line that it comes from; one of the standard library's belongs to the layer of the function that it
 was built into.
 
-The workloads are those of `bench/workloads.py`, shorter: W4 for 6 simulated seconds, the others
-for 10.
+The workloads are those of `bench/workloads.py`, shorter: W4 takes 6 simulated seconds and the others 10.
 """
 
 import argparse

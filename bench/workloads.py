@@ -107,9 +107,12 @@ def laboratory(qdisc: str, ccs: tuple[str, str]) -> dict[str, Any]:
     delay = {"qdisc": "netem delay 10ms limit 10000"}
     wide = "rate 2gbps ceil 2gbps"
     codepoints = {"10": 19, "11": 35}
-    legs = [{"id": id, "class": wide, "filters": [{"dscp": d}], "child": delay} for id, d in codepoints.items()]
+    legs = [
+        {"id": minor, "class": wide, "filters": [{"dscp": dscp}], "child": delay} for minor, dscp in codepoints.items()
+    ]
     ingress = {"qdisc": "htb default 10", "classes": legs}
-    sides = [{**interface("bridge", peer, shaper("50mbit", qdisc)), "ingress": ingress} for peer in ("client", "server")]
+    egress = shaper("50mbit", qdisc)
+    sides = [{**interface("bridge", peer, egress), "ingress": ingress} for peer in ("client", "server")]
     flows = [{**flow(cc, cc), "dscp": dscp} for cc, dscp in zip(ccs, codepoints.values(), strict=True)]
     return {
         **dumbbell(link("left", "right", None, 0.0), sides, flows),
