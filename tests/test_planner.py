@@ -380,8 +380,6 @@ def test_every_plan_is_plain_words_short_names_and_undone():
             assert plan(run, prefix="bakeoff-") == made
     own_parameters = "only the engine sim gives a flow parameters of its own"
     reasons = {
-        # cake at the root becomes pie below htb
-        "sce-s3-bottleneck-shift": "the new tree has its queues elsewhere",
         "prague-pairs": own_parameters,
         "prague-one-queue": own_parameters,
         "sce-s4-gaming": own_parameters,
@@ -505,6 +503,61 @@ def test_changes_in_tcs_words():
             "mid: ip link set dev mid.srv down",
         ]
     )
+
+
+def replacing(*trees: dict, handle: str = "") -> list[dict]:
+    return [{"kind": "qdisc-replace", "side": "egress", "handle": handle, "qdisc": tree} for tree in trees]
+
+
+def test_a_queue_that_moves_keeps_its_handle():
+    """A root that becomes a class's queue, and a root again: 1: all the time, and what is above it counts on from 2:."""
+    cake, prio = {"qdisc": "cake"}, {"qdisc": "prio bands 2", "classes": [{"id": "1", "child": {"qdisc": "codel"}}]}
+    moves = replacing(HTB, cake, prio)
+    slower = {"kind": "class-change", "side": "egress", "id": "1", "class": "rate 5mbit"}
+    moves.insert(1, slower)
+    changes = [{"at_s": 0.5 * i, "node": "mid", "peer": "srv", "action": action} for i, action in enumerate(moves)]
+    made = plan(network(interfaces=egress(cake), changes=changes))
+    assert lines(made.changes) == snapshot(
+        [
+            "mid: tc qdisc del dev mid.srv root",
+            "mid: tc qdisc add dev mid.srv root handle 2: htb default 1",
+            "mid: tc class add dev mid.srv parent 2: classid 2:1 htb rate 20mbit",
+            "mid: tc qdisc add dev mid.srv parent 2:1 handle 1: fq_codel",
+            "mid: tc class change dev mid.srv parent 2: classid 2:1 htb rate 5mbit",
+            "mid: tc qdisc del dev mid.srv root",
+            "mid: tc qdisc add dev mid.srv root handle 1: cake",
+            "mid: tc qdisc del dev mid.srv root",
+            "mid: tc qdisc add dev mid.srv root handle 3: prio bands 2",
+            "mid: tc qdisc add dev mid.srv parent 3:1 handle 1: codel",
+        ]
+    )
+    [queue] = made.queues
+    assert (queue.name, queue.at, queue.qdisc) == ("mid>srv", "handle 1:", "cake")
+
+
+def test_a_root_with_its_queues_where_they_were_keeps_all_handles():
+    made = changed(*replacing({**HTB, "qdisc": "htb default 1 r2q 20"}))
+    assert [line for line in made if "fq_codel" in line] == [
+        "mid: tc qdisc add dev mid.srv parent 1:1 handle 2: fq_codel"
+    ]
+
+
+def test_a_queue_that_cannot_be_followed_is_refused():
+    cake, codel = {"qdisc": "cake"}, {"qdisc": "codel"}
+    two = {"qdisc": "prio bands 2", "classes": [{"id": "1", "child": codel}, {"id": "2", "child": codel}]}
+    with pytest.raises(RefusedError, match=r"changes\[0\]\.action\.qdisc: .* there are 1, and 2 would follow"):
+        changed(*replacing(two))
+    with pytest.raises(RefusedError, match=r"changes\[0\]\.action\.qdisc: .* there are 2, and 1 would follow"):
+        changed(*replacing(cake), tree=two)
+    # 2: became 3: in place, so that neither names the queue from start to end.
+    with pytest.raises(RefusedError, match=r"changes\[1\]\.action\.qdisc: .* replaced alone before"):
+        changed(*replacing(codel, handle="1"), *replacing(cake))
+    with pytest.raises(RefusedError, match=r"changes\[2\]\.action\.qdisc: .* replaced alone before"):
+        changed(*replacing(codel, handle="1"), *replacing(HTB, cake))
+    with pytest.raises(
+        RefusedError, match=r"changes\[1\]\.action\.handle: '1': a new root has put this queue elsewhere"
+    ):
+        changed(*replacing(HTB), *replacing(codel, handle="1"), tree=cake)
 
 
 def test_a_host_gets_neighbours_and_routes_back_with_its_link():

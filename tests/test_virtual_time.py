@@ -14,7 +14,7 @@ from bakeoff.engines.kernel.standstill import standstill
 from bakeoff.engines.lab import plan
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
-from lab_runs import HTB, ecn_nodes, egress, flow, in_virtual_time, network, nodes, probe
+from lab_runs import HTB, action, ecn_nodes, egress, flow, in_virtual_time, network, nodes, probe
 
 # Engines
 
@@ -134,6 +134,22 @@ def test_the_same_seed_gives_the_same_bytes(kernel, tmp_path):
     assert again[0] == again[1]
     other = in_virtual_time(kernel, run.model_copy(update={"seed": 2}), tmp_path / "3").meta["digest"]
     assert other != again[0]
+
+
+def test_a_queue_is_followed_to_another_place(kernel, tmp_path):
+    slower = {**HTB, "classes": [{"id": "1", "class": "rate 5mbit", "child": {"qdisc": "pfifo limit 50"}}]}
+    change = action(kind="qdisc-replace", side="egress", handle="", qdisc=slower)
+    run = network(interfaces=egress({"qdisc": "tbf rate 20mbit burst 5kb limit 75700"}), changes=[change])
+    result = in_virtual_time(kernel, run, tmp_path / "r")
+    sent = result.series.filter((pl.col("name") == "mid>srv") & (pl.col("metric") == "sent"))
+    before, after = (sent.filter(pl.col("time").is_between(*times))["value"] for times in ((0.5, 0.98), (1.5, 1.98)))
+    # 0.45 s of 20 Mbit/s are 1,125,000 bytes and 0.45 s of 5 Mbit/s 281,250; give or take two packets.
+    assert abs(before[-1] - before[0] - 1_125_000) < 3028
+    assert abs(after[-1] - after[0] - 281_250) < 3028
+    # As in the simulator: the counters are those of the queue that stands at the end.
+    counted = result.counters["queues"]["mid>srv"]
+    assert counted["qdisc"] == "pfifo limit 50p"
+    assert 0 < counted["sent_bytes"] < 5e6 / 8 * 1.05 + 50 * 1514
 
 
 def test_marks_are_rewritten_on_the_way(kernel, tmp_path):

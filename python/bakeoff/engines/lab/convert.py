@@ -192,7 +192,7 @@ def _queues(plan: Plan, summary: Mapping[str, Any], teardown_log: str) -> dict[s
             shown[command.node, command.argv[-1]] = found_here + before
     found = {}
     for queue in plan.queues:
-        standing = next((q for q in shown.get((queue.node, queue.dev), ()) if q.at == queue.at), None)
+        standing = next((q for q in shown.get((queue.node, queue.dev), ()) if q.stands(queue.at)), None)
         if standing is None:
             raise RuntimeError(f"{queue.name}: tc shows no qdisc at '{queue.at}' of {queue.dev} after the run")
         found[queue.name] = tc_show.counted(standing, summary["queues"].get(queue.name, {}))

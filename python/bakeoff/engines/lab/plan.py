@@ -68,9 +68,9 @@ class Queue:
     netns: str | None
     dev: str
     at: str
-    """Where it stands, in tc's words: `root` or `parent 1:1`."""
+    """Where it stands, in tc's words: `root` or `parent 1:1`, or `handle 2:` if a change puts it to another place."""
     qdisc: str
-    """As asked for, in tc's words."""
+    """As asked for before any change, in tc's words."""
     sampled: bool
     """Whether its length is sampled (egress) or only counted."""
 

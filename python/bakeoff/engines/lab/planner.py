@@ -89,7 +89,8 @@ def plan(
     policers = _policers(run)
     queues = _queues(interfaces, policers, net, flows, trees, qdiscs_offered=qdiscs_offered)
     let_go, held = small_queues.let_go(run, net, interfaces, netem=netem)
-    leaves = tuple(_leaves(interfaces, net, trees))
+    shown_first = _shown(interfaces, policers, net, trees, "-d")
+    changed = tuple(changes.timed(run, net, trees))
     shared = nodes.of_the_kernel(run, net, tcp_pages)
     first = run.nodes[0].name
     setup = [Command(first, ("sysctl", "-w", f"{key}={value}")) for key, value in shared.items()]
@@ -97,7 +98,7 @@ def plan(
     setup += [
         *nodes.addresses(run, net),
         *tunnels.setup(run, net, captures),
-        *_shown(interfaces, policers, net, trees, "-d"),
+        *shown_first,
     ]
     # What a machine remembers of the run before would begin this one.
     forget = [node for node in _hosts(run) if net.namespaces[node] is None]
@@ -109,7 +110,7 @@ def plan(
         notes=(*notes, *held),
         namespaces=tuple(name for name in net.namespaces.values() if name is not None),
         setup=(*setup, *dumps),
-        changes=tuple(changes.timed(run, net, trees)),
+        changes=changed,
         statistics=(
             *([Command(first, ("sysctl", *shared))] if shared else []),
             *_statistics(
@@ -122,7 +123,7 @@ def plan(
             if name is not None
         ),
         roles=tuple(roles(run, net)),
-        queues=leaves,
+        queues=tuple(_leaves(interfaces, net, trees)),
         captures=files,
         files=tuple(tunnels.files(run, net)),
         programs=(*tools.programs(run, net, captures), *programs.programs(run, net, captures)),
@@ -248,15 +249,15 @@ def _leaves(interfaces: list[Interface], net: Topology, trees: Trees) -> list[Qu
             base = f"{wanted.node}{sign}{wanted.peer}"
             found += [
                 Queue(
-                    name=base if len(tree.leaves) == 1 else f"{base}/{leaf.path}",
+                    name=base if len(tree.first) == 1 else f"{base}/{leaf.path}",
                     node=wanted.node,
                     netns=end.netns,
                     dev=tree.dev,
-                    at=leaf.at,
+                    at=tree.place(leaf),
                     qdisc=leaf.qdisc,
                     sampled=side == "egress",
                 )
-                for leaf in tree.leaves
+                for leaf in tree.first
             ]
     return found
 

@@ -33,12 +33,18 @@ class Qdisc:
     """`root` or `parent 1:1`."""
     words: str
     """Kind and options in effect."""
+    handle: str = ""
+    """`2:`"""
     sent_bytes: int = 0
     sent_packets: int = 0
     dropped: int = 0
     queued: int = 0
     text: str = ""
     """What it tells of itself besides."""
+
+    def stands(self, at: str) -> bool:
+        """Whether it is the one at `root`, `parent 1:1` or `handle 2:`."""
+        return at in (self.at, f"handle {self.handle}")
 
     def marks(self) -> int:
         """CE marks; 0 for one that does not mark, or does not tell."""
@@ -100,6 +106,7 @@ def qdiscs(text: str) -> list[Qdisc]:
                 kind=shown[1],
                 at=shown[3],
                 words=f"{shown[1]} {shown[4]}".strip(),
+                handle=shown[2],
                 sent_bytes=counted[0],
                 sent_packets=counted[1],
                 dropped=counted[2],

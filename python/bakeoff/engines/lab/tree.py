@@ -22,6 +22,7 @@ class Leaf:
     """As in changes: `""` for the root, `1` for the one of class 1, `1/2` for the one of class 2 there."""
     at: str
     """`root` or `parent 1:1`."""
+    handle: int
     qdisc: str
 
 
@@ -42,6 +43,14 @@ class Tree:
     where: dict[str, tuple[list[str], int]] = field(default_factory=dict)
     """path -> where the qdisc hangs, in tc's words, and its handle."""
     leaves: list[Leaf] = field(default_factory=list)
+    first: tuple[Leaf, ...] = ()
+    """The leaves before any change."""
+    renamed: bool = False
+    """Whether a leaf was replaced alone, which gives it another handle."""
+    moved: bool = False
+    """Whether a new root put the only leaf to another place."""
+    kept: dict[str, int] = field(default_factory=dict)
+    """path -> handle of what takes the place of a leaf that has moved."""
     classes: dict[str, str] = field(default_factory=dict)
     """Class id of the root qdisc -> the one that it borrows from; `""` is the root."""
     taken: int = 0
@@ -50,33 +59,66 @@ class Tree:
 
     def install(self, tree: Qdisc, place: str) -> list[list[str]]:
         """The commands that put `tree` on the device, which has no root qdisc yet."""
-        self.where.clear()
-        self.leaves.clear()
         self.taken = self.handle - 1
-        return self._add(tree, ["root"], "", place)
+        commands = self._root(tree, place)
+        self.first = tuple(self.leaves)
+        return commands
+
+    def place(self, leaf: Leaf) -> str:
+        """Where one of `first` is found at any time of the run: `root`, `parent 1:1` or `handle 2:`."""
+        return f"handle {leaf.handle:x}:" if self.moved else leaf.at
 
     def replace(self, path: str, tree: Qdisc, place: str) -> list[list[str]]:
         """The commands that put `tree` in the place of what hangs at `path`; its packets and state are lost."""
-        before = [(leaf.path, leaf.at) for leaf in self.leaves]
         if path == "":
-            # A new root of the same handle: what hangs below keeps its name, so that sampling goes on.
-            commands = [["tc", "qdisc", "del", "dev", self.dev, "root"], *self.install(tree, place)]
-        else:
-            parent, _ = self._find(path, place)
-            for below in [key for key in self.where if key == path or key.startswith(f"{path}/")]:
-                del self.where[below]
-            position = next((i for i, leaf in enumerate(self.leaves) if leaf.path == path), None)
-            if tree.classes or position is None:
-                raise RefusedError(f"{place}.handle: '{path}': only a leaf can be replaced, and by one without classes")
-            del self.leaves[position]
-            # With a handle that was used the kernel would take it for a change of the old one.
-            commands = self._add(tree, parent, path, place, verb="replace")
-            self.leaves.insert(position, self.leaves.pop())
-        if [(leaf.path, leaf.at) for leaf in self.leaves] != before:
+            return [["tc", "qdisc", "del", "dev", self.dev, "root"], *self._new_root(tree, place)]
+        parent, _ = self._find(path, place)
+        position = next((i for i, leaf in enumerate(self.leaves) if leaf.path == path), None)
+        if tree.classes or position is None:
+            raise RefusedError(f"{place}.handle: '{path}': only a leaf can be replaced, and by one without classes")
+        if self.moved:
             raise RefusedError(
-                f"{place}.qdisc: the new tree has its queues elsewhere; expected the same classes as before"
+                f"{place}.handle: '{path}': a new root has put this queue elsewhere before, and its handle, by which "
+                "it is sampled, has to stay; expected '', which replaces the whole tree"
             )
+        for below in [key for key in self.where if key == path or key.startswith(f"{path}/")]:
+            del self.where[below]
+        del self.leaves[position]
+        # With a handle that was used the kernel would take it for a change of the old one.
+        commands = self._add(tree, parent, path, place, verb="replace")
+        self.renamed = True
+        self.leaves.insert(position, self.leaves.pop())
         return commands
+
+    def _new_root(self, tree: Qdisc, place: str) -> list[list[str]]:
+        before, taken = list(self.leaves), self.taken
+        if not self.moved:
+            # A new root of the same handle: what hangs below keeps its name, so that sampling goes on.
+            self.taken = self.handle - 1
+        commands = self._root(tree, place)
+        stay = [(leaf.path, leaf.at) for leaf in self.leaves] == [(leaf.path, leaf.at) for leaf in before]
+        if stay and not self.moved:
+            return commands
+        if len(before) != 1 or len(self.leaves) != 1:
+            raise RefusedError(
+                f"{place}.qdisc: the new tree has its queues elsewhere; expected the same classes as before, or one "
+                f"queue in place of one: there are {len(before)}, and {len(self.leaves)} would follow"
+            )
+        if self.renamed:
+            raise RefusedError(
+                f"{place}.qdisc: the new tree has its queue elsewhere, and this queue was replaced alone before, so "
+                "that no handle names it all the time; expected the same classes as before"
+            )
+        # The only queue is in another place: it keeps its handle, by which it is sampled, and all else has new ones.
+        self.moved = True
+        self.kept = {self.leaves[0].path: before[0].handle}
+        self.taken = taken
+        return self._root(tree, place)
+
+    def _root(self, tree: Qdisc, place: str) -> list[list[str]]:
+        self.where.clear()
+        self.leaves.clear()
+        return self._add(tree, ["root"], "", place)
 
     def change(self, path: str, words: str, place: str) -> list[list[str]]:
         """`tc qdisc change`: the state is kept."""
@@ -90,7 +132,7 @@ class Tree:
             raise RefusedError(
                 f"{place}.id: there is no class '{number}'; there is: {', '.join(self.classes) or 'none'}"
             )
-        root = f"{self.handle:x}:"
+        root = f"{self.where[''][1]:x}:"
         if self.root == "prio":
             raise RefusedError(f"{place}.id: a band of prio has nothing to change")
         named = ["dev", self.dev, "parent", f"{root}{self.classes[number]}", "classid", f"{root}{number}", self.root]
@@ -111,8 +153,7 @@ class Tree:
         kind, words = tc.kind(tree.qdisc), tree.qdisc.split()[1:]
         if not kind:
             raise RefusedError(f"{place}.qdisc: is empty; expected tc's words, such as 'fq_codel'")
-        self.taken += 1
-        handle = self.taken
+        handle = self._handle(path)
         self.where[path] = (parent, handle)
         named = ["dev", self.dev, *parent, "handle", f"{handle:x}:"]
         commands = [[self._program(kind), "qdisc", verb, *named, kind, *words]]
@@ -122,12 +163,18 @@ class Tree:
         if tree.classes:
             return commands + self._add_classes(tree, handle, kind, path, place)
         # Where there is a child, its parent's counters are those of the whole.
-        self.leaves.append(Leaf(path, " ".join(parent), tree.qdisc))
+        self.leaves.append(Leaf(path, " ".join(parent), handle, tree.qdisc))
         if tree.child is not None:
             leaves = len(self.leaves)
             commands += self._add(tree.child, ["parent", f"{handle:x}:1"], _below(path, "child"), f"{place}.child")
             del self.leaves[leaves:]
         return commands
+
+    def _handle(self, path: str) -> int:
+        if path in self.kept:
+            return self.kept[path]
+        self.taken += 1
+        return self.taken
 
     def _add_classes(self, tree: Qdisc, handle: int, kind: str, path: str, place: str) -> list[list[str]]:
         commands: list[list[str]] = []
