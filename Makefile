@@ -95,13 +95,13 @@ lint-rust:
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 
 lint-python: setup
-	$(BIN)/ruff format --check --quiet python packaging tests examples docs
-	$(BIN)/ruff check --quiet python packaging tests examples docs
+	$(BIN)/ruff format --check --quiet bench python packaging tests examples docs
+	$(BIN)/ruff check --quiet bench python packaging tests examples docs
 	$(BIN)/mypy --no-error-summary
 
 format: setup ## Rust and Python as rustfmt and ruff write them
 	rustfmt --edition 2024 $(RUST_FILES)
-	$(BIN)/ruff format --quiet python packaging tests examples docs
+	$(BIN)/ruff format --quiet bench python packaging tests examples docs
 
 # The extension has no tests of its own in Rust, and would be compiled for nothing. Nor have the examples, which clippy
 # reads already.
