@@ -55,8 +55,18 @@ def changed(data, chance):
 
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory):
-    """A copy of the catalog."""
-    return Path(shutil.copytree(CATALOG, tmp_path_factory.mktemp("mutated") / "catalog"))
+    """A copy of the catalog, whole or with one suite: `show` would read the scenarios of the others for nothing."""
+    copies = {}
+
+    def copy_of(suite: str | None) -> Path:
+        def others(folder: str, names: list[str]) -> list[str]:
+            return [name for name in names if suite not in (None, name)] if Path(folder) == CATALOG / "suites" else []
+
+        if suite not in copies:
+            copies[suite] = shutil.copytree(CATALOG, tmp_path_factory.mktemp("mutated") / "catalog", ignore=others)
+        return copies[suite]
+
+    return copy_of
 
 
 def files(kind):
@@ -84,17 +94,19 @@ def test_a_mutated_file_is_read_or_refused_with_its_place_and_the_expected_form(
     name = chance.choice(files(kind))
     data = yaml.safe_load((CATALOG / name).read_text())
     mutated, at = changed(data, chance)
-    monkeypatch.setenv("BAKEOFF_CATALOG", str(catalog))
+    command, what, *more = words(kind, name, data, at)
+    here = catalog(what.partition("/")[0] if command == "show" else None)
+    monkeypatch.setenv("BAKEOFF_CATALOG", str(here))
     try:
-        (catalog / name).write_text(yaml.safe_dump(mutated, allow_unicode=True, sort_keys=False))
-        code, _, err = cli(*words(kind, name, data, at))
+        (here / name).write_text(yaml.safe_dump(mutated, allow_unicode=True, sort_keys=False))
+        code, _, err = cli(command, what, *more)
     finally:
-        shutil.copyfile(CATALOG / name, catalog / name)
+        shutil.copyfile(CATALOG / name, here / name)
     print(f"{name} at {at}: {code}, {err[:300]}")
     assert code in (0, 2)
     if code == 2:
         assert err.count("bakeoff: ") == 1
         # What the simulator refuses, and the language does not, is told with the run.
-        assert str(catalog / name) in err or re.search(r"yaml: \S+/\S+/\S+: nodes\[", err)
+        assert str(here / name) in err or re.search(r"yaml: \S+/\S+/\S+: nodes\[", err)
         assert FORM.search(err)
     assert "Traceback" not in err
