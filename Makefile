@@ -19,7 +19,7 @@ READY := $(BIN)/.ready-$(PROFILE)
 BUILD := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m build --no-isolation --outdir dist
 
 .DEFAULT_GOAL := help
-.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python fuzz soak bench bench-ns3 validation gallery docs architecture clean
+.PHONY: help setup agent wheel wheel-pgo wheel-aarch64 sdist kernel kernel-tools run test lint lint-rust lint-python format test-rust test-python pytest fuzz soak bench bench-ns3 validation gallery docs architecture clean
 
 help: ## print this help
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -81,12 +81,11 @@ run: setup ## a first bake-off: Prague against CUBIC in a shared queue
 	@echo "Next: $(BIN)/bakeoff duel prague cubic --qdisc 'fq_codel flows 1' --rate 50mbit --rtt 20ms"
 
 # Where .venv has the release build of `make setup`, that is tested, and otherwise the profile `ci`, which is compiled
-# sooner. What is compiled for Python and what is compiled for Rust's tests lie in two folders of target/, and each has
-# long stretches that keep one core: side by side they take half as long.
-test: ## lint, then all tests
+# sooner. Two things at a time: what is compiled for Python and what is compiled for Rust's tests lie in two folders of
+# target/, each has long stretches that keep one core, and the tests of the shell often wait for something.
+test: ## the linters and all tests
 	@$(MAKE) --no-print-directory --question $(BIN)/.ready-release && profile=release || profile=ci; \
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target PROFILE=$$profile setup lint-rust test-rust agent lint-python && \
-	$(MAKE) --no-print-directory PROFILE=$$profile test-python
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target PROFILE=$$profile lint-rust setup test-rust agent lint-python test-python
 
 lint: lint-rust lint-python ## formatting, clippy, ruff, mypy; warnings are errors
 
@@ -108,9 +107,13 @@ format: setup ## Rust and Python as rustfmt and ruff write them
 test-rust: ## the simulator's tests
 	$(CARGO) test --workspace --exclude bakeoff-bindings --lib --bins --tests --locked --quiet
 
+# By a make of its own, so that `make test` shows how far they are instead of holding it back to the end.
+test-python: setup agent ## the shell's tests
+	@$(MAKE) --no-print-directory --output-sync=none pytest
+
 # One process more than there are cores: many tests wait, for a kernel, a browser or real time. A process without work
 # takes tests from the others, whose costs differ by a hundred times.
-test-python: setup agent ## the shell's tests
+pytest:
 	BAKEOFF_TEST_PROFILE=$(PROFILE) $(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
 FUZZ_CASES ?= 20000
