@@ -3,7 +3,8 @@
  * tcp_prague in user space: reads what happens to one connection, a line each, and prints the module's state after it.
  *
  *	open SRTT_US CWND SSTHRESH IN_FLIGHT FORM	a connection with a full packet of 1500 bytes at 1 s
- *	ack PACKETS MARKED AFTER_US UNA NXT SRTT_US IN_FLIGHT LIMITED
+ *	ack PACKETS MARKED AFTER_US UNA NXT SRTT_US IN_FLIGHT LIMITED WIDER
+ *							WIDER 1: the peer's window is larger than ever before
  *	state N						0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss
  *	rto						the event of a timeout; undo, which sets the window
  *
@@ -60,16 +61,19 @@ static void opened(struct sock *sk, const char *words)
 static void acked(struct sock *sk, const char *words)
 {
 	struct rate_sample sample;
-	unsigned int marked, after, limited;
+	unsigned int marked, after, limited, wider;
 
-	if (sscanf(words, "%d %u %u %u %u %u %u %u", &sample.acked_sacked, &marked, &after, &sk->snd_una, &sk->snd_nxt,
-		   &sk->srtt_us, &sk->packets_out, &limited) != 8)
+	if (sscanf(words, "%d %u %u %u %u %u %u %u %u", &sample.acked_sacked, &marked, &after, &sk->snd_una, &sk->snd_nxt,
+		   &sk->srtt_us, &sk->packets_out, &limited, &wider) != 9)
 		exit(2);
 	sk->srtt_us <<= 3;
 	sk->is_cwnd_limited = limited;
 	sk->tcp_mstamp += after;
 	sk->delivered += sample.acked_sacked;
 	sk->delivered_ce += marked;
+	/* As tcp_sync_mss of the core. */
+	if (wider)
+		sk->mss_cache = 1448;
 	sk->icsk_ca_ops->in_ack_event(sk, 0);
 	sk->icsk_ca_ops->cong_control(sk, sk->snd_una, 0, &sample);
 }

@@ -76,6 +76,7 @@ struct prague {
 	u32 round;		/* since slow start was left */
 	u32 seen_ce;		/* delivered_ce at the last ACK */
 	u16 ece;		/* packets that this ACK reports as marked */
+	u16 mss;		/* bytes of payload that update_mtu chose; 0: none yet */
 	u8 pacing_shift;	/* sk_pacing_shift before init */
 	u8 saw_ce : 1,
 	   alpha_from_1 : 1,
@@ -273,6 +274,7 @@ static void update_mtu(struct sock *sk)
 		return;
 	/* The MTU of the path stays noted in icsk_pmtu_cookie, so that the core does not compute this anew. */
 	tp->mss_cache = mss;
+	ca->mss = mss;
 	ca->frac_cwnd = div64_u64(ca->frac_cwnd * before, mtu);
 	goal = whole_window(sk);
 	if (tcp_snd_cwnd(tp) != goal) {
@@ -354,10 +356,17 @@ static void prague_cong_control(struct sock *sk, u32 ack, int flag, const struct
 static void prague_in_ack_event(struct sock *sk, u32 flags)
 {
 	struct prague *ca = prague_ca(sk);
-	u32 delivered_ce = tcp_sk(sk)->delivered_ce;
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 delivered_ce = tp->delivered_ce;
 
 	ca->ece = min_t(u32, delivered_ce - ca->seen_ce, U16_MAX);
 	ca->seen_ce = delivered_ce;
+	/*
+	 * When the peer's window is larger than ever before the core computes the size of packets anew, just before this
+	 * (tcp_ack_update_window), and forgets that it was made smaller. Window and ssthresh would be scaled once more.
+	 */
+	if (ca->mss)
+		tp->mss_cache = min_t(u32, tp->mss_cache, ca->mss);
 }
 
 static void enter_cwr(struct sock *sk)

@@ -14,7 +14,17 @@ use super::*;
 /// What happens to a connection.
 #[derive(Clone, Debug)]
 enum Step {
-    Ack { packets: u32, marked: u32, after_us: u32, round: bool, srtt_us: u32, in_flight: u32, limited: bool },
+    /// `wider`: with a window of the receiver that is larger than ever before, so that Linux computes the size of packets anew.
+    Ack {
+        packets: u32,
+        marked: u32,
+        after_us: u32,
+        round: bool,
+        srtt_us: u32,
+        in_flight: u32,
+        limited: bool,
+        wider: bool,
+    },
     State(CaState),
     Rto,
     Undo,
@@ -30,8 +40,9 @@ struct Connection {
 }
 
 fn steps() -> impl Strategy<Value = Step> {
-    let ack = (1_u32..5, 0_u32..3, 0_u32..30_000, any::<bool>(), 50_u32..200_000, 1_u32..300, any::<bool>())
-        .prop_map(|(packets, marked, after_us, round, srtt_us, in_flight, limited)| Step::Ack {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let ack = (1_u32..5, 0_u32..3, 0_u32..30_000, 50_u32..200_000, 1_u32..300, flags).prop_map(
+        |(packets, marked, after_us, srtt_us, in_flight, (round, limited, wider))| Step::Ack {
             packets,
             marked: marked.min(packets),
             after_us,
@@ -39,7 +50,9 @@ fn steps() -> impl Strategy<Value = Step> {
             srtt_us,
             in_flight,
             limited,
-        });
+            wider,
+        },
+    );
     let state = prop::sample::select(vec![
         CaState::Open,
         CaState::Disorder,
@@ -93,7 +106,7 @@ fn simulated<C: CongestionControl>(
     let mut all: Vec<String> = told(&cc, &tp).into_iter().collect();
     for step in &connection.steps {
         match *step {
-            Step::Ack { packets, marked, after_us, round, srtt_us, in_flight, limited } => {
+            Step::Ack { packets, marked, after_us, round, srtt_us, in_flight, limited, wider } => {
                 tp.now = Time::from_us(tp.now.as_us() + u64::from(after_us));
                 if round {
                     tp.snd_una = tp.snd_nxt;
@@ -106,10 +119,11 @@ fn simulated<C: CongestionControl>(
                 tp.delivered_ce += u64::from(marked);
                 let _ = writeln!(
                     lines,
-                    "ack {packets} {marked} {after_us} {} {} {srtt_us} {in_flight} {}",
+                    "ack {packets} {marked} {after_us} {} {} {srtt_us} {in_flight} {} {}",
                     tp.snd_una,
                     tp.snd_nxt,
-                    u8::from(limited)
+                    u8::from(limited),
+                    u8::from(wider)
                 );
                 let sample = RateSample {
                     acked_sacked: packets,
