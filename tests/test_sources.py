@@ -200,6 +200,16 @@ def test_short_flows_in_a_real_kernel_as_in_the_simulator(kernel, tmp_path):
     assert sum(fct.values()) == pytest.approx(sum(theirs.values()), rel=0.1)
 
 
+def test_a_hundred_connections_at_a_time_fit_into_a_guest(kernel, tmp_path):
+    flows = "{short: {count: 600, mean_gap: 50ms, size_p5: 20KiB, size_p95: 1MiB}}"
+    run = scenario(tmp_path, f"[{{name: web, source: {flows}}}]")
+    counted = done(run, tmp_path / "kernel", kernel).counters["flows"]["web"]
+    # More is asked for than 20 Mbit/s carry, so that connections end and are made while others stay open. Each may
+    # receive 16 MiB at once, which is 1.6 GB for a hundred, where the guest has less than 1.
+    assert counted["objects"]["begun"] - counted["objects"]["ended"] > 100
+    assert 0.9 < counted["received_bytes"] * 8 / (20e6 * 30 * 1448 / 1514) < 1
+
+
 def test_a_video_in_a_real_kernel_as_in_the_simulator(kernel, tmp_path):
     run = scenario(tmp_path, f"[{{name: tv, source: {VIDEO}}}]")
     seen = [done(run, tmp_path / engine, engine).summary.flows["tv"].video for engine in ("sim", kernel)]

@@ -4,20 +4,20 @@
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::TcpNoDelay;
-use nix::sys::socket::{Backlog, MsgFlags, SockProtocol, SockType, recv, setsockopt};
+use nix::sys::socket::{Backlog, SockProtocol, SockType, setsockopt};
 
 use crate::clock;
 use crate::error::{Error, at};
 use crate::net;
 use crate::plan::{self, Ecn};
-use crate::tcp::{AHEAD, RECEIVE};
+use crate::tcp::{AHEAD, discard};
 use crate::tcp_info::TcpInfo;
 
 /// Linux's own range of local ports.
@@ -304,12 +304,12 @@ impl Sink {
     }
 
     fn drain(&self, connection: &Arc<OwnedFd>, end: i64) -> Result<(), Errno> {
-        let mut buffer = vec![0; RECEIVE];
+        let mut room = Vec::new();
         let mut bytes = 0;
         let ended = loop {
-            match recv(connection.as_raw_fd(), &mut buffer, MsgFlags::MSG_TRUNC | MsgFlags::MSG_WAITALL) {
+            match discard(connection, &mut room) {
                 Ok(0) => break Ok(()),
-                Ok(n) => bytes += n as u64,
+                Ok(n) => bytes += n,
                 Err(Errno::EINTR) => {}
                 Err(Errno::ECONNRESET) if clock::monotonic() >= end - AHEAD => break Ok(()),
                 Err(error) => break Err(error),

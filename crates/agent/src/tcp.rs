@@ -3,14 +3,15 @@
 
 use std::io::{ErrorKind, IoSlice, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bakeoff_workload::Player;
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::TcpNoDelay;
-use nix::sys::socket::{Backlog, MsgFlags, SockProtocol, SockType, listen, recv, setsockopt};
+use nix::sys::socket::{Backlog, MsgFlags, SockProtocol, SockType, listen, setsockopt};
+use socket2::SockRef;
 
 use crate::clock;
 use crate::error::{Error, at};
@@ -23,8 +24,8 @@ use crate::video;
 const CHUNK: usize = 64 << 10;
 /// Views of it per system call: 4 MiB.
 const CHUNKS: usize = 64;
-/// What one receive may take: address space only, as MSG_TRUNC touches none of it.
-pub const RECEIVE: usize = 16 << 20;
+/// What one receive may take.
+const RECEIVE: usize = 16 << 20;
 
 /// The other end's agent may be on another machine, its clock ahead, and end the run that much earlier, in ns.
 pub const AHEAD: i64 = clock::SECOND / 10;
@@ -189,13 +190,12 @@ impl Sink {
         let (stream, _) = self.listener.accept().map_err(|e| failed(&e, "accept"))?;
         self.accepted.store(clock::monotonic(), Relaxed);
         let connection = self.connection.get_or_init(|| OwnedFd::from(stream));
-        let mut buffer = vec![0; RECEIVE];
+        let mut room = Vec::new();
         loop {
             let taken = if self.plan.answers == Answers::Segments {
                 video::take_segment(connection)
             } else {
-                let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_WAITALL;
-                recv(connection.as_raw_fd(), &mut buffer, flags).map(|n| n as u64)
+                discard(connection, &mut room)
             };
             match taken {
                 Ok(0) => break,
@@ -209,6 +209,19 @@ impl Sink {
         }
         self.finished.store(clock::monotonic(), Relaxed);
         Ok(())
+    }
+}
+
+/// Waits for 16 MiB of a connection, or for its end, and throws away what came; 0 at the end.
+///
+/// `room` is address space and takes no memory: with `MSG_TRUNC` the kernel copies nothing there (tcp(7)), and it is not
+/// initialised. Zeroed memory would be written to where malloc takes it from its heap, as it does once a connection has ended.
+pub fn discard(connection: &OwnedFd, room: &mut Vec<u8>) -> Result<u64, Errno> {
+    room.reserve_exact(RECEIVE);
+    let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_WAITALL;
+    match SockRef::from(connection).recv_with_flags(room.spare_capacity_mut(), flags.bits()) {
+        Ok(taken) => Ok(taken as u64),
+        Err(error) => Err(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))),
     }
 }
 
