@@ -5,7 +5,8 @@
 //!
 //! Source: Linux 7.3 `net/ipv4/tcp_input.c`, `tcp_output.c`, `tcp_timer.c`, `tcp_recovery.c`.
 //!
-//! Departures: ACK processing takes no time; no Nagle.
+//! Departures: ACK processing takes no time; no Nagle; PSH only at the end of a write and of a buffer of several
+//! segments, where Linux sets it after each half of the peer's largest window as well (`forced_push`).
 
 use super::accecn::{AceDecoder, OptionClock};
 use super::cwnd_usage::CwndUsage;
