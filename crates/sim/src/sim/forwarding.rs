@@ -297,7 +297,7 @@ impl Sim {
         }
         if self.interfaces[usize::from(i)].wire.in_flight.is_empty() {
             if at == self.now {
-                if !self.arrivals.is_empty() || !self.is_held_back(i ^ 1, packet) {
+                if !self.arrivals.is_empty() || !self.hold_back(i ^ 1, packet) {
                     self.arrive_now(i ^ 1, packet);
                 }
                 return;
@@ -327,7 +327,7 @@ impl Sim {
     /// A packet is at interface `i` in no time; whether it enters a queue there that it does not leave now. That it does so
     /// before what else happens now has happened makes no difference: the queue is asked for nothing until later.
     #[inline]
-    fn is_held_back(&mut self, i: u16, packet: &mut Packet) -> bool {
+    fn hold_back(&mut self, i: u16, packet: &mut Packet) -> bool {
         let now = self.now;
         let interface = &mut self.interfaces[usize::from(i)];
         let (true, Some(queue)) = (interface.holds_back, &mut interface.ingress) else { return false };
