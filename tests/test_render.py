@@ -276,6 +276,7 @@ def test_nothing_is_written_if_the_last_line_is_wrong(render, tmp_path):
         (["--out", "in/"], "the page would take the place of its template"),
         (["in/no.md", "--out", "out/"], "in/no.md: no such template"),
         (["in/other/page.md", "--out", "out/"], "two templates have the same name"),
+        (["--out", "out"], "--out: 'out' could be a page or a folder; expected 'out.md' or 'out/'"),
         (["in/other/page.md", "--out", "out"], "'out' is one file, and there are 2 templates"),
         (["--out", "out/", "--check"], "out/page.answers.json: cannot be read: No such file or directory"),
     ],

@@ -118,6 +118,8 @@ def _places(templates: list[Path], out: str | None) -> dict[Path, Path]:
         return {template: Path(template.name) for template in templates}
     if out.endswith("/") or Path(out).is_dir():
         places = {template: Path(out) / template.name for template in templates}
+    elif len(templates) == 1 and not Path(out).suffix:
+        raise BakeoffError(f"--out: '{out}' could be a page or a folder; expected '{out}.md' or '{out}/'")
     elif len(templates) == 1:
         places = {templates[0]: Path(out)}
     else:

@@ -28,6 +28,9 @@ MOST: Final = 128 << 20
 _NO_NUMBER: Final = re.compile(rb"(?<=[:,\[\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
 """What Python's encoder writes, and JSON does not know."""
 
+_CAPTURES: Final = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
+"""How pcapng and pcap begin, in both byte orders and with both units of time."""
+
 
 def keys_of(path: Path, wanted: Collection[str]) -> Keys:
     """Those of the `wanted` keys that the file's object has: gzip, bzip2 or plain, told by the first bytes.
@@ -38,6 +41,8 @@ def keys_of(path: Path, wanted: Collection[str]) -> Keys:
         text = files.unpacked(path, MOST)
     except OSError as error:
         raise BakeoffError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if text.startswith(_CAPTURES):
+        raise BakeoffError(f"{path}: is a packet capture; 'bakeoff trace {path}' reads it")
     if _NO_NUMBER.search(text):
         text = _NO_NUMBER.sub(b"null", text)
     # A record with these fields, so that other keys, of which there may be millions, are passed over.
