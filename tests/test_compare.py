@@ -158,6 +158,16 @@ def test_only_what_is_the_same_experiment_is_compared():
         found([made()], [other])
 
 
+def test_programs_are_part_of_the_experiment():
+    one, other = made(), made()
+    one.resolved["programs"] = [{"name": "p", "node": "cli", "argv": ["iperf3", "-c", "{srv}"]}]
+    other.resolved["programs"] = [{"name": "p", "node": "cli", "argv": ["iperf3", "-c", "{srv}", "-R"]}]
+    for theirs in (other, made()):
+        with pytest.raises(BakeoffError, match="'programs' differs"):
+            found([one], [theirs])
+    assert found([one], [one]).differences
+
+
 def without_flows(rtt_s, drops):
     result = made((), flows=())
     result.counters["probes"]["ping"]["rtt"]["mean_s"] = rtt_s

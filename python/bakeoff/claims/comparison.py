@@ -49,7 +49,18 @@ SCENARIO: Final = "scenario"
 
 _COUNTS: Final = ("marks", "drops")
 # What makes a run what it is; the rest differs between engines, seeds and presentations.
-_SAME: Final = ("duration_s", "window_s", "nodes", "links", "interfaces", "tunnels", "flows", "probes", "changes")
+_SAME: Final = (
+    "duration_s",
+    "window_s",
+    "nodes",
+    "links",
+    "interfaces",
+    "tunnels",
+    "flows",
+    "probes",
+    "changes",
+    "programs",
+)
 
 
 class Key(NamedTuple):
@@ -327,7 +338,8 @@ def _unlike(of: tuple[str, str, str], ours: Side, theirs: Side) -> str | None:
 
 def _experiment(document: Mapping[str, Any]) -> dict[str, Any]:
     flows = [{key: value for key, value in flow.items() if key != "start_s"} for flow in document["flows"]]
-    return {part: document.get(part) for part in _SAME} | {"flows": flows}
+    # Only a run with programs has a place for them.
+    return {part: document.get(part) for part in _SAME} | {"flows": flows, "programs": document.get("programs") or []}
 
 
 def _several(runs: Sequence[tuple[str, ...]]) -> str:
