@@ -49,6 +49,22 @@ def shown(*results, **words):
     return tables.render(list(results), width=400, **words)
 
 
+def without_flows():
+    return honest(made((), flows=()))
+
+
+def test_a_table_of_runs_without_flows_has_their_queues_and_probes():
+    text = shown(without_flows(), kind="runs")
+    # Both queues have a rate, and nothing says which of them is the bottleneck. Only the first was sampled.
+    assert "mid>srv ms" in text
+    assert "ping ms" in text
+    assert "marks, drops: of mid>srv/mid>cli, over the whole run" in text
+    assert "Mbit/s" not in text
+    [(_, record)] = records(rows([without_flows()]), "runs")
+    assert (record["queue1_name"], record["queue2_name"], record["probe1_name"]) == ("mid>srv", "mid>cli", "ping")
+    assert record["queue1_marks"] == without_flows().counters["queues"]["mid>srv"]["marks"]
+
+
 class TestRecords:
     @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "phases"])
     def test_every_kind_has_a_record_per_thing(self, kind):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from bakeoff.present import words
 from bakeoff.present.columns import Column, clean, number
 from bakeoff.present.records import equal_flows
 from bakeoff.present.rows import RATES
@@ -307,7 +308,7 @@ def _calls(table: Sequence[Row]) -> list[Column]:
 def _counts(table: Sequence[Row]) -> list[Column]:
     """Marks, drops and use of the queues with a rate that data passes, in the order of the columns of their delays."""
     names = _passed(table)
-    if len(names) < 2:
+    if not names:
         marks, drops = ([number(getattr(row, what), ".0f") for row in table] for what in ("marks", "drops"))
         used = [starred(row, number(row.utilisation, ".2f")) for row in table]
         sce = [_mean(row, lambda summary: sum(queue.sce_marks for queue in summary.queues.values())) for row in table]
@@ -330,11 +331,10 @@ def _counts(table: Sequence[Row]) -> list[Column]:
 
 
 def _passed(table: Sequence[Row]) -> list[str]:
-    """The queues with a rate that data of some run passes, each class of a hop for itself."""
-    names = dict.fromkeys(
-        rated.queue for row in table for rated in row.summaries[0].rated if rated.flows and len(rated.queues) < 2
-    )
-    return list(names)[: 2 * MANY]
+    """The queues with a rate that have to be named: those that data passes, but not the bottleneck if it is alone."""
+    names = dict.fromkeys(rated.queue for row in table for rated in words.passed(row.summaries[0]))
+    alone = len(names) < 2 and any(row.flows for row in table)
+    return [] if alone else list(names)[: 2 * MANY]
 
 
 def _at(row: Row, name: str, what: str) -> float | None:
@@ -350,7 +350,7 @@ def _at(row: Row, name: str, what: str) -> float | None:
 def _delays(table: Sequence[Row]) -> list[Column]:
     """The delay in each queue with a rate that data passes: the name stands above if there are several."""
     names = _passed(table)
-    if len(names) < 2:
+    if not names:
         delays = [(row.queue_delay_p50_s, row.queue_delay_p99_s) for row in table]
         cells = ["/".join(milli(s) for s in pair) if pair != (None, None) else "" for pair in delays]
         return [Column("queue ms\np50/p99", [starred(*pair) for pair in zip(table, cells, strict=True)], 5)]
@@ -513,9 +513,9 @@ def rates_shown(table: Sequence[Row]) -> str:
 def counts_shown(table: Sequence[Row]) -> str:
     """What the columns of marks and drops are, in words."""
     names = _passed(table)
-    where = clean("/".join(names)) if len(names) > 1 else "the bottleneck"
-    if len(names) < 2:
-        return f"marks, drops: of {where}, over the whole run"
-    shared = f"; ratio, Jain: of the flows that share the bottleneck of {clean(table[0].flows[0].name)}"
-    shared = shared if any(row.jain for row in table) else ""
+    if not names:
+        return "marks, drops: of the bottleneck, over the whole run"
+    where = clean("/".join(names))
+    first = next((row.flows[0].name for row in table if row.jain), None)
+    shared = f"; ratio, Jain: of the flows that share the bottleneck of {clean(first)}" if first else ""
     return f"marks, drops: of {where}, over the whole run; util: of {where}{shared}"

@@ -257,7 +257,7 @@ def _unit(name: str) -> tuple[str, str]:
 
 def _rated(row: Row, *, with_data: bool = False) -> Iterator[tuple[str, list[Standing]]]:
     for rated in row.summaries[0].rated:
-        if rated.flows or not with_data:
+        if rated.flows or not row.flows or not with_data:
             same = [
                 Standing(one, summary) for summary in row.summaries for one in summary.rated if one.queue == rated.queue
             ]

@@ -167,7 +167,8 @@ def _captions(table: Sequence[Row], kind: str) -> list[str]:
         names = sorted({row.reference for row in table if row.reference})
         of = f"; ref: {', '.join(names)}; ln: ln(ours / ref)" if names else ""
         seeds = ", mean ± 95 % interval over n seeds" if any(row.n > 1 for row in table) else ""
-        captions.append(f"Mbit/s: {layout.rates_shown(table)} in the steady state{seeds}{of}")
+        rate = f"Mbit/s: {layout.rates_shown(table)} in the steady state" if any(row.flows for row in table) else ""
+        captions.append(f"{rate}{seeds}{of if rate else ''}".removeprefix(", "))
     captions.append(_WHOLE[kind] if kind != "runs" else layout.counts_shown(table))
     more = [kind for kind, count in _unseen(table).items() if count] if kind == "runs" and len(set(table)) > 1 else []
     if more:

@@ -29,14 +29,14 @@ def in_effect(result: Result, summary: Summary) -> list[str]:
         ran = "UDP" if flow.transport == "udp" else f"{flow.cc}, {ecn_words(flow.ecn)}"
         flows.setdefault(ran, []).append(name)
     told = [f"{_several(names)}: {ran}" for ran, names in flows.items()]
-    lines.append("; ".join(told))
+    lines += ["; ".join(told)] if told else []
     lines.append(f"engine {engine_of(result)}, seed {result.resolved['seed']}")
     return lines
 
 
 def passed(summary: Summary) -> list[RatedQueue]:
-    """The queues with a rate that data passes, each class of a hop for itself."""
-    return [rated for rated in summary.rated if rated.flows and len(rated.queues) < 2]
+    """The queues with a rate that data passes, each class of a hop for itself; all of them in a run without flows."""
+    return [rated for rated in summary.rated if (rated.flows or not summary.flows) and len(rated.queues) < 2]
 
 
 def _several(names: Sequence[str]) -> str:

@@ -207,7 +207,13 @@ def _qdiscs(row: Row | None) -> list[str]:
     if row is None:
         return []
     summary = row.summaries[0]
-    named = [name for rated in summary.rated if rated.flows for name in rated.queues if name in summary.queues]
+    named = [
+        name
+        for rated in summary.rated
+        if rated.flows or not summary.flows
+        for name in rated.queues
+        if name in summary.queues
+    ]
     return list(dict.fromkeys(summary.queues[name].qdisc.partition(" ")[0] for name in named))
 
 
