@@ -206,6 +206,14 @@ class TestOverTime:
         assert lines_of(delay)[0].get_ydata()[30] == pytest.approx(5.0)
         assert lines_of(rtt)[0].get_ydata()[30] == pytest.approx(25.5)
 
+    @pytest.mark.parametrize("count", [9, 40])
+    def test_scaled_axes_hold_each_of_alike_flows(self, count):
+        rates = [2e6] * (count - 1) + [30e6]
+        picture = plots.figure(run(*["cubic"] * count, rates=rates), "all_scaled_delivery")
+        # One line for all, at their mean; the fast flow's is pale, or the upper edge of a band.
+        assert len(lines_of(picture.axes[0])) == 1
+        assert picture.axes[0].get_ylim()[1] > 30
+
     @pytest.mark.parametrize("kind", ["tcp_delivery_with_rtt", "totals_with_tcp_rtt", "all_scaled_delivery"])
     def test_without_flows_and_pings_there_are_no_rates_to_draw(self, kind):
         result = made((), flows=(), point={})

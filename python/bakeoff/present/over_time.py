@@ -350,10 +350,12 @@ def _named(line: Line, metric: str) -> Line:
 
 
 def _middle(panel: Panel) -> tuple[float, float] | None:
-    """Limits that hold the middle 98 % of the means that are drawn, and 10 % more."""
+    """Limits that hold the middle 98 % of the means that are drawn, of alike flows those of each, and 10 % more."""
     import numpy as np
 
-    values = [np.asarray(line.get_ydata(), dtype=float) for line in panel.axes.lines if line.get_zorder() == 3]
+    # Lines of means, pale ones for each of alike flows, and the band that many of these are.
+    values = [np.asarray(line.get_ydata(), dtype=float) for line in panel.axes.lines if line.get_zorder() in (2, 3)]
+    values += [path.vertices[:, 1] for band in panel.axes.collections for path in band.get_paths()]
     known = np.concatenate(values) if values else np.array([])
     known = known[np.isfinite(known)]
     if not len(known):
