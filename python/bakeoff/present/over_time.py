@@ -85,7 +85,7 @@ def all_scaled(several: Sequence[Shown]) -> Picture:
     for panel in made.panels:
         panel.fixed = _middle(panel)
     entries = [panels.line_entry(line) for line in drawn]
-    panels.legend(made, [*entries, *probe_entries(several), *panels.time_entries(several)])
+    panels.legend(made, [*entries, *probe_entries(several), *panels.time_entries(several, means_in=made)])
     made.axes[-1].set_xlabel("time [s]")
     return made
 
@@ -355,7 +355,7 @@ def _middle(panel: Panel) -> tuple[float, float] | None:
 
     # Lines of means, pale ones for each of alike flows, and the band that many of these are.
     values = [np.asarray(line.get_ydata(), dtype=float) for line in panel.axes.lines if line.get_zorder() in (2, 3)]
-    values += [path.vertices[:, 1] for band in panel.axes.collections for path in band.get_paths()]
+    values += [np.asarray(path.vertices)[:, 1] for band in panel.axes.collections for path in band.get_paths()]
     known = np.concatenate(values) if values else np.array([])
     known = known[np.isfinite(known)]
     if not len(known):

@@ -29,6 +29,7 @@ _MEMBERS_SEEN = 12
 _MOST_CHANGES = 4
 _THIN_LINES = 4
 _THIN = 0.5
+_PALE = 0.7
 _CAPACITY_LIES = 1.2
 
 
@@ -176,7 +177,7 @@ def draw_line(panel: Panel, several: Sequence[Shown], line: Line, parts: Sequenc
     mean = np.ma.filled(stack.mean(axis=0), np.nan)
     if 1 < len(found) <= _MEMBERS_SEEN:
         for one in found:
-            panel.axes.plot(middles, one, color=line.colour, linewidth=0.7, alpha=0.35, zorder=2)
+            panel.axes.plot(middles, one, color=line.colour, linewidth=_PALE, alpha=0.35, zorder=2)
     elif len(found) > 1:
         low, high = (np.ma.filled(part, np.nan) for part in (stack.min(axis=0), stack.max(axis=0)))
         panel.axes.fill_between(middles, low, high, color=line.colour, alpha=0.16, linewidth=0, zorder=1.5)
@@ -255,8 +256,17 @@ def time_entries(several: Sequence[Shown], *, means_in: Picture | None = None) -
     entries: list[Artist] = []
     if means_in is not None:
         _, width = bins(several)
-        thin = any(line.get_linewidth() == _THIN for panel in means_in.panels for line in panel.axes.lines)
-        label = f"thick lines: means over {width:g} s; thin: samples" if thin else f"lines are means over {width:g} s"
+        widths = {line.get_linewidth() for panel in means_in.panels for line in panel.axes.lines}
+        bands = any(panel.axes.collections for panel in means_in.panels)
+        besides = [
+            "thin: samples" if _THIN in widths else "",
+            "pale: each of the flows" if _PALE in widths else "",
+            "bands: from the least to the greatest flow" if bands else "",
+        ]
+        if any(besides):
+            label = "; ".join([f"thick lines: means over {width:g} s", *filter(None, besides)])
+        else:
+            label = f"lines are means over {width:g} s"
         entries.append(Line2D([], [], linestyle="", label=label))
     if len({shown.window for shown in several}) == 1:
         start, end = several[0].window
