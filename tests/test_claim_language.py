@@ -91,11 +91,11 @@ def test_a_file_is_read(tmp_path):
     ("at", "value", "message"),
     [
         ("document.name", "other", "document.name: 'other'; expected 'doc', as the file is called"),
-        ("document.title", None, "document.title: is missing"),
+        ("document.title", None, "document.title: is missing; expected for example 'title: Tests of L4S'"),
         ("claims", "none", "claims: 'none'; expected a list"),
         ("claims.1.id", "a-wins", r"claims\[1\].id: 'a-wins' stands twice"),
         ("claims.1.id", "A wins", r"claims\[1\].id: 'A wins'; expected"),
-        ("claims.0.sais", "x", r"claims\[0\].sais: unknown key 'sais'"),
+        ("claims.0.sais", "x", r"claims\[0\]: unknown key 'sais'; did you mean 'says'"),
         ("claims.0.share", 1.5, r"claims\[0\].share: 1.5; expected at most 1"),
         ("claims.0.runs", None, "'runs' is missing; expected the runs that decide it, or 'needs'"),
         ("claims.0.runs", [], r"claims\[0\] \(a-wins\).runs: is empty; expected the name of a run"),

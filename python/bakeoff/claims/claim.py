@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from bakeoff.claims import quantity
 from bakeoff.claims.expression import TRUTH, Expression, ExpressionError, parse
@@ -21,6 +21,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.scenario import catalog
 from bakeoff.scenario.error import did_you_mean, shown
 from bakeoff.scenario.explain import explain
+from bakeoff.scenario.network import Model
 from bakeoff.scenario.yaml_file import read_yaml
 
 _WORD: Final = r"^[a-z0-9][a-z0-9._-]*$"
@@ -38,11 +39,7 @@ Predicate = Annotated[str, Field(min_length=1)]
 Number = int | float | str
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class DocumentHead(_Part):
+class DocumentHead(Model):
     """The document that the statements stand in."""
 
     name: Word
@@ -52,7 +49,7 @@ class DocumentHead(_Part):
     date: Text | None = None
 
 
-class Where(_Part):
+class Where(Model):
     """Where in the document."""
 
     section: Text
@@ -60,18 +57,18 @@ class Where(_Part):
     figure: Text | None = None
 
 
-class RunText(_Part):
+class RunText(Model):
     """A run that is varied."""
 
     run: Name
-    set: dict[str, Any] = {}
+    set: dict[str, Any] = Field(default_factory=dict)
     """Values of the scenario that are replaced, as --set does."""
 
 
 Runs = Name | list[Name] | dict[Word, Name | RunText]
 
 
-class SizeText(_Part):
+class SizeText(Model):
     """A number that was published, and how near ours has to be."""
 
     of: Predicate | Number
@@ -82,7 +79,7 @@ class SizeText(_Part):
     """How the tolerance was derived."""
 
 
-class CauseText(_Part):
+class CauseText(Model):
     """Why a claim does not hold, as far as it was found out."""
 
     kind: Literal["set-up", "version", "measure", "engine", "open"]
@@ -98,7 +95,7 @@ class CauseText(_Part):
     tried: Text | list[Text] | None = None
 
 
-class ClaimText(_Part):
+class ClaimText(Model):
     """One statement."""
 
     id: Word
@@ -111,13 +108,13 @@ class ClaimText(_Part):
     """For several runs: of how many the predicate has to hold; of all by default."""
     direction: Predicate | None = None
     size: SizeText | None = None
-    contradicts: list[Name] = []
+    contradicts: list[Name] = Field(default_factory=list)
     needs: Text | None = None
     """What would be needed to run it, where nothing here can."""
     cause: CauseText | None = None
 
 
-class File(_Part):
+class File(Model):
     """A file of claims."""
 
     document: DocumentHead
