@@ -13,7 +13,8 @@
 //!
 //! # Departures
 //! Handshakes and keepalives (`WireGuard`: about 300 bytes every two minutes), the time that encryption takes, XFRM's
-//! byte and packet limits, sequence numbers beyond 2^32.
+//! byte and packet limits, sequence numbers beyond 2^32. Bursts of several segments go into IPsec, where Linux bounds them
+//! to one (`sk_setup_caps`).
 //!
 //! # Validation
 //! Tests of the parts; `crates/sim/tests/tunnels.rs` (conservation, CE, goodput by kind, the window that a delay needs), `tests/test_tunnels.py`
