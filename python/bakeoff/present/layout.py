@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.present import words
+from bakeoff.present.cells import mbit, milli, shown, starred, unit_of
 from bakeoff.present.columns import Column, clean, number
 from bakeoff.present.records import equal_flows
 from bakeoff.present.rows import RATES
@@ -16,7 +17,7 @@ from bakeoff.scenario.cc import parse
 
 if TYPE_CHECKING:
     from bakeoff.present.rows import FlowRow, Row
-    from bakeoff.present.where import Record, Value
+    from bakeoff.present.where import Record
     from bakeoff.results.summary import Distribution, Summary
 
 MANY: Final = 4
@@ -25,8 +26,6 @@ MANY: Final = 4
 WHAT: Final = "what changed at its beginning"
 _COUNTS: Final = ("marks", "sce_marks", "drops", "retransmissions", "unfinished", "video_stalls")
 """Of the whole run: no averages."""
-_SECONDS: Final = ("window_from_s", "window_to_s", "from_s", "to_s", "start_s", "stop_s")
-_SHARES: Final = {"utilisation": ".1%", "loss": ".2%", "share": ".0%", "mark_fraction": ".2%"}
 
 
 @dataclass(frozen=True)
@@ -106,42 +105,10 @@ def chosen(names: Sequence[str], records: Sequence[Record]) -> list[Column]:
     found = []
     for name in names:
         values = [lookup(record, name) for record in records]
-        head = clean(f"{re.sub(r'_(bps|s)$', '', name)}\n{_unit_of(name)}".rstrip("\n"), keep="\n")
+        head = clean(f"{re.sub(r'_(bps|s)$', '', name)}\n{unit_of(name)}".rstrip("\n"), keep="\n")
         text = any(isinstance(value, str) for value in values)
         found.append(Column(head, [shown(name, value) for value in values], text=text))
     return found
-
-
-def shown(name: str, value: Value) -> str:
-    """A value as people read it: rates in Mbit/s, times in ms (moments in s), shares in per cent."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return clean(value)
-    unit = _unit_of(name)
-    share = next((form for word, form in _SHARES.items() if name == word or name.endswith(f"_{word}")), None)
-    if unit == "Mbit/s":
-        text = number(value / 1e6, ".2f")
-    elif unit == "ms":
-        text = number(value * 1e3, ".1f" if abs(value) >= 1e-4 or not value else ".3f")
-    elif share is not None:
-        text = number(value, share)
-    else:
-        text = f"{value:.0f}" if unit != "s" and value == round(value) else f"{value:.4g}"
-    return text
-
-
-def starred(row: Row, cell: str) -> str:
-    """A cell whose number averages over what changes in the window has an asterisk."""
-    return f"{cell}*" if cell and row.changes else cell
-
-
-def _unit_of(name: str) -> str:
-    if name.endswith("_bps"):
-        return "Mbit/s"
-    if name in _SECONDS or name.endswith(("startup_s", "stalled_s")):
-        return "s"
-    return "ms" if name.endswith("_s") else ""
 
 
 def _joined(spec: Spec, record: Record) -> str:
@@ -487,16 +454,6 @@ def rate_of(flow: FlowRow, row: Row) -> float:
     """The rate that a run's table shows of a flow, in bit/s; 0 if nothing arrived."""
     share = flow.rate_bps(row.metric)
     return share["mean"] if share else 0.0
-
-
-def mbit(bps: float | None) -> str:
-    """A rate in Mbit/s."""
-    return number(None if bps is None else bps / 1e6, ".2f")
-
-
-def milli(seconds: float | None) -> str:
-    """A time in ms."""
-    return "-" if seconds is None else f"{seconds * 1e3:.1f}"
 
 
 def rates_shown(table: Sequence[Row]) -> str:

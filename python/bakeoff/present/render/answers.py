@@ -19,7 +19,8 @@ from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
 from bakeoff.present import claims as claims_shown
 from bakeoff.present import kinds as picture_kinds
-from bakeoff.present import layout, tables, where
+from bakeoff.present import tables, where
+from bakeoff.present.cells import shown
 from bakeoff.present.columns import escaped, pipes
 from bakeoff.present.plots import DEFAULT
 from bakeoff.present.records import records
@@ -192,7 +193,7 @@ class Answers:
     def _cell(self, name: str, record: Mapping[str, where.Value], column: str) -> str:
         if "(" not in column:
             column = where.resolve(column, [record], "columns")
-            return layout.shown(column, where.lookup(record, column))
+            return shown(column, where.lookup(record, column))
         ours, _ = self._measured(column, name)
         return ours if isinstance(ours, str) else claims_shown.value(ours)
 
