@@ -148,8 +148,17 @@ def test_a_folder_with_content_is_refused_without_resume(tmp_path, make):
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path, make):
     (tmp_path / "c").write_text("notes")
-    with pytest.raises(BakeoffError, match="c: File exists"):
+    with pytest.raises(BakeoffError, match=r"c: is a file; expected a folder for the results$"):
         campaign.run([make("a")], tmp_path / "c", jobs=1)
+
+
+def test_a_message_says_that_earlier_results_were_kept_only_where_there_are_any(tmp_path, make, monkeypatch):
+    root = tmp_path / "c"
+    with monkeypatch.context() as patch:
+        fail_writes(patch, 0, errno.ENOSPC)
+        with pytest.raises(BakeoffError, match="No space left on device") as first:
+            campaign.run([make("a")], root, jobs=1)
+    assert "earlier" not in str(first.value)
 
 
 def test_two_campaigns_in_one_folder(tmp_path, make):

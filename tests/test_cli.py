@@ -205,7 +205,7 @@ def test_a_refused_run_ends_with_2_and_writes_nothing(cli, folder):
         (["run", "*/a", "--name", "duels"], "'duels' is no name for a folder"),
         (["run", "*/a", "--note", "two\nlines"], "note: 'two\\nlines' holds a character that cannot be printed"),
         (["run", "*/a", "--resume"], "results/latest: no campaign yet"),
-        (["run", "*/a", "--out", "file"], "file: File exists"),
+        (["run", "*/a", "--out", "file"], "file: is a file; expected a folder for the results"),
         (["table"], "results/latest: no campaign yet; make one: bakeoff run"),
         (["plot", "nowhere"], "nowhere: no such results folder"),
         (["table", "empty"], "empty: holds no results; make some: bakeoff run"),

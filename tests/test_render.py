@@ -13,7 +13,7 @@ import pytest
 
 from bakeoff.errors import BakeoffError
 from bakeoff.present.render.answers import Answers
-from bakeoff.present.render.page import rendered
+from bakeoff.present.render.page import Page, rendered, write
 from bakeoff.present.render.pictures import Pictures
 from bakeoff.present.render.store import Store
 from bakeoff.present.render.verdicts import Verdicts
@@ -288,6 +288,13 @@ def test_wrong_options_are_refused(cli, tmp_path, monkeypatch, options, said):
         Path(name).write_text("text\n")
     code, _, err = cli("render", "in/page.md", *options)
     assert (code, said in err, Path("out").exists()) == (2, True, False)
+
+
+def test_a_file_where_the_page_s_folder_should_be_is_named(tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(BakeoffError, match=r"/notes: is a file; expected a folder for page\.md$"):
+        write({tmp_path / "notes/page.md": Page("text\n")})
+    assert (tmp_path / "notes").read_text() == "mine"
 
 
 HOSTILE = {

@@ -34,7 +34,11 @@ T = "duration: 60s\n" + NET
         ),
         (T.replace("rate: 50mbit", "shape: htb") + FLOW, "network.bottleneck: shape: 'htb' has no rate"),
         (T.replace("20ms", "-20ms") + FLOW, "network.rtt: '-20ms' is negative; expected a time"),
-        (T, "flows: is missing; expected for example 'flows: [{name: a, cc: cubic}]'"),
+        (
+            T,
+            "flows: is missing; expected for example 'flows: [{name: a, cc: cubic}]', "
+            "or programs of the machine ('programs:')",
+        ),
         (T + "flows: []", "flows: is empty; expected a flow, or a program of the machine"),
         ("duration: 0s\n" + NET + FLOW, "duration: '0s'; expected more than 0"),
         (T + "flows: [{name: a, to: srw}]", "flows[0].to: 'srw' is no host of the network; did you mean 'srv'?"),

@@ -94,6 +94,12 @@ def is_below(path: Path, folder: Path) -> bool:
         return False
 
 
+def in_the_way(folder: Path) -> Path | None:
+    """What has the name of `folder`, or of a folder above it, and is no folder itself; None if nothing has."""
+    found = next((place for place in (folder, *folder.parents) if os.path.lexists(place)), None)
+    return None if found is None or found.is_dir() else found
+
+
 def _regular(found: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)

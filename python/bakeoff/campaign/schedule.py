@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff import engines, results
+from bakeoff import engines, files, results
 from bakeoff.campaign import begin, ending, lock, place, worker
 from bakeoff.campaign.agenda import Agenda, Waiting, folders, is_done
 from bakeoff.campaign.begin import Asked
@@ -250,7 +250,9 @@ def _writable(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BakeoffError(f"{error.filename or root}: {error.strerror or error}; earlier results were kept") from error
+        if (file := files.in_the_way(root)) is not None:
+            raise BakeoffError(f"{file}: is a file; expected a folder for the results") from error
+        raise BakeoffError(f"{error.filename or root}: {error.strerror or error}{results.and_earlier(root)}") from error
 
 
 def _one_by_one(

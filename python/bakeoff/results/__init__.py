@@ -8,7 +8,7 @@ from bakeoff.results.measured import measured, write_measured
 from bakeoff.results.read import HalfWrittenError, Result, Survey, folders, read, read_all, read_campaign, scan, survey
 from bakeoff.results.records import CampaignRecord, Kept, Kind, Provenance, RunRecord, Taken
 from bakeoff.results.series import digest, parts, table, write_series
-from bakeoff.results.write import below, discard_partials, seal, write_campaign, write_json, writing
+from bakeoff.results.write import and_earlier, below, discard_partials, seal, write_campaign, write_json, writing
 
 __all__ = [
     "CampaignRecord",
@@ -20,6 +20,7 @@ __all__ = [
     "RunRecord",
     "Survey",
     "Taken",
+    "and_earlier",
     "below",
     "digest",
     "discard_partials",

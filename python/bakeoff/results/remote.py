@@ -23,7 +23,7 @@ from bakeoff.errors import BakeoffError, printable
 from bakeoff.results import layout
 from bakeoff.results.read import Result, read_campaign, survey
 from bakeoff.results.records import CampaignRecord
-from bakeoff.results.write import below, take_place
+from bakeoff.results.write import and_earlier, below, take_place
 
 PROTOCOLS: Final = ("file", "sftp", "ssh", "s3", "memory")
 _EXPECTED: Final = "expected a path, sftp://HOST/FOLDER, ssh://HOST/FOLDER or s3://BUCKET/FOLDER"
@@ -259,7 +259,7 @@ def pull(
         _settle(partial, root, came, kept)
     except OSError as error:
         where = error.filename or folder
-        raise BakeoffError(f"{where}: {error.strerror or error}; earlier results were kept") from error
+        raise BakeoffError(f"{where}: {error.strerror or error}{and_earlier(root)}") from error
     finally:
         files.discard(partial)
     total = sum(size for place in came for size in runs[place].values())

@@ -35,6 +35,11 @@ def writing(folder: Path) -> Iterator[Path]:
         files.discard(partial)
 
 
+def and_earlier(root: Path) -> str:
+    """What a message that something went wrong in `root` says of the runs that are there: nothing if there are none."""
+    return "; earlier results were kept" if any(root.rglob(layout.RUN)) else ""
+
+
 def below(root: Path, key: str) -> Path:
     """The folder of the run `key` in the campaign's folder `root`.
 

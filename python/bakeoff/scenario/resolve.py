@@ -58,7 +58,11 @@ def resolve(
     flows_made, probes_made = made(doc, programs, hosts, taken)
     if not flows and not programs:
         if "flows" not in doc.model_fields_set:
-            raise ScenarioError("flows", "is missing; expected for example 'flows: [{name: a, cc: cubic}]'")
+            raise ScenarioError(
+                "flows",
+                "is missing; expected for example 'flows: [{name: a, cc: cubic}]', "
+                "or programs of the machine ('programs:')",
+            )
         raise ScenarioError("flows", "is empty; expected a flow, or a program of the machine ('programs:')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
     sample_interval_s = doc.sample_interval or _sample_interval(len(flows))

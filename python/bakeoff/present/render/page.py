@@ -164,5 +164,8 @@ def write(pages: Mapping[Path, Page]) -> list[Path]:
         for made in partial.values():
             with suppress(OSError):
                 made.unlink()
-        raise BakeoffError(f"{error.filename or path}: cannot be written: {error.strerror}") from None
+        if (file := files.in_the_way(path.parent)) is not None:
+            raise BakeoffError(f"{file}: is a file; expected a folder for {path.name}") from None
+        # The error's own name may be that of the partial file, which nobody asked for.
+        raise BakeoffError(f"{path}: cannot be written: {error.strerror}") from None
     return list(pages)
