@@ -180,6 +180,7 @@ impl Endpoint {
             max_pacing_rate: self.settings.fq.then_some(u64::MAX),
             fq: false,
             gso: false,
+            single_segments: false,
             charges: None,
             // The virtual clock may stand still over a handshake; a real one does not.
             handshake_rtt: rtt.max(Time::from_us(1)),

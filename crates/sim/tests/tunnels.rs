@@ -2,6 +2,7 @@
 
 use crate::common::{Dumbbell, flow, goodput_mbit};
 use bakeoff_sim::{Outcome, check, simulate};
+use pcap_file::pcapng::{Block, PcapNgReader};
 use serde_json::{Value, json};
 
 fn tunnel(kind: &str) -> Value {
@@ -59,6 +60,33 @@ fn goodput_is_the_rate_times_payload_over_outer_frame() {
         let ours = goodput_mbit(&run(&document(&d, &tunnel(kind))), "reno", 6.0, 12.0);
         assert!((ours - 50.0 * payload / frame).abs() < 0.005, "{kind}: {ours}");
     }
+}
+
+/// The pairs of full packets that follow each other at cli's interface in no time, and all full packets.
+fn at_once(kind: &str) -> (usize, usize) {
+    let d =
+        Dumbbell { flows: vec![through(flow("bbr", "bbr"))], duration_s: 6.0, ..Dumbbell::default() };
+    let mut doc = document(&d, &tunnel(kind));
+    doc["captures"] = json!(["cli>mid"]);
+    let outcome = run(&doc);
+    let mut reader = PcapNgReader::new(&outcome.captures[0].1[..]).expect("a section");
+    let mut times = Vec::new();
+    while let Some(block) = reader.next_block() {
+        let Block::EnhancedPacket(packet) = block.expect("a block") else { continue };
+        if packet.original_len > 1400 {
+            times.push(packet.timestamp.as_nanos());
+        }
+    }
+    (times.array_windows().filter(|[a, b]| a == b).count(), times.len())
+}
+
+#[test]
+fn linux_sends_one_segment_at_a_time_into_ipsec_alone() {
+    let (together, all) = at_once("ipsec aes-gcm");
+    // the first ten are not paced
+    assert!(all > 10_000 && together <= 10, "{together} of {all}");
+    let (together, all) = at_once("gre");
+    assert!(together > all / 4, "{together} of {all}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
             nodes,
             hosts: nodes.map(|n| hosts[usize::from(n)].clone()),
             mtu: tunnels.mtu(i, mtu),
-            exit: exit(&run, &graph, &interfaces, nodes, tunnels.number(i), &charges),
+            exit: exit(&run, &graph, &interfaces, nodes, (&tunnels, i), &charges),
             seed: run.seed,
         };
         flows.push(Flow::new(spec, &place, modules)?);
@@ -107,13 +107,13 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
     Ok(Sim::new(run, Parts { graph, interfaces, lanes, flows, probes, tunnels, charges }))
 }
 
-/// How packets between `nodes`, through the tunnel of this number, leave the first of them.
+/// How the packets of a flow between `nodes`, which is the given entry in the table of traffic, leave the first of them.
 fn exit(
     run: &Run,
     graph: &Graph,
     interfaces: &[Interface],
     [from, to]: [u16; 2],
-    tunnel: u8,
+    (tunnels, traffic): (&Tunnels, usize),
     charges: &Charges,
 ) -> Exit {
     let Some(out) = graph.route(from, to) else { return Exit::default() };
@@ -122,10 +122,12 @@ fn exit(
     // device without one takes them apart at once.
     let [name, peer] = [from, graph.node_of[usize::from(out ^ 1)]].map(|n| &graph.names[usize::from(n)]);
     let queued = run.interfaces.iter().any(|i| i.egress.is_some() && &i.node == name && &i.peer == peer);
+    let tunnel = tunnels.number(traffic);
     Exit {
         fq: egress.is_some_and(Queue::paces),
         charges: egress.is_some().then(|| charges.clone()),
         gso: (queued || run.nodes[usize::from(from)].offloads) && tunnel == 0,
+        single_segments: tunnels.single_segments(traffic),
         tunnel,
     }
 }

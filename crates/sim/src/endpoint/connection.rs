@@ -51,6 +51,8 @@ pub struct Exit {
     pub fq: bool,
     /// Several segments in one buffer.
     pub gso: bool,
+    /// See [`SenderSetup::single_segments`].
+    pub single_segments: bool,
     /// See [`SenderSetup::charges`].
     pub charges: Option<Charges>,
     /// [`Packet::tunnel`]
@@ -330,6 +332,7 @@ impl Connection {
             max_pacing_rate: self.max_pacing_rate,
             fq: exit.fq,
             gso: exit.gso,
+            single_segments: exit.single_segments,
             charges: exit.charges.clone(),
             handshake_rtt,
             sysctl: host.sender,

@@ -8,14 +8,14 @@ use super::ecn::Mode;
 use super::receiver::HEADERS;
 use super::rtt::RTO_MAX_US;
 use super::scoreboard::{Seg, SegFlags};
-use super::sender::{Sender, Timer};
+use super::sender::{Sender, SenderSetup, Timer};
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, Pacing};
 use crate::cc::{CaEvent, CongestionControl};
 use crate::packet::{Ecn, Flags, Packet};
 
 /// Segments of the largest GSO skb: (65536 - headers) / 1448.
-pub(super) const MAX_GSO_SEGS: u32 = 45;
+const MAX_GSO_SEGS: u32 = 45;
 const GSO_MAX_SIZE: u64 = 65_536;
 /// `sk_pacing_shift`: about a millisecond of data per burst.
 const PACING_SHIFT: u32 = 10;
@@ -25,6 +25,12 @@ const TSO_RTT_LOG: u32 = 9;
 const MAX_GSO_PAYLOAD: u64 = 65_279;
 /// Data segments sent before pacing starts.
 const UNPACED_SEGS: u64 = 10;
+
+/// `sk_gso_max_segs`, as far as the largest skb can hold it.
+#[inline]
+pub(super) fn most_segs(setup: &SenderSetup) -> u32 {
+    if setup.single_segments { 1 } else { MAX_GSO_SEGS }
+}
 
 impl Sender {
     /// Sends what window, pacing and the application allow (`tcp_write_xmit`).
@@ -143,7 +149,7 @@ impl Sender {
     /// Segments that the application writes into one skb: as many as GSO takes, but no more than half of the widest window that
     /// the peer ever gave (`tcp_xmit_size_goal`, `tcp_bound_to_half_wnd`).
     pub(super) fn size_goal(&self) -> u32 {
-        (self.peer.widest / 2 / u64::from(self.tp.mss)).clamp(1, MAX_GSO_SEGS.into()) as u32
+        (self.peer.widest / 2 / u64::from(self.tp.mss)).clamp(1, most_segs(&self.setup).into()) as u32
     }
 
     /// The skb at the head of the write queue, which takes from the one behind it what `quota` segments want
@@ -212,12 +218,12 @@ impl Sender {
     #[inline(always)]
     fn tso_segs(&self) -> u32 {
         if let Some(goal) = self.cc.tso_segs(&self.tp) {
-            return goal.clamp(1, MAX_GSO_SEGS);
+            return goal.clamp(1, most_segs(&self.setup));
         }
         let mut bytes = self.tp.pacing_rate >> PACING_SHIFT;
         let shift = (self.tp.min_rtt_us >> TSO_RTT_LOG).min(63) as u32;
         bytes = bytes.saturating_add(GSO_MAX_SIZE >> shift).min(GSO_MAX_SIZE);
-        ((bytes / u64::from(self.mss_now)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(MAX_GSO_SEGS)
+        ((bytes / u64::from(self.mss_now)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(most_segs(&self.setup))
     }
 
     /// Segments of a buffer that is sent now.
@@ -485,7 +491,7 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sender::tests::{ack, open};
+    use super::super::sender::tests::{ack, open, open_with};
     use super::*;
 
     #[test]
@@ -508,6 +514,27 @@ mod tests {
         s.on_ack(&ack(10), now, &mut out);
         assert_eq!(out.iter().map(|p| p.payload).sum::<u32>(), 10_000);
         assert_eq!(s.window_probes, 0);
+    }
+
+    #[test]
+    fn single_segments_are_paced_one_by_one() {
+        let (s, _) = open(0);
+        let (mut several, mut single) = (s.setup.clone(), s.setup);
+        // a millisecond of 4 MB/s holds 4 segments of 1000 bytes
+        (several.max_pacing_rate, single.max_pacing_rate) = (Some(4_096_000), Some(4_096_000));
+        single.single_segments = true;
+        for (setup, burst) in [(several, 4), (single, 1)] {
+            let (mut s, mut out) = open_with(setup, 1000);
+            s.tp.snd_cwnd = 100;
+            s.tp.min_rtt_us = 100_000;
+            s.tp.pacing = Pacing::Needed;
+            s.tp.pacing_rate = 4_096_000;
+            assert_eq!(s.max_segs(1000), burst);
+            out.clear();
+            s.send_new(&mut out);
+            assert_eq!(out.len() as u32, burst, "then the pacing clock forbids the next");
+            assert_eq!(s.size_goal(), if burst == 1 { 1 } else { MAX_GSO_SEGS });
+        }
     }
 
     #[test]

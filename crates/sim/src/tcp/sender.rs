@@ -121,6 +121,8 @@ pub struct SenderSetup {
     pub fq: bool,
     /// Whether several segments leave in one buffer (GSO).
     pub gso: bool,
+    /// Whether TCP puts one segment into a buffer and no more, because `sk_gso_max_segs` is 1.
+    pub single_segments: bool,
     /// Where the host's queues note what they give back; none where there are no queues that could hold anything.
     pub charges: Option<Charges>,
     /// RTT of the handshake.
@@ -273,7 +275,7 @@ impl Sender {
             send_buffer: SendBuffer::new(setup.sysctl.wmem),
             peer: PeerWindow::default(),
             skb_left: 0,
-            skb_behind: super::output::MAX_GSO_SEGS,
+            skb_behind: super::output::most_segs(&setup),
             pacing_timer: None,
             small_queue,
             last_buffer: 0,
@@ -507,6 +509,7 @@ pub(super) mod tests {
             max_pacing_rate: None,
             fq: false,
             gso: false,
+            single_segments: false,
             charges: None,
             handshake_rtt: Time::from_ms(100),
             sysctl: Sysctl { tso_win_divisor: 0, ..Sysctl::default() },

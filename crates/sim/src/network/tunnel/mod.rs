@@ -13,8 +13,7 @@
 //!
 //! # Departures
 //! Handshakes and keepalives (`WireGuard`: about 300 bytes every two minutes), the time that encryption takes, XFRM's
-//! byte and packet limits, sequence numbers beyond 2^32. Bursts of several segments go into IPsec, where Linux bounds them
-//! to one (`sk_setup_caps`).
+//! byte and packet limits, sequence numbers beyond 2^32.
 //!
 //! # Validation
 //! Tests of the parts; `crates/sim/tests/tunnels.rs` (conservation, CE, goodput by kind, the window that a delay needs), `tests/test_tunnels.py`
@@ -155,6 +154,12 @@ impl Tunnels {
     /// What [`Packet::tunnel`] is for a flow or probe: 0 without a tunnel.
     pub fn number(&self, traffic: usize) -> u8 {
         self.of[traffic]
+    }
+
+    /// Whether TCP sends one segment at a time into the tunnel of a flow: a route with an IPsec policy has headers of its own,
+    /// which generic segmentation would not repeat (`sk_setup_caps` of Linux 5.4 and 7.3).
+    pub fn single_segments(&self, traffic: usize) -> bool {
+        self.through(traffic).is_some_and(|t| matches!(t.kind, Kind::Ipsec(_)))
     }
 
     /// The MTU that a flow or probe sees where that of the links is `mtu`.
