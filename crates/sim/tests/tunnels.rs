@@ -64,8 +64,7 @@ fn goodput_is_the_rate_times_payload_over_outer_frame() {
 
 /// The pairs of full packets that follow each other at cli's interface in no time, and all full packets.
 fn at_once(kind: &str) -> (usize, usize) {
-    let d =
-        Dumbbell { flows: vec![through(flow("bbr", "bbr"))], duration_s: 6.0, ..Dumbbell::default() };
+    let d = Dumbbell { flows: vec![through(flow("bbr", "bbr"))], duration_s: 6.0, ..Dumbbell::default() };
     let mut doc = document(&d, &tunnel(kind));
     doc["captures"] = json!(["cli>mid"]);
     let outcome = run(&doc);
@@ -77,7 +76,7 @@ fn at_once(kind: &str) -> (usize, usize) {
             times.push(packet.timestamp.as_nanos());
         }
     }
-    (times.array_windows().filter(|[a, b]| a == b).count(), times.len())
+    (times.windows(2).filter(|pair| pair[0] == pair[1]).count(), times.len())
 }
 
 #[test]

@@ -223,7 +223,9 @@ impl Sender {
         let mut bytes = self.tp.pacing_rate >> PACING_SHIFT;
         let shift = (self.tp.min_rtt_us >> TSO_RTT_LOG).min(63) as u32;
         bytes = bytes.saturating_add(GSO_MAX_SIZE >> shift).min(GSO_MAX_SIZE);
-        ((bytes / u64::from(self.mss_now)) as u32).max(self.cc.min_tso_segs(&self.tp)).min(most_segs(&self.setup))
+        ((bytes / u64::from(self.mss_now)) as u32)
+            .max(self.cc.min_tso_segs(&self.tp))
+            .min(most_segs(&self.setup))
     }
 
     /// Segments of a buffer that is sent now.
