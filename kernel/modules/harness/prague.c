@@ -7,8 +7,9 @@
  *							WIDER 1: the peer's window is larger than ever before
  *	state N						0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss
  *	rto						the event of a timeout; undo, which sets the window
+ *	route SEGMENTS					the core may send so many packets at once there, as sk_setup_caps says
  *
- * A printed line: snd_cwnd ssthresh pacing_rate mss burst, then of form 0 frac_cwnd rate alpha hsrtt ai round
+ * A printed line: snd_cwnd ssthresh pacing_rate mss burst gso_max_segs, then of form 0 frac_cwnd rate alpha hsrtt ai round
  * mode in_loss, and of form 1 cwnd_cnt alpha in_loss.
  */
 #include <inttypes.h>
@@ -32,7 +33,8 @@ static void print(struct sock *sk)
 {
 	struct prague *ca = prague_ca(sk);
 
-	printf("%u %u %lu %u %u", sk->snd_cwnd, sk->snd_ssthresh, sk->sk_pacing_rate, sk->mss_cache, sk->icsk_ca_ops->min_tso_segs(sk));
+	printf("%u %u %lu %u %u %u", sk->snd_cwnd, sk->snd_ssthresh, sk->sk_pacing_rate, sk->mss_cache,
+	       sk->icsk_ca_ops->min_tso_segs(sk), sk->sk_gso_max_segs);
 	if (sk->icsk_ca_ops == &prague_2020_ops)
 		print_2020(sk);
 	else
@@ -46,6 +48,9 @@ static void opened(struct sock *sk, const char *words)
 	sk->icsk_ca_ops = &prague_ops;
 	sk->sk_state = TCP_ESTABLISHED;
 	sk->sk_max_pacing_rate = ~0UL;
+	sk->sk_gso_max_segs = U16_MAX;
+	sk->sk_gso_max_size = 65536;
+	sk->net.ipv4.sysctl_tcp_tso_rtt_log = 9;
 	sk->tcp_mstamp = 1000000;
 	sk->mss_cache = 1448;
 	sk->headers = 52;
@@ -54,6 +59,7 @@ static void opened(struct sock *sk, const char *words)
 	sk->ecn = sk->accecn = sk->is_cwnd_limited = sk->write_queue_empty = true;
 	if (sscanf(words, "%u %u %u %u %u", &sk->srtt_us, &sk->snd_cwnd, &sk->snd_ssthresh, &sk->packets_out, &prague_form) != 5)
 		exit(2);
+	sk->min_rtt_us = sk->srtt_us;
 	sk->srtt_us <<= 3;
 	sk->icsk_ca_ops->init(sk);
 }
@@ -66,6 +72,7 @@ static void acked(struct sock *sk, const char *words)
 	if (sscanf(words, "%d %u %u %u %u %u %u %u %u", &sample.acked_sacked, &marked, &after, &sk->snd_una, &sk->snd_nxt,
 		   &sk->srtt_us, &sk->packets_out, &limited, &wider) != 9)
 		exit(2);
+	sk->min_rtt_us = sk->srtt_us;
 	sk->srtt_us <<= 3;
 	sk->is_cwnd_limited = limited;
 	sk->tcp_mstamp += after;
@@ -97,6 +104,8 @@ int main(void)
 			sk.icsk_ca_ops->cwnd_event(&sk, CA_EVENT_LOSS);
 		} else if (!strcmp(line, "undo\n")) {
 			sk.snd_cwnd = sk.icsk_ca_ops->undo_cwnd(&sk);
+		} else if (!strncmp(line, "route ", 6)) {
+			sk.sk_gso_max_segs = atoi(line + 6);
 		} else {
 			return 2;
 		}

@@ -51,7 +51,7 @@ static unsigned int prague_cwnd_transit __read_mostly = 4;
 	MODULE_PARM_DESC(name, text)
 
 BOUNDED(prague_burst_shift, 0, 31, "a burst is 2^-n s of the rate");
-BOUNDED(prague_max_tso_segs, 0, 65535, "most packets that a burst asks for; 0: no such bound");
+BOUNDED(prague_max_tso_segs, 0, 65535, "most packets of a burst; 0: no such bound");
 BOUNDED(prague_rtt_transition, 0, UINT_MAX, "rounds out of slow start before the RTT of the target is imitated");
 BOUNDED(prague_rtt_target, 128, 1000000, "the RTT that is imitated, in us");
 BOUNDED(prague_alpha_mode, 0, 1, "alpha at the start: 0, and the first mark halves the window; or 1");
@@ -69,7 +69,6 @@ struct prague {
 	u64 loss_rate;		/* the rate before the last loss */
 	u32 loss_cwnd;		/* snd_cwnd before it */
 	u32 mtu;		/* bytes of a full packet of this connection */
-	u32 burst;		/* packets */
 	u32 old_delivered;	/* when the round began */
 	u32 old_delivered_ce;
 	u32 next_seq;		/* the round ends when this is acknowledged */
@@ -77,6 +76,7 @@ struct prague {
 	u32 seen_ce;		/* delivered_ce at the last ACK */
 	u16 ece;		/* packets that this ACK reports as marked */
 	u16 mss;		/* bytes of payload that update_mtu chose; 0: none yet */
+	struct prague_burst burst;
 	u8 pacing_shift;	/* sk_pacing_shift before init */
 	u8 saw_ce : 1,
 	   alpha_from_1 : 1,
@@ -310,7 +310,8 @@ static void update_pacing(struct sock *sk)
 {
 	struct prague *ca = prague_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 rate;
+	u64 most = READ_ONCE(prague_max_tso_segs);
+	u64 rate, burst;
 
 	if (by_rate(sk)) {
 		u64 offset = mul_u64_u64_shr(PACE_OFFSET, ca->rate, PACE_SHIFT);
@@ -326,7 +327,8 @@ static void update_pacing(struct sock *sk)
 	if (tcp_snd_cwnd(tp) < tp->snd_ssthresh / 2)
 		rate <<= 1;
 	rate = min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate));
-	ca->burst = max_t(u64, 1, div64_u64(rate, prague_mtu(sk)) >> READ_ONCE(sk->sk_pacing_shift));
+	burst = max_t(u64, 1, div64_u64(rate, prague_mtu(sk)) >> READ_ONCE(sk->sk_pacing_shift));
+	prague_set_burst(sk, &ca->burst, most ? min(burst, most) : burst);
 	WRITE_ONCE(sk->sk_pacing_rate, rate);
 }
 
@@ -436,19 +438,10 @@ static u32 prague_undo_cwnd(struct sock *sk)
 	return max(ca->loss_cwnd, tcp_snd_cwnd(tcp_sk(sk)));
 }
 
-/*
- * The core sends at least so many, and no more than fill sk_pacing_shift's part of a second, which is the burst's own
- * part here. It adds to that below an RTT of 4 ms (tcp_tso_rtt_log).
- *
- * sk_gso_max_segs would bound exactly, but it makes a socket keep its data in buffers of one segment. Where AccECN's
- * option comes and goes (tcp_ecn_option 1), so that the segment size does, Linux 7.3.4 then leaves an empty buffer at the
- * head of the queue and sends no more.
- */
+/* The core sends at least so many at once, and prague_set_burst keeps it from more. */
 static u32 prague_min_tso_segs(struct sock *sk)
 {
-	u32 most = READ_ONCE(prague_max_tso_segs);
-
-	return most ? min(prague_ca(sk)->burst, most) : prague_ca(sk)->burst;
+	return prague_ca(sk)->burst.packets;
 }
 
 static void prague_init(struct sock *sk)
@@ -487,7 +480,10 @@ static void prague_init(struct sock *sk)
 
 static void prague_release(struct sock *sk)
 {
-	prague_withdraw(sk, prague_ca(sk)->pacing_shift);
+	const struct prague *ca = prague_ca(sk);
+
+	prague_release_burst(sk, &ca->burst);
+	prague_withdraw(sk, ca->pacing_shift);
 }
 
 /* ss prints alpha as it does that of dctcp, in 2^-10, and the counts of the round in packets. */

@@ -26,7 +26,7 @@ struct prague_2020 {
 	u32 next_seq;		/* the round ends when this is acknowledged */
 	u32 seen_ce;		/* delivered_ce at the last ACK */
 	u32 ece;		/* packets that this ACK reports as marked */
-	u32 burst;		/* packets */
+	struct prague_burst burst;
 	u8 pacing_shift;	/* sk_pacing_shift before init */
 	u8 saw_ce : 1,
 	   in_loss : 1;
@@ -127,7 +127,7 @@ static void update_pacing(struct sock *sk)
 	rate *= max_t(u64, tcp_snd_cwnd(tp), tcp_packets_in_flight(tp));
 	rate = min_t(u64, rate, READ_ONCE(sk->sk_max_pacing_rate));
 	WRITE_ONCE(sk->sk_pacing_rate, rate);
-	ca->burst = max_t(u64, div64_u64(rate, mtu) >> BURST_SHIFT, MIN_BURST);
+	prague_set_burst(sk, &ca->burst, max_t(u64, div64_u64(rate, mtu) >> BURST_SHIFT, MIN_BURST));
 }
 
 static void prague_2020_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
@@ -199,7 +199,7 @@ static u32 prague_2020_undo_cwnd(struct sock *sk)
 
 static u32 prague_2020_min_tso_segs(struct sock *sk)
 {
-	return prague_ca(sk)->burst;
+	return prague_ca(sk)->burst.packets;
 }
 
 /* ECN was negotiated: prague's own init has seen to that. */
@@ -214,13 +214,16 @@ void prague_2020_init(struct sock *sk)
 	WRITE_ONCE(sk->sk_pacing_shift, BURST_SHIFT);
 	ca->seen_ce = tcp_sk(sk)->delivered_ce;
 	ca->alpha = MAX_ALPHA;
-	ca->burst = MIN_BURST;
+	prague_set_burst(sk, &ca->burst, MIN_BURST);
 	new_round(sk);
 }
 
 static void prague_2020_release(struct sock *sk)
 {
-	prague_withdraw(sk, prague_ca(sk)->pacing_shift);
+	const struct prague_2020 *ca = prague_ca(sk);
+
+	prague_release_burst(sk, &ca->burst);
+	prague_withdraw(sk, ca->pacing_shift);
 }
 
 static size_t prague_2020_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info)

@@ -120,7 +120,7 @@ struct tcp_congestion_ops {
 	char name[16];
 };
 
-struct net { struct { int sysctl_tcp_min_snd_mss; } ipv4; };
+struct net { struct { int sysctl_tcp_min_snd_mss; u8 sysctl_tcp_tso_rtt_log; } ipv4; };
 
 /* One connection; the kernel's three structures in one. */
 struct sock {
@@ -130,6 +130,8 @@ struct sock {
 	int sk_pacing_status;
 	unsigned long sk_pacing_rate, sk_max_pacing_rate;
 	u8 sk_pacing_shift;
+	u16 sk_gso_max_segs;
+	u32 sk_gso_max_size, min_rtt_us;
 	u64 tcp_mstamp;
 	u32 mss_cache, headers, snd_cwnd, snd_cwnd_cnt, snd_ssthresh, snd_cwnd_clamp, snd_cwnd_stamp, prior_cwnd;
 	u32 packets_out, max_packets_out, snd_una, snd_nxt, delivered, delivered_ce, srtt_us;
@@ -165,6 +167,7 @@ static inline u32 tcp_slow_start(struct sock *tp, u32 acked)
 	tp->snd_cwnd = min(cwnd, tp->snd_cwnd_clamp);
 	return acked;
 }
+static inline u32 tcp_min_rtt(const struct sock *tp) { return tp->min_rtt_us; }
 static inline u32 tcp_mss_to_mtu(struct sock *sk, u32 mss) { return mss + sk->headers; }
 static inline u32 tcp_bound_to_half_wnd(struct sock *tp, u32 size) { (void)tp; return size; }
 static inline bool tcp_ecn_mode_any(const struct sock *tp) { return tp->ecn; }
