@@ -111,10 +111,10 @@ test-rust: ## the simulator's tests
 test-python: setup agent ## the shell's tests
 	@$(MAKE) --no-print-directory --output-sync=none pytest
 
-# One process more than there are cores: many tests wait, for a kernel, a browser or real time. A process without work
-# takes tests from the others, whose costs differ by a hundred times.
+# Two processes more than there are cores: many tests wait, for a kernel, a browser, real time or each other. A process
+# without work takes tests from the others, whose costs differ by a hundred times.
 pytest:
-	BAKEOFF_TEST_PROFILE=$(PROFILE) $(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
+	BAKEOFF_TEST_PROFILE=$(PROFILE) $(BIN)/python -m pytest -n $$(($$(nproc) + 2)) --dist worksteal
 
 FUZZ_CASES ?= 20000
 FUZZ_FILES ?= 5000
