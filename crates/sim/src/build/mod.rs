@@ -98,6 +98,7 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
     for (i, change) in run.changes.iter().enumerate() {
         let changed = check_change(&run, &graph, i, change)?;
         interfaces[changed].changes = true;
+        interfaces[changed].ingress_changes |= change.action.side() == Some("ingress");
     }
     let traffic: Vec<[u16; 2]> =
         flows.iter().map(|f| f.nodes).chain(probes.iter().map(ProbeState::nodes)).collect();

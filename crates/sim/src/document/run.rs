@@ -395,3 +395,15 @@ pub enum Action {
         up: Option<bool>,
     },
 }
+
+impl Action {
+    /// Whose queue is changed, as the document writes it: `egress` or `ingress`; none of a link.
+    pub fn side(&self) -> Option<&str> {
+        match self {
+            Action::ClassChange { side, .. }
+            | Action::QdiscChange { side, .. }
+            | Action::QdiscReplace { side, .. } => Some(side),
+            Action::Link { .. } => None,
+        }
+    }
+}

@@ -6,7 +6,7 @@ use crate::network::wire::Wire;
 use crate::packet::capture::Capture;
 use crate::packet::matching::CompiledMatch;
 use crate::packet::{Ecn, Flags, Packet};
-use crate::qdisc::Queue;
+use crate::qdisc::{Delays, Queue};
 
 /// A rewriting rule, ready for use.
 pub struct Rule {
@@ -38,15 +38,17 @@ pub struct Interface {
     pub offloads: bool,
     /// Whether a timed change of the run names it.
     pub changes: bool,
+    /// Whether one names its ingress queue.
+    pub ingress_changes: bool,
     /// Where packets that leave and packets that arrive are written down.
     pub captures: [Option<Box<Capture>>; 2],
     pub(crate) egress_armed: Time,
     pub(crate) ingress_armed: Time,
     /// Whether something looks at what arrives; see [`Interface::compile`].
     pub(crate) inspects: bool,
-    /// Whether all that arrives stays in the ingress queue for a while, and nothing else looks at it before that; see
+    /// What the ingress queue is, if all that it does is to delay, and nothing else looks at what arrives; see
     /// [`Interface::compile`].
-    pub(crate) holds_back: bool,
+    pub(crate) delays: Option<Box<Delays>>,
     /// Whether rate and delay are all that happens to what leaves; see [`Interface::compile`].
     pub(crate) plain: bool,
     /// Whether all that leaves enters its queue first, frame or buffer, and nothing else happens to it; see
@@ -71,11 +73,12 @@ impl Interface {
             host: false,
             offloads: false,
             changes: false,
+            ingress_changes: false,
             captures: [None, None],
             egress_armed: Time::NEVER,
             ingress_armed: Time::NEVER,
             inspects: true,
-            holds_back: false,
+            delays: None,
             plain: false,
             queues: false,
             ends_lane: false,
@@ -89,8 +92,9 @@ impl Interface {
         let wire = &self.wire;
         self.inspects = self.captures[1].is_some() || self.ingress.is_some() || !self.rules.is_empty();
         // The queue of a host gives its memory back to sockets.
-        self.holds_back =
-            !self.host && self.captures[1].is_none() && self.ingress.as_ref().is_some_and(Queue::holds_back);
+        if !self.host && !self.ingress_changes && self.captures[1].is_none() && self.delays.is_none() {
+            self.delays = self.ingress.as_ref().and_then(Queue::delays).map(Box::new);
+        }
         self.plain = self.captures[0].is_none() && wire.medium.is_none() && wire.loss == 0 && wire.up;
         self.device = Device::of(self);
         self.queues = self.device.is_none() && self.egress.is_some() && self.wire.medium.is_none();
@@ -118,8 +122,11 @@ impl Interface {
         packet.gso_size != 0 && !(self.offloads && self.wire.rate.is_none())
     }
 
-    /// Counts what passed the device with what went through its queue.
+    /// The run is over: what passed the device, or what only delays, is counted as what goes through the queue.
     pub(crate) fn settle(&mut self) {
+        if let (Some(delays), Some(queue)) = (self.delays.take(), &mut self.ingress) {
+            delays.settle(queue);
+        }
         let (Some(device), Some(queue)) = (&mut self.device, &mut self.egress) else { return };
         device.take_sent().into_iter().enumerate().for_each(|(flow, count)| queue.let_through(flow, count));
     }

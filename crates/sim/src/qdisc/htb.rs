@@ -29,14 +29,17 @@ mod turns;
 
 use std::collections::VecDeque;
 
-use super::{Cause, Env, Qdisc, Queue, Tally};
+use super::{Cause, Delays, Env, Qdisc, Queue, Tally};
 use crate::base::units::Time;
 use crate::document::run;
 use crate::document::tc::{TcError, Words, parse_minor};
 use crate::packet::Packet;
 use crate::packet::matching::{CompiledMatch, compile_filters};
 use class::{Class, Turn};
-use params::{MAX_LEVEL, PRIORITIES, Params};
+use params::MAX_LEVEL;
+
+pub use class::Buckets;
+pub use params::{PRIORITIES, Params};
 
 /// The shaper with its classes.
 pub struct Htb {
@@ -241,7 +244,11 @@ impl Qdisc for Htb {
         if !self.flat {
             return next_of(&self.classes);
         }
-        let due = self.classes.iter().fold(Time::NEVER, |first, class| first.min(class.due));
+        let due = match &self.classes[..] {
+            // Most have one: that loop is made for many.
+            [class] => class.due,
+            classes => classes.iter().fold(Time::NEVER, |first, class| first.min(class.due)),
+        };
         (due < Time::NEVER).then_some(due)
     }
 
@@ -275,6 +282,19 @@ impl Qdisc for Htb {
     fn holds_back(&self) -> bool {
         let mut queues = self.classes.iter().filter_map(|class| class.queue.as_ref());
         self.default.is_some() && queues.all(Queue::holds_back)
+    }
+
+    fn delays(&self) -> Option<Delays> {
+        let line = |class: &Class| {
+            let line = class.queue.as_ref()?.delays()?.into_line()?;
+            Some(line.in_class(&class.id, &class.params, &class.buckets))
+        };
+        let (default, lines) = (self.default?, self.classes.iter().map(line).collect::<Option<_>>()?);
+        self.flat.then(|| Delays::htb(lines, self.filters.clone(), default))
+    }
+
+    fn reached_ceiling(&mut self, id: &str, times: u64) {
+        self.classes.iter_mut().filter(|class| class.id == id).for_each(|class| class.overlimits += times);
     }
 
     fn is_leaf_queue(&self) -> bool {
@@ -313,22 +333,22 @@ impl Qdisc for Htb {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::packet::Ecn;
     use std::sync::Arc;
 
-    pub(super) fn class(id: &str, words: &str) -> run::Class {
+    pub(in crate::qdisc) fn class(id: &str, words: &str) -> run::Class {
         run::Class { id: id.into(), parent: None, class: words.into(), filters: Vec::new(), child: None }
     }
 
     /// A class for packets with this codepoint.
-    pub(super) fn by_dscp(dscp: u8, class: run::Class) -> run::Class {
+    pub(in crate::qdisc) fn by_dscp(dscp: u8, class: run::Class) -> run::Class {
         let only = run::Match { dscp: Some(dscp), ..run::Match::default() };
         run::Class { filters: vec![only], ..class }
     }
 
-    pub(super) fn with_child(line: &str, class: run::Class) -> run::Class {
+    pub(in crate::qdisc) fn with_child(line: &str, class: run::Class) -> run::Class {
         run::Class { child: Some(Box::new(run::Qdisc::leaf(line))), ..class }
     }
 
@@ -338,7 +358,7 @@ mod tests {
         Queue::build(&spec, &env)
     }
 
-    pub(super) fn frame(dscp: u8) -> Packet {
+    pub(in crate::qdisc) fn frame(dscp: u8) -> Packet {
         Packet { len: 1514, dscp, ..Packet::default() }
     }
 

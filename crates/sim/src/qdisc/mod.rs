@@ -4,6 +4,7 @@
 //! One file per algorithm, in tc's own grammar ([`crate::document::tc`]).
 
 mod cobalt;
+mod delays;
 pub mod framing;
 mod inverse_sqrt;
 mod ratecfg;
@@ -26,6 +27,7 @@ use crate::packet::Packet;
 use crate::packet::charge::Charges;
 
 pub use cake::{params as cake_params, stats as cake_stats};
+pub use delays::Delays;
 pub use sojourn::{Interval, Sojourn};
 pub use tally::{Cause, FlowTally, Tally};
 
@@ -104,6 +106,17 @@ pub trait Qdisc {
     fn holds_back(&self) -> bool {
         false
     }
+
+    /// What it is if all that it does is to delay; it has to be empty.
+    fn delays(&self) -> Option<Delays> {
+        None
+    }
+
+    /// So many packets were delayed elsewhere ([`Qdisc::delays`]); to netem.
+    fn delayed(&mut self, _packets: u64) {}
+
+    /// The class `id` came to its ceiling elsewhere ([`Qdisc::delays`]) so many times; to htb.
+    fn reached_ceiling(&mut self, _id: &str, _times: u64) {}
 
     /// Whether the time from enqueue to dequeue is queueing (true), or a delay that was asked for
     /// or something that a child measures (false).
@@ -398,11 +411,16 @@ impl Queue {
         self.tally.more_segs += u64::from(packet.segs() - 1);
     }
 
+    /// Counts a packet as offered, here and not below.
+    fn offer(&mut self, packet: &Packet) {
+        self.tally.enqueued += 1;
+        self.tally.enqueued_bytes += u64::from(packet.len);
+    }
+
     /// Counts a packet that found no room, without its being offered.
     #[cold]
     pub fn turn_away(&mut self, packet: &Packet) {
-        self.tally.enqueued += 1;
-        self.tally.enqueued_bytes += u64::from(packet.len);
+        self.offer(packet);
         self.tally.drop(packet, Cause::Overlimit);
     }
 
@@ -451,6 +469,19 @@ impl Queue {
     /// See [`Qdisc::holds_back`].
     pub fn holds_back(&self) -> bool {
         dispatch!(&self.kind, q => q.holds_back())
+    }
+
+    /// See [`Qdisc::delays`].
+    pub fn delays(&self) -> Option<Delays> {
+        dispatch!(&self.kind, q => q.delays())
+    }
+
+    fn delayed(&mut self, packets: u64) {
+        dispatch!(&mut self.kind, q => q.delayed(packets));
+    }
+
+    fn reached_ceiling(&mut self, id: &str, times: u64) {
+        dispatch!(&mut self.kind, q => q.reached_ceiling(id, times));
     }
 
     /// See [`Qdisc::paces`].

@@ -25,7 +25,7 @@ mod loss;
 
 use std::collections::VecDeque;
 
-use super::{Cause, Env, Qdisc, Queue, Tally};
+use super::{Cause, Delays, Env, Qdisc, Queue, Tally};
 use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
@@ -454,6 +454,15 @@ impl Qdisc for Netem {
 
     fn holds_back(&self) -> bool {
         self.only_delays && self.config.latency > 0
+    }
+
+    fn delays(&self) -> Option<Delays> {
+        let (latency, limit) = (Time(self.config.latency), self.config.limit as usize);
+        (self.holds_back() && self.qlen() == 0).then(|| Delays::netem(latency, limit))
+    }
+
+    fn delayed(&mut self, packets: u64) {
+        self.stats.delayed += packets;
     }
 
     fn is_leaf_queue(&self) -> bool {

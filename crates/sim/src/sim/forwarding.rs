@@ -27,6 +27,13 @@ impl Sim {
         if let Some(capture) = &mut interface.captures[1] {
             capture.see(packet, self.now);
         }
+        if interface.delays.is_some() {
+            let due = self.delay(i, packet);
+            if due <= self.now || due < self.interfaces[usize::from(i)].ingress_armed {
+                self.serve_ingress(i);
+            }
+            return false;
+        }
         if let Some(queue) = &mut interface.ingress {
             queue.enqueue_from(packet, self.now);
             // Most that comes finds the queue closed, and the end of that awaited.
@@ -39,6 +46,19 @@ impl Sim {
         true
     }
 
+    /// A packet comes to the ingress queue of interface `i`, which only delays; when that gives one next.
+    #[inline]
+    fn delay(&mut self, i: u16, packet: &Packet) -> Time {
+        let interface = &mut self.interfaces[usize::from(i)];
+        let Some(delays) = &mut interface.delays else { return Time::NEVER };
+        if let Err(full) = delays.take(packet, self.now, self.end)
+            && let Some(queue) = &mut interface.ingress
+        {
+            delays.turn_away(full, packet, queue);
+        }
+        delays.due()
+    }
+
     pub(super) fn serve_ingress(&mut self, i: u16) {
         if let Some(at) = self.empty_ingress(i) {
             self.events.push(at, Event::Ingress(i));
@@ -46,8 +66,17 @@ impl Sim {
     }
 
     /// Takes on what the ingress queue of interface `i` gives; when it is to be asked again, if that is not awaited.
-    #[inline(never)]
+    #[inline]
     pub(super) fn empty_ingress(&mut self, i: u16) -> Option<Time> {
+        if self.interfaces[usize::from(i)].delays.is_some() {
+            self.end_delays(i)
+        } else {
+            self.empty_ingress_queue(i)
+        }
+    }
+
+    #[inline(never)]
+    fn empty_ingress_queue(&mut self, i: u16) -> Option<Time> {
         let mut packet = Packet::default();
         loop {
             let interface = &mut self.interfaces[usize::from(i)];
@@ -60,6 +89,39 @@ impl Sim {
             let at = queue.next_event().filter(|at| *at < interface.ingress_armed)?.max(self.now);
             interface.ingress_armed = at;
             return Some(at);
+        }
+    }
+
+    /// The same of an ingress queue that only delays.
+    #[inline(never)]
+    fn end_delays(&mut self, i: u16) -> Option<Time> {
+        loop {
+            let now = self.now;
+            let interface = &mut self.interfaces[usize::from(i)];
+            let delays = interface.delays.as_mut()?;
+            let Some(line) = delays.turn(now) else {
+                let at = Some(delays.due()).filter(|at| *at < interface.ingress_armed)?.max(now);
+                interface.ingress_armed = at;
+                return Some(at);
+            };
+            let dst = delays.first(line)?.dst;
+            if let Hop::Out(out) = self.graph.hop(i, dst)
+                && let Ok([from, to]) = self.interfaces.get_disjoint_mut([usize::from(i), usize::from(out)])
+                && let (true, true, Some(queue)) = (from.rules.is_empty(), to.queues, &mut to.egress)
+                && let Some(delays) = &mut from.delays
+                && let Some(packet) = delays.first(line)
+            {
+                queue.enqueue_from(packet, now);
+                delays.drop_first(line, now);
+                self.serve_if_not_awaited(out);
+            } else {
+                let interface = &mut self.interfaces[usize::from(i)];
+                let delays = interface.delays.as_mut()?;
+                let mut packet = *delays.first(line)?;
+                delays.drop_first(line, now);
+                interface.rewrite(&mut packet);
+                self.forward(i, &mut packet);
+            }
         }
     }
 
@@ -327,19 +389,16 @@ impl Sim {
     /// A packet is at interface `i` in no time; whether it enters a queue there that it does not leave now. That it does so
     /// before what else happens now has happened makes no difference: the queue is asked for nothing until later.
     #[inline]
-    fn hold_back(&mut self, i: u16, packet: &mut Packet) -> bool {
-        let now = self.now;
-        let interface = &mut self.interfaces[usize::from(i)];
-        let (true, Some(queue)) = (interface.holds_back, &mut interface.ingress) else { return false };
-        if queue.next_event().is_some_and(|at| at <= now) {
+    fn hold_back(&mut self, i: u16, packet: &Packet) -> bool {
+        let interface = &self.interfaces[usize::from(i)];
+        if interface.delays.as_ref().is_none_or(|delays| delays.due() <= self.now) {
             return false;
         }
-        queue.enqueue_from(packet, now);
-        if let Some(at) = queue.next_event()
-            && at < interface.ingress_armed
-        {
-            interface.ingress_armed = at;
-            self.events.push(at, Event::Ingress(i));
+        let due = self.delay(i, packet);
+        let interface = &mut self.interfaces[usize::from(i)];
+        if due < interface.ingress_armed {
+            interface.ingress_armed = due;
+            self.events.push(due, Event::Ingress(i));
         }
         true
     }

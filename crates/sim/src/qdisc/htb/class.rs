@@ -25,15 +25,9 @@ pub enum Mode {
 /// The place of the class to serve next in a round: the first member at or behind it; none begins at the front.
 pub type Turn = Option<usize>;
 
-pub struct Class {
-    pub minor: u32,
-    /// As the document writes it.
-    pub id: String,
-    pub params: Params,
-    /// Place of the class that it borrows from.
-    pub parent: Option<usize>,
-    /// 0 of a leaf; 7 of an inner class below the root, one less for each class above it.
-    pub level: usize,
+/// What a class may still send.
+#[derive(Clone, Debug)]
+pub struct Buckets {
     /// Bucket of the rate, in nanoseconds of sending.
     tokens: i64,
     /// Bucket of the ceiling.
@@ -43,6 +37,54 @@ pub struct Class {
     /// When the bucket of the rate is out of debt, and that of the ceiling.
     rate_at: Time,
     ceil_at: Time,
+}
+
+impl Buckets {
+    fn full(params: &Params) -> Buckets {
+        let (tokens, ctokens) = (params.buffer, params.cbuffer);
+        Buckets { tokens, ctokens, checkpoint: Time::ZERO, rate_at: Time::ZERO, ceil_at: Time::ZERO }
+    }
+
+    /// When both are out of debt.
+    #[inline]
+    pub fn wake(&self) -> Time {
+        self.rate_at.max(self.ceil_at)
+    }
+
+    /// Takes out what was sent; a class that `borrows` keeps its own rate's. Whether that of the ceiling is in debt now.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    pub fn charge(&mut self, params: &Params, len: u32, now: Time, borrows: bool) -> bool {
+        let idle = ((now - self.checkpoint).as_ns().cast_signed()).min(MBUFFER);
+        let bytes = params.frame.bytes(len);
+        let spend = |tokens: i64, buffer: i64, rate: SendTime| {
+            let tokens = (tokens + idle).min(buffer) - rate.ns(bytes);
+            tokens.max(1 - MBUFFER)
+        };
+        // A class with one rate has two buckets that hold the same.
+        let one_bucket = params.ceil_is_rate && self.tokens == self.ctokens && !borrows;
+        self.tokens =
+            if borrows { self.tokens + idle } else { spend(self.tokens, params.buffer, params.rate) };
+        self.ctokens =
+            if one_bucket { self.tokens } else { spend(self.ctokens, params.cbuffer, params.ceil) };
+        self.checkpoint = now;
+        let out_of_debt = |tokens: i64| now + Time((-tokens).max(0).cast_unsigned());
+        self.rate_at = out_of_debt(self.tokens);
+        self.ceil_at = out_of_debt(self.ctokens);
+        self.ctokens < 0
+    }
+}
+
+pub struct Class {
+    pub minor: u32,
+    /// As the document writes it.
+    pub id: String,
+    pub params: Params,
+    /// Place of the class that it borrows from.
+    pub parent: Option<usize>,
+    /// 0 of a leaf; 7 of an inner class below the root, one less for each class above it.
+    pub level: usize,
+    pub buckets: Buckets,
     /// What it has left of its quantum, by the level at which it was served.
     pub deficit: [i64; MAX_LEVEL + 1],
     /// An inner class: whose turn it is among those that borrow from it, by priority.
@@ -86,12 +128,8 @@ impl Class {
             id: spec.id.clone(),
             parent: None,
             level: 0,
-            tokens: params.buffer,
-            ctokens: params.cbuffer,
+            buckets: Buckets::full(&params),
             params,
-            checkpoint: Time::ZERO,
-            rate_at: Time::ZERO,
-            ceil_at: Time::ZERO,
             deficit: [0; MAX_LEVEL + 1],
             turns: [None; PRIORITIES],
             queue,
@@ -120,16 +158,16 @@ impl Class {
         self.due = if self.qlen == 0 { Time::NEVER } else { self.wake().max(self.ready) };
     }
 
-    /// When this class alone may send by itself: both buckets are out of debt.
+    /// When this class alone may send by itself.
     #[inline]
     pub fn wake(&self) -> Time {
-        self.rate_at.max(self.ceil_at)
+        self.buckets.wake()
     }
 
     pub fn mode_at(&self, now: Time) -> Mode {
-        if now < self.ceil_at {
+        if now < self.buckets.ceil_at {
             Mode::CannotSend
-        } else if now < self.rate_at {
+        } else if now < self.buckets.rate_at {
             Mode::MayBorrow
         } else {
             Mode::CanSend
@@ -144,13 +182,13 @@ impl Class {
         if self.qlen == 0 {
             return None;
         }
-        let mut ceilings = self.ceil_at;
-        let mut first = ceilings.max(self.rate_at);
+        let mut ceilings = self.buckets.ceil_at;
+        let mut first = ceilings.max(self.buckets.rate_at);
         let mut above = self.parent;
         while let Some(at) = above {
             let class = &classes[at];
-            ceilings = ceilings.max(class.ceil_at);
-            first = first.min(ceilings.max(class.rate_at));
+            ceilings = ceilings.max(class.buckets.ceil_at);
+            first = first.min(ceilings.max(class.buckets.rate_at));
             above = class.parent;
         }
         Some(first.max(self.ready))
@@ -188,26 +226,7 @@ impl Class {
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     pub fn charge(&mut self, len: u32, now: Time, borrows: bool) {
-        let idle = ((now - self.checkpoint).as_ns().cast_signed()).min(MBUFFER);
-        let bytes = self.params.frame.bytes(len);
-        let spend = |tokens: i64, buffer: i64, rate: SendTime| {
-            let tokens = (tokens + idle).min(buffer) - rate.ns(bytes);
-            tokens.max(1 - MBUFFER)
-        };
-        // A class with one rate has two buckets that hold the same.
-        let one_bucket = self.params.ceil_is_rate && self.tokens == self.ctokens && !borrows;
-        self.tokens = if borrows {
-            self.tokens + idle
-        } else {
-            spend(self.tokens, self.params.buffer, self.params.rate)
-        };
-        self.ctokens =
-            if one_bucket { self.tokens } else { spend(self.ctokens, self.params.cbuffer, self.params.ceil) };
-        self.checkpoint = now;
-        let out_of_debt = |tokens: i64| now + Time((-tokens).max(0).cast_unsigned());
-        self.rate_at = out_of_debt(self.tokens);
-        self.ceil_at = out_of_debt(self.ctokens);
-        self.overlimits += u64::from(self.ctokens < 0);
+        self.overlimits += u64::from(self.buckets.charge(&self.params, len, now, borrows));
         self.set_due();
     }
 
