@@ -24,6 +24,9 @@ pub(super) const DEEPEST: u32 = 2;
 pub(super) struct Ahead {
     /// By interface: the host at the far end of its wire, if that may be told.
     hosts: Vec<Option<u16>>,
+    /// By interface: the host at the far end of its wire, if that may be told at once of what arrives in no time; see
+    /// [`Sim::find_hosts_to_tell`].
+    near: Vec<Option<u16>>,
     /// By node: the flows that it sends or receives.
     flows: Vec<Vec<u16>>,
     nodes: Vec<Node>,
@@ -72,6 +75,12 @@ impl Ahead {
             .then_some(node)
     }
 
+    /// The host that is told at once of a packet for `dst` that is at the far end of wire `i` in no time.
+    #[inline]
+    pub(super) fn near(&self, i: u16, dst: u16) -> Option<u16> {
+        self.near.get(usize::from(i)).copied().flatten().filter(|node| *node == dst)
+    }
+
     /// `node` begins to send what it gave, or is done with that.
     #[inline]
     pub(super) fn sends(&mut self, node: u16, begins: bool) {
@@ -117,6 +126,17 @@ impl Sim {
             may_be_told(&self.interfaces[i], &self.interfaces[i ^ 1], node).then_some(node)
         };
         self.ahead.hosts = (0..self.interfaces.len()).map(host).collect();
+        // All that such a host answers waits behind its cable, which takes no time either, so that nothing else that
+        // happens at the instant depends on whether it has answered yet.
+        let near = |i: usize| {
+            let (away, back, node) =
+                (&self.interfaces[i], &self.interfaces[i ^ 1], self.graph.node_of[i ^ 1]);
+            let holds = away.delays.is_some() && !away.changes && !back.changes;
+            let plain = back.host && !back.inspects && back.plain && back.egress.is_none();
+            let alone = self.graph.node_of.iter().filter(|of| **of == node).count() == 1;
+            (holds && plain && alone && self.tunnels.is_empty()).then_some(node)
+        };
+        self.ahead.near = (0..self.interfaces.len()).map(near).collect();
         for (i, interface) in self.interfaces.iter_mut().enumerate() {
             let told = self.ahead.hosts[i].is_some();
             interface.ends_lane = interface.device.is_some() && !told && self.lanes.end_behind(i as u16);

@@ -359,8 +359,10 @@ impl Sim {
         }
         if self.interfaces[usize::from(i)].wire.in_flight.is_empty() {
             if at == self.now {
-                if !self.arrivals.is_empty() || !self.hold_back(i ^ 1, packet) {
+                if !self.arrivals.is_empty() {
                     self.arrive_now(i ^ 1, packet);
+                } else if !self.hold_back(i ^ 1, packet) {
+                    self.is_here(i, packet);
                 }
                 return;
             }
@@ -401,6 +403,17 @@ impl Sim {
             self.events.push(due, Event::Ingress(i));
         }
         true
+    }
+
+    /// A packet is at the far end of wire `i` in no time, and no other is so: a host whose answers wait is told at once.
+    #[inline]
+    fn is_here(&mut self, i: u16, packet: &Packet) {
+        let waits =
+            |i: u16| self.interfaces[usize::from(i)].delays.as_ref().is_some_and(|d| d.due() > self.now);
+        match self.ahead.near(i, packet.dst) {
+            Some(node) if waits(i) => self.deliver(node, packet),
+            _ => self.arrive_now(i ^ 1, packet),
+        }
     }
 
     /// A packet is at interface `i` in no time, when what happens now has happened.
