@@ -23,7 +23,6 @@
 //! conservation (`tests/conservation.rs`).
 
 mod class;
-mod flat;
 mod params;
 mod turns;
 
@@ -224,9 +223,6 @@ impl Qdisc for Htb {
         {
             return class.qlen > 0 && class.wake() <= now && class.send(into, now);
         }
-        if self.flat && self.direct.is_empty() {
-            return self.dequeue_flat(into, now);
-        }
         let packet = if self.direct.is_empty() { self.dequeue_by_turns(now) } else { self.dequeue_direct() };
         packet.is_some_and(|packet| {
             *into = packet;
@@ -277,11 +273,6 @@ impl Qdisc for Htb {
 
     fn is_eager(&self) -> bool {
         self.classes.iter().any(|class| class.queue.as_ref().is_some_and(Queue::is_eager))
-    }
-
-    fn holds_back(&self) -> bool {
-        let mut queues = self.classes.iter().filter_map(|class| class.queue.as_ref());
-        self.default.is_some() && queues.all(Queue::holds_back)
     }
 
     fn delays(&self) -> Option<Delays> {

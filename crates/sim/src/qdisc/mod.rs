@@ -102,12 +102,7 @@ pub trait Qdisc {
         false
     }
 
-    /// Whether nothing leaves at the time at which it enters.
-    fn holds_back(&self) -> bool {
-        false
-    }
-
-    /// What it is if all that it does is to delay; it has to be empty.
+    /// What it is if all that it does is to delay, so that nothing leaves at the time at which it enters; it has to be empty.
     fn delays(&self) -> Option<Delays> {
         None
     }
@@ -464,11 +459,6 @@ impl Queue {
     #[inline]
     pub fn closed_until(&self, now: Time) -> Option<Time> {
         if self.eager { None } else { self.next_event().filter(|at| *at > now) }
-    }
-
-    /// See [`Qdisc::holds_back`].
-    pub fn holds_back(&self) -> bool {
-        dispatch!(&self.kind, q => q.holds_back())
     }
 
     /// See [`Qdisc::delays`].

@@ -452,13 +452,10 @@ impl Qdisc for Netem {
         self.slot.is_some()
     }
 
-    fn holds_back(&self) -> bool {
-        self.only_delays && self.config.latency > 0
-    }
-
     fn delays(&self) -> Option<Delays> {
         let (latency, limit) = (Time(self.config.latency), self.config.limit as usize);
-        (self.holds_back() && self.qlen() == 0).then(|| Delays::netem(latency, limit))
+        let delays = self.only_delays && latency > Time::ZERO && self.qlen() == 0;
+        delays.then(|| Delays::netem(latency, limit))
     }
 
     fn delayed(&mut self, packets: u64) {

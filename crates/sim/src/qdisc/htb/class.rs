@@ -194,12 +194,6 @@ impl Class {
         Some(first.max(self.ready))
     }
 
-    /// Whether a leaf's queue is to be asked for a packet. A shaper that is asked in vain counts that; a delay does not.
-    #[inline]
-    pub fn is_to_be_asked(&self, now: Time) -> bool {
-        self.ready <= now || !self.queue.as_ref().is_some_and(Queue::holds_back)
-    }
-
     /// Takes a packet of a leaf, if its queue gives one.
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
         let packet = self.queue.as_mut()?.dequeue(now);
