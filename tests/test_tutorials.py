@@ -30,10 +30,23 @@ def kernel_is_here():
     return bool(registry.list_kernels())
 
 
+def commands(page, *, kernel):
+    """What the page has after `$` in its console blocks, read line by line; without what needs a kernel if asked."""
+    found, inside, above = [], False, ""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            inside = line == "```console" and (kernel or above != "<!-- needs a kernel -->")
+        elif inside and line.startswith("$ "):
+            found.append(line.removeprefix("$ "))
+        above = line
+    return found
+
+
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_prints_what_it_shows(page, tmp_path):
     done = list(runner().steps(page, tmp_path, kernel=kernel_is_here()))
-    assert len(done) >= 5
+    assert [step.command for step in done] == commands(page, kernel=kernel_is_here())
+    assert len(commands(page, kernel=True)) >= 5
     for step in done:
         assert step.as_shown, f"$ {step.command}\nprints:\n{step.printed}\nand the page shows:\n{step.shown}"
     if "<!-- needs a kernel -->" in page.read_text(encoding="utf-8") and not kernel_is_here():
