@@ -127,6 +127,10 @@ impl Qdisc for CnqCodelAf {
         (self.qlen() > 0).then_some(self.clock.next)
     }
 
+    fn rests_when_empty(&self) -> bool {
+        true
+    }
+
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         let config = self.config.changed(words)?;

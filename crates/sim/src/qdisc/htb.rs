@@ -248,6 +248,10 @@ impl Qdisc for Htb {
         (due < Time::NEVER).then_some(due)
     }
 
+    fn rests_when_empty(&self) -> bool {
+        true
+    }
+
     fn qlen(&self) -> usize {
         let below: usize = self.classes.iter().map(|class| class.qlen).sum();
         self.direct.len() + below

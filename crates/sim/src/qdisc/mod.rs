@@ -124,12 +124,18 @@ pub trait Qdisc {
         false
     }
 
-    /// Brings what a [`Queue`] remembers of [`Qdisc::next_event`] up to date.
+    /// Whether it need not be asked while [`Qdisc::next_event`] tells nothing: it has no packets then, and a dequeue would
+    /// change nothing.
+    fn rests_when_empty(&self) -> bool {
+        false
+    }
+
+    /// Brings what a [`Queue`] remembers of [`Qdisc::next_event`] up to date: never, while it need not be asked.
     #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
     #[inline(always)]
     fn note_next(&self, next: &mut Option<Time>) {
         if !self.is_work_conserving() {
-            *next = self.next_event();
+            *next = self.next_event().or(self.rests_when_empty().then_some(Time::NEVER));
         }
     }
 
@@ -313,7 +319,7 @@ pub struct Queue {
     kind: Kind,
     /// What [`Qdisc::is_eager`] said last; only a change of configuration changes it.
     eager: bool,
-    /// What [`Qdisc::next_event`] said last: asked once after each change, not several times per packet.
+    /// What [`Qdisc::note_next`] said last: asked once after each change, not several times per packet.
     next: Option<Time>,
     /// What happened here so far, children not included.
     pub tally: Tally,
@@ -445,20 +451,20 @@ impl Queue {
     /// See [`Qdisc::next_event`].
     #[inline]
     pub fn next_event(&self) -> Option<Time> {
-        self.next
+        self.next.filter(|at| *at < Time::NEVER)
     }
 
     /// Whether a dequeue at `now` may give a packet or change something. Asking is cheaper than a
     /// dequeue in vain, and most packets find a shaper or a delay closed.
     #[inline]
     pub fn is_open(&self, now: Time) -> bool {
-        self.next_event().is_none_or(|at| at <= now) || self.eager
+        self.next.is_none_or(|at| at <= now) || self.eager
     }
 
     /// When a queue that is not [`Queue::is_open`] may be.
     #[inline]
     pub fn closed_until(&self, now: Time) -> Option<Time> {
-        if self.eager { None } else { self.next_event().filter(|at| *at > now) }
+        if self.eager { None } else { self.next.filter(|at| *at > now) }
     }
 
     /// See [`Qdisc::delays`].
