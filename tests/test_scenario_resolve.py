@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import pickle
 from statistics import NormalDist
 
 import pytest
@@ -437,3 +438,20 @@ def test_a_flow_without_a_name_has_that_of_its_control(tmp_path, flows, names):
 def test_many_flows_are_sampled_less_often_if_nobody_says_how_often(tmp_path, flows, asked, interval_s):
     run = one(tmp_path, HEAD + f"flows: [{{cc: cubic, count: {flows}}}]\n{asked}\n")
     assert (len(run.flows), run.sample_interval_s) == (flows, interval_s)
+
+
+# The document of a run
+
+
+def test_a_run_that_another_process_gets_is_the_same(tmp_path):
+    run = one(tmp_path, HEAD + FLOW).with_own_code(["x.py:X"]).as_executable()
+    sent = pickle.loads(pickle.dumps(run))
+    assert (sent, sent.to_json()) == (run, run.to_json())
+    assert (sent.source, sent.own_code, sent.executable) == (run.source, frozenset({"x.py:X"}), True)
+
+
+def test_a_run_that_is_changed_has_a_document_of_its_own(tmp_path):
+    run = one(tmp_path, HEAD + FLOW)
+    assert '"seed":1,' in run.to_json()
+    assert run.model_copy(update={"seed": 2}).to_json() == run.to_json().replace('"seed":1,', '"seed":2,')
+    assert run.model_copy().to_json() == run.to_json()

@@ -4,7 +4,7 @@ The same contract as `crates/sim/src/document/run.rs`, field by field and name b
 `docs/resolved-run.md` explains it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
@@ -336,6 +336,8 @@ class Run(Grown):
     _source: str = PrivateAttr("")
     _own_code: frozenset[str] = PrivateAttr(frozenset())
     _executable: bool = PrivateAttr(False)
+    _text: str | None = PrivateAttr(None)
+    """The document, once it has been asked for."""
 
     @property
     def source(self) -> str:
@@ -389,7 +391,20 @@ class Run(Grown):
 
     def to_json(self) -> str:
         """The document, on one line."""
-        return self.model_dump_json()
+        if self._text is None:
+            self._text = self.model_dump_json()
+        return self._text
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, which has a document of its own if something is updated."""
+        copy = super().model_copy(update=update, deep=deep)
+        if update:
+            copy._text = None
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process needs the document anyway, and reads it faster than it puts all parts together.
+        return _sent, (self.to_json(), self._source, self._own_code, self._executable)
 
     @classmethod
     def from_json(cls, text: str | bytes, *, stored: bool = False) -> Self:
@@ -426,6 +441,13 @@ class Run(Grown):
             *(change.action for change in self.changes),
         )
         return all(part.model_fields_set >= _written(type(part)) for part in parts)
+
+
+def _sent(text: str, source: str, own_code: frozenset[str], executable: bool) -> Run:
+    """The run that another process sent."""
+    run = Run.model_validate_json(text)
+    run._source, run._own_code, run._executable, run._text = source, own_code, executable, text
+    return run
 
 
 @cache
