@@ -176,9 +176,9 @@ def test_what_the_datagrams_of_a_call_met():
     call["source"] = {"kind": "periodic", "size": 160, "count": 1, "every_s": 0.02}
     result.resolved["flows"].append(call)
     rows = [(20 + i * 0.02, "flow", "call", "delay", 0.03) for i in range(95)]
+    rows += [(1.0, "flow", "call", "missing", 1.0)]  # ahead of the window
     rows += [(30 + i, "flow", "call", "missing", 1.0) for i in range(5)]
     rows += [(i * 0.05, "flow", "call", "received", 400.0 * i) for i in range(1200)]
-    rows += [(1.0, "flow", "call", "missing", 1.0)]  # ahead of the window
     summary = measure.summarise(replace(result, series=result.series.extend(frame(rows))))
     seen = summary.flows["call"]
     assert (seen.delay_s.n, seen.delay_s.p99, seen.jitter_s, seen.loss) == (95, 0.03, 0, 0.05)

@@ -69,8 +69,10 @@ def _intervals(samples: Samples, queue: str, window: Window | None) -> tuple[Arr
 
     time, backlog = samples.of("queue", queue, "backlog", window)
     sent_at, sent = samples.of("queue", queue, "sent", window)
-    both, of_backlog, of_sent = np.intersect1d(time, sent_at, assume_unique=True, return_indices=True)
-    lasted, left = np.diff(both), np.diff(sent[of_sent])
-    between = (backlog[of_backlog][1:] + backlog[of_backlog][:-1]) / 2
+    if not np.array_equal(time, sent_at):
+        time, of_backlog, of_sent = np.intersect1d(time, sent_at, assume_unique=True, return_indices=True)
+        backlog, sent = backlog[of_backlog], sent[of_sent]
+    lasted, left = time[1:] - time[:-1], sent[1:] - sent[:-1]
+    between = (backlog[1:] + backlog[:-1]) / 2
     known = left >= 0
-    return both[1:][known], (between * lasted)[known], left[known]
+    return time[1:][known], (between * lasted)[known], left[known]

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from math import isinf
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from bakeoff.measure.convergence import convergence, meeting
 from bakeoff.measure.oscillation import oscillations
 from bakeoff.measure.samples import MeasureError, Samples, Window
@@ -75,7 +73,7 @@ class Rates:
 
 def spike_of(time: Array, delay: Array, base_s: float) -> Spike:
     """`spike` as a record."""
-    return msgspec.convert(spike(time, delay, base_s)._asdict(), Spike)
+    return Spike(**spike(time, delay, base_s)._asdict())
 
 
 def _known(measure: Callable[[], float]) -> float | None:

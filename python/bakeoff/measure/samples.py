@@ -47,7 +47,7 @@ class Samples:
                 yield metric, found
 
     def of(self, kind: str, name: str, metric: str, window: Window | None = None) -> tuple[Array, Array]:
-        """Times [s] and values of one series, inside the closed `window` if one is given.
+        """Times [s] and values of one series, which are in order of time, inside the closed `window` if one is given.
 
         Raises MeasureError, naming the series and the window, if there is no sample.
         """
@@ -56,7 +56,7 @@ class Samples:
             raise MeasureError(f"no '{metric}' samples of {kind} '{name}'")
         if window is None:
             return time, value
-        inside = (time >= window[0]) & (time <= window[1])
-        if not inside.any():
+        first, end = time.searchsorted(window[0]), time.searchsorted(window[1], "right")
+        if first == end:
             raise MeasureError(f"no '{metric}' samples of {kind} '{name}' between {window[0]:g} s and {window[1]:g} s")
-        return time[inside], value[inside]
+        return time[first:end], value[first:end]

@@ -32,11 +32,10 @@ def spike(time: Array, delay: Array, base_s: float, over_s: float = OVER_S) -> S
 
     if not len(time):
         raise MeasureError("no samples of a delay")
-    above = delay > base_s + over_s
-    if not above.any():
+    highest = int(delay.argmax())
+    if not delay[highest] > base_s + over_s:
         return Spike(0.0, 0.0, 0.0)
-    highest = int(np.argmax(np.where(above, delay, -np.inf)))
-    below = np.flatnonzero(~above)
+    below = np.flatnonzero(delay <= base_s + over_s)
     before, behind = below[below < highest], below[below > highest]
     first = int(before[-1]) + 1 if len(before) else 0
     end = int(behind[0]) if len(behind) else len(time) - 1

@@ -266,8 +266,9 @@ def _queue(run: _Run, name: str) -> Queue:
 
 def _by_littles_law(run: _Run, name: str) -> Distribution | None:
     """None of a queue that is not sampled, or that nothing left in the window: neither is a surprise."""
-    with suppress(MeasureError):
-        return little(run.samples, name, run.window)
+    if ("queue", name, "backlog") in run.samples:
+        with suppress(MeasureError):
+            return little(run.samples, name, run.window)
     return None
 
 
@@ -275,8 +276,9 @@ def _parts(run: _Run, name: str) -> dict[str, Distribution] | None:
     """The delays within a queue; of a part that nothing passed in the window there are none, which is no surprise."""
     found = {}
     for part, metric in PARTS.items():
-        with suppress(MeasureError):
-            found[part] = distribution(run.samples.of("queue", name, metric, run.window)[1])
+        if ("queue", name, metric) in run.samples:
+            with suppress(MeasureError):
+                found[part] = distribution(run.samples.of("queue", name, metric, run.window)[1])
     return found or None
 
 
