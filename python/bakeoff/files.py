@@ -158,9 +158,10 @@ def opener(path: str, flags: int) -> int:
     wanted = flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(path, wanted, 0o666)
     try:
-        if (what := _unlike_plain(os.fstat(file))) is not None:
+        status = os.fstat(file)
+        if (what := _unlike_plain(status)) is not None:
             raise OSError(errno.EINVAL, f"is {what}, not a regular file", path)  # noqa: TRY301
-        if flags & os.O_TRUNC:
+        if flags & os.O_TRUNC and status.st_size:
             os.ftruncate(file, 0)
     except BaseException:
         os.close(file)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
 from bakeoff.errors import BakeoffError, UserCodeError
@@ -52,7 +53,7 @@ class Simulator:
     def execute(self, run: Run, folder: Path) -> Outcome:
         """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
         outcome = self._simulate(run, folder)
-        found = Outcome(_parts(outcome), json.loads(outcome["counters"]))
+        found = Outcome(_parts(outcome), msgspec.json.decode(outcome["counters"]))
         write_series(folder / layout.SERIES, table(found.parts))
         write_json(folder / layout.COUNTERS, found.counters)
         (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
@@ -66,7 +67,7 @@ class Simulator:
     def outcome(self, run: Run, folder: Path) -> Outcome:
         """Simulate the run, and write into `folder` only if it fails. RuntimeError if an invariant broke."""
         outcome = self._simulate(run, folder)
-        return Outcome(_parts(outcome), json.loads(outcome["counters"]))
+        return Outcome(_parts(outcome), msgspec.json.decode(outcome["counters"]))
 
     def _simulate(self, run: Run, folder: Path) -> Simulated:
         from bakeoff import _sim

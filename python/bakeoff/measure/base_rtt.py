@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from bakeoff import tc
-from bakeoff.measure.bottleneck import class_of, path
+from bakeoff.measure.bottleneck import class_of, link_between, path
 
 
 def base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
@@ -59,8 +59,7 @@ def _after(resolved: Mapping[str, Any], changes: Iterable[Mapping[str, Any]]) ->
 
 
 def _link(resolved: Mapping[str, Any], hop: tuple[str, str]) -> float:
-    ends = set(hop)
-    return float(next(link for link in resolved["links"] if set(link["ends"]) == ends)["delay_s"])
+    return float(link_between(resolved, *hop)["delay_s"])
 
 
 def _queues(resolved: Mapping[str, Any], hop: tuple[str, str], flow: Mapping[str, Any]) -> float:

@@ -116,6 +116,11 @@ def end_of(hop: str) -> tuple[str, str, str]:
     return node, peer, "egress" if sign == ">" else "ingress"
 
 
+def link_between(resolved: Mapping[str, Any], node: str, peer: str) -> Mapping[str, Any]:
+    """The cable that joins two nodes."""
+    return next(link for link in resolved["links"] if node in link["ends"] and peer in link["ends"])
+
+
 def leaves(hop: str, names: Iterable[str]) -> list[str]:
     """Those of the queues' names under which a hop's queues are counted: itself, or one per class (`mid>srv/1`)."""
     return [name for name in names if name == hop or name.startswith(hop + "/")]
@@ -126,7 +131,7 @@ def _in_effect(
 ) -> tuple[float, Mapping[str, Any] | None, dict[str, str]]:
     """At a time: the link's rate, the tree of qdiscs, and the words of classes that were changed by then."""
     node, peer, side = end_of(hop)
-    link = next(link for link in resolved["links"] if set(link["ends"]) == {node, peer})
+    link = link_between(resolved, node, peer)
     link_rate = link["rate_bps"] if side == "egress" else None
     tree: Mapping[str, Any] | None = next(
         (i.get(side) for i in resolved.get("interfaces", ()) if (i["node"], i["peer"]) == (node, peer)), None

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any, ClassVar, Final, Self, get_origin
+from functools import cache
+from typing import Any, ClassVar, Final, Self, get_args, get_origin
 
 import msgspec
 
@@ -403,16 +404,22 @@ class Summary(Record, frozen=True, kw_only=True):
         return None
 
 
+@cache
+def _nested(form: type[Record]) -> tuple[str, ...]:
+    """The fields that may hold more than a number, a text or nothing."""
+    fields = msgspec.structs.fields(form)
+    return tuple(field.name for field in fields if not _SCALARS.issuperset(get_args(field.type) or (field.type,)))
+
+
 def _plain(value: Any) -> Any:  # noqa: ANN401 (any part of a record)
     if isinstance(value, Record):
-        optional = value._optional
-        found = {}
-        for name in value.__struct_fields__:
-            of = getattr(value, name)
-            if of is None and name in optional:
-                continue
-            # Most of what a summary holds are numbers, for which a call would be the larger part.
-            found[name] = of if type(of) in _SCALARS else _plain(of)
+        found = msgspec.structs.asdict(value)
+        for name in value._optional:
+            if found[name] is None:
+                del found[name]
+        for name in _nested(type(value)):
+            if name in found:
+                found[name] = _plain(found[name])
         return found
     if isinstance(value, dict):
         return {key: of if type(of) in _SCALARS else _plain(of) for key, of in value.items()}

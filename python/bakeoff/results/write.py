@@ -15,6 +15,8 @@ from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.results.records import CampaignRecord, RunRecord
 
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Path]:
@@ -102,10 +104,9 @@ def write_campaign(root: Path, record: CampaignRecord) -> None:
 def write_json(path: Path, content: object) -> None:
     """Write JSON for people and programs: indented, keys in the order given, NaN refused."""
     # In two steps: with an indent Python's encoder takes ten times as long.
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    text = msgspec.json.format(text, indent=1) + "\n"
-    with open(path, "w", encoding="utf-8", opener=files.opener) as file:
-        file.write(text)
+    text = msgspec.json.format(_compact(content).encode(), indent=1)
+    with open(path, "wb", opener=files.opener) as file:
+        file.write(text + b"\n")
 
 
 def discard_partials(root: Path) -> list[Path]:
