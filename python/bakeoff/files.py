@@ -40,11 +40,14 @@ def read(path: Path | str, most: int) -> bytes:
     """
     with opened(path) as file:
         size = os.fstat(file.fileno()).st_size
-        # A file of the system's, such as one below /proc, has the size 0 and content all the same.
-        content = file.read(most + 1) if size <= most else b""
+        # Room for all that may come is taken at once, and costs more than a small file.
+        content = file.read(size + 1) if size <= most else b""
         # Nor is a file of the system's waited for that has nothing to say yet, such as /proc/kmsg.
         if content is None:
             raise OSError(errno.EAGAIN, "gives nothing to read", os.fspath(path))
+        # A file of the system's, such as one below /proc, has the size 0 and content all the same.
+        if len(content) > size:
+            content += file.read(most + 1 - len(content)) or b""
     if max(size, len(content)) > most:
         raise OSError(errno.EFBIG, f"is {max(size, len(content)):,} bytes; at most {most:,}", os.fspath(path))
     return content

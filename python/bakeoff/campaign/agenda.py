@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -141,6 +142,8 @@ def is_done(folder: Path, run: Run, campaign: CampaignRecord) -> bool:
 
 def _done_before(folder: Path, wanted: Run, campaign: CampaignRecord, kept: Kept) -> results.Result | None:
     """The whole result of this run, with all that is to be kept of it; None if there is none."""
+    if not os.path.exists(folder):  # noqa: PTH110 (what cannot be looked at is not there)
+        return None
     try:
         result = results.read(folder)
     except BakeoffError:

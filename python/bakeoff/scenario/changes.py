@@ -39,6 +39,8 @@ def resolve_changes(
 
     `scheduled` has the places of those that stand for schedules.
     """
+    if not doc.changes:
+        return []
     standing = {end: lane for node_lanes in _lanes_by_node(doc).values() for end, lane in node_lanes}
     order = sorted(range(len(doc.changes)), key=lambda index: doc.changes[index].at)
     done = []

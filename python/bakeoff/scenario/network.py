@@ -1,6 +1,7 @@
 """The models of the network part of a scenario file, and the quantities that all of the file is written in."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, WrapValidator, model_validator
@@ -84,11 +85,17 @@ class Model(BaseModel):
     @classmethod
     def _know_every_key(cls, data: Any) -> Any:  # noqa: ANN401 (before validation)
         if isinstance(data, dict):
-            known = [field.alias or name for name, field in cls.model_fields.items()]
+            known = _keys(cls)
             for key in data:
                 if key not in known:
                     raise ValueError(f"unknown key '{key}'{did_you_mean(str(key), known)}")
         return data
+
+
+@cache
+def _keys(form: type[Model]) -> dict[str, None]:
+    """Those that a mapping may have, in their order."""
+    return {field.alias or name: None for name, field in form.model_fields.items()}
 
 
 class QdiscTree(Model):

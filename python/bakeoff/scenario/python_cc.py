@@ -51,6 +51,9 @@ def placed(run: Run, folder: Path, typed: Collection[str] = ()) -> Run:
     Those whose name is one of `typed`, or that lie in `folder`, below it or in the catalog, are the run's own.
     ScenarioError names a file that cannot be read.
     """
+    # No other name has a colon.
+    if not any(":" in flow.cc for flow in run.flows):
+        return run
     flows = []
     own = set()
     for index, flow in enumerate(run.flows):
@@ -98,7 +101,7 @@ def permitted(run: Run, *, allow_code: bool = False) -> Run:
 
 def _codes(run: Run) -> Iterator[tuple[int, str, Code]]:
     """Where each file is named, its path, and what it is."""
-    # No other name has a colon, and a campaign may have ten thousand runs of many flows.
+    # A campaign may have ten thousand runs of many flows.
     for index, flow in enumerate(run.flows):
         parts = split(flow.cc) if ":" in flow.cc and flow.transport == "tcp" else None
         if parts is not None:

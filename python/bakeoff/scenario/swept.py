@@ -39,6 +39,7 @@ class Swept:
         self.scenario = base
         self._settings = dict(settings or {})
         self._data = read_yaml(Path(base.path))
+        self._suite = suite_of(Path(base.path))
         axes = list(base.points[0])
         self._places = {each.key: _place(base, each.key, axes) for each in parameters}
         swept = {each.key for each in parameters}
@@ -78,10 +79,9 @@ class Swept:
         settings = self._settings | {
             place: [point[key]] if place.startswith("vary.") else point[key] for key, place in self._places.items()
         }
-        base = self.scenario
-        path = Path(base.path)
+        path = self.scenario.path
         scenario = from_document(
-            self._data, path=base.path, suite=suite_of(path), default_name=path.stem, settings=settings
+            self._data, path=path, suite=self._suite, default_name=Path(path).stem, settings=settings
         )
         points = [each for each in scenario.points if tuple(each[axis].label for axis in self._unswept) in self._kept]
         return scenario, list(points)

@@ -134,6 +134,7 @@ def format_rate(bps: int) -> str:
     return f"{bps}bit"
 
 
+@lru_cache(maxsize=4096)
 def format_time(seconds: float) -> str:
     """0.01 -> `10ms`: the largest unit that stays whole, to the nanosecond; 0 is `0ms`, which tc accepts too."""
     nanoseconds = round(Fraction(seconds) / NANOSECOND)
