@@ -200,7 +200,9 @@ class Claim:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of files of claims, for editors."""
-    schema = File.model_json_schema()
+    from bakeoff.scenario.schema import Described
+
+    schema = File.model_json_schema(schema_generator=Described)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:bakeoff:claims:1",
