@@ -1,6 +1,7 @@
 """What every test process begins with, and what is there once for all tests."""
 
 import fcntl
+import functools
 import os
 import signal
 import subprocess
@@ -9,11 +10,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import settings
 
 from bakeoff.engines.kernel import programs, registry, virtual
 from bakeoff.engines.lab import agent
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario import catalog
 from kernel_boots import guest
 
 # No test takes its runs from what another one, or an earlier day, has stored.
@@ -22,6 +25,10 @@ os.environ["BAKEOFF_STORE"] = "none"
 # A shell that starts the tests in the background has them and their children ignore Ctrl-C; several tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Several hundred tests call the command line in their own process, and each call would put its commands together anew,
+# which takes a tenth of a second.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 # No test depends on how fast the machine is.
 settings.register_profile("bakeoff", deadline=None)
@@ -34,8 +41,17 @@ NAMED = os.environ.get("BAKEOFF_TEST_KERNEL")
 
 
 def pytest_collection_modifyitems(items):
-    """What takes long begins first: at the end, one process would be at it while the others have nothing left."""
-    items.sort(key=lambda item: item.path.stem not in LONG)
+    """What takes long begins first: at the end, one process would be at it while the others have nothing left.
+
+    Then what reads the whole catalog, side by side, so that one process does it and expands the catalog once.
+    """
+    items.sort(key=lambda item: 0 if item.path.stem in LONG else 1 if "every_run" in item.fixturenames else 2)
+
+
+@pytest.fixture(scope="session")
+def every_run():
+    """All runs of the catalog."""
+    return catalog.select(["*"])
 
 
 @pytest.fixture(scope="session")

@@ -15,25 +15,19 @@ ROOT = Path(__file__).parents[1]
 REFERENCES = ROOT / "catalog" / "references"
 
 
-@pytest.fixture(scope="module")
-def everything():
-    """All runs of the catalog."""
-    return catalog.select("*")
-
-
-def test_every_scenario_of_the_catalog_expands(everything):
+def test_every_scenario_of_the_catalog_expands(every_run):
     entries = {(entry.suite, entry.scenario): entry.n_runs for entry in catalog.scenarios()}
-    assert Counter((run.suite, run.scenario) for run in everything) == entries | {
+    assert Counter((run.suite, run.scenario) for run in every_run) == entries | {
         # Five seeds of each run.
         (suite, scenario): 5 * n
         for (suite, scenario), n in entries.items()
         if suite == "bidirectional"
     }
     assert all(entry.scenario == entry.path.stem for entry in catalog.scenarios())
-    assert len(everything) == 30 + 5 * 40 + 15 + 147 + 186 + 411 + 85 + 536 + 96 + 57 + 273 + 123
-    assert len({run.key for run in everything}) == len(everything)
-    assert all(len(run.key.split("/")) == 3 for run in everything)
-    assert all(Run.from_json(run.to_json()) == run for run in everything)
+    assert len(every_run) == 30 + 5 * 40 + 15 + 147 + 186 + 411 + 85 + 536 + 96 + 57 + 273 + 123
+    assert len({run.key for run in every_run}) == len(every_run)
+    assert all(len(run.key.split("/")) == 3 for run in every_run)
+    assert all(Run.from_json(run.to_json()) == run for run in every_run)
 
 
 def test_the_list():
@@ -252,8 +246,8 @@ KERNEL_UNITS = {
         ("runs/l4s-tests.csv", 76, {"jain": "1", "ratio": "1"}),
     ],
 )
-def test_references_name_what_the_catalog_has(everything, name, n, units):
-    chosen = [run for run in everything if run.suite in ("l4s-tests", "linux")]
+def test_references_name_what_the_catalog_has(every_run, name, n, units):
+    chosen = [run for run in every_run if run.suite in ("l4s-tests", "linux")]
     flows = {(run.scenario, run.run): {flow.name for flow in run.flows} for run in chosen}
     found = lines(name)
     assert len(found) == n

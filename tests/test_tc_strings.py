@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tc_strings
-from bakeoff.scenario import catalog
+from bakeoff.scenario import Run
 from bakeoff.scenario.run import Qdisc
 from kernel_boots import guest
 
@@ -57,7 +57,7 @@ def theirs(shown: list[str], line: str) -> list[str]:
     return found[:1] + sorted(found[1:])
 
 
-def catalog_lines() -> list[tuple[str, list[str]]]:
+def catalog_lines(runs: list[Run]) -> list[tuple[str, list[str]]]:
     """Every qdisc of the catalog that Linux itself has, with its classes; a version after `@` is the simulator's."""
     found: dict[tuple[str, tuple[str, ...]], None] = {}
 
@@ -68,7 +68,7 @@ def catalog_lines() -> list[tuple[str, list[str]]]:
             for below in (tree.child, *(cls.child for cls in tree.classes)):
                 walk(below)
 
-    for run in catalog.select(["*"]):
+    for run in runs:
         for interface in run.interfaces:
             walk(interface.egress)
             walk(interface.ingress)
@@ -82,9 +82,9 @@ def catalog_lines() -> list[tuple[str, list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def asked(real_kernel, tmp_path_factory):
+def asked(real_kernel, every_run, tmp_path_factory):
     """(line, its classes, what the real tc showed)."""
-    lines = [(line, []) for line in tc_strings.LINES] + list(tc_strings.CLASSES.items()) + catalog_lines()
+    lines = [(line, []) for line in tc_strings.LINES] + list(tc_strings.CLASSES.items()) + catalog_lines(every_run)
     tables = next((str(path.parent) for path in TABLES if path.is_file()), "")
     # Hundreds of calls of tc need more than the least time of a boot where others work, too.
     place = tmp_path_factory.mktemp("tc")
