@@ -40,7 +40,7 @@ def distribution(values: Array) -> Distribution:
     ordered = sorted(values.tolist())
     return Distribution(
         n=len(ordered),
-        mean=float(values.sum()) / len(ordered),
+        mean=float(values.mean()),
         p50=quantile(ordered, 0.5),
         p99=quantile(ordered, 0.99),
         max=ordered[-1],

@@ -296,23 +296,16 @@ fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, 
 fn check_change(run: &Run, graph: &Graph, index: usize, change: &run::Change) -> Result<usize, Refused> {
     let place = format!("changes[{index}]");
     let i = graph.interface(&change.node, &change.peer, &place)?;
-    let side = match &change.action {
-        Action::ClassChange { side, .. }
-        | Action::QdiscChange { side, .. }
-        | Action::QdiscReplace { side, .. } => side,
-        Action::Link { rate_bps, .. } => {
-            let features = &run.links[i / 2].features;
-            let gives = ["multipath", "trace"].into_iter().find(|name| features.contains_key(*name));
-            return match (rate_bps, gives) {
-                (Some(_), Some(name)) => {
-                    Err(Refused(format!("{place}.action.rate_bps: the link's '{name}' gives its rate")))
-                }
-                _ => Ok(i),
-            };
-        }
-    };
-    if side == "egress" || side == "ingress" {
-        return Ok(i);
+    if let Some(side) = change.action.side()
+        && !["egress", "ingress"].contains(&side)
+    {
+        return Err(Refused(format!("{place}.action.side: '{side}' is not egress or ingress")));
     }
-    Err(Refused(format!("{place}.action.side: '{side}' is not egress or ingress")))
+    if let Action::Link { rate_bps: Some(_), .. } = &change.action {
+        let features = &run.links[i / 2].features;
+        if let Some(name) = ["multipath", "trace"].into_iter().find(|name| features.contains_key(*name)) {
+            return Err(Refused(format!("{place}.action.rate_bps: the link's '{name}' gives its rate")));
+        }
+    }
+    Ok(i)
 }

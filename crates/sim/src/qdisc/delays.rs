@@ -97,12 +97,8 @@ impl Delays {
         Delays::new(vec![line], Vec::new(), 0)
     }
 
-    /// An htb; packets that no filter is about belong to the line number `default`.
-    pub fn htb(lines: Vec<Line>, filters: Vec<(CompiledMatch, usize)>, default: usize) -> Delays {
-        Delays::new(lines, filters, default)
-    }
-
-    fn new(lines: Vec<Line>, filters: Vec<(CompiledMatch, usize)>, default: usize) -> Delays {
+    /// The lines of an htb; packets that no filter is about belong to the line number `default`.
+    pub fn new(lines: Vec<Line>, filters: Vec<(CompiledMatch, usize)>, default: usize) -> Delays {
         let head = |line: &Line| Head { wake: Time::NEVER, leaves: Time::NEVER, prio: line.prio() };
         let heads: Vec<Head> = lines.iter().map(head).collect();
         let prios = heads.iter().fold(0, |prios, head| prios | 1 << head.prio);

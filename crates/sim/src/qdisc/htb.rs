@@ -285,7 +285,7 @@ impl Qdisc for Htb {
             Some(line.in_class(&class.id, &class.params, &class.buckets))
         };
         let (default, lines) = (self.default?, self.classes.iter().map(line).collect::<Option<_>>()?);
-        self.flat.then(|| Delays::htb(lines, self.filters.clone(), default))
+        self.flat.then(|| Delays::new(lines, self.filters.clone(), default))
     }
 
     fn reached_ceiling(&mut self, id: &str, times: u64) {
