@@ -94,6 +94,30 @@ fn both_ends_of_a_cable_see_the_same() {
     assert_eq!(sent, file("mid<cli"));
 }
 
+/// Between mid and srv stand two routers more, which packets pass at once; both cables of the first are captured.
+#[test]
+fn routers_that_hand_on_see_what_passes() {
+    let names = ["mid>one", "one<mid", "one>two", "two<one", "srv>two", "two>one", "one>mid", "mid<one"];
+    let mut doc = document(&names);
+    for name in ["one", "two"] {
+        let node = json!({"name": name, "kind": "router", "hz": 250, "offloads": false, "sysctls": {}});
+        doc["nodes"].as_array_mut().expect("a list").push(node);
+    }
+    let links = doc["links"].as_array_mut().expect("a list");
+    assert_eq!(links[1]["ends"], json!(["mid", "srv"]));
+    let cable = |ends: [&str; 2]| json!({"ends": ends, "rate_bps": null, "delay_s": 0.0, "mtu": 1500});
+    links.splice(1.., [cable(["mid", "one"]), cable(["one", "two"]), cable(["two", "srv"])]);
+    doc["interfaces"][1]["peer"] = json!("one");
+    let outcome = simulate(&doc.to_string()).expect("the document is valid");
+    let file =
+        |name: &str| frames(&outcome, name).iter().map(|f| (f.time_ns, f.ip.clone())).collect::<Vec<_>>();
+    let [there, back] = [&names[..4], &names[4..]];
+    assert!(file(there[0]).len() > 1000 && file(back[0]).len() > 1000);
+    for way in [there, back] {
+        way.iter().for_each(|name| assert_eq!(file(name), file(way[0]), "{name}"));
+    }
+}
+
 #[test]
 fn looking_changes_nothing() {
     let (seen, unseen) = (run(&["mid>srv"]), run(&[]));

@@ -21,6 +21,8 @@ struct Network {
     delay: Option<(u64, u32, bool)>,
     access_mbit: u64,
     access_ms: u64,
+    /// Of each host so many routers, or fewer, stand between its cable and its router, on cables that take no time.
+    handing_on: usize,
     tx_queue_len: u32,
     offloads: bool,
     /// Control, from, to, start in milliseconds; `udp` is a control too.
@@ -49,11 +51,18 @@ impl Network {
         let rate = |mbit: u64| (mbit > 0).then_some(mbit * 1_000_000);
         let link = |a: String, b: String, mbit: u64, ms: u64| json!({"ends": [a, b], "rate_bps": rate(mbit), "delay_s": ms as f64 / 1e3, "mtu": 1500});
         let at = [0, 0, last, last, 0, last];
-        let mut links: Vec<Value> = HOSTS
-            .iter()
-            .zip(at)
-            .map(|(host, n)| link((*host).into(), router(n), self.access_mbit, self.access_ms))
-            .collect();
+        let mut links = Vec::new();
+        let mut between = Vec::new();
+        for (h, (host, n)) in HOSTS.iter().zip(at).enumerate() {
+            let row = (0..h % (self.handing_on + 1)).map(|x| format!("{host}{x}")).collect::<Vec<_>>();
+            let way = [vec![(*host).to_owned()], row.clone(), vec![router(n)]].concat();
+            let cable = |x: usize| if x == 0 { (self.access_mbit, self.access_ms) } else { (0, 0) };
+            links.extend(way.windows(2).enumerate().map(|(x, ends)| {
+                let (mbit, ms) = cable(x);
+                link(ends[0].clone(), ends[1].clone(), mbit, ms)
+            }));
+            between.extend(row);
+        }
         links.extend(
             self.trunks.iter().enumerate().map(|(n, (mbit, ms))| link(router(n), router(n + 1), *mbit, *ms)),
         );
@@ -67,7 +76,7 @@ impl Network {
                 if let (Some(qdisc), "r0", "r1") = (self.qdisc, node.as_str(), peer.as_str()) {
                     interface["egress"] = json!({"qdisc": qdisc});
                 }
-                if let (Some((ms, limit, shaped)), true) = (self.delay, HOSTS.contains(&peer.as_str())) {
+                if let (Some((ms, limit, shaped)), true) = (self.delay, !peer.starts_with('r') && node.starts_with('r')) {
                     let netem = json!({"qdisc": format!("netem delay {ms}ms limit {limit}")});
                     let class = json!({"id": "1", "class": "rate 80mbit", "child": netem.clone()});
                     let other = json!({"id": "2", "class": "rate 9mbit", "child": netem.clone(), "filters": [{"flow": "flow0"}]});
@@ -100,7 +109,7 @@ impl Network {
         let nodes = HOSTS
             .iter()
             .map(|host| node((*host).into(), "host"))
-            .chain((0..=last).map(|n| node(router(n), "router")));
+            .chain((0..=last).map(router).chain(between).map(|name| node(name, "router")));
         json!({
             "format": 1, "suite": "test", "scenario": "lanes", "run": "random", "seed": 1,
             "duration_s": 1.0, "sample_interval_s": self.sample_ms as f64 / 1e3, "window_s": [0.2, 1.0],
@@ -120,7 +129,7 @@ impl Network {
 }
 
 fn networks() -> impl Strategy<Value = Network> {
-    let trunk = (prop::sample::select(vec![0_u64, 8, 10, 40, 100]), 0_u64..6);
+    let trunk = prop_oneof![3 => (prop::sample::select(vec![0_u64, 8, 10, 40, 100]), 0_u64..6), 1 => Just((0, 0))];
     let qdisc = prop::sample::select(vec![
         None,
         Some("pfifo limit 20"),
@@ -144,7 +153,7 @@ fn networks() -> impl Strategy<Value = Network> {
     (
         trunks,
         (qdisc, prop::option::of(delay)),
-        access,
+        (access, 0_usize..3),
         prop::sample::select(vec![2_u32, 10, 1000]),
         any::<bool>(),
         prop::collection::vec(flow, 1..5),
@@ -155,7 +164,7 @@ fn networks() -> impl Strategy<Value = Network> {
             |(
                 trunks,
                 (qdisc, delay),
-                access,
+                (access, handing_on),
                 tx_queue_len,
                 offloads,
                 flows,
@@ -169,6 +178,7 @@ fn networks() -> impl Strategy<Value = Network> {
                     delay,
                     access_mbit,
                     access_ms,
+                    handing_on,
                     tx_queue_len,
                     offloads,
                     flows,
@@ -201,6 +211,7 @@ fn alone() -> Network {
         delay: None,
         access_mbit: 1000,
         access_ms: 0,
+        handing_on: 0,
         tx_queue_len: 1000,
         offloads: false,
         flows: vec![("cubic", 0, 2, 0)],

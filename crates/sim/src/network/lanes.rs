@@ -157,6 +157,8 @@ fn takes_time(interface: &Interface) -> bool {
 pub struct Lanes {
     /// By interface and destination: the devices behind its wire that have their packets from nowhere else.
     behind: Vec<Box<[u16]>>,
+    /// By interface and destination: the last of the wires, from its own on, that a packet passes in no time.
+    at_once: Vec<u16>,
     nodes: usize,
 }
 
@@ -195,7 +197,9 @@ impl Lanes {
                 behind[usize::from(*i) * nodes + usize::from(*dst)] = row.map(|pair| pair[1]).collect();
             }
         }
-        Lanes { behind, nodes }
+        let pairs = (0..interfaces.len()).flat_map(|i| (0..nodes).map(move |dst| (i as u16, dst as u16)));
+        let at_once = pairs.map(|(i, dst)| last_at_once(graph, interfaces, i, dst)).collect();
+        Lanes { behind, at_once, nodes }
     }
 
     /// Whether no lane goes on behind the wire of interface `i`.
@@ -209,6 +213,36 @@ impl Lanes {
     pub(crate) fn behind(&self, i: u16, dst: u16) -> &[u16] {
         &self.behind[usize::from(i) * self.nodes + usize::from(dst)]
     }
+
+    /// The wire at whose far end a packet for `dst` is that is at the far end of wire `i` in no time: that of the last of
+    /// the routers in a row that only hand it on, or `i`.
+    #[inline]
+    pub(crate) fn at_once(&self, i: u16, dst: u16) -> u16 {
+        self.at_once[usize::from(i) * self.nodes + usize::from(dst)]
+    }
+}
+
+/// See [`Lanes::at_once`]. Captures end no row, or a run with captures would have another order.
+fn last_at_once(graph: &Graph, interfaces: &[Interface], mut i: u16, dst: u16) -> u16 {
+    let at = |i: u16| &interfaces[usize::from(i)];
+    let passes = |i: u16| {
+        let (it, wire) = (at(i), &at(i).wire);
+        !takes_time(it) && !it.changes && wire.medium.is_none() && wire.loss == 0 && wire.up
+    };
+    while passes(i)
+        && let arrival = at(i ^ 1)
+        && arrival.ingress.is_none()
+        && arrival.rules.is_empty()
+        && !arrival.changes
+        && let Hop::Out(next) = graph.hop(i ^ 1, dst)
+        && passes(next)
+        && at(next).egress.is_none()
+        // Whole buffers of several segments stay whole.
+        && (at(next).offloads || !at(i).offloads)
+    {
+        i = next;
+    }
+    i
 }
 
 /// The interfaces by which a packet leaves one node after the other.

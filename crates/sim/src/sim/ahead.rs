@@ -9,6 +9,7 @@
 use super::Sim;
 use crate::base::units::Time;
 use crate::endpoint::flow::{Application, Flow};
+use crate::endpoint::probe::ProbeState;
 use crate::network::interface::Interface;
 use crate::packet::{Flags, Packet};
 
@@ -26,7 +27,7 @@ pub(super) struct Ahead {
     hosts: Vec<Option<u16>>,
     /// By interface: the host at the far end of its wire, if that may be told at once of what arrives in no time; see
     /// [`Sim::find_hosts_to_tell`].
-    near: Vec<Option<u16>>,
+    near: Vec<Option<Near>>,
     /// By node: the flows that it sends or receives.
     flows: Vec<Vec<u16>>,
     nodes: Vec<Node>,
@@ -38,6 +39,14 @@ pub(super) struct Ahead {
     pub(super) sample: Time,
     /// How many hosts are being told, one because of the other.
     pub(super) told: u32,
+}
+
+/// A host that may be told at once of what arrives in no time.
+#[derive(Clone, Copy)]
+pub(super) struct Near {
+    pub(super) node: u16,
+    /// The interface in whose ingress queue, which only delays, all waits that the host answers.
+    pub(super) delayed_at: u16,
 }
 
 /// What decides whether a node may be told now.
@@ -77,8 +86,8 @@ impl Ahead {
 
     /// The host that is told at once of a packet for `dst` that is at the far end of wire `i` in no time.
     #[inline]
-    pub(super) fn near(&self, i: u16, dst: u16) -> Option<u16> {
-        self.near.get(usize::from(i)).copied().flatten().filter(|node| *node == dst)
+    pub(super) fn near(&self, i: u16, dst: u16) -> Option<Near> {
+        self.near.get(usize::from(i)).copied().flatten().filter(|near| near.node == dst)
     }
 
     /// `node` begins to send what it gave, or is done with that.
@@ -128,13 +137,18 @@ impl Sim {
         self.ahead.hosts = (0..self.interfaces.len()).map(host).collect();
         // All that such a host answers waits behind its cable, which takes no time either, so that nothing else that
         // happens at the instant depends on whether it has answered yet.
+        let traffic = self.flows.iter().map(|flow| flow.nodes).chain(self.probes.iter().map(ProbeState::nodes));
+        let traffic: Vec<[u16; 2]> = traffic.flat_map(|[a, b]| [[a, b], [b, a]]).collect();
         let near = |i: usize| {
-            let (away, back, node) =
-                (&self.interfaces[i], &self.interfaces[i ^ 1], self.graph.node_of[i ^ 1]);
-            let holds = away.delays.is_some() && !away.changes && !back.changes;
-            let plain = back.host && !back.inspects && back.plain && back.egress.is_none();
+            let (back, node) = (&self.interfaces[i ^ 1], self.graph.node_of[i ^ 1]);
+            let plain = back.host && !back.inspects && !back.changes && back.plain && back.egress.is_none();
             let alone = self.graph.node_of.iter().filter(|of| **of == node).count() == 1;
-            (holds && plain && alone && self.tunnels.is_empty()).then_some(node)
+            let answers = traffic.iter().filter(|[from, _]| *from == node);
+            let mut ends = answers.map(|[_, to]| self.lanes.at_once(i as u16 ^ 1, *to) ^ 1);
+            let delayed_at = ends.next().filter(|first| ends.all(|end| end == *first))?;
+            let at = &self.interfaces[usize::from(delayed_at)];
+            let holds = at.delays.is_some() && !at.changes;
+            (holds && plain && alone && self.tunnels.is_empty()).then_some(Near { node, delayed_at })
         };
         self.ahead.near = (0..self.interfaces.len()).map(near).collect();
         for (i, interface) in self.interfaces.iter_mut().enumerate() {

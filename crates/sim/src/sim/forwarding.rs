@@ -359,6 +359,7 @@ impl Sim {
         }
         if self.interfaces[usize::from(i)].wire.in_flight.is_empty() {
             if at == self.now {
+                let i = self.pass_at_once(i, packet);
                 if !self.arrivals.is_empty() {
                     self.arrive_now(i ^ 1, packet);
                 } else if !self.hold_back(i ^ 1, packet) {
@@ -374,6 +375,30 @@ impl Sim {
             }
         }
         self.put_aside(i, at, packet);
+    }
+
+    /// A packet is at the far end of wire `i` in no time, and of the wires behind that it passes at once; the last of these.
+    #[inline]
+    fn pass_at_once(&mut self, i: u16, packet: &Packet) -> u16 {
+        let last = self.lanes.at_once(i, packet.dst);
+        if self.captured && last != i {
+            self.capture_at_once(i, last, packet);
+        }
+        last
+    }
+
+    /// Writes a packet down where it passes from wire `i` to wire `last` at once.
+    #[cold]
+    fn capture_at_once(&mut self, mut i: u16, last: u16, packet: &Packet) {
+        while i != last
+            && let Hop::Out(next) = self.graph.hop(i ^ 1, packet.dst)
+        {
+            if let Some(capture) = &mut self.interfaces[usize::from(i ^ 1)].captures[1] {
+                capture.see(packet, self.now);
+            }
+            self.interfaces[usize::from(next)].capture_leaving(packet, self.now);
+            i = next;
+        }
     }
 
     /// A packet is put aside until it is at the far end of wire `i` at `at`, after all that are on it.
@@ -411,7 +436,7 @@ impl Sim {
         let waits =
             |i: u16| self.interfaces[usize::from(i)].delays.as_ref().is_some_and(|d| d.due() > self.now);
         match self.ahead.near(i, packet.dst) {
-            Some(node) if waits(i) => self.deliver(node, packet),
+            Some(near) if waits(near.delayed_at) => self.deliver(near.node, packet),
             _ => self.arrive_now(i ^ 1, packet),
         }
     }
