@@ -157,7 +157,8 @@ fn takes_time(interface: &Interface) -> bool {
 pub struct Lanes {
     /// By interface and destination: the devices behind its wire that have their packets from nowhere else.
     behind: Vec<Box<[u16]>>,
-    /// By interface and destination: the last of the wires, from its own on, that a packet passes in no time.
+    /// By interface and destination: the last of the wires, from its own on, that a packet passes in no time. Empty where
+    /// none passes more than its own.
     at_once: Vec<u16>,
     nodes: usize,
 }
@@ -198,7 +199,11 @@ impl Lanes {
             }
         }
         let pairs = (0..interfaces.len()).flat_map(|i| (0..nodes).map(move |dst| (i as u16, dst as u16)));
-        let at_once = pairs.map(|(i, dst)| last_at_once(graph, interfaces, i, dst)).collect();
+        let mut at_once: Vec<u16> =
+            pairs.clone().map(|(i, dst)| last_at_once(graph, interfaces, i, dst)).collect();
+        if pairs.zip(&at_once).all(|((i, _), last)| i == *last) {
+            at_once.clear();
+        }
         Lanes { behind, at_once, nodes }
     }
 
@@ -218,7 +223,7 @@ impl Lanes {
     /// the routers in a row that only hand it on, or `i`.
     #[inline]
     pub(crate) fn at_once(&self, i: u16, dst: u16) -> u16 {
-        self.at_once[usize::from(i) * self.nodes + usize::from(dst)]
+        if self.at_once.is_empty() { i } else { self.at_once[usize::from(i) * self.nodes + usize::from(dst)] }
     }
 }
 
