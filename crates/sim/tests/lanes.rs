@@ -76,7 +76,9 @@ impl Network {
                 if let (Some(qdisc), "r0", "r1") = (self.qdisc, node.as_str(), peer.as_str()) {
                     interface["egress"] = json!({"qdisc": qdisc});
                 }
-                if let (Some((ms, limit, shaped)), true) = (self.delay, !peer.starts_with('r') && node.starts_with('r')) {
+                if let (Some((ms, limit, shaped)), true) =
+                    (self.delay, !peer.starts_with('r') && node.starts_with('r'))
+                {
                     let netem = json!({"qdisc": format!("netem delay {ms}ms limit {limit}")});
                     let class = json!({"id": "1", "class": "rate 80mbit", "child": netem.clone()});
                     let other = json!({"id": "2", "class": "rate 9mbit", "child": netem.clone(), "filters": [{"flow": "flow0"}]});
@@ -129,7 +131,8 @@ impl Network {
 }
 
 fn networks() -> impl Strategy<Value = Network> {
-    let trunk = prop_oneof![3 => (prop::sample::select(vec![0_u64, 8, 10, 40, 100]), 0_u64..6), 1 => Just((0, 0))];
+    let trunk =
+        prop_oneof![3 => (prop::sample::select(vec![0_u64, 8, 10, 40, 100]), 0_u64..6), 1 => Just((0, 0))];
     let qdisc = prop::sample::select(vec![
         None,
         Some("pfifo limit 20"),

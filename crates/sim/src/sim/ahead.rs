@@ -137,7 +137,8 @@ impl Sim {
         self.ahead.hosts = (0..self.interfaces.len()).map(host).collect();
         // All that such a host answers waits behind its cable, which takes no time either, so that nothing else that
         // happens at the instant depends on whether it has answered yet.
-        let traffic = self.flows.iter().map(|flow| flow.nodes).chain(self.probes.iter().map(ProbeState::nodes));
+        let traffic =
+            self.flows.iter().map(|flow| flow.nodes).chain(self.probes.iter().map(ProbeState::nodes));
         let traffic: Vec<[u16; 2]> = traffic.flat_map(|[a, b]| [[a, b], [b, a]]).collect();
         let near = |i: usize| {
             let (back, node) = (&self.interfaces[i ^ 1], self.graph.node_of[i ^ 1]);
