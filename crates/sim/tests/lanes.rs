@@ -5,6 +5,7 @@
 //! behind what the same run leaves behind without captures. Rates, delays and starts are round numbers, so that many
 //! things happen in the same nanosecond.
 
+use crate::common::series;
 use bakeoff_sim::{Outcome, simulate};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -233,6 +234,29 @@ fn a_sender_hears_of_no_answer_before_its_burst_has_left() {
     let (lanes, steps) = (network.run(false), network.run(true));
     assert_eq!(lanes.counters, steps.counters);
     assert_eq!(lanes.series, steps.series);
+}
+
+#[test]
+fn queues_end_what_is_passed_at_once() {
+    // Between each host and the routers is one more, which only hands on to them.
+    let row = Network {
+        trunks: vec![(0, 0)],
+        access_mbit: 0,
+        handing_on: 1,
+        flows: vec![("cubic", 1, 3, 0)],
+        pinged: false,
+        ..alone()
+    };
+    // A shaper to 8 Mbit/s of frames of 1514 bytes, for a second; hosts have cables of 3 ms.
+    let shaped = Network { qdisc: Some("tbf rate 8mbit burst 3k limit 20000"), access_ms: 3, ..row.clone() }
+        .run(false);
+    let received = shaped.counters["flows"]["flow0"]["received_bytes"].as_u64().expect("a number");
+    let most = (1_000_000 + 3072) * 1448 / 1514;
+    assert!((most * 8 / 10..=most).contains(&received), "{received} of {most}");
+    // A netem of 3 ms for each direction; no cable takes time.
+    let delayed = Network { delay: Some((3, 1000, false)), ..row }.run(false);
+    let srtts = series(&delayed, "flow", "flow0", "srtt");
+    assert!(srtts.len() > 50 && srtts.iter().all(|(_, srtt)| *srtt >= 0.006), "{srtts:?}");
 }
 
 #[test]

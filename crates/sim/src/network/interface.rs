@@ -89,13 +89,12 @@ impl Interface {
     /// Decides beforehand what would otherwise be asked for each packet: to be called when all is in place, and after
     /// each change. An interface that was not compiled works too.
     pub fn compile(&mut self) {
-        let wire = &self.wire;
         self.inspects = self.captures[1].is_some() || self.ingress.is_some() || !self.rules.is_empty();
         // The queue of a host gives its memory back to sockets.
         if !self.host && !self.ingress_changes && self.captures[1].is_none() && self.delays.is_none() {
             self.delays = self.ingress.as_ref().and_then(Queue::delays).map(Box::new);
         }
-        self.plain = self.captures[0].is_none() && wire.medium.is_none() && wire.loss == 0 && wire.up;
+        self.plain = self.captures[0].is_none() && self.wire.is_plain();
         self.device = Device::of(self);
         self.queues = self.device.is_none() && self.egress.is_some() && self.wire.medium.is_none();
     }

@@ -230,10 +230,7 @@ impl Lanes {
 /// See [`Lanes::at_once`]. Captures end no row, or a run with captures would have another order.
 fn last_at_once(graph: &Graph, interfaces: &[Interface], mut i: u16, dst: u16) -> u16 {
     let at = |i: u16| &interfaces[usize::from(i)];
-    let passes = |i: u16| {
-        let (it, wire) = (at(i), &at(i).wire);
-        !takes_time(it) && !it.changes && wire.medium.is_none() && wire.loss == 0 && wire.up
-    };
+    let passes = |i: u16| at(i).wire.is_plain() && !at(i).changes && !takes_time(at(i));
     while passes(i)
         && let arrival = at(i ^ 1)
         && arrival.ingress.is_none()

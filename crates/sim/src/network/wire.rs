@@ -73,6 +73,11 @@ impl Wire {
         self.propagate(sent)
     }
 
+    /// Whether rate and delay are all that happens to a packet.
+    pub fn is_plain(&self) -> bool {
+        self.medium.is_none() && self.loss == 0 && self.up
+    }
+
     /// Whether a packet just sent is lost.
     pub fn loses(&mut self) -> bool {
         !self.up || (self.loss > 0 && u64::from(self.rng.u32()) < self.loss)

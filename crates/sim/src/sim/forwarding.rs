@@ -381,7 +381,7 @@ impl Sim {
     #[inline]
     fn pass_at_once(&mut self, i: u16, packet: &Packet) -> u16 {
         let last = self.lanes.at_once(i, packet.dst);
-        if last != i && self.captured {
+        if last != i && !self.run.captures.is_empty() {
             self.capture_at_once(i, last, packet);
         }
         last

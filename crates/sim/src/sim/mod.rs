@@ -67,8 +67,6 @@ pub struct Sim {
     /// Interfaces, two per link.
     pub interfaces: Vec<Interface>,
     lanes: Lanes,
-    /// Whether packets are written down anywhere.
-    captured: bool,
     ahead: Ahead,
     /// Flows.
     pub flows: Vec<Flow>,
@@ -124,7 +122,6 @@ impl Sim {
         let names: Vec<String> = flows.iter().map(|f| f.spec.name.clone()).collect();
         Sim {
             trace: (!run.trace.is_empty()).then(|| Trace::new(&names)),
-            captured: !run.captures.is_empty(),
             run,
             graph,
             interfaces,
