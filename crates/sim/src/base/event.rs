@@ -1,9 +1,13 @@
-//! The event queue: a sorted array of 16-byte entries, ordered by (time, [`Event`]).
+//! The event queue: a sorted array of 16-byte entries, ordered by (time, [`Event`]), and a heap of what is due later.
 //!
 //! The order is total, hence deterministic, and it does not depend on when an event was scheduled: what the loop works
 //! out ahead of time comes in the order in which it would have come otherwise. A dumbbell has 4 to 30 pending events
 //! (one per line, not one per packet), and what is pushed is mostly due before all but one or two of them: the timers
-//! of connections lie far ahead. A few steps in an array beat the ways up and down a heap.
+//! of connections lie far ahead. A few steps in an array beat the ways up and down a heap. Thousands of connections
+//! have a timer or two each. So the array holds the [`MOST`] next events, and the heap all others.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use crate::base::units::Time;
 
@@ -76,8 +80,10 @@ impl Event {
 /// Pending events.
 #[derive(Default)]
 pub struct EventQueue {
-    /// The earliest stands last. Time and event are one number: its upper 64 bits, its lower 32.
+    /// The next ones. The earliest stands last. Time and event are one number: its upper 64 bits, its lower 32.
     pending: Vec<u128>,
+    /// Those that come after all of these.
+    later: BinaryHeap<Reverse<u128>>,
 }
 
 /// How an event is written down.
@@ -86,8 +92,17 @@ fn entry(time: Time, event: Event) -> u128 {
     u128::from(time.0) << 64 | u128::from(event.number())
 }
 
+/// What is written there.
+#[inline]
+fn event(entry: u128) -> (Time, Event) {
+    (Time((entry >> 64) as u64), Event::numbered(entry as u32))
+}
+
 /// How many entries are passed one by one before the place is looked for by bisection.
 const NEAR: usize = 8;
+
+/// How many entries the array holds at most.
+const MOST: usize = 64;
 
 impl EventQueue {
     /// Schedules `event` at `time`.
@@ -111,7 +126,8 @@ impl EventQueue {
 
     fn insert(&mut self, new: u128) {
         let mut at = self.pending.len();
-        if at == self.pending.capacity() || (at > NEAR && self.pending[at - NEAR] < new) {
+        let far = if at > NEAR { self.pending[at - NEAR] < new } else { !self.later.is_empty() };
+        if far || at == self.pending.capacity() {
             return self.insert_far(new);
         }
         self.pending.push(new);
@@ -127,15 +143,44 @@ impl EventQueue {
     #[cold]
     #[inline(never)]
     fn insert_far(&mut self, new: u128) {
+        if self.later.peek().is_some_and(|first| first.0 < new) {
+            self.later.push(Reverse(new));
+            return;
+        }
         let at = self.pending.partition_point(|other| *other > new);
         self.pending.insert(at, new);
+        if self.pending.len() >= MOST {
+            let moved = self.pending.len() - MOST / 2;
+            self.later.extend(self.pending.drain(..moved).map(Reverse));
+        }
+    }
+
+    /// Fills the array, which is empty.
+    fn refill(&mut self) {
+        while self.pending.len() < MOST / 2
+            && let Some(Reverse(next)) = self.later.pop()
+        {
+            self.pending.push(next);
+        }
+        self.pending.reverse();
     }
 
     /// The earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
-        let first = self.pending.pop()?;
-        Some((Time((first >> 64) as u64), Event::numbered(first as u32)))
+        if self.pending.len() == 1 {
+            return self.pop_last();
+        }
+        self.pending.pop().map(event)
+    }
+
+    /// The last one of the array.
+    #[cold]
+    #[inline(never)]
+    fn pop_last(&mut self) -> Option<(Time, Event)> {
+        let last = self.pending.pop().map(event);
+        self.refill();
+        last
     }
 
     /// When the earliest event is due.
@@ -178,6 +223,24 @@ mod tests {
             expected.sort_unstable();
             for (time, i) in expected {
                 prop_assert_eq!(q.pop(), Some((Time(time), Event::Change(i))));
+            }
+        }
+
+        /// More of the first 400 steps push than pop, and then fewer, so that there are more than the array holds for a
+        /// while, and in the end few.
+        #[test]
+        fn pops_the_earliest_of_many(steps in prop::collection::vec((0_u8..4, 0_u64..1000, 0_u16..50), 0..1200)) {
+            let (mut q, mut model) = (EventQueue::default(), BinaryHeap::new());
+            for (n, (step, time, i)) in steps.into_iter().enumerate() {
+                if step > if n < 400 { 0 } else { 2 } {
+                    q.push(Time(time), Event::Change(i));
+                    model.push(Reverse((time, i)));
+                } else {
+                    let first = model.pop().map(|Reverse((time, i))| (Time(time), Event::Change(i)));
+                    prop_assert_eq!(q.pop(), first);
+                }
+                let earliest = model.peek().map_or(Time::NEVER, |Reverse((time, _))| Time(*time));
+                prop_assert_eq!(q.earliest(), earliest);
             }
         }
 
