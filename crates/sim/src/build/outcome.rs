@@ -126,9 +126,6 @@ fn counters(sim: &Sim) -> Value {
         .collect();
     let c = sim.conservation();
     let mut all = json!({
-        "flows": flows,
-        "queues": queues,
-        "probes": probes,
         "conservation": {
             "sent": c.sent.packets, "delivered": c.delivered.packets,
             "dropped": c.dropped.packets, "queued": c.queued.packets,
@@ -137,6 +134,10 @@ fn counters(sim: &Sim) -> Value {
         },
         "events": sim.handled(),
     });
+    // Put in as they are, where `json!` would copy them, and thousands of flows are large.
+    for (name, part) in [("flows", flows), ("queues", queues), ("probes", probes)] {
+        all[name] = Value::Object(part);
+    }
     if !sim.tunnels.is_empty() {
         all["tunnels"] = Value::Object(sim.tunnels.counters(&sim.graph).0);
     }
@@ -197,7 +198,7 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
             )
         })
         .collect();
-    json!({
+    let mut counters = json!({
         "qdisc": queue.show(),
         "enqueued": t.enqueued,
         // As tc counts: segments.
@@ -212,9 +213,10 @@ fn queue_counters(queue: &Queue, names: &[&str]) -> Value {
             "overload": t.drops[Cause::Overload as usize],
             "loss": t.drops[Cause::Loss as usize],
         },
-        "flows": flows,
         "sojourn": summary(queue.sojourn.as_ref().and_then(Sojourn::histogram).as_ref()),
-    })
+    });
+    counters["flows"] = Value::Object(flows);
+    counters
 }
 
 fn captures(sim: &mut Sim) -> Vec<(String, Vec<u8>)> {
