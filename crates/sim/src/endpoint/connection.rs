@@ -250,24 +250,27 @@ impl Connection {
     #[expect(clippy::inline_always, reason = "part of each packet's way")]
     #[inline(always)]
     pub fn on_packet(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) -> bool {
-        let to_receiver = packet.dst == self.place.nodes[1];
-        match (to_receiver, packet.flags.has(Flags::SYN)) {
-            (true, true) => self.on_syn(packet, now, out),
-            (true, false) => {
-                if packet.payload > 0
-                    && let Some(receiver) = &mut self.receiver
-                {
-                    receiver.on_data(packet, now, out);
-                }
-            }
-            (false, true) => return self.on_synack(packet, now),
-            (false, false) => {
-                if let Some(sender) = &mut self.sender {
-                    sender.on_ack(packet, now, out);
-                }
-            }
+        if packet.dst == self.place.nodes[1] {
+            self.on_packet_to_receiver(packet, now, out);
+        } else if packet.flags.has(Flags::SYN) {
+            return self.on_synack(packet, now);
+        } else if let Some(sender) = &mut self.sender {
+            sender.on_ack(packet, now, out);
         }
         false
+    }
+
+    /// The same of a packet for the receiving end.
+    #[expect(clippy::inline_always, reason = "part of each packet's way")]
+    #[inline(always)]
+    pub fn on_packet_to_receiver(&mut self, packet: &Packet, now: Time, out: &mut Vec<Packet>) {
+        if packet.flags.has(Flags::SYN) {
+            self.on_syn(packet, now, out);
+        } else if packet.payload > 0
+            && let Some(receiver) = &mut self.receiver
+        {
+            receiver.on_data(packet, now, out);
+        }
     }
 
     #[cold]

@@ -202,7 +202,7 @@ impl Flow {
         out: &mut Vec<Packet>,
     ) -> Option<Time> {
         if let Application::Bulk(bulk) = &mut self.application {
-            bulk.connection.on_packet(packet, now, out);
+            bulk.connection.on_packet_to_receiver(packet, now, out);
             return bulk.connection.receiver_deadline();
         }
         self.on_packet(packet, now, out);

@@ -22,7 +22,7 @@ use crate::network::interface::Interface;
 use crate::network::lanes::Lanes;
 use crate::network::tunnel::Tunnels;
 use crate::packet::charge::Charges;
-use crate::packet::{Flags, Packet, Proto};
+use crate::packet::{Flags, Packet};
 use crate::qdisc::Queue;
 use crate::record::series::{Columns, FlowMetric, Metric, ProbeMetric, QueueMetric, Recorder, Series};
 use crate::record::trace::Trace;
@@ -58,6 +58,36 @@ pub struct Parts {
     pub charges: Charges,
 }
 
+/// When events of a sender are pending. Each is set before those that were pending already.
+#[derive(Clone)]
+struct Armed {
+    /// The first of them; never if there is none.
+    earliest: Time,
+    /// The others, the first of these last.
+    others: Vec<Time>,
+}
+
+impl Default for Armed {
+    fn default() -> Armed {
+        Armed { earliest: Time::NEVER, others: Vec::new() }
+    }
+}
+
+impl Armed {
+    /// An event is pending at `at`, before all others.
+    fn add(&mut self, at: Time) {
+        let next = std::mem::replace(&mut self.earliest, at);
+        if next != Time::NEVER {
+            self.others.push(next);
+        }
+    }
+
+    /// The first of the events has come.
+    fn come(&mut self) {
+        self.earliest = self.others.pop().unwrap_or(Time::NEVER);
+    }
+}
+
 /// A simulation.
 pub struct Sim {
     /// The document.
@@ -84,8 +114,8 @@ pub struct Sim {
     end: Time,
     window: [Time; 2],
     pub(crate) events: EventQueue,
-    /// Of each flow: when events of its sender are pending, the earliest last.
-    sender_armed: Vec<Vec<Time>>,
+    /// Of each flow: when events of its sender are pending.
+    sender_armed: Vec<Armed>,
     receiver_armed: Vec<Time>,
     /// Arrivals without delay, to be handled at the same instant: (interface, packet).
     arrivals: Ring<(u16, Packet)>,
@@ -136,7 +166,7 @@ impl Sim {
             end,
             window,
             events: EventQueue::default(),
-            sender_armed: vec![Vec::new(); n],
+            sender_armed: vec![Armed::default(); n],
             receiver_armed: vec![Time::NEVER; n],
             arrivals: Ring::default(),
             out: Vec::new(),
@@ -315,7 +345,7 @@ impl Sim {
 
     fn on_sender_event(&mut self, f: u16) {
         let i = usize::from(f);
-        self.sender_armed[i].pop();
+        self.sender_armed[i].come();
         // Armed for a deadline that has moved since: the event only checks.
         if self.flows[i].sender_deadline().is_some_and(|due| due <= self.now) {
             self.run_sender_timer(f);
@@ -363,7 +393,7 @@ impl Sim {
         let flow = &self.flows[i];
         let waits_until = flow.sender_waits_until();
         self.ahead.note_timer(flow.nodes[0], waits_until);
-        if self.sender_armed[i].last().is_none_or(|earliest| waits_until < *earliest) {
+        if waits_until < self.sender_armed[i].earliest {
             self.arm_sender_earlier(f);
         }
     }
@@ -372,12 +402,11 @@ impl Sim {
     #[inline(never)]
     fn arm_sender_earlier(&mut self, f: u16) {
         let i = usize::from(f);
-        let earliest = self.sender_armed[i].last().copied();
         if let Some(at) = self.flows[i].sender_deadline()
-            && earliest.is_none_or(|earliest| at < earliest)
+            && at < self.sender_armed[i].earliest
         {
             let at = at.max(self.now);
-            self.sender_armed[i].push(at);
+            self.sender_armed[i].add(at);
             self.events.push(at, Event::Sender(f));
         }
     }
@@ -419,8 +448,7 @@ impl Sim {
             deadline = flow.on_packet_to_receiver(packet, now, &mut self.out);
         } else {
             opened = flow.on_packet_to_sender(packet, now, &mut self.out);
-            if packet.proto == Proto::Tcp
-                && let Some(rtt_us) = flow.last_rtt_us()
+            if let Some(rtt_us) = flow.last_rtt_us()
                 && (self.window[0]..=self.window[1]).contains(&now)
             {
                 flow.rtts.record(Time::from_us(rtt_us));
