@@ -4,7 +4,7 @@
 //! out ahead of time comes in the order in which it would have come otherwise. A dumbbell has 4 to 30 pending events
 //! (one per line, not one per packet), and what is pushed is mostly due before all but one or two of them: the timers
 //! of connections lie far ahead. A few steps in an array beat the ways up and down a heap. Thousands of connections
-//! have a timer or two each. So the array holds the [`MOST`] next events, and the heap all others.
+//! have a timer or two each. So the array holds the next events, [`MOST`] at most, and the heap all others.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -143,26 +143,15 @@ impl EventQueue {
     #[cold]
     #[inline(never)]
     fn insert_far(&mut self, new: u128) {
+        if self.pending.len() >= MOST {
+            self.later.extend(self.pending.drain(..MOST / 2).map(Reverse));
+        }
         if self.later.peek().is_some_and(|first| first.0 < new) {
             self.later.push(Reverse(new));
-            return;
+        } else {
+            let at = self.pending.partition_point(|other| *other > new);
+            self.pending.insert(at, new);
         }
-        let at = self.pending.partition_point(|other| *other > new);
-        self.pending.insert(at, new);
-        if self.pending.len() >= MOST {
-            let moved = self.pending.len() - MOST / 2;
-            self.later.extend(self.pending.drain(..moved).map(Reverse));
-        }
-    }
-
-    /// Fills the array, which is empty.
-    fn refill(&mut self) {
-        while self.pending.len() < MOST / 2
-            && let Some(Reverse(next)) = self.later.pop()
-        {
-            self.pending.push(next);
-        }
-        self.pending.reverse();
     }
 
     /// The earliest event.
@@ -174,12 +163,14 @@ impl EventQueue {
         self.pending.pop().map(event)
     }
 
-    /// The last one of the array.
+    /// The only one in the array, which is filled again.
     #[cold]
     #[inline(never)]
     fn pop_last(&mut self) -> Option<(Time, Event)> {
         let last = self.pending.pop().map(event);
-        self.refill();
+        let next = std::iter::from_fn(|| self.later.pop()).map(|Reverse(next)| next);
+        self.pending.extend(next.take(MOST / 2));
+        self.pending.reverse();
         last
     }
 

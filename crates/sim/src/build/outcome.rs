@@ -134,7 +134,7 @@ fn counters(sim: &Sim) -> Value {
         },
         "events": sim.handled(),
     });
-    // Put in as they are, where `json!` would copy them, and thousands of flows are large.
+    // `json!` would copy these, which are large if there are thousands of flows.
     for (name, part) in [("flows", flows), ("queues", queues), ("probes", probes)] {
         all[name] = Value::Object(part);
     }

@@ -627,3 +627,23 @@ pub fn measured_queues(queue: &Queue, interface: &str) -> Vec<String> {
     }
     handles.into_iter().map(|h| format!("{interface}/{h}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pending event that is forgotten would be scheduled again, which costs time and changes no result.
+    #[test]
+    fn events_of_a_sender_come_one_by_one() {
+        let mut armed = Armed::default();
+        for at in [9, 5, 2] {
+            armed.add(Time(at));
+        }
+        let mut came = Vec::new();
+        while armed.earliest != Time::NEVER {
+            came.push(armed.earliest.0);
+            armed.come();
+        }
+        assert_eq!(came, [2, 5, 9]);
+    }
+}
