@@ -38,7 +38,8 @@ $(READY): pyproject.toml requirements.lock $(RUST)
 	@rm -f $(BIN)/.ready-*
 	@touch $@
 
-agent: ## the traffic generator of the engines kernel and netns
+# FIRST is what has to be done before: nothing, unless `make test` says so.
+agent: $(FIRST) ## the traffic generator of the engines kernel and netns
 	$(CARGO) rustc --profile $(PROFILE) --locked --quiet --package bakeoff-agent --bin bakeoff-agent -- -C target-feature=+crt-static
 
 # The extension is the one of `make setup`, the agent that of `make agent`: little is left to compile.
@@ -81,11 +82,13 @@ run: setup ## a first bake-off: Prague against CUBIC in a shared queue
 	@echo "Next: $(BIN)/bakeoff duel prague cubic --qdisc 'fq_codel flows 1' --rate 50mbit --rtt 20ms"
 
 # Where .venv has the release build of `make setup`, that is tested, and otherwise the profile `ci`, which is compiled
-# sooner. Two things at a time: what is compiled for Python and what is compiled for Rust's tests lie in two folders of
-# target/, each has long stretches that keep one core, and the tests of the shell often wait for something.
+# sooner, and shares what it compiles with Rust's tests. Two things at a time: each has stretches that keep one core, and
+# the tests of the shell often wait for something. Rust's tests link an agent too, and not a static one, which virtual
+# machines could not run. It has the place of the static one, which is made after it.
 test: ## the linters and all tests
 	@$(MAKE) --no-print-directory --question $(BIN)/.ready-release && profile=release || profile=ci; \
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target PROFILE=$$profile lint-rust setup test-rust agent lint-python test-python
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target PROFILE=$$profile FIRST=test-rust \
+		lint-rust setup test-rust agent lint-python test-python
 
 lint: lint-rust lint-python ## formatting, clippy, ruff, mypy; warnings are errors
 
@@ -105,7 +108,7 @@ format: setup ## Rust and Python as rustfmt and ruff write them
 # The extension has no tests of its own in Rust, and would be compiled for nothing. Nor have the examples, which clippy
 # reads already.
 test-rust: ## the simulator's tests
-	$(CARGO) test --workspace --exclude bakeoff-bindings --lib --bins --tests --locked --quiet
+	$(CARGO) test --profile ci --workspace --exclude bakeoff-bindings --lib --bins --tests --locked --quiet
 
 # By a make of its own, so that `make test` shows how far they are instead of holding it back to the end.
 test-python: setup agent ## the shell's tests
@@ -123,7 +126,7 @@ SOAK_MINUTES ?= 10
 SOAK_KILLS ?= 200
 SOAK_SEED ?= 1
 fuzz: setup ## random documents for the simulator (FUZZ_CASES), then scenarios and other files (FUZZ_FILES of each kind) and whole runs with their measures (FUZZ_RUNS)
-	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --package bakeoff-sim --locked --quiet --test all fuzz_documents
+	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --profile ci --package bakeoff-sim --locked --quiet --test all fuzz_documents
 	BAKEOFF_FUZZ=$(FUZZ_FILES) $(BIN)/python -m pytest -n auto tests/hostile/test_fuzz.py
 	BAKEOFF_FUZZ=$(FUZZ_RUNS) $(BIN)/python -m pytest -n auto tests/hostile/test_fuzz_runs.py
 

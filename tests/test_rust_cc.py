@@ -13,14 +13,25 @@ ROOT = Path(__file__).parent.parent
 def cargo(command: str) -> str:
     if shutil.which("cargo") is None:
         pytest.skip("needs cargo")
-    # The tree's own folder: what both depend on is compiled once.
+    # The tree's own folder and profile: what `make test-rust` compiled of what both depend on is not compiled again.
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     manifest = ROOT / "examples" / "rust-cc" / "Cargo.toml"
+    profile = ["--profile", "ci", "--config", str(ROOT / "Cargo.toml")]
     # The compiler has most of the work here: what it spends on faster code is more than three tests and a duel gain.
-    sooner = {"CARGO_INCREMENTAL": "0", "CARGO_PROFILE_DEV_OPT_LEVEL": "0", "CARGO_PROFILE_DEV_DEBUG": "0"}
+    sooner = ["--config", "profile.ci.package.bakeoff-sim.opt-level=0"]
     done = subprocess.run(
-        ["cargo", command, "--quiet", "--locked", "--manifest-path", manifest, "--target-dir", target],
-        env=os.environ | sooner,
+        [
+            "cargo",
+            command,
+            "--quiet",
+            "--locked",
+            *profile,
+            *sooner,
+            "--manifest-path",
+            manifest,
+            "--target-dir",
+            target,
+        ],
         capture_output=True,
         text=True,
         check=False,

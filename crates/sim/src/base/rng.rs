@@ -1,8 +1,8 @@
 //! Random streams: one per component, derived from (seed, name), so that adding a component does
 //! not change another one's draws.
 
-use rand::Rng;
 use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
 
 /// A component's own stream of random numbers. Value-stable across platforms and versions.
 #[derive(Clone, Debug)]
