@@ -94,17 +94,20 @@ class _at:  # noqa: N801 (reads as a word)
     """Turns what is wrong inside into a BakeoffError that starts with the path, and ends with that of the profile."""
 
     def __init__(self, path: str, settings: Settings, document: Mapping[str, Any]) -> None:
-        self.path = path + "".join(f" with --set {key}={label(value)}" for key, value in settings.items())
-        self.profile = profile_of(document)
+        self.path = path
+        self.settings = settings
+        self.document = document
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ScenarioError):
+            set_to = "".join(f" with --set {key}={label(value)}" for key, value in self.settings.items())
             # What the merged document lacks, or has twice, may be either file's fault.
-            under = f" (what this file does not say itself stands in {self.profile})" if self.profile else ""
-            raise BakeoffError(f"{self.path}: {error}{under}") from None
+            profile = profile_of(self.document)
+            under = f" (what this file does not say itself stands in {profile})" if profile else ""
+            raise BakeoffError(f"{self.path}{set_to}: {error}{under}") from None
 
 
 def load(path: Path | str, *, settings: Settings | None = None, yes: bool = False) -> Scenario:
