@@ -3,11 +3,14 @@
 mod ahead;
 mod changes;
 mod forwarding;
+mod hosts;
 mod media;
 mod sampling;
 mod spending;
+mod timers;
 
 use self::ahead::Ahead;
+use self::timers::Armed;
 use crate::base::budget::Budget;
 use crate::base::count::Count;
 use crate::base::error::Refused;
@@ -21,8 +24,8 @@ use crate::network::graph::Graph;
 use crate::network::interface::Interface;
 use crate::network::lanes::Lanes;
 use crate::network::tunnel::Tunnels;
+use crate::packet::Packet;
 use crate::packet::charge::Charges;
-use crate::packet::{Flags, Packet};
 use crate::qdisc::Queue;
 use crate::record::series::{Columns, FlowMetric, Metric, ProbeMetric, QueueMetric, Recorder, Series};
 use crate::record::trace::Trace;
@@ -56,36 +59,6 @@ pub struct Parts {
     pub tunnels: Tunnels,
     /// What hosts' queues give back.
     pub charges: Charges,
-}
-
-/// When events of a sender are pending. Each is set before those that were pending already.
-#[derive(Clone)]
-struct Armed {
-    /// The first of them; never if there is none.
-    earliest: Time,
-    /// The others, the first of these last.
-    others: Vec<Time>,
-}
-
-impl Default for Armed {
-    fn default() -> Armed {
-        Armed { earliest: Time::NEVER, others: Vec::new() }
-    }
-}
-
-impl Armed {
-    /// An event is pending at `at`, before all others.
-    fn add(&mut self, at: Time) {
-        let next = std::mem::replace(&mut self.earliest, at);
-        if next != Time::NEVER {
-            self.others.push(next);
-        }
-    }
-
-    /// The first of the events has come.
-    fn come(&mut self) {
-        self.earliest = self.others.pop().unwrap_or(Time::NEVER);
-    }
 }
 
 /// A simulation.
@@ -326,205 +299,6 @@ impl Sim {
         self.look_ahead();
     }
 
-    // ---- endpoints ------------------------------------------------------------------------------
-
-    fn on_source_event(&mut self, f: u16) {
-        let flow = &mut self.flows[usize::from(f)];
-        let next = flow.on_source(self.now, &mut self.out);
-        let node = flow.nodes[0];
-        let burst = self.out.len() as u64;
-        self.burst += burst;
-        self.look_at = self.look_at.saturating_sub(burst);
-        self.note_source(f, next);
-        if let Some(next) = next {
-            self.events.push(next, Event::Source(f));
-        }
-        self.emit_all(node);
-        self.arm_sender(f);
-    }
-
-    fn on_sender_event(&mut self, f: u16) {
-        let i = usize::from(f);
-        self.sender_armed[i].come();
-        // Armed for a deadline that has moved since: the event only checks.
-        if self.flows[i].sender_deadline().is_some_and(|due| due <= self.now) {
-            self.run_sender_timer(f);
-        } else {
-            self.arm_sender(f);
-        }
-    }
-
-    /// Runs the timers that are due of the sender of flow `f`.
-    fn run_sender_timer(&mut self, f: u16) {
-        let i = usize::from(f);
-        let flow = &mut self.flows[i];
-        flow.on_sender_timer(self.now, &mut self.out);
-        if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
-            trace.timer_ran(i, &flow.spec.name, sender, self.now);
-        }
-        let node = flow.nodes[0];
-        self.emit_all(node);
-        self.arm_sender(f);
-    }
-
-    fn on_receiver_event(&mut self, f: u16) {
-        let armed = &mut self.receiver_armed[usize::from(f)];
-        if *armed == self.now {
-            *armed = Time::NEVER;
-            self.run_receiver_timer(f);
-        }
-    }
-
-    /// Runs the timers that are due of the receiver of flow `f`.
-    fn run_receiver_timer(&mut self, f: u16) {
-        let flow = &mut self.flows[usize::from(f)];
-        let node = flow.nodes[1];
-        flow.on_receiver_timer(self.now, &mut self.out);
-        let deadline = flow.receiver_deadline();
-        self.emit_all(node);
-        self.arm_receiver(f, node, deadline);
-    }
-
-    /// Sees to it that an event is pending when the earliest timer of the sender of flow `f` expires, or before.
-    #[expect(clippy::inline_always, reason = "the end of each ACK's way")]
-    #[inline(always)]
-    pub(super) fn arm_sender(&mut self, f: u16) {
-        let i = usize::from(f);
-        let flow = &self.flows[i];
-        let waits_until = flow.sender_waits_until();
-        self.ahead.note_timer(flow.nodes[0], waits_until);
-        if waits_until < self.sender_armed[i].earliest {
-            self.arm_sender_earlier(f);
-        }
-    }
-
-    /// An event of the sender of flow `f` may have to be pending before those that are.
-    #[inline(never)]
-    fn arm_sender_earlier(&mut self, f: u16) {
-        let i = usize::from(f);
-        if let Some(at) = self.flows[i].sender_deadline()
-            && at < self.sender_armed[i].earliest
-        {
-            let at = at.max(self.now);
-            self.sender_armed[i].add(at);
-            self.events.push(at, Event::Sender(f));
-        }
-    }
-
-    #[expect(clippy::inline_always, reason = "the end of each packet's way")]
-    #[inline(always)]
-    fn arm_receiver(&mut self, f: u16, node: u16, deadline: Option<Time>) {
-        let Some(at) = deadline else { return };
-        self.ahead.note_timer(node, at);
-        let i = usize::from(f);
-        if at < self.receiver_armed[i] {
-            let at = at.max(self.now);
-            self.receiver_armed[i] = at;
-            self.events.push(at, Event::Receiver(f));
-        }
-    }
-
-    /// A packet is at its destination. What endpoints do is long; kept out of line, the way from wire to wire stays short.
-    #[inline(never)]
-    fn deliver(&mut self, node: u16, packet: &Packet) {
-        self.hand_over(node, packet);
-    }
-
-    #[expect(clippy::inline_always, reason = "telling a host ahead of time is the end of most ways")]
-    #[inline(always)]
-    fn hand_over(&mut self, node: u16, packet: &Packet) {
-        if packet.flags.has(Flags::CORRUPT) {
-            self.lost.add(packet.len);
-            return;
-        }
-        self.delivered.add(packet.len);
-        let now = self.now;
-        let f = usize::from(packet.flow);
-        let Some(flow) = self.flows.get_mut(f) else { return self.deliver_to_probe(node, packet) };
-        let to_receiver = node != flow.nodes[0];
-        let (mut opened, mut deadline) = (false, None);
-        if to_receiver {
-            // What a receiver sends does not move its timers.
-            deadline = flow.on_packet_to_receiver(packet, now, &mut self.out);
-        } else {
-            opened = flow.on_packet_to_sender(packet, now, &mut self.out);
-            if let Some(rtt_us) = flow.last_rtt_us()
-                && (self.window[0]..=self.window[1]).contains(&now)
-            {
-                flow.rtts.record(Time::from_us(rtt_us));
-            }
-            if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
-                trace.acked(f, &flow.spec.name, sender, now);
-            }
-        }
-        if !self.out.is_empty() {
-            self.send_all(node);
-        }
-        if to_receiver {
-            self.arm_receiver(packet.flow, node, deadline);
-        } else if opened {
-            self.on_source_event(packet.flow);
-        } else {
-            self.arm_sender(packet.flow);
-        }
-    }
-
-    #[inline(never)]
-    fn deliver_to_probe(&mut self, node: u16, packet: &Packet) {
-        let p = usize::from(packet.flow) - self.flows.len();
-        if let Some((asked, rtt)) = self.probes[p].on_packet(packet, self.now, &mut self.out) {
-            self.recorder.push(asked, self.probe_series[p].of(ProbeMetric::Rtt), rtt.as_secs_f64());
-            if self.in_window() {
-                self.probes[p].rtts.record(rtt);
-            }
-        }
-        self.emit_all(node);
-    }
-
-    fn in_window(&self) -> bool {
-        self.now >= self.window[0] && self.now <= self.window[1]
-    }
-
-    /// Sends what an endpoint on `node` put into `out`.
-    #[inline]
-    fn emit_all(&mut self, node: u16) {
-        if !self.out.is_empty() {
-            self.emit(node);
-        }
-    }
-
-    #[inline(never)]
-    fn emit(&mut self, node: u16) {
-        self.send_all(node);
-    }
-
-    #[expect(clippy::inline_always, reason = "the end of most ways; elsewhere it is kept out of line")]
-    #[inline(always)]
-    fn send_all(&mut self, node: u16) {
-        // Who is told of a packet ahead of time may answer it before all is sent.
-        self.ahead.sends(node, true);
-        let mut out = std::mem::replace(&mut self.out, std::mem::take(&mut self.spare));
-        if !self.tunnels.is_empty() {
-            self.tunnels.encapsulate(node, &mut out);
-        }
-        self.sent.packets += out.len() as u64;
-        // Most that leaves together goes to one destination.
-        let (mut dst, mut route) = (node, None);
-        for packet in &mut out {
-            self.sent.bytes += u64::from(packet.len);
-            if packet.dst != dst {
-                (dst, route) = (packet.dst, self.graph.route(node, packet.dst));
-            }
-            match route {
-                Some(i) => self.send(i, packet),
-                None => self.lost.add(packet.len),
-            }
-        }
-        self.ahead.sends(node, false);
-        out.clear();
-        self.spare = std::mem::replace(&mut self.out, out);
-    }
-
     /// What became of every packet so far.
     pub fn conservation(&self) -> Conservation {
         let mut c = Conservation {
@@ -626,24 +400,4 @@ pub fn measured_queues(queue: &Queue, interface: &str) -> Vec<String> {
         return vec![interface.to_owned()];
     }
     handles.into_iter().map(|h| format!("{interface}/{h}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A pending event that is forgotten would be scheduled again, which costs time and changes no result.
-    #[test]
-    fn events_of_a_sender_come_one_by_one() {
-        let mut armed = Armed::default();
-        for at in [9, 5, 2] {
-            armed.add(Time(at));
-        }
-        let mut came = Vec::new();
-        while armed.earliest != Time::NEVER {
-            came.push(armed.earliest.0);
-            armed.come();
-        }
-        assert_eq!(came, [2, 5, 9]);
-    }
 }

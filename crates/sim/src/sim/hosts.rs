@@ -1,0 +1,109 @@
+//! What the endpoints on a host are given, and what they give to be sent.
+
+use super::Sim;
+use crate::base::units::Time;
+use crate::packet::{Flags, Packet};
+use crate::record::series::ProbeMetric;
+
+impl Sim {
+    /// A packet is at its destination. What endpoints do is long; kept out of line, the way from wire to wire stays short.
+    #[inline(never)]
+    pub(super) fn deliver(&mut self, node: u16, packet: &Packet) {
+        self.hand_over(node, packet);
+    }
+
+    #[expect(clippy::inline_always, reason = "telling a host ahead of time is the end of most ways")]
+    #[inline(always)]
+    pub(super) fn hand_over(&mut self, node: u16, packet: &Packet) {
+        if packet.flags.has(Flags::CORRUPT) {
+            self.lost.add(packet.len);
+            return;
+        }
+        self.delivered.add(packet.len);
+        let now = self.now;
+        let f = usize::from(packet.flow);
+        let Some(flow) = self.flows.get_mut(f) else { return self.deliver_to_probe(node, packet) };
+        let to_receiver = node != flow.nodes[0];
+        let (mut opened, mut deadline) = (false, None);
+        if to_receiver {
+            // What a receiver sends does not move its timers.
+            deadline = flow.on_packet_to_receiver(packet, now, &mut self.out);
+        } else {
+            opened = flow.on_packet_to_sender(packet, now, &mut self.out);
+            if let Some(rtt_us) = flow.last_rtt_us()
+                && (self.window[0]..=self.window[1]).contains(&now)
+            {
+                flow.rtts.record(Time::from_us(rtt_us));
+            }
+            if let (Some(trace), Some(sender)) = (&mut self.trace, flow.sender()) {
+                trace.acked(f, &flow.spec.name, sender, now);
+            }
+        }
+        if !self.out.is_empty() {
+            self.send_all(node);
+        }
+        if to_receiver {
+            self.arm_receiver(packet.flow, node, deadline);
+        } else if opened {
+            self.on_source_event(packet.flow);
+        } else {
+            self.arm_sender(packet.flow);
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_to_probe(&mut self, node: u16, packet: &Packet) {
+        let p = usize::from(packet.flow) - self.flows.len();
+        if let Some((asked, rtt)) = self.probes[p].on_packet(packet, self.now, &mut self.out) {
+            self.recorder.push(asked, self.probe_series[p].of(ProbeMetric::Rtt), rtt.as_secs_f64());
+            if self.in_window() {
+                self.probes[p].rtts.record(rtt);
+            }
+        }
+        self.emit_all(node);
+    }
+
+    fn in_window(&self) -> bool {
+        self.now >= self.window[0] && self.now <= self.window[1]
+    }
+
+    /// Sends what an endpoint on `node` put into `out`.
+    #[inline]
+    pub(super) fn emit_all(&mut self, node: u16) {
+        if !self.out.is_empty() {
+            self.emit(node);
+        }
+    }
+
+    #[inline(never)]
+    fn emit(&mut self, node: u16) {
+        self.send_all(node);
+    }
+
+    #[expect(clippy::inline_always, reason = "the end of most ways; elsewhere it is kept out of line")]
+    #[inline(always)]
+    fn send_all(&mut self, node: u16) {
+        // Who is told of a packet ahead of time may answer it before all is sent.
+        self.ahead.sends(node, true);
+        let mut out = std::mem::replace(&mut self.out, std::mem::take(&mut self.spare));
+        if !self.tunnels.is_empty() {
+            self.tunnels.encapsulate(node, &mut out);
+        }
+        self.sent.packets += out.len() as u64;
+        // Most that leaves together goes to one destination.
+        let (mut dst, mut route) = (node, None);
+        for packet in &mut out {
+            self.sent.bytes += u64::from(packet.len);
+            if packet.dst != dst {
+                (dst, route) = (packet.dst, self.graph.route(node, packet.dst));
+            }
+            match route {
+                Some(i) => self.send(i, packet),
+                None => self.lost.add(packet.len),
+            }
+        }
+        self.ahead.sends(node, false);
+        out.clear();
+        self.spare = std::mem::replace(&mut self.out, out);
+    }
+}
