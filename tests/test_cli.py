@@ -72,6 +72,16 @@ def test_help_imports_nothing_heavy(module):
     assert (out, err) == ("[]\n", "")
 
 
+def test_help_on_a_command_imports_nothing_heavy():
+    code = f"""import atexit, sys, bakeoff.cli
+atexit.register(lambda: print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr))
+sys.argv = ["bakeoff", "run", "--help"]
+bakeoff.cli.main()"""
+    out, err = child("-c", code).communicate(timeout=60)
+    assert "bakeoff run" in out
+    assert err == "[]\n"
+
+
 def test_version(cli):
     code, out, _ = cli("--version")
     assert code == 0

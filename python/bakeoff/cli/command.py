@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 
 def _share(command: Any, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (typer shows no types of these)
@@ -33,4 +33,10 @@ class Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Convert the words, unless one is being completed."""
-        return _share(self, ctx, args) if ctx.resilient_parsing else super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return _share(self, ctx, args)
+        for param in self.get_params(ctx):
+            # Typer's own switches have no default, and it would have pydantic convert that, for each page of help.
+            if isinstance(param, TyperOption) and param.is_flag and param.default is None:
+                param.default = False
+        return super().parse_args(ctx, args)
