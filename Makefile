@@ -38,7 +38,7 @@ $(READY): pyproject.toml requirements.lock $(RUST)
 	@rm -f $(BIN)/.ready-*
 	@touch $@
 
-# FIRST is what has to be done before: nothing, unless `make test` says so.
+# FIRST names what is done before it: nothing, unless `make test` sets it.
 agent: $(FIRST) ## the traffic generator of the engines kernel and netns
 	$(CARGO) rustc --profile $(PROFILE) --locked --quiet --package bakeoff-agent --bin bakeoff-agent -- -C target-feature=+crt-static
 
@@ -82,9 +82,9 @@ run: setup ## a first bake-off: Prague against CUBIC in a shared queue
 	@echo "Next: $(BIN)/bakeoff duel prague cubic --qdisc 'fq_codel flows 1' --rate 50mbit --rtt 20ms"
 
 # Where .venv has the release build of `make setup`, that is tested, and otherwise the profile `ci`, which is compiled
-# sooner, and shares what it compiles with Rust's tests. Two things at a time: each has stretches that keep one core, and
-# the tests of the shell often wait for something. Rust's tests link an agent too, and not a static one, which virtual
-# machines could not run. It has the place of the static one, which is made after it.
+# sooner, and shares what it compiles with Rust's tests. Two things at a time, because each uses a single core for a while,
+# and the tests of the shell often wait for something. Rust's tests link an agent into the same place as `make agent`, but
+# one that needs this machine's C library. So the static one is linked after them.
 test: ## the linters and all tests
 	@$(MAKE) --no-print-directory --question $(BIN)/.ready-release && profile=release || profile=ci; \
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target PROFILE=$$profile FIRST=test-rust \

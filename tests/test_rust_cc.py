@@ -15,23 +15,12 @@ def cargo(command: str) -> str:
         pytest.skip("needs cargo")
     # The tree's own folder and profile: what `make test-rust` compiled of what both depend on is not compiled again.
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
-    manifest = ROOT / "examples" / "rust-cc" / "Cargo.toml"
+    place = ["--manifest-path", str(ROOT / "examples" / "rust-cc" / "Cargo.toml"), "--target-dir", target]
     profile = ["--profile", "ci", "--config", str(ROOT / "Cargo.toml")]
     # The compiler has most of the work here: what it spends on faster code is more than three tests and a duel gain.
     sooner = ["--config", "profile.ci.package.bakeoff-sim.opt-level=0"]
     done = subprocess.run(
-        [
-            "cargo",
-            command,
-            "--quiet",
-            "--locked",
-            *profile,
-            *sooner,
-            "--manifest-path",
-            manifest,
-            "--target-dir",
-            target,
-        ],
+        ["cargo", command, "--quiet", "--locked", *place, *profile, *sooner],
         capture_output=True,
         text=True,
         check=False,

@@ -36,7 +36,7 @@ class Group(TyperGroup):
         if ctx.resilient_parsing:
             return _share(self, ctx, args)
         for param in self.get_params(ctx):
-            # Typer's own switches have no default, and it would have pydantic convert that, for each page of help.
+            # Typer's own switches have no default. It would import pydantic to convert that, even for a page of help.
             if isinstance(param, TyperOption) and param.is_flag and param.default is None:
                 param.default = False
         return super().parse_args(ctx, args)
