@@ -122,10 +122,12 @@ class Result:
     @cached_property
     def series(self) -> pl.DataFrame:
         """The samples: time (s), kind, name, metric, value."""
+        import polars as pl
+
         from bakeoff.results.series import read_series, table
 
         if "parts" in self.__dict__:
-            return table(self.parts)
+            return table(self.parts).cast({pl.Enum: pl.String})
         if not self.ok:
             raise BakeoffError(f"{self.path}: the run failed and has no series: {self.record.error}")
         self._need_all("series")
