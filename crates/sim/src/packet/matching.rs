@@ -56,11 +56,10 @@ impl CompiledMatch {
 
     /// Whether `packet` is meant.
     pub fn matches(&self, packet: &Packet) -> bool {
-        let key = u32::from(packet.flow)
-            | u32::from(packet.dscp) << DSCP_SHIFT
-            | (packet.ecn as u32) << ECN_SHIFT
-            | (packet.proto as u32) << PROTO_SHIFT
-            | u32::from(packet.flags.has(Flags::SYN)) << SYN_SHIFT;
+        self.means(key(packet))
+    }
+
+    fn means(self, key: u32) -> bool {
         key & self.mask == self.value
     }
 
@@ -72,6 +71,22 @@ impl CompiledMatch {
     fn require_proto(&mut self, proto: Proto) {
         self.require(7 << PROTO_SHIFT, (proto as u32) << PROTO_SHIFT);
     }
+}
+
+/// The fields of a packet that can be asked for.
+fn key(packet: &Packet) -> u32 {
+    u32::from(packet.flow)
+        | u32::from(packet.dscp) << DSCP_SHIFT
+        | (packet.ecn as u32) << ECN_SHIFT
+        | (packet.proto as u32) << PROTO_SHIFT
+        | u32::from(packet.flags.has(Flags::SYN)) << SYN_SHIFT
+}
+
+/// What the first filter that means `packet` chooses.
+#[inline]
+pub fn first_match(filters: &[(CompiledMatch, usize)], packet: &Packet) -> Option<usize> {
+    let key = key(packet);
+    filters.iter().find(|(meant, _)| meant.means(key)).map(|(_, chosen)| *chosen)
 }
 
 /// All filters of `classes` in the order of the document, of which the first that matches decides; `find` gives the

@@ -13,7 +13,7 @@ use super::htb::{Buckets, PRIORITIES, Params};
 use crate::base::count::Count;
 use crate::base::ring::Ring;
 use crate::base::units::Time;
-use crate::packet::matching::CompiledMatch;
+use crate::packet::matching::{CompiledMatch, first_match};
 use crate::packet::{Flags, Packet};
 
 /// The lines of such a queue: one for each class.
@@ -133,8 +133,7 @@ impl Delays {
     /// There is no room for it; see [`Delays::turn_away`].
     #[inline]
     pub fn take(&mut self, packet: &Packet, now: Time, end: Time) -> Result<(), Full> {
-        let filter = self.filters.iter().find(|(meant, _)| meant.matches(packet));
-        let at = filter.map_or(self.default, |(_, at)| *at);
+        let at = first_match(&self.filters, packet).unwrap_or(self.default);
         let (line, head) = (&mut self.lines[at], &mut self.heads[at]);
         if line.waiting.len() >= line.limit {
             return Err(Full(at));
@@ -170,10 +169,21 @@ impl Delays {
         if self.due > now {
             return None;
         }
-        // A lone class has nobody to take turns with.
-        if self.heads.len() == 1 {
-            return Some(0);
-        }
+        if self.prios.is_power_of_two() { self.turn_among_alike(now) } else { self.turn_by_prio(now) }
+    }
+
+    /// The same if all lines have one priority: one of them has a packet that leaves, which its class may then send.
+    #[inline]
+    fn turn_among_alike(&mut self, now: Time) -> Option<usize> {
+        let heads = &self.heads[..];
+        let turn = self.turns.get_mut(self.prios.trailing_zeros() as usize)?;
+        let line = (*turn..heads.len()).chain(0..*turn).find(|line| heads[*line].leaves <= now)?;
+        *turn = line;
+        Some(line)
+    }
+
+    #[inline(never)]
+    fn turn_by_prio(&mut self, now: Time) -> Option<usize> {
         let mut prios = self.prios;
         while prios != 0 {
             let prio = prios.trailing_zeros() as usize;
@@ -196,7 +206,7 @@ impl Delays {
                 self.turns[prio] = line;
                 return Some(line);
             }
-            self.turns[prio] = self.next_in_turn(prio, line + 1, now).unwrap_or(0);
+            self.pass_on(prio, line + 1, now);
         }
         None
     }
@@ -210,28 +220,43 @@ impl Delays {
 
     /// The first packet of a line.
     #[inline]
-    pub fn first(&mut self, line: usize) -> Option<&mut Packet> {
-        self.lines[line].waiting.front_mut().map(|delayed| &mut delayed.packet)
+    pub fn first(&self, line: usize) -> Option<&Packet> {
+        self.lines[line].waiting.front().map(|delayed| &delayed.packet)
     }
 
-    /// The first packet of a line has left at `now`.
-    #[inline]
-    pub fn drop_first(&mut self, at: usize, now: Time) {
+    /// The first packet of a line whose turn it is leaves at `now`: `take` is given it where it lies.
+    #[expect(clippy::inline_always, reason = "part of one hop: the calls cost as much as what they do")]
+    #[inline(always)]
+    pub fn let_go(&mut self, at: usize, now: Time, take: impl FnOnce(&mut Packet)) {
         let (line, head) = (&mut self.lines[at], &mut self.heads[at]);
-        let over = line.let_go();
+        let Some(Delayed { packet, .. }) = line.waiting.front_mut() else { return };
+        let (len, flow) = (packet.len, usize::from(packet.flow));
+        if packet.gso_size != 0 {
+            line.more_segs += u64::from(packet.segs() - 1);
+        }
+        take(packet);
+        line.waiting.drop_front();
+        let over = line.count(len, flow);
         let next = line.waiting.front();
         (head.wake, head.leaves) = next.map_or((Time::NEVER, Time::NEVER), |next| (next.wake, next.leaves));
+        // It stays its turn until it has had its quantum, or may send no more.
+        let passes_on = over || head.wake > now;
         let prio = head.prio;
-        self.due = head.leaves;
-        if self.heads.len() > 1 {
-            // The turn goes on, or it stays, until who has it may send no more.
-            self.turns[prio] = self.next_in_turn(prio, at + usize::from(over), now).unwrap_or(0);
-            self.due = match &self.heads[..] {
-                // One for each of two flows, mostly: the loop is made for many.
-                [one, other] => one.leaves.min(other.leaves),
-                heads => heads.iter().fold(Time::NEVER, |first, head| first.min(head.leaves)),
-            };
+        self.due = match &self.heads[..] {
+            // One for each of two flows, mostly: the loop is made for many.
+            [one] => one.leaves,
+            [one, other] => one.leaves.min(other.leaves),
+            heads => heads.iter().fold(Time::NEVER, |first, head| first.min(head.leaves)),
+        };
+        if passes_on {
+            self.pass_on(prio, at + usize::from(over), now);
         }
+    }
+
+    /// The turn goes on to the first line from `from` on whose class may send, or to the first of all.
+    #[inline(never)]
+    fn pass_on(&mut self, prio: usize, from: usize, now: Time) {
+        self.turns[prio] = self.next_in_turn(prio, from, now).unwrap_or(0);
     }
 
     /// The run is over: gives back to `queue`, which these lines are of, what still waits, and what passed.
@@ -279,15 +304,9 @@ impl Line {
         (wake, leaves)
     }
 
-    /// Drops the first packet, and counts it as sent; whether its class has had its quantum.
+    /// Counts a packet that left; whether its class has had its quantum.
     #[inline]
-    fn let_go(&mut self) -> bool {
-        let Some(Delayed { packet, .. }) = self.waiting.front() else { return false };
-        let (len, flow) = (packet.len, usize::from(packet.flow));
-        if packet.gso_size != 0 {
-            self.more_segs += u64::from(packet.segs() - 1);
-        }
-        self.waiting.drop_front();
+    fn count(&mut self, len: u32, flow: usize) -> bool {
         if flow >= self.sent.len() {
             self.sent.resize(flow + 1, Count::default());
         }
@@ -330,9 +349,9 @@ mod tests {
     /// What leaves next at `now`.
     fn give(delays: &mut Delays, now: Time) -> Option<Packet> {
         let line = delays.turn(now)?;
-        let packet = delays.first(line).copied();
-        delays.drop_first(line, now);
-        packet
+        let mut gave = None;
+        delays.let_go(line, now, |packet| gave = Some(*packet));
+        gave
     }
 
     /// All that a run tells of a queue in the end.

@@ -33,7 +33,7 @@ use crate::base::units::Time;
 use crate::document::run;
 use crate::document::tc::{TcError, Words, parse_minor};
 use crate::packet::Packet;
-use crate::packet::matching::{CompiledMatch, compile_filters};
+use crate::packet::matching::{CompiledMatch, compile_filters, first_match};
 use class::{Class, Turn};
 use params::MAX_LEVEL;
 
@@ -131,7 +131,7 @@ impl Htb {
 
     #[inline(never)]
     fn filtered(&self, packet: &Packet) -> Option<usize> {
-        self.filters.iter().find(|(meant, _)| meant.matches(packet)).map(|(_, class)| *class)
+        first_match(&self.filters, packet)
     }
 
     #[inline(never)]

@@ -109,16 +109,13 @@ impl Sim {
                 && let Ok([from, to]) = self.interfaces.get_disjoint_mut([usize::from(i), usize::from(out)])
                 && let (true, true, Some(queue)) = (from.rules.is_empty(), to.queues, &mut to.egress)
                 && let Some(delays) = &mut from.delays
-                && let Some(packet) = delays.first(line)
             {
-                queue.enqueue_from(packet, now);
-                delays.drop_first(line, now);
+                delays.let_go(line, now, |packet| queue.enqueue_from(packet, now));
                 self.serve_if_not_awaited(out);
             } else {
                 let interface = &mut self.interfaces[usize::from(i)];
-                let delays = interface.delays.as_mut()?;
-                let mut packet = *delays.first(line)?;
-                delays.drop_first(line, now);
+                let mut packet = Packet::default();
+                interface.delays.as_mut()?.let_go(line, now, |gone| packet = *gone);
                 interface.rewrite(&mut packet);
                 self.forward(i, &mut packet);
             }
