@@ -59,9 +59,28 @@ impl Time {
         Time(self.0 + span.0)
     }
     /// The kernel's jiffies at `hz` ticks a second, truncated.
+    #[inline]
     pub const fn jiffies(self, hz: u64) -> u64 {
-        self.0 / (1_000_000_000 / hz)
+        // Most kernels have 250, and to divide by a constant is to multiply.
+        if hz == 250 { self.0 / 4_000_000 } else { self.other_jiffies(hz) }
     }
+    /// Kept out of line, or the compiler makes one division of both.
+    #[inline(never)]
+    const fn other_jiffies(self, hz: u64) -> u64 {
+        self.0 / jiffy(hz)
+    }
+    /// This time, or the tick that follows, of a kernel with `hz` ticks a second.
+    #[inline]
+    #[must_use]
+    pub const fn tick(self, hz: u64) -> Time {
+        let jiffy = jiffy(hz);
+        Time(Time(self.0 + jiffy - 1).jiffies(hz) * jiffy)
+    }
+}
+
+/// A tick of the kernel's timer in nanoseconds, truncated.
+const fn jiffy(hz: u64) -> u64 {
+    if hz == 250 { 4_000_000 } else { 1_000_000_000 / hz }
 }
 
 impl Add for Time {
@@ -125,5 +144,9 @@ mod tests {
     fn a_jiffy_at_hz_250_is_four_milliseconds() {
         assert_eq!(Time::from_ms(7).jiffies(250), 1);
         assert_eq!(Time::from_ms(8).jiffies(250), 2);
+        // A tick of 3,333,333 ns, 1 ms and 10 ms
+        assert_eq!([300, 1000, 100].map(|hz| Time::from_ms(30).jiffies(hz)), [9, 30, 3]);
+        assert_eq!([7, 8].map(|ms| Time::from_ms(ms).tick(250)), [Time::from_ms(8); 2]);
+        assert_eq!(Time(3_333_334).tick(300), Time(6_666_666));
     }
 }

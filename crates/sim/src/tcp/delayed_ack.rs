@@ -22,8 +22,8 @@ const RTO_INIT: Time = Time::from_us(RTO_INIT_US);
 /// The state of one receiving end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DelayedAck {
-    /// A tick of the host's timer, in nanoseconds.
-    jiffy: u64,
+    /// Ticks of the host's timer in a second.
+    hz: u64,
     /// ACKs that go out at once (`icsk_ack.quick`).
     quick: u32,
     /// The application is about to send: ACKs wait for its data (`inet_csk_in_pingpong_mode`).
@@ -46,7 +46,7 @@ impl DelayedAck {
     /// On a host with `hz` ticks per second.
     pub(super) fn new(hz: u64) -> Self {
         DelayedAck {
-            jiffy: 1_000_000_000 / hz,
+            hz,
             quick: 0,
             pingpong: false,
             ato: Time::ZERO,
@@ -129,14 +129,10 @@ impl DelayedAck {
         if self.due.is_some_and(|at| at <= now + Time(ato.0 / 4)) {
             return false;
         }
-        let at = self.jiffy_after(now + ato);
+        // Timers of this kind fire on the tick that follows.
+        let at = (now + ato).tick(self.hz);
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
         true
-    }
-
-    /// Timers of this kind fire on the tick that follows.
-    fn jiffy_after(&self, at: Time) -> Time {
-        Time(at.0.div_ceil(self.jiffy) * self.jiffy)
     }
 
     /// Whether the ACK that waits is due now. The next one may then wait longer, as nobody answered; or, if that was because the

@@ -60,7 +60,8 @@ impl Sender {
             }
             self.fill_skb(quota);
             // Of an skb with one segment there is nothing to wait for.
-            if u64::from(self.skb_left).min(unsent.div_ceil(mss)) > 1
+            if self.skb_left > 1
+                && unsent > mss
                 && let Some(by_cwnd) = self.should_defer(max_segs, cwnd - in_flight, window)
             {
                 // This one changes with time alone.
@@ -70,10 +71,15 @@ impl Sender {
                 }
                 only_memory = false;
             }
-            let n = quota
-                .min((window / mss).max(1) as u32)
-                .min(self.skb_left)
-                .min(unsent.div_ceil(mss).min(u64::from(u32::MAX)) as u32);
+            let mut n = quota.min(self.skb_left);
+            let bytes = u64::from(n) * mss;
+            // Mostly there are so many, and the peer has room for them.
+            if window < bytes {
+                n = n.min((window / mss).max(1) as u32);
+            }
+            if unsent < bytes {
+                n = n.min(unsent.div_ceil(mss) as u32);
+            }
             if self.throttled(u64::from(n) * mss, n, 0, only_memory) {
                 break;
             }
@@ -217,6 +223,9 @@ impl Sender {
     #[expect(clippy::inline_always, reason = "once per ACK")]
     #[inline(always)]
     fn tso_segs(&self) -> u32 {
+        if self.setup.single_segments {
+            return 1;
+        }
         if let Some(goal) = self.cc.tso_segs(&self.tp) {
             return goal.clamp(1, most_segs(&self.setup));
         }
