@@ -18,7 +18,8 @@
 
 use super::cobalt::{Over, Params, SceCobalt};
 use super::sce::{Clock, SceConfig};
-use super::sparse_bulk::{SLOTS, SparseBulk, slot_of};
+use super::slots::{Slots, slot_of};
+use super::sparse_bulk::SparseBulk;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
@@ -31,7 +32,7 @@ pub struct CnqCodelAf {
     params: Params,
     queues: SparseBulk,
     /// By flow.
-    cobalts: Box<[SceCobalt]>,
+    cobalts: Slots<SceCobalt>,
     clock: Clock,
     /// The next flow that is decayed if it is idle.
     sweep: u16,
@@ -47,7 +48,7 @@ impl CnqCodelAf {
             params: config.params(),
             config,
             queues: SparseBulk::new(),
-            cobalts: vec![SceCobalt::new(); SLOTS].into(),
+            cobalts: Slots::new(SceCobalt::new()),
             clock: Clock::default(),
             sweep: 0,
             sce_marks: 0,
@@ -56,8 +57,10 @@ impl CnqCodelAf {
     }
 
     fn decay_one_idle_slot(&mut self, now: Time) {
-        if self.queues.count(self.sweep) == 0 {
-            self.cobalts[usize::from(self.sweep)].queue_empty(&self.params, now);
+        if self.queues.count(self.sweep) == 0
+            && let Some(cobalt) = self.cobalts.used(self.sweep)
+        {
+            cobalt.queue_empty(&self.params, now);
         }
         self.sweep = self.sweep.wrapping_add(1);
     }
@@ -68,7 +71,7 @@ impl CnqCodelAf {
             let mut packet = self.queues.pop_bulk()?;
             let slot = slot_of(&packet);
             let over = weighted(&self.queues, slot, now - packet.enqueued, &self.params);
-            let cobalt = &mut self.cobalts[usize::from(slot)];
+            let cobalt = self.cobalts.get(slot);
             let signal = cobalt.dequeue(&self.params, now, packet.ecn, over, &mut self.rng);
             // A flow's last packet is never dropped.
             if signal.drop && self.queues.count(slot) > 0 {
@@ -114,7 +117,9 @@ impl Qdisc for CnqCodelAf {
         }
         self.decay_one_idle_slot(now);
         let packet = if let Some(packet) = self.queues.pop_sparse() {
-            self.cobalts[usize::from(slot_of(&packet))].queue_empty(&self.params, now);
+            if let Some(cobalt) = self.cobalts.used(slot_of(&packet)) {
+                cobalt.queue_empty(&self.params, now);
+            }
             packet
         } else {
             self.dequeue_bulk(now, tally)?

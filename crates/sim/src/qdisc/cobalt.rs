@@ -159,6 +159,7 @@ pub(super) struct SceCobalt {
 }
 
 impl SceCobalt {
+    /// At rest: of this one, an empty queue changes nothing.
     pub(super) const fn new() -> Self {
         SceCobalt { ce: Schedule::NEW, sce: Schedule::NEW, blue_timer: 0, p_drop: 0 }
     }

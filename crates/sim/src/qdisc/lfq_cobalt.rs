@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use super::cobalt::{Params, SceCobalt};
 use super::sce::{Clock, SceConfig, over};
-use super::sparse_bulk::{SLOTS, slot_of};
+use super::slots::{Slots, slot_of};
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
@@ -50,7 +50,7 @@ pub struct LfqCobalt {
     /// `psched_mtu`, and how long it takes.
     mtu: u32,
     mtu_time: Time,
-    flows: Box<[Flow]>,
+    flows: Slots<Flow>,
     touched: Vec<u16>,
     sparse: VecDeque<Packet>,
     /// The bulk fifo: what this scan has passed, and what is before it.
@@ -72,7 +72,7 @@ impl LfqCobalt {
             mtu: env.psched_mtu(),
             mtu_time: config.mtu_time(env.psched_mtu()),
             config,
-            flows: vec![idle; SLOTS].into(),
+            flows: Slots::new(idle),
             touched: Vec::new(),
             sparse: VecDeque::new(),
             passed: VecDeque::new(),
@@ -95,7 +95,7 @@ impl LfqCobalt {
                 continue;
             };
             let slot = slot_of(&packet);
-            let flow = &mut self.flows[usize::from(slot)];
+            let flow = self.flows.get(slot);
             if !std::mem::replace(&mut flow.touched, true) {
                 self.touched.push(slot);
             }
@@ -115,7 +115,7 @@ impl LfqCobalt {
     /// Back to the head: a flow that was not skipped and is empty loses its deficit.
     fn end_scan(&mut self) {
         for slot in self.touched.drain(..) {
-            let flow = &mut self.flows[usize::from(slot)];
+            let flow = self.flows.get(slot);
             if !flow.skip && flow.packets == 0 {
                 flow.deficit = 0;
             }
@@ -130,7 +130,7 @@ impl LfqCobalt {
             let mut packet = self.scan()?;
             self.backlog -= u64::from(packet.len);
             let params = &self.params[usize::from(packet.dscp == LOW_LATENCY)];
-            let flow = &mut self.flows[usize::from(slot_of(&packet))];
+            let flow = self.flows.get(slot_of(&packet));
             flow.packets -= 1;
             let over = over(params, self.mtu_time, now - packet.enqueued);
             let signal = flow.cobalt.dequeue(params, now, packet.ecn, over, &mut self.rng);
@@ -155,7 +155,7 @@ impl Qdisc for LfqCobalt {
             self.clock.idle_until(now);
             self.end_scan();
         }
-        let flow = &mut self.flows[usize::from(slot_of(&packet))];
+        let flow = self.flows.get(slot_of(&packet));
         let is_sparse = flow.packets == 0 && flow.deficit >= 0 && !flow.skip;
         flow.packets += 1;
         self.backlog += u64::from(packet.len);
@@ -168,7 +168,7 @@ impl Qdisc for LfqCobalt {
         }
         let packet = if let Some(packet) = self.sparse.pop_front() {
             self.backlog -= u64::from(packet.len);
-            let flow = &mut self.flows[usize::from(slot_of(&packet))];
+            let flow = self.flows.get(slot_of(&packet));
             flow.packets -= 1;
             flow.cobalt.queue_empty(&self.params[usize::from(packet.dscp == LOW_LATENCY)], now);
             packet

@@ -10,6 +10,7 @@ mod inverse_sqrt;
 mod ratecfg;
 pub mod replay;
 pub mod sce;
+mod slots;
 mod sojourn;
 mod sparse_bulk;
 mod tally;

@@ -7,15 +7,8 @@
 
 use std::collections::VecDeque;
 
+use super::slots::{SLOTS, slot_of};
 use crate::packet::Packet;
-
-/// Flows that are told apart.
-pub(super) const SLOTS: usize = 65_536;
-
-/// The flow of a packet.
-pub(super) fn slot_of(packet: &Packet) -> u16 {
-    packet.hash as u16
-}
 
 /// What stands in the bulk queue.
 pub(super) enum Bulk {

@@ -17,7 +17,8 @@ use super::cnq_codel_af::weighted;
 use super::cobalt::{Params, SceCobalt};
 use super::lfq_cobalt::LOW_LATENCY;
 use super::sce::{Clock, SceConfig};
-use super::sparse_bulk::{SLOTS, SparseBulk, slot_of};
+use super::slots::{Slots, slot_of};
+use super::sparse_bulk::SparseBulk;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
@@ -37,7 +38,7 @@ pub struct TwinCodelAf {
     /// Normal, low latency.
     classes: [Class; 2],
     /// By flow.
-    cobalts: Box<[SceCobalt]>,
+    cobalts: Slots<SceCobalt>,
     clock: Clock,
     /// The next flow that is decayed if it is idle.
     sweep: u16,
@@ -54,7 +55,7 @@ impl TwinCodelAf {
         Ok(TwinCodelAf {
             config,
             classes: params.map(|params| Class { queues: SparseBulk::new(), params, debt: 0 }),
-            cobalts: vec![SceCobalt::new(); SLOTS].into(),
+            cobalts: Slots::new(SceCobalt::new()),
             clock: Clock::default(),
             sweep: 0,
             sce_marks: 0,
@@ -63,8 +64,10 @@ impl TwinCodelAf {
     }
 
     fn decay_one_idle_slot(&mut self, now: Time) {
-        if self.classes.iter().all(|class| class.queues.count(self.sweep) == 0) {
-            self.cobalts[usize::from(self.sweep)].queue_empty(&self.classes[0].params, now);
+        if self.classes.iter().all(|class| class.queues.count(self.sweep) == 0)
+            && let Some(cobalt) = self.cobalts.used(self.sweep)
+        {
+            cobalt.queue_empty(&self.classes[0].params, now);
         }
         self.sweep = self.sweep.wrapping_add(1);
     }
@@ -79,14 +82,16 @@ impl TwinCodelAf {
     fn dequeue_class(&mut self, class: usize, now: Time, tally: &mut Tally) -> Option<Packet> {
         let Class { queues, params, .. } = &mut self.classes[class];
         if let Some(packet) = queues.pop_sparse() {
-            self.cobalts[usize::from(slot_of(&packet))].queue_empty(params, now);
+            if let Some(cobalt) = self.cobalts.used(slot_of(&packet)) {
+                cobalt.queue_empty(params, now);
+            }
             return Some(packet);
         }
         loop {
             let mut packet = queues.pop_bulk()?;
             let slot = slot_of(&packet);
             let over = weighted(queues, slot, now - packet.enqueued, params);
-            let cobalt = &mut self.cobalts[usize::from(slot)];
+            let cobalt = self.cobalts.get(slot);
             let signal = cobalt.dequeue(params, now, packet.ecn, over, &mut self.rng);
             // A flow's last packet is never dropped.
             if signal.drop && queues.count(slot) > 0 {
