@@ -92,9 +92,10 @@ test: ## the linters and all tests
 
 lint: lint-rust lint-python ## formatting, clippy, ruff, mypy; warnings are errors
 
+# By the profile of the tests: the macros and build scripts of all crates are then compiled once for both.
 lint-rust:
 	rustfmt --edition 2024 --check $(RUST_FILES)
-	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(CARGO) clippy --profile ci --workspace --all-targets --locked --quiet -- -D warnings
 
 lint-python: setup
 	$(BIN)/ruff format --check --quiet bench python packaging tests examples docs
