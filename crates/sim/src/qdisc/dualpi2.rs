@@ -21,11 +21,10 @@
 
 mod params;
 
-use std::collections::VecDeque;
-
 use self::params::{MAX_PROB, MAX_WEIGHT, Params, Step, Version};
 use super::timer::Timer;
 use super::{Cause, Env, Interval, Qdisc, Tally};
+use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::document::tc::{TcError, Words, show};
@@ -33,6 +32,7 @@ use crate::packet::charge::truesize;
 use crate::packet::{Ecn, Packet};
 
 /// A packet in the L queue.
+#[derive(Clone, Copy, Default)]
 struct Queued {
     packet: Packet,
     apply_step: bool,
@@ -53,8 +53,8 @@ struct Stats {
 /// DualPI2; see the module's documentation.
 pub struct DualPi2 {
     params: Params,
-    l: VecDeque<Queued>,
-    c: VecDeque<Packet>,
+    l: Ring<Queued>,
+    c: Ring<Packet>,
     backlog: u64,
     /// What the socket buffers take.
     memory: u64,
@@ -105,8 +105,8 @@ impl DualPi2 {
         let tupdate = params.tupdate;
         let mut q = DualPi2 {
             params,
-            l: VecDeque::new(),
-            c: VecDeque::new(),
+            l: Ring::default(),
+            c: Ring::default(),
             backlog: 0,
             memory: 0,
             prob: 0,
@@ -131,15 +131,21 @@ impl DualPi2 {
     }
 
     /// Source: RFC 9332, appendix A.1; Linux 7.3 `dualpi2_timer`.
+    #[inline]
     fn run_timer(&mut self, now: Time) {
         self.now = now;
         while let Some(at) = self.timer.due(now) {
-            let before = (self.prob, self.last_qdelay);
-            let qdelay = self.qdelay(at);
-            self.update(qdelay);
-            if self.qlen() == 0 && before == (self.prob, self.last_qdelay) {
-                self.timer.skip(now);
-            }
+            self.tick(at, now);
+        }
+    }
+
+    #[inline(never)]
+    fn tick(&mut self, at: Time, now: Time) {
+        let before = (self.prob, self.last_qdelay);
+        let qdelay = self.qdelay(at);
+        self.update(qdelay);
+        if self.qlen() == 0 && before == (self.prob, self.last_qdelay) {
+            self.timer.skip(now);
         }
     }
 
@@ -227,41 +233,66 @@ impl DualPi2 {
         }
     }
 
-    /// The L queue's own AQM; true if the packet must be dropped.
+    /// The L queue's own AQM, for a packet that it is applied to; true if this must be dropped.
     /// Source: RFC 9332, appendix A.1 (the native L4S AQM); Linux 7.3 `do_step_aqm`.
-    fn step(&mut self, queued: &mut Queued, now: Time, tally: &mut Tally) -> bool {
+    fn step(&mut self, packet: &mut Packet, now: Time, tally: &mut Tally) -> bool {
         let above = match self.params.step {
-            Step::Time(threshold) => now - queued.packet.enqueued > threshold,
+            Step::Time(threshold) => now - packet.enqueued > threshold,
             Step::Packets(threshold) => self.l.len() > threshold as usize,
         };
-        if !(queued.apply_step && above) {
+        if !above {
             return false;
         }
-        if self.params.version == Version::Mainline && queued.packet.ecn == Ecn::NotEct {
+        if self.params.version == Version::Mainline && packet.ecn == Ecn::NotEct {
             return true;
         }
-        if self.mark(&mut queued.packet, tally) {
+        if self.mark(packet, tally) {
             self.stats.step_marks += 1;
         }
         false
     }
+
+    /// Takes the next packet to where it shall lie: whether it was in L and whether the step is applied to it; none if
+    /// both queues are empty. Weighted round robin by bytes. Source: RFC 9332, appendix A.1; Linux 7.3 `dequeue_packet`.
+    fn next(&mut self, into: &mut Packet, now: Time) -> Option<(bool, bool)> {
+        let turn_of_l = self.c.is_empty() || self.credit <= 0;
+        let taken = if let Some(queued) = self.l.front().filter(|_| turn_of_l) {
+            *into = queued.packet;
+            let apply_step = queued.apply_step;
+            self.l.drop_front();
+            self.left_l = (now - into.enqueued).as_ns();
+            (true, apply_step)
+        } else {
+            *into = *self.c.front()?;
+            self.c.drop_front();
+            self.left_c = (now - into.enqueued).as_ns();
+            (false, false)
+        };
+        self.backlog -= u64::from(into.len);
+        self.memory -= truesize(into);
+        Some(taken)
+    }
 }
 
 impl Qdisc for DualPi2 {
-    /// Source: RFC 9332, section 2.3 (who goes to L) and appendix A.1; Linux 7.3 `dualpi2_enqueue_skb`.
     fn enqueue(&mut self, mut packet: Packet, now: Time, tally: &mut Tally) {
+        self.enqueue_from(&mut packet, now, tally);
+    }
+
+    /// Source: RFC 9332, section 2.3 (who goes to L) and appendix A.1; Linux 7.3 `dualpi2_enqueue_skb`.
+    fn enqueue_from(&mut self, packet: &mut Packet, now: Time, tally: &mut Tally) {
         self.run_timer(now);
-        let memory = truesize(&packet);
+        let memory = truesize(packet);
         if self.qlen() >= self.params.limit as usize || self.memory + memory > self.params.memory_limit {
             self.stats.overlimits += 1;
-            tally.drop(&packet, Cause::Overlimit);
+            tally.drop(packet, Cause::Overlimit);
             return;
         }
         let in_l = packet.ecn as u8 & self.params.ecn_mask != 0;
         if self.params.drop_early
-            && let Some(cause) = self.must_drop(&mut packet, in_l, tally)
+            && let Some(cause) = self.must_drop(packet, in_l, tally)
         {
-            tally.drop(&packet, cause);
+            tally.drop(packet, cause);
             return;
         }
         self.stats.maxq = self.stats.maxq.max(self.qlen());
@@ -271,49 +302,47 @@ impl Qdisc for DualPi2 {
         if in_l {
             self.stats.packets_in_l += 1;
             let apply_step = self.l.len() >= self.params.min_qlen_step as usize;
-            self.l.push_back(Queued { packet, apply_step });
+            let queued = self.l.push_slot();
+            (queued.packet, queued.apply_step) = (*packet, apply_step);
         } else {
             self.stats.packets_in_c += 1;
-            self.c.push_back(packet);
+            self.c.push(*packet);
         }
     }
 
-    /// Weighted round robin by bytes. Source: RFC 9332, appendix A.1; Linux 7.3 `dequeue_packet`,
-    /// `dualpi2_qdisc_dequeue`.
     fn dequeue(&mut self, now: Time, tally: &mut Tally) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, now, tally).then_some(packet)
+    }
+
+    /// Source: RFC 9332, appendix A.1; Linux 7.3 `dualpi2_qdisc_dequeue`.
+    fn dequeue_into(&mut self, into: &mut Packet, now: Time, tally: &mut Tally) -> bool {
         self.run_timer(now);
         let wc = i64::from(self.params.classic);
         let wl = i64::from(MAX_WEIGHT) - wc;
-        loop {
-            let (mut queued, in_l, weight) = if !self.l.is_empty() && (self.c.is_empty() || self.credit <= 0)
-            {
-                let queued = self.l.pop_front()?;
-                self.left_l = (now - queued.packet.enqueued).as_ns();
-                (queued, true, if self.c.is_empty() { 0 } else { wc })
-            } else if let Some(packet) = self.c.pop_front() {
-                self.left_c = (now - packet.enqueued).as_ns();
-                let queued = Queued { packet, apply_step: false };
-                (queued, false, if self.l.is_empty() { 0 } else { -wl })
-            } else {
-                self.reset_credit();
-                return None;
+        while let Some((in_l, apply_step)) = self.next(into, now) {
+            // Nothing is paid where nobody waits in the other queue.
+            let weight = match (in_l, self.l.is_empty(), self.c.is_empty()) {
+                (true, _, false) => wc,
+                (false, false, _) => -wl,
+                _ => 0,
             };
-            self.backlog -= u64::from(queued.packet.len);
-            self.memory -= truesize(&queued.packet);
             if !self.params.drop_early
-                && let Some(cause) = self.must_drop(&mut queued.packet, in_l, tally)
+                && let Some(cause) = self.must_drop(into, in_l, tally)
             {
-                tally.drop(&queued.packet, cause);
+                tally.drop(into, cause);
                 continue;
             }
-            if in_l && self.step(&mut queued, now, tally) {
-                tally.drop(&queued.packet, Cause::Aqm);
+            if apply_step && self.step(into, now, tally) {
+                tally.drop(into, Cause::Aqm);
                 continue;
             }
-            self.credit += weight * i64::from(queued.packet.len);
-            self.sampled[usize::from(!in_l)].count((now - queued.packet.enqueued).as_ns());
-            return Some(queued.packet);
+            self.credit += weight * i64::from(into.len);
+            self.sampled[usize::from(!in_l)].count((now - into.enqueued).as_ns());
+            return true;
         }
+        self.reset_credit();
+        false
     }
 
     fn qlen(&self) -> usize {
@@ -375,7 +404,15 @@ impl Qdisc for DualPi2 {
         }
         self.params = params;
         while self.qlen() > self.params.limit as usize || self.memory > self.params.memory_limit {
-            let Some(packet) = self.c.pop_front().or_else(|| Some(self.l.pop_front()?.packet)) else { break };
+            let packet = if let Some(packet) = self.c.front().copied() {
+                self.c.drop_front();
+                packet
+            } else if let Some(queued) = self.l.front().copied() {
+                self.l.drop_front();
+                queued.packet
+            } else {
+                break;
+            };
             self.backlog -= u64::from(packet.len);
             self.memory -= truesize(&packet);
             tally.drop(&packet, Cause::Overlimit);
@@ -486,7 +523,7 @@ mod tests {
         for ms in [2, 4] {
             assert_eq!(q.dequeue(Time::from_ms(ms), &mut tally).unwrap().ecn, Ecn::Ce);
         }
-        q.c[0].ecn = Ecn::Ce;
+        q.c.front_mut().expect("one waits").ecn = Ecn::Ce;
         q.dequeue(Time::from_ms(9), &mut tally).unwrap();
         let means = q.take_l_and_c().unwrap().map(|interval| interval.mean_s());
         assert_eq!(means, [Some(0.003), Some(0.009)]);
@@ -684,7 +721,7 @@ mod tests {
             let mut tally = Tally::default();
             let packet = frame(Ecn::NotEct, Time::ZERO);
             (q.backlog, q.memory) = (1514, truesize(&packet));
-            q.l.push_back(Queued { packet, apply_step: true });
+            q.l.push(Queued { packet, apply_step: true });
             let out = q.dequeue(Time::from_ms(2), &mut tally);
             assert_eq!((out.is_some(), tally.marks), (kept, 0), "{line}");
             assert_eq!(tally.dropped(), u64::from(!kept));
