@@ -9,6 +9,7 @@ import struct
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -163,6 +164,14 @@ def test_equal_samples_give_equal_files(tmp_path):
     results.write_series(tmp_path / "a", SAMPLES)
     results.write_series(tmp_path / "b", pieces)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_files_with_different_words_are_read_together_as_strings(tmp_path):
+    for name in ("one", "two"):
+        samples = {("flow", name, "cwnd"): (np.array([0.1]), np.array([10.0]))}
+        results.write_series(tmp_path / f"{name}.parquet", results.table(samples))
+    both = pl.read_parquet(tmp_path / "*.parquet")
+    assert both.equals(frame((0.1, "flow", "one", "cwnd", 10.0), (0.1, "flow", "two", "cwnd", 10.0)))
 
 
 def test_a_block_that_raises_leaves_no_folder(tmp_path):
