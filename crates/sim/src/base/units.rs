@@ -61,7 +61,7 @@ impl Time {
     /// The kernel's jiffies at `hz` ticks a second, truncated.
     #[inline]
     pub const fn jiffies(self, hz: u64) -> u64 {
-        // Most kernels have 250, and to divide by a constant is to multiply.
+        // Hosts have 250 unless a run says otherwise, and to divide by a constant is to multiply.
         if hz == 250 { self.0 / 4_000_000 } else { self.other_jiffies(hz) }
     }
     /// Kept out of line, or the compiler makes one division of both.

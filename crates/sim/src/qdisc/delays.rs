@@ -172,7 +172,8 @@ impl Delays {
         if self.prios.is_power_of_two() { self.turn_among_alike(now) } else { self.turn_by_prio(now) }
     }
 
-    /// The same if all lines have one priority: one of them has a packet that leaves, which its class may then send.
+    /// The same if all lines have one priority. A packet does not leave before its class may send it, so that nothing but
+    /// the times at which packets leave has to be asked.
     #[inline]
     fn turn_among_alike(&mut self, now: Time) -> Option<usize> {
         let heads = &self.heads[..];
@@ -239,7 +240,7 @@ impl Delays {
         let over = line.count(len, flow);
         let next = line.waiting.front();
         (head.wake, head.leaves) = next.map_or((Time::NEVER, Time::NEVER), |next| (next.wake, next.leaves));
-        // It stays its turn until it has had its quantum, or may send no more.
+        // The line keeps the turn until its class has had its quantum, or may not send the next packet yet.
         let passes_on = over || head.wake > now;
         let prio = head.prio;
         self.due = match &self.heads[..] {

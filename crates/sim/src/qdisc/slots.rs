@@ -10,8 +10,8 @@ pub(super) fn slot_of(packet: &Packet) -> u16 {
     packet.hash as u16
 }
 
-/// A state for each flow. One that never was used takes four bytes, and they are zero, so that the system gives their
-/// memory when it is written to.
+/// A state for each flow. A flow that never came has four bytes here, which are zero: the system gives memory for them
+/// only once they are written to.
 pub(super) struct Slots<T> {
     /// By flow: the place of its state in `states` plus one, 0 for none.
     places: Box<[u32]>,

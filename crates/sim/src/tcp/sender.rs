@@ -199,8 +199,6 @@ pub struct Sender {
     /// What the timer stands for, when it was set, and for how many microseconds: when it fires is worked out only when
     /// somebody asks ([`Sender::timer_at`]), for an ACK may set it three times.
     pub(super) timer: Option<(Timer, Time, u64)>,
-    /// A tick of the host's timer, in nanoseconds.
-    pub(super) jiffy: u64,
     /// How much of the window is used.
     pub(super) cwnd_usage: CwndUsage,
     /// Packets with data sent so far, retransmissions included; the first ten are not paced.
@@ -280,7 +278,6 @@ impl Sender {
             small_queue,
             last_buffer: 0,
             timer: None,
-            jiffy: 1_000_000_000 / setup.hz,
             cwnd_usage: CwndUsage::new(now),
             data_segs_out: 0,
             probe: LossProbe::default(),

@@ -48,8 +48,8 @@ impl Sender {
     /// that follows.
     pub(super) fn timer_at(&self) -> Option<Time> {
         let (_, set, us) = self.timer?;
-        let wait = (us * 1_000).div_ceil(self.jiffy);
-        Some(Time((set.0.div_ceil(self.jiffy) + wait) * self.jiffy))
+        let hz = self.setup.hz;
+        Some(set.tick(hz).plus(Time::from_us(us).tick(hz)))
     }
 
     /// `tcp_schedule_loss_probe`; `from_now` when the RTO would start now too. Source: RFC 8985, section 7.2.
