@@ -104,7 +104,7 @@ def test_iperf3_itself_writes_the_same_keys(result, flow, words):
         while "listening" not in server.stdout.readline():
             assert server.poll() is None
         client = ["iperf3", "-c", "127.0.0.1", "-p", port, "-J", "--get-server-output", "-t", "1", "-i", "0.5"]
-        theirs = json.loads(subprocess.run([*client, *words], capture_output=True, check=True).stdout)
+        theirs = json.loads(subprocess.run([*client, *words], capture_output=True, check=True, timeout=60).stdout)
     finally:
         server.kill()
         server.communicate()
@@ -149,7 +149,7 @@ def test_irtt_itself_writes_the_same_keys(result, tmp_path):
         assert any("starting IPv4 listener" in line for line in server.stdout)
         command = ["irtt", "client", "-Q", "-i", "10ms", "-d", "100ms", "--tstamp=none", "--stats=none"]
         file = tmp_path / "theirs.json"
-        subprocess.run([*command, "-o", file, f"127.0.0.1:{port}"], check=True, capture_output=True)
+        subprocess.run([*command, "-o", file, f"127.0.0.1:{port}"], check=True, capture_output=True, timeout=60)
     finally:
         server.kill()
         server.communicate()
