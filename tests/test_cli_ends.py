@@ -60,7 +60,8 @@ def test_a_reader_that_leaves_early_is_no_failure(cli, command):
 
 
 def test_a_closed_output_is_no_failure():
-    assert ended("-m", "bakeoff", "list", stdout=None, preexec_fn=lambda: os.close(1))[0] == 0
+    closed = 'exec "$0" -m bakeoff list >&-'
+    assert subprocess.run(["/bin/sh", "-c", closed, sys.executable], check=False, timeout=60).returncode == 0
 
 
 INTERRUPTED = """
