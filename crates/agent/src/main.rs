@@ -29,7 +29,10 @@ mod video;
 use std::path::Path;
 use std::process::ExitCode;
 
-use error::Error;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+
+use error::{Error, at};
 
 const USAGE: &str = "usage: bakeoff-agent run PLAN.json | init SCRIPT.json | qdisc … | --version";
 
@@ -37,7 +40,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["run", path] => plan::Plan::read(Path::new(path)).and_then(|plan| run::run(&plan)),
+        ["run", path] => make(Path::new(path)),
         // User-Mode Linux appends `console=…` to its command line, behind the words that are ours.
         ["init", path, ..] => init::init(Path::new(path)),
         [init::WORKER] => init::worker(),
@@ -56,4 +59,10 @@ fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// A run that ends with the process that started it, even if that was killed.
+fn make(plan: &Path) -> Result<(), Error> {
+    set_pdeathsig(Signal::SIGTERM).map_err(at("prctl PR_SET_PDEATHSIG"))?;
+    plan::Plan::read(plan).and_then(|plan| run::run(&plan))
 }

@@ -296,6 +296,29 @@ fn sigterm_ends_a_run_cleanly() {
     assert!(measured.summary["sinks"]["a"]["received_bytes"].as_u64().is_some());
 }
 
+/// A shell starts a run of a minute and is killed once a row of the receiver is in the file. What the shell leaves behind holds its standard
+/// output open, so that this ends with the agent.
+#[test]
+fn a_run_ends_with_the_process_that_started_it() {
+    let folder = Folder::new("parent");
+    let port = free_port();
+    let roles = json!([
+        {"role": "tcp-sink", "name": "a", "port": port},
+        {"role": "tcp-source", "name": "a", "to": format!("127.0.0.1:{port}"), "cc": "reno", "start_s": 0.0, "stop_s": 60.0,
+         "source": {"kind": "bulk"}, "max_pacing_rate_bps": 8_000_000},
+    ]);
+    let plan = folder.write("plan.json", &plan(&folder, 60.0, &roles));
+    let words = "\"$0\" run \"$1\" & until grep -q received \"$2\"; do sleep 0.05; done; kill -KILL $$";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", words, env!("CARGO_BIN_EXE_bakeoff-agent")]).arg(plan).arg(folder.path("out.tsv"));
+    let output = shell.output().expect("started");
+    assert_eq!(message(&output), "");
+    let measured = Measured::read(&folder.path("out.tsv"));
+    assert_eq!((&measured.summary["complete"], &measured.summary["error"]), (&json!(false), &Value::Null));
+    let (time, _) = *measured.series("flow", "a", "received").last().expect("rows");
+    assert!(time < 60.0, "long before the 60 s are over: {time} s");
+}
+
 #[test]
 fn a_change_that_fails_fails_the_run() {
     let folder = Folder::new("change");

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -39,7 +37,6 @@ _AROUND_S: Final = 7.0
 _PATIENCE_S: Final = 10.0
 _SERVERS_NS: Final = 3_000_000_000
 _NEEDED: Final = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_NET_RAW": 13}
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class Namespaces:
@@ -272,7 +269,6 @@ def _traffic(binary: Path, document: Path, duration_s: float) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        preexec_fn=_die_with_parent,  # noqa: PLW1509
     )
     try:
         said, _ = process.communicate(timeout=duration_s + _AROUND_S + _PATIENCE_S)
@@ -284,10 +280,6 @@ def _traffic(binary: Path, document: Path, duration_s: float) -> None:
             process.stdout.close()
     if process.returncode != 0:
         raise RuntimeError(f"agent: {said.strip() or f'exit code {process.returncode}'}")
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
