@@ -12,7 +12,8 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import parallel
+from bakeoff.campaign import begin, parallel, processes, worker
+from bakeoff.campaign.processes import Processes
 from bakeoff.errors import BakeoffError
 
 
@@ -76,6 +77,47 @@ def test_a_run_that_kills_its_worker_each_time_fails_alone(tmp_path, make, undis
     again = campaign.run([make(name) for name in "abcd"], root, jobs=2, resume=True)
     assert [done.status for done in again.runs] == ["skipped", "ok", "skipped", "skipped"]
     assert content(root) == undisturbed
+
+
+def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make):
+    task = worker.Task("sim", "id", begin.provenance(None))
+    workers = Processes(1)
+
+    def begun(name: str, **options):
+        return workers.begin(make(name, **options), tmp_path / name, task, 0)
+
+    def attempts(future) -> int:
+        with pytest.raises(parallel.LostError, match="SIGKILL") as lost:
+            workers.result(future)
+        return lost.value.attempts
+
+    try:
+        # Nobody knows yet whether runs are short.
+        first = begun("a")
+        assert not workers.free()
+        assert workers.result(first).status == "ok"
+        dies, waits = begun("b", does="dies"), begun("c")
+        assert not workers.free()
+        assert (attempts(dies), attempts(waits)) == (1, 0)
+        assert workers.result(begun("c")).status == "ok"
+    finally:
+        workers.close()
+
+
+def test_after_a_long_run_each_worker_has_one(tmp_path, make, monkeypatch):
+    monkeypatch.setattr(processes, "_SHORT_S", 0.0)
+    workers = Processes(2)
+    task = worker.Task("sim", "id", begin.provenance(None))
+    try:
+        futures = [workers.begin(make(name), tmp_path / name, task, 0) for name in "ab"]
+        workers.result(futures[0])
+        assert workers.free()
+        futures[0] = workers.begin(make("c"), tmp_path / "c", task, 0)
+        assert not workers.free()
+        for future in futures:
+            workers.result(future)
+    finally:
+        workers.close()
 
 
 def test_workers_that_all_die_end_the_campaign(tmp_path, make, monkeypatch):

@@ -31,7 +31,7 @@ class LostError(Exception):
     def __init__(self, how: str, attempts: int = 1) -> None:
         super().__init__(how)
         self.attempts = attempts
-        """Workers that the run has lost."""
+        """Workers that the run has lost while they were at it; 0 if it had not begun."""
 
 
 class Pending(Protocol):
@@ -89,7 +89,7 @@ class Parallel:
     _under_way: dict[Pending, _Begun] = field(default_factory=dict)
     _ended: SimpleQueue[Pending] = field(default_factory=SimpleQueue)
     _lost: dict[Path, int] = field(default_factory=dict)
-    """How often each run has lost its worker."""
+    """How often each run has lost its worker while it was at it; only runs whose worker was lost are here."""
     _in_a_row: int = 0
     """Workers that were lost since a run ended."""
 
@@ -132,7 +132,9 @@ class Parallel:
         future = self.workers.begin(run, folder, self.task, order)
         self._under_way[future] = _Begun((folder, run, order), time.monotonic())
         future.add_done_callback(self._ended.put)
-        self.begins(run)
+        # Whoever only waited for a worker that was lost has been told of already.
+        if self._lost.get(folder) != 0:
+            self.begins(run)
 
     def _next(self) -> Pending | None:
         """The next that ends in a moment, if there is one. What is late is killed."""
@@ -158,7 +160,7 @@ class Parallel:
                 why = f"took longer than {self.timeout_s:g} s and was ended"
                 return worker.failed(run, folder, self.task, order, why)
             self._lost[folder] = self._lost.get(folder, 0) + error.attempts
-            self._in_a_row += 1
+            self._in_a_row += min(1, error.attempts)
             if self._in_a_row >= _ATTEMPTS * (_ATTEMPTS + len(self._under_way)):
                 raise BakeoffError(
                     f"one worker after the other is lost and no run ends ({error}): out of memory (try fewer --jobs) "

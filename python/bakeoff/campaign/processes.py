@@ -9,7 +9,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.campaign import ending, worker
 from bakeoff.campaign.parallel import LostError, Pending
@@ -19,13 +19,19 @@ if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
 
+_SHORT_S: Final = 0.25
+"""A run that took less is short: to wait for the next one is then a good part of a process's time."""
+
+
 class _Slot:
-    """One process, which is started with the first run."""
+    """One process, which is started with its first run and does its runs in the order in which it gets them."""
 
     def __init__(self) -> None:
         # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
         self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), ending.prepare_worker)
         self.process: BaseProcess | None = None
+        self.given: list[Pending] = []
+        """Runs whose results nobody has taken yet: the first is under way or has ended, others come after it."""
 
     def submit(self, run: Run, folder: Path, task: worker.Task, order: int) -> Future[Done]:
         before = set(multiprocessing.active_children())
@@ -33,6 +39,7 @@ class _Slot:
             future = self._pool.submit(worker.execute, run, folder, task, order)
         if self.process is None:
             self.process = next(iter(set(multiprocessing.active_children()) - before), None)
+        self.given.append(future)
         return future
 
     def close(self) -> None:
@@ -40,46 +47,64 @@ class _Slot:
 
 
 class Processes:
-    """Up to `jobs` worker processes; see `parallel.Workers`."""
+    """Up to `jobs` worker processes; see `parallel.Workers`.
 
-    def __init__(self, jobs: int) -> None:
+    With `ahead` a process is given its next run before it has ended one, as long as runs are short.
+    """
+
+    def __init__(self, jobs: int, *, ahead: bool = True) -> None:
         self._jobs = jobs
-        self._idle: list[_Slot] = []
-        self._busy: dict[Pending, _Slot] = {}
+        self._ahead = ahead
+        self._short = False
+        """Whether the last run that ended was short."""
+        self._slots: list[_Slot] = []
+        self._slot_of: dict[Pending, _Slot] = {}
         ending.start_tracker()
 
     def free(self) -> bool:
         """See `Workers`."""
-        return len(self._busy) < self._jobs
+        return len(self._slot_of) < self._jobs * (2 if self._ahead and self._short else 1)
 
     def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Future[Done]:
         """See `Workers`."""
-        slot = self._idle.pop() if self._idle else _Slot()
+        slot = min(self._slots, key=lambda slot: len(slot.given), default=None)
+        if slot is None or (slot.given and len(self._slots) < self._jobs):
+            slot = self._added()
         try:
             future = slot.submit(run, folder, task, order)
-        except BrokenProcessPool:  # it died while it had nothing to do
-            slot = _Slot()
+        except BrokenProcessPool:  # it has died, and nobody has asked yet for what became of its runs
+            self._slots.remove(slot)
+            slot = self._added()
             future = slot.submit(run, folder, task, order)
-        self._busy[future] = slot
+        self._slot_of[future] = slot
         return future
+
+    def _added(self) -> _Slot:
+        slot = _Slot()
+        self._slots.append(slot)
+        return slot
 
     def result(self, future: Pending) -> Done:
         """See `Workers`."""
-        slot = self._busy.pop(future)
+        slot = self._slot_of.pop(future)
         try:
             done: Done = future.result()
         except BrokenProcessPool:
             slot.close()
-            raise LostError(_ended(slot.process)) from None
+            if slot in self._slots:
+                self._slots.remove(slot)
+            # The others had not begun.
+            raise LostError(_ended(slot.process), attempts=int(future is slot.given[0])) from None
         except BaseException:
-            self._idle.append(slot)
+            slot.given.remove(future)
             raise
-        self._idle.append(slot)
+        slot.given.remove(future)
+        self._short = done.wall_s < _SHORT_S
         return done
 
     def kill(self, future: Pending) -> None:
         """See `Workers`."""
-        slot = self._busy.get(future)
+        slot = self._slot_of.get(future)
         if slot is not None and slot.process is not None:
             slot.process.kill()
 
@@ -88,10 +113,9 @@ class Processes:
 
     def close(self) -> None:
         """See `Workers`."""
-        slots = [*self._idle, *self._busy.values()]
-        for slot in slots:
+        for slot in self._slots:
             slot.close()
-        for slot in slots:
+        for slot in self._slots:
             if slot.process is not None:
                 slot.process.join()
 

@@ -133,7 +133,9 @@ def run(
         jobs = jobs if more is not None else min(jobs, len(waiting))
         doing = _one_by_one(waiting, task, begins)
         if waiting and (jobs > 1 or timeout_s is not None or cluster is not None):
-            workers = Processes(jobs) if cluster is None else cluster()
+            # Neither a run that waits for another is to be timed, nor one to begin after a failure that ends it all.
+            ahead = timeout_s is None and not stop_on_failure
+            workers = Processes(jobs, ahead=ahead) if cluster is None else cluster()
             doing = Parallel(waiting, task, workers, begins, timeout_s).do(on_interrupt)
         try:
             with closing(doing):
