@@ -308,7 +308,7 @@ fn a_run_ends_with_the_process_that_started_it() {
          "source": {"kind": "bulk"}, "max_pacing_rate_bps": 8_000_000},
     ]);
     let plan = folder.write("plan.json", &plan(&folder, 60.0, &roles));
-    let words = "\"$0\" run \"$1\" & until grep -q received \"$2\"; do sleep 0.05; done; kill -KILL $$";
+    let words = "\"$0\" run \"$1\" & until grep -qs received \"$2\"; do sleep 0.05; done; kill -KILL $$";
     let mut shell = Command::new("sh");
     shell.args(["-c", words, env!("CARGO_BIN_EXE_bakeoff-agent")]).arg(plan).arg(folder.path("out.tsv"));
     let output = shell.output().expect("started");
