@@ -271,18 +271,23 @@ fn an_epoch_that_has_passed() {
     assert!(message(&output).ends_with(" s before the roles were ready"), "{}", message(&output));
 }
 
-/// SIGTERM in the middle of a minute: what was measured is there, the exit code 0.
-#[test]
-fn sigterm_ends_a_run_cleanly() {
-    let folder = Folder::new("sigterm");
+/// A flow of a minute that sends a megabyte a second.
+fn a_minute(folder: &Folder) -> Value {
     let port = free_port();
     let roles = json!([
         {"role": "tcp-sink", "name": "a", "port": port},
         {"role": "tcp-source", "name": "a", "to": format!("127.0.0.1:{port}"), "cc": "reno", "start_s": 0.0, "stop_s": 60.0,
          "source": {"kind": "bulk"}, "max_pacing_rate_bps": 8_000_000},
     ]);
+    plan(folder, 60.0, &roles)
+}
+
+/// SIGTERM in the middle of a minute: what was measured is there, the exit code 0.
+#[test]
+fn sigterm_ends_a_run_cleanly() {
+    let folder = Folder::new("sigterm");
     // A change of the plan sends the signal to its parent, the agent, once a row of the receiver is in the file.
-    let mut plan = plan(&folder, 60.0, &roles);
+    let mut plan = a_minute(&folder);
     let wait = "until grep -q received \"$0\"; do sleep 0.05; done; kill -TERM $PPID";
     plan["changes"] = json!([{"at_s": 0.1, "argv": ["sh", "-c", wait, folder.path("out.tsv")]}]);
     let output = agent().arg("run").arg(folder.write("plan.json", &plan)).output().expect("started");
@@ -301,13 +306,7 @@ fn sigterm_ends_a_run_cleanly() {
 #[test]
 fn a_run_ends_with_the_process_that_started_it() {
     let folder = Folder::new("parent");
-    let port = free_port();
-    let roles = json!([
-        {"role": "tcp-sink", "name": "a", "port": port},
-        {"role": "tcp-source", "name": "a", "to": format!("127.0.0.1:{port}"), "cc": "reno", "start_s": 0.0, "stop_s": 60.0,
-         "source": {"kind": "bulk"}, "max_pacing_rate_bps": 8_000_000},
-    ]);
-    let plan = folder.write("plan.json", &plan(&folder, 60.0, &roles));
+    let plan = folder.write("plan.json", &a_minute(&folder));
     let words = "\"$0\" run \"$1\" & until grep -qs received \"$2\"; do sleep 0.05; done; kill -KILL $$";
     let mut shell = Command::new("sh");
     shell.args(["-c", words, env!("CARGO_BIN_EXE_bakeoff-agent")]).arg(plan).arg(folder.path("out.tsv"));
