@@ -3,6 +3,7 @@
 After it, `--resume` makes the set complete, and equal to that of a campaign which nothing disturbed.
 """
 
+import math
 import subprocess
 import time
 from pathlib import Path
@@ -79,9 +80,11 @@ def test_a_run_that_kills_its_worker_each_time_fails_alone(tmp_path, make, undis
     assert content(root) == undisturbed
 
 
-def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make):
+def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make, monkeypatch):
+    # On any machine every run is short.
+    monkeypatch.setattr(processes, "SHORT_S", math.inf)
     task = worker.Task("sim", "id", begin.provenance(None))
-    workers = Processes(1)
+    workers = Processes(1, lambda run: run.run != "long")
 
     def begun(name: str, **options):
         return workers.begin(make(name, **options), tmp_path / name, task, 0)
@@ -94,10 +97,12 @@ def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make):
     try:
         # Nobody knows yet whether runs are short.
         first = begun("a")
-        assert not workers.free()
+        assert not workers.free(make("b"))
         assert workers.result(first).status == "ok"
-        dies, waits = begun("b", does="dies"), begun("c")
-        assert not workers.free()
+        dies = begun("b", does="dies")
+        assert (workers.free(make("long")), workers.free(make("c"))) == (False, True)
+        waits = begun("c")
+        assert not workers.free(make("d"))
         assert (attempts(dies), attempts(waits)) == (1, 0)
         assert workers.result(begun("c")).status == "ok"
     finally:
@@ -105,15 +110,15 @@ def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make):
 
 
 def test_after_a_long_run_each_worker_has_one(tmp_path, make, monkeypatch):
-    monkeypatch.setattr(processes, "_SHORT_S", 0.0)
-    workers = Processes(2)
+    monkeypatch.setattr(processes, "SHORT_S", 0.0)
+    workers = Processes(2, lambda _: True)
     task = worker.Task("sim", "id", begin.provenance(None))
     try:
         futures = [workers.begin(make(name), tmp_path / name, task, 0) for name in "ab"]
         workers.result(futures[0])
-        assert workers.free()
+        assert workers.free(make("c"))
         futures[0] = workers.begin(make("c"), tmp_path / "c", task, 0)
-        assert not workers.free()
+        assert not workers.free(make("d"))
         for future in futures:
             workers.result(future)
     finally:

@@ -98,8 +98,8 @@ class Cluster:
         """The address of the page on which Dask shows what its workers do."""
         return str(self._client.dashboard_link)
 
-    def free(self) -> bool:
-        """See `Workers`."""
+    def free(self, _: Run) -> bool:
+        """See `Workers`. Dask takes a run from a worker that is busy for long."""
         now_s = time.monotonic()
         if now_s - self._counted[0] > _FRESH_S:
             self.check()

@@ -50,8 +50,8 @@ class Pending(Protocol):
 class Workers(Protocol):
     """Where runs are done."""
 
-    def free(self) -> bool:
-        """Whether another run can begin."""
+    def free(self, run: Run) -> bool:
+        """Whether this run can begin, or wait for a worker that is busy."""
 
     def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Pending:
         """Have `worker.execute` do the run."""
@@ -124,7 +124,7 @@ class Parallel:
             ending.leave(interrupts)
 
     def _begin_all(self) -> None:
-        while self.waiting and self.workers.free():
+        while self.waiting and self.workers.free(self.waiting[0][1]):
             self._begin_next()
 
     def _begin_next(self) -> None:

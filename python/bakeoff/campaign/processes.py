@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.process import BaseProcess
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
 
-_SHORT_S: Final = 0.25
-"""A run that took less is short: to wait for the next one is then a good part of a process's time."""
+SHORT_S: Final = 0.25
+"""A run that takes less is short: to wait for the next one is then a good part of a process's time."""
 
 
 class _Slot:
@@ -49,10 +50,10 @@ class _Slot:
 class Processes:
     """Up to `jobs` worker processes; see `parallel.Workers`.
 
-    With `ahead` a process is given its next run before it has ended one, as long as runs are short.
+    A process is given its next run before it has ended one, if `ahead` allows it for that run and runs have been short.
     """
 
-    def __init__(self, jobs: int, *, ahead: bool = True) -> None:
+    def __init__(self, jobs: int, ahead: Callable[[Run], bool] = lambda _: False) -> None:
         self._jobs = jobs
         self._ahead = ahead
         self._short = False
@@ -61,9 +62,10 @@ class Processes:
         self._slot_of: dict[Pending, _Slot] = {}
         ending.start_tracker()
 
-    def free(self) -> bool:
+    def free(self, run: Run) -> bool:
         """See `Workers`."""
-        return len(self._slot_of) < self._jobs * (2 if self._ahead and self._short else 1)
+        given = len(self._slot_of)
+        return given < self._jobs or (given < 2 * self._jobs and self._short and self._ahead(run))
 
     def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Future[Done]:
         """See `Workers`."""
@@ -99,7 +101,7 @@ class Processes:
             slot.given.remove(future)
             raise
         slot.given.remove(future)
-        self._short = done.wall_s < _SHORT_S
+        self._short = done.wall_s < SHORT_S
         return done
 
     def kill(self, future: Pending) -> None:
