@@ -128,8 +128,8 @@ SOAK_KILLS ?= 200
 SOAK_SEED ?= 1
 fuzz: setup ## random documents for the simulator (FUZZ_CASES), then scenarios and other files (FUZZ_FILES of each kind) and whole runs with their measures (FUZZ_RUNS)
 	PROPTEST_CASES=$(FUZZ_CASES) $(CARGO) test --profile ci --package bakeoff-sim --locked --quiet --test all fuzz_documents
-	BAKEOFF_FUZZ=$(FUZZ_FILES) $(BIN)/python -m pytest -n auto tests/hostile/test_fuzz.py
-	BAKEOFF_FUZZ=$(FUZZ_RUNS) $(BIN)/python -m pytest -n auto tests/hostile/test_fuzz_runs.py
+	BAKEOFF_FUZZ=$(FUZZ_FILES) $(BIN)/python -m pytest -n auto --timeout 0 tests/hostile/test_fuzz.py
+	BAKEOFF_FUZZ=$(FUZZ_RUNS) $(BIN)/python -m pytest -n auto --timeout 0 tests/hostile/test_fuzz_runs.py
 
 soak: setup agent ## kills campaigns, workers, kernels and schedulers SOAK_KILLS times in SOAK_MINUTES, and compares what came out
 	SOAK_MINUTES=$(SOAK_MINUTES) SOAK_KILLS=$(SOAK_KILLS) SOAK_SEED=$(SOAK_SEED) $(BIN)/python tests/soak/soak.py

@@ -3,7 +3,6 @@
 After it, `--resume` makes the set complete, and equal to that of a campaign which nothing disturbed.
 """
 
-import math
 import subprocess
 import time
 from pathlib import Path
@@ -81,10 +80,10 @@ def test_a_run_that_kills_its_worker_each_time_fails_alone(tmp_path, make, undis
 
 
 def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make, monkeypatch):
-    # On any machine every run is short.
-    monkeypatch.setattr(processes, "SHORT_S", math.inf)
+    # On any machine: a run is short unless it is called long.
+    monkeypatch.setattr(processes, "_SHORT_S", 1000.0)
     task = worker.Task("sim", "id", begin.provenance(None))
-    workers = Processes(1, lambda run: run.run != "long")
+    workers = Processes(1, lambda run: 2000.0 if run.run == "long" else 0.0)
 
     def begun(name: str, **options):
         return workers.begin(make(name, **options), tmp_path / name, task, 0)
@@ -97,12 +96,13 @@ def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make, m
     try:
         # Nobody knows yet whether runs are short.
         first = begun("a")
-        assert not workers.free(make("b"))
+        assert not workers.free(make("b"), ahead=True)
         assert workers.result(first).status == "ok"
         dies = begun("b", does="dies")
-        assert (workers.free(make("long")), workers.free(make("c"))) == (False, True)
+        assert [workers.free(make(name), ahead=True) for name in ("long", "c")] == [False, True]
+        assert not workers.free(make("c"), ahead=False)
         waits = begun("c")
-        assert not workers.free(make("d"))
+        assert not workers.free(make("d"), ahead=True)
         assert (attempts(dies), attempts(waits)) == (1, 0)
         assert workers.result(begun("c")).status == "ok"
     finally:
@@ -110,19 +110,37 @@ def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make, m
 
 
 def test_after_a_long_run_each_worker_has_one(tmp_path, make, monkeypatch):
-    monkeypatch.setattr(processes, "SHORT_S", 0.0)
-    workers = Processes(2, lambda _: True)
+    monkeypatch.setattr(processes, "_SHORT_S", 0.0)
+    workers = Processes(2, lambda _: -1.0)
     task = worker.Task("sim", "id", begin.provenance(None))
     try:
         futures = [workers.begin(make(name), tmp_path / name, task, 0) for name in "ab"]
         workers.result(futures[0])
-        assert workers.free(make("c"))
+        assert workers.free(make("c"), ahead=True)
         futures[0] = workers.begin(make("c"), tmp_path / "c", task, 0)
-        assert not workers.free(make("d"))
+        assert not workers.free(make("d"), ahead=True)
         for future in futures:
             workers.result(future)
     finally:
         workers.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "may"), [({}, True), ({"timeout_s": 600.0}, False), ({"stop_on_failure": True}, False)]
+)
+def test_no_run_waits_for_its_worker_that_is_timed_or_that_a_failure_may_forestall(
+    tmp_path, make, monkeypatch, options, may
+):
+    told = set()
+    free = Processes.free
+
+    def noted(self, run, *, ahead: bool) -> bool:
+        told.add(ahead)
+        return free(self, run, ahead=ahead)
+
+    monkeypatch.setattr(Processes, "free", noted)
+    campaign.run([make(name) for name in "abc"], tmp_path / "c", jobs=2, **options)
+    assert told == {may}
 
 
 def test_workers_that_all_die_end_the_campaign(tmp_path, make, monkeypatch):

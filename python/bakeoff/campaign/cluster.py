@@ -55,11 +55,10 @@ class Expected:
 class Cluster:
     """The workers behind a scheduler; see `parallel.Workers`."""
 
-    def __init__(self, form: str, engine: str, jobs: int | None = None, *, ahead: bool = True) -> None:
+    def __init__(self, form: str, engine: str, jobs: int | None = None) -> None:
         """Reach or start what `form` names. At most `jobs` runs are under way (default: one per worker).
 
-        With `ahead` a worker is given its next run before it has ended one. BakeoffError if the form is none of FORMS,
-        if nobody answers, or if a worker is another bakeoff than this one.
+        BakeoffError if the form is none of FORMS, if nobody answers, or if a worker is another bakeoff than this one.
         """
         try:
             import distributed
@@ -70,7 +69,6 @@ class Cluster:
             ) from None
         self._form = form
         self._jobs = jobs
-        self._ahead = ahead
         self._busy: dict[Pending, Path] = {}
         self._killed: set[Pending] = set()
         self._counted: tuple[float, int] = (-_FRESH_S, 0)
@@ -98,8 +96,8 @@ class Cluster:
         """The address of the page on which Dask shows what its workers do."""
         return str(self._client.dashboard_link)
 
-    def free(self, _: Run) -> bool:
-        """See `Workers`. Dask takes a run from a worker that is busy for long."""
+    def free(self, run: Run, *, ahead: bool) -> bool:
+        """See `Workers`. It is the same for all runs: Dask takes one away from a worker that is busy for long."""
         now_s = time.monotonic()
         if now_s - self._counted[0] > _FRESH_S:
             self.check()
@@ -107,7 +105,7 @@ class Cluster:
                 self._counted = now_s, len(self._client.nthreads())
             except (OSError, TimeoutError):
                 raise self._gone() from None
-        slots = self._counted[1] * (2 if self._ahead else 1)
+        slots = self._counted[1] * (2 if ahead else 1)
         return len(self._busy) < (slots if self._jobs is None else min(slots, self._jobs))
 
     def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Pending:

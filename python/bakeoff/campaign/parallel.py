@@ -50,8 +50,8 @@ class Pending(Protocol):
 class Workers(Protocol):
     """Where runs are done."""
 
-    def free(self, run: Run) -> bool:
-        """Whether this run can begin, or wait for a worker that is busy."""
+    def free(self, run: Run, *, ahead: bool) -> bool:
+        """Whether this run can begin, or with `ahead` wait for a worker that is busy."""
 
     def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Pending:
         """Have `worker.execute` do the run."""
@@ -86,6 +86,8 @@ class Parallel:
     begins: Callable[[Run], None]
     timeout_s: float | None = None
     """A run that takes longer is killed, and fails alone."""
+    ahead: bool = True
+    """Whether a worker may be given its next run before it has ended one."""
     _under_way: dict[Pending, _Begun] = field(default_factory=dict)
     _ended: SimpleQueue[Pending] = field(default_factory=SimpleQueue)
     _lost: dict[Path, int] = field(default_factory=dict)
@@ -124,7 +126,7 @@ class Parallel:
             ending.leave(interrupts)
 
     def _begin_all(self) -> None:
-        while self.waiting and self.workers.free(self.waiting[0][1]):
+        while self.waiting and self.workers.free(self.waiting[0][1], ahead=self.ahead):
             self._begin_next()
 
     def _begin_next(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
 
-SHORT_S: Final = 0.25
+_SHORT_S: Final = 0.25
 """A run that takes less is short: to wait for the next one is then a good part of a process's time."""
 
 
@@ -50,22 +50,25 @@ class _Slot:
 class Processes:
     """Up to `jobs` worker processes; see `parallel.Workers`.
 
-    A process is given its next run before it has ended one, if `ahead` allows it for that run and runs have been short.
+    Only short runs wait for a process that is busy. A long one could hold up the end of a campaign whose other
+    processes have nothing left to do. `estimate_s` says how long a run will take.
     """
 
-    def __init__(self, jobs: int, ahead: Callable[[Run], bool] = lambda _: False) -> None:
+    def __init__(self, jobs: int, estimate_s: Callable[[Run], float]) -> None:
         self._jobs = jobs
-        self._ahead = ahead
+        self._estimate_s = estimate_s
         self._short = False
         """Whether the last run that ended was short."""
         self._slots: list[_Slot] = []
         self._slot_of: dict[Pending, _Slot] = {}
         ending.start_tracker()
 
-    def free(self, run: Run) -> bool:
+    def free(self, run: Run, *, ahead: bool) -> bool:
         """See `Workers`."""
         given = len(self._slot_of)
-        return given < self._jobs or (given < 2 * self._jobs and self._short and self._ahead(run))
+        if given < self._jobs:
+            return True
+        return ahead and given < 2 * self._jobs and self._short and self._estimate_s(run) < _SHORT_S
 
     def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Future[Done]:
         """See `Workers`."""
@@ -101,7 +104,7 @@ class Processes:
             slot.given.remove(future)
             raise
         slot.given.remove(future)
-        self._short = done.wall_s < SHORT_S
+        self._short = done.wall_s < _SHORT_S
         return done
 
     def kill(self, future: Pending) -> None:

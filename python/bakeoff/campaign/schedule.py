@@ -16,7 +16,7 @@ from bakeoff.campaign import begin, ending, lock, place, worker
 from bakeoff.campaign.agenda import Agenda, Waiting, folders, is_done
 from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.parallel import Parallel, Workers
-from bakeoff.campaign.processes import SHORT_S, Processes
+from bakeoff.campaign.processes import Processes
 from bakeoff.campaign.shelf import Shelf
 from bakeoff.campaign.store import Store
 from bakeoff.campaign.worker import Done
@@ -135,9 +135,8 @@ def run(
         if waiting and (jobs > 1 or timeout_s is not None or cluster is not None):
             # Neither a run that waits for another is to be timed, nor one to begin after a failure that ends it all.
             ahead = timeout_s is None and not stop_on_failure
-            short = (lambda run: module.estimate_s(run) < SHORT_S) if ahead else (lambda _: False)
-            workers = Processes(jobs, short) if cluster is None else cluster()
-            doing = Parallel(waiting, task, workers, begins, timeout_s).do(on_interrupt)
+            workers = Processes(jobs, module.estimate_s) if cluster is None else cluster()
+            doing = Parallel(waiting, task, workers, begins, timeout_s, ahead).do(on_interrupt)
         try:
             with closing(doing):
                 for done in doing:

@@ -297,7 +297,7 @@ def execute(
     def started() -> Cluster:
         from bakeoff.campaign.cluster import Cluster
 
-        workers = Cluster(dask or "", engine, jobs, ahead=timeout_s is None and not stop_on_failure)
+        workers = Cluster(dask or "", engine, jobs)
         typer.echo(f"dask: {workers.dashboard} shows what the workers do", err=True)
         return workers
 
