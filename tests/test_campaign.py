@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -207,6 +208,21 @@ def test_the_estimate_is_packets_over_the_simulators_speed(make):
     assert engines.get("sim").estimate_s(make("a")) == pytest.approx(0.13)
 
 
+@pytest.mark.parametrize(
+    ("words", "bps"),
+    [
+        ("tbf rate 30mbit burst 5k peakrate 3mbit mtu 1514", 30e6),  # peakrate is another word
+        ("htb rate 40Mbit ceil 60Mbit, rate 36000kbit", 36e6),
+        ("netem rate 1.5GBIT", 1.5e9),
+        ("netem delay 5ms, rate 3mbits", 1e9),  # none: as fast as a cable is taken to be
+    ],
+)
+def test_the_estimate_knows_rates_as_tc_writes_them(words, bps):
+    run = SimpleNamespace(duration_s=60.0, to_json=lambda: json.dumps({"qdisc": words}))
+    # 12 000 bits a packet, 2 million packets per second, and 0.1 s for the files.
+    assert engines.get("sim").estimate_s(run) == pytest.approx(0.1 + 60 * bps / 12_000 / 2e6)
+
+
 # A full disk.
 
 
@@ -267,6 +283,7 @@ CHILD = """
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from bakeoff import campaign
 from bakeoff.scenario import make
 
