@@ -25,7 +25,7 @@ def first_goodput(result):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_run_calls_for_others(tmp_path, make, jobs):
-    def more(done):
+    def more(done, waiting):
         seed = int(done.key.partition("~seed")[2] or 1)
         return [make("pie", seed=seed + 1)] if seed < 4 else []
 
@@ -37,9 +37,24 @@ def test_a_run_calls_for_others(tmp_path, make, jobs):
     assert len(again.runs) == 4
 
 
+def test_who_is_asked_for_further_runs_is_told_how_many_wait(tmp_path, make):
+    told = []
+
+    def more(done, waiting):
+        told.append(waiting)
+        return [make("pie", seed=2), make("pie", seed=3)] if len(told) == 1 else []
+
+    campaign.run([make("pie"), make("red")], tmp_path / "c", jobs=1, more=more)
+    # Red waits while pie has ended; then the two seeds of pie as well.
+    assert told == [1, 2, 1, 0]
+    told.clear()
+    campaign.run([make("pie"), make("red")], tmp_path / "c", jobs=1, more=more, resume=True)
+    assert told == [1, 2, 1, 0]
+
+
 def test_a_run_that_was_called_for_twice_is_done_once(tmp_path, make):
     runs = [make("pie"), make("red")]
-    report = campaign.run(runs, tmp_path / "c", jobs=1, more=lambda done: [*runs, make("pie", seed=2)])
+    report = campaign.run(runs, tmp_path / "c", jobs=1, more=lambda done, waiting: [*runs, make("pie", seed=2)])
     assert len(report.runs) == 3
     assert report.not_begun == 0
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import polars as pl
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 
 from bakeoff import results
 from bakeoff.campaign.adaptive import Adaptive
-from bakeoff.campaign.sweep import Budget, Listed
+from bakeoff.campaign.sweep import Budget, Listed, Sweep
 from bakeoff.cli.app import app
 from bakeoff.errors import BakeoffError
 from bakeoff.results import dataset
@@ -118,6 +120,24 @@ def test_the_first_points_of_a_list_come_from_all_over():
     assert [point["a"] for point in chooser.first()] == list(range(0, 80, 10))
     assert chooser.room(10) == 10
     assert [[p["a"] for p in chooser.next({})] for _ in range(3)] == [[1], [2], []]
+
+
+def test_runs_are_made_sixteen_at_a_time_while_fewer_wait():
+    chooser = Listed([{"a": n} for n in range(100)])
+    sweep = Sweep(chooser, lambda point: [SimpleNamespace(key=f"{point['a']}")], 100, Budget(), jobs=2)
+    under_way = deque(sweep.first())
+
+    def made(waiting: int) -> int:
+        """One run ends while so many wait."""
+        further = sweep.more(SimpleNamespace(key=under_way.popleft().key, wall_s=0.02, numbers={}), waiting)
+        under_way.extend(further)
+        return len(further)
+
+    # Nobody knows what the others cost before all of the first eight have ended.
+    assert [made(waiting=0) for _ in range(8)] == [0, 0, 0, 0, 0, 0, 0, 16]
+    assert [made(waiting) for waiting in (40, 16, 15)] == [0, 0, 16]
+    # It does not matter how many are under way: a hundred workers are kept busy as two are.
+    assert [made(waiting=0) for _ in range(6)] == [16, 16, 16, 12, 0, 0]
 
 
 def chosen(rate, budget: int, over: tuple[str, ...]) -> list[tuple[float, ...]]:

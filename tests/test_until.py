@@ -38,7 +38,7 @@ def finished(repetitions, value_of):
     waiting = repetitions.first()
     while waiting:
         run = waiting.pop(0)
-        waiting += repetitions.more(done(run, value_of(run)))
+        waiting += repetitions.more(done(run, value_of(run)), len(waiting))
     return repetitions.all
 
 

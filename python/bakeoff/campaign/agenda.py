@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Waiting = tuple[Path, "Run", int]
 """A run that was not begun, with its folder and its place in the campaign's order."""
+More = Callable[[Done, int], Iterable["Run"]]
+"""What says which further runs are to be done because of one that ended, while so many wait already."""
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Agenda:
     shelf: Shelf
     """What was done before, elsewhere."""
     on_done: Callable[[Done], None] | None = None
-    more: Callable[[Done], Iterable[Run]] | None = None
+    more: More | None = None
     allow_code: bool = False
     waiting: deque[Waiting] = field(default_factory=deque)
     ended: dict[Path, Done] = field(default_factory=dict)
@@ -60,7 +62,7 @@ class Agenda:
         """Note how a run ended, and have those wait that it calls for; `alone` if it is not asked for them."""
         self._note(done)
         if not alone:
-            self._join(deque(self._called_for(done)))
+            self._join(deque(self._called_for(done, len(self.waiting))))
 
     def check_captures(self) -> None:
         """BakeoffError if the packets that were kept take more than a campaign may."""
@@ -98,13 +100,13 @@ class Agenda:
                 self.waiting.append((folder, run, self._order[folder]))
                 continue
             self._note(done)
-            fresh += self._called_for(done)
+            fresh += self._called_for(done, len(self.waiting) + len(fresh))
 
-    def _called_for(self, done: Done) -> list[Path]:
+    def _called_for(self, done: Done, waiting: int) -> list[Path]:
         """The folders of the runs that this one calls for, and that none called for before."""
         if self.more is None:
             return []
-        further = [python_cc.permitted(each, allow_code=self.allow_code) for each in self.more(done)]
+        further = [python_cc.permitted(each, allow_code=self.allow_code) for each in self.more(done, waiting)]
         found = folders(further, self.root, self.places)
         for each in found.values():
             self.module.check(each)

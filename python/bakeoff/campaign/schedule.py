@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff import engines, files, results
 from bakeoff.campaign import begin, ending, lock, place, worker
-from bakeoff.campaign.agenda import Agenda, Waiting, folders, is_done
+from bakeoff.campaign.agenda import Agenda, More, Waiting, folders, is_done
 from bakeoff.campaign.begin import Asked
 from bakeoff.campaign.parallel import Parallel, Workers
 from bakeoff.campaign.processes import Processes
@@ -70,7 +70,7 @@ def run(
     allow_code: bool = False,
     kept: Kept = "all",
     also: worker.Also | None = None,
-    more: Callable[[Done], Iterable[Run]] | None = None,
+    more: More | None = None,
     timeout_s: float | None = None,
     cluster: Callable[[], Workers] | None = None,
     store: Store | None = None,
@@ -86,7 +86,7 @@ def run(
     and ends. With `stop_on_failure` none begins after one that failed. On Ctrl-C no other begins, and what other
     processes have under way is waited for, which `on_interrupt` can tell the user; a second Ctrl-C discards that.
     `kept` says what is left of a run that ended well, and `also` takes numbers of each besides its measures. `more` is
-    asked after each run which further ones are to be done because of it: they join those that wait.
+    asked after each run which further ones are to be done because of it, and told how many wait: they join these.
     `cluster` gives workers elsewhere in place of processes here, when there is something to do.
     With `timeout_s` all is done in other processes, and a run that takes longer (s) fails and is ended.
     `asked` is kept in the folder's campaign.json, and `latest` is a link that leads to the folder from then on. With

@@ -19,8 +19,9 @@ _TRIAL: Final = 8
 """Points by whose runs the time of the others is told."""
 _BESIDES_S: Final = 0.01
 """Of each run, besides the engine's time: measures and files."""
-_AHEAD: Final = 64
-"""Runs that wait while others are under way, where no run has to be seen before the next is chosen."""
+_AT_ONCE: Final = 16
+"""Runs that are made one after the other, where none has to be seen before the next is chosen. They take less time than
+single ones, between which the simulations of the other processes have the processor's caches."""
 
 Outcome = tuple[float | None, ...]
 """What the runs at a point gave, one number for each run of one seed: the mean over seeds, None where there is none."""
@@ -159,8 +160,8 @@ class Sweep:
             runs += self._added(point)
         return runs
 
-    def more(self, done: Done) -> list[Run]:
-        """The runs that follow when this one has ended."""
+    def more(self, done: Done, waiting: int) -> list[Run]:
+        """The runs that follow when this one has ended, while so many wait."""
         number = self._of[done.key]
         self._pending -= 1
         self._found[done.key] = done.numbers.get(self.number) if self.number is not None else None
@@ -173,8 +174,10 @@ class Sweep:
             if self._pending:
                 return []
             self._tell()
+        if self._pending if self.chooser.waits else waiting >= _AT_ONCE:
+            return []
         runs: list[Run] = []
-        while self._pending + len(runs) < (1 if self.chooser.waits else _AHEAD):
+        while len(runs) < _AT_ONCE:
             further = self.chooser.next(self._outcomes)
             if not further:
                 break

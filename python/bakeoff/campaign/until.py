@@ -82,7 +82,7 @@ class Repetitions:
         """The runs to begin with."""
         return [run for each in self.all for run in self._next(each, self._least)]
 
-    def more(self, done: Done) -> list[Run]:
+    def more(self, done: Done, _waiting: int) -> list[Run]:
         """One more seed of the run, if all of it have ended and its interval is too wide."""
         each = self._of[done.key]
         each.ended += 1

@@ -276,7 +276,7 @@ def execute(
     show: Detail = "normal",
     kept: Kept = "all",
     also: Also | None = None,
-    more: Callable[[Done], Sequence[Run]] | None = None,
+    more: Callable[[Done, int], Sequence[Run]] | None = None,
     expected: Callable[[], int] | None = None,
 ) -> Report:
     """Do the runs with progress on standard error; a Ctrl-C ends with 130 after telling how to go on (`again`).
@@ -308,9 +308,9 @@ def execute(
                 watch.expect(expected() - total)
                 total = expected()
 
-            def further(done: Done) -> Sequence[Run]:
+            def further(done: Done, waiting: int) -> Sequence[Run]:
                 nonlocal total
-                several = more(done) if more is not None else ()
+                several = more(done, waiting) if more is not None else ()
                 change = expected() - total if expected is not None else len(several)
                 watch.expect(change)
                 total += change

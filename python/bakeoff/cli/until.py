@@ -82,7 +82,7 @@ class Until:
         return partial(numbers, texts=(self._goal.number,))
 
     @property
-    def more(self) -> Callable[[Done], list[Run]] | None:
+    def more(self) -> Callable[[Done, int], list[Run]] | None:
         """What asks for further seeds."""
         return self._repetitions.more if self._repetitions is not None else None
 
