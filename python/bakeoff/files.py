@@ -38,16 +38,24 @@ def read(path: Path | str, most: int) -> bytes:
     OSError says what it is instead: a device, a pipe and a socket are never waited for, and a file that is too long is
     not read.
     """
-    with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        # Room for all that may come is taken at once, and costs more than a small file.
-        content = file.read(size + 1) if size <= most else b""
+    descriptor, size = _open(path)
+    content = b""
+    try:
+        if size <= most:
+            # More than there should be, so that the end needs no call of its own. A file that has grown has more, and
+            # one of the system's, such as those below /proc, which have the size 0.
+            content = os.read(descriptor, max(size + 1, 4096))
+            while len(content) != size and len(content) <= most:
+                more = os.read(descriptor, max(1 << 16, len(content)))
+                if not more:
+                    break
+                content += more
+    except BlockingIOError:
         # Nor is a file of the system's waited for that has nothing to say yet, such as /proc/kmsg.
-        if content is None:
-            raise OSError(errno.EAGAIN, "gives nothing to read", os.fspath(path))
-        # A file of the system's, such as one below /proc, has the size 0 and content all the same.
-        if len(content) > size:
-            content += file.read(most + 1 - len(content)) or b""
+        if not content:
+            raise OSError(errno.EAGAIN, "gives nothing to read", os.fspath(path)) from None
+    finally:
+        os.close(descriptor)
     if max(size, len(content)) > most:
         raise OSError(errno.EFBIG, f"is {max(size, len(content)):,} bytes; at most {most:,}", os.fspath(path))
     return content
@@ -55,6 +63,11 @@ def read(path: Path | str, most: int) -> bytes:
 
 def opened(path: Path | str) -> BinaryIO:
     """The regular file at `path`, opened for reading; OSError as for `read`."""
+    return os.fdopen(_open(path)[0], "rb")
+
+
+def _open(path: Path | str) -> tuple[int, int]:
+    """A descriptor of the regular file at `path`, and the bytes that it has; OSError as for `read`."""
     name = os.fspath(path)
     if "\0" in name:
         raise OSError(errno.EINVAL, "its name holds a zero byte", name)
@@ -62,11 +75,12 @@ def opened(path: Path | str) -> BinaryIO:
     _regular(os.stat(name), name)  # noqa: PTH116 (of text)
     descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        _regular(os.fstat(descriptor), name)
+        found = os.fstat(descriptor)
+        _regular(found, name)
     except OSError:
         os.close(descriptor)
         raise
-    return os.fdopen(descriptor, "rb")
+    return descriptor, found.st_size
 
 
 def unpacked(path: Path | str, most: int) -> bytes:

@@ -1,10 +1,10 @@
 """A results folder of somebody else may hold any number and any file: it is read, or refused with one message, soon."""
 
 import errno
-import io
 import json
 import os
 import shutil
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -130,16 +130,33 @@ def test_counters_of_another_form_are_refused_by_name(changed, place, value, mes
 
 
 def test_a_file_that_has_nothing_to_say_yet_is_not_waited_for(tmp_path, monkeypatch):
-    # As /proc/kmsg: a regular file, whose read without waiting gives None.
-    class Silent(io.FileIO):
-        def read(self, _most=-1):
-            return None
+    # As /proc/kmsg: a regular file that says so if it is read without waiting.
+    def silent(_descriptor, _most):
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
     (tmp_path / "silent").write_bytes(b"")
-    monkeypatch.setattr(files, "opened", Silent)
+    monkeypatch.setattr(files.os, "read", silent)
     with pytest.raises(OSError, match="gives nothing to read") as error:
         files.read(tmp_path / "silent", 10)
-    assert error.value.errno == errno.EAGAIN
+    assert (error.value.errno, error.value.filename) == (errno.EAGAIN, str(tmp_path / "silent"))
+
+
+def test_a_file_of_the_systems_is_read_whole_though_its_size_is_0():
+    environment = files.read("/proc/self/environ", 1 << 20)
+    assert Path("/proc/self/environ").stat().st_size == 0
+    assert environment == Path("/proc/self/environ").read_bytes()
+    assert len(environment) > 0
+    with pytest.raises(OSError, match="bytes; at most 3"):
+        files.read("/proc/self/environ", 3)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 3 << 16])
+def test_a_file_is_read_whole_up_to_its_bound(tmp_path, size):
+    (tmp_path / "whole").write_bytes(bytes(size))
+    assert files.read(tmp_path / "whole", size) == bytes(size)
+    if size:
+        with pytest.raises(OSError, match=f"is {size:,} bytes; at most {size - 1:,}"):
+            files.read(tmp_path / "whole", size - 1)
 
 
 def test_a_campaign_whose_captures_take_too_much_ends_and_keeps_what_it_has(tmp_path, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -105,7 +104,7 @@ class Result:
 
         path = f"{self.path}/{layout.SUMMARY}"
         try:
-            text = _bytes(path)
+            text = files.read(path, _LARGEST)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -315,7 +314,7 @@ def _read(path: str) -> dict[str, Any]:
     """The object that a JSON file of a results folder holds; BakeoffError if it holds none."""
     folder, name = os.path.split(path)
     try:
-        content = msgspec.json.decode(_bytes(path))
+        content = msgspec.json.decode(files.read(path, _LARGEST))
     except FileNotFoundError:
         raise HalfWrittenError(f"{folder}: half-written: {name} is missing") from None
     except OSError as error:
@@ -336,21 +335,6 @@ def _record(path: str, form: type[R]) -> R:
             f"{folder}: {name} is of format {content['format']!r}; this version reads format {layout.FORMAT}"
         )
     return form.of(content, f"{folder}: {name}")
-
-
-def _bytes(path: str) -> bytes:
-    """The whole file, with as few calls of the system as it takes."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-            return files.read(path, _LARGEST)  # which says what is wrong
-        parts = []
-        while part := os.read(file, 1 << 16):
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(file)
 
 
 def _is_whole_parquet(path: str) -> bool:
