@@ -218,6 +218,30 @@ def test_a_dry_run_says_the_cost():
     assert not Path("results").exists()
 
 
+def test_a_number_that_some_runs_lack_is_missing_in_their_rows_only():
+    swept("--over", "network.rtt=lin:10ms..40ms:4", "-k", "pfifo", "--out", "s")
+    runs = results.scan("s")
+    # Each number stands in these runs alone: at the beginning, in the middle, at the end.
+    for name, having in {"a": [0], "b": [1, 2], "c": [3], "d": [0, 2]}.items():
+        for number in having:
+            summary = json.loads((runs[number] / "summary.json").read_text())
+            summary["flows"]["reno"][name] = number + 0.5
+            (runs[number] / "summary.json").write_text(json.dumps(summary))
+    # What a campaign took besides has the last word, over a measure of that name too.
+    (runs[2] / "measured.json").write_text(json.dumps({"flows.reno.b": 7, "jain": None, "e": 1}))
+    folder, rows = dataset.write(Path("s"), runs)
+    assert rows == 4
+    read = pl.read_parquet(folder / "**/*.parquet")
+    assert read["jain"].null_count() == 0
+    assert [read[f"flows.reno.{name}"].to_list() for name in "abcd"] == [
+        [0.5, None, None, None],
+        [None, 1.5, 7.0, None],
+        [None, None, None, 3.5],
+        [0.5, None, 2.5, None],
+    ]
+    assert read["e"].to_list() == [None, None, 1.0, None]
+
+
 def test_rows_of_failed_runs_and_of_names_that_no_path_takes(tmp_path):
     swept("--over", RATES, "-k", "pfifo", "--out", "s")
     one, other = results.scan("s")

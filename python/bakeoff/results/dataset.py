@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,14 +62,11 @@ class _Record(msgspec.Struct):
     error: str | None
 
 
-@dataclass(frozen=True)
-class _Row:
-    record: _Record
-    numbers: dict[str, float | int]
-
+_Numbers = dict[str, list[float | int | None]]
+"""A column for each measure, with a place for each run; None where a run has no such number."""
 
 _records: Final = msgspec.json.Decoder(_Record)
-_numbers: Final = msgspec.json.Decoder(dict[str, Any])
+_objects: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 def write(root: Path, runs: Iterable[Path]) -> tuple[Path, int]:
@@ -82,50 +77,69 @@ def write(root: Path, runs: Iterable[Path]) -> tuple[Path, int]:
     folder = root / FOLDER
     partial = folder.with_name(layout.partial_name(FOLDER, os.getpid()))
     try:
-        rows = [_row(path) for path in runs]
-        columns, about = _columns(rows)
+        records, numbers = _read(runs)
+        columns, about = _columns(records, numbers)
         partial.mkdir(parents=True)
-        for place, frame in _parts(rows, columns):
+        for place, frame in _parts(records, columns):
             (partial / place).parent.mkdir(parents=True, exist_ok=True)
             frame.write_parquet(partial / place, compression="zstd")
-        write_json(partial / SCHEMA, {"rows": len(rows), "partitions": list(_PARTITIONS), "columns": about})
+        write_json(partial / SCHEMA, {"rows": len(records), "partitions": list(_PARTITIONS), "columns": about})
         take_place(partial, folder)
     except OSError as error:
         raise BakeoffError(f"{folder}: cannot be written: {error.strerror or error}") from error
     finally:
         files.discard(partial)
-    return folder, len(rows)
+    return folder, len(records)
 
 
-def _row(path: Path) -> _Row:
-    try:
-        record = _records.decode(files.read(path / layout.RUN, _LARGEST))
-        numbers: dict[str, float | int] = {}
-        if record.status == "ok":
-            summary = _numbers.decode(files.read(path / layout.SUMMARY, _LARGEST))
-            if len(record.resolved.flows) > MOST_FLOWS:
-                summary = {key: value for key, value in summary.items() if not isinstance(value, dict)}
-            _walk(summary, "", numbers)
-            named = path / layout.MEASURED
-            if named.exists():
-                taken = _numbers.decode(files.read(named, _LARGEST))
-                numbers |= {name: float(value) for name, value in taken.items() if value is not None}
-    except (OSError, ValueError) as error:
-        raise BakeoffError(f"{path}: cannot be read: {error}") from error
-    return _Row(record, numbers)
+def _read(runs: Iterable[Path]) -> tuple[list[_Record], _Numbers]:
+    """What is known of each run, and the measures of all."""
+    records: list[_Record] = []
+    numbers: _Numbers = {}
+    for row, path in enumerate(runs):
+        try:
+            # Of ten thousand runs every call counts: names are put together as text.
+            record = _records.decode(files.read(f"{path}/{layout.RUN}", _LARGEST))
+            if record.status == "ok":
+                summary = _objects.decode(files.read(f"{path}/{layout.SUMMARY}", _LARGEST))
+                if len(record.resolved.flows) > MOST_FLOWS:
+                    summary = {key: value for key, value in summary.items() if not isinstance(value, dict)}
+                _add(summary, "", numbers, row)
+                named = f"{path}/{layout.MEASURED}"
+                if os.path.exists(named):  # noqa: PTH110
+                    taken = _objects.decode(files.read(named, _LARGEST))
+                    for name, value in taken.items():
+                        if value is not None:
+                            _put(numbers, name, row, float(value))
+        except (OSError, ValueError) as error:
+            raise BakeoffError(f"{path}: cannot be read: {error}") from error
+        records.append(record)
+    for column in numbers.values():
+        column.extend([None] * (len(records) - len(column)))
+    return records, numbers
 
 
-def _walk(tree: Mapping[str, Any], prefix: str, found: dict[str, float | int]) -> None:
+def _add(tree: Mapping[str, Any], prefix: str, numbers: _Numbers, row: int) -> None:
+    """Every number of a summary, or of a part of it, into its column."""
     for key, value in tree.items():
         # What a decoder gave is of these types and of none that are derived from them; a truth value is no number here.
         kind = type(value)
         if kind is dict:
-            _walk(value, f"{prefix}{key}.", found)
+            _add(value, f"{prefix}{key}.", numbers, row)
         elif (kind is float or kind is int) and key not in _NOT_MEASURED:
-            found[prefix + key] = value
+            _put(numbers, prefix + key, row, value)
 
 
-def _columns(rows: Sequence[_Row]) -> tuple[dict[str, pl.Series], dict[str, dict[str, str]]]:
+def _put(numbers: _Numbers, name: str, row: int, value: float | int) -> None:
+    """One number into its column, which ends there; a number that stands there already goes."""
+    column = numbers.setdefault(name, [])
+    if len(column) != row:
+        del column[row:]
+        column.extend([None] * (row - len(column)))
+    column.append(value)
+
+
+def _columns(records: Sequence[_Record], numbers: _Numbers) -> tuple[dict[str, pl.Series], dict[str, dict[str, str]]]:
     """Every column but the partitions, and what schema.json says of it."""
     import polars as pl
 
@@ -133,11 +147,11 @@ def _columns(rows: Sequence[_Row]) -> tuple[dict[str, pl.Series], dict[str, dict
     about: dict[str, dict[str, str]] = {}
     forms = {"seed": pl.Int64, "wall_s": pl.Float64}
     for name, what in _OF_A_RUN.items():
-        of = [getattr(row.record.resolved if name in ("run", "seed") else row.record, name) for row in rows]
+        of = [getattr(record.resolved if name in ("run", "seed") else record, name) for record in records]
         made[name] = pl.Series(name, of, dtype=forms.get(name, pl.String))
         about[name] = {"kind": "run", "unit": "s" if name == "wall_s" else "", "what": what}
-    for axis in dict.fromkeys(axis for row in rows for axis in row.record.resolved.point):
-        labels = [row.record.resolved.point.get(axis) for row in rows]
+    for axis in dict.fromkeys(axis for record in records for axis in record.resolved.point):
+        labels = [record.resolved.point.get(axis) for record in records]
         known = [None if label is None else units.si(label) for label in labels]
         of_one = {each[1] for each in known if each is not None}
         numeric = len(of_one) == 1 and all(each is not None for each, label in zip(known, labels, strict=True) if label)
@@ -146,9 +160,7 @@ def _columns(rows: Sequence[_Row]) -> tuple[dict[str, pl.Series], dict[str, dict
         else:
             made[axis] = pl.Series(axis, labels, dtype=pl.String)
         about[axis] = {"kind": "parameter", "unit": of_one.pop() if numeric else "text"}
-    numbers = [row.numbers for row in rows]
-    for name in dict.fromkeys(chain.from_iterable(numbers)):
-        several = [of.get(name) for of in numbers]
+    for name, several in numbers.items():
         whole = {int, type(None)}.issuperset(map(type, several))
         column = name if name not in made else f"{name} (measure)"
         made[column] = pl.Series(column, several, dtype=pl.Int64 if whole else pl.Float64, strict=False)
@@ -164,15 +176,15 @@ def _unit(name: str) -> str:
     return ""
 
 
-def _parts(rows: Sequence[_Row], columns: Mapping[str, pl.Series]) -> Iterator[tuple[str, pl.DataFrame]]:
+def _parts(records: Sequence[_Record], columns: Mapping[str, pl.Series]) -> Iterator[tuple[str, pl.DataFrame]]:
     """Each file of the data set, with its place."""
     import polars as pl
 
     frame = pl.DataFrame(list(columns.values()))
     places: dict[str, list[int]] = {}
-    for index, row in enumerate(rows):
-        at = row.record.resolved
-        words = zip(_PARTITIONS, (at.suite, at.scenario, row.record.engine), strict=True)
+    for index, record in enumerate(records):
+        at = record.resolved
+        words = zip(_PARTITIONS, (at.suite, at.scenario, record.engine), strict=True)
         places.setdefault("/".join(f"{name}={_escaped(word)}" for name, word in words), []).append(index)
     for place, indices in places.items():
         part = frame[indices]
