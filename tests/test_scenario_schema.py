@@ -38,6 +38,21 @@ def test_the_schema_describes_every_key_of_the_top_level():
     json.dumps(schema)
 
 
+def test_what_stands_below_a_key_in_its_class_describes_it():
+    defined = json_schema()["$defs"]
+    flow = defined["FlowSpec"]["properties"]
+    # Of a key that is a word of Python, of several lines, and of one that has no text.
+    assert flow["from"]["description"] == "Sending host; the path's first if absent."
+    assert flow["ecn"]["description"].splitlines()[1] == "`dscp_to_notect`; `dscp_to_notect_ect1`."
+    assert "description" not in flow["transport"]
+    # `Bottleneck` has keys of `Lane`.
+    inherited = defined["Lane"]["properties"].keys() & defined["Bottleneck"]["properties"].keys()
+    assert {key for key in inherited if "description" in defined["Lane"]["properties"][key]}
+    for key in inherited:
+        one, other = (defined[name]["properties"][key].get("description") for name in ("Lane", "Bottleneck"))
+        assert one == other
+
+
 def test_every_reference_of_the_schema_exists():
     schema = json_schema()
     text = json.dumps(schema)

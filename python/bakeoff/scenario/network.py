@@ -79,7 +79,7 @@ _AMPDU: Final = 65535
 class Model(BaseModel):
     """A mapping of the scenario file: an unknown key is refused, with the nearest known one."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
