@@ -27,7 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Several hundred tests call the command line in their own process, and each call would put its commands together anew,
-# which takes a tenth of a second.
+# which takes some hundredths of a second.
 typer.main.get_command = functools.cache(typer.main.get_command)
 
 # No test depends on how fast the machine is.

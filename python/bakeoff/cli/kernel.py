@@ -9,13 +9,10 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.command import Command, Group
+from bakeoff.cli.command import Group, add
 from bakeoff.cli.output import on_one_line
 
-app = typer.Typer(cls=Group, help="Build, list and check virtual-time kernels.", no_args_is_help=True)
 
-
-@app.command(cls=Command)
 def build(
     source: Annotated[Path | None, typer.Option(help="A Linux source tree or tarball, 6.6 or later.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the kernel.", show_default="linux-RELEASE")] = None,
@@ -47,7 +44,6 @@ def build(
         typer.echo(f"  not in this tree: {', '.join(kernel.not_granted)}")
 
 
-@app.command("list", cls=Command)
 def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object for each kernel.")] = False,
 ) -> None:
@@ -70,7 +66,6 @@ def list_(
         )
 
 
-@app.command(cls=Command)
 def check(
     kernel: Annotated[
         str,
@@ -106,7 +101,6 @@ Suites = Annotated[
 ]
 
 
-@app.command("fetch-source")
 def fetch_source(
     suite: Suites = None,
     package: Annotated[
@@ -122,7 +116,6 @@ def fetch_source(
     _script("fetch-source", [*_options("--suite", suite), *_options("--package", [package] if package else None)])
 
 
-@app.command("fetch-programs")
 def fetch_programs(suite: Suites = None) -> None:
     """Fetch newer programs for the guest (tc, ip, nft and others) beside the installed ones, from Debian's packages.
 
@@ -147,3 +140,11 @@ def _script(name: str, arguments: list[str]) -> None:
     # -B: an installation's folders are not for compiled files that pip knows nothing of.
     command = [sys.executable, "-B", str(data.folder("kernel") / name), *arguments]
     raise typer.Exit(subprocess.run(command, check=False).returncode)
+
+
+app = typer.Typer(cls=Group, help="Build, list and check virtual-time kernels.", no_args_is_help=True)
+add(app, build)
+add(app, list_, "list")
+add(app, check)
+add(app, fetch_source, "fetch-source")
+add(app, fetch_programs, "fetch-programs")
