@@ -30,6 +30,36 @@ def test_every_scenario_of_the_catalog_expands(every_run):
     assert all(Run.from_json(run.to_json()) == run for run in every_run)
 
 
+SOUND = """
+duration: 5s
+network: {path: [a, m, b], rtt: 20ms, bottleneck: {rate: 10mbit, qdisc: pfifo}}
+flows: [{cc: reno}]
+"""
+
+
+def test_a_pattern_opens_the_files_of_its_suite_and_those_that_name_theirs(tmp_path, monkeypatch):
+    broken = "duration: ["
+    texts = {"one/x": SOUND, "one/w": broken, "two/y": SOUND, "three/z": SOUND + '"suite" : two', "three/v": broken}
+    for place, text in texts.items():
+        path = tmp_path / "suites" / f"{place}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setenv("BAKEOFF_CATALOG", str(tmp_path))
+    assert [run.key for run in catalog.select("two/*")] == ["two/z/z", "two/y/y"]
+    for pattern in ("one/x", "tw*/y", "y", "re:two/y"):
+        with pytest.raises(BakeoffError, match=r"[wv]\.yaml"):
+            catalog.select(pattern)
+    for place in ("one/w", "three/v"):
+        (tmp_path / "suites" / f"{place}.yaml").unlink()
+    with pytest.raises(BakeoffError, match="'two/x' names no run of the catalog; did you mean 'two/z' or 'two/y'"):
+        catalog.select("two/x")
+    # A profile may name the suite of the files above it.
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles/p.yaml").write_text("suite: four\n" + SOUND)
+    (tmp_path / "suites/one/x.yaml").write_text("profile: p\n")
+    assert [run.key for run in catalog.select("four/*")] == ["four/x/x"]
+
+
 def test_the_list():
     assert [(e.suite, e.scenario, e.n_runs) for e in catalog.scenarios()] == [
         ("advice", "household", 30),

@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import bounds
 from bakeoff.scenario.error import did_you_mean
@@ -34,7 +35,7 @@ def scenarios() -> list[Entry]:
     """All scenarios in order of suite and name. Only their matrices are read, not what is in them."""
     return [
         Entry(scenario.suite, scenario.name, Path(scenario.path), scenario.title, len(scenario.points))
-        for scenario in _all()
+        for scenario in _shipped()
     ]
 
 
@@ -62,7 +63,8 @@ def select(
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     if not patterns:
         raise BakeoffError("no pattern; expected for example 'l4s-tests/s6*'")
-    shipped = _all()
+    of_catalog = [pattern for pattern in patterns if not _is_file(pattern)]
+    shipped = _shipped(of_catalog) if of_catalog else []
     found: dict[int, tuple[Scenario, dict[int, Point]]] = {}
     for pattern in patterns:
         chosen = _of_file(pattern, settings, yes) if _is_file(pattern) else _of_catalog(pattern, shipped, settings)
@@ -89,7 +91,11 @@ def one(pattern: str, *, only: str | None = None, settings: Settings | None = No
 
     BakeoffError if it names runs of several scenarios, or none.
     """
-    chosen = _of_file(pattern, settings, yes=False) if _is_file(pattern) else _of_catalog(pattern, _all(), settings)
+    chosen = (
+        _of_file(pattern, settings, yes=False)
+        if _is_file(pattern)
+        else _of_catalog(pattern, _shipped([pattern]), settings)
+    )
     found = [(scenario, kept) for scenario, points in chosen if (kept := _only(only, scenario, points))]
     if not found:
         raise BakeoffError(f"-k: '{only}' names none of the runs that '{pattern}' names")
@@ -101,7 +107,7 @@ def one(pattern: str, *, only: str | None = None, settings: Settings | None = No
 
 def names() -> list[str]:
     """suite/scenario/run of every run of the catalog, in its order. Only the matrices are read."""
-    return _whole_names(_all())
+    return _whole_names(_shipped())
 
 
 def named(wanted: Collection[str], seeds: int, *, settings: Settings | None = None) -> dict[str, list[Run]]:
@@ -111,7 +117,7 @@ def named(wanted: Collection[str], seeds: int, *, settings: Settings | None = No
     ones, but their keys here are the catalog's. BakeoffError for a setting that does not fit.
     """
     found: dict[str, list[Run]] = {}
-    for scenario in _all():
+    for scenario in _shipped():
         head = f"{scenario.suite}/{scenario.name}"
         points = [
             point for point, run in zip(scenario.points, scenario.run_names, strict=True) if f"{head}/{run}" in wanted
@@ -134,21 +140,45 @@ def _whole_names(scenarios: list[Scenario]) -> list[str]:
     return [f"{each.suite}/{each.name}/{run}" for each in scenarios for run in each.run_names]
 
 
-def _all() -> list[Scenario]:
-    files = sorted(root().glob("suites/*/*.yaml"), key=_natural)
-    profiles = sorted(root().glob("profiles/*.yaml"))
-    return _opened(tuple(map(_state, files)), tuple(map(_state, profiles)))
+_State = tuple[Path, int, int]
+"""A file, when it was changed, and its size."""
 
 
-def _state(path: Path) -> tuple[Path, int, int]:
+def _shipped(patterns: Sequence[str] | None = None) -> list[Scenario]:
+    """The scenarios of the catalog; with `patterns` at least those that have runs which one of these names."""
+    found = [_state(path) for path in sorted(root().glob("suites/*/*.yaml"), key=_natural)]
+    profiles = tuple(_state(path) for path in sorted(root().glob("profiles/*.yaml")))
+    if patterns is not None and not any(map(_tells_its_suite, profiles)):
+        found = [file for file in found if any(_may_name(pattern, file) for pattern in patterns)]
+    return [_opened(file, profiles) for file in found]
+
+
+def _state(path: Path) -> _State:
     found = path.stat()
     return path, found.st_mtime_ns, found.st_size
 
 
 # Most of the time that a selection takes goes into reading the files. The profiles are part of what stands in them.
-@lru_cache(maxsize=2)
-def _opened(files: tuple[tuple[Path, int, int], ...], _: tuple[tuple[Path, int, int], ...]) -> list[Scenario]:
-    return [open_file(path) for path, *_ in files]
+@lru_cache(maxsize=512)
+def _opened(file: _State, _profiles: tuple[_State, ...]) -> Scenario:
+    return open_file(file[0])
+
+
+def _may_name(pattern: str, file: _State) -> bool:
+    """Whether a pattern may name runs of this file: not if it begins with the name of another suite."""
+    suite, slash, _ = pattern.partition("/")
+    if not slash or re.fullmatch(r"[\w.-]+", suite) is None:
+        return True
+    return file[0].parent.name == suite or _tells_its_suite(file)
+
+
+@lru_cache(maxsize=512)
+def _tells_its_suite(file: _State) -> bool:
+    """Whether a file may have another suite than the name of its folder."""
+    try:
+        return re.search(rb"""\bsuite["']?\s*:""", files.read(file[0], files.MOST_TEXT)) is not None
+    except OSError:
+        return True  # who opens it says what is wrong
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -190,7 +220,8 @@ def _of_catalog(
             none = False
             yield _changed(scenario, points, settings) if settings else (scenario, points)
     if none:
-        raise BakeoffError(_no_match(pattern, scenarios, _whole_names(scenarios)))
+        everything = _shipped()
+        raise BakeoffError(_no_match(pattern, everything, _whole_names(everything)))
 
 
 def _changed(scenario: Scenario, points: list[Point], settings: Settings) -> tuple[Scenario, list[Point]]:
