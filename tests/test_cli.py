@@ -82,6 +82,37 @@ bakeoff.cli.main()"""
     assert err == "[]\n"
 
 
+def test_help_on_a_command_reads_the_parameters_of_no_other():
+    code = """import sys
+from bakeoff import cli
+from bakeoff.cli import command
+
+read = []
+whole = command.get_command_from_info
+
+def reading(info, **settings):
+    read.append(info.name)
+    return whole(info, **settings)
+
+command.get_command_from_info = reading
+sys.argv = ["bakeoff", "run", "--help"]
+try:
+    cli.main()
+finally:
+    print(read, file=sys.stderr)"""
+    out, err = child("-c", code).communicate(timeout=60)
+    assert "bakeoff run" in out
+    assert err == "['run']\n"
+
+
+def test_what_does_runs_is_imported_when_it_is_asked_for():
+    code = """import sys; from bakeoff import campaign
+print([name for name in sys.modules if name.startswith("bakeoff.campaign.")])
+print(all(hasattr(campaign, name) for name in campaign.__all__), hasattr(campaign, "other"))"""
+    out, err = child("-c", code).communicate(timeout=60)
+    assert (out, err) == ("['bakeoff.campaign.place']\nTrue False\n", "")
+
+
 def test_version(cli):
     code, out, _ = cli("--version")
     assert code == 0

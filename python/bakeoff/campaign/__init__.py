@@ -1,9 +1,17 @@
-"""Campaigns: many independent runs, in parallel processes, into one results folder."""
+"""Campaigns: many independent runs, in parallel processes, into one results folder.
 
-from bakeoff.campaign.begin import Asked
+What does the runs is imported when it is asked for: commands that show results only have to know where they lie.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from bakeoff.campaign.place import ADVICE, DUELS, LATEST, LATEST_ADVICE, LATEST_DUEL, VERIFY, latest, new_folder
-from bakeoff.campaign.schedule import Report, accepted, cores, missing, run
-from bakeoff.campaign.worker import Done
+
+if TYPE_CHECKING:
+    from bakeoff.campaign.begin import Asked
+    from bakeoff.campaign.schedule import Report, accepted, cores, missing, run
+    from bakeoff.campaign.worker import Done
 
 __all__ = [
     "ADVICE",
@@ -22,3 +30,13 @@ __all__ = [
     "new_folder",
     "run",
 ]
+
+_MODULE_OF: Final = {"Asked": "begin", "Done": "worker"} | dict.fromkeys(
+    ("Report", "accepted", "cores", "missing", "run"), "schedule"
+)
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (each has its own type above)
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
