@@ -19,6 +19,8 @@ _TRIAL: Final = 8
 """Points by whose runs the time of the others is told."""
 _BESIDES_S: Final = 0.01
 """Of each run, besides the engine's time: measures and files."""
+_AT_FIRST: Final = 64
+"""Runs that are made when the cost of a sweep is known: all workers wait for some then."""
 _AT_ONCE: Final = 16
 """Runs that are made one after the other, where none has to be seen before the next is chosen. They take less time than
 single ones, between which the simulations of the other processes have the processor's caches."""
@@ -170,14 +172,16 @@ class Sweep:
         self._open[number] -= 1
         if not self._open[number]:
             self._outcomes[number] = self._outcome(number)
+        wanted = _AT_ONCE
         if not self._told:
             if self._pending:
                 return []
             self._tell()
+            wanted = max(_AT_FIRST, 2 * self.jobs)
         if self._pending if self.chooser.waits else waiting >= _AT_ONCE:
             return []
         runs: list[Run] = []
-        while len(runs) < _AT_ONCE:
+        while len(runs) < wanted:
             further = self.chooser.next(self._outcomes)
             if not further:
                 break
