@@ -453,6 +453,8 @@ def _probes(doc: Document, hosts: list[str], tunnels: list[resolved.Tunnel], tak
 
 
 def _captures(doc: Document, known: set[tuple[str, str]]) -> list[str]:
+    if not doc.captures:
+        return []
     names = sorted(f"{node}>{peer}" for node, peer in known)
     for index, capture in enumerate(doc.captures):
         if capture not in names:

@@ -14,6 +14,8 @@ from functools import lru_cache
 from bakeoff import tc
 from bakeoff.scenario.error import shown
 
+# Rates and times are remembered, because the runs of a matrix say the same few again and again.
+
 NANOSECOND = Fraction(1, 10**9)
 
 RATES = {unit: bps for unit, bps in tc.RATES.items() if unit.endswith("bit")}
@@ -73,7 +75,12 @@ _QUANTITY = re.compile(r"\s*([+-]?)\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*"
 
 def parse_rate(text: object) -> int:
     """`50mbit` -> 50_000_000 bit/s. Units in any case, as in tc; the result must be whole bits per second."""
-    number, unit = _split(text, RATE_FORM)
+    return _rate(_text(text, RATE_FORM))
+
+
+@lru_cache(maxsize=4096)
+def _rate(text: str) -> int:
+    number, unit = _read(text, RATE_FORM)
     if unit.lower() in tc.RATES and unit.lower() not in RATES:
         meant = unit.lower().replace("bps", "bit")
         raise ValueError(f"'{text}' is ambiguous: tc's {unit} is bytes per second; expected bits, such as '50{meant}'")
@@ -86,7 +93,12 @@ def parse_time(text: object) -> float:
     """`20ms` -> 0.02 s. A plain 0 is taken as it is; the result is the nearest double to the written value."""
     if text == 0 and not isinstance(text, bool):
         return 0.0
-    number, unit = _split(text, TIME_FORM)
+    return _time(_text(text, TIME_FORM))
+
+
+@lru_cache(maxsize=4096)
+def _time(text: str) -> float:
+    number, unit = _read(text, TIME_FORM)
     unit = unit.replace("µ", "u")
     if unit not in TIMES:
         raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {TIME_FORM}")
@@ -95,7 +107,7 @@ def parse_time(text: object) -> float:
 
 def parse_size(text: object) -> int:
     """`1448B` -> 1448 bytes; kB is 1000, KiB is 1024."""
-    number, unit = _split(text, SIZE_FORM)
+    number, unit = _read(_text(text, SIZE_FORM), SIZE_FORM)
     if unit.lower() not in SIZES:
         raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {SIZE_FORM}")
     return _whole(_bounded(number * SIZES[unit.lower()], MOST_SIZE, text, "1000000GB"), text, "byte")
@@ -103,7 +115,7 @@ def parse_size(text: object) -> int:
 
 def parse_percentage(text: object) -> float:
     """`2%` -> 0.02; from 0% to 100%."""
-    number, unit = _split(text, PERCENTAGE_FORM)
+    number, unit = _read(_text(text, PERCENTAGE_FORM), PERCENTAGE_FORM)
     if unit != "%":
         raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {PERCENTAGE_FORM}")
     if number > 100:
@@ -151,13 +163,12 @@ def _bounded(value: Fraction, most: int, text: object, shortly: str) -> Fraction
     return value
 
 
-def _split(text: object, form: str) -> tuple[Fraction, str]:
+def _text(text: object, form: str) -> str:
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
         raise ValueError(f"{shown(text)} is no quantity; expected {form}")  # noqa: TRY004 (pydantic wants ValueError)
-    return _read(str(text), form)
+    return str(text)
 
 
-# The runs of a matrix say the same few quantities again and again.
 @lru_cache(maxsize=4096)
 def _read(text: str, form: str) -> tuple[Fraction, str]:
     match = _QUANTITY.fullmatch(text) if len(text) <= LONGEST else None
