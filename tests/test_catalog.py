@@ -30,6 +30,43 @@ def test_every_scenario_of_the_catalog_expands(every_run):
     assert all(Run.from_json(run.to_json()) == run for run in every_run)
 
 
+def test_examples_stand_for_all_runs(every_run):
+    runs, lengths = Counter(), Counter()
+    for run in every_run:
+        runs[run.suite, run.scenario] += 1
+        lengths[run.suite, run.scenario] += run.duration_s
+    for entry, several in catalog.examples().items():
+        name = entry.suite, entry.scenario
+        assert sum(alike for _, alike in several) == runs.pop(name)
+        assert sum(alike * run.duration_s for run, alike in several) == pytest.approx(lengths[name])
+    assert not runs
+
+
+def test_what_differs_in_length_or_in_code_has_each_run_as_an_example(tmp_path, monkeypatch):
+    monkeypatch.setenv("BAKEOFF_CATALOG", str(tmp_path))
+    suite = tmp_path / "suites" / "own"
+    suite.mkdir(parents=True)
+    assert catalog.examples() == {}
+    vary = "vary: {qdisc: [pfifo, fq_codel], s: [5s, 8s]}\nseeds: 3\n"
+    (suite / "mine.py").write_text("class Mine:\n    pass\n")
+    (suite / "alike.yaml").write_text(vary + SOUND.replace("pfifo", '"{qdisc}"').replace("20ms", '"{s}"'))
+    (suite / "idle.yaml").write_text(vary + 'idle: "{s}"\n' + SOUND.replace("pfifo", '"{qdisc}"'))
+    (suite / "long.yaml").write_text(vary + SOUND.replace("pfifo", '"{qdisc}"').replace("5s", '"{s}"'))
+    code = SOUND.replace("reno", '"{s}"').replace("pfifo", '"{qdisc}"')
+    (suite / "code.yaml").write_text(vary.replace("[5s, 8s]", "[reno, mine.py:Mine]") + code)
+    found = {
+        entry.scenario: sorted((run.duration_s, alike) for run, alike in several)
+        for entry, several in catalog.examples().items()
+    }
+    # Four points, of which each is done with three seeds; the idle time stands before and behind.
+    assert found == {
+        "alike": [(5.0, 12)],
+        "code": [(5.0, 3)] * 4,
+        "idle": [(15.0, 3)] * 2 + [(21.0, 3)] * 2,
+        "long": [(5.0, 3)] * 2 + [(8.0, 3)] * 2,
+    }
+
+
 SOUND = """
 duration: 5s
 network: {path: [a, m, b], rtt: 20ms, bottleneck: {rate: 10mbit, qdisc: pfifo}}

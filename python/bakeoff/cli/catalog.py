@@ -38,26 +38,32 @@ def list_(
     """
     from bakeoff.scenario import catalog, parse_settings
 
-    runs = catalog.select("*" if pattern is None else pattern, only=only, settings=parse_settings(set_ or ()), yes=yes)
-    tell_code(runs)
     scenarios = pattern is None and only is None and not set_
+    rows: list[dict[str, str | int | float]]
     if scenarios:
-        rows = []
-        for entry in catalog.scenarios():
-            lengths_s = [run.duration_s for run in runs if (run.suite, run.scenario) == (entry.suite, entry.scenario)]
+        rows, count, simulated_s = [], 0, 0.0
+        for entry, several in catalog.examples().items():
+            tell_code(run for run, _ in several)
+            runs = sum(alike for _, alike in several)
+            length_s = sum(alike * run.duration_s for run, alike in several)
             name = f"{entry.suite}/{entry.scenario}"
-            rows.append({"scenario": name, "title": entry.title, "runs": len(lengths_s), "simulated_s": sum(lengths_s)})
+            rows.append({"scenario": name, "title": entry.title, "runs": runs, "simulated_s": length_s})
+            count, simulated_s = count + runs, simulated_s + length_s
     else:
-        rows = [{"run": run.key, "title": run.title, "simulated_s": run.duration_s} for run in runs]
+        words = "*" if pattern is None else pattern
+        chosen = catalog.select(words, only=only, settings=parse_settings(set_ or ()), yes=yes)
+        tell_code(chosen)
+        rows = [{"run": run.key, "title": run.title, "simulated_s": run.duration_s} for run in chosen]
+        count, simulated_s = len(chosen), sum(run.duration_s for run in chosen)
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     what = "scenario" if scenarios else "run"
-    width = max(len(str(row[what])) for row in rows)
+    width = max((len(str(row[what])) for row in rows), default=0)
     for row in rows:
-        count = f"{row['runs']:>5} runs " if "runs" in row else ""
-        typer.echo(f"{row[what]:<{width}} {count}{row['simulated_s']:>8.0f} s  {row['title']}")
-    typer.echo(f"in all: {len(runs)} runs, {sum(run.duration_s for run in runs):.0f} s simulated", err=True)
+        runs_of_it = f"{row['runs']:>5} runs " if "runs" in row else ""
+        typer.echo(f"{row[what]:<{width}} {runs_of_it}{row['simulated_s']:>8.0f} s  {row['title']}")
+    typer.echo(f"in all: {count} runs, {simulated_s:.0f} s simulated", err=True)
 
 
 def show(

@@ -39,6 +39,26 @@ def scenarios() -> list[Entry]:
     ]
 
 
+def examples() -> dict[Entry, list[tuple[Run, int]]]:
+    """For each scenario some of its runs, and for how many each stands: alike in length, and in files of code.
+
+    Together they stand for all runs, with repetitions, each of which takes a millisecond to make. BakeoffError for one
+    that cannot be made.
+    """
+    found = {}
+    for entry, scenario in zip(scenarios(), _shipped(), strict=True):
+        several = scenario.points if _differ(scenario) else scenario.points[:1]
+        each = scenario.seeds * len(scenario.points) // len(several)
+        found[entry] = [(scenario.resolve(point, seed=1), each) for point in several]
+    return found
+
+
+def _differ(scenario: Scenario) -> bool:
+    """Whether the runs of a scenario may differ in length, or in the files that they execute."""
+    lengths = f"{scenario.document.get('duration')} {scenario.document.get('idle')}"
+    return "{" in lengths or ".py" in str(scenario.document)
+
+
 def select(
     patterns: str | Sequence[str],
     seeds: int | None = None,

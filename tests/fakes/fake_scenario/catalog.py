@@ -30,6 +30,10 @@ def scenarios() -> list[Entry]:
     ]
 
 
+def examples() -> dict[Entry, list[tuple[Run, int]]]:
+    return {entry: [(run, 1) for run in select(f"fake/{entry.scenario}")] for entry in scenarios()}
+
+
 def select(patterns, seeds=None, *, only=None, settings=None, yes=False) -> list[Run]:
     runs = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
