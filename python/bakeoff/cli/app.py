@@ -43,37 +43,40 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "color": True},
 )
-add(app, catalog.list_, "list")
-add(app, catalog.show)
-add(app, run.run)
-add(app, sweep.sweep)
-add(app, present.table)
-add(app, present.report)
-add(app, plot.plot)
-add(app, site.site)
-add(app, serve.serve)
-add(app, render.render)
-add(app, export.export)
-add(app, import_.import_, "import")
-add(app, compare.compare)
-add(app, suites.suites)
-add(app, verify.verify)
-add(app, diff.diff)
-add(app, reproduce.reproduce)
-add(app, results.results)
-add(app, results.logs)
-add(app, results.rm)
-add(app, store.store)
-add(app, remote.push)
-add(app, remote.pull)
-add(app, trace.trace)
-add(app, shell.shell)
-add(app, duel.duel)
-add(app, advise.advise)
-add(app, packetdrill.packetdrill)
-add(app, qdisc_replay.qdisc_replay, "qdisc-replay")
-add(app, catalog.schema)
-add(app, doctor.doctor)
+add(
+    app,
+    catalog.list_,
+    catalog.show,
+    run.run,
+    sweep.sweep,
+    present.table,
+    present.report,
+    plot.plot,
+    site.site,
+    serve.serve,
+    render.render,
+    export.export,
+    import_.import_,
+    compare.compare,
+    suites.suites,
+    verify.verify,
+    diff.diff,
+    reproduce.reproduce,
+    results.results,
+    results.logs,
+    results.rm,
+    store.store,
+    remote.push,
+    remote.pull,
+    trace.trace,
+    shell.shell,
+    duel.duel,
+    advise.advise,
+    packetdrill.packetdrill,
+    qdisc_replay.qdisc_replay,
+    catalog.schema,
+    doctor.doctor,
+)
 app.add_typer(kernel.app, name="kernel")
 
 

@@ -11,10 +11,12 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 
-def add(app: typer.Typer, function: Callable[..., None], name: str | None = None) -> None:
-    """Make a function a command of `app`, with the function's name unless another one is given."""
-    kind = type("Command", (Command,), {"function": staticmethod(function)})
-    app.command(name or function.__name__, cls=kind, help=getdoc(function))(_nothing)
+def add(app: typer.Typer, *functions: Callable[..., None]) -> None:
+    """Make functions commands of `app`, named as they are: `list_` is `list`, and `fetch_source` is `fetch-source`."""
+    for function in functions:
+        kind = type("Command", (Command,), {"function": staticmethod(function)})
+        name = function.__name__.rstrip("_").replace("_", "-")
+        app.command(name, cls=kind, help=getdoc(function))(_nothing)
 
 
 def _nothing() -> None:

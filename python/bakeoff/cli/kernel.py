@@ -143,8 +143,4 @@ def _script(name: str, arguments: list[str]) -> None:
 
 
 app = typer.Typer(cls=Group, help="Build, list and check virtual-time kernels.", no_args_is_help=True)
-add(app, build)
-add(app, list_, "list")
-add(app, check)
-add(app, fetch_source, "fetch-source")
-add(app, fetch_programs, "fetch-programs")
+add(app, build, list_, check, fetch_source, fetch_programs)
