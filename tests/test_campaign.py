@@ -283,7 +283,6 @@ CHILD = """
 import signal
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from bakeoff import campaign
 from bakeoff.scenario import make
 

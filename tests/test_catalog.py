@@ -74,6 +74,19 @@ flows: [{cc: reno}]
 """
 
 
+def test_a_list_names_a_file_that_runs_execute_once(tmp_path, monkeypatch, cli):
+    monkeypatch.setenv("BAKEOFF_CATALOG", str(tmp_path))
+    suite = tmp_path / "suites" / "own"
+    suite.mkdir(parents=True)
+    (suite / "mine.py").write_text("class Mine:\n    pass\n")
+    for name in ("one", "other"):
+        (suite / f"{name}.yaml").write_text(SOUND.replace("reno", "mine.py:Mine"))
+    code, out, err = cli("list")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert [line.split()[0] for line in err.splitlines()] == ["will", "in"]
+    assert f"will execute {suite}/mine.py " in err
+
+
 def test_a_pattern_opens_the_files_of_its_suite_and_those_that_name_theirs(tmp_path, monkeypatch):
     broken = "duration: ["
     texts = {"one/x": SOUND, "one/w": broken, "two/y": SOUND, "three/z": SOUND + '"suite" : two', "three/v": broken}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import bakeoff
 
-# What does runs outlives the fakes, and is not to begin with them.
+# These modules stay imported when the fakes are gone. So they are imported before, together with the real rooms.
 import bakeoff.campaign.schedule
 
 HERE = Path(__file__).parent

@@ -150,13 +150,26 @@ def test_a_file_of_the_systems_is_read_whole_though_its_size_is_0():
         files.read("/proc/self/environ", 3)
 
 
+@pytest.mark.parametrize("at_once", [1000, 1 << 30])
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 3 << 16])
-def test_a_file_is_read_whole_up_to_its_bound(tmp_path, size):
+def test_a_file_is_read_whole_up_to_its_bound(tmp_path, monkeypatch, size, at_once):
+    # The system may give less than it is asked for, though there is more.
+    read = os.read
+    monkeypatch.setattr(files.os, "read", lambda descriptor, most: read(descriptor, min(most, at_once)))
     (tmp_path / "whole").write_bytes(bytes(size))
     assert files.read(tmp_path / "whole", size) == bytes(size)
     if size:
         with pytest.raises(OSError, match=f"is {size:,} bytes; at most {size - 1:,}"):
             files.read(tmp_path / "whole", size - 1)
+
+
+def test_a_file_that_has_grown_since_it_was_opened_is_read_whole(tmp_path, monkeypatch):
+    opened = files._open
+    (tmp_path / "grown").write_bytes(bytes(9000))
+    monkeypatch.setattr(files, "_open", lambda path: (opened(path)[0], 8000))
+    assert files.read(tmp_path / "grown", 9000) == bytes(9000)
+    with pytest.raises(OSError, match=r"bytes; at most 8,000"):
+        files.read(tmp_path / "grown", 8000)
 
 
 def test_a_campaign_whose_captures_take_too_much_ends_and_keeps_what_it_has(tmp_path, monkeypatch):

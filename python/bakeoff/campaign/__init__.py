@@ -1,6 +1,6 @@
 """Campaigns: many independent runs, in parallel processes, into one results folder.
 
-What does the runs is imported when it is asked for: commands that show results only have to know where they lie.
+The modules that do runs are imported when they are first used. Commands that only show results never use them.
 """
 
 from importlib import import_module

@@ -27,7 +27,8 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _utf8()
     output.guard()
-    # numpy's threads for linear algebra, which nothing here does, keep a second core busy for a tenth of a second.
+    # Nothing here does linear algebra. The threads that numpy starts for it would keep each other core busy for a tenth
+    # of a second.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Ten thousand results are millions of objects that live as long as this process: to look for garbage among them
     # after every 700 new ones takes most of the time.

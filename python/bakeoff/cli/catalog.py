@@ -42,8 +42,9 @@ def list_(
     rows: list[dict[str, str | int | float]]
     if scenarios:
         rows, count, simulated_s = [], 0, 0.0
-        for entry, several in catalog.examples().items():
-            tell_code(run for run, _ in several)
+        examples = catalog.examples()
+        tell_code(run for several in examples.values() for run, _ in several)
+        for entry, several in examples.items():
             runs = sum(alike for _, alike in several)
             length_s = sum(alike * run.duration_s for run, alike in several)
             name = f"{entry.suite}/{entry.scenario}"

@@ -33,23 +33,24 @@ class Entry(NamedTuple):
 
 def scenarios() -> list[Entry]:
     """All scenarios in order of suite and name. Only their matrices are read, not what is in them."""
-    return [
-        Entry(scenario.suite, scenario.name, Path(scenario.path), scenario.title, len(scenario.points))
-        for scenario in _shipped()
-    ]
+    return [_entry(scenario) for scenario in _shipped()]
+
+
+def _entry(scenario: Scenario) -> Entry:
+    return Entry(scenario.suite, scenario.name, Path(scenario.path), scenario.title, len(scenario.points))
 
 
 def examples() -> dict[Entry, list[tuple[Run, int]]]:
-    """For each scenario some of its runs, and for how many each stands: alike in length, and in files of code.
+    """Some runs of each scenario, with the number of its runs that each stands for, repetitions among them.
 
-    Together they stand for all runs, with repetitions, each of which takes a millisecond to make. BakeoffError for one
-    that cannot be made.
+    A run stands for those that are as long as itself and execute the same files. To make all runs of the catalog would
+    take seconds. BakeoffError for one that cannot be made.
     """
     found = {}
-    for entry, scenario in zip(scenarios(), _shipped(), strict=True):
+    for scenario in _shipped():
         several = scenario.points if _differ(scenario) else scenario.points[:1]
         each = scenario.seeds * len(scenario.points) // len(several)
-        found[entry] = [(scenario.resolve(point, seed=1), each) for point in several]
+        found[_entry(scenario)] = [(scenario.resolve(point, seed=1), each) for point in several]
     return found
 
 
