@@ -2,7 +2,8 @@
 //!
 //! The bins are HdrHistogram's: at 3 significant digits 2048 of 1 ns, then 1024 for each doubling. The library holds
 //! all of them, 240 KB for one flow; here those that hold something exist, in pages of 128, and all percentiles are
-//! read off in one pass.
+//! read off in one pass. The last samples are a list of their bins. So a sample mostly touches the end of that list, and
+//! not a page that with thousands of flows is in no cache.
 //!
 //! Validation: the same values from the library for random samples (tests below).
 
@@ -17,6 +18,8 @@ const BEYOND: u64 = 1 << 36;
 /// Bins of a page, as a power of two.
 const PAGE_BITS: u32 = 7;
 const PAGE: usize = 1 << PAGE_BITS;
+/// How many samples wait to be counted at most.
+const RECENT: usize = 256;
 
 /// Counts of times in nanoseconds, in bins that are as wide as a number of significant digits allows.
 #[derive(Clone, Debug)]
@@ -25,10 +28,19 @@ pub struct Histogram {
     half_bits: u32,
     /// A bin counts to four thousand million, more than an hour of full packets at 10 Gbit/s, and no further.
     pages: Vec<Option<Box<[u32; PAGE]>>>,
+    /// The bins of the last samples, which are not counted in the pages yet.
+    recent: Vec<u16>,
     zeros: u64,
-    count: u64,
-    least: u64,
-    most: u64,
+}
+
+/// The samples of one bin.
+#[derive(Clone, Copy, Debug)]
+struct Bin {
+    /// The least value of the bin, in nanoseconds.
+    begin: u64,
+    /// The greatest.
+    end: u64,
+    samples: u64,
 }
 
 impl Histogram {
@@ -36,7 +48,7 @@ impl Histogram {
     pub fn new(digits: u32) -> Self {
         // 2 * 10^digits values of width 1, rounded up to a power of two
         let half_bits = (2 * 10_u64.pow(digits)).next_power_of_two().trailing_zeros() - 1;
-        Histogram { half_bits, pages: Vec::new(), zeros: 0, count: 0, least: u64::MAX, most: 0 }
+        Histogram { half_bits, pages: Vec::new(), recent: Vec::new(), zeros: 0 }
     }
 
     /// Adds a sample of `value` nanoseconds.
@@ -45,107 +57,87 @@ impl Histogram {
         if value == 0 {
             return self.record_zeros(1);
         }
-        let value = if value < BEYOND { value } else { LONGEST };
-        let bin = self.bin(value);
-        let (page, at) = (bin >> PAGE_BITS, bin % PAGE);
-        let one_more = |count: &mut u32| *count = count.saturating_add(1);
-        if let Some(Some(counts)) = self.pages.get_mut(page) {
-            one_more(&mut counts[at]);
-        } else {
-            one_more(&mut self.open(page)[at]);
+        if self.recent.len() == self.recent.capacity() {
+            self.make_room();
         }
-        self.count += 1;
-        self.most = self.most.max(value);
-        self.least = self.least.min(value);
+        let value = if value < BEYOND { value } else { LONGEST };
+        // At 3 digits, the last bin before `BEYOND` has the number 27,647.
+        self.recent.push(self.number(value) as u16);
     }
 
     /// Adds `n` samples of zero.
     pub fn record_zeros(&mut self, n: u64) {
         self.zeros += n;
-        self.count += n;
     }
 
-    /// How many samples there are.
-    pub fn len(&self) -> u64 {
-        self.count
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The least sample in nanoseconds, as far as bins tell: the beginning of its bin.
-    pub fn min(&self) -> u64 {
-        if self.zeros > 0 || self.count == 0 { 0 } else { self.begin(self.bin(self.least)) }
-    }
-
-    /// The greatest sample in nanoseconds, as far as bins tell: the end of its bin; 0 if all are zero.
-    pub fn max(&self) -> u64 {
-        if self.most == 0 { 0 } else { self.end(self.bin(self.most)) }
-    }
-
-    /// The mean of the middles of the samples' bins, in nanoseconds.
-    pub fn mean(&self) -> f64 {
-        let middle = |bin| self.begin(bin) + (self.width(bin) >> 1);
-        self.bins().fold(0.0, |mean, (bin, n)| mean + middle(bin) as f64 * n as f64 / self.count as f64)
-    }
-
-    /// The ends of the bins in which so large parts of the samples are reached; `quantiles` ascend, from above 0 to 1.
-    pub fn values_at<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
-        let mut bins = self.bins();
-        let (mut end, mut seen) = (0, 0);
-        quantiles.map(|quantile| {
-            let enough = ((quantile * self.count as f64).ceil() as u64).max(1);
-            while seen < enough
-                && let Some((bin, n)) = bins.next()
-            {
-                (end, seen) = (self.end(bin), seen + n);
+    /// Makes room for another sample: counts the last ones in their pages, if there are so many that this pays.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self) {
+        if self.recent.len() < RECENT {
+            return self.recent.reserve_exact(self.recent.len().max(16));
+        }
+        for number in &self.recent {
+            let (page, at) = (usize::from(*number) >> PAGE_BITS, usize::from(*number) % PAGE);
+            if self.pages.len() <= page {
+                self.pages.resize(page + 1, None);
             }
-            end
-        })
+            let count = &mut self.pages[page].get_or_insert_with(|| Box::new([0; PAGE]))[at];
+            *count = count.saturating_add(1);
+        }
+        self.recent.clear();
     }
 
-    /// The bins that hold something, ascending, with their counts.
-    fn bins(&self) -> impl Iterator<Item = (usize, u64)> {
+    /// The bins that hold something, ascending.
+    fn bins(&self) -> Vec<Bin> {
         let pages = self.pages.iter().enumerate().filter_map(|(i, page)| Some((i, page.as_ref()?)));
-        let all = pages
+        let counted = pages
             .flat_map(|(i, page)| page.iter().enumerate().map(move |(at, n)| (i * PAGE + at, u64::from(*n))));
-        std::iter::once((0, self.zeros)).chain(all).filter(|(_, n)| *n > 0)
+        let recent = self.recent.iter().map(|number| (usize::from(*number), 1));
+        let all = std::iter::once((0, self.zeros)).chain(counted).chain(recent);
+        let mut found: Vec<(usize, u64)> = all.filter(|(_, n)| *n > 0).collect();
+        found.sort_unstable();
+        let same = found.chunk_by(|(number, _), (next, _)| number == next);
+        same.map(|same| self.filled(same[0].0, same.iter().map(|(_, n)| n).sum())).collect()
     }
 
-    /// How often a value has to be halved to lie among those of width 1.
-    fn halvings(&self, value: u64) -> u32 {
+    /// The bin of this number with so many samples in it.
+    fn filled(&self, number: usize, samples: u64) -> Bin {
+        let halvings = (number >> self.half_bits).saturating_sub(1);
+        let begin = ((number - (halvings << self.half_bits)) as u64) << halvings;
+        Bin { begin, end: begin + (1 << halvings) - 1, samples }
+    }
+
+    /// The number of the bin that `value` belongs to.
+    fn number(&self, value: u64) -> usize {
         let bits = u64::BITS - value.leading_zeros();
-        bits.saturating_sub(self.half_bits + 1)
-    }
-
-    fn bin(&self, value: u64) -> usize {
-        let halvings = self.halvings(value);
+        // How often the value has to be halved to lie among those of width 1.
+        let halvings = bits.saturating_sub(self.half_bits + 1);
         (u64::from(halvings) << self.half_bits) as usize + (value >> halvings) as usize
     }
+}
 
-    /// The width of a bin, in nanoseconds.
-    fn width(&self, bin: usize) -> u64 {
-        1 << (bin >> self.half_bits).saturating_sub(1)
-    }
+/// The mean of the middles of the samples' bins, in nanoseconds.
+fn mean(bins: &[Bin]) -> f64 {
+    let all: u64 = bins.iter().map(|bin| bin.samples).sum();
+    let middle = |bin: &Bin| bin.begin + ((bin.end - bin.begin + 1) >> 1);
+    bins.iter().fold(0.0, |mean, bin| mean + middle(bin) as f64 * bin.samples as f64 / all as f64)
+}
 
-    fn begin(&self, bin: usize) -> u64 {
-        let halvings = (bin >> self.half_bits).saturating_sub(1);
-        ((bin - (halvings << self.half_bits)) as u64) << halvings
-    }
-
-    fn end(&self, bin: usize) -> u64 {
-        self.begin(bin) + self.width(bin) - 1
-    }
-
-    #[cold]
-    fn open(&mut self, page: usize) -> &mut [u32; PAGE] {
-        if self.pages.len() <= page {
-            self.pages.resize(page + 1, None);
+/// The ends of the bins in which so large parts of the samples are reached; `quantiles` ascend, from above 0 to 1.
+fn values_at<const N: usize>(bins: &[Bin], quantiles: [f64; N]) -> [u64; N] {
+    let all: u64 = bins.iter().map(|bin| bin.samples).sum();
+    let mut bins = bins.iter();
+    let (mut end, mut seen) = (0, 0);
+    quantiles.map(|quantile| {
+        let enough = ((quantile * all as f64).ceil() as u64).max(1);
+        while seen < enough
+            && let Some(bin) = bins.next()
+        {
+            (end, seen) = (bin.end, seen + bin.samples);
         }
-        self.pages[page].get_or_insert_with(|| Box::new([0; PAGE]))
-    }
+        end
+    })
 }
 
 /// Times from 1 ns to 60 s with three significant digits.
@@ -167,16 +159,17 @@ impl Times {
 /// n, mean, minimum, maximum and percentiles in seconds of a histogram in nanoseconds; only `n` if
 /// there are no samples.
 pub fn summary(histogram: Option<&Histogram>) -> Value {
-    let Some(h) = histogram.filter(|h| !h.is_empty()) else {
+    let bins = histogram.map(Histogram::bins).unwrap_or_default();
+    let [Some(first), Some(last)] = [bins.first(), bins.last()] else {
         return json!({"n": 0});
     };
     let [p5, p50, p90, p95, p99, p999] =
-        h.values_at([0.05, 0.5, 0.9, 0.95, 0.99, 0.999]).map(|ns| ns as f64 / 1e9);
+        values_at(&bins, [0.05, 0.5, 0.9, 0.95, 0.99, 0.999]).map(|ns| ns as f64 / 1e9);
     json!({
-        "n": h.len(),
-        "mean_s": h.mean() / 1e9,
-        "min_s": h.min() as f64 / 1e9,
-        "max_s": h.max() as f64 / 1e9,
+        "n": bins.iter().map(|bin| bin.samples).sum::<u64>(),
+        "mean_s": mean(&bins) / 1e9,
+        "min_s": first.begin as f64 / 1e9,
+        "max_s": last.end as f64 / 1e9,
         "p5_s": p5,
         "p50_s": p50,
         "p90_s": p90,
@@ -214,12 +207,21 @@ mod tests {
         assert!(pages * PAGE * 4 < 10_000 && h.pages.len() < 256, "{pages} of {}", h.pages.len());
     }
 
+    #[test]
+    fn a_flow_of_few_samples_opens_no_page() {
+        let mut h = Histogram::new(3);
+        (0..RECENT as u64).for_each(|i| h.record(20_000_000 + i * 500_000));
+        assert!(h.pages.is_empty() && h.recent.capacity() * 2 <= 512, "{}", h.recent.capacity());
+        h.record(20_000_000);
+        assert_eq!((h.recent.len(), h.bins().len()), (1, RECENT));
+    }
+
     proptest! {
         #[test]
         fn it_tells_what_the_library_tells(
             digits in 2_u8..=3,
             zeros in 0_u64..3,
-            samples in prop::collection::vec((0_u32..40, any::<u64>()), 1..200),
+            samples in prop::collection::vec((0_u32..40, any::<u64>()), 1..800),
         ) {
             let mut ours = Histogram::new(digits.into());
             let mut theirs = hdrhistogram::Histogram::<u64>::new_with_bounds(1, LONGEST, digits).unwrap();
@@ -230,10 +232,13 @@ mod tests {
             }
             ours.record_zeros(zeros);
             theirs.saturating_record_n(0, zeros);
-            prop_assert_eq!((ours.len(), ours.min(), ours.max()), (theirs.len(), theirs.min(), theirs.max()));
-            prop_assert_eq!(ours.mean().to_bits(), theirs.mean().to_bits());
+            let bins = ours.bins();
+            let (first, last) = (bins[0], bins[bins.len() - 1]);
+            prop_assert_eq!(bins.iter().map(|bin| bin.samples).sum::<u64>(), theirs.len());
+            prop_assert_eq!((first.begin, last.end), (theirs.min(), theirs.max()));
+            prop_assert_eq!(mean(&bins).to_bits(), theirs.mean().to_bits());
             let quantiles = [0.05, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0];
-            prop_assert_eq!(ours.values_at(quantiles), quantiles.map(|q| theirs.value_at_quantile(q)));
+            prop_assert_eq!(values_at(&bins, quantiles), quantiles.map(|q| theirs.value_at_quantile(q)));
         }
     }
 }
