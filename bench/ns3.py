@@ -43,9 +43,9 @@ class MissingError(Exception):
 
 def compiled(folder: Path) -> Path:
     """ns-3's programme, compiled into `folder`. MissingError says what is not installed."""
-    for program, package in (("g++", "g++"), ("pkg-config", "pkg-config")):
-        if shutil.which(program) is None:
-            raise MissingError(f"{program} is not installed; on Debian: apt install {package}")
+    for tool, package in (("g++", "g++"), ("pkg-config", "pkg-config")):
+        if shutil.which(tool) is None:
+            raise MissingError(f"{tool} is not installed; on Debian: apt install {package}")
     if subprocess.run(["pkg-config", "--exists", *MODULES], check=False).returncode:
         raise MissingError("ns-3 is not installed with its headers; on Debian: apt install libns3-dev libgsl-dev")
     flags = subprocess.check_output(["pkg-config", "--cflags", "--libs", *MODULES], text=True).split()

@@ -46,13 +46,15 @@ def build_wheel(folder: str, config_settings: Mapping[str, Any] | None = None, m
     """A wheel with the extension, the catalog, the kernel's fragments and the agent; the name of its file."""
     arguments = maturin.get_maturin_pep517_args(config_settings)
     with _alone(), _commit(), _agent(target(arguments), profile(arguments)):
-        return maturin.build_wheel(folder, config_settings, metadata)
+        name: str = maturin.build_wheel(folder, config_settings, metadata)
+    return name
 
 
 def build_sdist(folder: str, config_settings: Mapping[str, Any] | None = None) -> str:
     """An sdist, which knows the commit that it comes from; the name of its file."""
     with _alone(), _commit():
-        return maturin.build_sdist(folder, config_settings)
+        name: str = maturin.build_sdist(folder, config_settings)
+    return name
 
 
 def target(arguments: list[str]) -> str | None:
