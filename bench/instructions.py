@@ -89,16 +89,19 @@ def build() -> Path:
     return Path([path for path in made if path][-1])
 
 
-def run(program: Path, name: str) -> tuple[int, Counter[str]]:
-    """Data packets of a workload, and its instructions by layer."""
+def run(program: Path, document: str) -> tuple[int, Counter[str]]:
+    """Data packets of a resolved run, and its instructions by layer."""
     with tempfile.TemporaryDirectory() as folder:
-        document, out = Path(folder) / f"{name}.json", Path(folder) / "callgrind"
-        document.write_text(json.dumps(shortened(WORKLOADS[name][1], DURATION_S[name])))
+        path, out = Path(folder) / "run.json", Path(folder) / "callgrind"
+        path.write_text(document)
         callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--toggle-collect=*simulate_with*"]
-        done = subprocess.run([*callgrind, program, document], capture_output=True, text=True, check=False)
+        done = subprocess.run([*callgrind, program, path], capture_output=True, text=True, check=False)
         if done.returncode:
-            sys.exit(f"valgrind failed for {name}:\n{done.stdout}{done.stderr[-2000:]}")
-        return int(done.stdout.split()[0]), by_layer(out.read_text())
+            sys.exit(f"valgrind failed:\n{done.stdout}{done.stderr[-2000:]}")
+        count = by_layer(out.read_text())
+    if not count:
+        sys.exit("callgrind saw no call of `simulate_with`: the program has no symbols")
+    return int(done.stdout.split()[0]), count
 
 
 def main() -> None:
@@ -119,9 +122,7 @@ def main() -> None:
     sys.stdout.write(f"{'':4}{'sum':>8}{'kept':>8}" + "".join(f"{name:>12}" for name in LAYERS) + "\n")
     worse = []
     for name in args.names:
-        packets, count = run(program, name)
-        if not count:
-            sys.exit("callgrind saw no call of `simulate_with`: the program has no symbols")
+        packets, count = run(program, json.dumps(shortened(WORKLOADS[name][1], DURATION_S[name])))
         per_packet = {key: round(count[key] / packets) for key in LAYERS}
         total = round(sum(count.values()) / packets)
         before = kept.get(name, {}).get("sum")
