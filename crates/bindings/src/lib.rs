@@ -7,13 +7,13 @@ mod trace;
 use bakeoff_sim::SimError;
 use bakeoff_sim::document::run;
 use bakeoff_sim::qdisc::{Env, KINDS, Queue, replay};
-use bakeoff_sim::record::series::Series;
+use bakeoff_sim::record::series::{Name, Series};
 use cc::Failure;
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyString};
 
 create_exception!(
     _sim,
@@ -37,7 +37,7 @@ fn simulate<'py>(
         .map_err(|e| hook_error(py, &failure).unwrap_or_else(|| error(e)))?;
     let dict = PyDict::new(py);
     set_series(&dict, outcome.series)?;
-    dict.set_item("counters", outcome.counters.to_string())?;
+    dict.set_item("counters", outcome.counters)?;
     dict.set_item("setup", outcome.setup)?;
     dict.set_item("teardown", outcome.teardown)?;
     let captures = PyDict::new(py);
@@ -55,8 +55,22 @@ fn set_series<'py>(dict: &Bound<'py, PyDict>, series: Series) -> PyResult<Bound<
     dict.set_item("time", series.time.into_pyarray(py))?;
     dict.set_item("series", series.series.into_pyarray(py))?;
     dict.set_item("value", series.value.into_pyarray(py))?;
-    dict.set_item("names", series.names)?;
+    dict.set_item("names", names(py, &series.names))?;
     Ok(dict.clone())
+}
+
+/// Kind, name and metric of a series.
+type Words<'py> = (Bound<'py, PyString>, Bound<'py, PyString>, Bound<'py, PyString>);
+
+/// Those of each series. Thousands of flows have a dozen series each: of equal texts there is one.
+fn names<'py>(py: Python<'py>, names: &[Name]) -> Vec<Words<'py>> {
+    let mut all: Vec<Words<'py>> = Vec::with_capacity(names.len());
+    for (i, Name { kind, name, metric }) in names.iter().enumerate() {
+        let known = i.checked_sub(1).filter(|before| names[*before].name == *name);
+        let text = known.map_or_else(|| PyString::new(py, name), |before| all[before].1.clone());
+        all.push((PyString::intern(py, kind), text, PyString::intern(py, metric)));
+    }
+    all
 }
 
 fn error(error: SimError) -> PyErr {

@@ -175,10 +175,10 @@ proptest! {
         // 20 000 full packets at most, a few round trips at least.
         let duration_s = (242e3 / path.rate_kbit as f64).clamp(path.rtt_ms * 0.004 + 0.3, 20.0);
         let outcome = path.run(flows, duration_s, 0.1);
-        for (name, f) in outcome.counters["flows"].as_object().unwrap() {
+        for (name, f) in outcome.counters()["flows"].as_object().unwrap() {
             // A queue marks a large buffer once, and its receiver counts the segments.
             if path.offloads == [false; 3] && f["received_ce"].is_u64() {
-                let marks = outcome.counters["queues"]["mid>srv"]["flows"][name]["marks"].as_u64().unwrap_or(0);
+                let marks = outcome.counters()["queues"]["mid>srv"]["flows"][name]["marks"].as_u64().unwrap_or(0);
                 prop_assert!(f["received_ce"].as_u64() <= Some(marks), "more marks were seen than set: {f}, {marks}");
             }
             let received = f["received_bytes"].as_u64().unwrap();
@@ -198,7 +198,7 @@ proptest! {
         let mut f = flow("f", cc);
         f["source"] = json!({"kind": "bytes", "bytes": bytes});
         let outcome = path.run(vec![f], 7200.0, 600.0);
-        prop_assert_eq!(outcome.counters["flows"]["f"]["received_bytes"].as_u64(), Some(bytes));
+        prop_assert_eq!(outcome.counters()["flows"]["f"]["received_bytes"].as_u64(), Some(bytes));
     }
 }
 

@@ -95,7 +95,7 @@ fn a_fixed_window_is_sent_once_per_round_trip() {
     let bits = 40.0 * 1448.0 * 8.0;
     let (least, most) = (bits / (20e-3 + 2.0 * 0.242e-3) / 1e6, bits / (20e-3 + 0.242e-3) / 1e6);
     assert!((least..=most).contains(&goodput), "{goodput} is not between {least} and {most}");
-    assert_eq!(outcome.counters["flows"]["a"]["retransmits"], 0);
+    assert_eq!(outcome.counters()["flows"]["a"]["retransmits"], 0);
 }
 
 /// A cubic flow with `SO_MAX_PACING_RATE`, and what its host has as a queue.
@@ -118,9 +118,9 @@ fn a_maximum_pacing_rate_holds_for_payload_with_and_without_fq() {
         // payload is what the pacing clock counts
         let goodput = goodput_mbit(&outcome, "a", 2.0, 10.0);
         assert!((goodput - 20.0).abs() < 0.2, "{qdisc:?}: {goodput}");
-        assert_eq!(outcome.counters["flows"]["a"]["retransmits"], 0);
+        assert_eq!(outcome.counters()["flows"]["a"]["retransmits"], 0);
         // packets of two or three segments at 20 Mbit/s pass a link of 50: nothing queues but their own
-        let sojourn = &outcome.counters["queues"]["mid>srv"]["sojourn"]["max_s"];
+        let sojourn = outcome.counters()["queues"]["mid>srv"]["sojourn"]["max_s"].clone();
         assert!(sojourn.as_f64().unwrap() < 0.0015, "{qdisc:?}: {sojourn}");
     }
 }
@@ -132,7 +132,7 @@ fn fq_at_the_host_paces_what_asked_for_nothing_and_holds_few_packets() {
     let interfaces = doc["interfaces"].as_array_mut().unwrap();
     interfaces.push(json!({"node": "cli", "peer": "mid", "tx_queue_len": 1000, "egress": {"qdisc": "fq"}}));
     let outcome = simulate(&doc.to_string()).unwrap();
-    let fq = &outcome.counters["queues"]["cli>mid"];
+    let fq = outcome.counters()["queues"]["cli>mid"].clone();
     assert_eq!(fq["drops"]["overlimit"], 0);
     let held = series(&outcome, "queue", "cli>mid", "qlen").iter().map(|s| s.1).fold(0.0, f64::max);
     // two skbs or 1 ms of data

@@ -76,8 +76,8 @@ fn the_edges_of_the_bounds_run() {
     }
     doc["flows"][0]["cc"] = json!("prague");
     let outcome = simulate(&doc.to_string()).expect("the least MTU is enough");
-    assert_eq!(outcome.counters["flows"]["reno"]["ecn"], "accecn");
-    assert_eq!(outcome.counters["flows"]["reno"]["mss"], 128 - 52);
+    assert_eq!(outcome.counters()["flows"]["reno"]["ecn"], "accecn");
+    assert_eq!(outcome.counters()["flows"]["reno"]["mss"], 128 - 52);
     for link in [0, 1] {
         doc["links"][link]["mtu"] = json!(65_535);
     }
@@ -86,7 +86,7 @@ fn the_edges_of_the_bounds_run() {
     for proto in ["icmp", "udp"] {
         doc["probes"][0]["proto"] = json!(proto);
         let outcome = simulate(&doc.to_string()).expect("the largest packet is seen");
-        assert_eq!(outcome.counters["probes"]["ping"]["sent"], 7);
+        assert_eq!(outcome.counters()["probes"]["ping"]["sent"], 7);
     }
 }
 
@@ -104,8 +104,8 @@ fn a_budget_that_is_spent_ends_the_run_and_says_on_what() {
     };
     // A request every millisecond from 0 to the end.
     let usual = run(1e-3, 1_000_000, 10_000_000).expect("within the budget");
-    assert_eq!(usual.counters["probes"]["ping"]["sent"], 1001);
-    let handled = usual.counters["events"].as_u64().expect("a count");
+    assert_eq!(usual.counters()["probes"]["ping"]["sent"], 1001);
+    let handled = usual.counters()["events"].as_u64().expect("a count");
     assert!(run(1e-3, handled + 1, 10_000_000).is_ok());
     let message = run(1e-3, handled / 2, 10_000_000).expect_err("too many events");
     let wanted = format!(

@@ -49,7 +49,7 @@ fn mean(outcome: &Outcome, metric: &str) -> f64 {
 }
 
 fn number(outcome: &Outcome, path: &str) -> u64 {
-    outcome.counters.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {path}"))
+    outcome.counters().pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no {path}"))
 }
 
 #[test]
@@ -310,7 +310,7 @@ proptest! {
         }
         let first = run(&doc);
         let mut arrived = 0;
-        for f in first.counters["flows"].as_object().unwrap().values() {
+        for f in first.counters()["flows"].as_object().unwrap().values() {
             let received = f["received_bytes"].as_u64().unwrap();
             arrived += received;
             prop_assert!(received <= f["sent_bytes"].as_u64().unwrap(), "more arrived than was sent: {f}");

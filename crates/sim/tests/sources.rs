@@ -50,7 +50,7 @@ fn each_object_has_a_slow_start_of_its_own() {
         over_a_link(web("reno", &[(0.0, thirty), (1.0, thirty), (1.0, 10 * 1448)]), 0, 10_000_000_000);
     let times: Vec<f64> = fct(&outcome).iter().map(|o| (o.1 * 1000.0).round()).collect();
     assert_eq!(times, [60.0, 60.0, 40.0]);
-    assert_eq!(outcome.counters["flows"]["web"]["objects"], json!({"offered": 3, "begun": 3, "ended": 3}));
+    assert_eq!(outcome.counters()["flows"]["web"]["objects"], json!({"offered": 3, "begun": 3, "ended": 3}));
 }
 
 #[test]
@@ -60,11 +60,11 @@ fn what_short_flows_counted_is_the_sum_of_their_connections() {
     let flows = vec![web("cubic", &objects), flow("bulk", "reno")];
     let d = Dumbbell { flows, qdisc: "fq_codel limit 60", duration_s: 30.0, ..Dumbbell::default() };
     let outcome = d.run();
-    let counted = &outcome.counters["flows"]["web"];
+    let counted = outcome.counters()["flows"]["web"].clone();
     assert_eq!(counted["received_bytes"], objects.iter().map(|o| o.1).sum::<u64>());
     assert!(counted["retransmits"].as_u64().unwrap() > 0, "{counted}");
     assert_eq!(counted["ecn"], "accecn");
-    let queue = &outcome.counters["queues"]["mid>srv"]["flows"]["web"];
+    let queue = outcome.counters()["queues"]["mid>srv"]["flows"]["web"].clone();
     // A SYN of each connection, and all its data packets, left the queue or were dropped there.
     let passed = queue["packets"].as_u64().unwrap() + queue["drops"].as_u64().unwrap();
     let syns = passed - counted["sent_packets"].as_u64().unwrap();
@@ -79,7 +79,7 @@ fn nothing_begins_from_the_stop_on_and_what_has_begun_goes_on() {
     let mut web = web("reno", &[(0.0, 1000), (0.899, 3_000_000), (0.9, 1000)]);
     web["stop_s"] = json!(1.0);
     let outcome = Dumbbell { flows: vec![web], ..Dumbbell::default() }.run();
-    assert_eq!(outcome.counters["flows"]["web"]["objects"], json!({"offered": 3, "begun": 2, "ended": 2}));
+    assert_eq!(outcome.counters()["flows"]["web"]["objects"], json!({"offered": 3, "begun": 2, "ended": 2}));
     assert!(fct(&outcome)[1].1 > 0.4);
 }
 
@@ -183,7 +183,7 @@ fn max_pacing_rate_is_the_goodput_of_a_path_that_could_carry_more() {
             // A packet more or less of 1448 bytes in 8 s is 0.03 %; BBR's PROBE_RTT takes 200 ms of 10 s.
             let least = if cc == "bbr" { 4.8 } else { 4.995 };
             assert!((least..=5.005).contains(&ours), "{cc} {fq} {ours}");
-            assert_eq!(outcome.counters["queues"]["mid>srv"]["drops"]["overlimit"], 0);
+            assert_eq!(outcome.counters()["queues"]["mid>srv"]["drops"]["overlimit"], 0);
         }
     }
 }
@@ -241,8 +241,8 @@ fn a_datagram_that_never_comes_is_missing() {
     let d = Dumbbell { flows: vec![flood], rate: "1mbit", qdisc: "pfifo limit 10", ..Dumbbell::default() };
     let outcome = d.run();
     let [came, missing] = ["delay", "missing"].map(|m| series(&outcome, "flow", "flood", m).len() as u64);
-    let dropped = outcome.counters["queues"]["mid>srv"]["flows"]["flood"]["drops"].as_u64().unwrap();
-    let sent = outcome.counters["flows"]["flood"]["sent_packets"].as_u64().unwrap();
+    let dropped = outcome.counters()["queues"]["mid>srv"]["flows"]["flood"]["drops"].as_u64().unwrap();
+    let sent = outcome.counters()["flows"]["flood"]["sent_packets"].as_u64().unwrap();
     assert!(dropped > sent / 3, "{dropped} of {sent}");
     // Those that were dropped behind the last one that arrived may still be on their way: ten stand in the queue, and
     // while they leave, as many come again.

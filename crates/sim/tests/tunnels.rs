@@ -98,15 +98,15 @@ fn every_mark_outside_is_counted_inside() {
             ..Dumbbell::default()
         };
         let outcome = run(&document(&d, &tunnel(kind)));
-        let sender = &outcome.counters["flows"]["reno"];
-        let queue = &outcome.counters["queues"]["mid>srv"];
+        let sender = outcome.counters()["flows"]["reno"].clone();
+        let queue = outcome.counters()["queues"]["mid>srv"].clone();
         let marks = queue["marks"].as_u64().unwrap();
         assert_eq!(sender["ecn"], "accecn");
         assert!(marks > 5);
         // a mark may still be on its way
         assert!(marks - sender["delivered_ce"].as_u64().unwrap() <= 1, "{kind}: {marks} {sender}");
         assert_eq!(queue["drops"]["aqm"], 0);
-        let ways = &outcome.counters["tunnels"]["vpn"];
+        let ways = outcome.counters()["tunnels"]["vpn"].clone();
         assert_eq!(ways["cli>srv"]["ecn"], 0);
         // by now some are in netem and in the queue
         assert!(ways["cli>srv"]["sent"].as_u64() > ways["cli>srv"]["received"].as_u64());
@@ -128,9 +128,9 @@ fn ce_on_what_is_not_ecn_capable_is_dropped_as_the_decapsulator_does() {
         doc["interfaces"][0]["mangle"] = json!([{"match": {"ecn": "not-ect"}, "set_ecn": "ce"}]);
         let outcome = run(&doc);
         // the last of 200, sent at 1.995 s, needs 10 ms
-        let arrived = outcome.counters["flows"]["u"]["received_bytes"].as_u64().unwrap() / 1000;
+        let arrived = outcome.counters()["flows"]["u"]["received_bytes"].as_u64().unwrap() / 1000;
         assert_eq!(arrived, if dropped { 0 } else { 199 }, "{kind}");
-        assert_eq!(outcome.counters["tunnels"]["vpn"]["cli>srv"]["ecn"], if dropped { 199 } else { 0 });
+        assert_eq!(outcome.counters()["tunnels"]["vpn"]["cli>srv"]["ecn"], if dropped { 199 } else { 0 });
     }
 }
 
@@ -146,10 +146,10 @@ fn nobody_on_the_way_sees_what_is_inside() {
         };
         let mut doc = document(&d, &tunnel(kind));
         doc["interfaces"][0]["mangle"] = bleach.clone();
-        assert!(run(&doc).counters["queues"]["mid>srv"]["marks"].as_u64() > Some(0));
+        assert!(run(&doc).counters()["queues"]["mid>srv"]["marks"].as_u64() > Some(0));
         // the outer packet is what a rule can take
         doc["interfaces"][0]["mangle"][0]["match"] = json!({"proto": proto, "dscp": 0});
-        let marks = run(&doc).counters["queues"]["mid>srv"]["marks"].as_u64().unwrap();
+        let marks = run(&doc).counters()["queues"]["mid>srv"]["marks"].as_u64().unwrap();
         assert_eq!(marks == 0, proto == "udp", "{kind}");
     }
 }
@@ -183,7 +183,7 @@ fn duplicates_stop_at_the_window() {
         let mut doc = document(&d, &tunnel(kind));
         doc["interfaces"][0]["ingress"]["qdisc"] = json!("netem delay 10ms duplicate 20% limit 1000");
         let outcome = run(&doc);
-        let way = &outcome.counters["tunnels"]["vpn"]["cli>srv"];
+        let way = outcome.counters()["tunnels"]["vpn"]["cli>srv"].clone();
         let (sent, received) = (way["sent"].as_u64().unwrap(), way["received"].as_u64().unwrap());
         let doubled = way["replay"].as_u64().unwrap();
         assert_eq!(doubled > 900, caught, "{kind} {way}");
@@ -208,8 +208,8 @@ fn late_losses(window: u32) -> f64 {
     doc["interfaces"][0]["ingress"] = json!({"qdisc": "htb default 1", "classes": [
         class("1", "10ms", json!([])), class("2", "110ms", json!([{"dscp": 1}]))]});
     let outcome = run(&doc);
-    let way = &outcome.counters["tunnels"]["vpn"]["cli>srv"];
-    let flows = &outcome.counters["flows"];
+    let way = outcome.counters()["tunnels"]["vpn"]["cli>srv"].clone();
+    let flows = outcome.counters()["flows"].clone();
     assert_eq!(flows["late"]["sent_packets"], 40);
     assert_eq!(way["replay"], 0);
     way["replay_window"].as_f64().expect("a count") / 40.0

@@ -90,7 +90,7 @@ mod tests {
         register(&mut registry);
         let outcome = bakeoff_sim::simulate_with(DUEL, &registry).unwrap();
         let trace = outcome.trace.as_ref().unwrap();
-        let ai = trace.names.iter().position(|n| n.1 == "scalable" && n.2 == "cc.ai").unwrap();
+        let ai = trace.names.iter().position(|n| &*n.name == "scalable" && n.metric == "cc.ai").unwrap();
         let rows: Vec<f64> = trace
             .series
             .iter()

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     rust_cc::register(&mut registry);
     let outcome = bakeoff_sim::simulate_with(&run, &registry)?;
     let seconds = outcome.series.time.last().copied().unwrap_or_default();
-    for (name, flow) in outcome.counters["flows"].as_object().into_iter().flatten() {
+    for (name, flow) in outcome.counters()["flows"].as_object().into_iter().flatten() {
         let bytes = flow["received_bytes"].as_f64().unwrap_or_default();
         println!("{name}: {:.1} Mbit/s, {} retransmissions", bytes * 8e-6 / seconds, flow["retransmits"]);
     }

@@ -7,7 +7,7 @@
 //!
 //! Validation: the same values from the library for random samples (tests below).
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::base::units::Time;
 
@@ -151,32 +151,56 @@ impl Times {
     }
 
     /// See [`summary`].
-    pub fn to_json(&self) -> Value {
+    pub fn summary(&self) -> Summary {
         summary(self.0.as_ref())
     }
 }
 
-/// n, mean, minimum, maximum and percentiles in seconds of a histogram in nanoseconds; only `n` if
-/// there are no samples.
-pub fn summary(histogram: Option<&Histogram>) -> Value {
+/// What counters.json tells of a distribution, in seconds; nothing but `n` if there are no samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Summary {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_s: Option<f64>,
+    pub n: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p5_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p90_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p95_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p999_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99_s: Option<f64>,
+}
+
+/// Number, mean, minimum, maximum and percentiles of a histogram in nanoseconds.
+pub fn summary(histogram: Option<&Histogram>) -> Summary {
     let bins = histogram.map(Histogram::bins).unwrap_or_default();
     let [Some(first), Some(last)] = [bins.first(), bins.last()] else {
-        return json!({"n": 0});
+        return Summary::default();
     };
     let [p5, p50, p90, p95, p99, p999] =
-        values_at(&bins, [0.05, 0.5, 0.9, 0.95, 0.99, 0.999]).map(|ns| ns as f64 / 1e9);
-    json!({
-        "n": bins.iter().map(|bin| bin.samples).sum::<u64>(),
-        "mean_s": mean(&bins) / 1e9,
-        "min_s": first.begin as f64 / 1e9,
-        "max_s": last.end as f64 / 1e9,
-        "p5_s": p5,
-        "p50_s": p50,
-        "p90_s": p90,
-        "p95_s": p95,
-        "p99_s": p99,
-        "p999_s": p999,
-    })
+        values_at(&bins, [0.05, 0.5, 0.9, 0.95, 0.99, 0.999]).map(|ns| Some(ns as f64 / 1e9));
+    Summary {
+        max_s: Some(last.end as f64 / 1e9),
+        mean_s: Some(mean(&bins) / 1e9),
+        min_s: Some(first.begin as f64 / 1e9),
+        n: bins.iter().map(|bin| bin.samples).sum(),
+        p50_s: p50,
+        p5_s: p5,
+        p90_s: p90,
+        p95_s: p95,
+        p999_s: p999,
+        p99_s: p99,
+    }
 }
 
 #[cfg(test)]
@@ -190,12 +214,12 @@ mod tests {
         for ms in 1..=100 {
             t.record(Time::from_ms(ms));
         }
-        let j = t.to_json();
-        assert_eq!(j["n"], 100);
+        let told = t.summary();
+        assert_eq!(told.n, 100);
         // three significant digits
-        assert!((j["mean_s"].as_f64().unwrap() - 0.0505).abs() < 0.0505e-3);
-        assert!((j["p99_s"].as_f64().unwrap() - 0.099).abs() < 0.099e-3);
-        assert_eq!(Times::default().to_json(), json!({"n": 0}));
+        assert!((told.mean_s.unwrap() - 0.0505).abs() < 0.0505e-3);
+        assert!((told.p99_s.unwrap() - 0.099).abs() < 0.099e-3);
+        assert_eq!(serde_json::to_string(&Times::default().summary()).unwrap(), r#"{"n":0}"#);
     }
 
     #[test]

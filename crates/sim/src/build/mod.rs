@@ -1,5 +1,6 @@
 //! From a resolved run to a simulation, refusing by name what is not modelled.
 
+mod counters;
 pub mod outcome;
 
 use std::collections::BTreeSet;

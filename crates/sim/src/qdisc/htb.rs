@@ -583,7 +583,7 @@ pub(super) mod tests {
             let leaf = leaf.sojourn.as_mut().unwrap();
             let interval = leaf.take_interval();
             assert_eq!((interval.count, interval.max_ns), (3, 228_480));
-            assert_eq!(summary(leaf.histogram().as_ref())["n"], 3);
+            assert_eq!(summary(leaf.histogram().as_ref()).n, 3);
         });
         assert!(found);
     }

@@ -1,5 +1,7 @@
 //! What a queue counts.
 
+use serde::Serialize;
+
 use crate::packet::charge::Charges;
 use crate::packet::{Ecn, Flags, Packet};
 
@@ -16,17 +18,17 @@ pub enum Cause {
     Loss,
 }
 
-/// What one flow met in a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What one flow met in a queue; in counters.json under these names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FlowTally {
-    /// Packets that left.
-    pub packets: u64,
-    /// Packets that got CE here: each once, and none that came with it.
-    pub marks: u64,
-    /// Packets that got SCE, ECT(1) instead of ECT(0), here.
-    pub sce_marks: u64,
     /// Packets dropped here.
     pub drops: u64,
+    /// Packets that got CE here: each once, and none that came with it.
+    pub marks: u64,
+    /// Packets that left.
+    pub packets: u64,
+    /// Packets that got SCE, ECT(1) instead of ECT(0), here.
+    pub sce_marks: u64,
 }
 
 /// Counts of one queue, without its children; the algorithm reports marks and drops through it.

@@ -1,6 +1,8 @@
 //! Series: tidy samples of flows, probes and queues (docs/results-folder.md).
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use crate::base::units::Time;
 
@@ -108,10 +110,21 @@ impl<M: Metric> Columns<M> {
     }
 }
 
+/// What a series is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// `flow`, `probe` or `queue`.
+    pub kind: &'static str,
+    /// Which of them; one text for all of its series.
+    pub name: Arc<str>,
+    /// What is sampled.
+    pub metric: Cow<'static, str>,
+}
+
 /// A growing table of samples, in columns.
 #[derive(Default)]
 pub struct Recorder {
-    names: Vec<(String, String, String)>,
+    names: Vec<Name>,
     series: Vec<u32>,
     value: Vec<f64>,
     /// A time, and the first row that has it: most samples are taken together, so that there are few of these.
@@ -121,8 +134,8 @@ pub struct Recorder {
 /// The finished table, sorted by time; `series[i]` is an index into `names`.
 #[derive(Debug, Default, PartialEq)]
 pub struct Series {
-    /// (kind, name, metric)
-    pub names: Vec<(String, String, String)>,
+    /// What each series is of.
+    pub names: Vec<Name>,
     /// Seconds.
     pub time: Vec<f64>,
     /// Which series.
@@ -134,13 +147,23 @@ pub struct Series {
 impl Recorder {
     /// Registers all metrics of the thing called `name`.
     pub fn columns<M: Metric>(&mut self, name: &str) -> Columns<M> {
-        Columns { first: self.register(M::KIND, name, M::NAMES), of: PhantomData }
+        Columns { first: self.register(M::KIND, name, M::NAMES.iter().copied()), of: PhantomData }
     }
 
     /// Registers metrics that are known by name only; the result is the first one's number.
-    pub fn register(&mut self, kind: &str, name: &str, metrics: &[&str]) -> u32 {
+    pub fn register<T: Into<Cow<'static, str>>>(
+        &mut self,
+        kind: &'static str,
+        name: &str,
+        metrics: impl IntoIterator<Item = T>,
+    ) -> u32 {
         let first = self.names.len() as u32;
-        self.names.extend(metrics.iter().map(|m| (kind.to_owned(), name.to_owned(), (*m).to_owned())));
+        let name: Arc<str> = name.into();
+        self.names.extend(metrics.into_iter().map(|metric| Name {
+            kind,
+            name: name.clone(),
+            metric: metric.into(),
+        }));
         first
     }
 
@@ -191,6 +214,6 @@ mod tests {
         r.push(Time::from_ms(10), ping.of(ProbeMetric::Lost), 1.0);
         let s = r.finish();
         assert_eq!((s.time, s.series, s.value), (vec![0.01, 0.02], vec![1, 0], vec![1.0, 2.0]));
-        assert_eq!(s.names[1], ("probe".into(), "ping".into(), "lost".into()));
+        assert_eq!(s.names[1], Name { kind: "probe", name: "ping".into(), metric: "lost".into() });
     }
 }

@@ -35,7 +35,7 @@ impl Trace {
         let flows = flows
             .iter()
             .map(|name| FlowTrace {
-                first: recorder.register("flow", name, &TRACE_METRICS),
+                first: recorder.register("flow", name, TRACE_METRICS),
                 own: Vec::new(),
                 rtos: 0,
             })
@@ -62,7 +62,7 @@ impl Trace {
         for (metric, value) in sender.cc().trace() {
             let known = flow.own.iter().find(|(known, _)| *known == metric).map(|(_, series)| *series);
             let series = known.unwrap_or_else(|| {
-                let series = self.recorder.register("flow", name, &[&format!("cc.{metric}")]);
+                let series = self.recorder.register("flow", name, [format!("cc.{metric}")]);
                 flow.own.push((metric, series));
                 series
             });

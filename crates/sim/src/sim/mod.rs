@@ -207,7 +207,7 @@ impl Sim {
             });
             let names = measured_queues(queue, &self.graph.egress_name(i));
             let series = |(name, marks): (&String, bool)| {
-                marks.then(|| recorder.register(QueueMetric::KIND, name, &["sce_marks"]))
+                marks.then(|| recorder.register(QueueMetric::KIND, name, ["sce_marks"]))
             };
             names.iter().zip(found).map(series).collect()
         };
@@ -222,7 +222,7 @@ impl Sim {
                     }
                     let name = names.next().unwrap_or_default();
                     found.push(leaf.take_l_and_c().map(|_| {
-                        ["sojourn_l", "sojourn_c"].map(|m| recorder.register(QueueMetric::KIND, &name, &[m]))
+                        ["sojourn_l", "sojourn_c"].map(|m| recorder.register(QueueMetric::KIND, &name, [m]))
                     }));
                 });
             }
@@ -340,7 +340,7 @@ impl Sim {
         }
         for flow in &mut self.flows {
             for (metric, rows) in flow.happenings(self.now) {
-                let series = self.recorder.register("flow", &flow.spec.name, &[metric]);
+                let series = self.recorder.register("flow", &flow.spec.name, [metric]);
                 for (at, value) in rows {
                     self.recorder.push(at, series, value);
                 }

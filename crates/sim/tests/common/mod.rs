@@ -76,7 +76,7 @@ impl Dumbbell {
 /// The samples of one series: (time, value).
 pub fn series(outcome: &Outcome, kind: &str, name: &str, metric: &str) -> Vec<(f64, f64)> {
     let s = &outcome.series;
-    let found = s.names.iter().position(|n| n.0 == kind && n.1 == name && n.2 == metric);
+    let found = s.names.iter().position(|n| n.kind == kind && *n.name == *name && n.metric == metric);
     let at = found.expect("series exists") as u32;
     (0..s.time.len()).filter(|&i| s.series[i] == at).map(|i| (s.time[i], s.value[i])).collect()
 }
