@@ -8,6 +8,7 @@ mod captures;
 mod cc_hooks;
 mod common;
 mod conservation;
+mod counters;
 mod determinism;
 mod documents;
 mod fuzz_documents;
