@@ -139,6 +139,20 @@ fn bursts_are_charged_to_the_budget() {
     assert!(message.contains("most is for flows[0] ('reno')"), "{message}");
 }
 
+/// Neither link has a rate or a delay, so that each ACK comes back, and lets the next packet go, at the instant of the first.
+#[test]
+fn a_round_trip_that_takes_no_time_ends_with_the_budget() {
+    let mut doc = Dumbbell { duration_s: 1.0, ..Dumbbell::default() }.document();
+    doc["interfaces"] = json!([]);
+    let budget = Budget { events: 200_000, bytes: 1_000_000_000 };
+    let message = simulate_within(&doc.to_string(), &Registry::default(), budget)
+        .expect_err("packets without end")
+        .to_string();
+    assert!(message.starts_with("the run is ended at 0.000 s of 1 s: "), "{message}");
+    assert!(message.contains("most is for flows[0] ('reno'), which sent"), "{message}");
+    assert!(message.contains("packets, on a path that takes no time; change that"), "{message}");
+}
+
 /// Documents that once did harm.
 #[test]
 fn kept_documents_do_none() {

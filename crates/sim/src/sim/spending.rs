@@ -6,7 +6,7 @@ use crate::base::error::Refused;
 use crate::packet::Packet;
 
 /// Events from one look at the budget to the next: so many that a look costs nothing.
-const EVERY: u64 = 1 << 16;
+pub(super) const EVERY: u64 = 1 << 16;
 
 impl Sim {
     /// Looks at the budget.
@@ -17,9 +17,11 @@ impl Sim {
     pub(super) fn check_budget(&mut self) -> Result<(), Refused> {
         let done = self.handled + self.burst;
         if done > self.budget.events {
+            // Else what happens at this instant has been handled, and time goes on.
+            let endless = if self.arrivals.is_empty() { "" } else { ", on a path that takes no time" };
             return Err(self.spent(
                 &format!("{done} events are handled, and its budget is {}", self.budget.events),
-                &self.busiest(),
+                &format!("{}{endless}", self.busiest()),
                 EVENTS,
             ));
         }
