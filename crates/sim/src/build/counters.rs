@@ -9,7 +9,6 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::base::histogram::{Summary, summary};
-use crate::build::outcome::queues;
 use crate::endpoint::connection::Totals;
 use crate::endpoint::flow::{Application, Flow};
 use crate::endpoint::probe::ProbeState;
@@ -165,6 +164,21 @@ pub(super) fn counters(sim: &Sim) -> Result<String, serde_json::Error> {
             .collect(),
         tunnels: (!sim.tunnels.is_empty()).then(|| sim.tunnels.counters(&sim.graph).0),
     })
+}
+
+/// Every queue of the network with its name.
+pub(super) fn queues(sim: &Sim) -> Vec<(String, &Queue)> {
+    let mut all = Vec::new();
+    for (i, interface) in sim.interfaces.iter().enumerate() {
+        let trees =
+            [(&interface.egress, sim.graph.egress_name(i)), (&interface.ingress, sim.graph.ingress_name(i))];
+        for (tree, name) in trees {
+            let Some(tree) = tree else { continue };
+            let mut names = tree.names(&name).into_iter();
+            tree.for_each(&mut |_, q| all.extend(names.next().map(|name| (name, q))));
+        }
+    }
+    all
 }
 
 fn of_flow(flow: &Flow) -> FlowCounters<'_> {

@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use crate::base::budget::Budget;
 use crate::base::error::{Refused, SimError};
-use crate::build::counters::counters;
+use crate::build::counters::{counters, queues};
 use crate::build::{NOT_MODELLED, build, parse};
 use crate::cc::Registry;
-use crate::qdisc::Queue;
 use crate::record::series::Series;
 use crate::record::trace::Trace;
 use crate::sim::Sim;
@@ -96,21 +95,6 @@ pub fn check(json: &str) -> Result<String, Refused> {
 /// What is refused.
 pub fn check_with(json: &str, modules: &Registry) -> Result<String, Refused> {
     Ok(setup(&build(parse(json)?, modules)?))
-}
-
-/// Every queue of the network with its name.
-pub(super) fn queues(sim: &Sim) -> Vec<(String, &Queue)> {
-    let mut all = Vec::new();
-    for (i, interface) in sim.interfaces.iter().enumerate() {
-        let trees =
-            [(&interface.egress, sim.graph.egress_name(i)), (&interface.ingress, sim.graph.ingress_name(i))];
-        for (tree, name) in trees {
-            let Some(tree) = tree else { continue };
-            let mut names = tree.names(&name).into_iter();
-            tree.for_each(&mut |_, q| all.extend(names.next().map(|name| (name, q))));
-        }
-    }
-    all
 }
 
 fn captures(sim: &mut Sim) -> Vec<(String, Vec<u8>)> {

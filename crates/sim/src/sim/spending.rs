@@ -17,7 +17,7 @@ impl Sim {
     pub(super) fn check_budget(&mut self) -> Result<(), Refused> {
         let done = self.handled + self.burst;
         if done > self.budget.events {
-            // Else what happens at this instant has been handled, and time goes on.
+            // Packets wait here only while one arrival leads to the next at the same instant.
             let endless = if self.arrivals.is_empty() { "" } else { ", on a path that takes no time" };
             return Err(self.spent(
                 &format!("{done} events are handled, and its budget is {}", self.budget.events),
