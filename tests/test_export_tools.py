@@ -166,12 +166,34 @@ def test_a_rate_is_a_trace_whose_packets_leave_as_they_would_have(result):
     ms = made[".mid-to-srv.trace"]
     assert len(ms) == int((2 * 10e6 + 2 * 5e6) / (1514 * 8))
     assert sum(at <= 2000 for at in ms) == int(2 * 10e6 / (1514 * 8))
-    # The first packet takes 1.2112 ms and the second 2.4224.
-    assert ms[:2] == [2, 3]
+    # The first packet takes 1.2112 ms and the second 2.4224. Playback repeats after the last line: the run's length.
+    assert (ms[:2], ms[-1]) == ([2, 3], 4000)
 
 
-def test_a_link_that_is_down_has_no_opportunities_and_what_has_no_rate_has_no_trace(tmp_path):
-    assert mahimahi.opportunities([(0, 1, 1514 * 8e3), (1, 2, 0.0), (2, 2.002, 1514 * 8e3)])[-3:] == [1000, 2001, 2002]
+PACKETS_PER_MS = 1514 * 8e3
+"""The rate of one packet of full size per millisecond."""
+
+
+@pytest.mark.parametrize(
+    ("pieces", "ends", "lines"),
+    [
+        ([(0, 1, 1), (1, 2, 0), (2, 2.002, 1)], [1000, 2001, 2002], 1002),
+        # Nothing leaves after 6 s: the end of the run has a line more than the 6000 packets.
+        ([(0, 6, 1), (6, 10, 0)], [5999, 6000, 10_000], 6001),
+        # A packet takes 12.112 s at 1 kbit/s.
+        ([(0, 5, 1), (5, 10, 1 / 12_112)], [4999, 5000, 10_000], 5001),
+        ([(0, 2, 1), (2, 4, 0), (4, 9, 1), (9, 10, 0)], [8999, 9000, 10_000], 7001),
+        # 0.3 packets a millisecond: 3, and the last of them leaves at the end instead of at 10 ms.
+        ([(0, 0.012, 0.3)], [4, 7, 12], 3),
+        ([(0, 1, 0), (1, 2, 1)], [1998, 1999, 2000], 1000),
+    ],
+)
+def test_a_trace_ends_with_the_run_whatever_the_rate_is_then(pieces, ends, lines):
+    found = mahimahi.opportunities([(start, stop, rate * PACKETS_PER_MS) for start, stop, rate in pieces])
+    assert (found[-3:], len(found)) == (ends, lines)
+
+
+def test_what_has_no_rate_has_no_trace():
     with pytest.raises(BakeoffError, match="not one packet"):
         mahimahi.opportunities([(0, 1, 1000.0)])
 
@@ -188,6 +210,55 @@ def test_a_trace_that_was_exported_is_one_that_a_link_takes(result, tmp_path):
     rates = [one.summary.flows["cubic"].steady_state.goodput_bps for one in (read(again.path), result)]
     assert rates[0] == pytest.approx(rates[1], rel=0.1)
     assert dict(mahimahi.files(read(again.path)))[".mid-to-srv.trace"] == content
+
+
+def exported(tmp_path, text):
+    (tmp_path / "mine.yaml").write_text(text)
+    [run] = bakeoff.run(str(tmp_path / "mine.yaml"), out=tmp_path / "results")
+    return {suffix: [int(line) for line in content.split()] for suffix, content in mahimahi.files(read(run.path))}
+
+
+def test_cells_and_overhead_are_counted(tmp_path):
+    """10 Mbit/s for 2 s, of which a packet of 1500 bytes of IP takes 33 cells of 53 bytes; 12.112 Mbit/s of the link
+    are a packet a millisecond, and more than that."""
+    made = exported(
+        tmp_path,
+        "duration: 2s\nnetwork: {path: [a, m, b], rtt: 20ms, links: [{ends: [m, b], rate: 12112kbit}],"
+        " bottleneck: {qdisc: cake bandwidth 10mbit atm overhead 44}}\nflows: [{name: a, cc: cubic}]\n",
+    )
+    ms = made[".m-to-b.trace"]
+    assert (len(ms), ms[-1]) == (int(2 * 10e6 / (33 * 53 * 8)), 2000)
+
+
+def test_a_trace_of_a_link_loses_what_its_outages_took_and_is_as_it_is_without(tmp_path):
+    """The trace of 4 and 10 ms gives 4, 10, 14, 20, 24, 30, 34, 40, … in 100 ms; the link is down from 15 to 35 ms."""
+    (tmp_path / "line.trace").write_text("4\n10\n")
+    text = (
+        "duration: 100ms\nnetwork: {path: [a, m, b], rtt: 2ms,"
+        " links: [{ends: [m, b], trace: line.trace, down: [[15ms, 35ms]]}]}\nflows: [{name: a, cc: cubic}]\n"
+    )
+    made = exported(tmp_path, text)[".m-to-b.trace"]
+    assert made == [4, 10, 14, *(at for at in range(40, 101) if at % 10 in (0, 4))]
+    (tmp_path / "up").mkdir()
+    (tmp_path / "up" / "line.trace").write_text("4\n10\n")
+    assert exported(tmp_path / "up", text.replace(", down: [[15ms, 35ms]]", ""))[".m-to-b.trace"] == [4, 10]
+
+
+def test_an_outage_at_the_end_is_played_back_as_long(tmp_path):
+    """12.112 Mbit/s for 3 s of 5: played back the flow gets the same, and not 5/3 of it."""
+    text = (
+        "duration: 5s\nnetwork: {path: [a, m, b], rtt: 20ms, links: [{ends: [m, b], %s}]}\n"
+        "flows: [{name: a, cc: cubic}]\n"
+    )
+    made = exported(tmp_path, text % "rate: 12112kbit, down: [[3s, 5s]]")[".m-to-b.trace"]
+    assert made == [*range(1, 3001), 5000]
+    (tmp_path / "again").mkdir()
+    (tmp_path / "again" / "line.trace").write_text("".join(f"{at}\n" for at in made))
+    (tmp_path / "again" / "mine.yaml").write_text(text % "trace: {m: line.trace}")
+    [again] = bakeoff.run(str(tmp_path / "again" / "mine.yaml"), out=tmp_path / "again" / "results")
+    # At most 3000 packets in 3 s, and a line of the end.
+    received = again.counters["flows"]["a"]["received_bytes"]
+    assert 0.85 * 3000 * 1448 < received <= 3001 * 1448
 
 
 def test_parts_of_names_differ():

@@ -1,16 +1,19 @@
 """The places of a run that have a rate as traces of mahimahi, which `mm-link` plays and `trace: FILE` of a link reads.
 
 A trace has one millisecond on each line, at which one packet of full size may leave: 1500 bytes of IP, for which
-mahimahi counts 1504 because its device puts four bytes ahead, and Linux 1514 because Ethernet puts fourteen. So a
-rate of Linux is divided by 1514 bytes, and a packet of full size leaves here when its last bit would have left there.
-The trace is as long as the run. A line that is down has no opportunities. A link that has a trace in the scenario
-gives it as it is.
+mahimahi counts 1504 because its device puts four bytes ahead, and Linux 1514 because Ethernet puts fourteen. A shaper
+may charge more, for overhead and cells. So a rate of Linux is divided by what it charges for 1514 bytes, and a packet
+of full size leaves here when its last bit would have left there. Playback repeats from the last line, so the last line
+is the end of the run. A line that is down has no opportunities. A link that has a trace in the scenario gives it as it
+is, or without what its outages took.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
@@ -18,11 +21,13 @@ from bakeoff.exports.names import parts
 from bakeoff.measure.bottleneck import rates
 
 if TYPE_CHECKING:
+    from bakeoff.measure.samples import Window
     from bakeoff.results import Result
 
 SUFFIX: Final = ".trace"
-_BITS: Final = 1514 * 8
-"""Of an opportunity, as Linux counts a packet of full size on Ethernet."""
+_FRAME: Final = 1514
+"""Bytes of an opportunity, as Linux counts a packet of full size on Ethernet."""
+_BITS: Final = _FRAME * 8
 _MOST: Final = 50_000_000
 """Lines of a file: an hour at 168 Mbit/s."""
 
@@ -46,8 +51,9 @@ def files(result: Result) -> Iterator[tuple[str, bytes]]:
 def opportunities(pieces: list[Piece]) -> list[int]:
     """The milliseconds of a trace whose rate is that of the pieces (from [s], to [s], rate [bit/s]), which adjoin.
 
-    The n-th opportunity is the first millisecond by which n packets of full size could have left. BakeoffError if there
-    would be too many, or none.
+    The n-th opportunity is the first millisecond by which n packets of full size could have left. The last one is the
+    end of the pieces: where no packet leaves in the last piece, one more than they carry. BakeoffError if there would
+    be too many, or none.
     """
     import numpy as np
 
@@ -55,18 +61,26 @@ def opportunities(pieces: list[Piece]) -> list[int]:
     if bits / _BITS > _MOST:
         raise BakeoffError(f"a trace of {bits / _BITS:,.0f} packets is too long; expected at most {_MOST:,}")
     found: list[int] = []
-    had = 0.0
+    had, last = 0.0, 0
     for start, stop, rate in pieces:
         more = had + (stop - start) * rate / _BITS
         # Rates and times are decimal: a packet that is whole but for rounding is whole.
         numbers = np.arange(int(had + 1e-6) + 1, int(more + 1e-6) + 1)
-        if len(numbers):
+        last = len(numbers)
+        if last:
             at = start + (numbers - had) * _BITS / rate
             found += np.ceil(at * 1e3 - 1e-6).astype(np.int64).tolist()
         had = more
     if not found:
         raise BakeoffError("not one packet of full size could leave in the whole run")
-    return found
+    if last:
+        found.pop()
+    return [*found, _ms(pieces[-1][1])]
+
+
+def _ms(at_s: float) -> int:
+    """The first whole millisecond at or after a time."""
+    return math.ceil(at_s * 1e3 - 1e-6)
 
 
 def _places(result: Result) -> list[tuple[str, Callable[[], list[int]]]]:
@@ -77,31 +91,56 @@ def _places(result: Result) -> list[tuple[str, Callable[[], list[int]]]]:
     for link in resolved["links"]:
         for node, peer in (link["ends"], link["ends"][::-1]):
             trace = link.get("features", {}).get("trace", {}).get(node)
-            if trace is not None:
-                found[f"{node}-to-{peer}"] = partial(list, trace["ms"])
-                continue
+            up = _up(resolved, (node, peer), whole)
             for hop, name in ((f"{node}>{peer}", f"{node}-to-{peer}"), (f"{peer}<{node}", f"{peer}-from-{node}")):
-                pieces = rates(resolved, hop, whole)
-                if all(rate != float("inf") for _, _, rate in pieces):
-                    found[name] = partial(opportunities, _without_outages(resolved, (node, peer), pieces))
+                pieces = rates(resolved, hop, whole, frame=_FRAME)
+                if trace is not None and hop == f"{node}>{peer}":
+                    found[name] = partial(_played, trace["ms"], up, whole[1])
+                elif all(rate != float("inf") for _, _, rate in pieces):
+                    found[name] = partial(opportunities, _while_up(pieces, up))
     if not found:
         raise BakeoffError("has no place with a rate at all times, which a trace of mahimahi needs")
     return [(f".{part}{SUFFIX}", of) for part, of in zip(parts(found), found.values(), strict=True)]
 
 
-def _without_outages(resolved: dict[str, Any], hop: tuple[str, str], pieces: list[Piece]) -> list[Piece]:
+def _up(resolved: dict[str, Any], hop: tuple[str, str], whole: Window) -> list[Window]:
+    """When the link is up."""
+    found: list[Window] = []
+    since: float | None = whole[0]
+    for change in sorted(resolved["changes"], key=lambda change: float(change["at_s"])):
+        up = change["action"].get("up")
+        if (change["node"], change["peer"]) != hop or up is None or float(change["at_s"]) >= whole[1]:
+            continue
+        if up:
+            since = float(change["at_s"]) if since is None else since
+        elif since is not None:
+            found, since = [*found, (since, float(change["at_s"]))], None
+    return found if since is None else [*found, (since, whole[1])]
+
+
+def _while_up(pieces: list[Piece], up: list[Window]) -> list[Piece]:
     """The pieces with a rate of 0 while the link is down."""
-    edges = sorted(
-        (float(change["at_s"]), change["action"]["up"])
-        for change in resolved["changes"]
-        if (change["node"], change["peer"]) == hop and change["action"].get("up") is not None
-    )
-    if not edges:
-        return pieces
+    edges = sorted({edge for piece in pieces for edge in piece[:2]} | {edge for window in up for edge in window})
     found: list[Piece] = []
-    for start, stop, rate in pieces:
-        at, up = start, next((state for time, state in reversed(edges) if time <= start), True)
-        for time, state in [*(edge for edge in edges if start < edge[0] < stop), (stop, True)]:
-            found.append((at, time, rate if up else 0.0))
-            at, up = time, state
+    for start, stop in pairwise(edges):
+        rate = next(rate for begin, end, rate in pieces if begin <= start < end)
+        found.append((start, stop, rate if _is_up(start, up) else 0.0))
     return found
+
+
+def _is_up(at_s: float, up: list[Window]) -> bool:
+    return any(start <= at_s < stop for start, stop in up)
+
+
+def _played(ms: list[int], up: list[Window], end_s: float) -> list[int]:
+    """A trace as it is; where the link was down, what it gave in the run, without the outages."""
+    if up == [(0.0, end_s)]:
+        return ms
+    end = _ms(end_s)
+    if len(ms) * math.ceil(end / ms[-1]) > _MOST:
+        raise BakeoffError(f"a trace of {len(ms) * end / ms[-1]:,.0f} packets is too long; expected at most {_MOST:,}")
+    given = (turn * ms[-1] + at for turn in range(math.ceil(end / ms[-1])) for at in ms)
+    found = [at for at in given if at <= end and any(start < at / 1e3 <= stop for start, stop in up)]
+    if not found:
+        raise BakeoffError("not one packet of full size could leave in the whole run")
+    return found if found[-1] == end else [*found, end]

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from bakeoff import tc
+from bakeoff.measure.framing import after_change, payload_share
 from bakeoff.measure.samples import MeasureError, Window
 from bakeoff.results.summary import Bottleneck
 
@@ -85,13 +86,15 @@ def rates(
     *,
     traffic: Mapping[str, Any] | None = None,
     class_id: str | None = None,
+    frame: int | None = None,
 ) -> list[tuple[float, float, float]]:
     """(from [s], to [s], rate [bit/s]) of a place over the window, cut where the rate changes; infinite without a rate.
 
     The rate is the lower one of the link's (for egress) and the shaper's: of htb the lowest `ceil` (else `rate`) from
     the class that takes `traffic` (or has the `class_id`) up to the root, but never less than its own `rate`, tbf's and
     netem's `rate`, or the `bandwidth` of a qdisc that shapes by itself. Without either it is that of all classes
-    together. Timed changes count from when they are made.
+    together. Timed changes count from when they are made. With `frame` it is the rate that frames of this length [byte]
+    have: what a shaper charges for overhead and cells is taken off.
     """
     node, peer, _ = end_of(hop)
     changes = [c for c in resolved.get("changes", ()) if (c["node"], c["peer"]) == (node, peer)]
@@ -102,7 +105,7 @@ def rates(
     found: list[tuple[float, float, float]] = []
     for start, stop in pairwise(edges):
         link, tree, words = _in_effect(resolved, hop, changes, start)
-        rate = min(link, float("inf") if tree is None else _shaper(tree, traffic or class_id, words))
+        rate = min(link, float("inf") if tree is None else _shaper(tree, traffic or class_id, words, frame))
         if found and found[-1][2] == rate:
             found[-1] = (found[-1][0], stop, rate)
         else:
@@ -147,19 +150,29 @@ def _in_effect(
             words[action["id"]] = action["class"]
         elif action.get("side") == side and action.get("handle") == "":
             new = action["qdisc"]
-            tree = new if action["kind"] == "qdisc-replace" else {**(tree or {}), "qdisc": new}
+            if action["kind"] == "qdisc-change":
+                new = {**(tree or {}), "qdisc": after_change((tree or {}).get("qdisc", ""), new)}
+            tree = new
     return float("inf") if link_rate is None else float(link_rate), tree, words
 
 
-def _shaper(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str]) -> float:
+def _shaper(
+    tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str], frame: int | None
+) -> float:
     if tc.kind(tree["qdisc"]) == "htb":
-        return _htb(tree, of, changed)
+        return _htb(tree, of, changed, frame)
     word = tc.limiting_word(tree["qdisc"])
     rate = tc.value(tree["qdisc"], word) if word is not None else None
-    return float("inf") if rate is None or rate == "unlimited" else tc.rate(rate)
+    return float("inf") if rate is None or rate == "unlimited" else tc.rate(rate) * _share(tree["qdisc"], frame)
 
 
-def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str]) -> float:
+def _share(line: str, frame: int | None) -> float:
+    return 1.0 if frame is None else payload_share(line, frame)
+
+
+def _htb(
+    tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str], frame: int | None
+) -> float:
     """What a class may send at most: `ceil` up to the root, but never less than its own `rate`, which htb does not ask
     the classes above for. All of them together: the roots' ceils, or the rates below them if these are more.
     """
@@ -168,8 +181,8 @@ def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: M
 
     def words(class_: Mapping[str, Any]) -> tuple[float, float]:
         given = changed.get(class_["id"], class_.get("class", ""))
-        rate = tc.value(given, "rate") or "1000gbit"
-        return tc.rate(rate), tc.rate(tc.value(given, "ceil") or rate)
+        rate, share = tc.value(given, "rate") or "1000gbit", _share(given, frame)
+        return tc.rate(rate) * share, tc.rate(tc.value(given, "ceil") or rate) * share
 
     def assured(class_: Mapping[str, Any]) -> float:
         below = [child for child in classes.values() if child.get("parent") == class_["id"]]
