@@ -215,10 +215,12 @@ class TestFormats:
 
 
 ROWS = [
-    {"run": "a", "axis_qdisc": "pie", "axis_rtt": "20ms", "jain": 0.9, "flow1_name": "cubic", "flow1_goodput_bps": 4e6},
+    {"run": "a", "axis_qdisc": "pie", "axis_rtt": "20ms", "jain": 0.9, "flow1_name": "cubic", "flow1_goodput_bps": 4e6,
+     "axis_network.rtt": "5000us", "axis_loss": "1%", "axis_size": "2", "axis_hosts.sysctl": "sys"},
     {"run": "b", "axis_qdisc": "fq_codel", "axis_rtt": "160ms", "jain": 1.0, "flow1_name": "reno",
-     "flow1_goodput_bps": 5e6},
-    {"run": "c", "axis_qdisc": "pie", "axis_rtt": "10ms", "jain": None, "queue_delay_p99_s": 0.025},
+     "flow1_goodput_bps": 5e6, "axis_network.rtt": "20ms", "axis_loss": "0%", "axis_size": "4"},
+    {"run": "c", "axis_qdisc": "pie", "axis_rtt": "10ms", "jain": None, "queue_delay_p99_s": 0.025,
+     "axis_network.rtt": "1min", "axis_loss": "2%", "axis_size": "128", "flow1_name": "cubic-1", "flow1_cc": "cubic"},
 ]  # fmt: skip
 
 
@@ -235,11 +237,21 @@ class TestWhere:
             ('rtt > "20ms"', "b"),  # in natural order, not that of letters
             ('queue_delay_p99_s > "20ms"', "c"),
             ('flow1_goodput_bps >= "5mbit"', "b"),
-            ("reno_goodput_bps > 1e6", "b"),
+            ('reno_goodput_bps > "1 Mbit/s"', "b"),
+            ("flow1_goodput_bps > 0", "ab"),  # 0 needs no unit
             ("jain == None", "c"),
             ("not (jain == None)", "ab"),
             ("0.8 < jain < 1", "a"),
-            ("jain > -1", "ab"),
+            ("jain >= 0", "ab"),
+            ('jain < "95%"', "a"),
+            ('network.rtt < "20ms"', "a"),  # 5000us are 5 ms
+            ('network.rtt in ["0.005s", "1min"]', "ac"),
+            ('loss == "1%" or loss == 0', "ab"),
+            ("size < 10", "ab"),
+            ('size == "128"', "c"),
+            ('cubic-1_cc == "x"', ""),
+            ('"sys" in hosts.sysctl', "a"),
+            ('run == "1"', ""),  # texts are compared as texts
         ],
     )
     def test_rows_for_which_it_holds(self, condition, found):
@@ -249,23 +261,57 @@ class TestWhere:
         ("condition", "message"),
         [
             ("qdisk == 'pie'", "--where: no column 'qdisk'; did you mean 'qdisc'"),
-            ("qdisc = 'pie'", "cannot be read; expected comparisons"),
+            ("qdisc = 'pie'", "cannot be read; expected '==' for equal"),
+            ("qdisc ==", "cannot be read; expected comparisons"),
             ("__import__('os').system('x')", "is not understood"),
-            ("run.__class__ == 1", "is not understood"),
+            ("run.__class__ == 1", "no column 'run.__class__'"),
             ("[x for x in run] == 1", "is not understood"),
             ("(lambda: 1) == 1", "is not understood"),
             ("'a' * 9**9 == run", "is not understood"),
             ("1", "is no comparison"),
             ("", "cannot be read"),
             ("not " * 60 + "jain", "nested too deeply"),
-            ("(" * 5000, "cannot be read"),
+            ("(" * 5000, "has 5,000 characters"),
+            ("(" * 1900, "cannot be read"),
+            ("rtt < 20", "rtt is a time, and '20' has no unit; expected for example \"20ms\""),
+            ('rtt < "20"', "rtt is a time, and '20' has no unit"),
+            ("20 > rtt", "rtt is a time, and '20' has no unit"),
+            ("rtt in [20, 40]", "rtt is a time, and '20' has no unit"),
+            ("network.rtt < 20", "network.rtt is a time, and '20' has no unit"),
+            ("queue_delay_p99_s < 20", "queue_delay_p99_s is a time, and '20' has no unit"),
+            ("flow1_goodput_bps > 5e6", "flow1_goodput_bps is a rate, and '5000000.0' has no unit; .* \"5mbit\""),
+            ("cubic_goodput_bps > 5", "cubic_goodput_bps is a rate, and '5' has no unit; .* \"5mbit\""),
+            ("loss < 1", "loss is a percentage, and '1' has no unit; expected for example \"1%\""),
+            ('rtt < "5mbit"', "rtt is a time, and '5mbit' is a rate; expected a time such as \"20ms\""),
+            ('rtt < "fast"', "rtt is a time; expected a time such as"),
+            ("rtt < jain", "rtt is a time and jain is a share; expected columns of one unit"),
+            ("jain < 60", 'jain is from 0 to 1; expected a value that it can have, such as "60%"'),
+            ('jain < "150%"', "jain is from 0 to 1"),
+            ("jain > -1", "jain is from 0 to 1"),
+            ('queue_delay_p99_s > "-1ms"', "queue_delay_p99_s is at least 0"),
+            ('jain > "1e999bit"', "jain is a share; expected a share such as 0.9"),
+            ("jain is 1", "'jain is 1' in 'jain is 1' is not understood"),
+            (f"jain > {'9' * 400}", "is too large a number"),
+            ("jain > 1e999", "is too large a number"),
+            ("jain > [1]", r"'\[1\]' in .* is not understood"),
+            ("jain > True", "'True' in .* is not understood"),
+            ("jain < None", "expected == None or != None"),
+            ("1 < 2", "compares no column"),
+            ("size in 5", "expected a text in a column"),
+            ("qdisc < 5", "qdisc is a text; expected a text in quotes"),
+            ("qdisc == pie", "no column 'pie'; expected qdisc beside a text in quotes, \"pie\""),
+            ("rtt < 20ms", 'cannot be read; expected quotes around a quantity: "20ms"'),
+            ("jain < 1 && rtt < 1", "expected 'and', 'or', 'not', '!='; there is no '&&'"),
         ],
     )
     def test_what_is_no_condition(self, condition, message):
         with pytest.raises(BakeoffError, match=message):
             where.select(ROWS, condition)
 
-    @pytest.mark.parametrize(("columns", "found"), [("rtt", "cab"), ("-jain", "bac"), ("qdisc,-run", "bca")])
+    @pytest.mark.parametrize(
+        ("columns", "found"),
+        [("rtt", "cab"), ("-jain", "bac"), ("qdisc,-run", "bca"), ("network.rtt", "abc"), ("-size", "cba")],
+    )
     def test_order(self, columns, found):
         assert "".join(ROWS[i]["run"] for i in where.order(ROWS, columns)) == found
 
@@ -275,5 +321,7 @@ class TestWhere:
         assert text.split() == ["qdisc", "pie|2", "pie"]
         with pytest.raises(BakeoffError, match='--where: no row of 3 has qdisc == "cake"'):
             tables.render(runs, condition='qdisc == "cake"')
-        with pytest.raises(BakeoffError, match="--columns: no column 'speed'; there are: suite, scenario, run"):
+        with pytest.raises(
+            BakeoffError, match=r"--columns: no column 'speed'; expected one of those that --columns '\?' lists$"
+        ):
             tables.render(runs, columns=["speed"])

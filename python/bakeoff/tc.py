@@ -39,6 +39,8 @@ _BYTES: Final = {
     "gbit": 2.0**27,
 }
 _QUANTITY: Final = re.compile(r"(\d+\.?\d*|\.\d+)(?:e(\d+))?([a-z]*)", re.IGNORECASE)
+_LARGEST: Final = 2.0**64
+"""Of a number before its unit: tc keeps no more than 64 bits."""
 _LIMITED_BY: Final = {"tbf": "rate", "netem": "rate"}
 # Of the SCE tree's kernel. The simulator does not model them, and so cannot tell.
 _KERNEL_SHAPERS: Final = frozenset({"deltic_boroshne"})
@@ -129,7 +131,10 @@ def _split(word: str, what: str, example: str) -> tuple[float, str]:
     if match is None:
         raise _none(what, word, example)
     number, power, unit = match.groups()
-    return float(number) * 10.0 ** int(power or 0), unit.lower()
+    value = float(f"{number}e{power or 0}")
+    if not value <= _LARGEST:
+        raise BakeoffError(f"'{word}' is too large a {what}; expected at most 2^64")
+    return value, unit.lower()
 
 
 def _none(what: str, word: str, example: str) -> BakeoffError:
