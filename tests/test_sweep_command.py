@@ -204,6 +204,20 @@ def test_an_adaptive_sweep_goes_on_where_it_was(tmp_path):
         (["--over", RATES, "--keep", "all"], "expected measures or series"),
         (["--over", RATES, "--sample", "lhs:9"], "chooses values of ranges"),
         (["--over", "network.rtt=1ms,fast"], "'fast'"),
+        (["--over", RATES, "--measure", "jain is 1"], "'jain is 1' is no part of the language"),
+        (["--over", RATES, "--measure", "[1]"], "'[1]' is no part of the language"),
+        (["--over", RATES, "--measure", 'goodput("nobody")'], "--measure: 'goodput(\"nobody\")': no flow 'nobody'"),
+        (["--over", "network.rtt=lin:1ms..9ms:3", "--seeds", "99999"], "599,994 runs; at most 100,000 without --yes"),
+        (["--over", f"network.rtt=lin:1ms..9ms:{'9' * 5000}"], "values; expected 2 or more, and at most 100,000"),
+        (["--over", "network.rtt=lin:1ms..9ms", "--sample", f"lhs:{'9' * 5000}"], "expected lhs:N or sobol:N"),
+        (
+            ["--over", "network.rtt=lin:1ms..9ms", "--over", RATES, "--sample", "lhs:60000"],
+            "120,000 runs; at most 100,000 without --yes",
+        ),
+        *(
+            (["--over", "network.rtt=lin:1ms..9ms", "--adaptive", "jain", "--budget", budget], "runs; at most 100,000")
+            for budget in ("100002", "99999999999", "99999999999h")
+        ),
     ],
 )
 def test_a_wrong_word_writes_nothing(words, why):

@@ -51,6 +51,18 @@ def test_other_words_are_refused_with_an_example(read, what, word):
         read(word)
 
 
+@pytest.mark.parametrize(
+    ("read", "word"),
+    [
+        (tc.rate, "1e999bit"), (tc.rate, f"1e{'9' * 5000}bit"), (tc.rate, f"{'9' * 400}"), (tc.time, "1e999ms"),
+        (tc.size, "1e400kb"),
+    ],
+)  # fmt: skip
+def test_a_number_beyond_64_bits_is_refused(read, word):
+    with pytest.raises(BakeoffError, match="is too large a .*; expected at most 2"):
+        read(word)
+
+
 def test_a_word_is_found_and_replaced_by_what_stands_before_it():
     shape = "htb rate 50mbit  ceil 60mbit"
     assert tc.value(shape, "ceil") == "60mbit"

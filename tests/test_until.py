@@ -94,6 +94,11 @@ def test_what_is_asked_for(text, goal):
         ("jain ±much", "'much' is no quantity"),
         ("jain ±0%", "expected more than 0"),
         ("goodput(1) ±5ms", "is in bit/s, and '5ms' is not"),
+        ("goodput(1) ±2", r"'2' has no unit, and goodput\(1\) is in bit/s; expected for example 'goodput\(1\) ±2mbit'"),
+        ("ping_p99 ±2", "'2' has no unit, and ping_p99 is in s; expected for example 'ping_p99 ±2ms'"),
+        ("jain ±2", "jain is from 0 to 1, so that every interval is narrower; expected for example 'jain ±2%'"),
+        ("jain ±1e999", "'1e999' is no quantity"),
+        ("jain is 1 ±2%", "is no part of the language"),
     ],
 )
 def test_what_cannot_be_asked_for(text, why):
@@ -115,3 +120,15 @@ def test_the_command_says_how_many_seeds_each_run_took(tmp_path, monkeypatch):
         assert row["seeds"] == 4 or row["reached"]
         assert row["reached"] is (row["ci95"] <= 0.001 * row["mean"])
     assert json.loads(again.stdout)["not_begun"] == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "why"), [('goodput("nobody")', "no flow 'nobody' in pfifo"), ("ping_p99", "no probe in pfifo")]
+)
+def test_a_name_that_no_run_has_is_refused_before_any_run(tmp_path, monkeypatch, number, why):
+    monkeypatch.chdir(tmp_path)
+    Path("short.yaml").write_text(SHORT)
+    told = CliRunner().invoke(app, ["run", "short.yaml", "--until", f"{number} ±1%"])
+    assert isinstance(told.exception, BakeoffError)
+    assert why in str(told.exception)
+    assert not Path("results").exists()

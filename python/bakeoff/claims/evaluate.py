@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from math import isfinite, nan
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.campaign import ending
 from bakeoff.claims.expression import TRUTH, Call, Expression, ExpressionError, Values, parse
 from bakeoff.claims.measured import Measured
-from bakeoff.claims.measures import MEASURES
+from bakeoff.claims.measures import MEASURES, check_names
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
 from bakeoff.results import Result
+
+if TYPE_CHECKING:
+    from bakeoff.scenario import Run
 
 _FEW: Final = 60
 """Runs that are read here before a process has been started elsewhere."""
@@ -72,6 +76,23 @@ def number_of(text: str) -> Expression:
     if found.unit == TRUTH:
         raise BakeoffError(f"{text}: is true or false; expected a number")
     return found
+
+
+def check_number(text: str, runs: Iterable[Run], option: str) -> None:
+    """BakeoffError if an expression for a number names a flow or a probe that none of the runs has."""
+    calls = number_of(text).calls
+    complaint: MeasureError | None = None
+    for run in runs:
+        resolved = json.loads(run.to_json())
+        try:
+            for call in calls:
+                check_names(MEASURES[call.measure], dict(call.arguments), resolved)
+        except MeasureError as error:
+            complaint = complaint or error
+        else:
+            return
+    if complaint is not None:
+        raise BakeoffError(f"{option}: '{text}': {complaint}")
 
 
 def numbers(result: Result, texts: Sequence[str]) -> dict[str, float | None]:

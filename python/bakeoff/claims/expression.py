@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import pairwise
 from math import isfinite, isnan
 from statistics import fmean, median
 from typing import Any, Final
@@ -275,6 +276,7 @@ class _Reader:
     def _comparison(self, node: ast.Compare, depth: int) -> Apply:
         sides = [self._value(side, depth) for side in (node.left, *node.comparators)]
         _alike(sides, node)
+        _check_range(sides, node)
         pairs = [
             Apply(_SIGNS[type(op)], (one, other), TRUTH, _whole(node))
             for op, one, other in zip(node.ops, sides, sides[1:], strict=False)
@@ -383,6 +385,20 @@ def _alike(parts: Sequence[Node], node: ast.expr) -> str | None:
         named = ", ".join("no unit" if unit == "1" else unit for unit in units)
         raise ExpressionError(f"'{_words(node)}' puts unlike units together: {named}; expected one unit")
     return units[0] if units else None
+
+
+def _check_range(sides: Sequence[Node], node: ast.expr) -> None:
+    """ExpressionError for a measure beside a number that it cannot have: `jain() < 60`."""
+    for one, other in (*pairwise(sides), *pairwise(reversed(sides))):
+        if not isinstance(one, Taken) or not isinstance(other, Number):
+            continue
+        low, high = MEASURES[one.call.measure].range
+        if not low <= other.value <= high:
+            bounds = f"is from {low:g} to {high:g}" if isfinite(high) else f"is at least {low:g}"
+            percent = f', such as "{other.value:g}%"' if high < other.value <= 100 else ""
+            raise ExpressionError(
+                f"'{_words(node)}': {one.call.measure} {bounds}; expected a number that it can be{percent}"
+            )
 
 
 def _product(one: str | None, other: str | None) -> str | None:

@@ -116,6 +116,10 @@ def flows_of(resolved: Part, pattern: str | None) -> list[Part]:
 def probe_of(resolved: Part, probe: str | None) -> Part:
     """The one probe that a name or a pattern means; the only one, or `ping`, without one."""
     names = [each["name"] for each in resolved["probes"]]
+    if not names:
+        raise MeasureError(
+            f"no probe in {resolved['run']}; expected 'probes: [{{name: ping, type: icmp, every: 50ms}}]' in the scenario"
+        )
     name = _only(names, "ping" if probe is None and len(names) > 1 else probe, "probe", resolved["run"])
     return next(each for each in resolved["probes"] if each["name"] == name)
 

@@ -76,6 +76,11 @@ class Measure:
     """Metrics of the series that it may need."""
 
     @property
+    def range(self) -> tuple[float, float]:
+        """The least and the most that it can be."""
+        return _RANGES.get(self.name, (-inf if self.name in _SIGNED else 0.0, inf))
+
+    @property
     def parameters(self) -> list[Parameter]:
         """In order, without the run."""
         found = list(inspect.signature(self.take).parameters.values())[1:]
@@ -101,6 +106,13 @@ class Measure:
             words.append(each.name if each.required else f"[{each.name}]" if each.positional else optional)
         return f"{self.name}({', '.join(words)})"
 
+
+_SHARES: Final = (
+    "jain", "share", "utilisation", "ping_delay_above", "mark_fraction", "resent_share", "starvation", "udp_loss",
+)  # fmt: skip
+_RANGES: Final = {**dict.fromkeys(_SHARES, (0.0, 1.0)), "ratio": (1.0, inf)}
+_SIGNED: Final = tuple(f"{delay}_{of}" for delay in ("tcp_delay", "ping_delay") for of in ("mean", "p50", "p99", "max"))
+"""Differences of two times."""
 
 MEASURES: Final[dict[str, Measure]] = {}
 """By name."""

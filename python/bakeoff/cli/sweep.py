@@ -158,7 +158,7 @@ def sweep(
     """
     from bakeoff import campaign, engines
     from bakeoff.campaign.sweep import Budget, Sweep
-    from bakeoff.claims.evaluate import number_of, numbers
+    from bakeoff.claims.evaluate import numbers
     from bakeoff.results import dataset
     from bakeoff.scenario import parse_settings
     from bakeoff.scenario.sweep import parse_over
@@ -175,15 +175,14 @@ def sweep(
     under_way = jobs
     jobs = 1 if engines.get(engine).one_at_a_time else jobs or campaign.cores()
     texts = list(dict.fromkeys([*(measure or []), *([adaptive] if adaptive is not None else [])]))
-    for text in texts:
-        number_of(text)
     parameters = parse_over(over)
     cost = Budget.parse(budget)
     swept = Swept(scenario, parameters, only=only, settings=parse_settings(set_ or ()))
     times = swept.seeds if seeds is None else seeds
     plan = _Plan.of(swept, parameters, times, sample=sample, adaptive=adaptive is not None, yes=yes)
+    plan.check_measures(measure or [], adaptive)
     run_s = _estimate(plan, engine)
-    plan = plan.with_chooser(cost, run_s, jobs)
+    plan = plan.with_chooser(cost, run_s, jobs, yes=yes)
     if dry_run:
         tell_code(plan.runs(plan.one_by_one[0]))
         _tell_plan(plan, cost, run_s, jobs, as_json=as_json, err=False)
@@ -263,6 +262,7 @@ class _Plan:
         cls, swept: Swept, parameters: Sequence[Parameter], seeds: int, *, sample: str | None, adaptive: bool, yes: bool
     ) -> _Plan:
         """The points, checked: each value alone where there are many. BakeoffError for what cannot be."""
+        from bakeoff.scenario import bounds
         from bakeoff.scenario import sweep as space
 
         if adaptive:
@@ -278,19 +278,26 @@ class _Plan:
             points: list[Point] = [{**corner, **lists[0]} for corner in corners]
         else:
             ranges, lists = [], [{}]
-            points = space.grid(parameters, yes=yes) if sample is None else space.sample(parameters, sample)
+            points = space.grid(parameters, yes=yes) if sample is None else space.sample(parameters, sample, yes=yes)
         if seeds < 1:
             raise BakeoffError(f"--seeds: {seeds}; expected 1 or more")
+        many = bounds.too_many_runs((1 if adaptive else len(points)) * len(lists) * swept.runs_per_point * seeds)
+        if many is not None and not yes:
+            raise BakeoffError(f"--over: {many}")
         swept.check(parameters, [*points, *({**points[0], **each} for each in lists)])
         for each in parameters:
             for value in dict.fromkeys(map(_hashable, (p[each.key] for p in points))):
                 swept.runs({**points[0], each.key: value.value})
         return cls(swept, lists, ranges, points, seeds)
 
-    def with_chooser(self, budget: Budget, run_s: float, jobs: int) -> _Plan:
-        """With what chooses the points, once the cost of a run is known about."""
+    def with_chooser(self, budget: Budget, run_s: float, jobs: int, *, yes: bool) -> _Plan:
+        """With what chooses the points, once the cost of a run is known about.
+
+        BakeoffError for an adaptive sweep without a budget, and, unless `yes`, with one for very many runs.
+        """
         from bakeoff.campaign.adaptive import Adaptive
         from bakeoff.campaign.sweep import Listed
+        from bakeoff.scenario import bounds
 
         if not self._ranges:
             self.chooser = Listed(self.one_by_one)
@@ -298,6 +305,9 @@ class _Plan:
         room = budget.points(self.runs_per_point, run_s, jobs)
         if room is None:
             raise BakeoffError("--adaptive: ends with its budget; expected --budget, such as --budget 200")
+        many = bounds.too_many_runs(room * self.runs_per_point)
+        if many is not None and not yes:
+            raise BakeoffError(f"--budget: {many}")
         self.chooser = Adaptive(self._ranges, room)
         self.points = room
         return self
@@ -305,6 +315,18 @@ class _Plan:
     def runs(self, point: Point) -> list[Run]:
         """All runs at a point: each combination of the lists, each run of the scenario, each seed."""
         return [run for each in self._lists for run in self._swept.runs({**point, **each}, self._seeds)]
+
+    def once(self, point: Point) -> list[Run]:
+        """Those of one seed at the first of the lists' values."""
+        return self._swept.runs({**point, **self._lists[0]})
+
+    def check_measures(self, measures: Sequence[str], adaptive: str | None) -> None:
+        """BakeoffError for an expression that names a flow or a probe that no run has."""
+        from bakeoff.claims.evaluate import check_number
+
+        for option, text in (*(("--measure", each) for each in measures), ("--adaptive", adaptive)):
+            if text is not None:
+                check_number(text, (run for point in self.one_by_one for run in self.once(point)), option)
 
 
 class _hashable:  # noqa: N801 (reads as a word)
@@ -326,7 +348,7 @@ def _estimate(plan: _Plan, engine: str) -> float:
 
     module = engines.get(engine)
     step = max(1, len(plan.one_by_one) // _ASKED_AHEAD)
-    runs = [run for point in plan.one_by_one[::step] for run in plan.runs(point)[:1]]
+    runs = [plan.once(point)[0] for point in plan.one_by_one[::step]]
     module.check(runs[0])
     return sum(map(module.estimate_s, runs)) / len(runs)
 

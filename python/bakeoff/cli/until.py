@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from math import floor, log10
+from math import floor, inf, log10
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bakeoff.campaign import Done
     from bakeoff.campaign.until import Goal, Repetitions
     from bakeoff.campaign.worker import Also
+    from bakeoff.claims.expression import Expression
     from bakeoff.measure import Interval
     from bakeoff.scenario import Run
 
@@ -43,11 +44,32 @@ def goal_of(text: str) -> Goal:
     relative = width.strip().endswith("%")
     if not value > 0:
         raise BakeoffError(f"--until: '{width}'; expected more than 0")
+    if not relative and unit is None and expression.unit in ("s", "bit/s"):
+        meant = f"{width.strip()}{'ms' if expression.unit == 's' else 'mbit'}"
+        raise BakeoffError(
+            f"--until: '{width}' has no unit, and {number} is in {expression.unit}; expected for "
+            f"example '{number} ±{meant}', or a width in %"
+        )
     if not relative and None not in (unit, expression.unit) and unit != expression.unit:
         raise BakeoffError(
             f"--until: {number} is in {expression.unit}, and '{width}' is not; expected such a width, or %"
         )
+    low, high = _range(expression)
+    if not relative and value > high - low:
+        raise BakeoffError(
+            f"--until: '{width}': {number} is from {low:g} to {high:g}, so that every interval is narrower; expected "
+            f"for example '{number} ±2%'"
+        )
     return Goal(number, value, relative)
+
+
+def _range(expression: Expression) -> tuple[float, float]:
+    """The least and the most that a number can be which is one measure."""
+    from bakeoff.claims.expression import Taken
+    from bakeoff.claims.measures import MEASURES
+
+    root = expression.root
+    return MEASURES[root.call.measure].range if isinstance(root, Taken) else (-inf, inf)
 
 
 class Until:
@@ -64,11 +86,16 @@ class Until:
         """Seeds that there may be of each run; None where the scenario says it."""
 
     def begin(self, runs: list[Run]) -> list[Run]:
-        """Those of the runs, made with all seeds that there may be, that are done in any case."""
+        """Those of the runs, made with all seeds that there may be, that are done in any case.
+
+        BakeoffError if the text names a flow or a probe that none of them has.
+        """
         if self._goal is None:
             return runs
         from bakeoff.campaign.until import Repetitions
+        from bakeoff.claims.evaluate import check_number
 
+        check_number(self._goal.number, (run for run in runs if run.seed == 1), "--until")
         self._repetitions = Repetitions(runs, self._goal, self._least)
         return self._repetitions.first()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario import units
+from bakeoff.scenario import bounds, units
 from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.scenario import OWN, Scenario, expand, from_document
@@ -108,8 +108,15 @@ def scenario(asked: Asked) -> Scenario:
 
 
 def runs(asked: Asked, *, seeds: int = 3) -> list[Run]:
-    """All runs that the advice is taken from, with the seeds 1 to `seeds`; BakeoffError as for `scenario`."""
-    return expand(scenario(asked), seeds=seeds)
+    """All runs that the advice is taken from, with the seeds 1 to `seeds`.
+
+    BakeoffError as for `scenario`, and for very many runs.
+    """
+    household = scenario(asked)
+    most = bounds.MOST_RUNS // max(1, len(household.points))
+    if seeds > most:
+        raise BakeoffError(f"--seeds: {seeds:,}; expected at most {most:,}")
+    return expand(household, seeds=seeds)
 
 
 def own_choices(asked: Asked) -> frozenset[str]:

@@ -26,6 +26,8 @@ _RANGE: Final = re.compile(r"(lin|log):(.+?)\.\.(.+?)(?::([0-9]+))?")
 _FORM: Final = "expected a list such as 5mbit,20mbit or a range such as log:1ms..200ms:12"
 _SEED: Final = 1
 """Of the samples: a sweep that is asked for twice has the same points."""
+_DIGITS: Final = 9
+"""Of a number of values or points; Python reads no more than 4300."""
 _DISTINCT: Final = 4
 """Digits that count in a value of a range."""
 
@@ -97,7 +99,7 @@ def _parameter(key: str, text: str) -> Parameter:
             raise BakeoffError(f"{place}: '{text}' is no range; expected for example log:1ms..200ms:12")
         scale, low, high, count = match.groups()
         found = _range(place, "log" if scale == "log" else "lin", low, high)
-        return Parameter(key, () if count is None else _steps(place, found, int(count)), found)
+        return Parameter(key, () if count is None else _steps(place, found, count), found)
     values = (
         parse_value(text, place) if text.startswith("[") else [parse_value(each, place) for each in text.split(",")]
     )
@@ -127,9 +129,10 @@ def _range(place: str, scale: Literal["lin", "log"], low: str, high: str) -> Ran
     return Range(scale, begin, end, unit, not unit and "." not in low and "." not in high)
 
 
-def _steps(place: str, found: Range, count: int) -> tuple[Any, ...]:
-    if not 2 <= count <= bounds.MOST_RUNS:
-        raise BakeoffError(f"{place}: {count} values; expected 2 or more, and at most {bounds.MOST_RUNS:,}")
+def _steps(place: str, found: Range, digits: str) -> tuple[Any, ...]:
+    count = _count(digits)
+    if count is None or count < 2:
+        raise BakeoffError(f"{place}: {digits[:20]} values; expected 2 or more, and at most {bounds.MOST_RUNS:,}")
     values = tuple(dict.fromkeys(found.at(step / (count - 1)) for step in range(count)))
     if len(values) < count:
         raise BakeoffError(
@@ -137,6 +140,13 @@ def _steps(place: str, found: Range, count: int) -> tuple[Any, ...]:
             f"expected at most {len(values)} of them"
         )
     return values
+
+
+def _count(digits: str) -> int | None:
+    """A number of values or points; None for one that is no number, 0, or above the bound of runs."""
+    if not digits.isdecimal() or len(digits) > _DIGITS:
+        return None
+    return int(digits) if 1 <= int(digits) <= bounds.MOST_RUNS else None
 
 
 def grid(parameters: Sequence[Parameter], *, yes: bool = False) -> list[Point]:
@@ -181,16 +191,19 @@ def _stages(count: int) -> list[int]:
     return stages
 
 
-def sample(parameters: Sequence[Parameter], how: str) -> list[Point]:
+def sample(parameters: Sequence[Parameter], how: str, *, yes: bool = False) -> list[Point]:
     """`lhs:200` points of a Latin hypercube, or `sobol:256` of a Sobol sequence, over the ranges.
 
     Values of lists are combined with each point, so that they can be compared there. The points are always the same.
-    BakeoffError for another word, without a range, and for a range that says how many values it has.
+    BakeoffError for another word, without a range, for a range that says how many values it has, and, unless `yes`, for
+    very many points.
     """
     method, _, text = how.partition(":")
-    if method not in ("lhs", "sobol") or not text.isdecimal() or not 1 <= int(text) <= bounds.MOST_RUNS:
-        raise BakeoffError(f"--sample: '{how}'; expected lhs:N or sobol:N, such as lhs:200")
-    count = int(text)
+    count = _count(text)
+    if method not in ("lhs", "sobol") or count is None:
+        raise BakeoffError(
+            f"--sample: '{how[:60]}'; expected lhs:N or sobol:N, such as lhs:200, and N at most {bounds.MOST_RUNS:,}"
+        )
     if method == "sobol" and count & (count - 1):
         raise BakeoffError(
             f"--sample: '{how}'; a Sobol sequence is even only in powers of two; expected for example "
@@ -201,6 +214,9 @@ def sample(parameters: Sequence[Parameter], how: str) -> list[Point]:
 
     draws = qmc.LatinHypercube(len(ranges), seed=_SEED) if method == "lhs" else qmc.Sobol(len(ranges), seed=_SEED)
     lists = [each for each in parameters if each not in ranges]
+    many = bounds.too_many_runs(count * prod(len(each.values) for each in lists))
+    if many is not None and not yes:
+        raise BakeoffError(f"--sample: {many}")
     found: dict[tuple[str, ...], Point] = {}
     for shares in draws.random(count):
         for values in product(*(each.values for each in lists)):
