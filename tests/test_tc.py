@@ -59,7 +59,7 @@ def test_other_words_are_refused_with_an_example(read, what, word):
     ],
 )  # fmt: skip
 def test_a_number_beyond_64_bits_is_refused(read, word):
-    with pytest.raises(BakeoffError, match="is too large a .*; expected at most 2"):
+    with pytest.raises(BakeoffError, match=r"is too large a .*; expected at most 2"):
         read(word)
 
 

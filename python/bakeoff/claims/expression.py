@@ -226,6 +226,8 @@ class _Reader:
                 return Apply("not", (self._truth(node.operand, below),), TRUTH, _whole(node))
             case ast.UnaryOp(op=ast.USub()):
                 part = self._value(node.operand, below)
+                if isinstance(part, Number):
+                    return Number(-part.value, part.unit)
                 return Apply("negative", (part,), part.unit, _whole(node))
             case ast.BinOp() if type(node.op) in _SIGNS:
                 return self._binary(node, below)

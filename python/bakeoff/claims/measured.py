@@ -118,7 +118,7 @@ def probe_of(resolved: Part, probe: str | None) -> Part:
     names = [each["name"] for each in resolved["probes"]]
     if not names:
         raise MeasureError(
-            f"no probe in {resolved['run']}; expected 'probes: [{{name: ping, type: icmp, every: 50ms}}]' in the scenario"
+            f"no probe in {resolved['run']}; expected 'probes: [{{name: ping, type: icmp, every: 50ms}}]'"
         )
     name = _only(names, "ping" if probe is None and len(names) > 1 else probe, "probe", resolved["run"])
     return next(each for each in resolved["probes"] if each["name"] == name)
