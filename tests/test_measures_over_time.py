@@ -165,7 +165,7 @@ def test_the_summary_tells_how_flows_share_and_what_delays_did():
 def test_a_phase_tells_how_long_a_delay_took_to_settle():
     # At 30 s the round trip rises by 20 ms, and the queue that this fills has emptied after 2 s.
     run = synthetic.made((8e6,), flows=(("cubic", "cubic"),))
-    link = {"kind": "link", "rate_bps": None, "delay_s": 0.01, "loss": None, "up": None}
+    link = {"kind": "link", "rate_bps": None, "delay_s": 0.02, "loss": None, "up": None}
     run.resolved["changes"] = [{"at_s": 30.0, "node": "mid", "peer": "srv", "action": link}]
     rtt = pl.when(pl.col("time") <= 30).then(0.021).when(pl.col("time") < 32).then(0.080).otherwise(0.045)
     series = run.series.with_columns(value=pl.when(pl.col("metric") == "srtt").then(rtt).otherwise(pl.col("value")))

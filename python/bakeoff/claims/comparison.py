@@ -32,6 +32,7 @@ from bakeoff.measure.base_rtt import mean_base_rtt
 from bakeoff.measure.delays import quantile
 from bakeoff.measure.summary import bottleneck_queues
 from bakeoff.references import Reference
+from bakeoff.scenario.timeline import Timeline
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -250,12 +251,13 @@ def outside(differences: Iterable[Difference], bounds: Mapping[str, float]) -> l
 
 def _numbers(run: Mapping[str, Any], summary: Summary) -> Iterable[tuple[str, str, float]]:
     """(flow, measure, value) of all that a summary has; a measure that could not be taken is left out."""
+    timeline = Timeline(run)
     for flow in run["flows"]:
         name, part = flow["name"], summary.flows[flow["name"]]
         if part.steady_state.goodput_bps is not None:
             yield name, "goodput", part.steady_state.goodput_bps
         if part.srtt_s is not None:
-            base = mean_base_rtt(run, flow)
+            base = mean_base_rtt(run, flow, timeline)
             yield name, "queue_delay", part.srtt_s.mean - base
             yield name, "queue_delay_p99", part.srtt_s.p99 - base
     queues = bottleneck_queues(summary)

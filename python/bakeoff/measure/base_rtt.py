@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 from bakeoff import tc
-from bakeoff.measure.bottleneck import class_of, link_between, path
+from bakeoff.measure.bottleneck import Hop, class_of, path
+from bakeoff.scenario.timeline import Timeline
 
 
 def base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
@@ -17,62 +18,40 @@ def base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
     The time to send a packet is not in it (0.24 ms for a full frame at 50 Mbit/s), nor what netem's jitter and slots
     add.
     """
-    there = path(resolved, flow)
-    hops = there + [(peer, node) for node, peer in reversed(there)]
-    return sum(_link(resolved, hop) + _queues(resolved, hop, flow) for hop in hops)
+    return base_rtt_at({**resolved, "changes": ()}, flow, 0)
 
 
-def mean_base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
-    """The mean of `base_rtt` over the steady state, in seconds: timed changes of links and root qdiscs count."""
+def mean_base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any], timeline: Timeline | None = None) -> float:
+    """The mean of `base_rtt` over the steady state, in seconds: timed changes of links and qdiscs count."""
     start, stop = map(float, resolved["window_s"])
-    changes = [float(change["at_s"]) for change in resolved.get("changes", ())]
-    edges = sorted({start, *(at for at in changes if start < at < stop), stop})
+    timeline, hops = timeline or Timeline(resolved), _round(resolved, flow)
     total = 0.0
-    for since, until in pairwise(edges):
-        total += (until - since) * base_rtt_at(resolved, flow, since)
+    for since, until in pairwise(timeline.times([end for hop in hops for end in (hop, hop[::-1])], (start, stop))):
+        total += (until - since) * _delay(timeline, hops, flow, since)
     return total / (stop - start)
 
 
-def base_rtt_at(resolved: Mapping[str, Any], flow: Mapping[str, Any], at_s: float) -> float:
+def base_rtt_at(
+    resolved: Mapping[str, Any], flow: Mapping[str, Any], at_s: float, timeline: Timeline | None = None
+) -> float:
     """`base_rtt` as the timed changes have left it `at_s` seconds after the start of the run."""
-    due = sorted(
-        (change for change in resolved.get("changes", ()) if float(change["at_s"]) <= at_s),
-        key=lambda change: float(change["at_s"]),
-    )
-    return base_rtt(_after(resolved, due) if due else resolved, flow)
+    return _delay(timeline or Timeline(resolved), _round(resolved, flow), flow, at_s)
 
 
-def _after(resolved: Mapping[str, Any], changes: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The run with the delays that these changes leave."""
-    links = [dict(link) for link in resolved["links"]]
-    interfaces = [dict(interface) for interface in resolved["interfaces"]]
-    for change in changes:
-        action, end = change["action"], (change["node"], change["peer"])
-        if action["kind"] == "link" and action.get("delay_s") is not None:
-            next(link for link in links if set(link["ends"]) == set(end))["delay_s"] = action["delay_s"]
-        elif action.get("handle") == "":
-            interface = next(i for i in interfaces if (i["node"], i["peer"]) == end)
-            new = action["qdisc"]
-            changed = action["kind"] == "qdisc-change"
-            interface[action["side"]] = {**interface[action["side"]], "qdisc": new} if changed else new
-    return {**resolved, "links": links, "interfaces": interfaces}
+def _round(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[Hop]:
+    """The hops to the receiver and back."""
+    there = path(resolved, flow)
+    return there + [(peer, node) for node, peer in reversed(there)]
 
 
-def _link(resolved: Mapping[str, Any], hop: tuple[str, str]) -> float:
-    return float(link_between(resolved, *hop)["delay_s"])
-
-
-def _queues(resolved: Mapping[str, Any], hop: tuple[str, str], flow: Mapping[str, Any]) -> float:
-    """What leaves `node` for `peer` passes the egress there, and then the ingress of the other end."""
-    node, peer = hop
-    delay = 0.0
-    for interface in resolved["interfaces"]:
-        end = (interface["node"], interface["peer"])
-        side = "egress" if end == hop else "ingress" if end == (peer, node) else None
-        tree = interface.get(side) if side else None
-        if tree is not None:
-            delay += _tree(tree, flow)
-    return delay
+def _delay(timeline: Timeline, hops: list[Hop], flow: Mapping[str, Any], at_s: float) -> float:
+    """What leaves `node` for `peer` passes the egress there, the link, and then the ingress of the other end."""
+    total = 0.0
+    for node, peer in hops:
+        here, there = timeline.at((node, peer), at_s), timeline.at((peer, node), at_s)
+        queues = sum(_tree(tree, flow) for tree in (here.egress, there.ingress) if tree is not None)
+        total += here.delay_s + queues
+    return total
 
 
 def _tree(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 from typing import Any
 
 from bakeoff import tc
-from bakeoff.measure.framing import after_change, payload_share
+from bakeoff.measure.framing import payload_share
 from bakeoff.measure.samples import MeasureError, Window
 from bakeoff.results.summary import Bottleneck
+from bakeoff.scenario.timeline import Timeline
 
 Hop = tuple[str, str]
 
@@ -61,22 +61,49 @@ def payload_fraction(resolved: Mapping[str, Any], flow: Mapping[str, Any], paylo
     return payload / (mtu + _ETHERNET)
 
 
-def bottleneck(resolved: Mapping[str, Any], flow: Mapping[str, Any], window: Window) -> Bottleneck:
+def bottleneck(
+    resolved: Mapping[str, Any], flow: Mapping[str, Any], window: Window, timeline: Timeline | None = None
+) -> Bottleneck:
     """The place on the flow's way with the lowest mean rate in the window, the first of equals.
 
     A place is the egress of a hop (`mid>srv`) or the ingress at its other end (`srv<mid`); its rate is that of `rates`.
     Raises MeasureError if nothing on the path has a rate.
     """
+    timeline = timeline or Timeline(resolved)
     found: Bottleneck | None = None
-    for node, peer in path(resolved, flow):
-        for hop in (f"{node}>{peer}", f"{peer}<{node}"):
-            bits = sum(rate * (stop - start) for start, stop, rate in rates(resolved, hop, window, traffic=flow))
-            mean = bits / (window[1] - window[0])
-            if mean != float("inf") and (found is None or mean < found.rate_bps):
-                found = Bottleneck(queue=hop, rate_bps=mean)
+    for hop in _places(resolved, flow):
+        pieces = rates(resolved, hop, window, traffic=flow, timeline=timeline)
+        mean = sum(rate * (stop - start) for start, stop, rate in pieces) / (window[1] - window[0])
+        if mean != float("inf") and (found is None or mean < found.rate_bps):
+            found = Bottleneck(queue=hop, rate_bps=mean)
     if found is None:
         raise MeasureError(f"flow '{flow['name']}': nothing on its path has a rate")
     return found
+
+
+def capacity(
+    resolved: Mapping[str, Any], flow: Mapping[str, Any], window: Window, timeline: Timeline | None = None
+) -> tuple[list[float], list[float]]:
+    """Edges [s] over the window, and between them the lowest rate [bit/s] on the flow's way; infinite without a rate.
+
+    The place of that rate may be another one after a change.
+    """
+    timeline = timeline or Timeline(resolved)
+    places = [rates(resolved, hop, window, traffic=flow, timeline=timeline) for hop in _places(resolved, flow)]
+    edges = sorted({edge for pieces in places for start, stop, _ in pieces for edge in (start, stop)})
+    lowest = [float("inf")] * (len(edges) - 1)
+    for pieces in places:
+        at = 0
+        for _, stop, rate in pieces:
+            while at < len(lowest) and edges[at] < stop:
+                lowest[at] = min(lowest[at], rate)
+                at += 1
+    return edges, lowest
+
+
+def _places(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[str]:
+    """The egress and the ingress of each hop of a flow's way."""
+    return [place for node, peer in path(resolved, flow) for place in (f"{node}>{peer}", f"{peer}<{node}")]
 
 
 def rates(
@@ -87,25 +114,22 @@ def rates(
     traffic: Mapping[str, Any] | None = None,
     class_id: str | None = None,
     frame: int | None = None,
+    timeline: Timeline | None = None,
 ) -> list[tuple[float, float, float]]:
     """(from [s], to [s], rate [bit/s]) of a place over the window, cut where the rate changes; infinite without a rate.
 
     The rate is the lower one of the link's (for egress) and the shaper's: of htb the lowest `ceil` (else `rate`) from
     the class that takes `traffic` (or has the `class_id`) up to the root, but never less than its own `rate`, tbf's and
     netem's `rate`, or the `bandwidth` of a qdisc that shapes by itself. Without either it is that of all classes
-    together. Timed changes count from when they are made. With `frame` it is the rate that frames of this length [byte]
-    have: what a shaper charges for overhead and cells is taken off.
+    together. Timed changes count from when they are made; a `timeline` of the run saves applying them again. With
+    `frame` it is the rate that frames of this length [byte] have: what a shaper charges for overhead and cells is taken
+    off.
     """
-    node, peer, _ = end_of(hop)
-    changes = [c for c in resolved.get("changes", ()) if (c["node"], c["peer"]) == (node, peer)]
-    edges = [*window]
-    if changes:
-        inside = (float(c["at_s"]) for c in changes if window[0] < c["at_s"] < window[1])
-        edges = sorted({window[0], *inside, window[1]})
+    node, peer, side = end_of(hop)
     found: list[tuple[float, float, float]] = []
-    for start, stop in pairwise(edges):
-        link, tree, words = _in_effect(resolved, hop, changes, start)
-        rate = min(link, float("inf") if tree is None else _shaper(tree, traffic or class_id, words, frame))
+    for start, stop, state in (timeline or Timeline(resolved)).pieces((node, peer), window):
+        link, tree = (state.rate_bps, state.egress) if side == "egress" else (float("inf"), state.ingress)
+        rate = min(link, float("inf") if tree is None else _shaper(tree, traffic or class_id, frame))
         if found and found[-1][2] == rate:
             found[-1] = (found[-1][0], stop, rate)
         else:
@@ -119,48 +143,14 @@ def end_of(hop: str) -> tuple[str, str, str]:
     return node, peer, "egress" if sign == ">" else "ingress"
 
 
-def link_between(resolved: Mapping[str, Any], node: str, peer: str) -> Mapping[str, Any]:
-    """The cable that joins two nodes."""
-    return next(link for link in resolved["links"] if node in link["ends"] and peer in link["ends"])
-
-
 def leaves(hop: str, names: Iterable[str]) -> list[str]:
     """Those of the queues' names under which a hop's queues are counted: itself, or one per class (`mid>srv/1`)."""
     return [name for name in names if name == hop or name.startswith(hop + "/")]
 
 
-def _in_effect(
-    resolved: Mapping[str, Any], hop: str, changes: list[Mapping[str, Any]], at_s: float
-) -> tuple[float, Mapping[str, Any] | None, dict[str, str]]:
-    """At a time: the link's rate, the tree of qdiscs, and the words of classes that were changed by then."""
-    node, peer, side = end_of(hop)
-    link = link_between(resolved, node, peer)
-    link_rate = link["rate_bps"] if side == "egress" else None
-    tree: Mapping[str, Any] | None = next(
-        (i.get(side) for i in resolved.get("interfaces", ()) if (i["node"], i["peer"]) == (node, peer)), None
-    )
-    words: dict[str, str] = {}
-    for change in sorted(changes, key=lambda c: float(c["at_s"])):
-        action = change["action"]
-        if change["at_s"] > at_s:
-            break
-        if action["kind"] == "link" and action.get("rate_bps") is not None and side == "egress":
-            link_rate = action["rate_bps"]
-        elif action.get("side") == side and action["kind"] == "class-change":
-            words[action["id"]] = action["class"]
-        elif action.get("side") == side and action.get("handle") == "":
-            new = action["qdisc"]
-            if action["kind"] == "qdisc-change":
-                new = {**(tree or {}), "qdisc": after_change((tree or {}).get("qdisc", ""), new)}
-            tree = new
-    return float("inf") if link_rate is None else float(link_rate), tree, words
-
-
-def _shaper(
-    tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str], frame: int | None
-) -> float:
+def _shaper(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, frame: int | None) -> float:
     if tc.kind(tree["qdisc"]) == "htb":
-        return _htb(tree, of, changed, frame)
+        return _htb(tree, of, frame)
     word = tc.limiting_word(tree["qdisc"])
     rate = tc.value(tree["qdisc"], word) if word is not None else None
     return float("inf") if rate is None or rate == "unlimited" else tc.rate(rate) * _share(tree["qdisc"], frame)
@@ -170,9 +160,7 @@ def _share(line: str, frame: int | None) -> float:
     return 1.0 if frame is None else payload_share(line, frame)
 
 
-def _htb(
-    tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, changed: Mapping[str, str], frame: int | None
-) -> float:
+def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, frame: int | None) -> float:
     """What a class may send at most: `ceil` up to the root, but never less than its own `rate`, which htb does not ask
     the classes above for. All of them together: the roots' ceils, or the rates below them if these are more.
     """
@@ -180,7 +168,7 @@ def _htb(
     _shallow(classes)
 
     def words(class_: Mapping[str, Any]) -> tuple[float, float]:
-        given = changed.get(class_["id"], class_.get("class", ""))
+        given = class_.get("class", "")
         rate, share = tc.value(given, "rate") or "1000gbit", _share(given, frame)
         return tc.rate(rate) * share, tc.rate(tc.value(given, "ceil") or rate) * share
 

@@ -6,20 +6,17 @@ which these functions ask for the words in effect.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Final
 
 from bakeoff import tc
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario.effective import in_effect
 
 _ETHERNET: Final = 14
 """Bytes of header that Linux counts in a frame, and that an overhead of cake replaces."""
 _CELL: Final = (48, 53)
 """Bytes of payload of an ATM cell, and all of it."""
-_NONE: Final = "raw overhead 0"
-_WORDS: Final = re.compile(r"(raw )?((noatm|atm|ptm) )?overhead -?\d+( mpu \d+)?")
-"""How tc shows the framing of cake."""
 
 
 def payload_share(line: str, frame: int) -> float:
@@ -36,38 +33,10 @@ def charged(line: str, frame: int) -> int:
     """Bytes that the shaper's rate is charged for a frame of `frame` bytes."""
     kind = tc.kernel_kind(line)
     if kind == "netem":
-        return _netem(_in_effect(line), frame)
+        return _netem(in_effect(line), frame)
     if tc.shapes_itself(line):
-        return _cake(_in_effect(line), frame)
+        return _cake(in_effect(line), frame)
     return _tbf(line, frame)
-
-
-def after_change(before: str, new: str) -> str:
-    """The line in effect after `tc qdisc change`: a qdisc that shapes by itself keeps its rate and its framing if the
-    new words name none.
-    """
-    if not tc.shapes_itself(new) or tc.kind(before) != tc.kind(new):
-        return new
-    line, rate = new, tc.value(before, "bandwidth")
-    if rate is not None and not {"bandwidth", "unlimited"} & set(new.split()):
-        line = tc.with_bandwidth(new, rate)
-    kept, named = _framing(before), _framing(new)
-    return f"{line} {kept}" if named == _NONE and "raw" not in new.split() else line
-
-
-def _framing(line: str) -> str:
-    found = _WORDS.search(_in_effect(line))
-    return found.group() if found else _NONE
-
-
-def _in_effect(line: str) -> str:
-    """The line as tc shows it, each keyword as the values that it sets; only its kind where a kernel alone has it."""
-    from bakeoff import _sim
-
-    try:
-        return _sim.check_qdisc(line)
-    except ValueError:
-        return tc.kind(line)
 
 
 def _cake(line: str, frame: int) -> int:

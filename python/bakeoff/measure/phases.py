@@ -27,6 +27,7 @@ from bakeoff.results.summary import Phase, PhaseFlow, PhaseProbe, PhaseQueue
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.measure.stations import Station
+    from bakeoff.scenario.timeline import Timeline
 
 T = TypeVar("T")
 
@@ -53,6 +54,8 @@ def phases(
     samples: Samples,
     window: Window,
     stations: Sequence[Station],
+    *,
+    timeline: Timeline,
 ) -> list[Phase]:
     """The numbers of each part of the window between changes; none if nothing changes, or more often than `MOST`."""
     happened = changes(resolved, window)
@@ -67,9 +70,14 @@ def phases(
                 from_s=start,
                 to_s=stop,
                 changes=[what for at, what in happened if at == start],
-                flows={flow["name"]: _flow(resolved, counters, flow, samples, part) for flow in resolved["flows"]},
+                flows={
+                    flow["name"]: _flow(resolved, counters, flow, samples, part, timeline=timeline)
+                    for flow in resolved["flows"]
+                },
                 queues={station.queue: _queue(station, samples, part) for station in stations},
-                probes={probe["name"]: _probe(resolved, probe, samples, part) for probe in resolved["probes"]},
+                probes={
+                    probe["name"]: _probe(resolved, probe, samples, part, timeline) for probe in resolved["probes"]
+                },
             )
         )
     return found
@@ -81,6 +89,8 @@ def _flow(
     flow: Mapping[str, Any],
     samples: Samples,
     part: Window,
+    *,
+    timeline: Timeline,
 ) -> PhaseFlow:
     name, udp = flow["name"], flow["transport"] == "udp"
 
@@ -98,7 +108,7 @@ def _flow(
         loss=_tried(lambda: told_loss(samples, name, part) if told else lost_share(samples, "flow", name, part))
         if udp
         else None,
-        recovery_s=_recovery(resolved, flow, lambda: of("srtt"), part),
+        recovery_s=_recovery(lambda: of("srtt"), part[0], lambda: base_rtt_at(resolved, flow, part[0], timeline)),
     )
 
 
@@ -122,22 +132,26 @@ def _queue(station: Station, samples: Samples, part: Window) -> PhaseQueue:
     )
 
 
-def _probe(resolved: Mapping[str, Any], probe: Mapping[str, Any], samples: Samples, part: Window) -> PhaseProbe:
+def _probe(
+    resolved: Mapping[str, Any], probe: Mapping[str, Any], samples: Samples, part: Window, timeline: Timeline
+) -> PhaseProbe:
     name = probe["name"]
     rtts = _tried(lambda: samples.of("probe", name, "rtt", part))
     return PhaseProbe(
         rtt_s=distribution(rtts[1]) if rtts else None,
         jitter_s=jitter(*rtts) if rtts else None,
         loss=_tried(lambda: lost_share(samples, "probe", name, part)),
-        recovery_s=_recovery(resolved, probe, lambda: samples.of("probe", name, "rtt", part), part),
+        recovery_s=_recovery(
+            lambda: samples.of("probe", name, "rtt", part),
+            part[0],
+            lambda: base_rtt_at(resolved, probe, part[0], timeline),
+        ),
     )
 
 
-def _recovery(
-    resolved: Mapping[str, Any], part: Mapping[str, Any], delays: Callable[[], tuple[Array, Array]], window: Window
-) -> float | None:
+def _recovery(delays: Callable[[], tuple[Array, Array]], since_s: float, base: Callable[[], float]) -> float | None:
     """`recovery` from the beginning of the phase, over the base RTT that the path has in it; None if it never ends."""
-    found = _tried(lambda: recovery(*delays(), window[0], base_rtt_at(resolved, part, window[0])))
+    found = _tried(lambda: recovery(*delays(), since_s, base()))
     return None if found is None or isinf(found) else found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure.bottleneck import end_of, path, rates
 from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.scenario.timeline import Timeline
 
 if TYPE_CHECKING:
     from bakeoff.measure.bottleneck import Hop
@@ -66,7 +67,11 @@ class Station:
 
 
 def stations(
-    resolved: Mapping[str, Any], counters: Mapping[str, Any], samples: Samples, window: Window
+    resolved: Mapping[str, Any],
+    counters: Mapping[str, Any],
+    samples: Samples,
+    window: Window,
+    timeline: Timeline | None = None,
 ) -> list[Station]:
     """The stations on the ways of all flows and probes, there and back; first those that data passes.
 
@@ -76,13 +81,14 @@ def stations(
     counted = counters.get("queues", {})
     sampled = list(samples.names("queue"))
     found: dict[str, Station] = {}
+    timeline = timeline or Timeline(resolved)
     ways = [(flow, path(resolved, flow)) for flow in resolved["flows"]]
     back = [_back(there) for flow, there in ways if flow["transport"] == "tcp"]
     probed = [path(resolved, probe) for probe in resolved["probes"]]
     hops = [hop for way in [*(there for _, there in ways), *back, *probed, *map(_back, probed)] for hop in way]
     for node, peer in dict.fromkeys(hops):
         for hop in (f"{node}>{peer}", f"{peer}<{node}"):
-            for station in _at(resolved, hop, window, sampled):
+            for station in _at(resolved, hop, window, sampled, timeline):
                 found.setdefault(station.queue, station)
     for flow, there in ways:
         for station in found.values():
@@ -102,14 +108,16 @@ def _passes(flow: Mapping[str, Any], station: Station, counted: Mapping[str, Any
     return not told or any(part.get(flow["name"], {"packets": 0})["packets"] for part in told)
 
 
-def _at(resolved: Mapping[str, Any], hop: str, window: Window, sampled: list[str]) -> Iterator[Station]:
+def _at(
+    resolved: Mapping[str, Any], hop: str, window: Window, sampled: list[str], timeline: Timeline
+) -> Iterator[Station]:
     """The stations of one side of a hop: each class's, and that of all of them."""
     inside = [name for name in sampled if name == hop or name.startswith(hop + "/")]
-    whole = rates(resolved, hop, window)
+    whole = rates(resolved, hop, window, timeline=timeline)
     if len(inside) > 1:
         for leaf in inside:
             class_id = leaf.removeprefix(hop + "/").partition("/")[0]
-            own = rates(resolved, hop, window, class_id=class_id)
+            own = rates(resolved, hop, window, class_id=class_id, timeline=timeline)
             if _finite(own):
                 yield Station(leaf, hop, own, [leaf])
     if _finite(whole):

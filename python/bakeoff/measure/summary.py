@@ -47,6 +47,7 @@ from bakeoff.results.summary import (
     SteadyState,
     Summary,
 )
+from bakeoff.scenario.timeline import Timeline
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -71,14 +72,16 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         raise MeasureError(f"{place}: the run has no series")
     samples = Samples(result.parts)
     sampled = frozenset(samples.names("flow"))
-    run = _Run(resolved, counters, samples, window_of(resolved), end, Rates(resolved, samples), sampled)
+    run = _Run(
+        resolved, counters, samples, window_of(resolved), end, Rates(resolved, samples), sampled, Timeline(resolved)
+    )
     flows = {flow["name"]: _flow(run, flow) for flow in resolved["flows"]}
     queues = {name: _queue(run, name) for name in counters.get("queues", {})}
     probes = {probe["name"]: _probe(run, probe) for probe in resolved["probes"]}
-    places = run.tried("rated", lambda: stations(resolved, counters, samples, run.window)) or []
+    places = run.tried("rated", lambda: stations(resolved, counters, samples, run.window, run.timeline)) or []
     shared = _shared(run, flows, places)
     changed = cut.changes(resolved, run.window)
-    told = cut.phases(resolved, counters, samples, run.window, places)
+    told = cut.phases(resolved, counters, samples, run.window, places, timeline=run.timeline)
     if changed and not told:
         run.missing.append(f"phases: {len(changed)} changes in the window; at most {cut.MOST - 1} are told apart")
     found = Summary(
@@ -121,13 +124,14 @@ class _Run:
     rates: Rates
     sampled: frozenset[str]
     """The flows that have samples."""
+    timeline: Timeline
     missing: list[str] = field(default_factory=list)
     _narrow: dict[str, Bottleneck] = field(default_factory=dict)
 
     def bottleneck(self, flow: Mapping[str, Any]) -> Bottleneck:
         """`bottleneck` of a flow in the window, which is looked for once."""
         if flow["name"] not in self._narrow:
-            self._narrow[flow["name"]] = bottleneck(self.resolved, flow, self.window)
+            self._narrow[flow["name"]] = bottleneck(self.resolved, flow, self.window, self.timeline)
         return self._narrow[flow["name"]]
 
     def by_tool(self, flow: str, metric: str) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure import MeasureError, Samples, bottleneck, summary_of
 from bakeoff.measure import path as path_of
 from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.bottleneck import capacity
 from bakeoff.present import colours, words
 from bakeoff.present.style import plain
+from bakeoff.scenario.timeline import Timeline
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
@@ -80,7 +82,7 @@ class Shown:
 
     def _bottleneck(self, flow: Mapping[str, Any]) -> str | None:
         try:
-            return bottleneck(self.resolved, flow, self.window).queue
+            return bottleneck(self.resolved, flow, self.window, self._timeline).queue
         except MeasureError:
             return None
 
@@ -93,16 +95,25 @@ class Shown:
 
     def capacity(self, queue: str | None) -> tuple[list[float], list[float]] | None:
         """Edges [s] and rates [bit/s] of a bottleneck over the run, None if it has no known rate."""
-        flow = next((flow for flow in self.flows if self.bottlenecks[flow["name"]] == queue), None)
-        if flow is None or queue is None:
-            return None
-        inside = {float(change["at_s"]) for change in self.resolved.get("changes", ())}
-        edges = sorted({0.0, self.end_s} | {at for at in inside if 0 < at < self.end_s})
-        try:
-            rates = [float(bottleneck(self.resolved, flow, part).rate_bps) for part in pairwise(edges)]
-        except MeasureError:
-            return None
-        return edges, rates
+        return self._capacities.get(queue)
+
+    @cached_property
+    def _capacities(self) -> dict[str | None, tuple[list[float], list[float]]]:
+        """Of each bottleneck, by the way of the first flow that has it."""
+        first: dict[str | None, Mapping[str, Any]] = {}
+        for flow in self.flows:
+            first.setdefault(self.bottlenecks[flow["name"]], flow)
+        found: dict[str | None, tuple[list[float], list[float]]] = {}
+        for queue, flow in first.items():
+            with suppress(MeasureError):
+                edges, rates = capacity(self.resolved, flow, (0.0, self.end_s), self._timeline)
+                if queue is not None and max(rates) < float("inf"):
+                    found[queue] = edges, rates
+        return found
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return Timeline(self.resolved)
 
     def base_rtt_s(self, flow_or_probe: Mapping[str, Any]) -> float:
         """The round-trip time of its path while all queues are empty."""
