@@ -79,12 +79,20 @@ def test_handles_lead_below_classes_and_children():
         ("cake bandwidth 50mbit", "cake bandwidth 20mbit", 20e6),
         ("netem rate 50mbit delay 5ms", "netem delay 9ms", 50e6),
         ("netem rate 50mbit", "netem rate 20mbit", 20e6),
+        ("netem rate 50mbit 20 48 5 delay 5ms", "netem delay 9ms", 50e6),
     ],
 )
 def test_a_change_without_a_rate_keeps_the_one_that_there_was(before, words, rate):
     run = with_changes((30.0, change(words)))
     run["interfaces"][1]["egress"] = {"qdisc": before}
     assert [piece[2] for piece in rates(run, "mid>srv", (29.0, 31.0))][-1] == rate
+
+
+def test_a_netem_keeps_what_its_rate_charges_for_a_packet():
+    run = with_changes((30.0, change("netem delay 9ms")))
+    run["interfaces"][1]["egress"] = {"qdisc": "netem rate 50mbit 1514 delay 5ms"}
+    # each frame of 1514 bytes counts twice
+    assert rates(run, "mid>srv", (29.0, 31.0), frame=1514) == [(29.0, 31.0, 25e6)]
 
 
 def test_classes_of_a_tree_that_was_replaced_are_gone():

@@ -11,16 +11,19 @@ is, or without what its outages took.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.exports.names import parts
 from bakeoff.measure.bottleneck import rates
+from bakeoff.scenario.timeline import Timeline
 
 if TYPE_CHECKING:
+    from bakeoff.measure.bottleneck import Hop
     from bakeoff.measure.samples import Window
     from bakeoff.results import Result
 
@@ -86,14 +89,14 @@ def _ms(at_s: float) -> int:
 def _places(result: Result) -> list[tuple[str, Callable[[], list[int]]]]:
     """Endings, and what makes the milliseconds of their traces."""
     resolved = result.resolved
-    whole = (0.0, float(resolved["duration_s"]))
+    whole, timeline = (0.0, float(resolved["duration_s"])), Timeline(resolved)
     found: dict[str, Callable[[], list[int]]] = {}
     for link in resolved["links"]:
         for node, peer in (link["ends"], link["ends"][::-1]):
             trace = link.get("features", {}).get("trace", {}).get(node)
-            up = _up(resolved, (node, peer), whole)
+            up = _up(timeline, (node, peer), whole)
             for hop, name in ((f"{node}>{peer}", f"{node}-to-{peer}"), (f"{peer}<{node}", f"{peer}-from-{node}")):
-                pieces = rates(resolved, hop, whole, frame=_FRAME)
+                pieces = rates(resolved, hop, whole, frame=_FRAME, timeline=timeline)
                 if trace is not None and hop == f"{node}>{peer}":
                     found[name] = partial(_played, trace["ms"], up, whole[1])
                 elif all(rate != float("inf") for _, _, rate in pieces):
@@ -103,44 +106,36 @@ def _places(result: Result) -> list[tuple[str, Callable[[], list[int]]]]:
     return [(f".{part}{SUFFIX}", of) for part, of in zip(parts(found), found.values(), strict=True)]
 
 
-def _up(resolved: dict[str, Any], hop: tuple[str, str], whole: Window) -> list[Window]:
-    """When the link is up."""
-    found: list[Window] = []
-    since: float | None = whole[0]
-    for change in sorted(resolved["changes"], key=lambda change: float(change["at_s"])):
-        up = change["action"].get("up")
-        if (change["node"], change["peer"]) != hop or up is None or float(change["at_s"]) >= whole[1]:
-            continue
-        if up:
-            since = float(change["at_s"]) if since is None else since
-        elif since is not None:
-            found, since = [*found, (since, float(change["at_s"]))], None
-    return found if since is None else [*found, (since, whole[1])]
-
-
-def _while_up(pieces: list[Piece], up: list[Window]) -> list[Piece]:
-    """The pieces with a rate of 0 while the link is down."""
-    edges = sorted({edge for piece in pieces for edge in piece[:2]} | {edge for window in up for edge in window})
-    found: list[Piece] = []
-    for start, stop in pairwise(edges):
-        rate = next(rate for begin, end, rate in pieces if begin <= start < end)
-        found.append((start, stop, rate if _is_up(start, up) else 0.0))
+def _up(timeline: Timeline, hop: Hop, whole: Window) -> list[float]:
+    """When the link comes up, goes down, comes up and so on."""
+    found: list[float] = []
+    for start, stop, state in timeline.pieces(hop, whole):
+        if state.up and found and found[-1] == start:
+            found[-1] = stop
+        elif state.up:
+            found += [start, stop]
     return found
 
 
-def _is_up(at_s: float, up: list[Window]) -> bool:
-    return any(start <= at_s < stop for start, stop in up)
+def _while_up(pieces: list[Piece], up: list[float]) -> list[Piece]:
+    """The pieces with a rate of 0 while the link is down."""
+    begins = [start for start, _, _ in pieces]
+    edges = sorted({*up, *(edge for piece in pieces for edge in piece[:2])})
+    return [
+        (start, stop, pieces[bisect_right(begins, start) - 1][2] if bisect_right(up, start) % 2 else 0.0)
+        for start, stop in pairwise(edges)
+    ]
 
 
-def _played(ms: list[int], up: list[Window], end_s: float) -> list[int]:
+def _played(ms: list[int], up: list[float], end_s: float) -> list[int]:
     """A trace as it is; where the link was down, what it gave in the run, without the outages."""
-    if up == [(0.0, end_s)]:
+    if up == [0.0, end_s]:
         return ms
     end = _ms(end_s)
     if len(ms) * math.ceil(end / ms[-1]) > _MOST:
         raise BakeoffError(f"a trace of {len(ms) * end / ms[-1]:,.0f} packets is too long; expected at most {_MOST:,}")
     given = (turn * ms[-1] + at for turn in range(math.ceil(end / ms[-1])) for at in ms)
-    found = [at for at in given if at <= end and any(start < at / 1e3 <= stop for start, stop in up)]
+    found = [at for at in given if at <= end and bisect_left(up, at / 1e3) % 2]
     if not found:
         raise BakeoffError("not one packet of full size could leave in the whole run")
     return found if found[-1] == end else [*found, end]
