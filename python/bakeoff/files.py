@@ -17,6 +17,7 @@ import shutil
 import stat
 import zlib
 from collections.abc import Collection, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
@@ -61,7 +62,7 @@ def read(path: Path | str, most: int) -> bytes:
     return content
 
 
-def opened(path: Path | str) -> BinaryIO:
+def opened(path: Path | str) -> BufferedReader:
     """The regular file at `path`, opened for reading; OSError as for `read`."""
     return os.fdopen(_open(path)[0], "rb")
 

@@ -4,95 +4,197 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import tarfile
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Literal, Protocol
+
+import msgspec
 
 from bakeoff import files
+from bakeoff.errors import BakeoffError
+from bakeoff.results import layout
 
 MANIFEST: Final = "stored.json"
-"""What a run's files are, with their sizes and SHA-256 sums."""
+"""The names of a run's files, with their sizes and SHA-256 sums."""
 LARGEST_MANIFEST: Final = 1 << 20
-_FORM: Final = 1
 _LARGEST: Final = 1 << 32
-"""Bytes of a file: a stranger's archive is not unpacked without an end."""
+"""Bytes of a file."""
+_LARGEST_RUN: Final = 1 << 34
+"""Bytes of all files of a run."""
+_BLOCK: Final = tarfile.BLOCKSIZE
+_CHUNK: Final = 1 << 20
+
+Listed = dict[str, tuple[int, str]]
+"""Size and SHA-256 of each file of a run by name."""
+
+
+class Readable(Protocol):
+    """An archive that comes part by part."""
+
+    def read(self, count: int, /) -> bytes:
+        """The next bytes, at most so many; none at the end."""
 
 
 class DamagedError(Exception):
     """There is no such run, or not as it was packed."""
 
 
-def manifest(folder: Path) -> dict[str, tuple[int, str]]:
-    """Size and SHA-256 of each file of a run's results; links and folders are none of them."""
+class _File(msgspec.Struct):
+    bytes: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class _Manifest(msgspec.Struct):
+    format: Literal[1]
+    files: dict[str, _File]
+
+
+def manifest(folder: Path) -> Listed:
+    """Size and SHA-256 of each file of a run's results, without links and folders.
+
+    BakeoffError if `read_manifest` would refuse it: a run of more than 16 GiB, or a file of more than 4 GiB.
+    """
     found = {}
     for entry in sorted(os.scandir(folder), key=lambda each: each.name):
         if entry.is_file(follow_symlinks=False) and entry.name != MANIFEST:
-            content = Path(entry.path).read_bytes()
-            found[entry.name] = len(content), hashlib.sha256(content).hexdigest()
-    return found
-
-
-def written(found: dict[str, tuple[int, str]]) -> bytes:
-    """The manifest as a file."""
-    listed = {name: {"bytes": size, "sha256": digest} for name, (size, digest) in found.items()}
-    return json.dumps({"format": _FORM, "files": listed}, indent=1).encode() + b"\n"
-
-
-def read_manifest(text: bytes) -> dict[str, tuple[int, str]]:
-    """What `written` gave. DamagedError if it is no such file, or names what is no plain file's name."""
+            with files.opened(entry.path) as file:
+                found[entry.name] = entry.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
     try:
-        listed = json.loads(text)["files"].items()
-        found = {str(name): (int(of["bytes"]), str(of["sha256"])) for name, of in listed}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        return read_manifest(written(found))
+    except (DamagedError, UnicodeEncodeError) as error:
+        raise BakeoffError(f"{folder}: cannot be stored: {error}") from None
+
+
+def written(found: Listed) -> bytes:
+    """The manifest as a file."""
+    listed = {name: _File(size, digest) for name, (size, digest) in found.items()}
+    return msgspec.json.format(msgspec.json.encode(_Manifest(1, listed)), indent=1) + b"\n"
+
+
+def read_manifest(text: bytes) -> Listed:
+    """What `written` gave.
+
+    DamagedError for anything else: another form, more bytes than a run has, a name that is not a plain file's.
+    """
+    try:
+        listed = msgspec.json.decode(text, type=_Manifest).files
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise DamagedError(f"{MANIFEST}: {error}") from None
-    for name in found:
-        if not name.isprintable() or "/" in name or name.startswith(".") or name in ("", MANIFEST):
+    for name in listed:
+        if not name.isprintable() or "/" in name or name.startswith(".") or name in ("", MANIFEST) or len(name) > 255:
             raise DamagedError(f"{MANIFEST}: '{name}' is no name of a file")
-    return found
+    if layout.RUN not in listed:
+        raise DamagedError(f"{MANIFEST}: lists no {layout.RUN}")
+    if sum(of.bytes for of in listed.values()) > _LARGEST_RUN:
+        raise DamagedError(f"{MANIFEST}: lists more than {_LARGEST_RUN:,} bytes")
+    return {name: (of.bytes, of.sha256) for name, of in listed.items()}
 
 
 def check(path: Path, size: int, digest: str) -> None:
-    """DamagedError unless the file has this content."""
+    """DamagedError unless the regular file at `path` has this content."""
     try:
-        content = files.read(path, size)
+        with files.opened(path) as file:
+            if os.fstat(file.fileno()).st_size != size or hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                raise DamagedError(f"{path.name}: is not what was stored")
     except OSError as error:
         raise DamagedError(f"{path.name}: {error.strerror}") from None
-    if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
-        raise DamagedError(f"{path.name}: is not what was stored")
 
 
 def packed(folder: Path) -> bytes:
-    """The files of a run's results and their manifest, as a tar file."""
+    """The manifest of a run's results and its files in the manifest's order, as a tar file without any extension."""
     listed = manifest(folder)
     archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for name, content in [(MANIFEST, written(listed))] + [(name, (folder / name).read_bytes()) for name in listed]:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        _add(tar, MANIFEST, written(listed))
+        for name in listed:
+            _add(tar, name, (folder / name).read_bytes())
     return archive.getvalue()
 
 
-def unpack(archive: bytes, into: Path) -> None:
+def unpack(archive: Readable, into: Path) -> None:
     """Write the files of `packed` into a folder. DamagedError if it is no such archive, or is damaged."""
+
+    def write(name: str, content: Iterable[bytes]) -> None:
+        with (into / name).open("xb") as file:
+            file.writelines(content)
+
+    _read(archive, write)
+
+
+def check_archive(archive: Readable) -> None:
+    """DamagedError unless it is what `packed` gave."""
+
+    def pass_over(_: str, content: Iterable[bytes]) -> None:
+        for _chunk in content:
+            pass
+
+    _read(archive, pass_over)
+
+
+def _read(archive: Readable, take: Callable[[str, Iterable[bytes]], None]) -> None:
+    """Give each file's name and content to `take`; no more is read, or held, than the manifest says.
+
+    The headers are read here: tarfile would unfold compression, sparse members and long extended headers in memory.
+    """
+    size = _header(archive, MANIFEST)
+    if size > LARGEST_MANIFEST:
+        raise DamagedError(f"{MANIFEST}: has {size:,} bytes")
+    for name, (expected, digest) in read_manifest(b"".join(_content(archive, size))).items():
+        if _header(archive, name) != expected:
+            raise DamagedError(f"{name}: its size is not that of the manifest")
+        sha = hashlib.sha256()
+        take(name, _hashed(_content(archive, expected), sha.update))
+        if sha.hexdigest() != digest:
+            raise DamagedError(f"{name}: is not what was stored")
+    if _bytes(archive, _BLOCK).strip(b"\0"):
+        raise DamagedError("the archive holds more than its manifest says")
+
+
+def _header(archive: Readable, name: str) -> int:
+    """The size of the next member, which has to be a regular file of this name."""
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            content = {member.name: _bytes(tar, member) for member in tar}
-    except (tarfile.TarError, EOFError, ValueError) as error:
-        raise DamagedError(str(error)) from None
-    listed = read_manifest(content.pop(MANIFEST, b""))
-    if content.keys() != listed.keys():
-        raise DamagedError("the archive's files are not those of its manifest")
-    for name, (size, digest) in listed.items():
-        (into / name).write_bytes(content[name])
-        check(into / name, size, digest)
+        member = tarfile.TarInfo.frombuf(_bytes(archive, _BLOCK), "utf-8", "surrogateescape")
+    except tarfile.TarError as error:
+        raise DamagedError(f"no header of '{name}': {error}") from None
+    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.name != _short(name) or member.size < 0:
+        raise DamagedError(f"the archive has '{member.name}' where its manifest has the file '{name}'")
+    return member.size
 
 
-def _bytes(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """Of a regular file: names lead nowhere, because only those of the manifest are used."""
-    file = tar.extractfile(member) if member.isreg() and member.size <= _LARGEST else None
-    if file is None:
-        raise DamagedError(f"'{member.name}' is no regular file")
-    return file.read()
+def _content(archive: Readable, size: int) -> Iterator[bytes]:
+    """The bytes of a member, and past what fills up its last block."""
+    left = size
+    while left:
+        chunk = archive.read(min(left, _CHUNK))
+        if not chunk:
+            raise DamagedError("the archive ends early")
+        left -= len(chunk)
+        yield chunk
+    _bytes(archive, -size % _BLOCK)
+
+
+def _bytes(archive: Readable, count: int) -> bytes:
+    """So many bytes, unless the archive ends before."""
+    content = b""
+    while len(content) < count and (more := archive.read(count - len(content))):
+        content += more
+    return content
+
+
+def _hashed(content: Iterable[bytes], update: Callable[[bytes], None]) -> Iterator[bytes]:
+    for chunk in content:
+        update(chunk)
+        yield chunk
+
+
+def _short(name: str) -> str:
+    """As much of the name as a header holds. The manifest has all of it."""
+    return name.encode()[: tarfile.LENGTH_NAME].decode(errors="ignore")
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(_short(name))
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))

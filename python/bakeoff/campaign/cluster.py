@@ -6,6 +6,7 @@ files of each run back. docs/campaigns.md is the description for users.
 
 from __future__ import annotations
 
+import io
 import signal
 import tempfile
 import time
@@ -136,7 +137,7 @@ class Cluster:
         if archive is not None:
             try:
                 with results.writing(place) as partial:
-                    unpack(archive, partial)
+                    unpack(io.BytesIO(archive), partial)
             except DamagedError as error:
                 raise BakeoffError(f"{place}: came damaged from its worker: {error}") from None
         return replace(done, path=place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,12 +53,11 @@ class Shelf:
         try:
             with results.writing(folder) as partial:
                 self._store.fetch(key, partial)
-                found = _whole(partial, run)
+                found, numbers = _whole(partial, run, also=self._also is not None)
                 (partial / layout.RUN).unlink()  # it has a second name in the store
                 results.seal(partial, self._own(found, campaign, order))
         except DamagedError:
             return None
-        numbers = results.measured(results.Result(folder, found)) if self._also is not None else {}
         return Done(run.key, folder, "taken", found.wall_s, numbers=numbers)
 
     def put(self, run: Run, folder: Path) -> None:
@@ -101,12 +101,16 @@ class Shelf:
         self.problem = said if said.startswith(store.name) else f"{store.name}: {said}"
 
 
-def _whole(folder: Path, run: Run) -> RunRecord:
-    """The record of what was fetched; DamagedError unless it is a whole result of this run."""
+def _whole(folder: Path, run: Run, *, also: bool) -> tuple[RunRecord, Mapping[str, float | None]]:
+    """The record of what was fetched, and with `also` the numbers that were taken of it.
+
+    DamagedError unless it is a whole result of this run.
+    """
     try:
-        record = results.read(folder).record
+        result = results.read(folder)
+        numbers = results.measured(result) if also else {}
     except BakeoffError as error:
         raise DamagedError(str(error)) from None
-    if record.status != "ok" or record.resolved != json.loads(run.to_json()):
+    if result.record.status != "ok" or result.record.resolved != json.loads(run.to_json()):
         raise DamagedError("it is another run")
-    return record
+    return result.record, numbers

@@ -1,12 +1,19 @@
-"""A store in a folder: a run's files have a second name there, or a copy if the folder is on another disk."""
+"""A store in a folder: a run's files have a second name there, or a copy if the folder is on another disk.
+
+Other users may write into a shared store, and a folder may be named as one by mistake. So no link below its root is
+followed, and only what this module wrote, as this user, is replaced or removed.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +30,26 @@ LIMIT: Final = "BAKEOFF_STORE_LIMIT"
 _LIMIT: Final = 4_000_000_000
 _TOTAL: Final = "bytes"
 """The file that says how much is stored. Who adds to the store takes it away, and puts a new one when he ends."""
-_SHELVES: Final = "[0-9a-f][0-9a-f]"
+_NUMBER: Final = re.compile(rb"\d{1,19}\n")
+_SHELF: Final = re.compile(r"[0-9a-f]{2}")
+_KEY: Final = re.compile(r"[0-9a-f]{64}")
+_PARTIAL: Final = re.compile(r"\.[0-9a-f]{64}(\.removed|\.replaced)?\.\d+\.partial")
+"""As `layout.partial_name` names what is being written or removed."""
 _KEEP: Final = 0.8
 """What of the bound is left when the store is cut down."""
 _NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES)
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, order=True)
+class _Entry:
+    """A stored run, by its manifest."""
+
+    used_s: float
+    """Its last use, since 1970."""
+    bytes: int
+    place: Path
+    listed: archive.Listed
 
 
 class LocalStore:
@@ -46,16 +69,13 @@ class LocalStore:
     def fetch(self, key: str, into: Path) -> None:
         """See `Store`."""
         place = self._place(key)
-        try:
-            listed = archive.read_manifest(files.read(place / archive.MANIFEST, archive.LARGEST_MANIFEST))
-            for name, (size, digest) in listed.items():
-                if (place / name).is_symlink():
-                    raise DamagedError(f"{name}: is a link")
-                archive.check(place / name, size, digest)
-        except FileNotFoundError:
-            raise DamagedError(key) from None
-        except OSError as error:
-            raise DamagedError(f"{error.filename}: {error.strerror}") from None
+        if place.parent.is_symlink() or place.is_symlink():
+            raise DamagedError(f"{place}: is a link, or lies behind one")
+        listed = _listed(place)
+        for name, (size, digest) in listed.items():
+            if (place / name).is_symlink():
+                raise DamagedError(f"{name}: is a link")
+            archive.check(place / name, size, digest)
         for name in listed:
             _link(place / name, into / name)
         with suppress(OSError):  # of somebody else's store
@@ -66,6 +86,10 @@ class LocalStore:
         place = self._place(key)
         partial = place.with_name(layout.partial_name(key, os.getpid()))
         self._begin()
+        if place.parent.is_symlink():
+            raise BakeoffError(f"{place.parent}: is a link, and nothing is stored behind it")
+        if os.path.lexists(place) and not _replaceable(place):
+            raise BakeoffError(f"{place}: holds no stored run of yours; move it away")
         try:
             partial.mkdir(parents=True)
             listed = archive.manifest(folder)
@@ -86,27 +110,26 @@ class LocalStore:
             total = None if self._before is None else self._before + self._added
             if total is None or total > most:
                 total = self._cut(most)
-            (self.root / _TOTAL).write_text(f"{total}\n", encoding="ascii")
+            self._note(total)
         self._added = self._before = None
 
     def content(self) -> Content:
         """How many runs there are, and the bytes of their files."""
-        sizes = [size for _, size, _ in self._runs()]
+        sizes = [entry.bytes for entry in self._entries()]
         return Content(len(sizes), sum(sizes))
 
     def empty(self) -> Content:
-        """Remove all runs, and give what there was. BakeoffError if the system refuses."""
-        removed = 0
-        total = 0
-        for _, size, place in [*self._runs()]:
-            self._remove(place)
-            removed, total = removed + 1, total + size
-        for shelf in self.root.glob(_SHELVES):
+        """Remove all runs of this user's that are as they were stored, and give what that was.
+
+        BakeoffError if the system refuses.
+        """
+        removed = [entry.bytes for entry in list(self._entries()) if self._removed(entry)]
+        for shelf in self._shelves():
             with suppress(OSError):
                 shelf.rmdir()
-        with suppress(FileNotFoundError):
-            (self.root / _TOTAL).unlink()
-        return Content(removed, total)
+        if self._total() is not None:
+            (self.root / _TOTAL).unlink(missing_ok=True)
+        return Content(len(removed), sum(removed))
 
     def _place(self, key: str) -> Path:
         return self.root / key[:2] / key
@@ -116,59 +139,159 @@ class LocalStore:
         if self._added is not None:
             return
         self.root.mkdir(parents=True, exist_ok=True)
-        total = self.root / _TOTAL
-        with suppress(OSError, ValueError):
-            self._before = int(total.read_text(encoding="ascii"))
-            total.unlink()
+        self._before = self._total()
+        if self._before is not None:
+            with suppress(OSError):
+                (self.root / _TOTAL).unlink()
         self._added = 0
+
+    def _total(self) -> int | None:
+        """What the file _TOTAL says; None if it is missing, or is none of bakeoff's."""
+        with suppress(RuntimeError):
+            text = files.plain_bytes(self.root / _TOTAL, 64)
+            return int(text) if _NUMBER.fullmatch(text) else None
+        return None
+
+    def _note(self, total: int) -> None:
+        """Write the file _TOTAL, unless something else has its name."""
+        path = self.root / _TOTAL
+        if os.path.lexists(path) and self._total() is None:
+            return
+        partial = path.with_name(layout.partial_name(_TOTAL, os.getpid()))
+        try:
+            with open(partial, "xb", opener=files.opener) as file:
+                file.write(b"%d\n" % total)
+            partial.rename(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
     def _cut(self, most: int) -> int:
         """Remove the runs whose last use is longest ago until the rest is well below the bound; the bytes of those."""
-        runs = sorted(self._runs())
-        total = sum(size for _, size, _ in runs)
+        entries = sorted(self._entries())
+        total = sum(entry.bytes for entry in entries)
         if total <= most:
             return total
-        for _, size, place in runs:
+        for entry in entries:
             if total <= _KEEP * most:
                 break
-            self._remove(place)
-            total -= size
+            if self._removed(entry):
+                total -= entry.bytes
         return total
 
-    def _remove(self, place: Path) -> None:
-        """Remove a run under a name by which nobody takes it."""
-        gone = place.with_name(layout.partial_name(f"{place.name}.removed", os.getpid()))
-        try:
-            place.rename(gone)
-            shutil.rmtree(gone)
-        except FileNotFoundError:
-            pass  # by another campaign
-        except OSError as error:
-            raise BakeoffError(f"{place}: cannot be removed: {error.strerror or error}") from error
+    def _removed(self, entry: _Entry) -> bool:
+        """Remove a run; whether it was as this user had stored it, and is gone.
 
-    def _runs(self) -> Iterator[tuple[float, int, Path]]:
-        """Last use (s), bytes and place of every run; what a crash left half-written is none, and is removed."""
-        for shelf in sorted(self.root.glob(_SHELVES)):
-            for place in sorted(shelf.iterdir()):
-                if layout.is_partial(place.name):
-                    if _age_s(place) > _STALE_S:
-                        files.discard(place)
-                    continue
-                with suppress(OSError):
-                    size = sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(place))
-                    yield place.stat().st_mtime, size, place
+        It leaves under a name by which no other campaign takes it. Names in open folders only are removed, so that no
+        link leads elsewhere that takes a folder's place meanwhile.
+        """
+        if not _own(entry):
+            return False
+        gone = layout.partial_name(f"{entry.place.name}.removed", os.getpid())
+        try:
+            with _opened(entry.place.parent) as shelf:
+                os.rename(entry.place.name, gone, src_dir_fd=shelf, dst_dir_fd=shelf)
+                with _opened(gone, shelf) as folder:
+                    for name in (*entry.listed, archive.MANIFEST):
+                        os.unlink(name, dir_fd=folder)
+                os.rmdir(gone, dir_fd=shelf)
+        except FileNotFoundError:
+            return False  # by another campaign
+        except OSError as error:
+            raise BakeoffError(f"{entry.place}: cannot be removed: {error.strerror or error}") from error
+        return True
+
+    def _shelves(self) -> list[Path]:
+        """The folders KEY[:2]."""
+        with suppress(OSError), os.scandir(self.root) as entries:
+            names = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+            return [self.root / name for name in sorted(names) if _SHELF.fullmatch(name)]
+        return []
+
+    def _entries(self) -> Iterator[_Entry]:
+        """Every stored run, by its name, kind and manifest; what a crash left half-written is none, and is removed."""
+        for shelf in self._shelves():
+            with suppress(OSError):
+                for place in sorted(shelf.iterdir()):
+                    if _PARTIAL.fullmatch(place.name):
+                        _discard_stale(place)
+                    elif _KEY.fullmatch(place.name) and place.name.startswith(shelf.name):
+                        with suppress(OSError, DamagedError):
+                            yield _entry(place)
+
+
+def _entry(place: Path) -> _Entry:
+    """DamagedError or OSError unless the folder holds just the regular files that its manifest lists."""
+    listed = _listed(place)
+    held = {each.name: each.stat(follow_symlinks=False) for each in os.scandir(place)}
+    if held.keys() != {*listed, archive.MANIFEST} or not all(stat.S_ISREG(each.st_mode) for each in held.values()):
+        raise DamagedError(f"{place}: holds other files than its manifest lists")
+    return _Entry(place.lstat().st_mtime, sum(size for size, _ in listed.values()), place, listed)
+
+
+def _listed(place: Path) -> archive.Listed:
+    """What the manifest of a stored run lists; DamagedError if there is none that can be read."""
+    path = place / archive.MANIFEST
+    if place.is_symlink() or path.is_symlink():
+        raise DamagedError(f"{path}: is a link, or lies behind one")
+    try:
+        return archive.read_manifest(files.read(path, archive.LARGEST_MANIFEST))
+    except OSError as error:
+        raise DamagedError(f"{path}: {error.strerror}") from None
+
+
+def _own(entry: _Entry) -> bool:
+    """Whether the folder is this user's, and its files have the content that its manifest says."""
+    with suppress(OSError, DamagedError):
+        if entry.place.lstat().st_uid != os.geteuid():
+            return False
+        for name, (size, digest) in entry.listed.items():
+            archive.check(entry.place / name, size, digest)
+        return True
+    return False
+
+
+def _replaceable(place: Path) -> bool:
+    """Whether what has the name of a stored run is one of this user's, maybe damaged: files, some of them a run's."""
+    with suppress(OSError):
+        found = place.lstat()
+        held = list(os.scandir(place)) if stat.S_ISDIR(found.st_mode) else []
+        names = {each.name for each in held}
+        flat = not any(each.is_dir(follow_symlinks=False) for each in held)
+        return found.st_uid == os.geteuid() and flat and {archive.MANIFEST, layout.RUN} & names != set()
+    return False
+
+
+def _discard_stale(place: Path) -> None:
+    """Remove what a crash left half-written: a folder of this user's with regular files only."""
+    with suppress(OSError), _opened(place) as folder:
+        found = os.fstat(folder)
+        names = os.listdir(folder)  # noqa: PTH208 (of a descriptor)
+        kinds = [os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode for name in names]
+        if found.st_uid != os.geteuid() or _age_s(found) <= _STALE_S or not all(map(stat.S_ISREG, kinds)):
+            return
+        for name in names:
+            os.unlink(name, dir_fd=folder)
+        place.rmdir()
+
+
+@contextmanager
+def _opened(folder: Path | str, within: int | None = None) -> Iterator[int]:
+    """A descriptor of a folder that is no link; OSError otherwise."""
+    descriptor = os.open(folder, _FOLDER, dir_fd=within)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 _STALE_S: Final = 3600.0
 """Another campaign may be writing what is younger."""
 
 
-def _age_s(place: Path) -> float:
+def _age_s(found: os.stat_result) -> float:
     import time
 
-    with suppress(OSError):
-        return time.time() - place.stat().st_mtime
-    return 0.0
+    return time.time() - found.st_mtime
 
 
 def _link(source: Path, target: Path) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from bakeoff.campaign.archive import DamagedError, packed, unpack
+from bakeoff.campaign.archive import DamagedError, check_archive, packed, unpack
 from bakeoff.campaign.store import Content
 from bakeoff.errors import BakeoffError
 from bakeoff.results.remote import Elsewhere
 
 _SUFFIX: Final = ".tar"
+_STORED: Final = re.compile(r"([0-9a-f]{2})/\1[0-9a-f]{62}\.tar")
 _AT_A_TIME: Final = 4
 
 
@@ -22,7 +24,7 @@ class RemoteStore:
 
     def __init__(self, url: str) -> None:
         self._there = Elsewhere(url)
-        self._held = {name for name in self._there.sizes() if name.endswith(_SUFFIX)}
+        self._held = self._sizes()
         self._pool = ThreadPoolExecutor(_AT_A_TIME, thread_name_prefix="store")
         self._under_way: list[Future[None]] = []
         # A driver's file system is not made for several threads.
@@ -38,14 +40,11 @@ class RemoteStore:
         name = _file(key)
         if name not in self._held:
             raise DamagedError(key)
-        with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
-            archive = Path(folder, "run.tar")
-            try:
-                with self._turn:
-                    self._there.get({name: archive})
-            except BakeoffError as error:
-                raise DamagedError(str(error)) from None
-            unpack(archive.read_bytes(), into)
+        try:
+            with self._turn, self._there.opened(name) as archive:
+                unpack(archive, into)
+        except BakeoffError as error:
+            raise DamagedError(str(error)) from None
 
     def put(self, key: str, folder: Path) -> None:
         """See `Store`."""
@@ -60,14 +59,26 @@ class RemoteStore:
 
     def content(self) -> Content:
         """How many runs there are, and the bytes of their files."""
-        sizes = [size for name, size in self._there.sizes().items() if name.endswith(_SUFFIX)]
+        sizes = self._sizes().values()
         return Content(len(sizes), sum(sizes))
 
     def empty(self) -> Content:
-        """Remove all runs, and give what there was."""
-        had = self.content()
-        self._there.remove(name for name in self._there.sizes() if name.endswith(_SUFFIX))
-        return had
+        """Remove all runs that are as they were stored, and give what that was. It reads every archive."""
+        removed = [(name, size) for name, size in self._sizes().items() if self._whole(name)]
+        self._there.remove(name for name, _ in removed)
+        return Content(len(removed), sum(size for _, size in removed))
+
+    def _sizes(self) -> dict[str, int]:
+        """The bytes of every file that is named as a stored run is."""
+        return {name: size for name, size in self._there.sizes().items() if _STORED.fullmatch(name)}
+
+    def _whole(self, name: str) -> bool:
+        try:
+            with self._turn, self._there.opened(name) as archive:
+                check_archive(archive)
+        except (BakeoffError, DamagedError):
+            return False
+        return True
 
     def _upload(self, name: str, content: bytes) -> None:
         with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:

@@ -106,14 +106,20 @@ def rm(
     folders = [path for path in folders if not (path.is_symlink() and len(folders) > 1)]
     kinds = [storage.removable(path) for path in folders]
     if not yes:
-        for path, kind in zip(folders, kinds, strict=True):
-            typer.echo(f"{kind} {path}, {size_in_words(storage.size(path))}", err=True)
-        if not sys.stdin.isatty():
-            raise BakeoffError("rm asks before it removes, and here is nobody to ask; --yes means that you are sure")
-        if not typer.confirm("remove them?", err=True):
-            raise typer.Exit(1)
+        pairs = zip(folders, kinds, strict=True)
+        check_sure("rm", [f"{kind} {path}, {size_in_words(storage.size(path))}" for path, kind in pairs])
     for path in folders:
         storage.remove(path)
+
+
+def check_sure(command: str, listed: list[str]) -> None:
+    """Ask whether what is listed is to be removed; end with 1 if not. BakeoffError where there is no terminal."""
+    for line in listed:
+        typer.echo(line, err=True)
+    if not sys.stdin.isatty():
+        raise BakeoffError(f"{command}: asks before it removes, and standard input is no terminal; expected --yes")
+    if not typer.confirm("remove them?", err=True):
+        raise typer.Exit(1)
 
 
 def _campaigns(status: str | None, only: str | None) -> list[dict[str, Any]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bakeoff.cli.options import Json
 from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.campaign.store import Content
 
 
 def store(
@@ -19,32 +22,51 @@ def store(
         ),
     ] = None,
     *,
-    empty: Annotated[bool, typer.Option("--empty", help="Remove all that is stored there.")] = False,
+    empty: Annotated[
+        bool, typer.Option("--empty", help="Remove all runs that are stored there, after asking.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show how many runs the store keeps, and what they take; or empty it.
 
     run, duel and verify take a run from the store if it was done before, and keep new ones there. Results folders stay
-    whole when the store is emptied.
+    whole when the store is emptied. Only runs of your own are removed that are as they were stored; at a URL that takes
+    reading all of them.
 
     \b
     Examples:
       bakeoff store
       bakeoff store --empty
+      bakeoff store /srv/bakeoff-store --empty --yes     without asking
       bakeoff store sftp://lab/srv/bakeoff-store --json
     """
     from bakeoff.campaign.store import opened
     from bakeoff.campaign.store_local import LocalStore, limit
-    from bakeoff.cli.results import size_in_words
+    from bakeoff.cli.results import check_sure, size_in_words
 
     there = opened(place)
     if there is None:
         raise BakeoffError("store: 'none' is no store; expected a path or a URL")
-    content = there.empty() if empty else there.content()
+    content = there.content()
+    left = 0
+    if empty:
+        if not yes and content.runs:
+            check_sure("store --empty", [f"{there.name}: {_in_words(content)}"])
+        had, content = content, there.empty()
+        left = had.runs - content.runs
     most = limit() if isinstance(there, LocalStore) else None
     if as_json:
-        typer.echo(json.dumps({"store": there.name, "runs": content.runs, "bytes": content.bytes, "limit": most}))
+        document = {"store": there.name, "runs": content.runs, "bytes": content.bytes, "limit": most}
+        typer.echo(json.dumps(document | ({"left": left} if empty else {})))
         return
-    runs = f"{content.runs} run{'s' * (content.runs != 1)}, {size_in_words(content.bytes)}"
     bound = f" of at most {size_in_words(most)}" if most is not None and not empty else ""
-    typer.echo(f"{there.name}: {'removed ' * empty}{runs}{bound}")
+    typer.echo(f"{there.name}: {'removed ' * empty}{_in_words(content)}{bound}")
+    if left:
+        typer.echo(f"bakeoff: left {left}, of other users or not as they were stored; remove them by hand", err=True)
+
+
+def _in_words(content: Content) -> str:
+    from bakeoff.cli.results import size_in_words
+
+    return f"{content.runs} run{'s' * (content.runs != 1)}, {size_in_words(content.bytes)}"

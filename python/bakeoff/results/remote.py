@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from bakeoff import files
 from bakeoff.errors import BakeoffError, printable
@@ -71,7 +71,7 @@ class Elsewhere:
         # Without an answer to `known_hosts` sshfs would take any machine for the one that is meant.
         options: dict[str, object] = {"known_hosts": ()} if driver == "sshfs" else {}
         options |= {"use_listings_cache": False} if driver == "s3fs" else {}
-        with self._told():
+        with self.told():
             self._files, path = fsspec.url_to_fs(url, skip_instance_cache=True, **options)
         self._root = str(path).rstrip("/")
         if not self._root.strip("/"):
@@ -89,7 +89,7 @@ class Elsewhere:
 
         BakeoffError for a name that leads elsewhere or cannot be shown, and for what is no plain file.
         """
-        with self._told():
+        with self.told():
             try:
                 kind = self._files.info(self._root)["type"]
             except FileNotFoundError:
@@ -109,7 +109,7 @@ class Elsewhere:
     def put(self, files: Mapping[str, Path]) -> None:
         """Write files; folders are made."""
         names = [f"{self._root}/{name}" for name in files]
-        with self._told():
+        with self.told():
             for folder in dict.fromkeys(name.rpartition("/")[0] for name in names):
                 self._files.makedirs(folder, exist_ok=True)
             # Two lists: in a single name `*` and `[` would be a pattern.
@@ -119,12 +119,23 @@ class Elsewhere:
         """Read files; folders are made."""
         for folder in {path.parent for path in files.values()}:
             folder.mkdir(parents=True, exist_ok=True)
-        with self._told():
+        with self.told():
             self._files.get([f"{self._root}/{name}" for name in files], [str(path) for path in files.values()])
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Opened]:
+        """A file, to be read part by part."""
+        with self.told():
+            file = self._files.open(f"{self._root}/{name}", "rb")
+        try:
+            yield Opened(self, file)
+        finally:
+            with self.told():
+                file.close()
 
     def remove(self, names: Iterable[str]) -> None:
         """Delete files."""
-        with self._told():
+        with self.told():
             for name in names:
                 self._files.rm_file(f"{self._root}/{name}")
 
@@ -147,7 +158,8 @@ class Elsewhere:
         return name
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def told(self) -> Iterator[None]:
+        """Make a BakeoffError with the URL of whatever a driver raises in the block."""
         try:
             yield
         except BakeoffError:
@@ -156,6 +168,19 @@ class Elsewhere:
             said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             place = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
             raise BakeoffError(f"{self.url}{place}: {printable(said) or type(error).__name__}") from error
+
+
+class Opened:
+    """A file elsewhere that is open."""
+
+    def __init__(self, there: Elsewhere, file: BinaryIO) -> None:
+        self._there = there
+        self._file = file
+
+    def read(self, count: int) -> bytes:
+        """The next bytes, at most so many. BakeoffError if the other side fails."""
+        with self._there.told():
+            return self._file.read(count)
 
 
 def push(
