@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +126,50 @@ def test_a_shell_gets_its_words_without_heavy_imports(made, line, word):
     )
     assert word in done.stdout.split("\n")
     assert done.stderr == "[]\n"
+
+
+ACTS = "!\"#$&'*;<=>?[\\]^`{|}~ \t\n()@+,%:"
+"""Characters that bash, zsh or fish act on somewhere in a word."""
+HARMLESS = "=~()@+,%:"
+"""Those of them that no shell acts on within a word once parentheses are escaped."""
+
+
+def named(folder, names):
+    for name in names:
+        (folder / "results" / name).mkdir(parents=True)
+
+
+def test_what_a_shell_would_act_on_is_not_offered(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    named(tmp_path, [f"q{c}q" for c in ACTS] + ["--html=x", "qq[^a-z[]*", "qq$(touch PWNED)", "q(e{touch PWNED})"])
+    assert complete.results("") == sorted(f"results/q{c}q" for c in HARMLESS)
+    monkeypatch.setenv("_BAKEOFF_COMPLETE", "complete_bash")
+    assert complete.results("results/q(") == [r"results/q\(q"]
+    named(tmp_path / "results/latest", [])
+    for name in ("~root", "=cat", "--yes", "~+"):
+        (tmp_path / "results/latest" / name / "s").mkdir(parents=True)
+    assert not [word for word in complete.results("") if word[0] in "~=-"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize("extglob", ["-s", "-u"])
+def test_bash_takes_each_completion_for_the_name_that_it_is(tmp_path, extglob):
+    """Each reply of the completion function, as a word of a command line. Files that a pattern could mean are there."""
+    named(
+        tmp_path, [f"q{c}q" for c in ACTS] + ["qq", "q(1q)", "q@(q)", "q[^a-z]*", "q$(touch PWNED)", "q\\(touch PWNED)"]
+    )
+    script = f"""
+        shopt {extglob} extglob
+        eval "$(bakeoff --show-completion bash)"
+        COMP_WORDS=(bakeoff table results/q) COMP_CWORD=2
+        _bakeoff_completion bakeoff
+        for word in "${{COMPREPLY[@]}}"; do eval "set -- $word"; echo "$# $1"; done
+    """
+    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    offered = [f"q{c}q" for c in HARMLESS] + ["qq", "q(1q)", "q@(q)"]
+    assert sorted(done.stdout.splitlines()) == sorted(f"1 results/{name}" for name in offered)
+    assert done.stderr == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]

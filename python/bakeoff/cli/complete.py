@@ -49,9 +49,10 @@ _PARTS: Final = (
 )
 
 
-# A word comes to stand in a command line as it is, and may be the name of a stranger's folder: with these in it a shell
-# would start something. Parentheses alone, which names of runs have, are an error there.
-_ACTS: Final = frozenset("$`;&|<>\"'\\!")
+_SAFE: Final = re.compile(r"[\w.,:/@%+()-][\w.,:/@%+=~()-]*")
+"""Words that no shell acts on once `(` and `)` are escaped. A word may be the name of a stranger's folder."""
+_PARENTHESES: Final = re.compile(r"[()]")
+"""In names of runs. zsh and fish escape a completion when they insert it; bash inserts it as it is."""
 _LARGEST: Final = 256 << 20
 """Bytes of a file that is read."""
 
@@ -61,14 +62,18 @@ def _words(of: Callable[[str], Iterable[str]]) -> Words:
 
     def complete(incomplete: str) -> list[str]:
         try:
-            words = dict.fromkeys(of(incomplete))
-            return [
-                word for word in words if word.startswith(incomplete) and word.isprintable() and not _ACTS & {*word}
-            ]
+            words = [word for word in dict.fromkeys(of(incomplete)) if word.startswith(incomplete)]
+            return [_escaped(word) for word in words if _SAFE.fullmatch(word)]
         except Exception:  # in the middle of a command line a message is worse than no words
             return []
 
     return _told_as(of, complete)
+
+
+def _escaped(word: str) -> str:
+    """The word as the shell that asks has to insert it."""
+    bash = os.environ.get("_BAKEOFF_COMPLETE") == "complete_bash"
+    return _PARENTHESES.sub(r"\\\g<0>", word) if bash else word
 
 
 def _listed(of: Callable[[str], Iterable[str]]) -> Words:
@@ -218,9 +223,9 @@ def _axis_names() -> list[str]:
 
 
 def _folders(path: Path) -> list[str]:
-    """The folders in it that are not hidden; none if it cannot be read."""
+    """The folders in it that are neither hidden nor named like an option; none if it cannot be read."""
     try:
         with os.scandir(path) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+            return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith((".", "-")))
     except OSError:
         return []
