@@ -122,17 +122,108 @@ def test_git_reads_no_repository_of_another_user(tmp_path):
     assert any("its owner may be another user" in line for line in told)
 
 
-def test_a_repository_that_is_read_starts_nothing(tmp_path):
-    if shutil.which("git") is None:
-        pytest.skip("no git")
+def git(tree: Path, *words: str, **options) -> str:
+    author = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+    done = subprocess.run(
+        ["git", "-C", str(tree), *author, *words], check=True, capture_output=True, text=True, **options
+    )
+    return done.stdout.strip()
+
+
+STARTS = (
+    "core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.askPass", "core.gitProxy",
+    "core.alternateRefsCommand", "diff.external", "diff.x.command", "diff.x.textconv", "filter.x.clean",
+    "filter.x.smudge", "filter.x.process", "alias.diff-index", "alias.ls-files", "pager.diff-index",
+    "pager.ls-files", "pager.rev-parse", "gpg.program", "credential.helper", "remote.evil.uploadpack",
+    "remote.evil.vcs", "merge.x.driver",
+    "sequence.editor", "uploadpack.packObjectsHook", "interactive.diffFilter", "trailer.x.command",
+)  # fmt: skip
+"""Settings of a repository that name a program."""
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize("url", ["here", "ssh://host/x", "ext::touch started", "evil://x"])
+def test_a_repository_that_is_read_starts_nothing(tmp_path, url):
     tree = repository(tmp_path)
     started = tmp_path / "started"
-    for key in ("core.fsmonitor", "core.pager", "diff.external", "diff.x.textconv"):
-        subprocess.run(["git", "-C", str(tree), "config", key, f"touch {started};:"], check=True)
-    (tree / ".gitattributes").write_text("* diff=x\n")
+    for key in STARTS:
+        git(tree, "config", key, f"touch {started};:")
+    for hook in ("post-index-change", "fsmonitor-watchman", "reference-transaction", "post-checkout"):
+        (tree / ".git/hooks").mkdir(exist_ok=True)
+        (tree / ".git/hooks" / hook).write_text(f"#!/bin/sh\ntouch {started}\n")
+        (tree / ".git/hooks" / hook).chmod(0o755)
+    (tree / ".git/info").mkdir(exist_ok=True)
+    (tree / ".git/info/attributes").write_text("* diff=x filter=x merge=x\n")
+    (tree / ".gitattributes").write_text("* diff=x filter=x merge=x\n")
     (tree / "Kconfig").write_text("changed\n")
+    os.utime(tree / "Makefile", (1, 1))  # git would read it again
+    # What is missing would be fetched from the promisor.
+    for key, value in {
+        "core.repositoryFormatVersion": "1", "extensions.partialClone": "evil", "remote.evil.promisor": "true",
+        "remote.evil.url": str(tree) if url == "here" else url, "protocol.allow": "always",
+        "protocol.ext.allow": "always",
+    }.items():  # fmt: skip
+        git(tree, "config", key, value)
+    for path in (tree / ".git/objects").glob("??/*"):
+        if path.stat().st_size:
+            kind = git(tree, "-c", "extensions.partialClone=", "cat-file", "-t", path.parent.name + path.name)
+            if kind == "blob":
+                path.unlink()
     assert source.prepare(tree).identity.startswith("git:")
     assert not started.exists()
+    for path in (tree / ".git/objects").glob("??/*"):  # now the commit and its trees, too
+        path.unlink()
+    assert source.prepare(tree).identity.startswith("tree:")
+    assert not started.exists()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_submodule_starts_nothing_and_is_identified_by_its_files(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "outer").mkdir()
+    inner, tree = repository(tmp_path / "inner"), repository(tmp_path / "outer")
+    git(tree, "submodule", "add", "-q", str(inner), "net")
+    git(tree, "commit", "-q", "-m", "x")
+    started = tmp_path / "started"
+    git(tree / "net", "config", "filter.x.clean", f"touch {started};:")
+    git(tree / "net", "config", "core.fsmonitor", f"touch {started};:")
+    (tree / "net/.gitattributes").write_text("* filter=x\n")
+    (tree / "net/Kconfig").write_text("changed\n")
+    first = source.prepare(tree).identity
+    assert first.startswith("tree:")
+    (tree / "net/Kconfig").write_text("changed again\n")
+    assert source.prepare(tree).identity != first
+    assert not started.exists()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_the_identity_of_a_repository_is_that_of_its_files(tmp_path, monkeypatch):
+    tree = repository(tmp_path)
+    head = git(tree, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))  # as inside of a hook
+    assert source.prepare(tree).identity == f"git:{head}"
+    os.utime(tree / "Makefile", (1, 1))
+    assert source.prepare(tree).identity == f"git:{head}"
+    kept = (tree / "Kconfig").read_text()
+    found = {f"git:{head}"}
+    for change in (
+        lambda: (tree / "Kconfig").write_text("changed\n"),
+        lambda: (tree / "Kconfig").write_text("changed again\n"),
+        lambda: (tree / "Kconfig").chmod(0o755),
+        lambda: (tree / "new.c").write_text("new\n"),
+        lambda: (tree / "new.c").write_text("newer\n"),
+        lambda: ((tree / "new.c").unlink(), (tree / "new.c").symlink_to("newer\n")),
+        lambda: (tree / "arch/um/Kconfig").unlink() or (tree / "arch/um/Kconfig").symlink_to("/dev/null"),
+    ):
+        change()
+        found.add(source._git_identity(tree))
+    assert len(found) == 8
+    (tree / "new.c").unlink()
+    (tree / "arch/um/Kconfig").unlink()
+    (tree / "arch/um/Kconfig").write_text("")
+    (tree / "Kconfig").write_text(kept)
+    (tree / "Kconfig").chmod(0o644)
+    assert source._git_identity(tree) == f"git:{head}"
 
 
 def test_a_copy_of_a_tree_has_no_pipes_and_no_special_rights(tmp_path, monkeypatch):

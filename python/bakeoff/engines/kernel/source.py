@@ -126,16 +126,38 @@ def _top(folder: Path) -> Path:
     return entries[0] if alone else folder
 
 
-# What a repository's own configuration could start when it is only read.
-_GIT = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat")
+# A repository's own configuration may name programs. Commands that read no content start no filter and no diff program.
+# These settings exclude the rest: file system monitor, hooks, pager, and the transport that fetches missing objects.
+_GIT = (
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.pager=cat",
+    "-c",
+    "protocol.allow=never",
+)
+_GIT_ENVIRONMENT = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+_SUBMODULE = b"160000 "
+"""How the index's entry of a submodule begins."""
 
 
 def _git(tree: Path, *words: str) -> bytes | None:
+    """The output of a git command in the tree; None if there is no git, no repository, or one of another user."""
     if not (tree / ".git").exists() or shutil.which("git") is None:
         return None
+    # Inside of a hook git's variables name the repository that the hook belongs to.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
-        # git looks at nothing in a tree of somebody else's, whose configuration could start programs.
-        ["git", *_GIT, "-C", str(tree), "--no-optional-locks", *words],
+        ["git", *_GIT, "-C", str(tree), *words],
+        env=environment | _GIT_ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
@@ -143,19 +165,47 @@ def _git(tree: Path, *words: str) -> bytes | None:
 
 
 def _git_identity(tree: Path) -> str | None:
+    """The commit, and the SHA-256 of what differs from it or is new; None if git does not say.
+
+    git lists the files whose status changed, and their content is compared here: `git diff` would start the clean
+    filters of the repository's configuration, and those of its submodules.
+    """
     commit = _git(tree, "rev-parse", "HEAD")
-    changes = _git(tree, "diff", "--binary", "--no-ext-diff", "--no-textconv", "HEAD")
+    held = _git(tree, "ls-files", "--stage", "-z")
+    raw = _git(tree, "diff-index", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all", "HEAD")
     others = _git(tree, "ls-files", "--others", "--exclude-standard", "-z")
-    if commit is None or changes is None or others is None:
+    if commit is None or held is None or raw is None or others is None:
         return None
+    if any(entry.startswith(_SUBMODULE) for entry in held.split(b"\0")):
+        return None
+    fields = raw.split(b"\0")[:-1]
+    changed = [name for how, name in zip(fields[::2], fields[1::2], strict=True) if _differs(tree, how, name)]
+    names = sorted({*changed, *filter(None, others.split(b"\0"))})
     identity = f"git:{commit.decode().strip()}"
-    if not changes and not others:
+    if not names:
         return identity
-    digest = hashlib.sha256(changes)
-    for name in sorted(filter(None, others.split(b"\0"))):
+    digest = hashlib.sha256()
+    for name in names:
         path = tree / os.fsdecode(name)
-        digest.update(name + b"\0" + _content(path))
+        content = _content(path)
+        digest.update(b"%s\0%s %d\0" % (name, _kind(path).encode(), len(content)) + content)
     return f"{identity}+{digest.hexdigest()}"
+
+
+def _differs(tree: Path, how: bytes, name: bytes) -> bool:
+    """Whether a file is not that of the commit. `how` is of git's raw format: modes, objects and a letter."""
+    old_mode, new_mode, old, _, letter = how.removeprefix(b":").split(b" ")
+    if letter != b"M" or old_mode != new_mode:
+        return True
+    content = _content(tree / os.fsdecode(name))
+    blob = hashlib.new("sha1" if len(old) == 40 else "sha256", b"blob %d\0" % len(content) + content)
+    return blob.hexdigest().encode() != old
+
+
+def _kind(path: Path) -> str:
+    if path.is_symlink():
+        return "link"
+    return "missing" if not path.is_file() else "program" if os.access(path, os.X_OK) else "file"
 
 
 def _content(path: Path) -> bytes:
