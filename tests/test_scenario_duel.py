@@ -4,6 +4,7 @@ import pytest
 
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario import catalog
 from bakeoff.scenario.duels import duels, flow_names
 from scenario_texts import duel, interface
 
@@ -34,6 +35,25 @@ def test_a_duel():
 )
 def test_flow_names_of_a_duel(ccs, expected):
     assert flow_names(*ccs) == expected
+
+
+def test_a_scenario_without_hosts_negotiates_what_a_duel_does(tmp_path):
+    text = """
+duration: 20s
+network: {path: [cli, mid, srv], rtt: 40ms, bottleneck: {rate: 10mbit, qdisc: codel}}
+flows: [{name: cubic, cc: cubic}, {name: reno, cc: reno}]
+"""
+    fought = duel("cubic", "reno", qdisc="codel", rate="10mbit", rtt="40ms", duration="20s")
+    written = tmp_path / "own.yaml"
+    written.write_text(text)
+    ecn = {"net.ipv4.tcp_ecn": "3"}
+    [own] = catalog.select([str(written)])
+    assert [node.sysctls for node in own.nodes] == [node.sysctls for node in fought.nodes] == [ecn, {}, ecn]
+    # One more sysctl from outside leaves it; a mapping in the file takes its place.
+    [more] = catalog.select([str(written)], settings={"hosts.sysctl.net.ipv4.tcp_sack": 0})
+    assert more.nodes[0].sysctls == {**ecn, "net.ipv4.tcp_sack": "0"}
+    written.write_text(text + "hosts: {sysctl: {}}")
+    assert [node.sysctls for node in catalog.select([str(written)])[0].nodes] == [{}, {}, {}]
 
 
 def test_a_duel_of_unlike_rtts():

@@ -16,7 +16,8 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
     """The run of a duel: a dumbbell with its qdisc at its rate, both flows starting together.
 
     With `rtt2` the second flow has a round-trip time of its own. Flows are named after their congestion controls. Both
-    hosts negotiate AccECN (tcp_ecn=3); a ping runs every 50 ms. Raises BakeoffError for a value that cannot be read.
+    hosts negotiate AccECN, as in a scenario without `hosts`; a ping runs every 50 ms. Raises BakeoffError for a value
+    that cannot be read.
     """
     names = flow_names(asked.cc1, asked.cc2)
     apart = asked.rtt2 is not None
@@ -35,7 +36,6 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
             "rtt": asked.rtt,
             "bottleneck": {"rate": asked.rate, "qdisc": asked.qdisc},
         },
-        "hosts": {"sysctl": {"net.ipv4.tcp_ecn": 3}},
         "flows": flows,
         "probes": [{"name": "ping", "type": "icmp", "every": "50ms"}],
         "run": "-".join([*words, *([asked.rtt2] if asked.rtt2 is not None else [])]),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from bakeoff.scenario.defaults import HOST_SYSCTLS
 from bakeoff.scenario.network import (
     Direction,
     Dscp,
@@ -38,8 +39,8 @@ Written = Annotated[PositiveSize, bounded(parse_size, most="1GB")]
 class Hosts(Model):
     """What all machines have in common."""
 
-    sysctl: dict[str, int | str] = Field(default_factory=dict)
-    """Sysctls of every host by full name: `net.ipv4.tcp_ecn: 3`."""
+    sysctl: dict[str, int | str] = Field(default_factory=lambda: dict(HOST_SYSCTLS))
+    """Sysctls of every host by full name; a mapping of one's own takes the place of the default, AccECN."""
     hz: int = Field(default=250, gt=0, le=1000)
     """The kernel's timer frequency, on every node."""
     offloads: bool = False

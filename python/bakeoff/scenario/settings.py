@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario.defaults import HOST_SYSCTLS
 from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
 from bakeoff.scenario.yaml_file import parse_value
 
@@ -93,7 +94,8 @@ def _set(document: dict[str, Any], key: str, value: object) -> None:
         place = ".".join(steps[:number])
         if isinstance(here, dict) and step in ("sysctl", "colours") and number + 1 < len(steps):
             # The names below have dots of their own.
-            here.setdefault(step, {})[".".join(steps[number + 1 :])] = value
+            default = HOST_SYSCTLS if (place, step) == ("hosts", "sysctl") else {}
+            here.setdefault(step, dict(default))[".".join(steps[number + 1 :])] = value
             return
         last = number + 1 == len(steps)
         if isinstance(here, list):
