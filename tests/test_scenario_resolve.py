@@ -7,10 +7,12 @@ from statistics import NormalDist
 
 import pytest
 
+from bakeoff.cli.warn import warnings
+from bakeoff.scenario import catalog
 from bakeoff.scenario.language import Measure, SteadyState
 from bakeoff.scenario.matrix import ScenarioError
 from bakeoff.scenario.resolve import window
-from scenario_texts import FLOW, HEAD, interface, one
+from scenario_texts import FLOW, HEAD, interface, one, runs, write
 
 # The network
 
@@ -408,6 +410,66 @@ def test_a_link_may_come_back_in_the_idle_time_behind_the_load(tmp_path):
     assert ups == [(63, False), (67, True)]
     # without it the run ends first
     assert [c.action.up for c in one(tmp_path, down).changes] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("ends", "duration_s", "expected"),
+    [
+        ("2s before end", 60.0, (18, 58)),
+        ("2s before end", 57.0, (18, 55)),  # 18 s before it, as in the file
+        ("2s before end", 30.0, (10, 28)),  # a third of the run before it
+        ("2s before end", 90.0, (48, 88)),  # a longer run has the whole window
+        ("2s before end", 3.0, (1, 3)),  # from 1 s to 1 s it would have no length
+        ("at 58s", 30.0, (10, 30)),
+        ("at end", 20.0, (round(20 / 3, 9), 20)),
+    ],
+)
+def test_a_run_that_is_shorter_than_its_file_says_has_a_shorter_window(ends, duration_s, expected):
+    measure = Measure(steady_state=SteadyState.model_validate({"window": "40s", "ends": ends}))
+    assert window(measure, duration_s, 0.05, 60.0) == expected
+
+
+def test_a_shorter_duration_from_outside_shortens_the_window_and_says_so(tmp_path):
+    path = write(tmp_path, HEAD + FLOW + "measure: {steady_state: {window: 40s}}")
+
+    def made(**settings):
+        [run] = catalog.select([str(path)], settings=settings)
+        return run.window_s, run.notices
+
+    assert made(duration="30s") == (
+        (10, 30),
+        (
+            "duration=30s shortens the steady state of 40 s: it is from 10 s to 30 s; "
+            "--set measure.steady_state.window sets another one",
+        ),
+    )
+    assert made(duration="70s") == ((30, 70), ())
+    assert made(duration="30s", **{"measure.steady_state.window": "30s"}) == ((0, 30), ())
+
+
+def test_what_is_valid_and_probably_not_meant_is_warned_of(tmp_path):
+    text = HEAD.replace("fq_codel", "'{q}'") + FLOW + "vary: {q: [%s]}\n"
+    lines = ["codel target 5", "codel target 5ms interval 100.5", "sfq perturb 10", "pie target 0ms", "cake rtt 100us"]
+    said = warnings(runs(tmp_path, text % ", ".join(lines)))
+    assert [each.partition(" is ")[0] for each in said] == [
+        "local/x/codel target 5: 'target 5' in 'codel target 5'",
+        "local/x/codel target 5ms interval 100.5: 'interval 100.5' in 'codel target 5ms interval 100.5'",
+    ]
+    assert "is 5 us, as in tc; expected a unit, such as 'target 5ms' or 'target 5us'" in said[0]
+    # netem's are nanoseconds; one warning for both directions
+    delay = HEAD.replace("rtt: 20ms", "rtt: 20ms, delay: {child: netem slot 800 900}")
+    assert [each.partition("' in ")[0] for each in warnings(runs(tmp_path, delay + FLOW))] == [
+        "local/x/x: 'slot 800",
+        "local/x/x: 'slot 800 900",
+    ]
+
+
+@pytest.mark.parametrize(("start", "window", "warned"), [("0s", "60s", 1), ("0s", "59s", 0), ("5s", "58s", 1)])
+def test_a_window_that_holds_all_slow_starts_is_warned_of(tmp_path, start, window, warned):
+    flow = FLOW.replace("cubic", f"cubic, start: {start}")
+    said = warnings(runs(tmp_path, f"{HEAD}{flow}measure: {{steady_state: {{window: {window}}}}}"))
+    assert len(said) == warned
+    assert all("begins before the flows do and holds their slow start" in each for each in said)
 
 
 def test_a_window_outside_the_run():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -182,3 +182,11 @@ def tell_code(runs: "Iterable[Run]") -> None:
     for code in executed(runs):
         needs = "" if code.own else "; it lies outside of the scenario's folder and needs --allow-code"
         typer.echo(f"will execute {code.path} (SHA-256 {code.sha256 or 'unknown'}){needs}", err=True)
+
+
+def tell_warnings(runs: "Iterable[Run]") -> None:
+    """Say on standard error what is valid in the runs and probably not meant."""
+    from bakeoff.cli.warn import warnings
+
+    for warning in warnings(runs):
+        typer.echo(printable(f"bakeoff: warning: {warning}"), err=True)

@@ -39,6 +39,7 @@ from bakeoff.cli.options import (
     detail,
     seconds,
     tell_code,
+    tell_warnings,
     with_inventory,
     with_kernel,
 )
@@ -288,6 +289,7 @@ def execute(
     from bakeoff.cli import output
     from bakeoff.cli.progress import progress
 
+    tell_warnings(runs)
     shelves = opened(store)
     console = output.console(err=True)
 
@@ -516,6 +518,7 @@ def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:
     simulated_s = sum(each.duration_s for each in runs)
     wall_s = estimate_s(runs, engine, jobs)
     tell_code(runs)
+    tell_warnings(runs)
     if as_json:
         cost = {"runs": len(runs), "simulated_s": simulated_s, "jobs": jobs, "estimated_wall_s": round(wall_s, 1)}
         plan = {"effective": effective[0]} if len(runs) == 1 else {}

@@ -15,7 +15,7 @@ from bakeoff.scenario import run as resolved
 from bakeoff.scenario.changes import resolve_changes
 from bakeoff.scenario.dumbbell import Ends, Placed, put_bottlenecks, put_delay, put_mangling
 from bakeoff.scenario.error import ScenarioError, did_you_mean
-from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source
+from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source, SteadyState
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.matrix import COPY
 from bakeoff.scenario.media import features, loss, outages
@@ -36,9 +36,11 @@ def resolve(
     seed: int,
     point: dict[str, str],
     folder: Path,
+    written_s: float | None = None,
 ) -> resolved.Run:
     """The resolved run of `doc`, whose files are named from `folder`; ScenarioError names the place of what does not
-    fit together. `scheduled` has the places of those changes that stand for schedules.
+    fit together. `scheduled` has the places of those changes that stand for schedules, and `written_s` is the duration
+    in the file where another one was set.
     """
     flows = _copies(doc.flows)
     nodes, links = _graph(doc, folder)
@@ -66,7 +68,7 @@ def resolve(
         raise ScenarioError("flows", "is empty; expected a flow, or a program of the machine ('programs:')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
     sample_interval_s = doc.sample_interval or _sample_interval(len(flows))
-    start, stop = window(doc.measure, doc.duration, sample_interval_s)
+    start, stop = window(doc.measure, doc.duration, sample_interval_s, written_s)
     return resolved.Run(
         suite=suite,
         scenario=doc.scenario,
@@ -115,11 +117,33 @@ def jitter(seed: int, name: str, below_s: float) -> float:
     return math.floor(share * below_s * 10**6) / 10**6
 
 
-def window(measure: Measure, duration_s: float, sample_interval_s: float) -> tuple[float, float]:
-    """The steady state [from, to] in seconds."""
+def window(
+    measure: Measure, duration_s: float, sample_interval_s: float, written_s: float | None = None
+) -> tuple[float, float]:
+    """The steady state [from, to] in seconds.
+
+    In a run that is shorter than its scenario wrote (`written_s`), the time before the window stays, but is at most a
+    third of the run; a window that would then have no length ends with the run.
+    """
     steady = measure.steady_state
     if steady is None:
         return round(duration_s / 3, 9), duration_s
+    start, end = _window(steady, duration_s, sample_interval_s)
+    if written_s is not None and duration_s < written_s:
+        before, _ = _window(steady, written_s, sample_interval_s)
+        least = min(before, round(duration_s / 3, 9))
+        start = max(start, least) if end <= duration_s else least
+        end = min(end, duration_s) if end > start else duration_s
+    if not 0 <= start < end <= duration_s:
+        raise ScenarioError(
+            "measure.steady_state",
+            f"the window from {start:g} s to {end:g} s is not within the run of {duration_s:g} s",
+        )
+    return start, end
+
+
+def _window(steady: SteadyState, duration_s: float, sample_interval_s: float) -> tuple[float, float]:
+    """As it is written, wherever it lies."""
     place = "measure.steady_state"
     words = re.fullmatch(r"at (?P<at>.+)|(?P<before>.+) before (?P<what>end|last sample)", steady.ends)
     if words is None:
@@ -135,12 +159,7 @@ def window(measure: Measure, duration_s: float, sample_interval_s: float) -> tup
     except ValueError as error:
         raise ScenarioError(f"{place}.ends", str(error)) from None
     end = round(end, 9)
-    start = round(end - steady.window, 9)
-    if not 0 <= start < end <= duration_s:
-        raise ScenarioError(
-            place, f"the window from {start:g} s to {end:g} s is not within the run of {duration_s:g} s"
-        )
-    return start, end
+    return round(end - steady.window, 9), end
 
 
 def _copies(specs: list[FlowSpec]) -> list[Placed]:

@@ -336,6 +336,7 @@ class Run(Grown):
     _source: str = PrivateAttr("")
     _own_code: frozenset[str] = PrivateAttr(frozenset())
     _executable: bool = PrivateAttr(False)
+    _notices: tuple[str, ...] = PrivateAttr(())
     _text: str | None = PrivateAttr(None)
     """The document, once it has been asked for."""
 
@@ -353,6 +354,16 @@ class Run(Grown):
     def from_file(self, path: str) -> "Run":
         """Note where it came from."""
         self._source = path
+        return self
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was done to the scenario that its reader may not expect, for messages. Not part of the document."""
+        return self._notices
+
+    def with_notices(self, notices: tuple[str, ...]) -> "Run":
+        """Note such things."""
+        self._notices = notices
         return self
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario import bounds
+from bakeoff.scenario import bounds, units
 from bakeoff.scenario.effect import check_alike, check_axes
 from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
 from bakeoff.scenario.explain import explain
@@ -25,6 +25,10 @@ from bakeoff.scenario.yaml_file import read_yaml
 
 OWN: Final = "local"
 """The suite of what no catalog holds."""
+_SHORTENED: Final = (
+    "duration={1} shortens the steady state of {0:g} s: it is from {2:.4g} s to {3:.4g} s; "
+    "--set measure.steady_state.window sets another one"
+)
 _MATRIX = ("vary", "exclude", "run", "profile", "seeds")
 
 
@@ -44,6 +48,9 @@ class Scenario:
     """What was set from outside; `document` holds it already. Such a scenario is the user's own, not its suite's."""
     typed: frozenset[str] = frozenset()
     """Words that the user typed himself: a path among them is one that he asks for, wherever it leads."""
+
+    written: object = None
+    """The file's own duration where `settings` have another one."""
 
     @property
     def seeds(self) -> int:
@@ -86,8 +93,23 @@ class Scenario:
             at = {axis: label_of(point, axis) for axis in point} | labels(self.settings)
             folder = Path(self.path).parent
             name = name_of(self.run_name(point), self.settings)
-            run = resolve(document, scheduled, suite=self.suite, run=name, seed=seed, point=at, folder=folder)
+            written_s = self._written_s(point)
+            run = resolve(
+                document, scheduled, suite=self.suite, run=name, seed=seed, point=at, folder=folder, written_s=written_s
+            )
+            steady = document.measure.steady_state
+            if written_s is not None and steady is not None and run.window_s[1] - run.window_s[0] < steady.window:
+                run = run.with_notices((_SHORTENED.format(steady.window, self.settings["duration"], *run.window_s),))
             return placed(run, folder, self.typed | typed(self.settings)).from_file(self.path)
+
+    def _written_s(self, point: Point) -> float | None:
+        """The duration that the file has where another one was set, and its window was not."""
+        if self.written is None or any(key.partition(".")[0] == "measure" for key in self.settings):
+            return None
+        try:
+            return units.parse_time(substitute({"duration": self.written}, point)["duration"])
+        except (ScenarioError, ValueError):
+            return None
 
 
 class _at:  # noqa: N801 (reads as a word)
@@ -148,7 +170,8 @@ def from_document(
     """A scenario from plain data; checks the matrix only."""
     settings = settings or {}
     with _at(path, settings, data):
-        document = with_settings({"scenario": default_name, **with_profile(data)}, settings)
+        own = {"scenario": default_name, **with_profile(data)}
+        document = with_settings(own, settings)
         known = list(Document.model_fields)
         for key in document:
             if key not in known:
@@ -168,6 +191,7 @@ def from_document(
             points=points(document.get("vary"), document.get("exclude"), yes=yes),
             settings=settings,
             typed=typed,
+            written=own.get("duration") if "duration" in settings else None,
         )
 
 
