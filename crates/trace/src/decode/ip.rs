@@ -127,9 +127,8 @@ impl<'a> Ip<'a> {
                         _ => Fragment::Later,
                     };
                 }
-                // A jumbogram's length stands here.
-                HOP_BY_HOP if told == 0 && extension[2] == JUMBO_PAYLOAD && extension[3] == 4 => {
-                    length = be32(extension, 4).saturating_add(40);
+                HOP_BY_HOP if told == 0 => {
+                    length = jumbo(&extension[2..]).map_or(length, |length| length.saturating_add(40));
                 }
                 _ => {}
             }
@@ -158,14 +157,32 @@ impl<'a> Ip<'a> {
     pub fn is_v4(bytes: &[u8], length: u32) -> bool {
         let Some(header) = bytes.first_chunk::<20>() else { return false };
         let sum: u32 = (0..20).step_by(2).map(|at| u32::from(be16(header, at))).sum();
-        header[0] == 0x45 && (sum & 0xffff) + (sum >> 16) == 0xffff && u32::from(be16(header, 2)) == length
+        header[0] == 0x45 && (sum & 0xffff) + (sum >> 16) == 0xffff && is_length(be16(header, 2), length)
     }
 
     /// Whether the header begins an IPv6 packet of this length that carries something usual.
     pub fn is_v6(bytes: &[u8], length: u32) -> bool {
         let Some(header) = bytes.first_chunk::<40>() else { return false };
+        let jumbo = header[6] == HOP_BY_HOP && be16(header, 4) == 0;
         header[0] >> 4 == 6
-            && u32::from(be16(header, 4)) + 40 == length
-            && matches!(header[6], protocol::TCP | protocol::UDP | protocol::ICMPV6)
+            && length.checked_sub(40).is_some_and(|length| is_length(be16(header, 4), length))
+            && (jumbo || matches!(header[6], protocol::TCP | protocol::UDP | protocol::ICMPV6))
+    }
+}
+
+/// Whether a length field of 16 bits tells this length: 0 where it has no room for it.
+fn is_length(told: u16, length: u32) -> bool {
+    u16::try_from(length).unwrap_or(0) == told
+}
+
+/// The length of a jumbogram by its hop-by-hop options (RFC 2675).
+fn jumbo(mut options: &[u8]) -> Option<u32> {
+    loop {
+        options = match options {
+            [0, rest @ ..] => rest,
+            [JUMBO_PAYLOAD, 4, _, _, _, _, ..] => return Some(be32(options, 2)),
+            [_, length, rest @ ..] => rest.get(usize::from(*length)..)?,
+            _ => return None,
+        };
     }
 }

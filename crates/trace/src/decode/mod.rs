@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr};
 
 pub use ip::Ip;
 pub use link::{can_be_read, name as link_name};
-pub use tcp::{AccEcnOption, Segment};
+pub use tcp::{AccEcnOption, Missing, Options, Segment};
 
 use ip::Fragment;
 
@@ -160,21 +160,29 @@ fn payload<'a>(ip: &Ip<'a>) -> Payload<'a> {
 
 fn udp<'a>(ip: &Ip<'a>) -> Payload<'a> {
     let Some(header) = ip.payload.first_chunk::<8>() else { return Payload::Malformed };
-    let told = u32::from(be16(header, 4));
-    // 0 is a jumbogram; a first fragment is shorter than its datagram.
-    let length = if told == 0 || ip.fragment == Fragment::First {
-        ip.payload_length.saturating_sub(8)
-    } else if told < 8 || told > ip.payload_length {
-        return Payload::Malformed;
-    } else {
-        told - 8
+    // A first fragment is shorter than its datagram.
+    let length = match ip.fragment {
+        Fragment::First => ip.payload_length.checked_sub(8),
+        _ => udp_length(*header, ip.payload_length),
     };
+    let Some(length) = length else { return Payload::Malformed };
     let bytes = &ip.payload[8..];
     Payload::Udp {
         source: SocketAddr::new(ip.source(), be16(header, 0)),
         destination: SocketAddr::new(ip.destination(), be16(header, 2)),
         length,
         bytes: &bytes[..bytes.len().min(length as usize)],
+    }
+}
+
+/// Length of what a datagram carries, by its header where that has room for it. A datagram of more than 65,535 bytes (BIG
+/// TCP in a tunnel, jumbograms) has a length of 0, or the lowest 16 bits of it. `length` is that of the IP header.
+fn udp_length(header: [u8; 8], length: u32) -> Option<u32> {
+    let told = u32::from(be16(&header, 4));
+    if told == 0 || length > u32::from(u16::MAX) {
+        length.checked_sub(8)
+    } else {
+        Some(told).filter(|told| *told <= length)?.checked_sub(8)
     }
 }
 

@@ -55,7 +55,8 @@ pub struct Segment<'a> {
     /// AE, the former NS
     pub ae: bool,
     options: &'a [u8],
-    cut: bool,
+    /// Length of the options by the header, of which the capture may have kept less.
+    options_length: usize,
     /// Value and echo.
     pub timestamps: Option<(u32, u32)>,
     /// Whether there are other options than timestamps.
@@ -79,8 +80,73 @@ pub struct Options {
     pub accecn: Option<AccEcnOption>,
     /// Whether there was another.
     pub other: bool,
-    /// Whether they contradict themselves or were cut off.
+    /// Whether they contradict themselves.
     pub malformed: bool,
+    /// Whether the capture cut them off.
+    pub cut: bool,
+    /// What may be among the options that were cut off.
+    pub missing: Missing,
+}
+
+/// The options that are looked at: their kind, least length and name.
+const KINDS: [(u8, usize, &str); 6] = [
+    (MSS, 4, "mss"),
+    (WINDOW_SCALE, 3, "window_scale"),
+    (SACK_PERMITTED, 2, "sack_permitted"),
+    (TIMESTAMPS, 10, "timestamps"),
+    (SACK, 10, "sack"),
+    (ACCECN_0, 2, "accecn"),
+];
+/// Those of [`KINDS`] that only a SYN carries, and those that it does not carry.
+const OF_SYN: u8 = 0b00_0111;
+const NOT_OF_SYN: u8 = 0b01_0000;
+
+/// Options that may be among those that the capture cut off: bits by their places in [`KINDS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Missing(u8);
+
+#[expect(missing_docs, reason = "they are the options' names")]
+impl Missing {
+    pub const WINDOW_SCALE: Missing = Missing(1 << 1);
+    pub const SACK_PERMITTED: Missing = Missing(1 << 2);
+    pub const TIMESTAMPS: Missing = Missing(1 << 3);
+    pub const SACK: Missing = Missing(1 << 4);
+    pub const ACCECN: Missing = Missing(1 << 5);
+
+    /// Whether one of `others` may be missing.
+    pub fn has(self, others: Missing) -> bool {
+        self.0 & others.0 != 0
+    }
+
+    /// What is missing here or there.
+    pub fn join(&mut self, other: Missing) {
+        self.0 |= other.0;
+    }
+
+    /// Without what another SYN of the same end has: MSS, window scale, SACK permitted.
+    pub fn known(self, mss: bool, window_scale: bool, sack_permitted: bool) -> Missing {
+        let known =
+            [mss, window_scale, sack_permitted].iter().rev().fold(0, |bits, &bit| bits << 1 | u8::from(bit));
+        Missing(self.0 & !known)
+    }
+
+    /// The options' names.
+    pub fn names(self) -> Vec<&'static str> {
+        (0..).zip(KINDS).filter(|(i, _)| self.0 >> i & 1 != 0).map(|(_, (.., name))| name).collect()
+    }
+
+    /// What fits into `room` bytes behind the options `seen`; `partial` was begun there.
+    fn within(room: usize, partial: Option<u8>, seen: u8, syn: bool) -> Missing {
+        let fits = |kind: u8, least: usize| least <= room || partial.map(plain) == Some(kind);
+        let bits = (0..).zip(KINDS).filter(|(_, (kind, least, _))| fits(*kind, *least));
+        let bits = bits.fold(0, |bits, (i, _)| bits | 1 << i);
+        Missing(bits & !seen & if syn { !NOT_OF_SYN } else { !OF_SYN })
+    }
+}
+
+/// The kind by which [`KINDS`] names an option that has several.
+fn plain(kind: u8) -> u8 {
+    if matches!(kind, ACCECN_1 | EXPERIMENT) { ACCECN_0 } else { kind }
 }
 
 #[expect(missing_docs, reason = "they are the flags' names")]
@@ -135,16 +201,16 @@ impl<'a> Segment<'a> {
             flags: header[13],
             ae: header[12] & 1 != 0,
             options,
-            cut: bytes.len() < size as usize,
+            options_length: size as usize - 20,
             timestamps: None,
             more_options: false,
         };
         // Nearly every segment has these and nothing else, in this form.
         match options {
-            [] => segment.more_options = segment.cut,
+            [] => segment.more_options = segment.options_length > 0,
             [1, 1, TIMESTAMPS, 10, rest @ ..] if rest.len() >= 8 => {
                 segment.timestamps = Some((be32(rest, 0), be32(rest, 4)));
-                segment.more_options = rest.len() > 8;
+                segment.more_options = segment.options_length > 12;
             }
             _ => {
                 segment.more_options = true;
@@ -160,7 +226,9 @@ impl<'a> Segment<'a> {
     /// The options beside timestamps.
     pub fn options(&self) -> Options {
         let mut found = Options::default();
-        let (_, whole) = each::<()>(self.options, |kind, value| {
+        let mut seen = 0;
+        let (_, end) = each::<()>(self.options, |kind, value| {
+            seen |= KINDS.iter().position(|(known, ..)| *known == plain(kind)).map_or(0, |i| 1 << i);
             match (kind, value.len()) {
                 (MSS, 2) => found.mss = Some(be16(value, 0)),
                 (WINDOW_SCALE, 1) => found.window_scale = Some(value[0].min(14)),
@@ -186,25 +254,47 @@ impl<'a> Segment<'a> {
             }
             None
         });
-        found.malformed |= !whole || self.cut;
+        let Some(end) = end else { return found };
+        let left = self.options_length - end;
+        // How long the option is that was begun; room is what is left for others behind it.
+        let begun = match self.options[end..] {
+            [] => 0,
+            [kind] => {
+                KINDS.iter().find(|(known, ..)| *known == plain(kind)).map_or(2, |(_, least, _)| *least)
+            }
+            [_, length, ..] => usize::from(length).max(2),
+        };
+        if self.options.len() == self.options_length
+            || begun > left
+            || matches!(self.options[end..], [_, 0 | 1, ..])
+        {
+            found.malformed |= left > 0;
+            return found;
+        }
+        found.cut = true;
+        // A SYN has no AccECN option, a SYN/ACK may.
+        let seen = if self.syn() && !self.has_ack() { seen | Missing::ACCECN.0 } else { seen };
+        found.missing = Missing::within(left - begun, self.options.get(end).copied(), seen, self.syn());
         found
     }
 }
 
-/// Calls `look` with each option until it answers; its answer, and whether the options went on as they should.
-fn each<T>(mut options: &[u8], mut look: impl FnMut(u8, &[u8]) -> Option<T>) -> (Option<T>, bool) {
+/// Calls `look` with each option until it answers; its answer, and where the options end or cannot be read on. None if
+/// their list says itself that it ends.
+fn each<T>(options: &[u8], mut look: impl FnMut(u8, &[u8]) -> Option<T>) -> (Option<T>, Option<usize>) {
+    let mut rest = options;
     loop {
-        match options {
-            [] | [0, ..] => return (None, true),
-            [1, rest @ ..] => options = rest,
-            [kind, length, ..] if *length >= 2 && usize::from(*length) <= options.len() => {
-                let (option, rest) = options.split_at(usize::from(*length));
+        match rest {
+            [0, ..] => return (None, None),
+            [1, behind @ ..] => rest = behind,
+            [kind, length, ..] if *length >= 2 && usize::from(*length) <= rest.len() => {
+                let (option, behind) = rest.split_at(usize::from(*length));
                 if let Some(answer) = look(*kind, &option[2..]) {
-                    return (Some(answer), true);
+                    return (Some(answer), None);
                 }
-                options = rest;
+                rest = behind;
             }
-            _ => return (None, false),
+            _ => return (None, Some(options.len() - rest.len())),
         }
     }
 }

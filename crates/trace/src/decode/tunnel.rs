@@ -63,7 +63,7 @@ fn inside(ethertype: u16, bytes: &[u8], length: u32) -> Option<Ip<'_>> {
 fn udp(bytes: &[u8], length: u32) -> Option<(u8, Ip<'_>)> {
     let header = bytes.first_chunk::<8>()?;
     let port = be16(header, 2);
-    let length = u32::from(be16(header, 4)).min(length).checked_sub(8)?;
+    let length = super::udp_length(*header, length)?;
     let bytes = &bytes[8..];
     let first = bytes.first_chunk::<4>()?;
     if VXLAN_PORTS.contains(&port) && first[0] & 8 != 0 {

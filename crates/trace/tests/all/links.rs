@@ -135,3 +135,58 @@ fn a_length_of_zero_is_the_frames() {
     frame[14 + 2..14 + 4].copy_from_slice(&[0, 0]);
     assert_eq!(one(1, frame).flows[0].up.data.payload_bytes, 1000);
 }
+
+/// Buffers of 100,000 bytes in tunnels: the lengths of IP and UDP have no room for that and are 0, and those of the
+/// jumbogram stand among its hop-by-hop options, behind padding.
+#[test]
+fn buffers_of_more_than_64_kib_are_opened() {
+    let mut segment = DATA;
+    segment.length = 0;
+    let mut inner = segment.ip();
+    inner.resize(40 + 100_000, 0);
+    inner[2..4].fill(0);
+    // The checksum of the header without its length.
+    inner[10..12].fill(0);
+    let sum: u32 = inner[..20].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    inner[10..12].copy_from_slice(&sum.to_be_bytes());
+    let tcp = inner[20..].to_vec();
+    let options = [&[6, 0, 1, 0][..], &[0xc2, 4]].concat();
+    let mut six = ipv6(0, CE, &[]);
+    let length = (8 + 4 + tcp.len()) as u32;
+    // Next header, length in units of 8 bytes less one, PadN of no bytes twice, the jumbo option, and padding.
+    six.extend([&[6, 1, 1, 0, 1, 0][..], &options[4..], &(length + 4).to_be_bytes(), &[1, 2, 0, 0]].concat());
+    six.extend(&tcp);
+    let bridged = |ethertype, packet: &[u8]| ethernet(ethertype, packet);
+    let zero = |mut datagram: Vec<u8>| {
+        datagram[4..6].fill(0);
+        datagram
+    };
+    let big = |datagram: Vec<u8>| {
+        let mut frame = outer(17, &[]);
+        frame[14 + 2..14 + 4].fill(0);
+        frame.extend(datagram);
+        frame
+    };
+    let vxlan = [&[8, 0, 0, 0, 0, 0, 1, 0][..], &bridged(0x0800, &inner)].concat();
+    let vxlan_six = [&[8, 0, 0, 0, 0, 0, 1, 0][..], &bridged(0x86dd, &six)].concat();
+    let geneve = [&[0, 0, 0x65, 0x58, 0, 0, 1, 0][..], &bridged(0x0800, &inner)].concat();
+    let cases = [
+        ("vxlan", big(zero(udp(4789, &vxlan)))),
+        ("vxlan", big(zero(udp(8472, &vxlan_six)))),
+        // Older kernels leave the lowest 16 bits of UDP's length.
+        ("vxlan", big(udp(4789, &vxlan))),
+        ("geneve", big(zero(udp(6081, &geneve)))),
+        ("gue", big(zero(udp(6080, &[&[0, 4, 0, 0][..], &inner].concat())))),
+        ("fou", big(zero(udp(5555, &inner)))),
+        ("fou", big(zero(udp(5555, &six)))),
+    ];
+    for (what, frame) in cases {
+        let report = one(1, frame);
+        assert_eq!(report.flows.len(), 1, "{what}: {:?}", report.capture);
+        assert_eq!(
+            (&report.flows[0].tunnels[..], report.flows[0].up.data.payload_bytes),
+            (&[what][..], 100_000)
+        );
+    }
+}
