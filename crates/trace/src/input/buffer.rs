@@ -13,16 +13,18 @@ pub struct Buffer {
     /// Where in the (decompressed) stream the window begins.
     pub offset: u64,
     ended: bool,
+    /// Why it ended, if not at the end of the stream: said whenever more is asked for.
+    failure: Option<(io::ErrorKind, String)>,
 }
 
 impl Buffer {
     pub fn new(source: Box<dyn Read + Send>) -> Buffer {
-        Buffer { source, bytes: vec![0; BEGIN], start: 0, end: 0, offset: 0, ended: false }
+        Buffer { source, bytes: vec![0; BEGIN], start: 0, end: 0, offset: 0, ended: false, failure: None }
     }
 
     /// At least `wanted` bytes, or all that are left.
     pub fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
-        if self.end - self.start < wanted && !self.ended {
+        if self.end - self.start < wanted {
             self.fill(wanted)?;
         }
         Ok(&self.bytes[self.start..self.end])
@@ -35,6 +37,12 @@ impl Buffer {
 
     #[cold]
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
+        if let Some((kind, why)) = &self.failure {
+            return Err(io::Error::new(*kind, why.clone()));
+        }
+        if self.ended {
+            return Ok(());
+        }
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -50,7 +58,9 @@ impl Buffer {
                 Ok(got) => self.end += got,
                 Err(e) => {
                     // After a signal the caller may come again.
-                    self.ended = e.kind() != io::ErrorKind::Interrupted;
+                    if e.kind() != io::ErrorKind::Interrupted {
+                        self.failure = Some((e.kind(), e.to_string()));
+                    }
                     return Err(e);
                 }
             }

@@ -115,16 +115,27 @@ impl Input {
         let (compression, source) =
             compression::open(source, stop).map_err(|e| interrupted(&e).unwrap_or_else(|| failed(&e)))?;
         let mut buffer = Buffer::new(source);
-        while let Err(e) = buffer.peek(28)
-            && e.kind() == io::ErrorKind::Interrupted
-        {
-            if stop() {
-                return Err(TraceError::Interrupted);
+        loop {
+            match buffer.peek(28).map(|_| ()) {
+                Ok(()) => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {
+                    if stop() {
+                        return Err(TraceError::Interrupted);
+                    }
+                }
+                Err(e) if compression == "none" => return Err(failed(&e)),
+                // What came before the damage may be a capture's header: then it is read.
+                Err(_) if buffer.window().len() >= pcap::HEADER => break,
+                Err(e) => {
+                    let place = buffer.window().len();
+                    return Err(failed(&format!(
+                        "byte {place}: the {compression} data is cut off or damaged, or needs more memory than it may \
+                         take: {e}"
+                    )));
+                }
             }
         }
-        let begin = buffer
-            .peek(28)
-            .map_err(|e| failed(&format!("byte 0: the {compression} data cannot be decompressed: {e}")))?;
+        let begin = buffer.window();
         let mut interfaces = Vec::new();
         let form = if pcapng::recognised(begin) {
             Form::Pcapng(pcapng::Pcapng::default())
@@ -136,7 +147,8 @@ impl Input {
         } else {
             let shown: Vec<String> = begin.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
             return Err(failed(&if begin.is_empty() {
-                "the file is empty; expected a packet capture (pcap or pcapng)".to_string()
+                let what = if compression == "none" { "file" } else { compression };
+                format!("the {what} is empty; expected a packet capture (pcap or pcapng)")
             } else if begin.len() < pcap::HEADER && pcap::magic(begin) {
                 format!(
                     "the file ends at byte {}, inside the header of a pcap file, which has 24",
