@@ -3,23 +3,26 @@
 //! A capture is read once from front to back and never held: memory grows with the number of flows, up to a bound, and
 //! not with the number of packets.
 
+mod clock;
 pub mod datagram;
 pub mod decode;
 pub mod error;
 pub mod histogram;
 pub mod input;
+mod intervals;
 pub mod options;
 pub mod report;
 pub mod tcp;
 
 use std::io::Read;
 
+use clock::{Clock, Step};
 use datagram::{Datagram, Datagrams, Echo};
 use decode::{Decoded, NotIp, Payload};
 use error::TraceError;
 use input::{Input, Record};
 use options::Options;
-use report::{Capture, Report};
+use report::{Capture, Flow, Report};
 use tcp::{Flows, Seen};
 
 /// The form of the report.
@@ -64,6 +67,12 @@ struct Reading<'a> {
     capture: Capture,
     flows: Option<Flows>,
     datagrams: Datagrams,
+    /// By interface, and where the first of them was set.
+    clocks: Vec<Option<Clock>>,
+    first_step: Option<(usize, Step)>,
+    /// Time of the packet before in the file.
+    raw_ns: i64,
+    /// Times as they are told.
     last_ns: i64,
     earliest_ns: i64,
     latest_ns: i64,
@@ -76,6 +85,9 @@ impl<'a> Reading<'a> {
             capture: Capture::default(),
             flows: None,
             datagrams: Datagrams::new(options),
+            clocks: Vec::new(),
+            first_step: None,
+            raw_ns: 0,
             last_ns: 0,
             earliest_ns: 0,
             latest_ns: 0,
@@ -83,26 +95,42 @@ impl<'a> Reading<'a> {
     }
 
     /// The time of a packet, and what it says of the order of the file.
-    fn time(&mut self, at_ns: Option<i64>) -> i64 {
-        let at_ns = at_ns.unwrap_or(self.last_ns);
+    fn time(&mut self, at_ns: Option<i64>, interface: usize) -> i64 {
+        let raw_ns = at_ns.unwrap_or(self.raw_ns);
         let capture = &mut self.capture;
         if capture.packets == 0 {
-            capture.start_ns = Some(at_ns);
-            (self.last_ns, self.earliest_ns, self.latest_ns) = (at_ns, at_ns, at_ns);
+            (self.raw_ns, self.last_ns, self.earliest_ns, self.latest_ns) = (raw_ns, raw_ns, raw_ns, raw_ns);
         }
-        if at_ns < self.last_ns {
+        if raw_ns < self.raw_ns {
             capture.backwards += 1;
-            let step_s = self.last_ns.saturating_sub(at_ns) as f64 * 1e-9;
+            let step_s = self.raw_ns.saturating_sub(raw_ns) as f64 * 1e-9;
             capture.backwards_max_s = capture.backwards_max_s.max(step_s);
         }
-        self.last_ns = at_ns;
-        self.earliest_ns = self.earliest_ns.min(at_ns);
-        self.latest_ns = self.latest_ns.max(at_ns);
+        self.raw_ns = raw_ns;
+        if at_ns.is_some() {
+            self.last_ns = self.told(raw_ns, interface);
+        }
+        self.earliest_ns = self.earliest_ns.min(self.last_ns);
+        self.latest_ns = self.latest_ns.max(self.last_ns);
+        self.last_ns
+    }
+
+    /// A time of the file by the clock of its interface.
+    fn told(&mut self, raw_ns: i64, interface: usize) -> i64 {
+        if self.clocks.len() <= interface {
+            self.clocks.resize(interface + 1, None);
+        }
+        let clock = self.clocks[interface].get_or_insert_with(|| Clock::new(raw_ns, self.last_ns));
+        let (at_ns, step) = clock.read(raw_ns);
+        if let Some(step) = step {
+            self.capture.clock_steps += 1;
+            self.first_step.get_or_insert((interface, step));
+        }
         at_ns
     }
 
     fn record(&mut self, record: &Record<'_>) {
-        let at_ns = self.time(record.at_ns);
+        let at_ns = self.time(record.at_ns, record.interface);
         let capture = &mut self.capture;
         capture.packets += 1;
         capture.frame_bytes += u64::from(record.length);
@@ -131,8 +159,7 @@ impl<'a> Reading<'a> {
         match payload {
             Payload::Tcp(segment) => {
                 capture.tcp_packets += 1;
-                let start_ns = capture.start_ns.unwrap_or(at_ns);
-                let flows = self.flows.get_or_insert_with(|| Flows::new(self.options, start_ns));
+                let flows = self.flows.get_or_insert_with(|| Flows::new(self.options, at_ns));
                 let seen = Seen { segment, ip, frame_bytes: record.length, at_ns };
                 flows.segment(&seen, (record.interface as u32, device), tunnels);
             }
@@ -172,10 +199,11 @@ impl<'a> Reading<'a> {
 
     fn finish(self, input: Input) -> Report {
         let mut capture = self.capture;
-        let start_ns = capture.start_ns.unwrap_or_default();
+        let zero_ns = self.earliest_ns;
+        capture.start_ns = (capture.packets > 0).then_some(zero_ns);
         capture.container = input.container().into();
         capture.compression = input.compression.into();
-        capture.duration_s = self.latest_ns.saturating_sub(self.earliest_ns) as f64 * 1e-9;
+        capture.duration_s = self.latest_ns.saturating_sub(zero_ns) as f64 * 1e-9;
         capture.dropped_by_capture = input.dropped();
         capture.interfaces = input.interfaces;
         capture.notes = input.notes;
@@ -198,8 +226,34 @@ impl<'a> Reading<'a> {
                 self.options.flows, capture.flows_beyond
             ));
         }
-        let flows = self.flows.map(Flows::finish).unwrap_or_default();
-        let datagrams = self.datagrams.finish(start_ns, self.latest_ns);
+        capture.notes.extend(self.first_step.map(|(interface, step)| {
+            let others = match capture.clock_steps - 1 {
+                0 => String::new(),
+                more => format!(" ({more} more steps followed)"),
+            };
+            format!(
+                "At {:.3} s the clock of interface {interface} was set by {:+.3} s{others}. Times go on as if none had \
+                 passed there.",
+                step.at_ns.saturating_sub(zero_ns) as f64 * 1e-9,
+                step.by_ns as f64 * 1e-9,
+            )
+        }));
+        let flows = self.flows.map(|flows| flows.finish(zero_ns)).unwrap_or_default();
+        capture.notes.extend(cut_options(&flows));
+        let datagrams = self.datagrams.finish(zero_ns, self.latest_ns);
         Report { format: FORMAT, capture, flows, datagrams }
     }
+}
+
+/// What the snap length took of the options of TCP.
+fn cut_options(flows: &[Flow]) -> Option<String> {
+    let options = || flows.iter().flat_map(|flow| [&flow.up.options, &flow.down.options]);
+    let cut: u64 = options().map(|options| options.cut).sum();
+    let mut unknown: Vec<&str> = options().flat_map(|options| options.unknown.iter().copied()).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    let of = if unknown.is_empty() { String::new() } else { format!(" ({})", unknown.join(", ")) };
+    (cut > 0).then(|| {
+        format!("{cut} packets were cut off inside their TCP options{of}. Numbers that depend on these are absent.")
+    })
 }

@@ -1,6 +1,6 @@
 //! What comes out: the document that `bakeoff trace --json` prints.
 //!
-//! Times are seconds from the first packet of the capture, durations are seconds, rates bit/s; a name ends in its unit
+//! Times are seconds from the earliest packet of the capture, durations are seconds, rates bit/s; a name ends in its unit
 //! where it is not a count. What is not known is left out.
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Capture {
     pub compression: String,
     /// The interfaces, in the order in which packets name them.
     pub interfaces: Vec<Interface>,
-    /// Time of the first packet of the file, in nanoseconds since 1970: zero of all other times.
+    /// Time of the earliest packet, in nanoseconds since 1970: zero of all other times.
     pub start_ns: Option<i64>,
     /// From the earliest to the latest packet.
     pub duration_s: f64,
@@ -69,6 +69,9 @@ pub struct Capture {
     pub backwards: u64,
     /// The longest such step back in time.
     pub backwards_max_s: f64,
+    /// How often the clock of an interface was set: back by more than 100 ms, or ahead by more than three years. The
+    /// times behind a step go on from it.
+    pub clock_steps: u64,
     /// Packets of TCP flows beyond the number that is followed.
     pub flows_beyond: u64,
     /// What the interfaces told that they had lost, if the file says it.
@@ -156,7 +159,7 @@ pub struct Flow {
     pub start_s: f64,
     /// When its last packet was seen.
     pub end_s: f64,
-    /// Whether the SYN was seen. Without it window scales, ECN negotiation and handshake times are not known.
+    /// Whether the SYN was seen. Without it the times of the handshake are not known.
     pub begin_seen: bool,
     /// `open`, `fin` (both ends) or `reset`.
     pub end: &'static str,
@@ -182,11 +185,11 @@ pub struct Flow {
 pub struct FlowEcn {
     /// How its bits were read.
     pub mode: EcnMode,
-    /// What decided that: `handshake`, `packets` (the handshake is missing), or `option` (the user said it).
+    /// What decided that: `handshake`, `packets` (the SYN/ACK that agreed is missing), or `option` (the user said it).
     pub chosen_by: &'static str,
-    /// What the SYN asked for.
+    /// What the SYNs asked for: those that were repeated without ECN bits do not take that back.
     pub requested: Option<EcnMode>,
-    /// What the SYN/ACK agreed to.
+    /// What the SYN/ACKs agreed to, likewise.
     pub accepted: Option<EcnMode>,
 }
 
@@ -259,25 +262,30 @@ pub struct Flags {
     pub ae: u64,
 }
 
-/// TCP options.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+/// TCP options. What the capture may have cut off is absent.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct TcpOptions {
     /// Maximum segment size that this end receives, in bytes.
     pub mss: Option<u16>,
-    /// Window scale of this end.
+    /// Window scale that this end offers. It is in use if the other end offers one too.
     pub window_scale: Option<u8>,
     /// Whether it can receive SACK.
     pub sack_permitted: Option<bool>,
     /// Packets with timestamps.
-    pub timestamps: u64,
+    pub timestamps: Option<u64>,
     /// Packets with SACK blocks.
-    pub sack: u64,
+    pub sack: Option<u64>,
     /// Packets with an AccECN option.
-    pub accecn: u64,
+    pub accecn: Option<u64>,
     /// Packets with other options (fast open, multipath, MD5, …).
-    pub other: u64,
-    /// Packets whose options contradict themselves or were cut off.
+    pub other: Option<u64>,
+    /// Packets whose options contradict themselves.
     pub malformed: u64,
+    /// Packets whose options the capture cut off.
+    pub cut: u64,
+    /// The options that may be among what was cut off: `mss`, `window_scale`, `sack_permitted`, `timestamps`, `sack`,
+    /// `accecn`.
+    pub unknown: Vec<&'static str>,
 }
 
 /// Payload of one direction.
@@ -295,14 +303,14 @@ pub struct Data {
     pub sequence_bytes: u64,
     /// What the other end acknowledged.
     pub acked_bytes: u64,
-    /// What the other end acknowledged out of order first.
-    pub sacked_bytes: u64,
+    /// What the other end acknowledged out of order first; absent if its SACK blocks were cut off.
+    pub sacked_bytes: Option<u64>,
     /// Packets that carry data which was seen here before, or which fill a gap too late to be reordered.
     pub retransmits: u64,
     /// Their payload.
     pub retransmit_bytes: u64,
-    /// Retransmissions that the other end reported to be duplicates.
-    pub spurious_retransmits: u64,
+    /// Retransmissions that the other end reported to be duplicates; absent if its SACK blocks were cut off.
+    pub spurious_retransmits: Option<u64>,
     /// Jumps in the sequence numbers: something was lost before this point or comes later.
     pub gaps: u64,
     /// What is missing in them.
@@ -317,8 +325,8 @@ pub struct Data {
     pub reorder_max_packets: u64,
     /// By how long at most.
     pub reorder_max_s: f64,
-    /// Packets whose timestamp value is behind the highest seen.
-    pub late: u64,
+    /// Packets whose timestamp value is behind the highest seen; absent if timestamps were cut off.
+    pub late: Option<u64>,
     /// Packets that ask whether the other end is still there.
     pub keep_alives: u64,
     /// Most payload under way: sent and not yet acknowledged, as seen here.
@@ -330,8 +338,8 @@ pub struct Data {
 /// Acknowledged payload over time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Goodput {
-    /// From the first to the last ACK that advances.
-    pub mean_bps: f64,
+    /// From the first to the last ACK that advances; absent if all have one time, or there is one.
+    pub mean_bps: Option<f64>,
     /// Of the windows between these, the one with the least.
     pub min_bps: Option<f64>,
     /// And with the most.
@@ -351,19 +359,21 @@ pub struct Acks {
     pub pure: u64,
     /// Packets that advance the ACK.
     pub advancing: u64,
-    /// Pure ACKs that repeat an ACK while data is under way, with the same window.
-    pub duplicates: u64,
-    /// Packets with SACK blocks that report a duplicate.
-    pub dsacks: u64,
+    /// Pure ACKs that repeat an ACK while data is under way, with the same window. Absent if only SACK blocks would say
+    /// that data is under way, and were cut off.
+    pub duplicates: Option<u64>,
+    /// Packets with SACK blocks that report a duplicate; absent if these were cut off.
+    pub dsacks: Option<u64>,
     /// ACKs behind the highest seen.
     pub late: u64,
     /// Times that the window became zero.
     pub zero_windows: u64,
     /// How long it was.
     pub zero_window_s: f64,
-    /// Largest window, in bytes. Without the SYN its scale is not known, and neither is this.
+    /// Largest window behind the handshake, in bytes. It is absent where the scale is not known: the SYNs that offer
+    /// it were not seen, or were cut off.
     pub window_max_bytes: Option<u64>,
-    /// Smallest window after the handshake, in bytes.
+    /// Smallest window behind the handshake, in bytes.
     pub window_min_bytes: Option<u64>,
 }
 

@@ -47,7 +47,7 @@ class Endpoint(Part, frozen=True, kw_only=True):
 class Goodput(Part, frozen=True, kw_only=True):
     """Acknowledged payload over time."""
 
-    mean_bps: float
+    mean_bps: float | None = None
     min_bps: float | None = None
     max_bps: float | None = None
 
@@ -63,7 +63,7 @@ class Data(Part, frozen=True, kw_only=True):
     acked_bytes: int = 0
     retransmits: int = 0
     retransmit_bytes: int = 0
-    spurious_retransmits: int = 0
+    spurious_retransmits: int | None = None
     gaps: int = 0
     lost_bytes: int = 0
     reordered: int = 0
@@ -75,8 +75,8 @@ class Acks(Part, frozen=True, kw_only=True):
     """ACKs that one direction carries."""
 
     pure: int = 0
-    duplicates: int = 0
-    dsacks: int = 0
+    duplicates: int | None = None
+    dsacks: int | None = None
     zero_windows: int = 0
 
 

@@ -11,7 +11,7 @@ from bakeoff.present.writers import Block, terminal
 if TYPE_CHECKING:
     from bakeoff.trace import CaptureFile, IrttFile
     from bakeoff.trace.against import Row
-    from bakeoff.trace.report import Asked, Direction, Distribution, EcnCounts, Flow, Quic, Report, Udp
+    from bakeoff.trace.report import Asked, Direction, Distribution, EcnCounts, Flow, Goodput, Quic, Report, Udp
 
 T = TypeVar("T")
 
@@ -148,6 +148,9 @@ def _tcp(flows: Sequence[Flow]) -> list[Column]:
     def counted(form: Callable[[Direction], int | None]) -> list[str]:
         return [f"{value:,}" if (value := form(own)) else "" for _, _, own in sides]
 
+    def goodput(form: Callable[[Goodput], float | None]) -> list[str]:
+        return [_mbits(form(own.data.goodput)) if own.data.goodput else "" for _, _, own in sides]
+
     return [
         Column("", [str(flow.number) if up else "" for flow, up, _ in sides]),
         Column("from", [(flow.client if up else flow.server).text() for flow, up, _ in sides], text=True),
@@ -157,10 +160,10 @@ def _tcp(flows: Sequence[Flow]) -> list[Column]:
         Column("in", [" ".join(flow.tunnels) if up else "" for flow, up, _ in sides], 4, text=True),
         Column("packets", [f"{own.packets:,}" for _, _, own in sides]),
         Column("payload\nMB", data(lambda own: f"{own.data.payload_bytes / 1e6:.3f}"), 5),
-        Column("goodput\nMbit/s", data(lambda own: _mbits(own.data.goodput.mean_bps if own.data.goodput else None))),
+        Column("goodput\nMbit/s", goodput(lambda told: told.mean_bps)),
         Column("passed\nMbit/s", [_mbits(_passed(flow, own)) for flow, _, own in sides], 7),
-        Column("least\nMbit/s", data(lambda own: _mbits(own.data.goodput.min_bps if own.data.goodput else None)), 1),
-        Column("most\nMbit/s", data(lambda own: _mbits(own.data.goodput.max_bps if own.data.goodput else None)), 1),
+        Column("least\nMbit/s", goodput(lambda told: told.min_bps), 1),
+        Column("most\nMbit/s", goodput(lambda told: told.max_bps), 1),
         Column("RTT ms\np50/p99", data(lambda own: _pair(own.rtt_s)), 8),
         Column("by stamps\np50/p99", data(lambda own: _pair(own.timestamp_rtt_s)), 2),
         Column("CE", counted(lambda own: own.marks.ce), 8),

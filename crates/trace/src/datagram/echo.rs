@@ -78,6 +78,7 @@ impl Sessions {
             }
         };
         let session = &mut self.sessions[index];
+        session.start_ns = session.start_ns.min(echo.at_ns);
         session.end_ns = session.end_ns.max(echo.at_ns);
         let sequence = session.requests.whole(u32::from(echo.sequence), 16);
         if echo.reply {

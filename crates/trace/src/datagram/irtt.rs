@@ -162,6 +162,7 @@ impl Tests {
             }
         };
         let test = &mut self.tests[index];
+        test.start_ns = test.start_ns.min(datagram.at_ns);
         test.end_ns = test.end_ns.max(datagram.at_ns);
         test.hmac = flags & HMAC != 0;
         if flags & OPEN != 0 {

@@ -13,6 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 
+use crate::intervals::ALL_POINTS;
 use crate::options::Options;
 use crate::report::{Distribution, Endpoint};
 pub use echo::EchoReport;
@@ -92,6 +93,8 @@ struct Bounds {
     waiting: usize,
     /// Samples over time.
     samples: usize,
+    /// Intervals of UDP flows over time.
+    points: usize,
 }
 
 /// Requests of all tests and sessions together that are held until their reply comes.
@@ -114,6 +117,7 @@ impl Datagrams {
             interval_ns: options.interval_s.map(|interval| nanoseconds(interval).max(1)),
             waiting: MOST_WAITING,
             samples: MOST_SAMPLES,
+            points: ALL_POINTS,
         };
         Datagrams {
             bounds,
@@ -130,7 +134,7 @@ impl Datagrams {
     /// Takes a UDP datagram, in the order of the file.
     pub fn datagram(&mut self, datagram: Datagram<'_>) {
         self.udp_bytes += u64::from(datagram.ip_length);
-        let Some(flow) = self.udp.datagram(&datagram, &self.bounds) else {
+        let Some(flow) = self.udp.datagram(&datagram, &mut self.bounds) else {
             self.beyond += 1;
             return;
         };
@@ -152,12 +156,11 @@ impl Datagrams {
     /// What came together. `start_ns` is zero of the times in the report, and `end_ns` the time of the last packet of
     /// the capture: whoever asked shortly before it may yet have got a reply.
     pub fn finish(mut self, start_ns: i64, end_ns: i64) -> Report {
-        let interval_s = self.bounds.interval_ns.map(|interval| interval as f64 * 1e-9);
         Report {
             udp_bytes: self.udp_bytes,
             echo_bytes: self.echo_bytes,
             beyond: self.beyond,
-            udp: self.udp.finish(start_ns, interval_s),
+            udp: self.udp.finish(start_ns),
             quic: self.quic.finish(start_ns, &self.bounds),
             irtt: self.irtt.finish(start_ns, end_ns, &mut self.bounds),
             echo: self.echo.finish(start_ns, end_ns, &mut self.bounds),

@@ -243,6 +243,7 @@ impl Connections {
     fn take(&mut self, index: usize, datagram: &Datagram<'_>, bounds: &mut Bounds) {
         let connection = &mut self.all[index];
         let to_server = connection.server == datagram.destination;
+        connection.start_ns = connection.start_ns.min(datagram.at_ns);
         connection.end_ns = connection.end_ns.max(datagram.at_ns);
         let counted = &mut connection.ways[usize::from(!to_server)].counted;
         counted.datagrams += 1;

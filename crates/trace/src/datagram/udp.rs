@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
-use super::series::{Intervals, UdpSeries};
+use super::series::{self, Intervals, UdpSeries};
 use super::{Bounds, Datagram, seconds, since};
 use crate::histogram::Histogram;
+use crate::intervals;
 use crate::report::{Distribution, EcnCounts, Endpoint};
 
 /// Two ends that sent each other datagrams, as seen at one interface.
@@ -60,7 +61,9 @@ struct Direction {
     payload_bytes: u64,
     first_ip_length: u32,
     first_ns: i64,
+    /// Of the packet before, and of the latest.
     last_ns: i64,
+    latest_ns: i64,
     ecn: EcnCounts,
     gaps: Histogram,
     bursts: Histogram,
@@ -78,10 +81,12 @@ pub(super) struct Flow {
     pub connections: Vec<usize>,
     /// Whether this is the first datagram.
     pub new: bool,
+    /// Time of the first packet in the file, from which intervals count, and of the earliest and the latest.
+    first_ns: i64,
     start_ns: i64,
     end_ns: i64,
     ways: [Direction; 2],
-    intervals: Intervals,
+    intervals: Option<Intervals>,
 }
 
 /// All flows, in order of their first datagrams.
@@ -95,7 +100,7 @@ pub(super) struct Flows {
 
 impl Flows {
     /// Counts a datagram and gives its flow; None beyond the bound.
-    pub fn datagram(&mut self, datagram: &Datagram<'_>, bounds: &Bounds) -> Option<&mut Flow> {
+    pub fn datagram(&mut self, datagram: &Datagram<'_>, bounds: &mut Bounds) -> Option<&mut Flow> {
         let (source, destination, interface) = (datagram.source, datagram.destination, datagram.interface);
         let index = match self.last {
             Some((a, b, at, index))
@@ -109,7 +114,7 @@ impl Flows {
                 if let Some(&index) = self.by_ends.get(&ends) {
                     index
                 } else if self.all.len() < bounds.flows {
-                    self.all.push(Flow::new(datagram));
+                    self.all.push(Flow::new(datagram, bounds));
                     self.by_ends.insert(ends, self.all.len() - 1);
                     self.all.len() - 1
                 } else {
@@ -121,22 +126,27 @@ impl Flows {
         let flow = &mut self.all[index];
         let up = flow.client == source;
         flow.new = flow.ways.iter().all(|way| way.packets == 0);
+        flow.start_ns = flow.start_ns.min(datagram.at_ns);
         flow.end_ns = flow.end_ns.max(datagram.at_ns);
         flow.ways[usize::from(!up)].add(datagram, bounds.burst_gap_ns);
-        if let Some(interval_ns) = bounds.interval_ns {
-            let after = since(datagram.at_ns, flow.start_ns);
-            flow.intervals.add(after, interval_ns, up, datagram.ip_length, datagram.ecn & 3 == 3);
+        if let Some(intervals) = &mut flow.intervals {
+            let after_ns = datagram.at_ns.saturating_sub(flow.first_ns);
+            let (bytes, marks) = &mut intervals.at(after_ns, &mut bounds.points)[usize::from(!up)];
+            *bytes += u64::from(datagram.ip_length);
+            *marks += u64::from(datagram.ecn & 3 == 3);
         }
         Some(flow)
     }
 
-    pub fn finish(self, start_ns: i64, interval_s: Option<f64>) -> Vec<UdpReport> {
-        self.all.into_iter().map(|flow| flow.finish(start_ns, interval_s)).collect()
+    pub fn finish(self, start_ns: i64) -> Vec<UdpReport> {
+        let most =
+            intervals::most(self.all.iter().filter_map(|flow| flow.intervals.as_ref()).map(Intervals::span));
+        self.all.into_iter().map(|flow| flow.finish(start_ns, most)).collect()
     }
 }
 
 impl Flow {
-    fn new(first: &Datagram<'_>) -> Flow {
+    fn new(first: &Datagram<'_>, bounds: &Bounds) -> Flow {
         Flow {
             client: first.source,
             server: first.destination,
@@ -144,26 +154,27 @@ impl Flow {
             protocol: None,
             connections: Vec::new(),
             new: true,
+            first_ns: first.at_ns,
             start_ns: first.at_ns,
             end_ns: first.at_ns,
             ways: Default::default(),
-            intervals: Intervals::default(),
+            intervals: bounds.interval_ns.map(|length| Intervals::new(length.min(i64::MAX as u64) as i64)),
         }
     }
 
-    fn finish(self, start_ns: i64, interval_s: Option<f64>) -> UdpReport {
+    fn finish(self, start_ns: i64, intervals: usize) -> UdpReport {
         let [up, down] = self.ways.map(Direction::finish);
-        let start_s = seconds(self.start_ns, start_ns);
+        let shift_ns = self.first_ns.saturating_sub(start_ns);
         UdpReport {
             client: self.client.into(),
             server: self.server.into(),
             interface: self.interface,
             protocol: self.protocol,
-            start_s,
+            start_s: seconds(self.start_ns, start_ns),
             end_s: seconds(self.end_ns, start_ns),
             up,
             down,
-            series: interval_s.map(|_| self.intervals.finish(start_s)),
+            series: self.intervals.map(|kept| series::finish(&kept.finish(intervals), shift_ns)),
         }
     }
 }
@@ -183,6 +194,7 @@ impl Direction {
             self.burst += 1;
         }
         self.last_ns = datagram.at_ns;
+        self.latest_ns = if self.packets == 0 { datagram.at_ns } else { self.latest_ns.max(datagram.at_ns) };
         self.packets += 1;
         self.ip_bytes += u64::from(datagram.ip_length);
         self.payload_bytes += u64::from(datagram.payload_length);
@@ -193,7 +205,7 @@ impl Direction {
         if self.burst > 0 {
             self.bursts.add(self.burst);
         }
-        let lasted = since(self.last_ns, self.first_ns);
+        let lasted = since(self.latest_ns, self.first_ns);
         let behind = self.ip_bytes - u64::from(self.first_ip_length);
         UdpDirection {
             packets: self.packets,

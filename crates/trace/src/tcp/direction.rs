@@ -3,7 +3,8 @@
 use super::feedback::Feedback;
 use super::rtt::Timestamps;
 use super::sequence::Sequence;
-use crate::decode::Segment;
+use super::window::Windows;
+use crate::decode::{Missing, Options, Segment};
 use crate::histogram::Histogram;
 use crate::report::{Acks, Direction, EcnCounts, EcnMode, Flags, Goodput, Marks, TcpOptions};
 
@@ -18,18 +19,23 @@ pub struct Half {
     pub ip_bytes: u64,
     pub ecn: EcnCounts,
     pub flags: Flags,
-    pub options: TcpOptions,
+    pub options: Counts,
     pub acks: Acks,
+    pub duplicates: u64,
+    pub dsacks: u64,
     pub sequence: Sequence,
     /// Of this direction's marks.
     pub feedback: Feedback,
     pub timestamps: Timestamps,
     pub rtt: Histogram,
     pub timestamp_rtt: Histogram,
-    /// Pure ACKs with CWR, with AE and ECE together, and with AE: what a handshake would have told.
-    pub pure_cwr: u64,
-    pub pure_ae_ece: u64,
-    pub pure_ae: u64,
+    pub windows: Windows,
+    /// Sequence number with which this direction begins, as far as it was seen.
+    pub begin: Option<u32>,
+    /// Pure ACKs, and packets with payload, by their values of AE, CWR and ECE.
+    pub aces: [[u64; 8]; 2],
+    /// Packets with ECT or CE that are no SYN.
+    pub capable: u64,
     /// Whether a packet of data with ECT(0) came after one with ECT(1). Senders change from ECT(0) to ECT(1) once, so
     /// ECT(1) was a mark then.
     pub marks_ect1: bool,
@@ -46,9 +52,70 @@ pub struct Half {
     ce_run: u64,
     sce_run: u64,
     /// Packets with CWR that are no SYN.
-    cwr: u64,
-    last_window: Option<u16>,
-    zero_since: Option<i64>,
+    pub cwr: u64,
+}
+
+/// The options that were seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub mss: Option<u16>,
+    pub sack_permitted: Option<bool>,
+    pub window_scale: Option<u8>,
+    pub timestamps: u64,
+    /// Packets whose timestamp is behind the highest.
+    pub late: u64,
+    sack: u64,
+    accecn: u64,
+    other: u64,
+    malformed: u64,
+    /// Packets whose options were cut off, and which options SYNs and other packets may lack.
+    cut: u64,
+    missing_of_syn: Missing,
+    missing: Missing,
+}
+
+impl Counts {
+    /// Counts the options of a packet.
+    pub fn add(&mut self, options: &Options, syn: bool) {
+        self.sack += u64::from(options.blocks > 0);
+        self.accecn += u64::from(options.accecn.is_some());
+        self.other += u64::from(options.other);
+        self.malformed += u64::from(options.malformed);
+        self.cut += u64::from(options.cut);
+        if syn { &mut self.missing_of_syn } else { &mut self.missing }.join(options.missing);
+    }
+
+    /// Options that packets behind the handshake may lack.
+    pub fn missing(&self) -> Missing {
+        self.missing
+    }
+
+    fn lacks(&self, options: Missing) -> bool {
+        self.missing.has(options)
+    }
+
+    fn finish(self) -> TcpOptions {
+        let of_syn = self.missing_of_syn.known(
+            self.mss.is_some(),
+            self.window_scale.is_some(),
+            self.sack_permitted.is_some(),
+        );
+        let mut missing = self.missing;
+        missing.join(of_syn);
+        let known = |count: u64, option: Missing| (!missing.has(option)).then_some(count);
+        TcpOptions {
+            mss: self.mss,
+            window_scale: self.window_scale,
+            sack_permitted: self.sack_permitted,
+            timestamps: known(self.timestamps, Missing::TIMESTAMPS),
+            sack: known(self.sack, Missing::SACK),
+            accecn: known(self.accecn, Missing::ACCECN),
+            other: (self.cut == 0).then_some(self.other),
+            malformed: self.malformed,
+            cut: self.cut,
+            unknown: missing.names(),
+        }
+    }
 }
 
 impl Half {
@@ -71,6 +138,11 @@ impl Half {
             *count += u64::from(set);
         }
         self.cwr += u64::from(segment.cwr() && !segment.syn());
+        self.capable += u64::from(ecn & 3 != 0 && !segment.syn());
+        self.begin.get_or_insert(segment.seq.wrapping_add(u32::from(segment.syn())));
+        if segment.has_ack() && !segment.syn() && !segment.fin() && !segment.rst() {
+            self.aces[usize::from(segment.payload_length > 0)][usize::from(segment.ace())] += 1;
+        }
         if let Some(last) = self.last_ns {
             self.gaps.add_ns(at_ns.saturating_sub(last));
         }
@@ -112,38 +184,9 @@ impl Half {
         }
     }
 
-    /// Follows the window that this direction's packets offer; whether it is the one of the packet before.
-    pub fn window(&mut self, segment: &Segment<'_>, at_ns: i64, scaled: bool) -> bool {
-        if segment.rst() || segment.syn() {
-            return false;
-        }
-        let same = self.last_window == Some(segment.window);
-        if same {
-            return true;
-        }
-        self.last_window = Some(segment.window);
-        match (segment.window, self.zero_since) {
-            (0, None) => {
-                self.acks.zero_windows += 1;
-                self.zero_since = Some(at_ns);
-            }
-            (1.., Some(since)) => {
-                self.zero_since = None;
-                self.acks.zero_window_s += at_ns.saturating_sub(since).max(0) as f64 * NS;
-            }
-            _ => {}
-        }
-        if scaled {
-            let window = u64::from(segment.window) << self.options.window_scale.unwrap_or(0);
-            let (least, most) = (&mut self.acks.window_min_bytes, &mut self.acks.window_max_bytes);
-            *least = Some(least.map_or(window, |least| least.min(window)));
-            *most = Some(most.map_or(window, |most| most.max(window)));
-        }
-        false
-    }
-
     /// As it is told.
-    pub fn finish(mut self, mode: EcnMode, start_ns: i64, window_ns: i64, end_ns: i64) -> Direction {
+    pub fn finish(mut self, whole: &Whole) -> Direction {
+        let mode = whole.mode;
         for (last, runs) in [
             (self.burst, &mut self.bursts),
             (self.ce_run, &mut self.ce_runs),
@@ -153,14 +196,16 @@ impl Half {
                 runs.add(last);
             }
         }
-        if let Some(since) = self.zero_since {
-            self.acks.zero_window_s += end_ns.saturating_sub(since).max(0) as f64 * NS;
-        }
+        self.windows.finish(whole.scale, whole.end_ns, &mut self.acks);
+        // SACK alone says that data is under way where the data itself was not seen.
+        let by_sack = !whole.other_carries && self.options.lacks(Missing::SACK);
+        self.acks.duplicates = (!by_sack).then_some(self.duplicates);
+        self.acks.dsacks = (!self.options.lacks(Missing::SACK)).then_some(self.dsacks);
         let accecn = mode == EcnMode::AccEcn;
         let classic = mode == EcnMode::Rfc3168 || mode == EcnMode::Sce;
         let sce = mode == EcnMode::Sce || accecn && self.marks_ect1;
         let feedback = &self.feedback;
-        let bytes = feedback.bytes().filter(|_| accecn);
+        let bytes = feedback.bytes().filter(|_| accecn && !whole.other_lacks.has(Missing::ACCECN));
         let marks = Marks {
             ce: self.ecn.ce,
             sce: sce.then_some(self.ecn.ect1),
@@ -185,15 +230,16 @@ impl Half {
                 Histogram::default().distribution(1.0)
             },
         };
-        let mut data = self.sequence.finish();
-        data.goodput = self.goodput.finish(start_ns, window_ns);
+        let mut data = self.sequence.finish(!whole.other_lacks.has(Missing::SACK));
+        data.late = (!self.options.lacks(Missing::TIMESTAMPS)).then_some(self.options.late);
+        data.goodput = self.goodput.finish(whole.start_ns, whole.window_ns);
         Direction {
             packets: self.packets,
             frame_bytes: self.frame_bytes,
             ip_bytes: self.ip_bytes,
             ecn: self.ecn,
             flags: self.flags,
-            options: self.options,
+            options: self.options.finish(),
             data,
             acks: self.acks,
             marks,
@@ -203,6 +249,21 @@ impl Half {
             bursts: self.bursts.distribution(1.0),
         }
     }
+}
+
+/// What is known at the end of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole {
+    pub mode: EcnMode,
+    /// Scale of this direction's windows.
+    pub scale: Option<u8>,
+    /// Whether the other direction carries payload, and which options its packets may lack.
+    pub other_carries: bool,
+    pub other_lacks: Missing,
+    /// Zero of all times, and the end of the flow.
+    pub start_ns: i64,
+    pub end_ns: i64,
+    pub window_ns: i64,
 }
 
 /// Acknowledged payload per window of time, from the first ACK on.
@@ -241,7 +302,7 @@ impl Window {
         let (first, last) = self.span?;
         let bps = |bytes: u64, ns: i64| bytes as f64 * 8.0 / (ns as f64 * NS);
         Some(Goodput {
-            mean_bps: if last > first { bps(self.bytes, last.saturating_sub(first)) } else { 0.0 },
+            mean_bps: (last > first).then(|| bps(self.bytes, last.saturating_sub(first))),
             min_bps: self.extremes.map(|(least, _)| bps(least, window_ns)),
             max_bps: self.extremes.map(|(_, most)| bps(most, window_ns)),
             window_s: window_ns as f64 * NS,

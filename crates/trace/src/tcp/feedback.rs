@@ -67,6 +67,9 @@ pub struct Feedback {
     pub esce_acks: u64,
     /// Payload that they acknowledge.
     pub esce_bytes: u64,
+    /// How often the ACE field changed, and how often by half of its range or more.
+    changes: u64,
+    leaps: u64,
 }
 
 impl Feedback {
@@ -84,6 +87,8 @@ impl Feedback {
         let last = self.ace.replace(ack.ace);
         let Some(last) = last.or(begin_seen.then_some(ACE_BEGIN)) else { return 0 };
         let mut ahead = u64::from(ack.ace.wrapping_sub(last) & 7);
+        self.changes += u64::from(ahead > 0);
+        self.leaps += u64::from(ahead >= 4);
         if ack.packets > ACE_CERTAIN {
             // It may have wrapped: the bytes with CE say how often, as far as packets are of one size.
             match ce_bytes {
@@ -97,6 +102,11 @@ impl Feedback {
         }
         self.ce_packets += ahead;
         ahead
+    }
+
+    /// Whether the ACE field goes back as often as it goes on. Then it is no counter but flags.
+    pub fn goes_back(&self) -> bool {
+        self.changes > 1 && 2 * self.leaps >= self.changes
     }
 
     /// Payload with ECT(0), CE and ECT(1) by the option.

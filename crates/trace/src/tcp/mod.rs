@@ -2,15 +2,18 @@
 //!
 //! What is remembered of a flow is bounded: [`sequence::OUTSTANDING`] segments under way, [`sequence::HOLES`] holes and
 //! [`sequence::SACKED`] ranges of SACK, [`rtt::WAITING`] timestamps, all per direction; histograms over the span of their
-//! values; and [`series::POINTS`] intervals. That is 7 kB for a flow of a few packets, some 60 kB for one that fills
+//! values; and [`intervals::POINTS`] intervals. That is 7 kB for a flow of a few packets, some 60 kB for one that fills
 //! large windows, and half a megabyte with series.
 
 mod direction;
 mod feedback;
 mod flow;
+mod negotiation;
+mod opening;
 mod rtt;
 mod sequence;
 mod series;
+mod window;
 
 use indexmap::IndexMap;
 
@@ -18,6 +21,7 @@ pub use flow::Seen;
 use flow::Track;
 
 use crate::decode::{Address, Ip, Segment, Tunnels};
+use crate::intervals;
 use crate::options::Options;
 use crate::report::{EcnMode, Endpoint, Flow};
 
@@ -100,7 +104,7 @@ impl Flows {
             index: IndexMap::new(),
             tracks: Vec::new(),
             last: None,
-            points: series::ALL_POINTS,
+            points: intervals::ALL_POINTS,
             beyond: 0,
         }
     }
@@ -128,9 +132,10 @@ impl Flows {
         self.tracks[at].take(first, seen, &self.settings, &mut self.points);
     }
 
-    /// As they are told, in order of their first packets.
-    pub fn finish(self) -> Vec<Flow> {
+    /// As they are told, in order of their first packets; times count from `zero_ns`.
+    pub fn finish(self, zero_ns: i64) -> Vec<Flow> {
         let settings = self.settings;
-        self.tracks.into_iter().map(|track| track.finish(&settings)).collect()
+        let most = intervals::most(self.tracks.iter().map(Track::span));
+        self.tracks.into_iter().map(|track| track.finish(&settings, zero_ns, most)).collect()
     }
 }

@@ -102,6 +102,8 @@ pub struct Sequence {
     outrun: Option<(u64, u64)>,
     sacked: Vec<(u64, u64)>,
     last_dsack: Option<(u32, u32)>,
+    sacked_bytes: u64,
+    spurious: u64,
     /// What was counted.
     pub data: Data,
 }
@@ -112,8 +114,11 @@ impl Sequence {
         near.saturating_add_signed(i64::from(number.wrapping_sub(near as u32) as i32))
     }
 
-    /// Begins with a SYN.
+    /// Begins with a SYN. One that stands in the file behind its data changes nothing.
     pub fn begin(&mut self, initial: u32) {
+        if self.data.packets > 0 {
+            return;
+        }
         let begin = self.unwrap(initial.wrapping_add(1));
         self.next = Some(begin);
         self.una = Some(begin);
@@ -140,6 +145,17 @@ impl Sequence {
     /// Whether this direction was closed and that was acknowledged.
     pub fn closed(&self) -> bool {
         matches!((self.fin, self.una), (Some(fin), Some(una)) if una > fin)
+    }
+
+    /// Whether a number lies outside what a connection that begins with `begin` has until its FIN, which was seen. As
+    /// long as the FIN is not acknowledged, what lies before the begin may come again.
+    pub fn is_outside(&self, begin: Option<u32>, seq: u32) -> bool {
+        let (Some(begin), Some(fin)) = (begin, self.fin) else { return false };
+        let end = (fin as u32).wrapping_add(1);
+        let behind = seq.wrapping_sub(end) as i32;
+        behind > 0
+            || i64::from(behind) < -FARTHEST
+            || self.closed() && seq.wrapping_sub(begin) > end.wrapping_sub(begin)
     }
 
     /// Takes a segment with payload or FIN. `round_trip_ns` is the shortest that a retransmission can take.
@@ -375,8 +391,8 @@ impl Sequence {
             }
             news |= self.sacked(start.max(una), end);
         }
-        if duplicate && self.data.spurious_retransmits < self.data.retransmits {
-            self.data.spurious_retransmits += 1;
+        if duplicate && self.spurious < self.data.retransmits {
+            self.spurious += 1;
         }
         (duplicate, news)
     }
@@ -398,12 +414,14 @@ impl Sequence {
             return false;
         }
         self.sacked.splice(from..to, [(low, high)]);
-        self.data.sacked_bytes += end - start - known;
+        self.sacked_bytes += end - start - known;
         end - start > known
     }
 
-    /// What was counted, at the end.
-    pub fn finish(mut self) -> Data {
+    /// What was counted, at the end. `sack` says whether every SACK block was seen.
+    pub fn finish(mut self, sack: bool) -> Data {
+        self.data.sacked_bytes = sack.then_some(self.sacked_bytes);
+        self.data.spurious_retransmits = sack.then_some(self.spurious);
         self.data.lost_bytes += self.holes.iter().map(|hole| hole.end - hole.start).sum::<u64>();
         self.data
     }

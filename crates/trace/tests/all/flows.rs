@@ -3,7 +3,7 @@
 use bakeoff_trace::options::Options;
 
 use crate::frames::{
-    ACK, DATA, FIN, PURE, RST, SYN, Tcp, capture, sack, timestamps, told, told_of, told_with,
+    ACK, DATA, FIN, PURE, RST, SYN, Tcp, capture, pcap, sack, timestamps, told, told_of, told_with,
 };
 
 const MSS_SACK_SCALE_7: [u8; 12] = [2, 4, 5, 180, 4, 2, 1, 3, 3, 7, 1, 1];
@@ -55,7 +55,7 @@ fn a_short_flow_is_told_whole() {
     // The FIN's ACK came 30 ms after it as well.
     assert_eq!(up.rtt_s.n, 2);
     near(up.rtt_s.values.expect("two").mean, 0.030);
-    assert_eq!((flow.down.acks.pure, flow.down.acks.duplicates), (1, 0));
+    assert_eq!((flow.down.acks.pure, flow.down.acks.duplicates), (1, Some(0)));
     assert_eq!(flow.down.acks.window_max_bytes, Some(100 << 7));
 }
 
@@ -73,8 +73,8 @@ fn a_loss_before_this_point_is_a_gap_and_a_retransmission() {
     assert_eq!((data.gaps, data.gap_bytes, data.lost_bytes), (1, 1000, 1000));
     assert_eq!((data.retransmits, data.retransmit_bytes, data.reordered), (1, 1000, 0));
     // Of 2100 to 5100 SACK told first, and it told it once.
-    assert_eq!((data.sacked_bytes, data.acked_bytes, data.sequence_bytes), (3000, 5000, 5000));
-    assert_eq!(flow.down.acks.duplicates, 3);
+    assert_eq!((data.sacked_bytes, data.acked_bytes, data.sequence_bytes), (Some(3000), 5000, 5000));
+    assert_eq!(flow.down.acks.duplicates, Some(3));
     assert_eq!(flow.up.rtt_s.n, 1);
 }
 
@@ -113,8 +113,8 @@ fn a_duplicate_report_tells_a_spurious_retransmission() {
     segments.extend([(50_000, data(100)), (51_000, data(1100)), (300_000, data(100))]);
     segments.extend([(320_000, ack(2100)), (330_000, Tcp { options: &report, ..ack(2100) })]);
     let flow = &told_of(&segments).flows[0];
-    assert_eq!((flow.up.data.retransmits, flow.up.data.spurious_retransmits), (1, 1));
-    assert_eq!((flow.down.acks.dsacks, flow.up.data.sacked_bytes), (1, 0));
+    assert_eq!((flow.up.data.retransmits, flow.up.data.spurious_retransmits), (1, Some(1)));
+    assert_eq!((flow.down.acks.dsacks, flow.up.data.sacked_bytes), (Some(1), Some(0)));
     // Karn's rule.
     assert_eq!(flow.up.rtt_s.n, 0);
 }
@@ -169,7 +169,7 @@ fn goodput_is_what_was_acknowledged_over_time() {
     let flow = &report.flows[0];
     let goodput = flow.up.data.goodput.expect("there are ACKs");
     // The first ACK is where counting begins, since what is below it may have been sent at any time.
-    near(goodput.mean_bps, 80_000.0);
+    near(goodput.mean_bps.expect("several ACKs"), 80_000.0);
     near(goodput.min_bps.expect("windows"), 80_000.0);
     near(goodput.max_bps.expect("windows"), 80_000.0);
     let series = flow.series.as_ref().expect("asked for");
@@ -318,7 +318,10 @@ fn probes_without_payload_are_keep_alives() {
         segments.push((at + 10_000, ack(1100)));
     }
     let flow = &told_of(&segments).flows[0];
-    assert_eq!((flow.up.data.keep_alives, flow.up.data.retransmits, flow.down.acks.duplicates), (3, 0, 0));
+    assert_eq!(
+        (flow.up.data.keep_alives, flow.up.data.retransmits, flow.down.acks.duplicates),
+        (3, 0, Some(0))
+    );
 }
 
 /// The client's packets alone: 20 ms lie between its SYN and its ACK, so that what lay in a gap for 10 ms was overtaken,
@@ -346,5 +349,194 @@ fn duplicate_acks_are_told_without_the_data() {
         (2, Tcp { options: &two, ..ack(101) }),
         (3, ack(3101)),
     ];
-    assert_eq!(told_of(&segments).flows[0].down.acks.duplicates, 2);
+    assert_eq!(told_of(&segments).flows[0].down.acks.duplicates, Some(2));
+}
+
+/// The server's packets: SYN/ACK, ACKs of so many segments, and FIN.
+fn served(at: u32, seq: u32, ack: u32, syn: bool, fin: bool) -> Vec<(u32, Tcp<'static>)> {
+    let mut segments = Vec::new();
+    if syn {
+        segments.push((at, Tcp { flags: SYN | ACK, seq: seq.wrapping_sub(1), ack, ..PURE }));
+    }
+    segments
+        .extend((1..=10).map(|i| (at + i * 10_000, Tcp { seq, ack: ack.wrapping_add(1000 * i), ..PURE })));
+    if fin {
+        segments.push((at + 110_000, Tcp { flags: ACK | FIN, seq, ack: ack.wrapping_add(10_000), ..PURE }));
+    }
+    segments
+}
+
+/// One side alone: the second connection begins with another SYN/ACK, or goes on behind the FIN of the first, ahead
+/// or behind of it. Each acknowledges 10 segments.
+#[test]
+fn a_port_that_is_used_again_is_two_flows_on_one_side() {
+    for (seq, ack, syn, fin) in [
+        (7_000_000, 900_000_001, true, true),
+        (7_000_000, 900_000_001, true, false),
+        (7_000_000, 900_000_001, false, true),
+        (4_000_000_000, 3_000_000_001, true, false),
+        // Initial numbers that lie close together.
+        (9000, 30_001, true, false),
+        (9000, 30_001, false, true),
+    ] {
+        let mut segments = served(0, 501, 1001, true, fin);
+        segments.extend(served(10_000_000, seq, ack, syn, fin));
+        let flows = told_of(&segments).flows;
+        let told: Vec<_> = flows.iter().map(|flow| (flow.client.port, flow.up.data.acked_bytes)).collect();
+        // Without the SYN/ACK the first ACK is where counting begins.
+        let second = if syn { 10_000 } else { 9000 };
+        assert_eq!(told, [(40_000, 10_000), (40_000, second)], "{seq} {ack} {syn} {fin}");
+    }
+}
+
+/// A SYN/ACK comes again, from a server that forgot the first, and a SYN stands behind the packets that follow it.
+#[test]
+fn a_handshake_is_one_flow() {
+    let [syn, answer, third] = [0, 1, 2].map(|i| handshake()[i].1);
+    let again = Tcp { seq: 7_000_000, ..answer };
+    let third_again = Tcp { ack: 7_000_001, ..third };
+    let data_again = Tcp { ack: 7_000_001, ..data(100) };
+    let ack_again = Tcp { seq: 7_000_001, ..ack(1100) };
+    let report =
+        told_of(&[(0, syn), (1, answer), (2, again), (3, third_again), (4, data_again), (5, ack_again)]);
+    assert_eq!((report.flows.len(), report.flows[0].up.data.acked_bytes), (1, 1000));
+    assert_eq!((report.flows[0].handshake.retransmits, report.flows[0].down.data.gaps), (1, 0));
+
+    let report = told_of(&[(0, answer), (1, third), (2, syn), (3, data(100)), (4, ack(1100))]);
+    assert_eq!((report.flows.len(), report.flows[0].begin_seen), (1, true));
+    // From the lower port: what comes first is taken for the server's, until the SYN says that it is not.
+    let swap = |mut segment: Tcp<'static>| {
+        segment.up = !segment.up;
+        segment
+    };
+    let report = told_of(&[(0, swap(third)), (1, swap(syn)), (2, swap(answer)), (3, swap(data(100)))]);
+    assert_eq!((report.flows.len(), report.flows[0].client.port), (1, 443));
+    assert_eq!(report.flows[0].up.data.payload_bytes, 1000);
+}
+
+/// A SYN/ACK of an earlier connection, whose SYN was another, takes nothing from this one.
+#[test]
+fn a_syn_ack_that_strays_is_passed_over() {
+    let mut segments = handshake();
+    segments.insert(1, (10_000, Tcp { flags: SYN | ACK, seq: 9000, ack: 77_000_000, window: 5, ..PURE }));
+    segments.extend([(50_000, data(100)), (80_000, ack(1100))]);
+    let report = told_of(&segments);
+    assert_eq!((report.flows.len(), report.flows[0].up.data.acked_bytes), (1, 1000));
+    near(report.flows[0].handshake.server_rtt_s.expect("seen"), 0.030);
+}
+
+/// A window of 100: the scale of 7 counts if both SYNs offer one, and if none is missing.
+#[test]
+fn a_window_scale_counts_if_both_ends_offer_it() {
+    const NONE: &[u8] = &[2, 4, 5, 180];
+    const SCALE: &[u8] = &MSS_SACK_SCALE_7;
+    let cases = [
+        (Some(SCALE), Some(SCALE), Some(12_800), Some(12_800)),
+        (Some(SCALE), Some(NONE), Some(100), Some(100)),
+        (Some(NONE), Some(SCALE), Some(100), Some(100)),
+        (Some(NONE), None, Some(100), Some(100)),
+        (Some(SCALE), None, None, None),
+        // A SYN/ACK offers one only if the SYN did.
+        (None, Some(SCALE), None, Some(12_800)),
+        (None, Some(NONE), Some(100), Some(100)),
+        (None, None, None, None),
+    ];
+    for (syn, answer, up, down) in cases {
+        let all = handshake();
+        let offered = |i: usize, options| (all[i].0, Tcp { options, ..all[i].1 });
+        let mut segments: Vec<_> = syn.map(|options| offered(0, options)).into_iter().collect();
+        segments.extend(answer.map(|options| offered(1, options)));
+        segments.extend([all[2], (50_000, data(100)), (80_000, ack(1100))]);
+        let flow = &told_of(&segments).flows[0];
+        let windows =
+            [&flow.up, &flow.down].map(|way| (way.acks.window_min_bytes, way.acks.window_max_bytes));
+        assert_eq!(windows, [(up, up), (down, down)], "{syn:?} {answer:?}");
+    }
+}
+
+/// The SYN's options are MSS, SACK permitted, two bytes of the window scale and its third, two of padding.
+#[test]
+fn options_that_were_cut_off_are_unknown() {
+    let snapped = |kept: usize, segments: &[(u32, Tcp<'_>)]| {
+        let mut file = pcap(1, &[]);
+        for (at, segment) in segments {
+            let frame = segment.frame();
+            let kept = frame.len().min(14 + 20 + 20 + kept);
+            for word in [at / 1_000_000, at % 1_000_000, kept as u32, frame.len() as u32] {
+                file.extend(word.to_le_bytes());
+            }
+            file.extend(&frame[..kept]);
+        }
+        told(file)
+    };
+    let blocks = sack(&[(2100, 3100)]);
+    let mut segments = handshake();
+    segments.extend([
+        (50_000, data(100)),
+        (51_000, data(2100)),
+        (80_000, Tcp { options: &blocks, ..ack(1100) }),
+    ]);
+
+    let report = snapped(8, &segments);
+    let flow = &report.flows[0];
+    assert_eq!((flow.up.options.mss, flow.up.options.sack_permitted), (Some(1460), Some(true)));
+    assert_eq!((flow.up.options.window_scale, flow.up.acks.window_max_bytes), (None, None));
+    assert_eq!((flow.up.options.cut, &flow.up.options.unknown[..]), (1, &["window_scale"][..]));
+    // Four of ten bytes of a SACK block say nothing.
+    assert_eq!(
+        (flow.down.options.sack, flow.down.acks.dsacks, flow.up.data.sacked_bytes),
+        (None, None, None)
+    );
+    assert_eq!(flow.down.options.unknown, ["window_scale", "sack", "accecn"], "the SYN/ACK may have had one");
+    assert_eq!((flow.down.acks.pure, flow.up.data.packets, flow.up.data.payload_bytes), (1, 2, 2000));
+    assert!(report.capture.notes[0].starts_with("3 packets were cut off inside their TCP options"));
+
+    // All of the SYN, and all of the SACK block.
+    let report = snapped(12, &segments);
+    let flow = &report.flows[0];
+    assert_eq!((flow.up.options.cut, flow.down.options.cut), (0, 0));
+    assert_eq!((flow.up.data.sacked_bytes, flow.down.acks.window_max_bytes), (Some(1000), Some(12_800)));
+    assert_eq!(report.capture.notes, [""; 0]);
+
+    let report = snapped(0, &segments);
+    assert_eq!(report.flows[0].up.options.unknown, ["mss", "window_scale", "sack_permitted", "timestamps"]);
+    assert_eq!(report.flows[0].up.options.sack_permitted, None);
+}
+
+/// One ACK that advances has no rate.
+#[test]
+fn one_ack_is_no_goodput() {
+    let mut segments = handshake();
+    segments.extend([(50_000, data(100)), (80_000, ack(1100))]);
+    let goodput = told_of(&segments).flows[0].up.data.goodput.expect("an ACK");
+    assert_eq!((goodput.mean_bps, goodput.first_ack_s), (None, 0.08));
+}
+
+/// A segment of 1000 bytes every 10 ms and its ACK 5 ms later, while the clock is set back by an hour, or ahead from 1970:
+/// 8000 bits per 10 ms, but for the 5 ms at the step, which are not known. Counting begins with the second ACK, since the
+/// first may acknowledge anything: 8 ACKs from 15 ms to 95 ms, less 5 ms.
+#[test]
+fn a_clock_that_is_set_gives_no_silly_rates() {
+    for set_us in [-3_600_000_000_i64, 1_790_000_000_000_000] {
+        let mut file = pcap(1, &[]);
+        for i in 0..20_i64 {
+            let segment =
+                if i % 2 == 0 { data(100 + 500 * i as u32) } else { ack(100 + 500 * (i as u32 + 1)) };
+            let at_us = 7_200_000_000 + i * 5000 + if i >= 10 { set_us } else { 0 };
+            let frame = segment.frame();
+            for word in [at_us / 1_000_000, at_us % 1_000_000, frame.len() as i64, frame.len() as i64] {
+                file.extend((word as u32).to_le_bytes());
+            }
+            file.extend(frame);
+        }
+        let report = told_with(file, &Options { window_s: 0.02, ..Options::default() });
+        let goodput = report.flows[0].up.data.goodput.expect("ACKs");
+        near(goodput.mean_bps.expect("several"), 64_000.0 / 0.075);
+        assert!(
+            goodput.max_bps.expect("windows") <= 1_200_000.0
+                && goodput.min_bps.expect("windows") >= 800_000.0
+        );
+        assert_eq!((report.capture.clock_steps, report.flows[0].start_s), (1, 0.0));
+        near(report.capture.duration_s, 0.09);
+    }
 }

@@ -5,7 +5,7 @@ use std::io::{Cursor, Read, Write};
 use bakeoff_trace::options::Options;
 use bakeoff_trace::report::Report;
 
-use crate::frames::{DATA, Tcp, pcap, told};
+use crate::frames::{DATA, Tcp, pcap, told, told_with};
 
 fn word(value: u32, big: bool) -> [u8; 4] {
     if big { value.to_be_bytes() } else { value.to_le_bytes() }
@@ -195,6 +195,38 @@ fn compressed(file: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     vec![("gzip", gzip), ("bzip2", bzip2), ("zstd", zstd), ("xz", xz)]
 }
 
+/// Damaged right behind its own header, a file is not empty; one of nothing is.
+#[test]
+fn compressed_damage_is_told_as_such() {
+    for (kind, file) in compressed(&five()) {
+        let from = if kind == "bzip2" { 4 } else { 6 };
+        let damaged = [&file[..from], &vec![0xa5; file.len()][..]].concat();
+        for broken in [damaged, file[..12].to_vec()] {
+            let text = refused(broken);
+            assert!(text.contains(&format!("the {kind} data is cut off or damaged")), "{kind}: {text}");
+        }
+    }
+    for (kind, file) in compressed(b"") {
+        let text = refused(file);
+        assert!(text.contains(&format!("the {kind} is empty")), "{kind}: {text}");
+    }
+}
+
+/// The capture ends behind 26 bytes of what was compressed, of which 24 are its header.
+#[test]
+fn damage_behind_the_header_leaves_the_header() {
+    let mut gzip = Vec::new();
+    let head = &five()[..26];
+    flate2::bufread::GzEncoder::new(head, flate2::Compression::none())
+        .read_to_end(&mut gzip)
+        .expect("memory");
+    gzip.truncate(gzip.len() - 8);
+    gzip.extend([0xff; 8]);
+    let found = told(gzip).capture;
+    assert_eq!((found.packets, found.notes.len()), (0, 1));
+    assert!(found.notes[0].contains("gzip data is cut off or damaged"), "{:?}", found.notes);
+}
+
 #[test]
 fn what_is_no_capture_is_refused() {
     assert!(refused(Vec::new()).contains("a.pcap: the file is empty"));
@@ -242,12 +274,31 @@ fn huge_blocks_are_passed_over() {
     assert!(found.notes[0].contains("passed over"), "{:?}", found.notes);
 }
 
-/// 3, 1, 2 s: one step back, of two seconds.
+/// 3, 1, 2 s: the clock is set back by two seconds, and then one passes.
 #[test]
-fn time_may_run_backwards() {
+fn a_clock_may_be_set_back() {
     let frames = [3, 1, 2].map(|s| (s * 1_000_000, data(s)));
     let found = told(pcap(1, &frames)).capture;
-    assert_eq!((found.backwards, found.backwards_max_s, found.duration_s), (1, 2.0, 2.0));
+    assert_eq!((found.backwards, found.backwards_max_s, found.clock_steps), (1, 2.0, 1));
+    assert_eq!((found.start_ns, found.duration_s), (Some(3_000_000_000), 1.0));
+    assert!(
+        found.notes[0].contains("At 0.000 s the clock of interface 0 was set by -2.000 s."),
+        "{:?}",
+        found.notes
+    );
+}
+
+/// Two queues write their packets 10 us out of order: zero is the earliest, and none is before it.
+#[test]
+fn the_earliest_packet_is_zero() {
+    let frames = [(1_000_010, 1), (1_000_000, 2), (1_100_000, 3)].map(|(us, seq)| (us, data(seq)));
+    let options = Options { interval_s: Some(0.1), ..Options::default() };
+    let report = told_with(pcap(1, &frames), &options);
+    assert_eq!((report.capture.start_ns, report.capture.clock_steps), (Some(1_000_000_000), 0));
+    assert!(report.flows[0].start_s.abs() < 1e-12);
+    let series = report.flows[0].series.as_ref().expect("asked for");
+    // Counted from the first packet of the file, so that the first interval begins before it.
+    assert!((series.time_s[0] - 10e-6).abs() < 1e-9, "{:?}", series.time_s);
 }
 
 /// A signal while nothing has come yet, as Ctrl-C on a pipe.

@@ -40,7 +40,14 @@ fn the_handshake_chooses() {
         (0b011, 0b000, EcnMode::None),
         (0b011, 0b001, EcnMode::Rfc3168),
         (0b111, 0b001, EcnMode::Rfc3168),
-        (0b111, 0b101, EcnMode::Rfc3168),
+        (0b111, 0b101, EcnMode::AccEcn),
+        // The nonce of RFC 3540; and an answer that RFC 3168 does not know.
+        (0b011, 0b101, EcnMode::Rfc3168),
+        (0b011, 0b010, EcnMode::None),
+        // Bits that no RFC gives a meaning ask for AccECN, and RFC 3168 does not answer them.
+        (0b100, 0b010, EcnMode::AccEcn),
+        (0b110, 0b100, EcnMode::AccEcn),
+        (0b001, 0b001, EcnMode::None),
         (0b111, 0b010, EcnMode::AccEcn),
         (0b111, 0b011, EcnMode::AccEcn),
         (0b111, 0b100, EcnMode::AccEcn),
@@ -53,6 +60,90 @@ fn the_handshake_chooses() {
         let report = told_of(&handshake(ace(asks), ace(agrees), 0));
         assert_eq!(mode(&report.flows[0]), (wanted, "handshake"), "{asks:03b} {agrees:03b}");
     }
+}
+
+/// The bits of SYNs, SYN/ACKs and the last ACK of a handshake, the ECN field of data, and the bits of its ACKs.
+type Opened = (&'static [u16], &'static [u16], u16, u8, u16);
+
+/// A connection whose SYNs, SYN/ACKs and last ACK have these bits, with two packets of data of this ECN field and their ACKs.
+fn opened((asks, answers, third, ecn, echo): Opened) -> Flow {
+    let mut segments = Vec::new();
+    for (bits, syn) in [
+        (asks, Tcp { flags: SYN, seq: 99, length: 0, ..DATA }),
+        (answers, Tcp { flags: SYN | ACK, seq: 499, ack: 100, ..PURE }),
+    ] {
+        segments.extend(bits.iter().map(|bits| Tcp { flags: syn.flags | ace(*bits), ..syn }));
+    }
+    segments.push(Tcp { flags: ACK | ace(third), seq: 100, ack: 500, length: 0, ..DATA });
+    segments.extend([data(100, ecn), data(1100, ecn), ack(1100, ace(echo)), ack(2100, ace(echo))]);
+    let timed: Vec<_> = (0..).step_by(1000).zip(segments).collect();
+    told_of(&timed).flows.swap_remove(0)
+}
+
+/// A SYN or SYN/ACK that is repeated without bits clears its own only. Where SYN/ACKs differ, the client took one.
+#[test]
+fn a_repeated_syn_or_syn_ack_takes_nothing_back() {
+    const CLASSIC: EcnMode = EcnMode::Rfc3168;
+    let cases: [(Opened, EcnMode); 9] = [
+        ((&[0b011, 0], &[0b001], 0, ECT0, 0), CLASSIC),
+        ((&[0b111, 0b111, 0], &[0b010], 0b010, ECT0, 5), EcnMode::AccEcn),
+        ((&[0b111, 0b011], &[0b001], 0, ECT0, 0), CLASSIC),
+        ((&[0b111, 0], &[0], 0, 0, 0), EcnMode::None),
+        ((&[0b111], &[0b010, 0b010, 0], 0b010, ECT0, 5), EcnMode::AccEcn),
+        ((&[0b011], &[0b001, 0], 0, ECT0, 0b001), CLASSIC),
+        // The SYN/ACKs with bits were lost on their way: nobody uses ECN.
+        ((&[0b111], &[0b010, 0], 0, 0, 0), EcnMode::None),
+        ((&[0b011], &[0b001, 0], 0, 0, 0), EcnMode::None),
+        // The capture lacks the first SYN.
+        ((&[0], &[0b001], 0, ECT0, 0b001), CLASSIC),
+    ];
+    for (bits, wanted) in cases {
+        assert_eq!(mode(&opened(bits)), (wanted, "handshake"), "{bits:?}");
+    }
+}
+
+/// Without a SYN/ACK that agreed, the packets say it.
+#[test]
+fn what_the_handshake_does_not_say_the_packets_do() {
+    let cases: [(Opened, EcnMode, &str); 9] = [
+        ((&[], &[0b001], 0, ECT0, 0), EcnMode::Rfc3168, "handshake"),
+        ((&[], &[0b100], 0b010, ECT0, 5), EcnMode::AccEcn, "handshake"),
+        ((&[], &[0b101], 0b010, ECT0, 5), EcnMode::AccEcn, "handshake"),
+        ((&[], &[0], 0, 0, 0), EcnMode::None, "handshake"),
+        ((&[0b011], &[], 0, ECT0, 0), EcnMode::Rfc3168, "packets"),
+        ((&[0b111], &[], 0b010, ECT0, 0), EcnMode::AccEcn, "packets"),
+        ((&[0b011], &[], 0, 0, 0), EcnMode::None, "packets"),
+        // The SYN/ACK with bits is missing.
+        ((&[0b011], &[0], 0, ECT0, 0b001), EcnMode::Rfc3168, "packets"),
+        ((&[], &[0], 0b010, ECT0, 5), EcnMode::AccEcn, "packets"),
+    ];
+    for (bits, wanted, by) in cases {
+        assert_eq!(mode(&opened(bits)), (wanted, by), "{bits:?}");
+    }
+}
+
+/// ACKs alone, by the numbers of their bits: ECE is RFC 3168; a counter goes on; ESCE goes back and forth, and
+/// may come with ECE.
+#[test]
+fn acks_alone_tell_the_mode() {
+    let cases: [(&[u16], EcnMode, Option<u64>); 5] = [
+        (&[0, 0, 0], EcnMode::None, None),
+        (&[0, 1, 1, 1, 0], EcnMode::Rfc3168, Some(3)),
+        (&[5, 5, 6, 7, 0], EcnMode::AccEcn, None),
+        (&[5, 5, 5], EcnMode::AccEcn, None),
+        (&[0, 4, 5, 1, 0, 4, 0], EcnMode::Sce, Some(2)),
+    ];
+    for (bits, wanted, ece) in cases {
+        let acks: Vec<_> =
+            (1..).zip(bits).map(|(i, bits)| (i * 10_000, ack(100 + 1000 * i, ace(*bits)))).collect();
+        let flow = &told_of(&acks).flows[0];
+        assert_eq!(mode(flow), (wanted, "packets"), "{bits:?}");
+        assert_eq!(flow.up.marks.ece_acks, ece, "{bits:?}");
+    }
+    // The counter begins at 5 where the SYN/ACK was seen: the first ACK says that two packets had CE.
+    let syn_ack = Tcp { flags: SYN | ACK | ace(0b010), seq: 499, ack: 100, ..PURE };
+    let flow = &told_of(&[(0, syn_ack), (50_000, ack(1100, ace(7)))]).flows[0];
+    assert_eq!((mode(flow).0, flow.up.marks.echoed_ce_packets), (EcnMode::AccEcn, Some(2)));
 }
 
 /// 2 of 3 packets with CE; ACKs with ECE until the packet with CWR.
