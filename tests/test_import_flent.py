@@ -134,6 +134,42 @@ def test_what_flent_recorded_has_its_rates_round_trips_and_losses(tmp_path):
     assert result.record.provenance.note == "rainy"
 
 
+def of_rates(points, **metadata):
+    """A file with one upload."""
+    document = recorded(raw_values={"TCP upload": points, "Ping (ms) ICMP": [{"t": T0 + 5.0, "seq": 1, "val": 20.0}]})
+    document["metadata"] |= metadata
+    return document
+
+
+@pytest.mark.parametrize(
+    ("points", "mbps"),
+    [
+        # 40 Mbit in the first second, and 8 in each of the two after it.
+        ([{"t": T0 + 6, "dur": 1.0, "val": 40.0}, *({"t": T0 + n, "dur": 1.0, "val": 8.0} for n in (7, 8))], 56 / 3),
+        # Without `dur` the first interval is as long as the second.
+        ([{"t": T0 + 6, "val": 40.0}, *({"t": T0 + n, "val": 8.0} for n in (7, 8))], 56 / 3),
+        ([{"t": T0 + 6, "dur": 1.0, "val": 40.0}], 40.0),
+        # One interval of which the file does not tell how long it is: as long as a step.
+        ([{"t": T0 + 6, "val": 40.0}], 40.0),
+        # Intervals of 0.5 and 1.5 s.
+        ([{"t": T0 + 5.5, "dur": 0.5, "val": 40.0}, {"t": T0 + 7, "dur": 1.5, "val": 8.0}], (20 + 12) / 2),
+    ],
+)
+def test_the_first_interval_counts(tmp_path, points, mbps):
+    [result] = taken_in(tmp_path, of_rates(points, STEP_SIZE=0.5))
+    assert result.summary.flows["upload"].steady_state.goodput_bps == pytest.approx(mbps * 1e6)
+
+
+def test_the_first_interval_counts_from_where_the_window_begins(tmp_path):
+    """The second flow begins at 5.5 s: of the first one's 40 Mbit in the first second 20 are in the window."""
+    document = of_rates([{"t": T0 + n, "dur": 1.0, "val": 40.0 if n == 6 else 8.0} for n in (6, 7, 8)])
+    document["raw_values"]["TCP upload::2"] = [{"t": T0 + n, "dur": 1.0, "val": 8.0} for n in (6.5, 7.5)]
+    [result] = taken_in(tmp_path, document)
+    assert result.resolved["window_s"] == pytest.approx([5.5, 7.5], abs=1e-5)
+    assert result.summary.flows["upload"].steady_state.goodput_bps == pytest.approx((20 + 8 + 4) / 2 * 1e6, rel=1e-5)
+    assert result.summary.flows["upload::2"].steady_state.goodput_bps == pytest.approx(8e6)
+
+
 def test_what_a_file_lacks_is_absent_and_not_zero(tmp_path):
     document = recorded()
     document["metadata"] = {"NAME": "rrul", "T0": BEGIN, "TITLE": None}

@@ -147,6 +147,40 @@ def test_a_capture_becomes_a_run_like_any_other(runs, tmp_path):
         write_all([trace.read(one, interval_s=0.05)], out, 0.05)
 
 
+BURST = Path(__file__).parent / "data" / "captures" / "burst-first.pcap"
+
+
+def goodputs(path, out, interval_s):
+    found = trace.read(path, interval_s=interval_s)
+    [result] = bakeoff.load(write_all([found], out, interval_s))
+    return found.report, {name: flow.steady_state.goodput_bps for name, flow in result.summary.flows.items()}
+
+
+@pytest.mark.parametrize("interval_s", [0.01, 0.05, 0.1, 1.0, 5.0])
+def test_goodput_of_a_capture_is_that_of_its_report_whatever_the_interval(tmp_path, interval_s):
+    """100 kB, of which 99 kB are acknowledged from the first ACK at 13 ms to the last at 1101 ms."""
+    report, found = goodputs(BURST, tmp_path / "out", interval_s)
+    assert found == {"10.0.0.1:40000>10.0.0.2:443": pytest.approx(99_000 * 8 / (1.101 - 0.013))}
+    assert report.flows[0].up.data.goodput.mean_bps == pytest.approx(99_000 * 8 / (1.101 - 0.013))
+
+
+@pytest.mark.parametrize("interval_s", [0.02, 1.0])
+def test_goodput_of_datagrams_and_of_one_direction(tmp_path, interval_s):
+    """A datagram of 1000 bytes each 100 ms from 0.2 to 2.2 s; of TCP the data alone is captured."""
+    (tmp_path / "mine.yaml").write_text(
+        "duration: 3s\ncaptures: ['cli>mid']\nnetwork: {path: [cli, mid, srv], rtt: 20ms, links: [{ends: [mid, srv],"
+        " rate: 10mbit}]}\nflows:\n  - {name: bulk, cc: cubic}\n  - {name: calls, transport: udp, start: 200ms,"
+        " stop: 2210ms, source: {periodic: {size: 1000B, every: 100ms}}}\n"
+    )
+    [run] = bakeoff.run(str(tmp_path / "mine.yaml"), out=tmp_path / "runs")
+    [path] = run.path.glob("*.pcapng")
+    report, found = goodputs(path, tmp_path / "out", interval_s)
+    [tcp], [udp] = report.flows, report.datagrams.udp
+    assert found[f"{udp.client.text()}>{udp.server.text()}"] == pytest.approx(80_000, rel=1e-3)
+    whole = 8 * tcp.up.data.payload_bytes / (tcp.end_s - tcp.start_s)
+    assert found[f"{tcp.client.text()}>{tcp.server.text()}"] == pytest.approx(whole)
+
+
 def test_what_cannot_be_is_one_message(tmp_path):
     (tmp_path / "text.pcap").write_text("no capture at all, but a text that is long enough")
     for words in (

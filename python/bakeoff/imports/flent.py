@@ -21,7 +21,7 @@ import msgspec
 from bakeoff.errors import BakeoffError
 from bakeoff.imports.document import ABSENT, Keys, Scalar, decoded, is_there, need_few
 from bakeoff.imports.flent_network import Network, control_of, file_word
-from bakeoff.imports.flent_series import MOST_SERIES, Kind, Meta, Points, Series, own_rows, points_of, rows_of
+from bakeoff.imports.flent_series import MOST_SERIES, STEP_S, Kind, Meta, Points, Series, own_rows, points_of, rows_of
 from bakeoff.imports.recording import Recording, frame, recorded
 from bakeoff.measure import Samples
 from bakeoff.results import RunRecord
@@ -130,7 +130,7 @@ def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path
         for key in Metadata.__struct_fields__
         if key != "SERIES_META" and (value := getattr(metadata, key)) not in (None, ABSENT)
     }
-    series, left = _chosen(points, told)
+    series, left = _chosen(points, told, metadata.STEP_SIZE or STEP_S)
     if not any(one.kind in ("flow", "probe") for one in series):
         raise BakeoffError(f"{path}: raw_values: no samples of a flow (TCP …, UDP …) or of a probe (Ping (ms) …)")
     network = Network(series, facts)
@@ -170,7 +170,7 @@ def _facts(raw: msgspec.Raw, place: str) -> Any:  # noqa: ANN401 (any JSON value
     return decoded(raw, Any, place)
 
 
-def _chosen(points: Points, told: Mapping[str, Meta]) -> tuple[list[Series], list[str]]:
+def _chosen(points: Points, told: Mapping[str, Meta], step_s: float) -> tuple[list[Series], list[str]]:
     """The series of flows, probes and queues, and the names of the others."""
     found, left = [], []
     for key, of in points.of.items():
@@ -186,7 +186,7 @@ def _chosen(points: Points, told: Mapping[str, Meta]) -> tuple[list[Series], lis
         else:
             left.append(repr(key)[:80])
             continue
-        one = Series(kind, _line(name) or "?", key, of, told.get(key, Meta()))
+        one = Series(kind, _line(name) or "?", key, of, told.get(key, Meta()), min(max(step_s, 1e-4), 1e9))
         if next(rows_of(one, 0.0), None) is not None:
             found.append(one)
     return found, left

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.imports.flent_qdisc import told_of, tree_of
-from bakeoff.imports.flent_series import Series, number
+from bakeoff.imports.flent_series import STEP_S, Series, number
 from bakeoff.imports.recording import UNKNOWN
 from bakeoff.scenario.run import Bulk, ConstantRate, Flow, Interface, Link, Node, Probe, Run
 
@@ -29,8 +29,6 @@ _PROBE_BYTES: Final = {"icmp": 84, "udp": 88}
 """Of the IP packets of ping, and of irtt as it is without options."""
 _DATAGRAM: Final = 1470
 """Bytes of payload of iperf's datagrams."""
-_STEP_S: Final = 0.2
-"""Flent's own STEP_SIZE."""
 
 
 class Network:
@@ -80,7 +78,7 @@ class Network:
                 title=title,
                 seed=1,
                 duration_s=min(duration, 1e9),
-                sample_interval_s=min(max(number(facts.get("STEP_SIZE")) or _STEP_S, 1e-4), 1e9),
+                sample_interval_s=min(max(number(facts.get("STEP_SIZE")) or STEP_S, 1e-4), 1e9),
                 window_s=_window(flows, duration),
                 nodes=nodes,
                 links=links,
@@ -151,7 +149,7 @@ def _least_rtt(several: Sequence[Series], samples: Samples) -> float:
 def _flow(one: Series, client: str, host: str, samples: Samples, facts: Mapping[str, Any]) -> Flow:
     known = [metric for metric in ("goodput", "delivery_rate", "srtt", "cwnd") if ("flow", one.name, metric) in samples]
     time, values = samples.of("flow", one.name, known[0])
-    lasted = next((point.dur for point in one.points if point.val is not None and point.dur), 0.0)
+    _, lasted, _ = next(one.intervals(0.0), (0.0, 0.0, 0.0))
     mean_bps = int(values.mean()) if known[0] == "goodput" else 0
     datagrams = ConstantRate(rate_bps=min(max(1, mean_bps), 10**13), size=_DATAGRAM)
     tos = one.meta.count("DATA_TOS") or one.meta.count("UPSTREAM_TOS") or 0
@@ -162,7 +160,7 @@ def _flow(one: Series, client: str, host: str, samples: Samples, facts: Mapping[
         cc=control_of(one, facts) or UNKNOWN if one.transport == "tcp" else "none",
         transport=one.transport,
         dscp=min(tos, 255) >> 2,
-        start_s=max(0.0, float(time[0]) - max(lasted or 0.0, 0.0)),
+        start_s=max(0.0, float(time[0]) - lasted),
         stop_s=float(time[-1]),
         source=Bulk() if one.transport == "tcp" else datagrams,
     )
@@ -189,7 +187,7 @@ def _probe(one: Series, client: str, host: str, samples: Samples) -> Probe:
         proto=proto,
         from_=client,
         to=host,
-        every_s=min(max(float(np.median(gaps)), 1e-6), 1e9) if len(gaps) else _STEP_S,
+        every_s=min(max(float(np.median(gaps)), 1e-6), 1e9) if len(gaps) else STEP_S,
         size=_PROBE_BYTES[proto],
         start_s=max(0.0, float(times.min())),
         stop_s=max(0.0, float(times.max())),

@@ -15,6 +15,9 @@ from bakeoff.imports.recording import Row
 
 Kind = Literal["flow", "probe", "queue"]
 
+STEP_S: Final = 0.2
+"""Flent's own STEP_SIZE."""
+
 _MOST_POINTS: Final = 2_000_000
 """Of a file, which take two gigabytes: ten flows sampled every 50 ms for an hour make 1.4 million."""
 _MOST_VALUES: Final = 8_000_000
@@ -174,6 +177,25 @@ class Series:
     """Its name in the file."""
     points: Sequence[Point]
     meta: Meta = field(default_factory=Meta)
+    step_s: float = STEP_S
+    """How long an interval is where the file does not tell it."""
+
+    def intervals(self, t0: float) -> Iterator[tuple[float, float, float]]:
+        """(end [s], length [s], rate [bit/s]) of the interval of each of a flow's points; ends count from `t0`.
+
+        Without `dur` an interval begins at the point before. The first one is then as long as the second, and begins at
+        `t0` at the earliest.
+        """
+        points = sorted((p for p in self.points if p.t is not None and p.val is not None), key=lambda p: p.t or 0.0)
+        first = (points[1].t or 0.0) - (points[0].t or 0.0) if len(points) > 1 else self.step_s
+        before = None
+        for point in points:
+            end = (point.t or 0.0) - t0
+            lasted = point.dur
+            if lasted is None:
+                lasted = min(first, max(end, 0.0)) if before is None else end - before
+            yield end, max(lasted, 0.0), (point.val or 0.0) * 1e6
+            before = end
 
     @property
     def transport(self) -> Literal["tcp", "udp"]:
@@ -229,20 +251,9 @@ def _flow(series: Series, t0: float) -> Iterator[Row]:
         for time, value in _values(series, t0, key):
             yield time, "flow", series.name, metric, value * unit
     handed = 0.0
-    for time, byte in _bytes(series, t0):
-        handed += byte
-        yield time, "flow", series.name, "received", handed
-
-
-def _bytes(series: Series, t0: float) -> Iterator[tuple[float, float]]:
-    """When each interval ended, and what it brought; where the file tells no `dur`, since the point before."""
-    points = sorted((p for p in series.points if p.t is not None and p.val is not None), key=lambda p: p.t or 0.0)
-    if not points:
-        return
-    gaps = [(later.t or 0.0) - (earlier.t or 0.0) for earlier, later in pairwise(points)]
-    for point, gap in zip(points, [gaps[0] if gaps else 0.0, *gaps], strict=True):
-        lasted = point.dur if point.dur is not None else gap
-        yield (point.t or 0.0) - t0, (point.val or 0.0) * 1e6 * max(lasted, 0.0) / 8
+    for end, lasted, rate in series.intervals(t0):
+        handed += rate * lasted / 8
+        yield end, "flow", series.name, "received", handed
 
 
 def _probe(series: Series, t0: float) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +26,9 @@ Row = tuple[float, str, str, str, float]
 UNKNOWN: Final = "unknown"
 """Of what a recording does not tell and a run has to name."""
 
+COUNTERS: Final = frozenset({"received", "retrans", "delivered", "delivered_ce", "datagrams", "datagrams_lost"})
+"""Metrics of flows that count from the flow's start."""
+
 _LONGEST: Final = 200
 """Bytes of a part of a run's name, which becomes the name of a folder."""
 
@@ -41,6 +44,15 @@ class Recording:
     """In the form of counters.json."""
     names_its_run: bool = False
     """Whether the file itself tells which run of which suite it is."""
+    counts_from_start: bool = True
+    """Whether counters of a flow are 0 at its `start_s`; else their first sample says when counting began."""
+    warnings: tuple[str, ...] = ()
+    """What is wrong with the file; also in the record's `effective`."""
+
+    def with_warnings(self, more: Sequence[str]) -> Recording:
+        """The recording with more that is wrong with its file."""
+        record = self.record.model_copy(update={"effective": (*self.record.effective, *more)})
+        return replace(self, record=record, warnings=(*self.warnings, *more))
 
 
 def recorded(
@@ -77,11 +89,43 @@ def recorded(
 
 def frame(rows: Iterable[Row]) -> pl.DataFrame:
     """The samples as a frame, each series in order of time."""
+    return _ordered(_table(rows))
+
+
+def _table(rows: Iterable[Row]) -> pl.DataFrame:
     import polars as pl
 
     schema = {"time": pl.Float64, "kind": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64}
-    made = pl.DataFrame(list(rows), schema=schema, orient="row")
-    return made.sort(["kind", "name", "metric", "time"], maintain_order=True)
+    return pl.DataFrame(list(rows), schema=schema, orient="row")
+
+
+def _ordered(series: pl.DataFrame) -> pl.DataFrame:
+    return series.sort(["kind", "name", "metric", "time"], maintain_order=True)
+
+
+def counted(recording: Recording) -> pl.DataFrame:
+    """The samples, with those of counters that a recording does not have and its measures need.
+
+    A recording tells what each interval brought, so its first sample of a counter is that of the first interval's end,
+    and rates and shares are differences of two samples. So each counter has a 0 at its flow's `start_s`, unless it has
+    a sample by then, and `received` has a value at either end of the run's window, as linear between samples.
+    """
+    import numpy as np
+    import polars as pl
+
+    at, series = recording.record.resolved, recording.series
+    starts = {flow["name"]: float(flow["start_s"]) for flow in at["flows"]}
+    more: list[Row] = []
+    for (kind, name, metric), (times, values) in parts(series).items():
+        if kind != "flow" or metric not in COUNTERS or name not in starts:
+            continue
+        zero = recording.counts_from_start and times[0] > starts[name]
+        time, value = (np.insert(times, 0, starts[name]), np.insert(values, 0, 0.0)) if zero else (times, values)
+        edges = [edge for edge in at["window_s"] if time[0] < edge < time[-1] and edge not in time]
+        found = [(starts[name], 0.0)] if zero else []
+        found += [(edge, float(np.interp(edge, time, value))) for edge in edges if metric == "received"]
+        more += [(when, kind, name, metric, count) for when, count in found]
+    return _ordered(pl.concat([_table(more), series])) if more else series
 
 
 def write(recording: Recording, root: Path, campaign: str, order: int) -> Path:
@@ -93,12 +137,13 @@ def write(recording: Recording, root: Path, campaign: str, order: int) -> Path:
 
     if recording.series.is_empty():
         raise BakeoffError("holds no samples")
+    series = recording.series if recording.names_its_run else counted(recording)
     record = recording.record.model_copy(
-        update={"digest": results.digest(parts(recording.series)), "campaign": campaign, "order": order, "status": "ok"}
+        update={"digest": results.digest(parts(series)), "campaign": campaign, "order": order, "status": "ok"}
     )
     folder = results.below(root, _key(record))
     with results.writing(folder) as partial:
-        results.write_series(partial / layout.SERIES, recording.series)
+        results.write_series(partial / layout.SERIES, series)
         results.write_json(partial / layout.COUNTERS, recording.counters)
         # From the files, as everybody reads them: what their forms do not allow is said now and not later.
         result = results.Result(partial, record)

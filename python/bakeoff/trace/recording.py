@@ -33,6 +33,9 @@ _MODES: Final = {"none": "off", "rfc3168": "rfc3168", "accecn": "accecn", "sce":
 _QUANTILES: Final = ("p5", "p50", "p90", "p95", "p99", "p999")
 _PROBE_BYTES: Final = 84
 
+Count = tuple[float, float]
+"""time [s], bytes."""
+
 
 def write_all(found: Sequence[CaptureFile | IrttFile], out: Path, interval_s: float) -> Path:
     """Make the results folder `out` of these files, and return it.
@@ -127,6 +130,16 @@ class _Made:
         rows = zip(times, values, strict=True)
         self.rows += [(time, self.kind, self.name, metric, float(value)) for time, value in rows if value is not None]
 
+    def count(self, ends: Sequence[float], bps: Sequence[float], every_s: float, first: Count, last: Count) -> None:
+        """Add what was received by the end of each interval, and by the first and the last packet that counts.
+
+        Between these two the goodput is the report's, whatever the intervals are.
+        """
+        sums = accumulate(rate * every_s / 8 for rate in bps)
+        between = [count for count in zip(ends, sums, strict=True) if first[0] < count[0] < last[0]]
+        counted = [first, *between, last] if last[0] > first[0] else [first]
+        self.add("received", *zip(*counted, strict=True))
+
     def rename(self, name: str) -> None:
         """Give it and its samples another name."""
         self.name = name
@@ -147,13 +160,11 @@ def _tcp(flow: told.Flow) -> Iterator[_Made]:
         made.payload, made.span = own.data.payload_bytes, (flow.start_s, flow.end_s)
         other = flow.down if up else flow.up
         mss = other.options.mss or max(own.data.payload_bytes // own.data.packets, 1)
-        times, every = flow.series.time_s, flow.series.interval_s
-        # Without the other direction nobody knows what was acknowledged: then it is what passed.
-        share = own.data.payload_bytes / own.ip_bytes if own.ip_bytes else 0.0
-        goodput = series.goodput_bps if own.data.acked_bytes else [rate * share for rate in series.throughput_bps]
-        received = list(accumulate(rate * every / 8 for rate in goodput))
+        # The last interval goes on after the flow's last packet.
+        times = [min(time, flow.end_s) for time in flow.series.time_s]
+        goodput, first, last = _acked(flow, own, series)
         made.add("goodput", times, goodput)
-        made.add("received", times, received)
+        made.count(times, goodput, flow.series.interval_s, first, last)
         made.add("srtt", times, series.rtt_s)
         made.add("in_flight", times, [value / mss for value in series.in_flight_bytes])
         made.add("retrans", times, list(accumulate(series.retransmits)))
@@ -176,6 +187,25 @@ def _tcp(flow: told.Flow) -> Iterator[_Made]:
         yield made
 
 
+def _acked(flow: told.Flow, own: told.Direction, series: told.DirectionSeries) -> tuple[list[float], Count, Count]:
+    """The goodput in each interval, and what the first and the last ACK had acknowledged.
+
+    Without the other direction it is not known what was acknowledged: then it is what passed, from the flow's start.
+    """
+    data = own.data
+    if not data.acked_bytes:
+        share = data.payload_bytes / own.ip_bytes if own.ip_bytes else 0.0
+        rates = [rate * share for rate in series.throughput_bps]
+        # Without a SYN the flow starts with a packet of data.
+        begun = 0.0 if flow.begin_seen else data.payload_bytes / data.packets
+        return rates, (flow.start_s, begun), (flow.end_s, float(data.payload_bytes))
+    whole = float(data.acked_bytes)
+    if data.goodput is None or data.goodput.mean_bps is None:
+        return series.goodput_bps, (flow.end_s, whole), (flow.end_s, whole)
+    first, last = data.goodput.first_ack_s, data.goodput.last_ack_s
+    return series.goodput_bps, (first, whole - data.goodput.mean_bps * (last - first) / 8), (last, whole)
+
+
 def _udp(flow: told.Udp) -> Iterator[_Made]:
     """The directions that have datagrams with payload; their goodput is what passed the capture."""
     if flow.series is None:
@@ -192,9 +222,12 @@ def _udp(flow: told.Udp) -> Iterator[_Made]:
         made.payload, made.span, made.rate_bps = own.payload_bytes, (flow.start_s, flow.end_s), own.throughput_bps
         share = own.payload_bytes / own.ip_bytes if own.ip_bytes else 0.0
         goodput = [rate * share for rate in rates]
-        made.add("goodput", flow.series.time_s, goodput)
-        every = flow.series.interval_s
-        made.add("received", flow.series.time_s, list(accumulate(rate * every / 8 for rate in goodput)))
+        times, every = [min(time, flow.end_s) for time in flow.series.time_s], flow.series.interval_s
+        made.add("goodput", times, goodput)
+        # The rate is that of what came after the first datagram.
+        after = (own.throughput_bps or 0.0) * share * (flow.end_s - flow.start_s) / 8
+        first = (flow.start_s, max(own.payload_bytes - after, 0.0))
+        made.count(times, goodput, every, first, (flow.end_s, float(own.payload_bytes)))
         made.counters = {
             "sent_packets": own.packets,
             "sent_bytes": own.ip_bytes + 14 * own.packets,
@@ -246,8 +279,7 @@ def _recording(
     engine: str = "capture",
 ) -> Recording:
     """The run that these make: each address is a host, and all of them meet in one node."""
-    rows = [row for made in several for row in made.rows]
-    latest = max(row[0] for row in rows)
+    latest = max(row[0] for made in several for row in made.rows)
     duration = max(duration_s, latest, 1e-3)
     hosts = list(dict.fromkeys(end for made in several for end in made.ends))
     nodes = [Node(name=host, kind="host", hz=250, offloads=True) for host in hosts]
@@ -273,7 +305,7 @@ def _recording(
     record = recorded(
         run, engine=engine, versions={"bakeoff": version()}, date=date, host=None, note=None, effective=effective
     )
-    return Recording(record, frame(rows), counters)
+    return Recording(record, frame(row for made in several for row in made.rows), counters, counts_from_start=False)
 
 
 def _window(several: Sequence[_Made], duration: float) -> tuple[float, float]:

@@ -45,8 +45,10 @@ class Endpoint(Part, frozen=True, kw_only=True):
 
 
 class Goodput(Part, frozen=True, kw_only=True):
-    """Acknowledged payload over time."""
+    """Acknowledged payload over time, without what the first ACK acknowledges."""
 
+    first_ack_s: float
+    last_ack_s: float
     mean_bps: float | None = None
     min_bps: float | None = None
     max_bps: float | None = None
