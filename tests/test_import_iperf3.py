@@ -2,6 +2,7 @@
 
 import json
 
+import polars as pl
 import pytest
 
 import bakeoff
@@ -89,7 +90,7 @@ def test_a_download_has_no_window_and_both_ways_are_two_flows(tmp_path):
     found = recorded(tmp_path, document(both))
     assert [(flow["name"], flow["from"]) for flow in found.record.resolved["flows"]] == [
         ("cubic-1", "10.0.0.1"),
-        ("cubic-2", "2001:db8::2"),
+        ("bbr-2", "2001:db8::2"),
     ]
     # Older versions do not say who sends: the whole test is reversed.
     old = stream(5, 1, 4000)
@@ -127,8 +128,9 @@ def test_what_was_exported_comes_back(tmp_path):
     ours, theirs = run.summary.flows["one"], back.summary.flows["cubic"]
     assert back.key == "iperf3/tcp/x.one"
     for metric, factor in (("received", 1), ("retrans", 1), ("srtt", 1e6), ("cwnd", MSS)):
+        # A recording has a 0 of each counter at the flow's start.
         one, other = (
-            found.series.filter(kind="flow", name=name, metric=metric)["value"].to_list()
+            found.series.filter(pl.col("time") > 0, kind="flow", name=name, metric=metric)["value"].to_list()
             for found, name in ((run, "one"), (back, "cubic"))
         )
         # Whole bytes, packets and microseconds.

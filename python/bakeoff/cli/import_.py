@@ -13,7 +13,7 @@ def import_(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Data files of Flent (.flent.gz, .bz2 or unpacked), and what iperf3 -J printed.",
+            help="Data files of Flent (.flent.gz, .bz2 or unpacked), and what iperf3 -J or --json-stream printed.",
             show_default=False,
         ),
     ],
@@ -39,8 +39,12 @@ def import_(
     """
     from bakeoff.campaign.ending import unwinding
     from bakeoff.cli.progress import patience
+    from bakeoff.errors import printable
     from bakeoff.imports.folder import write_all
 
+    warnings: list[str] = []
     with unwinding(), patience("importing") as tell:
-        root = write_all(files, out, tell)
+        root = write_all(files, out, tell, warnings.append)
+    for warning in warnings:
+        typer.echo(printable(f"bakeoff: warning: {warning}"), err=True)
     typer.echo(root)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from bakeoff.errors import BakeoffError
-from bakeoff.imports.document import Keys, keys_of
+from bakeoff.imports import iperf3_stream
+from bakeoff.imports.document import Keys, keys_of, objects_of, text_of
 
 if TYPE_CHECKING:
     from bakeoff.imports.recording import Recording
@@ -21,6 +22,8 @@ _OF_IRTT: Final = "round_trips"
 """A key of what irtt's client writes, which is no recording of a network's flows."""
 FORMS: Final = {"Flent": "bakeoff.imports.flent", "iperf3": "bakeoff.imports.iperf3"}
 """The forms, by the names of the programs that write them, with their modules."""
+_SHOWN: Final = 200
+"""Characters of text around a document that are shown."""
 
 
 class Form(Protocol):
@@ -36,13 +39,46 @@ class Form(Protocol):
 def read(path: Path) -> Recording:
     """What a file holds. BakeoffError names the file and what is wrong, or which forms there are."""
     forms = [cast("Form", import_module(module)) for module in FORMS.values()]
-    keys = keys_of(path, {_OF_IRTT, *(key for form in forms for key in form.WANTED)})
+    wanted = {_OF_IRTT, *(key for form in forms for key in form.WANTED)}
+    keys, around = _keys(path, wanted)
     for form in forms:
         if set(form.KEYS) <= keys.keys():
-            return form.read({key: keys[key] for key in form.WANTED if key in keys}, path)
+            found = form.read({key: keys[key] for key in form.WANTED if key in keys}, path)
+            return found.with_warnings([f"text around the JSON is left out: {around}"] if around else [])
     if _OF_IRTT in keys:
         raise BakeoffError(f"{path}: is what irtt's client wrote, and has no flows; 'bakeoff trace {path}' reads it")
+    if "start" in keys and (error := iperf3_stream.error_in(keys, path)) is not None:
+        raise iperf3_stream.failed(error, path)
     expected = "; or ".join(
         f"of {name} an object with {', '.join(sorted(form.KEYS))}" for name, form in zip(FORMS, forms, strict=True)
     )
     raise BakeoffError(f"{path}: is no file that can be imported; expected {expected}")
+
+
+def _keys(path: Path, wanted: Collection[str]) -> tuple[Keys, str]:
+    """The keys of the one object of a file, and the text around it."""
+    text = text_of(path)
+    try:
+        keys = keys_of(text, wanted, str(path))
+        if not iperf3_stream.is_event(keys):
+            return keys, ""
+    except BakeoffError:
+        # Several documents, or a document among other text: looked for only here, because it takes its time.
+        objects, around = objects_of(text)
+        if not objects:
+            iperf3_stream.need_json(text, path)
+            raise
+        if len(objects) == 1 and not around:
+            raise
+    else:
+        objects, around = [text], b""
+    shown = around.decode(errors="replace")
+    shown = "".join(c if c.isprintable() else " " for c in shown)[:_SHOWN]
+    first = keys_of(objects[0], wanted, str(path))
+    if iperf3_stream.is_event(first):
+        return iperf3_stream.of_events(objects, wanted, path), shown
+    if len(objects) > 1 or around.lstrip().startswith(b"{"):
+        raise BakeoffError(
+            f"{path}: holds several JSON documents; expected one in a file ('jq -c .' prints each as a line)"
+        )
+    return first, shown

@@ -25,17 +25,27 @@ T = TypeVar("T")
 
 MOST: Final = 128 << 20
 """Bytes that a file may hold or unfold to: a test of Flent with ten flows for an hour makes 100 MB."""
-_NO_NUMBER: Final = re.compile(rb"(?<=[:,\[\s])-?(?:NaN|Infinity)(?=[,\]}\s])")
-"""What Python's encoder writes, and JSON does not know."""
+_NO_NUMBER: Final = re.compile(
+    rb"(?<=[:,\[\s])[-+]?(?:nan(?:\(\w*\))?|inf(?:inity)?|1\.#\w+)(?=[,\]}\s])", re.IGNORECASE
+)
+"""What C's printf and Python's encoder write of numbers that are none, and JSON does not know."""
+_STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
+_STRING_OR_NO_NUMBER: Final = re.compile(_STRING + b"|" + _NO_NUMBER.pattern, re.IGNORECASE | re.DOTALL)
+_STRING_OR_BRACE: Final = re.compile(_STRING + rb"|[{}]", re.DOTALL)
+_BEGIN: Final = re.compile(rb"^[ \t]*\{", re.MULTILINE)
+"""Of an object, at the beginning of a line."""
+_UTF16: Final = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"{\0": "utf-16-le", b"\0{": "utf-16-be"}
+"""How UTF-16 begins: PowerShell writes it into files."""
+_UTF8_SIGN: Final = b"\xef\xbb\xbf"
 
 _CAPTURES: Final = tuple(bytes.fromhex(magic) for magic in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
 """How pcapng and pcap begin, in both byte orders and with both units of time."""
 
 
-def keys_of(path: Path, wanted: Collection[str]) -> Keys:
-    """Those of the `wanted` keys that the file's object has: gzip, bzip2 or plain, told by the first bytes.
+def text_of(path: Path) -> bytes:
+    """The file's text in UTF-8: gzip, bzip2 or plain, told by the first bytes. BakeoffError names the file.
 
-    BakeoffError names the file and what is wrong. A number that is none (NaN, which Python writes) is read as null.
+    A number that is none (NaN, which iperf3 and Python write) becomes null.
     """
     try:
         text = files.unpacked(path, MOST)
@@ -43,12 +53,52 @@ def keys_of(path: Path, wanted: Collection[str]) -> Keys:
         raise BakeoffError(f"{path}: cannot be read: {error.strerror or error}") from None
     if text.startswith(_CAPTURES):
         raise BakeoffError(f"{path}: is a packet capture; 'bakeoff trace {path}' reads it")
+    if text[:2] in _UTF16:
+        try:
+            text = text.decode(_UTF16[text[:2]]).encode()
+        except UnicodeDecodeError as error:
+            raise BakeoffError(f"{path}: is no text: {error.reason} at byte {error.start} of UTF-16") from None
+    text = text.removeprefix(_UTF8_SIGN)
+    if not text.strip():
+        raise BakeoffError(f"{path}: is no JSON: it is empty")
     if _NO_NUMBER.search(text):
-        text = _NO_NUMBER.sub(b"null", text)
+        text = _STRING_OR_NO_NUMBER.sub(lambda found: found[0] if found[0].startswith(b'"') else b"null", text)
+    return text
+
+
+def keys_of(text: bytes, wanted: Collection[str], place: str) -> Keys:
+    """Those of the `wanted` keys that a JSON object has. BakeoffError begins with `place` and says what is wrong."""
     # A record with these fields, so that other keys, of which there may be millions, are passed over.
     form: Any = msgspec.defstruct("Document", [(key, msgspec.Raw, ABSENT) for key in sorted(wanted)])
-    found = decoded(text, form, str(path))
+    found = decoded(text, form, place)
     return {key: value for key in wanted if is_there(value := getattr(found, key))}
+
+
+def objects_of(text: bytes) -> tuple[list[bytes], bytes]:
+    """The JSON objects of a text, each of which begins at a line, and what stands around them.
+
+    An object that is cut off belongs to what stands around.
+    """
+    found, around, at = [], [], 0
+    while (begin := _BEGIN.search(text, at)) is not None:
+        around.append(text[at : begin.start()])
+        at = begin.start()
+        end = _end_of(text, at)
+        if end is None:
+            break
+        found.append(text[at:end])
+        at = end
+    return found, b"\n".join(stray for part in [*around, text[at:]] if (stray := part.strip()))
+
+
+def _end_of(text: bytes, begin: int) -> int | None:
+    """Where the object that begins there ends; None if it does not."""
+    depth = 0
+    for token in _STRING_OR_BRACE.finditer(text, begin):
+        depth += {b"{": 1, b"}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return None
 
 
 def is_there(value: msgspec.Raw) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,17 @@ from bakeoff.imports.recording import Recording
 from bakeoff.version import version
 
 
-def write_all(paths: Sequence[Path], out: Path | None, tell: Callable[[int], None] = lambda _: None) -> Path:
+def write_all(
+    paths: Sequence[Path],
+    out: Path | None,
+    tell: Callable[[int], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Path:
     """Make the results folder `out`, or a new one below results/, of these files, and return its path.
 
     Recordings of one name with the same flows are repetitions of one run, with the seeds 1, 2, … in the order of the
     files. BakeoffError names the file and what is wrong with it; then there is no folder. `tell` is called with the
-    number of files that are done.
+    number of files that are done, and `warn` with what is wrong with a file that is read all the same.
     """
     root = out if out is not None else place.new_folder()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
@@ -32,6 +38,8 @@ def write_all(paths: Sequence[Path], out: Path | None, tell: Callable[[int], Non
         campaign = begin.begin(partial, asked, "import", {"bakeoff": version()}, made, runs=len(paths))
         for number, path in enumerate(paths):
             found = _named(imports.read(path), known, flows)
+            for warning in found.warnings:
+                warn(f"{path}: {warning}")
             key = recording.key_of(found.record)
             if key in known:
                 raise BakeoffError(f"{path}: is the run {key}, and so is {known[key]}; import one of them")
@@ -63,4 +71,4 @@ def _named(found: Recording, known: dict[str, Path], flows: dict[str, list[str]]
 def _as(found: Recording, run: str, seed: int) -> Recording:
     resolved = {**found.record.resolved, "run": run, "seed": seed}
     record = found.record.model_copy(update={"resolved": resolved, "seed": seed})
-    return Recording(record, found.series, found.counters)
+    return replace(found, record=record)

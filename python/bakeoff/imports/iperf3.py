@@ -1,10 +1,11 @@
-"""Tests of iperf3: what `iperf3 -c … -J` prints, of TCP and UDP, in any direction, with one stream or several.
+"""Tests of iperf3: what `iperf3 -c … -J` or `iperf3 -s -J` prints, of TCP and UDP, in any direction and number.
 
-Source: what iperf3 3.12 writes, and iperf_api.c and iperf_tcp.c of esnet/iperf. Each stream is a flow. With
-`--get-server-output` and a server that writes JSON too (`iperf3 -s -J`) the server's intervals are in the file, and the
-goodput of an upload is what arrived there. Without them it is what the client handed to its kernel, as iperf3 shows it,
-and the recording says so. The window and the round-trip time are those of the sender's socket, which only the end that
-sends has; intervals that `--omit` left out are not read.
+Source: what iperf3 3.12 writes, and iperf_api.c and iperf_tcp.c of esnet/iperf (`iperf3_form` has the fields). Each
+stream is a flow. With `--get-server-output` and a server that writes JSON too (`iperf3 -s -J`) the server's intervals
+are in the file, and the goodput of an upload is what arrived there. Without them it is what the client handed to its
+kernel, as iperf3 shows it, less the share of datagrams that `end` says were lost, and the recording says so. The window
+and the round-trip time are those of the sender's socket, which only the end that sends has. Intervals that `--omit`
+left out are not read.
 """
 
 from __future__ import annotations
@@ -14,121 +15,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final, Literal
-
-import msgspec
+from typing import Final
 
 from bakeoff.errors import BakeoffError
-from bakeoff.imports.document import Keys, decoded, is_there, need_few
+from bakeoff.imports.document import Keys, decoded, need_few
 from bakeoff.imports.flent_network import file_word
+from bakeoff.imports.iperf3_form import Connected, End, Ends, Interval, Server, Start, Stream, TestStart, Total
+from bakeoff.imports.iperf3_mss import Segments
+from bakeoff.imports.iperf3_stream import EVENT, error_in, failed
 from bakeoff.imports.recording import UNKNOWN, Recording, Row, frame, recorded
 from bakeoff.scenario.run import Bulk, ConstantRate, Flow, Link, Node, Run
 
 KEYS: Final = frozenset({"start", "intervals", "end"})
-WANTED: Final = frozenset({*KEYS, "server_output_json"})
+WANTED: Final = frozenset({*KEYS, *EVENT, "server_output_json", "server_output_text", "error", "title"})
 SUITE: Final = "iperf3"
 _MOST_INTERVALS: Final = 2_000_000
 """Of all streams together: a day at ten intervals per second has 900,000."""
 _DATAGRAM: Final = 1460
-
-Number = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-Port = int | None
-
-
-class Connected(msgspec.Struct):
-    """One stream, as the client sees it."""
-
-    socket: int
-    local_host: str = "client"
-    remote_host: str = "server"
-
-
-class Timestamp(msgspec.Struct):
-    """When the test began."""
-
-    timesecs: Annotated[int, msgspec.Meta(ge=0, le=2**40)]
-
-
-class TestStart(msgspec.Struct):
-    """What was asked for."""
-
-    protocol: Literal["TCP", "UDP", "SCTP"]
-    reverse: int = 0
-    tos: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
-    blksize: Count | None = None
-    target_bitrate: Number | None = None
-
-
-class Start(msgspec.Struct):
-    """The beginning of a document."""
-
-    test_start: TestStart
-    connected: list[Connected] = []
-    version: str = "iperf3"
-    system_info: str = ""
-    timestamp: Timestamp | None = None
-    tcp_mss_default: Count | None = None
-    tcp_mss: Count | None = None
-
-
-class Stream(msgspec.Struct):
-    """What one stream did in one interval."""
-
-    socket: int
-    end: Number
-    seconds: Number
-    bytes: Count
-    bits_per_second: Number
-    start: Number = 0.0
-    retransmits: Annotated[int, msgspec.Meta(ge=-1, le=2**62)] | None = None
-    snd_cwnd: Count | None = None
-    rtt: Count | None = None
-    """Microseconds."""
-    jitter_ms: Number | None = None
-    packets: Count | None = None
-    lost_packets: Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)] | None = None
-    """Below 0 where datagrams of the interval before came late."""
-    omitted: bool = False
-    sender: bool | None = None
-
-
-class Interval(msgspec.Struct):
-    """All streams in one interval."""
-
-    streams: list[Stream]
-
-
-class Total(msgspec.Struct):
-    """What one end of a stream did in the whole test."""
-
-    socket: int | None = None
-    bytes: Count | None = None
-    packets: Count | None = None
-    retransmits: Annotated[int, msgspec.Meta(ge=-1, le=2**62)] | None = None
-    lost_packets: Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)] | None = None
-
-
-class Ends(msgspec.Struct):
-    """Both ends of a stream; of UDP they are one."""
-
-    sender: Total | None = None
-    receiver: Total | None = None
-    udp: Total | None = None
-
-
-class End(msgspec.Struct):
-    """The end of a document."""
-
-    streams: list[Ends] = []
-    sender_tcp_congestion: str | None = None
-    receiver_tcp_congestion: str | None = None
-
-
-class Server(msgspec.Struct):
-    """What is read of the server's document."""
-
-    intervals: list[Interval] = []
 
 
 @dataclass
@@ -136,21 +39,63 @@ class _Flow:
     """A stream with everything that was told of it."""
 
     name: str
-    reverse: bool
-    """Whether the server sends."""
-    client: list[Stream]
-    server: list[Stream]
+    cc: str | None
+    is_udp: bool
+    is_sent_here: bool
+    """Whether the end sends whose file it is."""
+    is_servers: bool
+    """Whether the file is the server's."""
+    here: list[Stream]
+    there: list[Stream]
+    """The intervals of the file's own end, and those of the other end."""
     ends: Ends
+    lost: tuple[int, int] | None = None
+    """(datagrams lost, datagrams) of the whole test, where the intervals do not tell them."""
+
+    @property
+    def is_reverse(self) -> bool:
+        """Whether the server sends."""
+        return self.is_sent_here == self.is_servers
 
     @property
     def arrived(self) -> list[Stream]:
-        """The intervals that say what arrived; those of the sender where nobody says it."""
-        return self.client if self.reverse else self.server or self.client
+        """The intervals that say what arrived; those of the sender where none does."""
+        return self.there or self.here if self.is_sent_here else self.here
 
     @property
     def sent(self) -> list[Stream]:
         """The intervals of the sender's socket, if they are there."""
-        return self.server if self.reverse else self.client
+        return self.here if self.is_sent_here else self.there
+
+    @property
+    def is_handed(self) -> bool:
+        """Whether only the sender's intervals are there."""
+        return self.is_sent_here and not self.there
+
+    @property
+    def tells_loss(self) -> bool:
+        """Whether the receiver's intervals tell of datagrams that were lost."""
+        return not self.is_handed and any(stream.lost_packets is not None for stream in self.arrived)
+
+    @property
+    def receiver(self) -> Total:
+        """What `end` has of the receiver: of a file of the server's, nothing that the client received."""
+        known = not (self.is_servers and self.is_sent_here)
+        return (self.ends.udp or self.ends.receiver or Total()) if known else Total()
+
+    @property
+    def sender(self) -> Total:
+        """What `end` has of the sender: of a file of the server's, nothing that the client sent but its datagrams."""
+        known = self.is_udp or self.is_sent_here or not self.is_servers
+        return (self.ends.udp or self.ends.sender or Total()) if known else Total()
+
+    @property
+    def share(self) -> float:
+        """The part of what the intervals tell that arrived, as far as it is known."""
+        if self.lost is None or not self.is_handed:
+            return 1.0
+        lost, datagrams = self.lost
+        return (datagrams - lost) / datagrams
 
 
 def read(keys: Keys, path: Path) -> Recording:
@@ -158,73 +103,150 @@ def read(keys: Keys, path: Path) -> Recording:
     for key in ("intervals", "server_output_json"):
         if key in keys:
             need_few(keys[key], b'"socket"', _MOST_INTERVALS, f"{path}: {key}", "intervals of streams")
+    error = error_in(keys, path)
     start = decoded(keys["start"], Start, f"{path}: start")
     end = decoded(keys["end"], End, f"{path}: end")
     intervals = decoded(keys["intervals"], list[Interval], f"{path}: intervals")
     server = Server()
-    if is_there(keys.get("server_output_json", msgspec.Raw())):
+    if "server_output_json" in keys:
         server = decoded(keys["server_output_json"], Server, f"{path}: server_output_json")
-    if start.test_start.protocol == "SCTP":
+    asked = start.test_start
+    if asked is None:
+        raise (
+            failed(error, path) if error else BakeoffError(f"{path}: start: Object missing required field `test_start`")
+        )
+    if asked.protocol == "SCTP":
         raise BakeoffError(f"{path}: start.test_start.protocol: SCTP; expected TCP or UDP")
-    flows = _flows(start, intervals, server, end)
+    flows = _flows(start, asked, intervals, server, end)
     if not flows:
-        raise BakeoffError(f"{path}: intervals: no stream has one; did the test end before its first interval?")
-    mss = start.tcp_mss or start.tcp_mss_default or None
-    samples = frame(row for flow in flows for row in _rows(flow, mss))
-    run = _run(start, end, flows, path)
+        raise (
+            failed(error, path)
+            if error
+            else BakeoffError(f"{path}: intervals: no stream has one; did the test end before its first interval?")
+        )
+    segments = Segments(start, [flow.sent for flow in flows])
+    samples = frame(row for flow in flows for row in _rows(flow, segments))
+    title = decoded(keys["title"], str, f"{path}: title") if "title" in keys else None
     record = recorded(
-        run,
+        _run(start, asked, flows, path),
         engine="iperf3",
         versions={"iperf3": _line(start.version)} | ({"kernel": _line(start.system_info)} if start.system_info else {}),
         date=datetime.fromtimestamp(start.timestamp.timesecs, UTC) if start.timestamp else None,
         host=None,
-        note=None,
-        effective=_effective(flows, path, mss),
+        note=_line(title) if title else None,
+        effective=_effective(flows, path, segments, has_text="server_output_text" in keys),
     )
-    return Recording(record, samples, {"flows": {flow.name: _counted(flow, start, end, mss) for flow in flows}})
+    found = Recording(record, samples, {"flows": {flow.name: _counted(flow, segments) for flow in flows}})
+    if error is not None:
+        return found.with_warnings([f"iperf3 ended with an error, and the recording ends there: {error}"])
+    return found.with_warnings([] if end.streams else ["the end of the test is missing, which may have been cut off"])
 
 
-def _flows(start: Start, intervals: Sequence[Interval], server: Server, end: End) -> list[_Flow]:
-    """The streams in the order of the client's first interval; the server has them in the same order."""
-    client, there = _by_stream(intervals), _by_stream(server.intervals)
-    udp = start.test_start.protocol == "UDP"
-    control = "udp" if udp else _word(end.sender_tcp_congestion) or "tcp"
-    same = len(there) == len(client)
+def _flows(start: Start, asked: TestStart, intervals: Sequence[Interval], server: Server, end: End) -> list[_Flow]:
+    """The streams in the order of their first intervals."""
+    here, there = _by_stream(intervals), _by_stream(server.intervals)
+    matched = _matched(start, here, server, there)
+    udp = asked.protocol == "UDP"
+    senders = {
+        # Versions before 3.7 do not say who sends: then all streams go one way.
+        socket: bool(asked.reverse) == start.is_servers if streams[0].sender is None else streams[0].sender
+        for socket, streams in here.items()
+    }
+    both_ways = len(set(senders.values())) > 1
     found = []
-    for number, (socket, streams) in enumerate(client.items()):
-        sends = streams[0].sender
-        ends = next((each for each in end.streams if _socket(each) == socket), Ends())
+    for number, (socket, streams) in enumerate(here.items()):
+        told = end.sender_tcp_congestion
+        if both_ways and not senders[socket] and end.receiver_tcp_congestion:
+            told = end.receiver_tcp_congestion
+        cc = "none" if udp else _word(told)
+        name = "udp" if udp else cc or "tcp"
         found.append(
             _Flow(
-                name=control if len(client) == 1 else f"{control}-{number + 1}",
-                reverse=bool(start.test_start.reverse) if sends is None else not sends,
-                client=streams,
-                server=[*there.values()][number] if same else [],
-                ends=ends,
+                name=name if len(here) == 1 else f"{name}-{number + 1}",
+                cc=cc,
+                is_udp=udp,
+                is_sent_here=senders[socket],
+                is_servers=start.is_servers,
+                here=streams,
+                there=there.get(matched.get(socket, -1), []),
+                ends=next((each for each in end.streams if each.socket == socket), Ends()),
             )
         )
+    _set_lost([flow for flow in found if flow.is_udp and not flow.tells_loss], end)
     return found
+
+
+def _set_lost(flows: Sequence[_Flow], end: End) -> None:
+    """What `end` tells of the losses of these flows, whose intervals do not tell them.
+
+    With `--omit` iperf3 3.12 counts the losses of the time that it leaves out, too, and more would be lost than did not
+    arrive. Then those of one flow are what did not arrive, and those of several are not known.
+    """
+    totals = [flow.receiver for flow in flows]
+    if not flows or any(total.lost_packets is None or not total.packets for total in totals):
+        return
+    packets = sum(total.packets or 0 for total in totals)
+    lost = [min(max(total.lost_packets or 0, 0), total.packets or 0) for total in totals]
+    size = sum(total.bytes or 0 for total in totals) / packets
+    if size and end.sum_received is not None and end.sum_received.bytes is not None:
+        missed = max(packets - int(end.sum_received.bytes / size), 0)
+        if missed < sum(lost):
+            lost = [missed] if len(lost) == 1 else []
+    for flow, total, each in zip(flows, totals, lost, strict=False):
+        flow.lost = each, total.packets or 0
+
+
+def _matched(
+    start: Start, here: dict[int, list[Stream]], server: Server, there: dict[int, list[Stream]]
+) -> dict[int, int]:
+    """The server's socket of each of the client's: by the client's port, or else by their order."""
+    connected = server.start.connected if server.start is not None else []
+    by_port = {each.remote_port: each.socket for each in connected if each.remote_port is not None}
+    ports = {each.socket: by_port.get(each.local_port or 0) for each in start.connected}
+    if len(by_port) == len(there) and all(ports.get(socket) in there for socket in here):
+        return {socket: other for socket in here if (other := ports[socket]) is not None}
+    return dict(zip(here, there, strict=True)) if len(here) == len(there) else {}
 
 
 def _by_stream(intervals: Sequence[Interval]) -> dict[int, list[Stream]]:
+    """The intervals of each stream, each of which ends after the one before.
+
+    What an interval without length brought belongs to its neighbour: iperf3 may close a test with one.
+    """
     found: dict[int, list[Stream]] = {}
     for interval in intervals:
         for stream in interval.streams:
-            if not stream.omitted and stream.seconds > 0:
-                found.setdefault(stream.socket, []).append(stream)
-    return found
+            if stream.omitted:
+                continue
+            several = found.setdefault(stream.socket, [])
+            if several and (stream.seconds <= 0 or stream.end <= several[-1].end or several[-1].seconds <= 0):
+                _join(several[-1], stream)
+            else:
+                several.append(stream)
+    return {socket: several for socket, several in found.items() if several[0].seconds > 0}
 
 
-def _socket(ends: Ends) -> int | None:
-    return next((end.socket for end in (ends.sender, ends.receiver, ends.udp) if end is not None), None)
+def _join(stream: Stream, other: Stream) -> None:
+    """Add what another interval brought, and its time if it has one."""
+    if other.bytes or other.end > stream.end:
+        stream.bits_per_second = None
+    for key in ("bytes", "packets", "lost_packets", "retransmits"):
+        if (more := getattr(other, key)) is not None:
+            setattr(stream, key, (getattr(stream, key) or 0) + more)
+    if other.end > stream.end:
+        stream.seconds += other.seconds
+        stream.end = other.end
 
 
-def _rows(flow: _Flow, mss: int | None) -> Iterator[Row]:
-    received = datagrams = lost = 0
-    for stream in _rising(flow.arrived):
-        received += stream.bytes
-        yield stream.end, "flow", flow.name, "goodput", stream.bits_per_second
-        yield stream.end, "flow", flow.name, "received", float(received)
+def _rows(flow: _Flow, segments: Segments) -> Iterator[Row]:
+    received = 0.0
+    datagrams = lost = 0
+    for stream in flow.arrived:
+        received += stream.bytes * flow.share
+        yield stream.end, "flow", flow.name, "goodput", stream.rate_bps * flow.share
+        yield stream.end, "flow", flow.name, "received", received
+        if flow.is_handed:
+            continue
         if stream.jitter_ms is not None:
             yield stream.end, "flow", flow.name, "jitter", stream.jitter_ms / 1e3
         if stream.packets is not None and stream.lost_packets is not None:
@@ -232,72 +254,72 @@ def _rows(flow: _Flow, mss: int | None) -> Iterator[Row]:
             lost += stream.lost_packets
             yield stream.end, "flow", flow.name, "datagrams", float(datagrams)
             yield stream.end, "flow", flow.name, "datagrams_lost", float(max(lost, 0))
+    if flow.lost is not None:
+        # The client's intervals tell what it sent, and its `end` what the server missed of the whole test.
+        last, jitter_ms = flow.arrived[-1].end, flow.receiver.jitter_ms
+        yield last, "flow", flow.name, "datagrams", float(flow.lost[1])
+        yield last, "flow", flow.name, "datagrams_lost", float(flow.lost[0])
+        if jitter_ms is not None and not any(stream.jitter_ms is not None for stream in flow.arrived):
+            yield last, "flow", flow.name, "jitter", jitter_ms / 1e3
     retransmits = 0
-    for stream in _rising(flow.sent):
+    for stream in flow.sent:
         if stream.rtt:
             yield stream.end, "flow", flow.name, "srtt", stream.rtt / 1e6
-        if stream.snd_cwnd is not None and mss:
-            yield stream.end, "flow", flow.name, "cwnd", stream.snd_cwnd / mss
+        if (window := segments.window(stream)) is not None:
+            yield stream.end, "flow", flow.name, "cwnd", window
         if stream.retransmits is not None and stream.retransmits >= 0:
             retransmits += stream.retransmits
             yield stream.end, "flow", flow.name, "retrans", float(retransmits)
 
 
-def _rising(streams: Sequence[Stream]) -> Iterator[Stream]:
-    """Those whose end is after the one before: iperf3 may close a test with an interval of no length."""
-    last = -1.0
-    for stream in streams:
-        if stream.end > last:
-            last = stream.end
-            yield stream
-
-
-def _counted(flow: _Flow, start: Start, end: End, mss: int | None) -> dict[str, object]:
+def _counted(flow: _Flow, segments: Segments) -> dict[str, object]:
     """What the file counts of a flow; a key that it does not tell is absent."""
-    udp = start.test_start.protocol == "UDP"
-    cc = "none" if udp else _word(end.sender_tcp_congestion)
-    total = flow.ends.udp or flow.ends.sender or Total()
-    again = total.retransmits if total.retransmits is not None and total.retransmits >= 0 else None
-    arrived = flow.ends.receiver.bytes if flow.ends.receiver is not None else None
-    if udp and flow.server:
-        arrived = sum(stream.bytes for stream in flow.server)
-    counted = {
-        "cc": cc,
-        "mss": None if udp else mss,
-        "retransmits": None if udp else again,
-        "received_bytes": arrived,
-        "sent_packets": total.packets if udp else None,
-    }
+    counted: dict[str, object] = {"cc": flow.cc, "received_bytes": flow.receiver.bytes}
+    if flow.is_udp:
+        arrived = None if flow.is_handed and flow.lost is None else sum(stream.bytes for stream in flow.arrived)
+        counted["received_bytes"] = None if arrived is None else round(arrived * flow.share)
+        counted["sent_packets"] = flow.sender.packets
+    else:
+        if counted["received_bytes"] is None and not flow.is_handed:
+            counted["received_bytes"] = sum(stream.bytes for stream in flow.arrived)
+        told = [each for each in (stream.retransmits for stream in flow.sent) if each is not None and each >= 0]
+        again = flow.sender.retransmits if flow.sender.retransmits is not None else sum(told) if told else -1
+        counted |= {"mss": segments.mss, "retransmits": again if again >= 0 else None}
     return {key: value for key, value in counted.items() if value is not None}
 
 
-def _effective(flows: Sequence[_Flow], path: Path, mss: int | None) -> list[str]:
+def _effective(flows: Sequence[_Flow], path: Path, segments: Segments, *, has_text: bool) -> list[str]:
     """What a reader of the numbers has to know."""
     told = [f"recorded by iperf3, read from {path.name}"]
-    if any(not flow.reverse and not flow.server for flow in flows):
-        told.append(
-            "goodput is what the client handed to its kernel: the file has no intervals of the server, which "
-            "'iperf3 -s -J' and 'iperf3 -c … --get-server-output' put there"
-        )
+    handed = [flow for flow in flows if flow.is_handed]
+    if handed:
+        other, lost = "client" if handed[0].is_servers else "server", any(flow.share < 1 for flow in handed)
+        why = f"the file has no intervals of the {other}"
+        if other == "server":
+            why += ", which 'iperf3 -s -J' and 'iperf3 -c … --get-server-output' put there"
+        if has_text:
+            why += "; what it has of the server is text, because that ran without -J"
+        what = f"goodput is what the {'server' if handed[0].is_servers else 'client'} handed to its kernel"
+        less = ", less the share of datagrams that were lost in the whole test" if lost else ""
+        told.append(f"{what}{less}: {why}")
     if any(not flow.sent for flow in flows):
         told.append("the sender's window, round-trip times and retransmissions are not in the file")
-    elif mss is None and any(stream.snd_cwnd for flow in flows for stream in flow.sent):
-        told.append("the file has no MSS, so that windows, which it tells in bytes, are left out")
+    elif (note := segments.note()) is not None:
+        told.append(note)
     return told
 
 
-def _run(start: Start, end: End, flows: Sequence[_Flow], path: Path) -> Run:
-    asked = start.test_start
-    udp = asked.protocol == "UDP"
+def _run(start: Start, asked: TestStart, flows: Sequence[_Flow], path: Path) -> Run:
     first = start.connected[0] if start.connected else Connected(socket=0)
-    client, server = _host(first.local_host) or "client", _host(first.remote_host) or "server"
+    ends = (first.remote_host, first.local_host) if start.is_servers else (first.local_host, first.remote_host)
+    client, server = _host(ends[0]) or "client", _host(ends[1]) or "server"
     if server == client:
         server = f"{server} (remote)"
-    duration = max(stream.end for flow in flows for stream in flow.client)
-    lengths = sorted(stream.seconds for flow in flows for stream in flow.client)
+    several = [streams for flow in flows for streams in (flow.here, flow.there) if streams]
+    begin = min(1e9 - 1, *(streams[0].begin for streams in several))
+    end = min(max(begin + 1e-3, *(streams[-1].end for streams in several)), 1e9)
+    lengths = sorted(stream.seconds for flow in flows for stream in flow.here)
     rtts = [stream.rtt for flow in flows for stream in flow.sent if stream.rtt]
-    rate = max(1, round(asked.target_bitrate or 1))
-    datagrams = ConstantRate(rate_bps=min(rate, 10**13), size=min(max(asked.blksize or _DATAGRAM, 1), 65_507))
     name = file_word(path.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".json").removesuffix(".iperf3"))
     return Run(
         suite=SUITE,
@@ -305,28 +327,40 @@ def _run(start: Start, end: End, flows: Sequence[_Flow], path: Path) -> Run:
         run=name,
         title=f"{asked.protocol} from {client} to {server}, recorded by iperf3",
         seed=1,
-        duration_s=min(max(duration, 1e-3), 1e9),
+        duration_s=end,
         sample_interval_s=min(max(lengths[len(lengths) // 2], 1e-4), 1e9),
-        window_s=(0.0, min(max(duration, 1e-3), 1e9)),
+        window_s=(begin, end),
         nodes=[Node(name=name, kind="host", sysctls={}, hz=250, offloads=True) for name in (client, server)],
         links=[Link(ends=(client, server), delay_s=min(min(rtts, default=0) / 2e6, 1000.0))],
         interfaces=[],
         flows=[
             Flow(
                 name=flow.name,
-                from_=server if flow.reverse else client,
-                to=client if flow.reverse else server,
-                cc="none" if udp else _word(end.sender_tcp_congestion) or UNKNOWN,
-                transport="udp" if udp else "tcp",
+                from_=server if flow.is_reverse else client,
+                to=client if flow.is_reverse else server,
+                cc=flow.cc or UNKNOWN,
+                transport="udp" if flow.is_udp else "tcp",
                 dscp=asked.tos >> 2,
-                start_s=0.0,
-                stop_s=min(flow.client[-1].end, 1e9),
-                source=datagrams if udp else Bulk(),
+                start_s=min(flow.here[0].begin, flow.arrived[0].begin, end),
+                stop_s=min(flow.here[-1].end, end),
+                source=_source(flow, start, asked),
             )
             for flow in flows
         ],
         probes=[],
     )
+
+
+def _source(flow: _Flow, start: Start, asked: TestStart) -> Bulk | ConstantRate:
+    """What the flow was to send: without a rate TCP sends all it can, and UDP's is what it sent."""
+    target = asked.target_bitrate or start.target_bitrate
+    if not target:
+        if not flow.is_udp:
+            return Bulk()
+        sent = flow.sent or flow.here
+        target = 8 * sum(stream.bytes for stream in sent) / (sent[-1].end - sent[0].begin)
+    size = min(max(asked.blksize or _DATAGRAM, 1), 65_507) if flow.is_udp else max(asked.blksize or _DATAGRAM, 1)
+    return ConstantRate(rate_bps=min(max(1, round(target)), 10**13), size=min(size, 1 << 30))
 
 
 def _word(told: str | None) -> str | None:
