@@ -52,7 +52,6 @@ def diff(
     import json
 
     from bakeoff.claims import comparison
-    from bakeoff.cli.output import say
     from bakeoff.cli.present import chosen_results
     from bakeoff.cli.progress import patience
 
@@ -75,12 +74,12 @@ def diff(
         )
     else:
         for note in found.notes:
-            say(f"note: {note}", indent=6)
+            typer.echo(f"note: {note}")
         for one in sorted(differing, key=lambda each: each.key):
             where = "/".join(one.key[:3]) + (f" {one.key.flow}" if one.key.flow else "")
             unit = comparison.UNITS[one.key.measure]
             change = f"{100 * (one.theirs / one.ours - 1):+.2f} %" if one.ours else "from nothing"
-            say(f"{where}  {one.key.measure}: {one.ours:.6g} -> {one.theirs:.6g} {unit} ({change})", indent=2)
+            typer.echo(f"{where}  {one.key.measure}: {one.ours:.6g} -> {one.theirs:.6g} {unit} ({change})")
         typer.echo(f"{len(differing)} of {len(found.differences)} numbers differ")
     if differing:
         raise typer.Exit(1)

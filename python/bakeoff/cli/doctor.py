@@ -12,7 +12,6 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """Show what this machine can run, what is missing for which engine, and the command that installs it."""
-    from bakeoff.cli.output import say
     from bakeoff.doctor import ENGINES, install_all, lacking, origin, report
 
     checks = report()
@@ -26,8 +25,8 @@ def doctor(
         typer.echo(f"\nengine {area}: {verdict}" if area in ENGINES else f"\n{area}")
         for check in checks:
             if check.area == area:
-                say(f"  {check.status:<8} {check.name}: {check.detail}", indent=11)
+                typer.echo(f"  {check.status:<8} {check.name}: {check.detail}")
                 if check.install:
-                    say(f"  {'':<8} -> {check.install}", indent=14)
+                    typer.echo(f"  {'':<8} -> {check.install}")
     if command := install_all(checks):
         typer.echo(f"\nAll packages that are missing: {command}")

@@ -5,20 +5,23 @@ server. `version` says that it is ours. A key that iperf3 always writes and of w
 ports, the cookie, the sizes of buffers, the load of the CPU, the variance of round-trip times. Addresses are the
 names of nodes.
 
-iperf3 counts what an application handed to its kernel. Nobody knows this here: the bytes of the intervals are those
-that reached the receiving socket, on both sides, and `sum_sent` holds the payload that was sent, without
-retransmissions. An interval is as long as the sampling interval of the run, and time begins with the flow.
+iperf3's client counts what an application handed to its kernel, which is not known here. Of TCP the bytes of the
+intervals are those that reached the receiving socket, on both sides, and `sum_sent` holds the payload that was sent,
+without retransmissions. Of UDP the client's intervals are the datagrams that were sent, and the server's tell what
+arrived and what was lost of them. An interval is as long as the sampling interval of the run, and time begins with the
+flow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from bakeoff.errors import BakeoffError
+from bakeoff.exports import datagrams
 from bakeoff.exports.names import parts
 from bakeoff.measure import Samples
 from bakeoff.version import version
@@ -58,18 +61,19 @@ def document(result: Result, samples: Samples, flow: Mapping[str, Any]) -> Part:
     start = _start(result, flow, counted, udp=udp)
     received = int(counted.get("received_bytes", sum(part["bytes"] for part in intervals)))
     lasted = intervals[-1]["end"] if intervals else 0.0
-    sent = _sent(counted, received)
     about = _datagrams(result, samples, flow, counted) if udp else {}
+    sent = _sent_datagrams(flow, about, received) if udp else _sent(counted, received)
     sender = _total(lasted, sent) | ({} if udp else {"retransmits": counted.get("retransmits")})
     receiver = _total(lasted, received)
     if udp:
-        streams: list[Part] = [{"udp": {"socket": _SOCKET, **receiver, **about, "sender": True}}]
+        streams: list[Part] = [{"udp": {"socket": _SOCKET, **sender, **about, "sender": True}}]
     else:
         ends = {"sender": sender | _of_socket(intervals), "receiver": receiver}
         streams = [{kind: {"socket": _SOCKET, **each, "sender": True} for kind, each in ends.items()}]
     end: Part = {"streams": streams}
     if udp:
-        end["sum"] = receiver | about | {"sender": True}
+        end["sum"] = sender | about | {"sender": True}
+        # As of iperf3: the sender knows of no losses.
         packets = {"jitter_ms": 0, "lost_packets": 0, "packets": about["packets"], "lost_percent": 0}
         end["sum_sent"] = sender | packets | {"sender": True}
         end["sum_received"] = receiver | about | {"sender": False}
@@ -80,6 +84,9 @@ def document(result: Result, samples: Samples, flow: Mapping[str, Any]) -> Part:
     end["cpu_utilization_percent"] = load
     if not udp:
         end |= {"sender_tcp_congestion": counted.get("cc"), "receiver_tcp_congestion": None}
+    arrived = list(map(_arrived, intervals))
+    if udp:
+        _add_datagrams(samples, flow, intervals, arrived)
     return {
         "start": start,
         "intervals": [{"streams": [part], "sum": _sum(part)} for part in intervals],
@@ -87,7 +94,7 @@ def document(result: Result, samples: Samples, flow: Mapping[str, Any]) -> Part:
         "server_output_json": {
             "start": {key: of for key, of in start.items() if key != "connecting_to"}
             | {"accepted_connection": {"host": flow["from"], "port": None}},
-            "intervals": [{"streams": [part], "sum": _sum(part)} for part in map(_arrived, intervals)],
+            "intervals": [{"streams": [part], "sum": _sum(part)} for part in arrived],
             "end": _server_end(lasted, receiver, about, udp=udp) | {"cpu_utilization_percent": load},
         },
     }
@@ -162,15 +169,11 @@ def _intervals(result: Result, samples: Samples, flow: Mapping[str, Any], mss: i
             return []
         raise BakeoffError(f"flow '{name}' has no samples of what was received")
     time, total = (values.tolist() for values in samples.of("flow", name, "received"))
-    socket = {
-        metric: dict(zip(*(values.tolist() for values in samples.of("flow", name, metric)), strict=True))
-        for metric in ("cwnd", "srtt", "retrans")
-        if ("flow", name, metric) in samples
-    }
+    socket = {metric: _nearest(samples, name, metric, time) for metric in ("cwnd", "srtt", "retrans")}
     last = _stop(result, flow) + float(result.resolved["sample_interval_s"])
     found: list[Part] = []
     before, had, again = 0.0, 0.0, 0.0
-    for at, now in zip(time, total, strict=True):
+    for number, (at, now) in enumerate(zip(time, total, strict=True)):
         if at <= start or at > last + 1e-9:
             continue
         since = round(at - start, 6)
@@ -182,21 +185,36 @@ def _intervals(result: Result, samples: Samples, flow: Mapping[str, Any], mss: i
             "bytes": round(now - had),
             "bits_per_second": (now - had) * 8 / (since - before) if since > before else 0.0,
         }
-        if "retrans" in socket:
-            counted = socket["retrans"].get(at, again)
+        if socket["retrans"]:
+            counted = socket["retrans"].get(number, again)
             part["retransmits"] = round(counted - again)
             again = counted
-        if mss and at in socket.get("cwnd", {}) and at in socket.get("srtt", {}):
+        window, rtt = (socket[metric].get(number) for metric in ("cwnd", "srtt"))
+        if window is not None or rtt is not None:
             part |= {
-                "snd_cwnd": round(socket["cwnd"][at] * mss),
+                "snd_cwnd": round(window * mss) if mss and window is not None else None,
                 "snd_wnd": None,
-                "rtt": round(socket["srtt"][at] * 1e6),
+                "rtt": round(rtt * 1e6) if rtt is not None else None,
                 "rttvar": None,
                 "pmtu": None,
             }
         found.append(part | {"omitted": False, "sender": True})
         before, had = since, now
     return found
+
+
+def _nearest(samples: Samples, flow: str, metric: str, times: Sequence[float]) -> dict[int, float]:
+    """What was sampled of the sender's socket, by the index of the time that is nearest to each sample.
+
+    The two ends of a recorded flow were not sampled at quite the same times.
+    """
+    import numpy as np
+
+    if ("flow", flow, metric) not in samples:
+        return {}
+    at, values = samples.of("flow", flow, metric)
+    middles = (np.array(times[1:]) + np.array(times[:-1])) / 2
+    return dict(zip(middles.searchsorted(at).tolist(), values.tolist(), strict=True))
 
 
 def _sum(part: Part) -> Part:
@@ -219,6 +237,25 @@ def _sent(counted: Mapping[str, Any], received: int) -> int:
     return max(received, (int(packets) - int(again)) * int(mss))
 
 
+def _sent_datagrams(flow: Mapping[str, Any], about: Part, received: int) -> int:
+    """Payload of the datagrams that were sent; what arrived, if it is not known how many or how large these were."""
+    size = flow["source"].get("size")
+    return received if about["packets"] is None or size is None else int(about["packets"]) * int(size)
+
+
+def _add_datagrams(samples: Samples, flow: Mapping[str, Any], sent: list[Part], arrived: list[Part]) -> None:
+    """Put the datagrams of each interval into it: what the sender sent, and what the receiver missed of it."""
+    start = float(flow["start_s"])
+    told = datagrams.of_intervals(samples, flow["name"], [part["end"] + start for part in sent])
+    for one, other, (packets, lost, jitter_s) in zip(sent, arrived, told, strict=True) if told else ():
+        one["packets"] = packets
+        if (size := flow["source"].get("size")) is not None:
+            one["bytes"] = packets * int(size)
+            one["bits_per_second"] = one["bytes"] * 8 / one["seconds"] if one["seconds"] else 0.0
+        other |= {"jitter_ms": None if jitter_s is None else jitter_s * 1e3, "lost_packets": lost, "packets": packets}
+        other["lost_percent"] = 100 * lost / packets if packets else 0
+
+
 def _total(lasted: float, size: int) -> Part:
     rate = size * 8 / lasted if lasted else 0.0
     return {"start": 0, "end": lasted, "seconds": lasted, "bytes": size, "bits_per_second": rate}
@@ -226,28 +263,25 @@ def _total(lasted: float, size: int) -> Part:
 
 def _of_socket(intervals: list[Part]) -> Part:
     """The largest window and the round-trip times of all samples, as iperf3 takes them."""
-    windows = [part["snd_cwnd"] for part in intervals if "snd_cwnd" in part]
-    rtts = [part["rtt"] for part in intervals if "rtt" in part]
-    if not windows:
+    windows = [part["snd_cwnd"] for part in intervals if part.get("snd_cwnd") is not None]
+    rtts = [part["rtt"] for part in intervals if part.get("rtt") is not None]
+    if not windows and not rtts:
         return {}
     return {
-        "max_snd_cwnd": max(windows),
+        "max_snd_cwnd": max(windows, default=None),
         "max_snd_wnd": None,
-        "max_rtt": max(rtts),
-        "min_rtt": min(rtts),
-        "mean_rtt": round(sum(rtts) / len(rtts)),
+        "max_rtt": max(rtts, default=None),
+        "min_rtt": min(rtts, default=None),
+        "mean_rtt": round(sum(rtts) / len(rtts)) if rtts else None,
     }
 
 
 def _datagrams(result: Result, samples: Samples, flow: Mapping[str, Any], counted: Mapping[str, Any]) -> Part:
     """Jitter over the measurement window, and datagrams lost over the whole run."""
     name = flow["name"]
-    packets = counted.get("sent_packets")
-    lost = None
-    if ("flow", name, "datagrams_lost") in samples:
-        lost = round(float(samples.of("flow", name, "datagrams_lost")[1][-1]))
-    elif packets is not None:
-        lost = len(samples.of("flow", name, "missing")[0]) if ("flow", name, "missing") in samples else 0
+    packets, lost = counted.get("sent_packets"), datagrams.lost(samples, name)
+    if lost is None and packets is not None:
+        lost = 0
     measured = result.summary.flows.get(name) if result.summary is not None else None
     jitter = measured.jitter_s if measured is not None else None
     return {
