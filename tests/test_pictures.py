@@ -381,7 +381,7 @@ class TestWords:
         with pytest.raises(BakeoffError, match=r"a.jpg: unknown picture format '.jpg'; expected .svg, .png, .pdf"):
             plots.draw(rich(), tmp_path / "a.jpg")
         (tmp_path / "file").write_text("")
-        with pytest.raises(BakeoffError, match=r"file/a.svg: "):
+        with pytest.raises(BakeoffError, match=r"file: is a file; expected a folder for a.svg"):
             plots.draw(rich(), tmp_path / "file" / "a.svg")
 
     def test_nothing_is_clipped_and_no_words_lie_on_each_other(self):

@@ -12,7 +12,7 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import Asked
+from bakeoff.campaign import Asked, lock
 from bakeoff.errors import BakeoffError
 from bakeoff.results import remote, survey
 
@@ -107,6 +107,45 @@ def test_what_is_there_is_refused_and_only_what_changed_goes_with_update(cli, he
     assert content(run("b", "back")) == {
         path.relative_to("fake/s1-first/b"): text for path, text in before.items() if "b" in path.parts
     }
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["results/c", "results/c/inside", "results/c/fake", "file://{here}/results/c/x", "link/x", "results", "other/x"],
+)
+def test_nothing_is_copied_into_itself_or_into_a_campaign(cli, here, place):
+    (here / "link").symlink_to("results/c")
+    shutil.copytree("results/c", "other")
+    before = content(here)
+    for words in (("push", "results/c", place.format(here=here)), ("pull", "results/c", place.format(here=here))):
+        if words[0] == "pull" and "://" in place:
+            continue
+        for update in ((), ("--update",)):
+            code, _, err = cli(*words, *update)
+            assert (code, err.count("\n")) == (2, 1)
+            assert re.search(r"which is to be copied; name another|lies in the folder of a campaign", err), err
+    assert content(here) == before
+
+
+def test_nothing_is_removed_or_replaced_while_a_campaign_writes(cli, here):
+    cli("push", "results/c", "elsewhere")
+    before = content(here)
+    with lock.locked(Path("results/c")):
+        for words in (
+            ("rm", "results/c", "--yes"), ("rm", str(run("a")), "--yes"), ("pull", "elsewhere", "results/c", "--update"),
+        ):  # fmt: skip
+            code, _, err = cli(*words)
+            assert (code, f"a campaign (process {os.getpid()}) is writing in" in err) == (2, True)
+        (run("a").parent / ".b.7.partial").mkdir()
+        assert cli("rm", str(run("a").parent / ".b.7.partial"), "--yes")[0] == 2
+        (run("a").parent / ".b.7.partial").rmdir()
+    assert content(here) == before
+    Path("results/c/.lock").write_text("1\n")  # a crash left it
+    assert cli("rm", str(run("a")), "--yes")[0] == 0
+    Path("results/c/.lock").unlink()
+    os.mkfifo("results/c/.lock")
+    assert cli("rm", "results/c", "--yes")[0] == 0
+    assert not Path("results/c").exists()
 
 
 def test_another_campaign_is_never_mixed_in(cli, here, url):

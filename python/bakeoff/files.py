@@ -1,9 +1,10 @@
 """Files that anybody may have made: regular ones only, and no more of them than a bound.
 
-`read` and `opened` are for a file that the user named: links are followed, as everywhere. What begins with `plain_`,
-and `opener`, are for folders that a stranger's program wrote to, such as a guest's kernel: in place of a log it could
-leave a symbolic link, which the next one who writes or reads there would follow out of the folder, or a FIFO, which
-would never end. There no link is followed, and a file has one name.
+`read` and `opened` are for a file that the user named: links are followed, as everywhere. In a results folder, which
+may be a stranger's, `read` with `follow=False` does not; its files may have a second name in a store. What begins with
+`plain_`, and `opener`, are for folders that a stranger's program wrote to, such as a guest's kernel: in place of a log
+it could leave a symbolic link, which the next one who writes or reads there would follow out of the folder, or a FIFO,
+which would never end. There no link is followed, and a file has one name.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import os
 import shutil
 import stat
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
+
+from bakeoff.errors import BakeoffError
 
 # The largest text that is read whole: a log, a status, what a traffic tool wrote.
 MOST_TEXT: Final = 256 << 20
@@ -33,13 +36,13 @@ _KINDS: Final = {
 }
 
 
-def read(path: Path | str, most: int) -> bytes:
-    """All bytes of the regular file at `path`, if they are at most `most`.
+def read(path: Path | str, most: int, *, follow: bool = True) -> bytes:
+    """All bytes of the regular file at `path`, if they are at most `most`; unless `follow` also if it is no link.
 
     OSError says what it is instead: a device, a pipe and a socket are never waited for, and a file that is too long is
     not read.
     """
-    descriptor, size = _open(path)
+    descriptor, size = _open(path, follow=follow)
     content = b""
     try:
         if size <= most:
@@ -67,14 +70,15 @@ def opened(path: Path | str) -> BufferedReader:
     return os.fdopen(_open(path)[0], "rb")
 
 
-def _open(path: Path | str) -> tuple[int, int]:
+def _open(path: Path | str, *, follow: bool = True) -> tuple[int, int]:
     """A descriptor of the regular file at `path`, and the bytes that it has; OSError as for `read`."""
     name = os.fspath(path)
     if "\0" in name:
         raise OSError(errno.EINVAL, "its name holds a zero byte", name)
     # Looked at before it is opened, because a device may act on that; and after, because it may be another one then.
-    _regular(os.stat(name), name)  # noqa: PTH116 (of text)
-    descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    _regular(os.stat(name, follow_symlinks=follow), name)  # noqa: PTH116 (of text)
+    links = 0 if follow else os.O_NOFOLLOW
+    descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | links)
     try:
         found = os.fstat(descriptor)
         _regular(found, name)
@@ -104,6 +108,64 @@ def unpacked(path: Path | str, most: int) -> bytes:
     return content
 
 
+def check_output(path: Path) -> None:
+    """BakeoffError unless a file can be written to `path`, as far as what has the name decides: nothing or a file.
+
+    A device, a pipe or a link would be replaced by the file, or written through.
+    """
+    if path.name in ("", ".."):
+        raise BakeoffError(f"{path}: is a folder; expected the name of a file")
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        raise BakeoffError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if not stat.S_ISREG(mode):
+        what = _KINDS.get(stat.S_IFMT(mode), "no regular file")
+        raise BakeoffError(f"{path}: is {what}; expected the name of a regular file, or of a new one")
+
+
+def write(path: Path, content: bytes, *, replace: bool = True) -> None:
+    """Write a file whole or not at all; folders are made. As `write_all`."""
+    write_all({path: content}, replace=replace)
+
+
+def write_all(contents: Mapping[Path, bytes], *, replace: bool = True) -> None:
+    """Write all files, or none if one of them cannot be written; folders are made.
+
+    BakeoffError names the file, also where `check_output` refuses. FileExistsError for one that is there, unless it may
+    be replaced.
+    """
+    for path in contents:
+        check_output(path)
+    made: dict[Path, Path] = {}
+    path = Path()
+    try:
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            made[path] = path.with_name(f".{path.name[:50]}.{os.getpid()}.partial")
+            made[path].unlink(missing_ok=True)
+            with open(made[path], "xb", opener=opener) as new:
+                new.write(content)
+        for path, partial in made.items():
+            if replace:
+                partial.replace(path)
+            else:
+                os.link(partial, path)
+    except OSError as error:
+        if isinstance(error, FileExistsError) and not replace:
+            raise
+        if (other := in_the_way(path.parent)) is not None:
+            raise BakeoffError(f"{other}: is a file; expected a folder for {path.name}") from None
+        # The error's own name may be that of the partial file.
+        raise BakeoffError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        for partial in made.values():
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+
 def is_below(path: Path, folder: Path) -> bool:
     """Whether the file at `path` lies in `folder` or below, with all links followed."""
     try:
@@ -121,6 +183,8 @@ def in_the_way(folder: Path) -> Path | None:
 def _regular(found: os.stat_result, name: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, "is a symbolic link, which is not followed here", name)
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "is no regular file", name)
 

@@ -166,7 +166,7 @@ def test_a_file_is_read_whole_up_to_its_bound(tmp_path, monkeypatch, size, at_on
 def test_a_file_that_has_grown_since_it_was_opened_is_read_whole(tmp_path, monkeypatch):
     opened = files._open
     (tmp_path / "grown").write_bytes(bytes(9000))
-    monkeypatch.setattr(files, "_open", lambda path: (opened(path)[0], 8000))
+    monkeypatch.setattr(files, "_open", lambda path, **_: (opened(path)[0], 8000))
     assert files.read(tmp_path / "grown", 9000) == bytes(9000)
     with pytest.raises(OSError, match=r"bytes; at most 8,000"):
         files.read(tmp_path / "grown", 8000)

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Final
 
 from bakeoff import lockfile
 from bakeoff.errors import BakeoffError
+from bakeoff.results import layout
 
 NAME: Final = ".lock"
 
@@ -29,6 +31,35 @@ def locked(root: Path) -> Iterator[None]:
     finally:
         (root / NAME).unlink(missing_ok=True)
         os.close(descriptor)
+
+
+def writer(root: Path) -> str | None:
+    """The process that owns the folder `root` now; None if none does. Nothing is made, followed or waited for."""
+    path = root / NAME
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return None
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+    except OSError:  # a file system without locks
+        return None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def refuse_written(folder: Path) -> None:
+    """BakeoffError if a campaign is writing to the folder, which is a campaign's or lies in one."""
+    place = folder.absolute()
+    for root in (place, *place.parents):
+        known = root == place or (root / layout.CAMPAIGN).exists()  # elsewhere a file of this name may be anything
+        if known and (owner := writer(root)) is not None:
+            raise BakeoffError(f"{folder}: a campaign (process {owner}) is writing in {root}; wait until it ends")
 
 
 def _acquire(root: Path) -> int:

@@ -103,12 +103,7 @@ def record(several: Iterable[Decided], engine: str) -> None:
     writer.writerow(_COLUMNS)
     for (name, of), row in sorted(kept.items(), key=lambda item: (order[item[0][0]], item[0][1])):
         writer.writerow([name, of, *row])
-    partial = path().with_name(".expected.csv.partial")
-    try:
-        partial.write_text(text.getvalue(), encoding="utf-8")
-        partial.replace(path())
-    except OSError as error:
-        raise BakeoffError(f"{path()}: cannot be written: {error.strerror}") from error
+    files.write(path(), text.getvalue().encode())
 
 
 def kind(engine: str) -> str:

@@ -99,14 +99,14 @@ def advise(
       bakeoff show advice/household                      the household, to copy and change for --mix
       bakeoff advise --mix HOUSEHOLD.yaml --resume       go on where the latest was interrupted
     """
-    from bakeoff import campaign, results
+    from bakeoff import campaign, files, results
     from bakeoff.advice import advise as advised
     from bakeoff.cli.run import execute
     from bakeoff.scenario.advice import Asked, own_choices, runs
 
     asked = Asked(up=up, down=down, rtt=rtt, buffer=buffer, link=link, duration=duration, mix=mix)
-    if html is not None and not html.parent.is_dir():
-        raise BakeoffError(f"--html: {html}: there is no folder {html.parent}")
+    if html is not None:
+        _check_html(html)
     every = runs(asked, seeds=seeds)
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     root = out or (_latest() if resume else campaign.new_folder(campaign.ADVICE))
@@ -134,7 +134,7 @@ def advise(
     from bakeoff.present import advice as present
 
     if html is not None:
-        _write(html, present.page(asked, advice))
+        files.write(html, present.page(asked, advice).encode())
     if as_json:
         typer.echo(json.dumps(present.record(asked, advice, root), indent=2))
         return
@@ -162,14 +162,13 @@ def _words(asked: Asked) -> list[str]:
     return as_words({f"--{key}": value for key, value in asdict(asked).items()})
 
 
-def _write(path: Path, text: str) -> None:
-    """The file, whole or not at all. BakeoffError if it cannot be written."""
-    import os
+def _check_html(path: Path) -> None:
+    """BakeoffError, before any run, for a page that could not be written after them."""
+    from bakeoff import files
 
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise BakeoffError(f"{path}: {error.strerror or error}") from None
+        files.check_output(path)
+    except BakeoffError as error:
+        raise BakeoffError(f"--html: {error}") from None
+    if not path.parent.is_dir():
+        raise BakeoffError(f"--html: {path}: there is no folder {path.parent}")

@@ -52,6 +52,7 @@ def export(
     from bakeoff import exports
     from bakeoff.campaign.ending import unwinding
     from bakeoff.cli.progress import patience
+    from bakeoff.results import below
 
     asked = {
         "flent": flent, "csv": csv, "parquet": parquet, "iperf3": iperf3, "irtt": irtt, "mahimahi": mahimahi,
@@ -62,7 +63,7 @@ def export(
             f"no form was chosen; expected one of {', '.join(f'--{name}' for name in asked)}, or several"
         )
     root, chosen = chosen_several(results or [])
-    folder = out or (chosen[0].path if len(chosen) == 1 else root / "exports")
+    folder = out or (chosen[0].path if len(chosen) == 1 else below(root, "exports/file").parent)
     if folder.exists() and not folder.is_dir():
         raise BakeoffError(f"--out: '{folder}' is no folder")
     whole = [result for result in chosen if result.ok]

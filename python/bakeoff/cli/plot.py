@@ -121,6 +121,7 @@ def plot(
     from bakeoff.cli.progress import patience
     from bakeoff.present import kinds, plots
     from bakeoff.present.style import save
+    from bakeoff.results import below
 
     root, chosen = chosen_several(results or [])
     warn_of_epochs(chosen)
@@ -133,16 +134,17 @@ def plot(
     picked = kinds.kind(kind) if kind is not None else kinds.kind(plots.default_kind(whole, overlay=overlay))
     _fits(picked, measure=measure, x=x, y=y, overlay=overlay, scale=scale)
     place = _Place(out, format_)
+    plots_folder = root / "plots" if out is not None else below(root, "plots/picture").parent
     if picked.of == "campaign":
         with patience("drawing"):
             made = plots.campaign(whole, picked.name, measure=measure, x=x, y=y)
         for name, figure in made.items():
-            typer.echo(save(figure, place.of(root / "plots", name, alone=len(made) == 1)))
+            typer.echo(save(figure, place.of(plots_folder, name, alone=len(made) == 1)))
         return
     if overlay or len(whole) == 1:
         with patience("drawing"):
             figure = plots.overlay(whole, picked.name, scale=scale.value)
-        folder = whole[0].path if len(whole) == 1 else root / "plots"
+        folder = whole[0].path if len(whole) == 1 else plots_folder
         typer.echo(
             save(figure, place.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))
         )
@@ -158,7 +160,7 @@ def plot(
             typer.echo(f"left out: {found}", err=True)
         else:
             name = f"{result.key.replace('/', '_')}-{picked.name}"
-            typer.echo(save(found, place.of(root / "plots", name, alone=False)))
+            typer.echo(save(found, place.of(plots_folder, name, alone=False)))
             drawn += 1
     if not drawn:
         raise BakeoffError(f"none of {len(whole)} runs has what '{picked.name}' shows")

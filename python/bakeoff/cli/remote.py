@@ -93,9 +93,11 @@ def pull(
       bakeoff pull sftp://lab/srv/results/fairness -k pie
       bakeoff pull sftp://lab/srv/results/fairness --update     what it lacks, and what changed
     """
+    from bakeoff.campaign import lock
     from bakeoff.results import remote
 
     target = folder or _folder_for(url)
+    lock.refuse_written(target)
     with _watching("pulling") as tell:
         copied = remote.pull(
             url, target, captures=captures, update=update, wanted=lambda place: named(place, only), tell=tell

@@ -81,7 +81,7 @@ def logs(
         typer.echo(f"in effect: {note}")
     for name in (layout.SETUP_LOG, layout.TEARDOWN_LOG, "console.log"):
         try:
-            text = files.read(result.path / name, files.MOST_TEXT).decode(errors="backslashreplace")
+            text = files.read(result.path / name, files.MOST_TEXT, follow=False).decode(errors="backslashreplace")
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -101,14 +101,18 @@ def rm(
       bakeoff rm results/2026-11-21T22-35-10
       bakeoff rm results/duels/* --yes
     """
+    from bakeoff.campaign import lock
     from bakeoff.results import storage
 
     folders = [path for path in folders if not (path.is_symlink() and len(folders) > 1)]
     kinds = [storage.removable(path) for path in folders]
+    for path in folders:
+        lock.refuse_written(path)
     if not yes:
         pairs = zip(folders, kinds, strict=True)
         check_sure("rm", [f"{kind} {path}, {size_in_words(storage.size(path))}" for path, kind in pairs])
     for path in folders:
+        lock.refuse_written(path)  # it may have begun while the user thought
         storage.remove(path)
 
 

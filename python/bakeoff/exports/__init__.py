@@ -7,13 +7,13 @@ that has nothing which the form could hold.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -84,21 +84,10 @@ def write(path: Path, content: bytes, *, replace: bool) -> None:
 
     BakeoffError for a file that is there, and for what the system refuses.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            partial.write_bytes(content)
-            if replace:
-                partial.replace(path)
-            else:
-                os.link(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        files.write(path, content, replace=replace)
     except FileExistsError:
         raise taken(path) from None
-    except OSError as error:
-        raise BakeoffError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def taken(path: Path) -> BakeoffError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
+from bakeoff import files
 from bakeoff.claims import quantity
 from bakeoff.claims.expected import Recorded, kind, words
 from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, shown
@@ -260,8 +261,7 @@ def write_docs(
             raise BakeoffError(f"{path}: has no lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
         start, end = found_at.span()
         found[path] = before[:start] + _BLOCK.format(block) + before[end:]
-    for path, after in found.items():
-        path.write_text(after, encoding="utf-8")
+    files.write_all({path: after.encode() for path, after in found.items()})
     return list(found)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import io
 import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bakeoff import files
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -79,14 +80,8 @@ def save(figure: Figure, path: Path) -> Path:
     kind = path.suffix.removeprefix(".").lower()
     if kind not in _METADATA:
         raise BakeoffError(f"{path}: unknown picture format '{path.suffix}'; expected {', '.join(SUFFIXES)}")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with styled():
-            figure.savefig(partial, format=kind, metadata=_METADATA[kind])
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise BakeoffError(f"{path}: {error.strerror or error}") from None
+    content = io.BytesIO()
+    with styled():
+        figure.savefig(content, format=kind, metadata=_METADATA[kind])
+    files.write(path, content.getvalue())
     return path

@@ -106,10 +106,10 @@ def read(path: Path) -> Arrivals:
 
 
 def write(arrivals: Arrivals, path: Path) -> None:
-    """As CSV; `read` gives the same back."""
+    """As CSV; `read` gives the same back. BakeoffError if the file cannot be written."""
     lines = [",".join(HEADER)]
     lines += [f"{p.ns / 1e9:.9f},{p.bytes},{p.flow},{_ECN_WORDS[p.ecn]}" for p in arrivals.packets]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files.write(path, ("\n".join(lines) + "\n").encode())
 
 
 def _row(row: list[str], place: str) -> Arrival:

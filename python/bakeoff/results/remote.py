@@ -77,7 +77,13 @@ class Elsewhere:
         if not self._root.strip("/"):
             raise BakeoffError(f"{self.url}: names no folder; {_EXPECTED}")
         # A flat listing, which cannot meet a folder that it may not read, has no such option.
+        self._here = protocol == "file"
         self._strict = {} if protocol == "s3" else {"on_error": "raise"}
+
+    @property
+    def local(self) -> Path | None:
+        """The folder if it lies in this machine's file system, with all links followed."""
+        return Path(self._root).resolve() if self._here else None
 
     @property
     def name(self) -> str:
@@ -193,6 +199,8 @@ def push(
     """
     root = _campaign_of(results)
     there = Elsewhere(url)
+    if there.local is not None:
+        _check_apart(there.url, there.local, root.resolve())
     theirs = there.sizes()
     record = read_campaign(root)
     if theirs and not update:
@@ -246,6 +254,7 @@ def pull(
     whole.
     """
     there = Elsewhere(url)
+    _check_apart(str(folder), folder.resolve(), there.local)
     theirs = there.sizes()
     offered = {
         place: {name: size for name, size in files.items() if captures or not _is_capture(name)}
@@ -320,6 +329,17 @@ def _standing(
     if not places and theirs is None:
         raise BakeoffError(f"{folder}: holds files of no campaign; name another folder")
     return {place: _own_files(path) for path, place in places}
+
+
+def _check_apart(name: str, target: Path, source: Path | None) -> None:
+    """BakeoffError if results would be copied to where they come from, or into a campaign's folder."""
+    if (file := files.in_the_way(target)) is not None and file != target:
+        raise BakeoffError(f"{file}: is a file; expected a folder for the results")
+    if source is not None and (target.is_relative_to(source) or source.is_relative_to(target)):
+        raise BakeoffError(f"{name}: is, holds or lies in {source}, which is to be copied; name another folder")
+    for parent in target.parents:
+        if (parent / layout.CAMPAIGN).exists():
+            raise BakeoffError(f"{name}: lies in the folder of a campaign, {parent}; name another folder")
 
 
 def _campaign_of(results: Sequence[Result]) -> Path:

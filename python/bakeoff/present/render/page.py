@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -152,20 +151,5 @@ def write(pages: Mapping[Path, Page]) -> list[Path]:
     for path, page in pages.items():
         contents |= {path.parent / name: content for name, content in page.pictures.items()}
         contents[path] = page.text.encode()
-    partial: dict[Path, Path] = {}
-    try:
-        for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial[path] = path.with_name(f".{path.name[:200]}.{os.getpid()}.partial")
-            partial[path].write_bytes(content)
-        for path, made in partial.items():
-            made.replace(path)
-    except OSError as error:
-        for made in partial.values():
-            with suppress(OSError):
-                made.unlink()
-        if (file := files.in_the_way(path.parent)) is not None:
-            raise BakeoffError(f"{file}: is a file; expected a folder for {path.name}") from None
-        # The error's own name may be that of the partial file, which nobody asked for.
-        raise BakeoffError(f"{path}: cannot be written: {error.strerror}") from None
+    files.write_all(contents)
     return list(pages)
