@@ -47,6 +47,28 @@ def test_output_that_cannot_be_written(cli, command):
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("where", ["full disk", "reader that left"])
+@pytest.mark.parametrize("command", [["run", "*", "-v"], ["run", "*", "-j", "2"], ["duel", "a", "b"]])
+def test_progress_that_cannot_be_written_ends_nothing(command, where):
+    reader, writer = os.pipe()
+    os.close(reader)
+    if where == "full disk":
+        if not Path("/dev/full").exists():
+            pytest.skip("the system has no /dev/full")
+        os.close(writer)
+        writer = os.open("/dev/full", os.O_WRONLY)
+    code, out, _ = ended("-m", "bakeoff", *command, "--out", "x", stderr=writer)
+    os.close(writer)
+    told, _, _ = ended("-m", "bakeoff", *command, "--out", "y")
+    assert (code, out != "") == (told, True)
+    done, expected = results.survey("x"), results.survey("y")
+    assert [result.key for result in done.results] == [result.key for result in expected.results]
+    assert done.half_written == []
+    # Neither does it change how a mistake ends.
+    with Path("/dev/full").open("w") as full:
+        assert ended("-m", "bakeoff", "table", "nowhere", stderr=full)[0] == 2
+
+
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["table", "x"], ["duel", "a", "b", "--out", "y"]])
 def test_a_reader_that_leaves_early_is_no_failure(cli, command):
     cli("run", "*/a", "--out", "x", "-j", "1")

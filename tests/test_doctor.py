@@ -3,11 +3,13 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
 from bakeoff import data, doctor
-from bakeoff.engines.kernel import programs, tools
+from bakeoff.engines.kernel import programs, registry, tools
+from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import agent
 from bakeoff.errors import BakeoffError
 from kernel_boots import executable
@@ -66,6 +68,26 @@ def test_without_apt_the_packages_are_named_as_debian_calls_them(monkeypatch):
     assert doctor._packaged("ssh", "ssh", "missing", "", "openssh-client").install == (
         "install what Debian calls openssh-client"
     )
+
+
+def test_without_insmod_a_kernel_with_modules_cannot_run(cache_folder, debian, monkeypatch):
+    """Every run on it loads them; one without modules runs."""
+    found = programs.find
+    monkeypatch.setattr(programs, "find", lambda name: None if name == "insmod" else found(name))
+
+    def built(name: str, *modules: str) -> BuiltKernel:
+        return BuiltKernel(name, Path("linux"), "7.3.4", "f", {}, tuple(map(Path, modules)))
+
+    for kernels, status, detail in (
+        ([], "limited", "no external modules"),
+        ([built("plain")], "limited", "no external modules"),
+        ([built("own", "a.ko"), built("plain")], "limited", "no run on own, which load modules"),
+        ([built("own", "a.ko"), built("two", "b.ko")], "missing", "no run on own, two, which load modules"),
+    ):
+        monkeypatch.setattr(registry, "list_kernels", lambda kernels=kernels: kernels)
+        [check] = [check for check in doctor.report() if (check.area, check.name) == ("kernel", "insmod")]
+        assert (check.status, check.detail) == (status, f"not installed: {detail}")
+        assert check.packages == ("kmod",)
 
 
 def test_an_old_tc_is_told(tmp_path, cache_folder, monkeypatch):

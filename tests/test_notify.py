@@ -1,15 +1,17 @@
 """run --notify: what is sent when a campaign has ended, to a web server of this machine."""
 
 import json
+import multiprocessing
 import re
 import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 import fakes
 from bakeoff import results
+from bakeoff.cli import notify
 
 SECRET = "hunter2"
 
@@ -92,6 +94,36 @@ def test_a_message_that_is_not_sent_is_a_warning(cli, server):
     assert (code, out, told) == (0, "", [])
     assert err.startswith("bakeoff: warning: the notification to json://… was not sent")
     assert SECRET not in err
+
+
+def test_a_server_that_never_ends_its_answer_holds_nobody(cli, monkeypatch):
+    """It sends a line of the header again and again, so that no reading of the socket times out."""
+    monkeypatch.setattr(notify, "_PATIENCE_S", 3.0)
+    ended = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.send_response(200)
+            while not ended.wait(0.05):
+                self.send_header("X-More", "1")
+                self.flush_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever)
+        thread.start()
+        url = f"json://127.0.0.1:{listening.server_port}/ended"
+        try:
+            code, _, err = cli("run", "fake/s1*", "--name", "x", "-q", "--notify", url)
+        finally:
+            ended.set()
+            listening.shutdown()
+            thread.join()
+    assert code == 0
+    assert err == "bakeoff: warning: the notification to json://… was not sent: it took longer than 3 s\n"
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize("url", ["nothing", f"wrong://me:{SECRET}@there", "json://", "mailto://"])

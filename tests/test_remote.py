@@ -132,7 +132,8 @@ def test_nothing_is_removed_or_replaced_while_a_campaign_writes(cli, here):
     before = content(here)
     with lock.locked(Path("results/c")):
         for words in (
-            ("rm", "results/c", "--yes"), ("rm", str(run("a")), "--yes"), ("pull", "elsewhere", "results/c", "--update"),
+            ("rm", "results/c", "--yes"), ("rm", str(run("a")), "--yes"),
+            ("pull", "elsewhere", "results/c", "--update"),
         ):  # fmt: skip
             code, _, err = cli(*words)
             assert (code, f"a campaign (process {os.getpid()}) is writing in" in err) == (2, True)

@@ -4,12 +4,15 @@ import http.client
 import json
 import os
 import shutil
+import socket
 import threading
+from contextlib import ExitStack
 
 import pytest
 
 from bakeoff import campaign, results
 from bakeoff.errors import BakeoffError
+from bakeoff.present.site import server
 from bakeoff.present.site.live import Live
 from bakeoff.present.site.server import Server, parts_of
 from bakeoff.scenario import catalog
@@ -136,6 +139,21 @@ def test_only_the_own_name_is_answered(ask):
         status, _, content = ask("/live.json", host=host)
         assert status == 421, host
         assert b"version" not in content
+
+
+def test_at_the_port_of_http_the_name_stands_alone(ask, monkeypatch):
+    monkeypatch.setattr(server, "_HTTP_PORT", ask.port)
+    for host in ("127.0.0.1", "localhost", "LOCALHOST", f"127.0.0.1:{ask.port}"):
+        assert ask("/", host=[host])[0] == 200
+    for host in ("evil.example", "127.0.0.1:80", "127.0.0.1:", "127.0.0.2", "localhost.evil.example"):
+        assert ask("/", host=[host])[0] == 421
+
+
+def test_a_hundred_connections_wait_at_a_time(live):
+    """As many browsers, before any is served; one too many would have to connect again after a second or more."""
+    with Server(live, 0) as listening, ExitStack() as several:
+        for _ in range(100):
+            several.enter_context(socket.create_connection(("127.0.0.1", listening.port), timeout=30))
 
 
 def test_answers_forbid_what_a_page_does_not_need(ask):

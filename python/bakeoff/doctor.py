@@ -6,14 +6,17 @@ import importlib
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from bakeoff import data
 from bakeoff.engines.kernel import programs, tools
 from bakeoff.errors import BakeoffError
+
+if TYPE_CHECKING:
+    from bakeoff.engines.kernel.registry import BuiltKernel
 
 Status = Literal["ok", "limited", "missing"]
 
@@ -140,10 +143,19 @@ def _kernel() -> Iterator[Check]:
     for name, lost in (
         ("ethtool", "offloads stay on"),
         ("nft", "no rules that change DSCP or ECN by nftables"),
-        ("insmod", "no external modules"),
         ("wg", "no WireGuard tunnels"),
     ):
         yield _program("kernel", name, lost)
+    yield _insmod(kernels)
+
+
+def _insmod(kernels: Sequence[BuiltKernel]) -> Check:
+    """A kernel that was built with modules of its own loads them in every run, and fails without insmod."""
+    with_modules = [kernel.name for kernel in kernels if kernel.modules]
+    if not with_modules:
+        return _program("kernel", "insmod", "no external modules")
+    lost = f"no run on {', '.join(with_modules)}, which load modules"
+    return _program("kernel", "insmod", lost, "missing" if len(with_modules) == len(kernels) else "limited")
 
 
 def _build_a_kernel() -> str:
@@ -180,11 +192,11 @@ def _dotted(version: tuple[int, int] | None) -> str:
     return ".".join(map(str, version)) if version else "unknown"
 
 
-def _program(area: str, name: str, lost: str) -> Check:
+def _program(area: str, name: str, lost: str, without: Status | None = None) -> Check:
     path = programs.find(name)
     if path is not None:
         return Check(area, name, "ok", str(path))
-    status: Status = "missing" if lost == "no run" else "limited"
+    status: Status = without or ("missing" if lost == "no run" else "limited")
     return _packaged(area, name, status, f"not installed: {lost}", programs.PACKAGES.get(name, name))
 
 

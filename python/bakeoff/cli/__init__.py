@@ -45,7 +45,7 @@ def main() -> None:
         left = ended.code == 1 and (sys.stdout is not stdout or _target() != target)
         status = 0 if left else ended.code
     except BrokenPipeError:
-        _discard()
+        output.discard(sys.stdout)
     except BakeoffError as error:
         status = _complain(str(error))
     except OSError as error:
@@ -54,12 +54,13 @@ def main() -> None:
         elif (error.strerror or "").startswith("No usable temporary directory"):
             status = _complain(f"{error.strerror}; expected room in one of them, or TMPDIR set to a folder that has it")
         elif error.errno in _CANNOT_WRITE:
-            _discard()
+            output.discard(sys.stdout)
             status = _complain(f"standard output: {error.strerror}")
         else:
             raise
     except KeyboardInterrupt:
         status = 130
+    output.end()
     sys.exit(status)
 
 
@@ -83,17 +84,6 @@ def _target() -> tuple[int, int] | None:
     except (OSError, ValueError, AttributeError):
         return None
     return found.st_dev, found.st_ino
-
-
-def _discard() -> None:
-    """Send what is still to be written nowhere: Python would stumble over it once more at its end."""
-    try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError):
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
 
 
 def _complain(message: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import multiprocessing
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -15,10 +16,12 @@ import typer
 from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
-    from apprise import Apprise
+    from multiprocessing.connection import Connection
 
     from bakeoff.campaign import Report
 
+_PATIENCE_S = 60.0
+"""For so long a message may be on its way."""
 _SHOWN = 5
 """Failed runs that a message names."""
 
@@ -30,10 +33,10 @@ class Told(Protocol):
         """Send it."""
 
 
-def service(urls: Sequence[str]) -> Apprise | None:
-    """What sends messages to the URLs; None if there are none. BakeoffError for one that apprise does not know."""
+def service(urls: Sequence[str]) -> tuple[str, ...]:
+    """The URLs, as places for messages. BakeoffError for one that apprise does not know."""
     if not urls:
-        return None
+        return ()
     try:
         import apprise
     except ImportError:
@@ -50,29 +53,29 @@ def service(urls: Sequence[str]) -> Apprise | None:
                 f"--notify: '{_safe(url)}' is no URL that apprise knows; expected one such as "
                 "mailto://USER:PASSWORD@HOST, slack://TOKENS or json://HOST/PATH, as its documentation lists them"
             )
-    return places
+    return tuple(urls)
 
 
 @contextmanager
-def notifying(service: Apprise | None, root: Path) -> Iterator[Told]:
+def notifying(places: Sequence[str], root: Path) -> Iterator[Told]:
     """Send a message when the campaign in `root` has ended, which the block does and tells of.
 
     One that ends in an exception is told as a failure, and so is one that is interrupted (Ctrl-C, SIGTERM). A message
     that cannot be sent is a warning on standard error.
     """
-    if service is None:
+    if not places:
         yield lambda _: None
         return
 
     def told(report: Report) -> None:
-        _send(service, *message(report), failed=bool(report.failed))
+        _send(places, *message(report), failed=bool(report.failed))
 
     try:
         yield told
     except BaseException as problem:
         # SystemExit and typer.Exit hold a status, not words.
         why = str(problem) if isinstance(problem, BakeoffError | OSError) else "it was interrupted"
-        _send(service, "bakeoff: a campaign ended early", f"{why}\nresults: {root.absolute()}", failed=True)
+        _send(places, "bakeoff: a campaign ended early", f"{why}\nresults: {root.absolute()}", failed=True)
         raise
 
 
@@ -92,20 +95,49 @@ def message(report: Report) -> tuple[str, str]:
     return title, printable("\n".join(lines))
 
 
-def _send(service: Apprise, title: str, body: str, *, failed: bool) -> None:
+def _send(places: Sequence[str], title: str, body: str, *, failed: bool) -> None:
+    """Send the message from a process of its own, which ends in time whatever the other side does."""
+    from bakeoff.campaign import ending
+
+    process = None
+    try:
+        spawn = multiprocessing.get_context("spawn")
+        ours, theirs = spawn.Pipe(duplex=False)
+        process = spawn.Process(target=_deliver, args=(theirs, tuple(places), title, body, failed), daemon=True)
+        with ending.starting_workers():
+            process.start()
+        theirs.close()
+        why = ours.recv() if ours.poll(_PATIENCE_S) else f"it took longer than {_PATIENCE_S:g} s"
+    except EOFError:
+        why = "its process ended"
+    except Exception as problem:  # the campaign is over, and its results are whole
+        why = f"{type(problem).__name__}: {problem}"
+    finally:
+        if process is not None and process.pid is not None:
+            process.kill()
+            process.join()
+    if why is not None:
+        shown = ", ".join(map(_safe, places))
+        text = f"warning: the notification to {shown} was not sent" + (f": {why}" if why else "")
+        typer.echo(f"bakeoff: {printable(text)}", err=True)
+
+
+def _deliver(answer: Connection, urls: Sequence[str], title: str, body: str, failed: bool) -> None:
+    """In that process: send the message, and answer why it was not sent, or None."""
     import apprise
 
+    from bakeoff.campaign import ending
+
+    ending.prepare_worker()
     kind = apprise.NotifyType.FAILURE if failed else apprise.NotifyType.SUCCESS
     try:
+        service = apprise.Apprise(list(urls))
         with _quiet() as said:
             sent = bool(service.notify(title=title, body=body, notify_type=kind))
             why = said.getvalue().strip().partition("\n")[0]
-    except Exception as problem:  # whatever a service's plug-in does, the campaign is over and its results are whole
+    except Exception as problem:  # whatever a service's plug-in raises
         sent, why = False, f"{type(problem).__name__}: {problem}"
-    if not sent:
-        places = ", ".join(_safe(url) for url in service.urls(privacy=True))
-        text = f"warning: the notification to {places} was not sent" + (f": {why}" if why else "")
-        typer.echo(f"bakeoff: {text}", err=True)
+    answer.send(None if sent else why)
 
 
 def _quiet() -> AbstractContextManager[io.StringIO]:

@@ -6,7 +6,9 @@ cleaned, writes to what lies beneath: tables with colours, bars of progress.
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from bakeoff.errors import printable
@@ -36,12 +38,59 @@ class Shown:
         return getattr(self.beneath, name)
 
 
+class Lenient:
+    """A stream for progress and messages: what cannot be written (full disk, reader gone) is lost and ends nothing."""
+
+    def __init__(self, beneath: TextIO) -> None:
+        self.beneath = beneath
+
+    def write(self, text: str) -> int:
+        """Write the text if that can be, and return the number of its characters."""
+        with suppress(OSError):
+            self.beneath.write(text)
+        return len(text)
+
+    def writelines(self, lines: list[str]) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Write what waits, if that can be."""
+        with suppress(OSError):
+            self.beneath.flush()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever a stream has)
+        return getattr(self.beneath, name)
+
+
 def guard() -> None:
     """Put the border in place, for as long as the process lives."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if not isinstance(stream, Shown):
-            setattr(sys, name, cast("TextIO", Shown(stream)))
+    if not isinstance(sys.stdout, Shown):
+        sys.stdout = cast("TextIO", Shown(sys.stdout))
+    if not isinstance(sys.stderr, Shown):
+        sys.stderr = cast("TextIO", Shown(cast("TextIO", Lenient(sys.stderr))))
+
+
+def discard(stream: TextIO) -> None:
+    """Send what is still to be written nowhere: Python would stumble over it once more at its end."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def end() -> None:
+    """Discard what standard error did not take. Otherwise Python ends with a status of its own."""
+    stream = beneath(sys.stderr)
+    if isinstance(stream, Lenient):
+        try:
+            stream.beneath.flush()
+        except OSError:
+            discard(stream.beneath)
 
 
 def beneath(stream: TextIO) -> TextIO:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ADDRESS: Final = "127.0.0.1"
 _NAMES: Final = (ADDRESS, "localhost")
+_HTTP_PORT: Final = 80
 _TIMEOUT_S: Final = 30.0
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
@@ -45,6 +46,8 @@ class Server(ThreadingHTTPServer):
     """Serves one site on this machine."""
 
     daemon_threads = True
+    request_queue_size = 128
+    """Connections that wait to be accepted. A browser opens several at a time, and one too many waits a second."""
 
     def __init__(self, live: Live, port: int) -> None:
         """BakeoffError if the port is taken, or is one that only root may have."""
@@ -59,6 +62,12 @@ class Server(ThreadingHTTPServer):
     def port(self) -> int:
         """The port that it got."""
         return int(self.server_address[1])
+
+    @property
+    def hosts(self) -> set[str]:
+        """What the header Host may say: this machine, with the port, which may be left out where it is HTTP's own."""
+        ports = [f":{self.port}"] + [""] * (self.port == _HTTP_PORT)
+        return {f"{name}{port}" for name in _NAMES for port in ports}
 
     @property
     def url(self) -> str:
@@ -95,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         hosts = self.headers.get_all("Host") or []
-        if hosts not in [[f"{name}:{self.server.port}"] for name in _NAMES]:
+        if len(hosts) != 1 or hosts[0].lower() not in self.server.hosts:
             self._say(HTTPStatus.MISDIRECTED_REQUEST, "This server answers to its own address only.", body=body)
             return
         parts = parts_of(self.path)
