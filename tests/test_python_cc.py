@@ -8,17 +8,22 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import bakeoff
 from bakeoff import campaign
 from bakeoff.cc import CaState
+from bakeoff.cli.app import app
+from bakeoff.cli.duel import patience_s
 from bakeoff.engines import sim
 from bakeoff.engines.lab.planner import plan
 from bakeoff.errors import BakeoffError
 from bakeoff.results.series import read_series
-from bakeoff.scenario import Run, load
+from bakeoff.scenario import Run, catalog, load
 from bakeoff.scenario.observe import observe
 from bakeoff.scenario.python_cc import permitted
+from bakeoff.scenario.sweep import parse_over
+from bakeoff.scenario.swept import Swept
 from scenario_texts import duel
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "reno.py"
@@ -291,3 +296,190 @@ def test_a_real_kernel_refuses_it_by_name(folder):
         BakeoffError, match=r"flows\[0\].cc: '.*mine.py:Mine' is written in Python; only the engine sim"
     ):
         plan(duel(mine(), "cubic"))
+
+
+# Parameters, misspelt hooks, and hooks that would never run.
+
+OWN = HEAD + "    def cong_avoid(self, sk, acked): pass\n"
+
+
+def test_words_behind_the_class_are_arguments_of_its_init(folder):
+    name = mine(
+        "    def __init__(self, beta=0.7, fast=False, kind='a', *, n=1):\n"
+        "        self.told = {'beta': beta, 'fast': fast + 0.25, 'kind': len(kind), 'n': n}\n"
+        "    def cong_avoid(self, sk, acked): pass\n"
+        "    def trace(self): return self.told\n"
+    )
+    result = bakeoff.duel(f"{name} beta 0.85 fast true kind abc", name, duration="1s", trace=["cc"], out="out")
+    trace = read_series(result.path / "trace.parquet")
+
+    def told(flow):
+        of = trace.filter((pl.col("name") == flow) & pl.col("metric").is_in(["cc.beta", "cc.fast", "cc.kind", "cc.n"]))
+        return dict(of.select("metric", "value").unique().iter_rows())
+
+    assert told("Mine-1") == {"cc.beta": 0.85, "cc.fast": 1.25, "cc.kind": 3, "cc.n": 1}
+    assert told("Mine-2") == {"cc.beta": 0.7, "cc.fast": 0.25, "cc.kind": 1, "cc.n": 1}
+    assert result.summary.flows["Mine-1"].cc == f"{folder}/mine.py:Mine beta 0.85 fast true kind abc"
+    assert all(check.ok for check in result.summary.checks)
+
+
+@pytest.mark.parametrize(
+    ("init", "words", "why"),
+    [
+        ("beta=1", "bta 2", "Mine has no parameter 'bta'; did you mean 'beta'?"),
+        ("", "beta 2", "Mine has no parameter 'beta'; its __init__ takes none"),
+        ("beta", "", "Mine needs 'beta'; expected it behind the class, as in 'beta 0.85'"),
+        ("beta=1", "beta", "parameter 'beta' has no value"),
+        ("beta=1", "beta 1 beta 2", "parameter 'beta' is given twice"),
+    ],
+)
+def test_parameters_that_a_class_does_not_have(folder, init, words, why):
+    name = mine(f"    def __init__(self, {init}): pass\n    def cong_avoid(self, sk, acked): pass\n")
+    with pytest.raises(BakeoffError, match=re.escape(why)):
+        bakeoff.duel(f"{name} {words}", "cubic", out="out")
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (
+            "    def pkts_ackd(self, sk, acked, rtt): pass\n",
+            "has 'pkts_ackd', which is no hook; did you mean 'pkts_acked'?",
+        ),
+        ("    def pktsAcked(self, sk, acked, rtt): pass\n", "did you mean 'pkts_acked'?"),
+        ("    def set_stat(self, sk, state): pass\n", "did you mean 'set_state'?"),
+        ("    need_ecn = True\n", "did you mean 'needs_ecn'?"),
+        ("    async def cong_avoid(self, sk, acked): pass\n", "Mine.cong_avoid is 'async def' and would never run"),
+        ("    def cong_avoid(self, sk, acked): yield\n", "Mine.cong_avoid has 'yield' and would never run"),
+        ("    async def init(self, sk): yield\n", "Mine.init is 'async def' and would never run"),
+        ("    init = 3\n", "Mine.init is no method"),
+    ],
+)
+def test_a_hook_that_would_never_run_is_refused(folder, body, why):
+    for own in (OWN + body, f"{OWN.replace('Mine', 'Base')}class Mine(Base):\n{body}"):
+        Path("mine.py").write_text(own)
+        with pytest.raises(BakeoffError, match=re.escape(why)):
+            bakeoff.duel("./mine.py:Mine", "cubic", out="out")
+    assert not Path("out").exists()
+
+
+def test_helpers_are_no_misspelt_hooks(folder):
+    helpers = ("cong_avoid_ai", "ssthresh_of", "unit", "traces_of_rtt", "_pkts_ackd", "init_window_now", "reset")
+    Path("mine.py").write_text(OWN + "".join(f"    def {name}(self): pass\n" for name in helpers))
+    assert bakeoff.duel("./mine.py:Mine", "cubic", duration="1s").ok
+
+
+@pytest.mark.parametrize(
+    ("cc", "why"),
+    [
+        ("./two.py", "flows[0].cc: './two.py': the class is missing; expected './two.py:One'; further classes: Two"),
+        ("two.py:", "'two.py:': the class is missing; expected 'two.py:One'"),
+        ("./two.py:a.b", "'a.b' is no name of a class; expected './two.py:One'"),
+        ("./two", "'./two' is no congestion control and no file of Python; expected './two.py:CLASS'"),
+        ("./nix.py", "nix.py: No such file or directory"),
+        ("./two.py:one", "has no class 'one'; did you mean 'One'?; there is: One, Two"),
+    ],
+)
+def test_a_file_without_its_class(folder, cc, why):
+    Path("two.py").write_text("from bakeoff.cc import CaState\nclass One: pass\nclass Two: pass\n")
+    with pytest.raises(BakeoffError, match=re.escape(why)):
+        bakeoff.duel(cc, "cubic", out="out")
+
+
+# In a scenario that lies elsewhere.
+
+ELSEWHERE = """
+run: "{cc}-{q}"
+title: "{cc} alone"
+duration: 2s
+network: {path: [cli, mid, srv], rtt: 10ms, bottleneck: {rate: 5mbit, qdisc: "{q}"}}
+flows: [{name: "{cc}", cc: "{cc}"}]
+vary: {cc: [reno, cubic], q: [pfifo, fq_codel]}
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path_factory):
+    path = tmp_path_factory.mktemp("elsewhere") / "a.yaml"
+    path.write_text(ELSEWHERE)
+    mine()
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"flows.0.cc": "./mine.py:Mine"},
+        {"flows[0].cc": "mine.py:Mine"},
+        {"vary.cc": "./mine.py:Mine"},
+        {"vary.cc": ["./mine.py:Mine"]},
+        {"vary.cc": {"Mine": "./mine.py:Mine"}},
+    ],
+)
+def test_a_path_from_outside_is_one_of_the_working_directory_and_names_the_run(folder, elsewhere, settings):
+    runs = catalog.select(elsewhere, settings=settings)
+    assert [run.run.partition("+")[0] for run in runs] == ["Mine-pfifo", "Mine-fq_codel"]
+    assert {run.title for run in runs} == {"Mine alone"}
+    assert {(flow.name, flow.cc) for run in runs for flow in run.flows} == {("Mine", f"{folder}/mine.py:Mine")}
+    assert all(run.own_code for run in runs)  # the user typed it: it needs no --allow-code
+
+
+def test_a_path_in_the_file_is_one_of_the_files_folder(folder, elsewhere):
+    Path(elsewhere).write_text(ELSEWHERE.replace("[reno, cubic]", "[./mine.py:Mine, reno]"))
+    with pytest.raises(BakeoffError, match=re.escape(f"{Path(elsewhere).parent}/mine.py: No such file or directory")):
+        catalog.select(elsewhere)
+
+
+def test_a_flow_has_the_name_of_what_it_runs_unless_something_names_it(folder, elsewhere):
+    def names(text, **settings):
+        Path(elsewhere).write_text(text)
+        [run] = catalog.select(elsewhere, settings=settings)
+        return [flow.name for flow in run.flows]
+
+    plain = ELSEWHERE.partition("vary")[0].replace("{cc}", "prague").replace("-{q}", "").replace("{q}", "pfifo")
+    assert names(plain, **{"flows.prague.cc": "bbr", "flows.prague.start": "1s"}) == ["bbr"]
+    versioned = plain.replace('cc: "prague"', "cc: prague@2020-08")
+    assert names(versioned, **{"flows.0.cc": "./mine.py:Mine"}) == ["Mine"]
+    assert names(plain.replace('name: "prague"', "name: mine"), **{"flows.0.cc": "bbr"}) == ["mine"]
+    mangled = plain.replace(
+        "network: {", "network: {mangle: [{at: mid, from: cli, match: {flow: prague}, set_dscp: 1}], "
+    )
+    assert names(mangled, **{"flows.0.cc": "bbr"}) == ["prague"]
+
+
+def test_a_sweep_over_own_classes_and_their_parameters(folder, elsewhere):
+    mine("    def __init__(self, beta=0.5): pass\n    def cong_avoid(self, sk, acked): pass\n")
+    over = parse_over(["cc=./mine.py:Mine beta 0.5,./mine.py:Mine beta 0.7,reno"])
+    swept = Swept(elsewhere, over)
+    assert [run.run for value in over[0].values for run in swept.runs({"cc": value})] == [
+        f"{cc}-{q}" for cc in ("Mine beta 0.5", "Mine beta 0.7", "reno") for q in ("pfifo", "fq_codel")
+    ]
+    [over] = parse_over(["flows.0.cc=./mine.py:Mine beta 0.5,cubic"])
+    swept = Swept(elsewhere, [over])
+    assert [run.flows[0].name for value in over.values for run in swept.runs({over.key: value})] == [
+        "Mine", "Mine", "cubic", "cubic",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["while True: pass\n" + OWN, OWN + "    def __init__(self):\n        while True: pass\n"]
+)
+def test_an_endless_loop_while_it_is_loaded_ends(folder, monkeypatch, text):
+    monkeypatch.setattr("bakeoff.engines.python_cc._PATIENCE_S", 0.2)
+    Path("mine.py").write_text(text)
+    with pytest.raises(BakeoffError, match=r"while True: pass\n(.*\n)?TimeoutError: not loaded within 0\.2 s"):
+        bakeoff.duel("./mine.py:Mine", "cubic", out="out")
+    assert not Path("out").exists()
+
+
+def test_an_endless_loop_of_a_duel_ends(folder):
+    mine("    def cong_avoid(self, sk, acked):\n        while True: pass\n")
+    words = ["duel", "./mine.py:Mine", "cubic", "--duration", "1s", "--run-timeout", "1s", "-q"]
+    told = CliRunner().invoke(app, words)
+    assert told.exit_code == 1
+    assert "took longer than 1 s and was ended" in told.output
+    run = duel("./mine.py:Mine", "cubic", duration="10s", rate="120mbit")
+    # 1.2e9 bits are 1e5 packets: 0.05 s and 0.1 s besides, a hundred times that, and a minute
+    assert patience_s([run], "sim") == pytest.approx(60 + 100 * 0.15)
+    assert patience_s([duel("reno", "cubic")], "sim") is None

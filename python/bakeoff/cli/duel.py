@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -25,11 +25,17 @@ from bakeoff.cli.options import (
     Verbose,
     Yes,
     detail,
+    seconds,
 )
 from bakeoff.duels import Duel
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
+    from bakeoff.scenario import Run
+
+_PATIENCE_S: Final = 60.0
+_TIMES: Final = 100
+"""Of the simulator's own time: Python takes about ten times as long."""
 
 
 def duel(
@@ -56,6 +62,14 @@ def duel(
     capture: Capture = None,
     store: Store = None,
     fresh: Fresh = False,
+    run_timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="A run that takes longer, such as 5min, is ended and counts as failed.",
+            show_default="none; of a class in Python 1min and a hundred times what the run needs",
+        ),
+    ] = None,
     note: Note = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -94,6 +108,7 @@ def duel(
         jobs=jobs,
         store=store,
         fresh=fresh,
+        timeout_s=seconds("--run-timeout", run_timeout) or patience_s(runs, engine),
         latest=campaign.LATEST_DUEL,
         show=detail(quiet=quiet, verbose=verbose),
     )
@@ -111,6 +126,17 @@ def duel(
         return
     _show(found, matrix=every.count() > 1)
     typer.echo(f"next:    bakeoff plot {shlex.quote(str(root if len(found) > 1 else found[0].path))}")
+
+
+def patience_s(runs: list[Run], engine: str) -> float | None:
+    """How long a run with a class in Python may take, which may hold an endless loop; None without one."""
+    from bakeoff import engines
+    from bakeoff.scenario.python_cc import executed
+
+    if not executed(runs):
+        return None
+    module = engines.get(engine)
+    return _PATIENCE_S + _TIMES * max(map(module.estimate_s, runs))
 
 
 def _show(found: list[Result], *, matrix: bool) -> None:

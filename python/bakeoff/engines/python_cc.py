@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import SequenceMatcher
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -18,9 +21,22 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import python_cc
+from bakeoff.scenario.error import did_you_mean
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
+
+HOOKS: Final = (
+    "init", "ssthresh", "cong_avoid", "cong_control", "set_state", "cwnd_event", "in_ack_event", "pkts_acked",
+    "undo_cwnd", "min_tso_segs", "tso_segs", "trace",
+)  # fmt: skip
+"""The methods that the simulator calls, crates/bindings/src/cc.rs."""
+_FLAGS: Final = ("needs_ecn", "ect1")
+_ALIKE: Final = 0.8
+"""As difflib has it: `pkts_ackd` and `pkts_acked` are 0.95 alike."""
+_PATIENCE_S: Final = 60.0
+_LONGER: Final = 2
+"""Characters that a misspelt name has more or less: a helper `cong_avoid_ai` is none."""
 
 _given: Final[dict[str, type]] = {}
 
@@ -70,10 +86,10 @@ def modules(run: Run, *, execute: bool) -> dict[str, type]:
         if flow.transport != "tcp" or not python_cc.is_python(flow.cc):
             continue
         if flow.cc not in found:
-            parts = python_cc.split(flow.cc)
+            module = python_cc.split(flow.cc)
             try:
-                if parts is not None and not execute:
-                    found[flow.cc] = type(parts[1], (_StandIn,), {})
+                if module is not None and not execute:
+                    found[flow.cc] = type(module.name, (_StandIn,), {})
                     continue
                 found[flow.cc] = _class(flow.cc, flow.cc_sha256, allowed=run.executable)
             except BakeoffError as error:
@@ -81,38 +97,137 @@ def modules(run: Run, *, execute: bool) -> dict[str, type]:
     return found
 
 
+@contextmanager
+def limited() -> Iterator[None]:
+    """Ends the user's code with a TimeoutError if it takes a minute to be loaded and made, where signals can be had."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGALRM) != signal.SIG_DFL:
+        yield
+        return
+
+    def late(number: int, frame: object) -> None:
+        raise TimeoutError(f"not loaded within {_PATIENCE_S:g} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
 def explain(error: BaseException, classes: Mapping[str, type]) -> str:
     """A traceback of the lines in the modules' files only, ending in the error itself."""
     files = set()
-    for cls in classes.values():
+    bases = {base for cls in classes.values() for base in cls.__mro__ if base.__module__ != __name__}
+    for cls in bases:
         files |= {code.co_filename for code in map(_code, vars(cls).values()) if code is not None}
     return _traceback(error, files)
 
 
 def _class(cc: str, digest: str | None, *, allowed: bool) -> type:
-    parts = python_cc.split(cc)
-    if parts is None:
+    module = python_cc.split(cc)
+    if module is None:
         if cc not in _given:
             raise BakeoffError(
                 f"'{cc}' was a class object of the Python that made this run; expected a file: ./mycc.py:MyCC"
             )
         return _checked(cc, _given[cc])
-    path, name = parts
     if not allowed:
-        raise BakeoffError(f"nobody allowed to execute {path}; expected a run that a campaign does")
-    module = _load(Path(path), digest)
-    cls = vars(module).get(name)
+        raise BakeoffError(f"nobody allowed to execute {module.path}; expected a run that a campaign does")
+    loaded = _load(Path(module.path), digest)
+    cls = vars(loaded).get(module.name)
     if not isinstance(cls, type):
-        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
-        raise BakeoffError(f"{path}: has no class '{name}'; there is: {', '.join(classes) or 'none'}")
-    return _checked(cc, cls)
+        own = [key for key, value in vars(loaded).items() if getattr(value, "__module__", "") == loaded.__name__]
+        classes = [key for key in own if isinstance(vars(loaded)[key], type)]
+        near = next((f"; did you mean '{name}'?" for name in classes if name.lower() == module.name.lower()), "")
+        raise BakeoffError(
+            f"{module.path}: has no class '{module.name}'{near}; there is: {', '.join(classes) or 'none'}"
+        )
+    return _with_parameters(_checked(cc, cls), module.parameters)
+
+
+def _with_parameters(cls: type, words: Mapping[str, str]) -> type:
+    """The class as one that takes no arguments. BakeoffError for a parameter that it does not have, or lacks."""
+    try:
+        signature = inspect.signature(cls)
+    except (TypeError, ValueError):
+        signature = inspect.Signature()
+    known = [
+        name
+        for name, each in signature.parameters.items()
+        if each.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    open_ended = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
+    unknown = next((name for name in words if name not in known and not open_ended), None)
+    if unknown is not None:
+        hint = did_you_mean(unknown, known) or "; its __init__ takes none"
+        raise BakeoffError(f"{cls.__name__} has no parameter '{unknown}'{hint}")
+    lacking = [name for name in known if signature.parameters[name].default is inspect.Parameter.empty]
+    lacking = [name for name in lacking if name not in words]
+    if lacking:
+        raise BakeoffError(f"{cls.__name__} needs '{lacking[0]}'; expected it behind the class, as in 'beta 0.85'")
+    if not words:
+        return cls
+    values = {name: _value(word) for name, word in words.items()}
+
+    class WithParameters(cls):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(**values)
+
+    WithParameters.__name__ = cls.__name__
+    return WithParameters
+
+
+def _value(word: str) -> bool | int | float | str:
+    """`0.85` as a number, `true` and `false` as such, other words as texts."""
+    if word in ("true", "false"):
+        return word == "true"
+    for read in (int, float):
+        try:
+            return read(word)
+        except ValueError:
+            continue
+    return word
 
 
 def _checked(cc: str, cls: type) -> type:
+    """The class, whose hooks can be called. BakeoffError for one that is lacking, misspelt, or would never run."""
+    names = [name for name in dir(cls) if not name.startswith("_")]
+    for name in names:
+        meant = _meant(name, names)
+        if meant is not None:
+            raise BakeoffError(f"'{cc}': {cls.__name__} has '{name}', which is no hook; did you mean '{meant}'?")
     for hooks in (("ssthresh",), ("cong_avoid", "cong_control")):
         if not any(callable(getattr(cls, hook, None)) for hook in hooks):
             raise BakeoffError(f"'{cc}': {cls.__name__} has no method {' or '.join(hooks)}")
+    for hook in HOOKS:
+        method = inspect.unwrap(getattr(cls, hook, None) or _nothing)
+        if not callable(method):
+            raise BakeoffError(f"'{cc}': {cls.__name__}.{hook} is no method")
+        if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+            raise BakeoffError(f"'{cc}': {cls.__name__}.{hook} is 'async def' and would never run; expected 'def'")
+        if inspect.isgeneratorfunction(method):
+            raise BakeoffError(f"'{cc}': {cls.__name__}.{hook} has 'yield' and would never run; expected 'return'")
     return cls
+
+
+def _nothing() -> None:
+    """In the place of a hook that is not there."""
+
+
+def _meant(name: str, names: Collection[str]) -> str | None:
+    """The hook or flag that a public name of a class seems to be meant for: it is hardly different, and not there."""
+    if name in (*HOOKS, *_FLAGS):
+        return None
+    plain = name.lower().replace("_", "")
+    for known in (*HOOKS, *_FLAGS):
+        alike = plain == known.replace("_", "") or (
+            abs(len(name) - len(known)) <= _LONGER and SequenceMatcher(None, name, known).ratio() > _ALIKE
+        )
+        if alike and known not in names:
+            return known
+    return None
 
 
 def _load(path: Path, digest: str | None) -> ModuleType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -40,10 +41,13 @@ class Simulator:
 
         Congestion controls in files are executed only if the run may be done (`Run.executable`).
         """
+        only_kernel_runs_programs(run, "sim")
+        with _limited(run):
+            return self._check(run, _modules(run, execute=run.executable))
+
+    def _check(self, run: Run, modules: dict[str, type]) -> str:
         from bakeoff import _sim
 
-        only_kernel_runs_programs(run, "sim")
-        modules = _modules(run, execute=run.executable)
         try:
             return _sim.check(run.to_json(), modules)
         except _sim.HookError as error:
@@ -108,6 +112,15 @@ def choose(make: str | None) -> Simulator:
     """There is one make only."""
     only_make("sim", make)
     return Simulator()
+
+
+def _limited(run: Run) -> AbstractContextManager[None]:
+    """No longer than a minute for code of the user's that is loaded."""
+    if not any(":" in flow.cc for flow in run.flows):
+        return nullcontext()
+    from bakeoff.engines.python_cc import limited
+
+    return limited()
 
 
 def _modules(run: Run, *, execute: bool) -> dict[str, type]:

@@ -15,7 +15,7 @@ from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.matrix import Point
 from bakeoff.scenario.run import Run, run_key
 from bakeoff.scenario.scenario import Scenario, load, open_file, runs_at
-from bakeoff.scenario.settings import Settings
+from bakeoff.scenario.settings import Settings, axis_of
 from bakeoff.scenario.shipped import root
 
 __all__ = ["Entry", "named", "names", "one", "root", "scenarios", "select"]
@@ -103,7 +103,7 @@ def select(
         if too_many is not None and not yes:
             raise BakeoffError(too_many)
     if not runs:
-        raise BakeoffError(f"-k: '{only}' names none of the runs that {' or '.join(map(repr, patterns))} names")
+        raise _none_of(only, " or ".join(map(repr, patterns)), [scenario for scenario, _ in found.values()])
     return list(runs.values())
 
 
@@ -112,14 +112,14 @@ def one(pattern: str, *, only: str | None = None, settings: Settings | None = No
 
     BakeoffError if it names runs of several scenarios, or none.
     """
-    chosen = (
+    chosen = list(
         _of_file(pattern, settings, yes=False)
         if _is_file(pattern)
         else _of_catalog(pattern, _shipped([pattern]), settings)
     )
     found = [(scenario, kept) for scenario, points in chosen if (kept := _only(only, scenario, points))]
     if not found:
-        raise BakeoffError(f"-k: '{only}' names none of the runs that '{pattern}' names")
+        raise _none_of(only, f"'{pattern}'", [scenario for scenario, _ in chosen])
     if len(found) > 1:
         several = [f"{scenario.suite}/{scenario.name}" for scenario, _ in found]
         raise BakeoffError(f"'{pattern}' names runs of {len(found)} scenarios; expected one of: {', '.join(several)}")
@@ -253,6 +253,12 @@ def _changed(scenario: Scenario, points: list[Point], settings: Settings) -> tup
         return changed, changed.points
     names = {scenario.run_name(point) for point in points}
     kept = [point for point in changed.points if changed.run_name(point) in names]
+    replaced = {axis for key in settings if (axis := axis_of(scenario.document, key)) is not None}
+    if not kept and replaced:
+        # The points that were chosen on all other axes.
+        axes = [axis for axis in points[0] if axis not in replaced]
+        at = {tuple(point[axis].label for axis in axes) for point in points}
+        kept = [point for point in changed.points if tuple(point[axis].label for axis in axes) in at]
     if not kept:
         raise BakeoffError(
             f"{scenario.path}: with what --set changes, no run is named as one of those that were chosen; "
@@ -266,6 +272,18 @@ def _only(pattern: str | None, scenario: Scenario, points: list[Point]) -> list[
     if pattern is None:
         return points
     return [point for point in points if _named(pattern, scenario, scenario.run_name(point), own_name=True)]
+
+
+def _none_of(only: str | None, patterns: str, scenarios: list[Scenario]) -> BakeoffError:
+    """What is wrong with a `-k` that names no run: what the runs are named."""
+    runs = [name for scenario in scenarios for name in scenario.run_names]
+    word = (only or "").removeprefix("re:").strip("*")
+    near = get_close_matches(word, runs, n=2, cutoff=0.3) or runs[:2]
+    whole = any(word and word in f"{each.suite}/{each.name}/{run}" for each in scenarios for run in each.run_names)
+    hint = f"; a glob has to fit a whole name, as '*{word}*' does" if whole else ""
+    return BakeoffError(
+        f"-k: '{only}' names none of the runs that {patterns} names, such as {' and '.join(map(repr, near))}{hint}"
+    )
 
 
 def _named(pattern: str, scenario: Scenario, run: str, *, own_name: bool = False) -> bool:

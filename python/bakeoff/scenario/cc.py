@@ -26,8 +26,9 @@ class Cc(NamedTuple):
 
 def parse(cc: str) -> Cc:
     """The parts of `cc`, whose name is empty if there are no words."""
-    if python_cc.is_python(cc):
-        return Cc(python_cc.short(cc), "", ())
+    if python_cc.is_python(cc) or python_cc.names_file(cc):
+        module = python_cc.split(cc)
+        return Cc(python_cc.short(cc), "", module.words if module else ())
     first, *parameters = cc.split() or [""]
     name, _, version = first.partition("@")
     return Cc(name, version, tuple(parameters))

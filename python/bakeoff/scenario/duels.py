@@ -7,7 +7,7 @@ from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import bounds
 from bakeoff.scenario.cc import parse
-from bakeoff.scenario.python_cc import short
+from bakeoff.scenario.python_cc import label
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.scenario import OWN, from_document
 
@@ -25,8 +25,9 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
         {"name": names[0], "cc": asked.cc1, "dscp": 0x13 if apart else 0, "rtt": asked.rtt if apart else None},
         {"name": names[1], "cc": asked.cc2, "dscp": 0x23 if apart else 0, "rtt": asked.rtt2},
     ]
-    words = ["-vs-".join(names), "_".join(asked.qdisc.split()), asked.rate, asked.rtt]
-    title = f"{short(asked.cc1)} against {short(asked.cc2)}, {asked.qdisc}, {asked.rate}, {asked.rtt}"
+    told = [" ".join((name, *parse(cc).parameters)) for name, cc in zip(names, (asked.cc1, asked.cc2), strict=True)]
+    words = ["_".join("-vs-".join(told).split()), "_".join(asked.qdisc.split()), asked.rate, asked.rtt]
+    title = f"{label(asked.cc1)} against {label(asked.cc2)}, {asked.qdisc}, {asked.rate}, {asked.rtt}"
     document = {
         "title": title + (f" and {asked.rtt2}" if asked.rtt2 is not None else ""),
         "duration": asked.duration,

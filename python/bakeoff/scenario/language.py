@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from bakeoff.scenario import cc as cc_words
 from bakeoff.scenario.defaults import HOST_SYSCTLS
 from bakeoff.scenario.network import (
     Direction,
@@ -156,6 +157,15 @@ class FlowSpec(Model):
     `{short: …}`, `{video: …}`."""
     max_pacing_rate: PositiveRate | None = None
     """`SO_MAX_PACING_RATE`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_as_its_control(cls, data: object) -> object:
+        """A name that is the congestion control's words (`name: "{cc}"`) has neither its path nor its parameters."""
+        if isinstance(data, dict) and isinstance(data.get("name"), str) and data["name"] == data.get("cc"):
+            return {**data, "name": cc_words.parse(data["name"]).versioned or data["name"]}
+        return data
+
     tunnel: str | None = None
     """Name of the tunnel it goes through."""
     count: int | None = Field(default=None, gt=0, le=65_534)

@@ -19,7 +19,7 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
-from bakeoff.scenario import bounds
+from bakeoff.scenario import bounds, python_cc
 from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
@@ -80,7 +80,7 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     if isinstance(axis, dict):
         rows = [{name: Choice(str(label), value)} for label, value in axis.items()]
     elif all(isinstance(row, dict) for row in axis):
-        rows = [{str(key): Choice(_text(value), value) for key, value in row.items()} for row in axis]
+        rows = [{str(key): Choice(_label(value), value) for key, value in row.items()} for row in axis]
         for index, row in enumerate(rows):
             if row.keys() != rows[0].keys() or not row:
                 raise ScenarioError(
@@ -90,7 +90,10 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     elif any(isinstance(row, (list, dict)) for row in axis):
         raise ScenarioError(place, "mixes values of unlike form; expected plain values, or mappings with the same keys")
     else:
-        rows = [{name: Choice(_text(value), value)} for value in axis]
+        labels_of = [_label(value) for value in axis]
+        # The class alone, unless another value is called so.
+        names = [one if labels_of.count(one) == 1 else _text(value) for one, value in zip(labels_of, axis, strict=True)]
+        rows = [{name: Choice(label, value)} for label, value in zip(names, axis, strict=True)]
     for key in rows[0]:
         _check_name(key, place)
     labels = Counter(tuple(choice.label for choice in row.values()) for row in rows)
@@ -98,6 +101,11 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
         if times > 1:
             raise ScenarioError(place, f"the value {shown('-'.join(entry))} stands twice")
     return rows
+
+
+def _label(value: object) -> str:
+    """As `_text`, but of a class in a file of Python without the path."""
+    return python_cc.label(value) if isinstance(value, str) else _text(value)
 
 
 def _check_name(axis: str, place: str) -> None:
@@ -126,9 +134,10 @@ def _rules(exclude: object, spanned: list[Point]) -> list[dict[str, list[str]]]:
                 raise ScenarioError(place, f"no such axis{did_you_mean(str(axis), list(spanned[0]))}")
             labels = list(dict.fromkeys(label_of(point, axis) for point in spanned))
             for label in wanted if isinstance(wanted, list) else [wanted]:
-                if _text(label) not in labels:
+                if not {_text(label), _label(label)} & set(labels):
                     raise ScenarioError(place, f"no label '{_text(label)}'{did_you_mean(_text(label), labels)}")
-        rules.append({k: [_text(v) for v in (want if isinstance(want, list) else [want])] for k, want in rule.items()})
+        several = {axis: wanted if isinstance(wanted, list) else [wanted] for axis, wanted in rule.items()}
+        rules.append({axis: [form(v) for v in wanted for form in (_text, _label)] for axis, wanted in several.items()})
     return rules
 
 

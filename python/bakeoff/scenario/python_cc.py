@@ -1,5 +1,6 @@
-"""A congestion control written in Python, as a scenario names it: `./mycc.py:MyCC`. Nothing is loaded here."""
+"""A congestion control in Python, as a scenario names it: `./mycc.py:MyCC beta 0.85`. Nothing is loaded here."""
 
+import ast
 import hashlib
 import os
 import re
@@ -13,9 +14,11 @@ from bakeoff.scenario.error import ScenarioError
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.shipped import root
 
-_FILE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")
-PREFIX = "python:"
+_FILE: Final = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)(?P<words>(?:\s+\S+)*)\s*")
+PREFIX: Final = "python:"
 """What begins the name of a class object that was given to `bakeoff.duel` in place of a file."""
+_LISTED: Final = 8
+"""Classes that a message names."""
 LARGEST: Final = 4 << 20
 """Bytes of such a file."""
 
@@ -29,10 +32,31 @@ class Code(NamedTuple):
     """Whether it needs no permission: the user typed its path, or it lies where the scenario does, or below."""
 
 
-def split(cc: str) -> tuple[str, str] | None:
-    """(path, class) of `PATH.py:CLASS`; None for other names."""
+class Module(NamedTuple):
+    """`PATH.py:CLASS PARAMETER VALUE…`, taken apart."""
+
+    path: str
+    name: str
+    """Of the class."""
+    words: tuple[str, ...] = ()
+    """Parameters and values, in turn."""
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What the class is made with, by name. BakeoffError for one without a value, or that is given twice."""
+        if len(self.words) % 2:
+            raise BakeoffError(f"parameter '{self.words[-1]}' has no value; expected for example 'beta 0.85'")
+        names = self.words[::2]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise BakeoffError(f"parameter '{twice}' is given twice")
+        return dict(zip(names, self.words[1::2], strict=True))
+
+
+def split(cc: str) -> Module | None:
+    """The parts of such a name; None for other names."""
     match = _FILE.fullmatch(cc)
-    return (match["path"], match["name"]) if match else None
+    return Module(match["path"], match["name"], tuple(match["words"].split())) if match else None
 
 
 def is_python(cc: str) -> bool:
@@ -40,37 +64,90 @@ def is_python(cc: str) -> bool:
     return split(cc) is not None or cc.startswith(PREFIX)
 
 
+def names_file(cc: str) -> bool:
+    """Whether a path to a file of Python is meant, be it without the class."""
+    first = next(iter(cc.split()), "")
+    return not first.startswith(PREFIX) and ("/" in first or ".py" in first or split(cc) is not None)
+
+
 def short(cc: str) -> str:
-    """The class alone: a name that can stand in a flow's or a run's."""
-    return re.split(r"[:.]", cc)[-1] if is_python(cc) else cc
+    """The class alone, or the file's name where the class is missing: what can be part of a flow's or a run's name."""
+    module = split(cc)
+    if module is not None:
+        return module.name
+    if cc.startswith(PREFIX):
+        return re.split(r"[:.]", cc)[-1]
+    return Path(cc.split(maxsplit=1)[0].partition(":")[0]).stem if names_file(cc) else cc
+
+
+def label(cc: str) -> str:
+    """The class with its parameters, `MyCC beta 0.85`, of a class in a file; other names as they are."""
+    module = split(cc)
+    return cc if module is None else " ".join((module.name, *module.words))
 
 
 def placed(run: Run, folder: Path, typed: Collection[str] = ()) -> Run:
-    """The run with absolute paths (relative ones are in `folder`) and SHA-256 sums of such files.
+    """The run with absolute paths and SHA-256 sums of such files.
 
-    Those whose name is one of `typed`, or that lie in `folder`, below it or in the catalog, are the run's own.
-    ScenarioError names a file that cannot be read.
+    A relative path is one in `folder`, or in the working directory if the user typed it: if it is one of `typed`. Files
+    whose name is one of these, or that lie in `folder`, below it or in the catalog, are the run's own. ScenarioError
+    names a file that cannot be read, or that is named without its class.
     """
-    # No other name has a colon.
-    if not any(":" in flow.cc for flow in run.flows):
+    if not any(names_file(flow.cc) for flow in run.flows):
         return run
     flows = []
     own = set()
     for index, flow in enumerate(run.flows):
-        parts = split(flow.cc) if flow.transport == "tcp" else None
-        if parts is None:
+        if flow.transport != "tcp" or not names_file(flow.cc):
             flows.append(flow)
             continue
-        path = Path(os.path.realpath(folder / Path(parts[0]).expanduser()))
+        is_typed = _is_typed(flow.cc, typed)
+        base = Path.cwd() if is_typed else folder
+        module = split(flow.cc)
+        if module is None:
+            raise ScenarioError(f"flows[{index}].cc", _without_class(flow.cc, base))
+        path = Path(os.path.realpath(base / Path(module.path).expanduser()))
         try:
+            _ = module.parameters
             digest = hashlib.sha256(files.read(path, LARGEST)).hexdigest()
         except OSError as error:
             raise ScenarioError(f"flows[{index}].cc", f"'{flow.cc}': {path}: {error.strerror}") from None
-        cc = f"{path}:{parts[1]}"
-        if flow.cc in typed or any(files.is_below(path, each) for each in (folder, root())):
+        except BakeoffError as error:
+            raise ScenarioError(f"flows[{index}].cc", f"'{flow.cc}': {error}") from None
+        cc = " ".join((f"{path}:{module.name}", *module.words))
+        if is_typed or any(files.is_below(path, each) for each in (folder, root())):
             own.add(cc)
         flows.append(flow.model_copy(update={"cc": cc, "cc_sha256": digest}))
     return run.model_copy(update={"flows": flows}).with_own_code(own)
+
+
+def _is_typed(cc: str, typed: Collection[str]) -> bool:
+    """Whether the user typed the name, or one with placeholders of the same file."""
+    if cc in typed:
+        return True
+    module = split(cc)
+    return module is not None and any("{" in word and word.startswith(f"{module.path}:") for word in typed)
+
+
+def _without_class(cc: str, base: Path) -> str:
+    """What is wrong with the name of a file without a class: which classes there are."""
+    word = cc.split(maxsplit=1)[0]
+    named, _, name = word.partition(":")
+    if not named.endswith(".py"):
+        hint = f"'{named}.py:CLASS'" if (base / f"{named}.py").is_file() else "a file and its class: './mycc.py:MyCC'"
+        return f"'{cc}' is no congestion control and no file of Python; expected {hint}"
+    what = f"'{name}' is no name of a class" if name else "the class is missing"
+    try:
+        tree = ast.parse(files.read(base / Path(named).expanduser(), LARGEST))
+    except OSError as error:
+        return f"'{cc}': {base / named}: {error.strerror}"
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return f"'{cc}': {what}; expected '{named}:CLASS'"
+    classes = [each.name for each in tree.body if isinstance(each, ast.ClassDef)]
+    if not classes:
+        return f"'{cc}': {what}, and the file has none; expected '{named}:CLASS'"
+    others = ", ".join(classes[1:_LISTED]) + (f" and {len(classes) - _LISTED} more" if len(classes) > _LISTED else "")
+    return f"'{cc}': {what}; expected '{named}:{classes[0]}'" + (f"; further classes: {others}" if others else "")
 
 
 def executed(runs: Iterable[Run]) -> list[Code]:
@@ -103,6 +180,6 @@ def _codes(run: Run) -> Iterator[tuple[int, str, Code]]:
     """Where each file is named, its path, and what it is."""
     # A campaign may have ten thousand runs of many flows.
     for index, flow in enumerate(run.flows):
-        parts = split(flow.cc) if ":" in flow.cc and flow.transport == "tcp" else None
-        if parts is not None:
-            yield index, parts[0], Code(parts[0], flow.cc_sha256, flow.cc in run.own_code)
+        module = split(flow.cc) if ":" in flow.cc and flow.transport == "tcp" else None
+        if module is not None:
+            yield index, module.path, Code(module.path, flow.cc_sha256, flow.cc in run.own_code)

@@ -1,17 +1,23 @@
 """Single values of a scenario, set from outside: `flows.0.cc=bbr`, `network.rtt=40ms`."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 
 from bakeoff.errors import BakeoffError
+from bakeoff.scenario import python_cc
 from bakeoff.scenario.defaults import HOST_SYSCTLS
 from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
 from bakeoff.scenario.yaml_file import parse_value
 
 _TOLD: Final = ("vary", "exclude", "seeds", "run", "title", "scenario", "suite")
+_FLOW_CC: Final = re.compile(r"flows(?:\.|\[)(?P<which>[^.\[\]]+)\]?\.cc")
+_PLACEHOLDER: Final = re.compile(r"\{([\w-]+)\}")
+_AXIS: Final = re.compile(r"vary\.[^.\[\]]+")
 _LONGEST: Final = 60
 """Characters of a setting in a run's name."""
 _LONGEST_NAME: Final = 200
@@ -35,9 +41,66 @@ def parse_settings(words: Sequence[str]) -> dict[str, Any]:
 def with_settings(document: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """The document with each value in its place; ScenarioError names a key that leads nowhere."""
     changed = deepcopy(dict(document))
+    renamed = []
     for key, value in settings.items():
-        _set(changed, key, value)
+        flow = _flow_of(changed, key)
+        axis = axis_of(changed, key)
+        if axis is not None:
+            changed["vary"][axis] = [value]
+            continue
+        if flow is not None and _is_called_after_its_cc(flow):
+            renamed.append((flow, str(flow["name"])))
+        _set(changed, key, [value] if _AXIS.fullmatch(key) and not isinstance(value, (dict, list)) else value)
+    for flow, name in renamed:
+        # It gets the name of what it runs now, unless something else uses the name.
+        if str(flow.get("name")) == name and not _is_used(changed, name):
+            del flow["name"]
     return changed
+
+
+def axis_of(document: Mapping[str, Any], key: str) -> str | None:
+    """The axis that gives the congestion control that `key` sets, its flow's name and nothing else."""
+    flow = _flow_of(document, key)
+    match = _PLACEHOLDER.fullmatch(str(flow.get("cc", ""))) if flow is not None else None
+    axes = document.get("vary")
+    if flow is None or match is None or not isinstance(axes, dict) or match[1] not in axes:
+        return None
+    if flow.get("name") != flow["cc"]:
+        return None
+    rest = {key: value for key, value in document.items() if key not in ("run", "title", "flows")}
+    others = [
+        {key: value for key, value in each.items() if each is not flow or key not in ("cc", "name")}
+        if isinstance(each, dict)
+        else 0
+        for each in document["flows"]
+    ]
+    return None if f"{{{match[1]}" in str([rest, others]) else match[1]
+
+
+def _is_called_after_its_cc(flow: Mapping[str, Any]) -> bool:
+    name, cc = flow.get("name"), flow.get("cc")
+    return isinstance(name, str) and isinstance(cc, str) and name in (cc, cc.partition("@")[0])
+
+
+def _flow_of(document: Mapping[str, Any], key: str) -> dict[str, Any] | None:
+    """The flow whose congestion control `key` sets, by its number or name; None for other keys."""
+    match = _FLOW_CC.fullmatch(key)
+    flows = document.get("flows")
+    if match is None or not isinstance(flows, list) or not all(isinstance(flow, dict) for flow in flows):
+        return None
+    which = match["which"]
+    if which.isdecimal() and int(which) < len(flows):
+        return flows[int(which)]  # type: ignore[no-any-return]
+    return next((flow for flow in flows if str(flow.get("name")) == which), None)
+
+
+def _is_used(data: object, name: str, key: object = None) -> bool:
+    """Whether a filter or a program names the flow."""
+    if isinstance(data, dict):
+        return any(_is_used(value, name, key) for key, value in data.items())
+    if isinstance(data, list):
+        return any(_is_used(each, name, key) for each in data)
+    return key == "flow" and data == name
 
 
 def labels(settings: Settings) -> dict[str, str]:
@@ -83,8 +146,14 @@ def typed(settings: Settings) -> frozenset[str]:
 
 
 def label(value: object) -> str:
-    """The value as a table shows it."""
-    return value if isinstance(value, str) else shown(value)
+    """The value as a table shows it; a file of Python by its path from the working directory."""
+    if not isinstance(value, str):
+        return shown(value)
+    module = python_cc.split(value)
+    if module is None:
+        return value
+    path = os.path.relpath(Path(module.path).expanduser())
+    return " ".join((f"{module.path if path.startswith('..') else path}:{module.name}", *module.words))
 
 
 def _set(document: dict[str, Any], key: str, value: object) -> None:

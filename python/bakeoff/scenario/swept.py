@@ -12,7 +12,7 @@ from bakeoff.scenario import catalog
 from bakeoff.scenario.effect import NAMES
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.scenario import Scenario, from_document, runs_at, suite_of
-from bakeoff.scenario.settings import Settings
+from bakeoff.scenario.settings import Settings, axis_of
 from bakeoff.scenario.sweep import Parameter, Point
 from bakeoff.scenario.yaml_file import read_yaml
 
@@ -42,7 +42,7 @@ class Swept:
         self._suite = suite_of(Path(base.path))
         axes = list(base.points[0])
         self._places = {each.key: _place(base, each.key, axes) for each in parameters}
-        swept = {each.key for each in parameters}
+        swept = {each.key for each in parameters} | {place.removeprefix("vary.") for place in self._places.values()}
         self._kept = {tuple(point[axis].label for axis in axes if axis not in swept) for point in chosen}
         self._unswept = [axis for axis in axes if axis not in swept]
 
@@ -102,6 +102,9 @@ def _place(scenario: Scenario, key: str, axes: Sequence[str]) -> str:
             f"{scenario.path}: --over {key}: expected the name of the axis alone; "
             + (f"the axes are: {', '.join(axes)}" if axes else "the scenario has none")
         )
+    axis = axis_of(scenario.document, key)
+    if axis is not None:
+        return f"vary.{axis}"
     if first in _NO_PARAMETERS:
         raise BakeoffError(f"{scenario.path}: --over {key}: changes no run; expected for example network.rtt")
     return key
