@@ -97,6 +97,23 @@ def test_a_file_with_an_error_is_read_up_to_there_and_that_is_said(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "mbps", "loss"),
+    [
+        # The end has 0 datagrams lost of 901, because the server's results never came.
+        ("3.12-client-udp-interrupted", 8 * 901_000 / 2.401473e6, None),
+        # iperf3 writes the last interval twice: 3 of 393,216 bytes, and 2 of 375,000.
+        ("3.12-client-tcp-server-killed", 8 * 3 * 393_216 / 3.031354e6, None),
+        ("3.12-server-udp-client-interrupted", 8 * 2 * 375_000 / 2.000094e6, 0.0),
+    ],
+)
+def test_a_test_that_was_cut_off_knows_one_end(tmp_path, name, mbps, loss):
+    result = taken_in(tmp_path, name)
+    [flow] = result.summary.flows
+    assert measured(result, flow) == (pytest.approx(mbps), loss)
+    assert ("received_bytes" in result.counters["flows"][flow]) == (loss is not None)
+
+
+@pytest.mark.parametrize(
     ("document", "said"),
     [
         ((FILES / "no-route.json").read_text(), "recorded nothing: unable to connect to server: No route to host$"),

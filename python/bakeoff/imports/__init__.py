@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from bakeoff.errors import BakeoffError
 from bakeoff.imports import iperf3_stream
-from bakeoff.imports.document import Keys, keys_of, objects_of, text_of
+from bakeoff.imports.document import MOST_OBJECTS, Keys, keys_of, objects_of, text_of
 
 if TYPE_CHECKING:
     from bakeoff.imports.recording import Recording
@@ -74,6 +74,8 @@ def _keys(path: Path, wanted: Collection[str]) -> tuple[Keys, str]:
         objects, around = [text], b""
     shown = around.decode(errors="replace")
     shown = "".join(c if c.isprintable() else " " for c in shown)[:_SHOWN]
+    if len(objects) >= MOST_OBJECTS:
+        raise BakeoffError(f"{path}: holds {MOST_OBJECTS:,} JSON documents or more; fewer are read")
     first = keys_of(objects[0], wanted, str(path))
     if iperf3_stream.is_event(first):
         return iperf3_stream.of_events(objects, wanted, path), shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -25,13 +26,14 @@ T = TypeVar("T")
 
 MOST: Final = 128 << 20
 """Bytes that a file may hold or unfold to: a test of Flent with ten flows for an hour makes 100 MB."""
+MOST_OBJECTS: Final = 500_000
+"""Of a file: six days at an interval per second."""
 _NO_NUMBER: Final = re.compile(
     rb"(?<=[:,\[\s])[-+]?(?:nan(?:\(\w*\))?|inf(?:inity)?|1\.#\w+)(?=[,\]}\s])", re.IGNORECASE
 )
 """What C's printf and Python's encoder write of numbers that are none, and JSON does not know."""
-_STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
-_STRING_OR_NO_NUMBER: Final = re.compile(_STRING + b"|" + _NO_NUMBER.pattern, re.IGNORECASE | re.DOTALL)
-_STRING_OR_BRACE: Final = re.compile(_STRING + rb"|[{}]", re.DOTALL)
+_ESCAPED: Final = re.compile(rb"\\.", re.DOTALL)
+_STRING_OR_BRACE: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}]', re.DOTALL)
 _BEGIN: Final = re.compile(rb"^[ \t]*\{", re.MULTILINE)
 """Of an object, at the beginning of a line."""
 _UTF16: Final = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"{\0": "utf-16-le", b"\0{": "utf-16-be"}
@@ -61,26 +63,43 @@ def text_of(path: Path) -> bytes:
     text = text.removeprefix(_UTF8_SIGN)
     if not text.strip():
         raise BakeoffError(f"{path}: is no JSON: it is empty")
-    if _NO_NUMBER.search(text):
-        text = _STRING_OR_NO_NUMBER.sub(lambda found: found[0] if found[0].startswith(b'"') else b"null", text)
-    return text
+    lower = text.lower()
+    return _with_null(text) if any(word in lower for word in (b"nan", b"inf", b"1.#")) else text
+
+
+def _with_null(text: bytes) -> bytes:
+    """The text with null for each number that is none; words inside of strings stay."""
+    parts: list[bytes] = []
+    at, inside = 0, False
+    for found in _NO_NUMBER.finditer(text):
+        between = text[at : found.start()]
+        inside ^= bool(_ESCAPED.sub(b"", between).count(b'"') % 2)
+        parts += [between, found[0] if inside else b"null"]
+        at = found.end()
+    return b"".join([*parts, text[at:]])
 
 
 def keys_of(text: bytes, wanted: Collection[str], place: str) -> Keys:
     """Those of the `wanted` keys that a JSON object has. BakeoffError begins with `place` and says what is wrong."""
-    # A record with these fields, so that other keys, of which there may be millions, are passed over.
-    form: Any = msgspec.defstruct("Document", [(key, msgspec.Raw, ABSENT) for key in sorted(wanted)])
-    found = decoded(text, form, place)
+    found: Any = decoded(text, _form(frozenset(wanted)), place)
     return {key: value for key in wanted if is_there(value := getattr(found, key))}
+
+
+@cache
+def _form(wanted: frozenset[str]) -> type[msgspec.Struct]:
+    """A record with these fields, so that other keys, of which there may be millions, are passed over."""
+    return msgspec.defstruct("Document", [(key, msgspec.Raw, ABSENT) for key in sorted(wanted)])
 
 
 def objects_of(text: bytes) -> tuple[list[bytes], bytes]:
     """The JSON objects of a text, each of which begins at a line, and what stands around them.
 
-    An object that is cut off belongs to what stands around.
+    An object that is cut off belongs to what stands around, and so does everything after `MOST_OBJECTS`.
     """
-    found, around, at = [], [], 0
-    while (begin := _BEGIN.search(text, at)) is not None:
+    found: list[bytes] = []
+    around: list[bytes] = []
+    at = 0
+    while len(found) < MOST_OBJECTS and (begin := _BEGIN.search(text, at)) is not None:
         around.append(text[at : begin.start()])
         at = begin.start()
         end = _end_of(text, at)

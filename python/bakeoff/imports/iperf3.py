@@ -45,6 +45,8 @@ class _Flow:
     """Whether the end sends whose file it is."""
     is_servers: bool
     """Whether the file is the server's."""
+    is_alone: bool
+    """Whether `end` has nothing that only the other end knows: in a server's file, and after an error."""
     here: list[Stream]
     there: list[Stream]
     """The intervals of the file's own end, and those of the other end."""
@@ -79,14 +81,14 @@ class _Flow:
 
     @property
     def receiver(self) -> Total:
-        """What `end` has of the receiver: of a file of the server's, nothing that the client received."""
-        known = not (self.is_servers and self.is_sent_here)
+        """What `end` has of the receiver; iperf3 writes 0 of what it does not know."""
+        known = not (self.is_alone and self.is_sent_here)
         return (self.ends.udp or self.ends.receiver or Total()) if known else Total()
 
     @property
     def sender(self) -> Total:
-        """What `end` has of the sender: of a file of the server's, nothing that the client sent but its datagrams."""
-        known = self.is_udp or self.is_sent_here or not self.is_servers
+        """What `end` has of the sender: where it is the other end, a receiver knows of datagrams by their numbers."""
+        known = self.is_udp or self.is_sent_here or not self.is_alone
         return (self.ends.udp or self.ends.sender or Total()) if known else Total()
 
     @property
@@ -117,7 +119,9 @@ def read(keys: Keys, path: Path) -> Recording:
         )
     if asked.protocol == "SCTP":
         raise BakeoffError(f"{path}: start.test_start.protocol: SCTP; expected TCP or UDP")
-    flows = _flows(start, asked, intervals, server, end)
+    told = end.sum_received is not None and bool(end.sum_received.bytes)
+    is_alone = start.is_servers or (error is not None and not told)
+    flows = _flows(start, asked, intervals, server, end, is_alone=is_alone)
     if not flows:
         raise (
             failed(error, path)
@@ -142,7 +146,9 @@ def read(keys: Keys, path: Path) -> Recording:
     return found.with_warnings([] if end.streams else ["the end of the test is missing, which may have been cut off"])
 
 
-def _flows(start: Start, asked: TestStart, intervals: Sequence[Interval], server: Server, end: End) -> list[_Flow]:
+def _flows(
+    start: Start, asked: TestStart, intervals: Sequence[Interval], server: Server, end: End, *, is_alone: bool
+) -> list[_Flow]:
     """The streams in the order of their first intervals."""
     here, there = _by_stream(intervals), _by_stream(server.intervals)
     matched = _matched(start, here, server, there)
@@ -167,6 +173,7 @@ def _flows(start: Start, asked: TestStart, intervals: Sequence[Interval], server
                 is_udp=udp,
                 is_sent_here=senders[socket],
                 is_servers=start.is_servers,
+                is_alone=is_alone,
                 here=streams,
                 there=there.get(matched.get(socket, -1), []),
                 ends=next((each for each in end.streams if each.socket == socket), Ends()),
@@ -211,7 +218,8 @@ def _matched(
 def _by_stream(intervals: Sequence[Interval]) -> dict[int, list[Stream]]:
     """The intervals of each stream, each of which ends after the one before.
 
-    What an interval without length brought belongs to its neighbour: iperf3 may close a test with one.
+    What an interval without length brought belongs to its neighbour: iperf3 may close a test with one. After an error
+    it may write the last interval once more, which is passed over.
     """
     found: dict[int, list[Stream]] = {}
     for interval in intervals:
@@ -219,10 +227,11 @@ def _by_stream(intervals: Sequence[Interval]) -> dict[int, list[Stream]]:
             if stream.omitted:
                 continue
             several = found.setdefault(stream.socket, [])
-            if several and (stream.seconds <= 0 or stream.end <= several[-1].end or several[-1].seconds <= 0):
-                _join(several[-1], stream)
-            else:
+            last = several[-1] if several else None
+            if last is None or (last.seconds > 0 and stream.end > last.end and stream.seconds > 0):
                 several.append(stream)
+            elif stream.begin >= last.end or last.seconds <= 0:
+                _join(last, stream)
     return {socket: several for socket, several in found.items() if several[0].seconds > 0}
 
 
