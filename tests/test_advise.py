@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,7 +72,11 @@ def test_every_choice_is_run_in_every_household_with_the_same_pages():
         ({"rtt": "0s"}, "--rtt: '0s'; expected more than 0s"),
         ({"rtt": "-3ms"}, "--rtt: '-3ms' is negative"),
         ({"buffer": "2min"}, "--buffer: '2min'; expected more than 0s and at most 60s"),
-        ({"link": "docsiss"}, "--link: 'docsiss' is no kind of line; did you mean 'docsis'?"),
+        ({"link": "docsiss"}, "--link: 'docsiss' is no kind of line; did you mean 'docsis'?; Wi-Fi"),
+        (
+            {"link": "wifi"},
+            "--link: 'wifi' is no kind of line; expected one of plain, ethernet, docsis, vdsl, adsl; Wi-Fi",
+        ),
         ({"duration": "10s"}, "--duration: '10s'; expected 30s to 600s"),
     ],
 )
@@ -212,6 +217,20 @@ def test_a_need_may_be_missed_by_chance():
         assert ("by no more than chance" in text) == said
 
 
+def test_the_mean_gap_between_pages_is_that_of_all_repetitions():
+    # Pages begin 1 s after the flow's start in one repetition, and 0.4 s after it in the other: 3 + 0.8 s over 5 pages.
+    def result(*starts):
+        flow = {"name": "web", "cc": "cubic", "transport": "tcp", "start_s": 1.0}
+        source = {"kind": "short", "objects": [(start, 1e5) for start in starts]}
+        return SimpleNamespace(resolved={"flows": [{**flow, "source": source}], "probes": [], "links": []})
+
+    several = result(2.0, 3.0, 4.0), result(1.4, 1.8)
+    household = SimpleNamespace(resolved=several[0].resolved, transfers=lambda way: {})
+    advice = SimpleNamespace(main=SimpleNamespace(choices=[SimpleNamespace(results=several)]), variants=[None])
+    [_, pages] = sentences._traffic(household, advice)
+    assert pages.startswith("A web page every 0.8 s on average, of 100 kB in the median")  # 3.8 / 5 = 0.76
+
+
 def test_figures_have_three_digits():
     assert [figure(value) for value in (0, 0.0123, 0.456, 1.234, 12.34, 99.96, 1234.5)] == [
         "0", "0.01", "0.46", "1.23", "12.3", "100", "1234",
@@ -256,6 +275,17 @@ def test_the_page_recommends_the_queue_that_the_numbers_say(small, cli, monkeypa
     # A packet of 1514 bytes takes 12.1 ms at 1 Mbit/s; a call that never waits for more than two has 15 + 24 + 2 ms.
     assert fq_codel["call_delay_p99_s"]["mean"] < 0.06
     assert fq_codel["call_loss"]["mean"] == 0
+    # fifo is the scenario's own here, so that nothing says that there is nothing to do
+    ends = ("DOWN", "10mbit", "UP", "1mbit")
+    assert said["commands"]["fq_codel"] == [
+        line
+        for end, rate in zip(ends[::2], ends[1::2], strict=True)
+        for line in (
+            f"tc qdisc replace dev {end} root handle 1: htb default 1",
+            f"tc class replace dev {end} parent 1: classid 1:1 htb rate {rate} mpu 0 ceil {rate}",
+            f"tc qdisc replace dev {end} parent 1:1 fq_codel",
+        )
+    ]
     page = (small / "p.html").read_text()
     assert "&lt;b&gt;&amp;fifo" in page
     assert "<b>" not in page

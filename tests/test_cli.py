@@ -126,8 +126,8 @@ def test_list_shows_scenarios_with_runs_and_time(cli):
     code, out, err = cli("list")
     assert code == 0
     assert out.splitlines() == [
-        "fake/s1-first      3 runs      180 s  The first",
-        "fake/s2-second     3 runs      180 s  The second",
+        "fake/s1-first   3 runs  180 s  The first",
+        "fake/s2-second  3 runs  180 s  The second",
     ]
     assert err == "in all: 6 runs, 360 s simulated\n"
 

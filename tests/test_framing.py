@@ -4,7 +4,8 @@ import pytest
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure.bottleneck import rates
-from bakeoff.measure.framing import after_change, charged, payload_share
+from bakeoff.measure.framing import charged, payload_share
+from bakeoff.scenario.effective import after_change
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_a_change_of_overhead_keeps_the_rate():
     tree = {"node": "mid", "peer": "srv", "egress": {"qdisc": "cake bandwidth 10mbit"}}
     change = {"kind": "qdisc-change", "side": "egress", "handle": "", "qdisc": "cake overhead 250"}
     resolved = {
-        "links": [{"ends": ["mid", "srv"], "rate_bps": None}],
+        "links": [{"ends": ["mid", "srv"], "rate_bps": None, "delay_s": 0.0}],
         "interfaces": [tree],
         "changes": [{"at_s": 1.0, "node": "mid", "peer": "srv", "action": change}],
     }
@@ -81,7 +82,7 @@ def test_the_rate_of_frames_is_the_least_along_a_way_of_classes():
         ],
     }
     resolved = {
-        "links": [{"ends": ["mid", "srv"], "rate_bps": None}],
+        "links": [{"ends": ["mid", "srv"], "rate_bps": None, "delay_s": 0.0}],
         "interfaces": [{"node": "mid", "peer": "srv", "egress": tree}],
     }
     # 1514 + 30 = 1544: 33 cells, 1749 bytes; htb never gives a class less than its own rate.

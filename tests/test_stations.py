@@ -12,6 +12,7 @@ from bakeoff import measure
 from bakeoff.claims.measured import Measured
 from bakeoff.claims.measures import MEASURES
 from bakeoff.measure.bottleneck import rates
+from bakeoff.measure.frames import frames
 from bakeoff.results.summary import Summary
 from synthetic import frame, made
 
@@ -78,6 +79,80 @@ def test_a_bucket_is_no_more_than_all_and_more_than_that_is_told():
         "51 Mbit/s",
         False,
     )
+
+
+SEEN = {"marks": 0, "drops": 0, "sce_marks": 0}
+
+
+def counted_as(result, qdisc, **packets):
+    """The stand-in behind another qdisc, which sent full frames of prague and, of what else is named, other lengths."""
+    result.resolved["interfaces"][1]["egress"] = {"qdisc": qdisc}
+    flows = {name: {"packets": count, **SEEN} for name, count in packets.items()}
+    lengths = {"prague": 1514, "ping": 98, "call": 214}
+    size = sum(lengths[name] * count for name, count in packets.items())
+    result.counters["queues"]["mid>srv"] |= {"sent": sum(packets.values()), "sent_bytes": size, "flows": flows}
+    return result
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "rate", "packets", "share"),
+    [
+        ("cake bandwidth 50mbit", 50e6, {"prague": 1000}, 1.0),
+        # 1500 bytes are charged for a frame of 1514: at 50 Mbit/s frames of 50.47 Mbit/s leave.
+        ("cake bandwidth 50mbit overhead 0", 50e6 * 1514 / 1500, {"prague": 1000}, 1.0),
+        ("cake bandwidth 50mbit overhead -20", 50e6 * 1514 / 1480, {"prague": 1000}, 1.0),
+        # 1500 + 44 bytes are 33 cells of 53: 1749 bytes for 1514.
+        ("cake bandwidth 50mbit atm overhead 44", 50e6 * 1514 / 1749, {"prague": 1000}, 1.0),
+        ("cake bandwidth 50mbit atm overhead 44", 25e6 * 1514 / 1749, {"prague": 1000}, 0.5),
+        # a probe of 84 bytes of IP is 98 of Ethernet: 84 + 44 = 128 bytes, 3 cells, 159; of each kind one half
+        (
+            "cake bandwidth 50mbit atm overhead 44",
+            50e6 * (1514 + 98) / (1749 + 159),
+            {"prague": 1000, "ping": 1000},
+            1.0,
+        ),
+        ("cake bandwidth 50mbit overhead 0 mpu 120", 50e6 * 98 / 120, {"ping": 1000}, 1.0),
+        ("cake bandwidth 50mbit ptm overhead 30", 50e6 * 1514 / 1554, {"prague": 1000}, 1.0),
+        # tbf adds to the 14 bytes: 1544 are 33 cells
+        (
+            "tbf rate 50mbit burst 50kb latency 50ms overhead 30 linklayer atm",
+            50e6 * 1514 / 1749,
+            {"prague": 1000},
+            1.0,
+        ),
+    ],
+)
+def test_the_capacity_is_counted_as_the_shaper_charges_it(qdisc, rate, packets, share):
+    result = counted_as(at_mid(made(), **{"": rate}), qdisc, **packets)
+    summary = measure.summarise(result)
+    assert summary.utilisation == pytest.approx(share, rel=1e-6)
+    assert summary.rated[0].rate_bps == 50e6  # as it is written
+    assert [check for check in summary.checks if check.check == "capacity"] == []
+
+
+def test_more_than_what_is_charged_for_is_told():
+    # 1 % more frames than 1749 bytes for each 1514 allow
+    result = counted_as(at_mid(made(), **{"": 50.5e6 * 1514 / 1749}), "cake bandwidth 50mbit atm overhead 44", prague=9)
+    [failed] = [check for check in measure.summarise(result).checks if check.check == "capacity"]
+    assert failed.flow == "mid>srv"
+
+
+def test_lengths_follow_from_counts():
+    run = made().resolved
+    run["flows"][1] |= {"transport": "udp", "source": {"kind": "periodic", "size": 172, "every_s": 0.02, "count": 1}}
+    udp = run["flows"][1]["name"]
+    one = {"prague": {"packets": 100}, "ping": {"packets": 10}, udp: {"packets": 50}}
+    # 90 full frames and 10 empty segments of prague; 10 probes of 84 + 14 bytes; 50 datagrams of 172 + 42
+    size = 90 * 1514 + 10 * 66 + 10 * 98 + 50 * 214
+    sent = frames(run, "mid>srv", [{"sent": 160, "sent_bytes": size, "flows": one}])
+    assert sent == pytest.approx({1514: 90, 66: 10, 98: 10, 214: 50})
+    # the other way what is left is ACKs: 7150 bytes of 100, half of them of 71 and half of 72 bytes
+    back = {"prague": {"packets": 100}}
+    assert frames(run, "mid>cli", [{"sent": 100, "sent_bytes": 7150, "flows": back}]) == {71: 50, 72: 50}
+    # buffers of 10 segments, and an engine that does not tell flows
+    assert frames(run, "mid>srv", [{"sent": 10, "sent_bytes": 151400, "flows": back}]) == {1514: 100}
+    assert frames(run, "mid>srv", [{"sent": 20, "sent_bytes": 10 * 1580}]) == pytest.approx({1514: 10, 66: 10})
+    assert frames(run, "mid>srv", [{}]) == {}
 
 
 def test_each_class_has_a_station_and_all_together_have_one():

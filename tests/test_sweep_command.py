@@ -257,6 +257,24 @@ def test_a_number_that_some_runs_lack_is_missing_in_their_rows_only():
     assert read["e"].to_list() == [None, None, 1.0, None]
 
 
+def test_a_number_that_no_run_has_is_an_empty_column():
+    swept("--over", "network.rtt=10ms,20ms", "-k", "pfifo", "--out", "s")
+    runs = results.scan("s")
+    for run in runs:
+        summary = json.loads((run / "summary.json").read_text())
+        summary["pair"] = {"flows": ["reno", "cubic"], "convergence_s": None, "meet_s": 1.5}
+        (run / "summary.json").write_text(json.dumps(summary))
+        (run / "measured.json").write_text(json.dumps({"convergence()": None}))
+    folder, _ = dataset.write(Path("s"), runs)
+    read = pl.read_parquet(folder / "**/*.parquet")
+    for name in ("pair.convergence_s", "convergence()"):
+        assert read[name].dtype == pl.Float64
+        assert read[name].null_count() == 2
+    assert read["pair.meet_s"].to_list() == [1.5, 1.5]
+    about = json.loads((folder / "schema.json").read_text())["columns"]
+    assert about["pair.convergence_s"] == {"kind": "measure", "unit": "s"}
+
+
 def test_rows_of_failed_runs_and_of_names_that_no_path_takes(tmp_path):
     swept("--over", RATES, "-k", "pfifo", "--out", "s")
     one, other = results.scan("s")

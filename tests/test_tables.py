@@ -100,7 +100,7 @@ class TestPeople:
         assert "steady state 18 s to 58 s" in text
         assert "call       cli > srv  " not in text  # the columns are as wide as what they hold
         [call] = [line for line in text.splitlines() if line.startswith("call ")]
-        assert call.split()[-4:] == ["0%", "30.0/30.0/30.0", "0.0", "5.00%"]  # share, one way, jitter, loss
+        assert call.split()[-4:] == ["0.13%", "30.0/30.0/30.0", "0.0", "5.00%"]  # share, one way, jitter, loss
         assert [line for line in text.splitlines() if line.startswith("mid>cli")]
 
     def test_what_there_is_no_room_for_is_named(self):

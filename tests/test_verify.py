@@ -80,7 +80,8 @@ def recorded(verify, catalog):
     return path
 
 
-def test_verdicts_are_computed_printed_and_kept(verify, recorded):
+def test_verdicts_are_computed_printed_and_kept(verify, recorded, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     code, out, err = verify()
     assert (code, "differs" in err) == (0, False)
     assert recorded.read_text().splitlines() == [
@@ -121,9 +122,9 @@ def test_suites_count_runs_by_engine_and_claims_by_verdict(verify, recorded, cli
     assert (code, tiny["suite"], tiny["runs"], tiny["can_run"]["sim"]) == (0, "tiny", 4, 2)
     assert tiny["claims"]["sim"] == {"holds": 2, "does not hold": 1, "cannot be run here": 1}
     assert tiny["claims"]["kernel"] == {"not recorded": 4}
-    head, _, line = cli("suites")[1].splitlines()
-    assert head.split()[:4] == ["suite", "runs", "sim", "kernel"]
-    assert line.split()[:3] == ["tiny", "4", "2"]
+    lines = [line.split() for line in cli("suites")[1].splitlines()]
+    assert ["suite", "runs", "sim", "kernel"] in [line[:4] for line in lines]
+    assert lines[-1][:3] == ["tiny", "4", "2"]
 
 
 def test_a_dry_run_says_what_is_missing_and_does_nothing(verify, recorded, catalog):

@@ -18,7 +18,8 @@ class Duel:
 
     cc1: str
     cc2: str
-    qdisc: str = "fq_codel"
+    qdisc: str = "fq_codel flows 1"
+    """One queue for both by default: a queue per flow gives each half, whatever the congestion controls do."""
     rate: str = "50mbit"
     rtt: str = "20ms"
     rtt2: str | None = None

@@ -16,6 +16,7 @@ FAKES = {
     "bakeoff.measure": HERE / "fake_measure.py",
     "bakeoff.present": HERE / "fake_present" / "__init__.py",
     "bakeoff.present.tables": HERE / "fake_present" / "tables.py",
+    "bakeoff.present.columns": HERE.parents[1] / "python" / "bakeoff" / "present" / "columns.py",
     "bakeoff.present.kinds": HERE / "fake_present" / "kinds.py",
     "bakeoff.present.plots": HERE / "fake_present" / "plots.py",
     "bakeoff.present.style": HERE / "fake_present" / "style.py",

@@ -238,9 +238,11 @@ impl<'a> Reading<'a> {
                 step.by_ns as f64 * 1e-9,
             )
         }));
-        let flows = self.flows.map(|flows| flows.finish(zero_ns)).unwrap_or_default();
+        let mut flows = self.flows.map(|flows| flows.finish(zero_ns)).unwrap_or_default();
         capture.notes.extend(cut_options(&flows));
-        let datagrams = self.datagrams.finish(zero_ns, self.latest_ns);
+        let mut datagrams = self.datagrams.finish(zero_ns, self.latest_ns);
+        let numbers = flows.iter_mut().map(|flow| &mut flow.number).chain(datagrams.numbers());
+        (1..).zip(numbers).for_each(|(number, of)| *of = number);
         Report { format: FORMAT, capture, flows, datagrams }
     }
 }

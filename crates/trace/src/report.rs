@@ -147,6 +147,8 @@ pub enum EcnMode {
 /// A TCP flow as seen at one interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct Flow {
+    /// Number of the flow among all that the capture tells, from 1.
+    pub number: u64,
     /// Who sent the SYN; without a handshake the end with the higher port.
     pub client: Endpoint,
     /// The other.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import pairwise
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 from statistics import fmean, median
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from bakeoff.claims.measures import MEASURES, Measure, Parameter
 from bakeoff.measure import MeasureError
 from bakeoff.measure.backoff import under_utilisation
 from bakeoff.measure.harm import harm, harm_less
+from bakeoff.results.units import limits
 
 TRUTH: Final = "true or false"
 """The unit of a comparison."""
@@ -131,6 +132,11 @@ class Expression:
                 found.update({part.text: part for part in node.parts if not isinstance(part, Number)})
         return list(found.items())
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the greatest value that it can have, as far as its measures say."""
+        return _limits(self.root)
+
     def truth(self, values: Values) -> bool:
         """Whether it holds. MeasureError if a measure in it could not be taken."""
         return bool(value_of(self.root, values))
@@ -154,6 +160,17 @@ def parse(text: str, runs: Sequence[str]) -> Expression:
             f"'{_short(text)}' cannot be read; expected for example 'goodput(1) > 2 * goodput(2)'"
         ) from None
     return Expression(" ".join(text.split()), _Reader(tuple(runs)).read(tree.body, 0))
+
+
+def _limits(node: Node) -> tuple[float, float]:
+    if isinstance(node, Number):
+        return node.value, node.value
+    if isinstance(node, Taken):
+        return limits(node.call.measure)
+    lows, highs = zip(*map(_limits, node.parts), strict=True)
+    if node.name in ("min", "max", "mean", "median"):
+        return min(lows), max(highs)
+    return (0.0 if node.name == "abs" or (node.name in "+*/" and min(lows) >= 0) else -inf), inf
 
 
 def value_of(node: Node, values: Values) -> float:  # noqa: PLR0911 (a table of nodes)

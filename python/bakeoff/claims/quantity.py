@@ -64,6 +64,16 @@ def several(values: Sequence[float], unit: str | None, between: str = ", ") -> s
     return between.join(f"{value * factor:,.{places}f}" for value in values) + (f" {name}" if name else "")
 
 
+def spread(mean: float, half: float, ends: tuple[float, float], unit: str | None) -> str:
+    """A mean with half of its interval, `4.20 ± 0.30 s`; with both `ends` where one is cut: `0.95 [0.90, 1.00]`."""
+    if ends[0] > mean - half or ends[1] < mean + half:
+        factor, name = _prefix(max(map(abs, (mean, *ends))), unit)
+        places = _places(abs(mean) * factor)
+        low, high = (f"{end * factor:,.{places}f}" for end in ends)
+        return f"{mean * factor:,.{places}f} [{low}, {high}]" + (f" {name}" if name else "")
+    return several([mean, half], unit, " ± ")
+
+
 _INFINITE: Final[dict[str | None, str]] = {"s": "never"}
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.claims.expression import Call, Expression, Values, value_of
-from bakeoff.measure import MeasureError, interval
+from bakeoff.measure import MeasureError, ends, interval
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Cause, Claim, Statement
@@ -42,6 +42,8 @@ class Ours:
     values: tuple[tuple[float, ...], ...]
     """For each run one per seed; a single run if the statement is about runs together."""
     unit: str | None
+    limits: tuple[float, float] = (-inf, inf)
+    """The least and the greatest value that is possible."""
 
     @property
     def n(self) -> int:
@@ -58,6 +60,12 @@ class Ours:
         """Half the width of the mean's 95 % interval over seeds; None of several runs, or without one."""
         [first, *others] = self.values
         return None if others or not all(map(isfinite, first)) else interval(first)["ci95"]
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends of this interval, cut to what is possible; None without one."""
+        half = self.ci95
+        return None if half is None else ends({"n": self.n, "mean": self.mean, "ci95": half}, self.limits)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -224,4 +232,4 @@ def _ours(table: Sequence[Sequence[Values]], expression: Expression) -> Ours | N
         values = tuple(tuple(value_of(expression.root, values) for values in row) for row in table)
     except MeasureError:
         return None
-    return Ours(values, expression.unit)
+    return Ours(values, expression.unit, expression.limits)

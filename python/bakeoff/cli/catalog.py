@@ -36,6 +36,8 @@ def list_(
       bakeoff list linux -k bbr            of these, the runs whose name holds a word
       bakeoff list mine.yaml               the runs of a scenario of your own
     """
+    from bakeoff.cli.output import print_table
+    from bakeoff.present.columns import Column
     from bakeoff.scenario import catalog, parse_settings
 
     scenarios = pattern is None and only is None and not set_
@@ -60,10 +62,12 @@ def list_(
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     what = "scenario" if scenarios else "run"
-    width = max((len(str(row[what])) for row in rows), default=0)
-    for row in rows:
-        runs_of_it = f"{row['runs']:>5} runs " if "runs" in row else ""
-        typer.echo(f"{row[what]:<{width}} {runs_of_it}{row['simulated_s']:>8.0f} s  {row['title']}")
+    columns = [Column("", [str(row[what]) for row in rows], text=True)]
+    if scenarios:
+        columns.append(Column("", [f"{row['runs']} run{'s' * (row['runs'] != 1)}" for row in rows]))
+    columns.append(Column("", [f"{row['simulated_s']:.0f} s" for row in rows]))
+    columns.append(Column("", [str(row["title"]) for row in rows], text=True))
+    print_table(columns)
     typer.echo(f"in all: {count} runs, {simulated_s:.0f} s simulated", err=True)
 
 

@@ -18,8 +18,8 @@ Words = Callable[[str], list[str]]
 
 _RUN: Final = (
     "suite scenario run engine n window_from_s window_to_s bottleneck_rate_bps reference compared jain ratio "
-    "convergence_s converged meet_s utilisation queue_delay_p50_s queue_delay_p99_s queue_delay_of probe_rtt_mean_s "
-    "marks sce_marks drops changes notes"
+    "convergence_s converged meet_s met utilisation queue_delay_p50_s queue_delay_p99_s queue_delay_of "
+    "probe_rtt_mean_s marks sce_marks drops changes notes"
 )
 _FLOW: Final = (
     "name cc ecn delivery_rate_bps goodput_bps reference_bps reference_ln_spread log_ratio srtt_mean_s "

@@ -52,6 +52,7 @@ def diff(
     import json
 
     from bakeoff.claims import comparison
+    from bakeoff.cli.output import say
     from bakeoff.cli.present import chosen_results
     from bakeoff.cli.progress import patience
 
@@ -74,12 +75,12 @@ def diff(
         )
     else:
         for note in found.notes:
-            typer.echo(f"note: {note}")
+            say(f"note: {note}", indent=6)
         for one in sorted(differing, key=lambda each: each.key):
             where = "/".join(one.key[:3]) + (f" {one.key.flow}" if one.key.flow else "")
             unit = comparison.UNITS[one.key.measure]
             change = f"{100 * (one.theirs / one.ours - 1):+.2f} %" if one.ours else "from nothing"
-            typer.echo(f"{where}  {one.key.measure}: {one.ours:.6g} -> {one.theirs:.6g} {unit} ({change})")
+            say(f"{where}  {one.key.measure}: {one.ours:.6g} -> {one.theirs:.6g} {unit} ({change})", indent=2)
         typer.echo(f"{len(differing)} of {len(found.differences)} numbers differ")
     if differing:
         raise typer.Exit(1)

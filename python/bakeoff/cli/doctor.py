@@ -12,6 +12,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
     """Show what this machine can run, what is missing for which engine, and the command that installs it."""
+    from bakeoff.cli.output import say
     from bakeoff.doctor import ENGINES, install_all, lacking, origin, report
 
     checks = report()
@@ -25,8 +26,8 @@ def doctor(
         typer.echo(f"\nengine {area}: {verdict}" if area in ENGINES else f"\n{area}")
         for check in checks:
             if check.area == area:
-                typer.echo(f"  {check.status:<8} {check.name}: {check.detail}")
+                say(f"  {check.status:<8} {check.name}: {check.detail}", indent=11)
                 if check.install:
-                    typer.echo(f"  {'':<8} -> {check.install}")
+                    say(f"  {'':<8} -> {check.install}", indent=14)
     if command := install_all(checks):
         typer.echo(f"\nAll packages that are missing: {command}")

@@ -43,7 +43,11 @@ def duel(
     cc2: Annotated[str, typer.Argument(help="Congestion control of the second.", autocompletion=complete.cc)],
     *,
     qdisc: Annotated[
-        str, typer.Option(help="The queue at the bottleneck, in tc's words.", autocompletion=complete.qdisc)
+        str,
+        typer.Option(
+            help="Queue at the bottleneck, in tc's words; by default one that both flows share.",
+            autocompletion=complete.qdisc,
+        ),
     ] = Duel.qdisc,
     rate: Annotated[str, typer.Option(help="The bottleneck's rate.")] = Duel.rate,
     rtt: Annotated[str, typer.Option(help="Round-trip time of the path.")] = Duel.rtt,

@@ -10,7 +10,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.command import Group, add
-from bakeoff.cli.output import on_one_line
+from bakeoff.cli.output import on_one_line, print_table
 
 
 def build(
@@ -49,6 +49,7 @@ def list_(
 ) -> None:
     """List the kernels that were built here."""
     from bakeoff.engines.kernel.registry import list_kernels
+    from bakeoff.present.columns import Column
 
     kernels = list_kernels()
     if as_json:
@@ -60,10 +61,11 @@ def list_(
         return
     if not kernels:
         typer.echo("none built yet; see 'bakeoff kernel build'", err=True)
-    for kernel in kernels:
-        typer.echo(
-            f"{kernel.name:<24} Linux {kernel.release:<16} {kernel.fingerprint[:16]}  {on_one_line(kernel.source)}"
-        )
+    if kernels:
+        cells = [
+            [each.name, f"Linux {each.release}", each.fingerprint[:16], on_one_line(each.source)] for each in kernels
+        ]
+        print_table([Column("", column, text=True) for column in zip(*cells, strict=True)])
 
 
 def check(

@@ -11,10 +11,16 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+import typer
+
 from bakeoff.errors import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
+
+    from bakeoff.present.columns import Column
 
 
 class Shown:
@@ -103,11 +109,36 @@ def print_rendered(text: str, *, colours: bool) -> None:
     (beneath(sys.stdout) if colours else sys.stdout).write(text)
 
 
+def print_table(columns: Sequence[Column]) -> None:
+    """Print columns, as wide as the terminal has room; texts are folded."""
+    from bakeoff.present.columns import WIDE, fitted, plain, terminal_width
+
+    lines, left = fitted(columns, terminal_width() or WIDE)
+    for line in lines:
+        sys.stdout.write(plain(line.plain.rstrip()) + "\n")
+    if left:
+        say(f"no room for: {', '.join(column.head for column in left)}; a wider terminal shows them", err=True)
+
+
+def say(text: str, indent: int = 0, *, err: bool = False) -> None:
+    """Print a line; on a terminal what is longer is folded, and its other lines have so many spaces before them."""
+    from bakeoff.present.columns import fold, terminal_width
+
+    room = terminal_width()
+    first, *rest = [text] if room is None else fold(text, room)
+    typer.echo(first, err=err)
+    for line in fold(" ".join(rest), max(room - indent, 20)) if rest and room is not None else ():
+        typer.echo(" " * indent + line, err=err)
+
+
 def console(*, err: bool = False) -> Console:
     """What draws on standard output, or on standard error; texts for it have to be clean."""
     from rich.console import Console
 
-    return Console(file=beneath(sys.stderr if err else sys.stdout), stderr=err)
+    from bakeoff.present.columns import WIDE, terminal_width
+
+    wide = WIDE if not err and terminal_width() is None else None
+    return Console(file=beneath(sys.stderr if err else sys.stdout), stderr=err, width=wide)
 
 
 def on_one_line(name: object) -> str:

@@ -37,13 +37,14 @@ class Scale(StrEnum):
 
 def _list_kinds(wanted: bool) -> None:
     if wanted:
+        from bakeoff.cli.output import say
         from bakeoff.present.kinds import KINDS
 
         for title, of in (("of a run, or of several with --overlay", "run"), ("of a campaign", "campaign")):
             typer.echo(f"{title}:")
             for kind in KINDS:
                 if kind.of == of:
-                    typer.echo(f"  {kind.name:<30}{kind.shows}")
+                    say(f"  {kind.name:<30}{kind.shows}", indent=32)
         raise typer.Exit
 
 

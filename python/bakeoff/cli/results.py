@@ -7,12 +7,13 @@ import re
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.options import Json, Only
+from bakeoff.cli.output import print_table
 from bakeoff.cli.present import OneRun, chosen_run
 from bakeoff.errors import BakeoffError, printable
 
@@ -47,18 +48,25 @@ def results(
     """
     rows = _campaigns(status, only) if folder is None else _runs(folder, status, only)
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        whole = [
+            {key: " ".join(value) if key == "what" and value else value for key, value in row.items()} for row in rows
+        ]
+        typer.echo(json.dumps(whole, indent=2))
         return
     if not rows:
         typer.echo("nothing is stored here that fits", err=True)
         return
+    from bakeoff.present.columns import ALWAYS, Column
+
     shown = [{key: _cell(key, value) for key, value in row.items()} for row in rows]
-    widths = {key: max(len(key), *(len(row[key]) for row in shown)) for key in shown[0]}
-    right = {"runs", "failed", "half-written", "size"}
-    typer.echo("  ".join(key.rjust(widths[key]) if key in right else key.ljust(widths[key]) for key in widths).rstrip())
-    for row in shown:
-        cells = (row[key].rjust(widths[key]) if key in right else row[key].ljust(widths[key]) for key in widths)
-        typer.echo("  ".join(cells).rstrip())
+    right = {"runs", "failed", "half-written", "seconds", "size"}
+    print_table(
+        [Column(key, [row[key] for row in shown], _KEPT.get(key, ALWAYS), text=key not in right) for key in shown[0]]
+    )
+
+
+_KEPT: Final = {"note": 2, "half-written": 3, "date": 4, "engine": 5, "size": 6}
+"""By the name of a column when it goes where there is no room; others always stay."""
 
 
 def logs(
@@ -147,7 +155,7 @@ def _campaigns(status: str | None, only: str | None) -> list[dict[str, Any]]:
                 "failed": sum(not result.ok for result in stored.content.results),
                 "half-written": len(stored.content.half_written),
                 "size": stored.bytes,
-                "what": " ".join(record.patterns) if record else None,
+                "what": record.patterns if record else None,
                 "note": record.provenance.note if record else None,
             }
         )
@@ -197,7 +205,14 @@ def _cell(key: str, value: object) -> str:
         return ""
     if key == "size" and isinstance(value, int):
         return size_in_words(value)
+    if isinstance(value, list | tuple):
+        more = f" and {len(value) - _NAMED} more" if len(value) > _NAMED else ""
+        return printable(" ".join(value[:_NAMED]) + more).replace("\n", " ")
     return printable(str(value)).replace("\n", " ")
+
+
+_NAMED: Final = 3
+"""Of more patterns than these the first are named."""
 
 
 def size_in_words(count: int) -> str:

@@ -15,6 +15,7 @@ from bakeoff.errors import BakeoffError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bakeoff.present.columns import Column
     from bakeoff.scenario import Run
 
 ENGINES: Final = ("sim", "kernel")
@@ -50,7 +51,7 @@ def suites(*, as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps({"suites": rows, "not_here": reasons}, indent=2))
         return
-    typer.echo(_text(rows), nl=False)
+    output.print_table(_columns(rows))
     for engine, why in reasons.items():
         typer.echo(f"{engine}: {why}", err=True)
 
@@ -88,22 +89,19 @@ def _verdicts() -> dict[tuple[str, str], Counter[str]]:
     return found
 
 
-def _text(rows: Sequence[dict[str, Any]]) -> str:
+def _columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
     """One line per suite; claims by verdict as the simulator decides them."""
+    from bakeoff.present.columns import Column
+
     words = list(dict.fromkeys(word for row in rows for word in row["claims"]["sim"]))
-    heads = ["suite", "runs", *ENGINES, *(f"claims: {words[0]}" if at == 0 else words[at] for at in range(len(words)))]
-    cells = [
-        [row["suite"], str(row["runs"])]
-        + ["-" if row["can_run"][engine] is None else str(row["can_run"][engine]) for engine in ENGINES]
-        + [str(row["claims"]["sim"].get(word, "")) for word in words]
-        for row in rows
+    found = [
+        Column("suite", [row["suite"] for row in rows], text=True),
+        Column("runs", [str(row["runs"]) for row in rows]),
     ]
-    sizes = [max(len(line[at]) for line in [heads, *cells]) for at in range(len(heads))]
-    lines = [
-        "  ".join(
-            cell.ljust(size) if at == 0 else cell.rjust(size)
-            for at, (cell, size) in enumerate(zip(line, sizes, strict=True))
-        )
-        for line in [heads, *cells]
-    ]
-    return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:]]) + "\n"
+    for engine in ENGINES:
+        counts = [row["can_run"][engine] for row in rows]
+        found.append(Column(engine, ["-" if count is None else str(count) for count in counts], keep=5))
+    for at, word in enumerate(words):
+        cells = [str(row["claims"]["sim"].get(word, "")) for row in rows]
+        found.append(Column(("claims:\n" if not at else "\n") + "\n".join(word.rsplit(" by ", 1)), cells, keep=4))
+    return found

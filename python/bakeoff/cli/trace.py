@@ -112,7 +112,7 @@ def trace(
         folder = write_all(found, out, interval_s)
         typer.echo(f"results: {folder}", err=as_json)
     if as_json:
-        typer.echo(json.dumps({"format": traces.FORMAT, "files": [one.to_json() for one in found]}))
+        typer.echo(b'{"format":%d,"files":[%s]}' % (traces.FORMAT, b",".join(one.encoded() for one in found)))
         return
     from bakeoff.trace import tables
 

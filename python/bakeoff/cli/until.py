@@ -156,13 +156,17 @@ def _method() -> str:
 def _shown(found: Interval, goal: Goal) -> str:
     from bakeoff.claims import quantity
     from bakeoff.claims.evaluate import number_of
+    from bakeoff.measure import ends
 
-    unit = number_of(goal.number).unit
-    mean, half = found["mean"], found["ci95"]
-    if half is None:
+    expression = number_of(goal.number)
+    unit, mean, half = expression.unit, found["mean"], found["ci95"]
+    both = ends(found, expression.limits)
+    if half is None or both is None:
         return quantity.shown(mean, unit)
     share = f" ({100 * half / abs(mean):.2g} %)" if goal.relative and mean else ""
     if unit in (None, "1"):
         places = 3 if half <= 0 else min(6, max(0, 1 - floor(log10(half))))
-        return f"{mean:.{places}f} ± {half:.{places}f}{share}"
-    return quantity.several([mean, half], unit, " ± ") + share
+        cut = both[0] > mean - half or both[1] < mean + half
+        around = f"[{both[0]:.{places}f}, {both[1]:.{places}f}]" if cut else f"± {half:.{places}f}"
+        return f"{mean:.{places}f} {around}{share}"
+    return quantity.spread(mean, half, both, unit) + share

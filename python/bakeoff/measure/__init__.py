@@ -6,12 +6,13 @@ from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import distribution, histogram, jitter, lost_share
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
 from bakeoff.measure.rates import goodput, jain, ratio, steady_state_rate, utilisation, window_of
-from bakeoff.measure.repetitions import Interval, interval, repetitions
+from bakeoff.measure.repetitions import Interval, Mean, ends, interval, partly, repetitions
 from bakeoff.measure.samples import MeasureError, Samples
 from bakeoff.measure.summary import summarise, summary_of
 
 __all__ = [
     "Interval",
+    "Mean",
     "MeasureError",
     "Samples",
     "bottleneck",
@@ -19,6 +20,7 @@ __all__ = [
     "completion",
     "distribution",
     "drops",
+    "ends",
     "goodput",
     "histogram",
     "interval",
@@ -27,6 +29,7 @@ __all__ = [
     "lost_share",
     "mark_fraction",
     "marks",
+    "partly",
     "path",
     "payload_fraction",
     "ratio",

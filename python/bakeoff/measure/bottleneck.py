@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bakeoff import tc
-from bakeoff.measure.framing import payload_share
+from bakeoff.measure.framing import Frames, payload_share
 from bakeoff.measure.samples import MeasureError, Window
 from bakeoff.results.summary import Bottleneck
 from bakeoff.scenario.timeline import Timeline
 
 Hop = tuple[str, str]
-
 _ETHERNET = 14
 """Bytes of an Ethernet header: what a qdisc's rate is counted in (skb->len on egress) beyond the IP packet."""
 
@@ -113,7 +112,7 @@ def rates(
     *,
     traffic: Mapping[str, Any] | None = None,
     class_id: str | None = None,
-    frame: int | None = None,
+    frame: int | Frames | None = None,
     timeline: Timeline | None = None,
 ) -> list[tuple[float, float, float]]:
     """(from [s], to [s], rate [bit/s]) of a place over the window, cut where the rate changes; infinite without a rate.
@@ -122,8 +121,8 @@ def rates(
     the class that takes `traffic` (or has the `class_id`) up to the root, but never less than its own `rate`, tbf's and
     netem's `rate`, or the `bandwidth` of a qdisc that shapes by itself. Without either it is that of all classes
     together. Timed changes count from when they are made; a `timeline` of the run saves applying them again. With
-    `frame` it is the rate that frames of this length [byte] have: what a shaper charges for overhead and cells is taken
-    off.
+    `frame` it is the rate that frames of this length [byte], or of several, have: what a shaper charges for overhead
+    and cells is taken off.
     """
     node, peer, side = end_of(hop)
     found: list[tuple[float, float, float]] = []
@@ -148,7 +147,7 @@ def leaves(hop: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name == hop or name.startswith(hop + "/")]
 
 
-def _shaper(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, frame: int | None) -> float:
+def _shaper(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, frame: int | Frames | None) -> float:
     if tc.kind(tree["qdisc"]) == "htb":
         return _htb(tree, of, frame)
     word = tc.limiting_word(tree["qdisc"])
@@ -156,11 +155,11 @@ def _shaper(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, frame: 
     return float("inf") if rate is None or rate == "unlimited" else tc.rate(rate) * _share(tree["qdisc"], frame)
 
 
-def _share(line: str, frame: int | None) -> float:
+def _share(line: str, frame: int | Frames | None) -> float:
     return 1.0 if frame is None else payload_share(line, frame)
 
 
-def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, frame: int | None) -> float:
+def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, frame: int | Frames | None) -> float:
     """What a class may send at most: `ceil` up to the root, but never less than its own `rate`, which htb does not ask
     the classes above for. All of them together: the roots' ceils, or the rates below them if these are more.
     """

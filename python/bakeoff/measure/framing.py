@@ -6,6 +6,7 @@ which these functions ask for the words in effect.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -13,19 +14,25 @@ from bakeoff import tc
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.effective import in_effect
 
+Frames = Mapping[int, float]
+"""How many frames there are of each length [byte]."""
+
 _ETHERNET: Final = 14
 """Bytes of header that Linux counts in a frame, and that an overhead of cake replaces."""
 _CELL: Final = (48, 53)
 """Bytes of payload of an ATM cell, and all of it."""
 
 
-def payload_share(line: str, frame: int) -> float:
+def payload_share(line: str, frame: int | Frames) -> float:
     """The part of a shaper's rate that frames of `frame` bytes (14 of Ethernet among them) have; no unit.
 
-    `line` holds the words of a qdisc, or those of a class of htb after `class`. Above 1 if the overhead is negative, or
-    less than the header that it replaces.
+    `frame` may be several lengths. `line` holds the words of a qdisc, or those of a class of htb after `class`. Above 1
+    if the overhead is negative, or less than the header that it replaces.
     """
-    return frame / max(charged(line, frame), 1)
+    if isinstance(frame, int):
+        return frame / max(charged(line, frame), 1)
+    whole = sum(length * number for length, number in frame.items())
+    return whole / max(sum(charged(line, length) * number for length, number in frame.items()), 1) if whole else 1.0
 
 
 @lru_cache(maxsize=4096)

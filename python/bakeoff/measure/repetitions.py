@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import sqrt
-from typing import Any, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf, sqrt
+from typing import Any, Self, TypedDict
 
 from bakeoff.measure.samples import MeasureError
 from bakeoff.results.summary import Summary
@@ -42,6 +42,42 @@ def interval(values: Sequence[float]) -> Interval:
         return {"n": 1, "mean": mean, "ci95": None}
     deviation = sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
     return {"n": n, "mean": mean, "ci95": _student(n - 1) * deviation / sqrt(n)}
+
+
+def ends(found: Interval, limits: tuple[float, float] = (-inf, inf)) -> tuple[float, float] | None:
+    """Both ends of the 95 % interval, cut to the values that are possible; None without an interval.
+
+    Student's t knows no bounds: of shares near 0 or 1 its interval reaches beyond them.
+    """
+    if found["ci95"] is None:
+        return None
+    mean, half = found["mean"], found["ci95"]
+    return min(mean, max(mean - half, limits[0])), max(mean, min(mean + half, limits[1]))
+
+
+class Mean(float):
+    """The mean of a number over those repetitions that have it, which says how many they are."""
+
+    n: int
+    """Repetitions that have the number."""
+    of: int
+    """All repetitions."""
+
+    @classmethod
+    def over(cls, values: Iterable[float | None]) -> Self | None:
+        """The mean of the values that are there; None if none is."""
+        every = list(values)
+        known = [value for value in every if value is not None]
+        if not known:
+            return None
+        made = cls(sum(known) / len(known))
+        made.n, made.of = len(known), len(every)
+        return made
+
+
+def partly(value: object) -> str:
+    """` (2 of 3)` of a mean that some repetitions have no number for; empty for everything else."""
+    return f" ({value.n} of {value.of})" if isinstance(value, Mean) and value.n < value.of else ""
 
 
 def repetitions(summaries: Sequence[Summary]) -> dict[str, Interval]:

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure.bottleneck import end_of, path, rates
+from bakeoff.measure.frames import frames
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.scenario.timeline import Timeline
 
 if TYPE_CHECKING:
     from bakeoff.measure.bottleneck import Hop
+
+Part = Mapping[str, Any]
 
 _STRADDLING_BITS = 3 * 8 * 1514
 """Of a short window on a slow line one frame is more than a thousandth: at 100 kbit/s it takes 0.12 s."""
@@ -29,13 +32,14 @@ class Station:
     """(from [s], to [s], rate [bit/s]), over the window."""
     leaves: list[str]
     """Under which names its queues are counted."""
+    capacity: list[tuple[float, float, float]]
+    """As `pieces`, with the rate that its frames have: without what is charged for overhead and cells."""
     flows: list[str] = field(default_factory=list)
     """Whose data passes it, in the run's order."""
 
     def mean_rate(self, window: Window) -> float:
         """Its rate in bit/s, averaged over a part of the window."""
-        bits = sum(rate * max(0.0, min(stop, window[1]) - max(start, window[0])) for start, stop, rate in self.pieces)
-        return bits / (window[1] - window[0])
+        return _bits(self.pieces, window) / (window[1] - window[0])
 
     def sampled(self, samples: Samples) -> bool:
         """Whether it is known what left it: not of ingress queues, nor of devices without a queue of their own."""
@@ -45,10 +49,12 @@ class Station:
         """Share of the rate that was used, from 0 to 1; no unit.
 
         8 (b(t1) - b(t0)) over the integral of the rate from t0 to t1, where b is the cumulative `sent` [byte] of the
-        queues (whole frames, as a shaper counts them) and t0, t1 are the first and the last sample in the window. It
-        counts everything that left: data, ACKs, probes, retransmissions, headers. A shaper that stood idle may send
-        its bucket at once, and a packet may straddle an edge: an excess of less than 0.1 %, or of three full frames
-        where that is more, is nothing else, and shown as 1. Raises MeasureError if a queue was not sampled or has no
+        queues (whole frames) and t0, t1 are the first and the last sample in the window. It counts everything that
+        left: data, ACKs, probes, retransmissions, headers. The rate is that which these frames have where the shaper
+        charges other lengths, by the lengths of the whole run (`frames`). A shaper that stood idle may send its bucket
+        at once, and a packet may straddle an edge: an excess of less than 0.1 %, or of three full frames where that is
+        more, is nothing else, and shown as 1; where other lengths are charged, of less than 0.5 %, because the lengths
+        in the window may be others than in the whole run. Raises MeasureError if a queue was not sampled or has no
         rate.
         """
         sent = 0.0
@@ -59,10 +65,11 @@ class Station:
                 raise MeasureError(f"fewer than two 'sent' samples of queue '{leaf}'")
             edges.append((float(time[0]), float(time[-1])))
             sent += 8 * float(count[-1] - count[0])
-        could = self.mean_rate(edges[0]) * (edges[0][1] - edges[0][0])
+        could = _bits(self.capacity, edges[0])
         if not could > 0:
             raise MeasureError(f"queue '{self.queue}' has no rate")
-        no_more = sent < max(1.001 * could, could + _STRADDLING_BITS)
+        slack = 1.001 if self.capacity == self.pieces else 1.005
+        no_more = sent < max(slack * could, could + _STRADDLING_BITS)
         return min(sent / could, 1.0) if no_more else sent / could
 
 
@@ -79,7 +86,7 @@ def stations(
     of them together.
     """
     counted = counters.get("queues", {})
-    sampled = list(samples.names("queue"))
+    sampled = {name: counted.get(name, {}) for name in samples.names("queue")}
     found: dict[str, Station] = {}
     timeline = timeline or Timeline(resolved)
     ways = [(flow, path(resolved, flow)) for flow in resolved["flows"]]
@@ -109,19 +116,27 @@ def _passes(flow: Mapping[str, Any], station: Station, counted: Mapping[str, Any
 
 
 def _at(
-    resolved: Mapping[str, Any], hop: str, window: Window, sampled: list[str], timeline: Timeline
+    resolved: Mapping[str, Any], hop: str, window: Window, counts: Mapping[str, Part], timeline: Timeline
 ) -> Iterator[Station]:
-    """The stations of one side of a hop: each class's, and that of all of them."""
-    inside = [name for name in sampled if name == hop or name.startswith(hop + "/")]
-    whole = rates(resolved, hop, window, timeline=timeline)
-    if len(inside) > 1:
-        for leaf in inside:
-            class_id = leaf.removeprefix(hop + "/").partition("/")[0]
-            own = rates(resolved, hop, window, class_id=class_id, timeline=timeline)
-            if _finite(own):
-                yield Station(leaf, hop, own, [leaf])
-    if _finite(whole):
-        yield Station(hop, hop, whole, inside)
+    """The stations of one side of a hop: each class's, and that of all of them; `counts` are of all sampled queues."""
+
+    def station(queue: str, leaves: list[str], class_id: str | None = None) -> Station | None:
+        own = rates(resolved, hop, window, class_id=class_id, timeline=timeline)
+        if not _finite(own):
+            return None
+        sent = frames(resolved, hop, [counts[leaf] for leaf in leaves])
+        could = rates(resolved, hop, window, class_id=class_id, frame=sent, timeline=timeline) if sent else own
+        return Station(queue, hop, own, leaves, could)
+
+    inside = [name for name in counts if name == hop or name.startswith(hop + "/")]
+    several = [(leaf, [leaf], leaf.removeprefix(hop + "/").partition("/")[0]) for leaf in inside]
+    made = [station(*each) for each in several] if len(inside) > 1 else []
+    yield from (each for each in (*made, station(hop, inside)) if each is not None)
+
+
+def _bits(pieces: list[tuple[float, float, float]], window: Window) -> float:
+    """What the pieces could have sent in a part of the window."""
+    return sum(rate * max(0.0, min(stop, window[1]) - max(start, window[0])) for start, stop, rate in pieces)
 
 
 def _finite(pieces: list[tuple[float, float, float]]) -> bool:

@@ -16,7 +16,7 @@ from bakeoff.claims import quantity
 from bakeoff.claims.expected import Recorded, kind, words
 from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, shown
 from bakeoff.errors import BakeoffError
-from bakeoff.present.columns import escaped, pipes
+from bakeoff.present.columns import WIDE, Column, escaped, fitted, pipes, terminal_width
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Cause, Size
@@ -42,7 +42,7 @@ def text(several: Sequence[Decided], *, quiet: bool = False) -> str:
 
 def _paragraph(each: Decided) -> str:
     claim, outcome = each.claim, each.outcome
-    lines = [f"{claim.name}  ({claim.where})", fill(claim.says, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    lines = [f"{claim.name}  ({claim.where})", _fill(claim.says, 2)]
     if claim.statement is None:
         lines.append(f"  {outcome.direction}")
         return "\n".join(lines) + "\n"
@@ -52,13 +52,10 @@ def _paragraph(each: Decided) -> str:
     if claim.cause is not None:
         needless = " (the claim holds: no cause is needed)" if outcome.holds else ""
         lines.append(f"  cause      {_state(claim.cause, each.cause)}{needless}")
-        lines.append(fill(claim.cause.says, _WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 13))
+        lines.append(_fill(claim.cause.says, 13))
         if each.cause is not None and claim.cause.statement is not None:
             lines += ["  " + line for line in _predicates(each.cause, claim.cause.statement.size)]
-        lines += [
-            fill(f"tried: {one}", _WIDTH, initial_indent=" " * 13, subsequent_indent=" " * 13)
-            for one in claim.cause.tried
-        ]
+        lines += [_fill(f"tried: {one}", 13) for one in claim.cause.tried]
     return "\n".join(lines) + "\n"
 
 
@@ -67,7 +64,7 @@ def _predicates(outcome: Outcome, size: Size | None) -> list[str]:
     if outcome.direction is not None:
         measured = ", ".join(f"{text} {value(ours)}" for text, ours in outcome.sides)
         line = f"  direction  {_said(outcome.direction)}{measured and '  ' + measured}"
-        lines.append(fill(line, _WIDTH, subsequent_indent=" " * 32, break_long_words=False, break_on_hyphens=False))
+        lines.append(_fill(line, 32, 0))
     if outcome.size is not None and size is not None:
         ours = f"ours {value(outcome.ours)}" if outcome.ours else ""
         lines.append(f"  size       {_said(outcome.size)}  {_published(size)}{ours and '; ' + ours}")
@@ -91,23 +88,30 @@ def value(ours: Ours) -> str:
         return f"{mean} ({span} in {len(ours.values)} runs)"
     if low == high or high - low <= 1e-9 * abs(high):  # infinite ones have no difference
         return mean
-    if ours.ci95 is None:
+    if ours.ci95 is None or ours.interval is None:
         return f"{mean} ({span})"
-    return quantity.several([ours.mean, ours.ci95], ours.unit, " ± ")
+    return quantity.spread(ours.mean, ours.ci95, ours.interval, ours.unit)
 
 
 def _totals(several: Sequence[Decided]) -> str:
     heads, rows = counted(several)
-    cells = [heads, *rows]
-    sizes = [max(len(row[at]) for row in cells) for at in range(len(heads))]
-    lines = [
-        "  ".join(
-            cell.ljust(size) if at == 0 else cell.rjust(size)
-            for at, (cell, size) in enumerate(zip(row, sizes, strict=True))
-        )
-        for row in cells
-    ]
-    return "\n".join([lines[0], "─" * len(lines[0]), *lines[1:]]) + "\n"
+    columns = [Column(head.replace(" ", "\n"), [row[at] for row in rows], text=not at) for at, head in enumerate(heads)]
+    lines, _ = fitted(columns, terminal_width() or WIDE)
+    return "\n".join(line.plain.rstrip() for line in lines) + "\n"
+
+
+def _fill(text: str, indent: int, first: int | None = None) -> str:
+    """The text in lines that a terminal has room for."""
+    width = min(_WIDTH, terminal_width() or _WIDTH)
+    start = " " * (indent if first is None else first)
+    return fill(
+        text,
+        max(width, indent + 20),
+        initial_indent=start,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 @dataclass(frozen=True)

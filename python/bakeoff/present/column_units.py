@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Final, Literal
 
 from bakeoff.claims import quantity
+from bakeoff.results.units import limits, unit_in
 from bakeoff.scenario import units
 
 Unit = Literal["s", "bit/s", "B", "1", "%", "1/s", ""]
@@ -19,8 +19,6 @@ KINDS: Final[dict[str, str]] = {
     "": "a number without a unit",
 }  # fmt: skip
 
-_SHARES: Final = ("jain", "utilisation", "share", "loss", "mark_fraction", "starvation")
-_SIGNED: Final = re.compile(r".*(_log_ratio|induced_\w+)")
 _UNITS: Final[dict[str, Unit]] = {"s": "s", "bit/s": "bit/s", "B": "B", "1": "%", "%": "%", "1/s": "1/s", "": ""}
 
 
@@ -55,15 +53,9 @@ def of_column(key: str, values: Sequence[object]) -> Kind:
     texts = frozenset(value for value in values if isinstance(value, str))
     if texts:
         return Kind(None, labels=texts)
-    low = -inf if _SIGNED.fullmatch(key) else 0.0
-    of_name: tuple[tuple[tuple[str, ...], Kind], ...] = (
-        (("per_s",), Kind("1/s", 0.0)),
-        (("_s",), Kind("s", low)),
-        (("_bps",), Kind("bit/s", low)),
-        (_SHARES, Kind("1", 0.0, 1.0)),
-        (("ratio",), Kind("", low if key.endswith("log_ratio") else 1.0)),
-    )
-    return next((kind for ends, kind in of_name if key.endswith(ends)), Kind("", low))
+    low, high = limits(key)
+    unit = "1" if (low, high) == (0.0, 1.0) else _UNITS.get(unit_in(key) or "", "")
+    return Kind(unit, low, high)
 
 
 def _of_labels(labels: Iterable[str]) -> Kind:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,11 +13,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
 WIDE = 100_000
 """As good as no bound."""
+
+ALWAYS = 9
+"""`Column.keep` of what is shown in any case."""
+
+_GAP = 2
+_LEAST = 16
+"""Texts are folded to no fewer cells of a terminal than this."""
+_MOST_LINES = 3
+"""A text that takes more lines is left out before others are."""
 
 _DISTANCE = "ln"
 """The head of the columns that have colours."""
@@ -29,23 +38,31 @@ class Column:
     head: str
     """Up to two lines."""
     cells: Sequence[str]
-    keep: int = 9
+    keep: int = ALWAYS
     """The lowest goes first when a table is too wide; 9 always stays."""
     text: bool = False
-    """Set flush left."""
+    """Set flush left, and folded where there is no room."""
+    whole: bool = False
+    """Never folded: a path that a reader copies."""
+
+
+def terminal_width() -> int | None:
+    """How many cells a line of standard output has; None in a pipe or a file, which has no bound.
+
+    COLUMNS of the environment is the width if it is set.
+    """
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return shutil.get_terminal_size((100, 24)).columns
+    return None
 
 
 def console(width: int | None = None, colour: bool | None = None) -> tuple[Console, io.StringIO]:
-    """What draws into the buffer beside it; width and colour are by default those of standard output.
-
-    COLUMNS of the environment is the width if it is set; what is piped has none.
-    """
+    """What draws into the buffer beside it; width and colour are by default those of standard output."""
     from rich.console import Console
 
     colour = sys.stdout.isatty() if colour is None else colour
     if width is None:
-        known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-        width = shutil.get_terminal_size((100, 24)).columns if known else WIDE
+        width = terminal_width() or WIDE
     out = io.StringIO()
     drawing = Console(
         file=out, width=width, force_terminal=colour, color_system="standard" if colour else None, highlight=False
@@ -55,68 +72,141 @@ def console(width: int | None = None, colour: bool | None = None) -> tuple[Conso
 
 def text_of(out: io.StringIO) -> str:
     """What was drawn, without trailing spaces, in characters that standard output has."""
-    text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n") + "\n"
+    return plain("\n".join(line.rstrip() for line in out.getvalue().splitlines()).strip("\n") + "\n")
+
+
+def plain(text: str) -> str:
+    """The text in characters that standard output has."""
     if (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf"):
         return text
-    for letter, plain in (("±", "+-"), ("─", "-"), ("×", "x"), ("≥", ">=")):
-        text = text.replace(letter, plain)
+    for letter, ascii_ in (("±", "+-"), ("─", "-"), ("×", "x"), ("≥", ">=")):
+        text = text.replace(letter, ascii_)
     return text.encode("ascii", "replace").decode("ascii")
-
-
-def rich_table(columns: Sequence[Column]) -> Table:
-    """The columns side by side; a column `ln` has colours by distance."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    for column in columns:
-        drawn.add_column(
-            column.head, justify="left" if column.text else "right", no_wrap=column.keep < 9, header_style="bold"
-        )
-    for cells in zip(*(column.cells for column in columns), strict=True):
-        drawn.add_row(*(Text(cell, _style(column.head, cell)) for column, cell in zip(columns, cells, strict=True)))
-    return drawn
 
 
 def widths(columns: Sequence[Column]) -> list[int]:
     """How many cells of a terminal each column takes."""
-    from rich.cells import cell_len
-
-    return [max(map(cell_len, {*column.head.split("\n"), *column.cells})) for column in columns]
+    return [max(map(_cells, {*column.head.split("\n"), *column.cells})) for column in columns]
 
 
-def grid(columns: Sequence[Column]) -> Iterator[Text]:
-    """The same lines as those of `rich_table` where no cell has to be folded: ten thousand rows are made at once."""
-    from rich.cells import cell_len
-    from rich.text import Text
+def fitted(columns: Sequence[Column], width: int) -> tuple[list[Text], list[Column]]:
+    """The lines of a table that is at most so wide, and the columns that had no room.
 
+    Texts are folded where that is enough; else the columns that matter least go, and where not even those that always
+    stay have room side by side, each row is a list of its cells.
+    """
+    kept = list(columns)
+    left: list[Column] = []
+    while True:
+        weakest = min((column.keep for column in kept), default=ALWAYS)
+        sizes = _folded(kept, width)
+        natural = widths(kept)
+        if sizes is not None and (
+            weakest == ALWAYS or all(size * _MOST_LINES >= all_ for size, all_ in zip(sizes, natural, strict=True))
+        ):
+            return list(_grid(kept, sizes)), left
+        if weakest == ALWAYS:
+            return list(_listed(kept, width)), left
+        left += [column for column in kept if column.keep == weakest]
+        kept = [column for column in kept if column.keep != weakest]
+
+
+def _folded(columns: Sequence[Column], width: int) -> list[int] | None:
+    """The width of each column, so that all have room; None if not even folded texts have."""
     sizes = widths(columns)
+    room = width - _GAP * (len(columns) - 1)
+    soft = [i for i, column in enumerate(columns) if column.text and not column.whole and sizes[i] > _LEAST]
+    while sum(sizes) > room:
+        widest = max(soft, key=lambda i: sizes[i], default=None)
+        if widest is None or sizes[widest] <= _LEAST:
+            return None
+        others = max((sizes[i] for i in soft if i != widest), default=_LEAST)
+        sizes[widest] -= max(1, min(sum(sizes) - room, sizes[widest] - max(others, _LEAST)))
+    return sizes
 
-    def line(cells: Sequence[str], styles: Mapping[int, str]) -> Text:
-        # One text per line and not one per cell: rich takes longer over each than everything before it did.
-        gaps = [
-            " " * (size - (len(cell) if cell.isascii() else cell_len(cell)))
-            for cell, size in zip(cells, sizes, strict=True)
-        ]
-        parts = [cell + gap if flush else gap + cell for cell, gap, flush in zip(cells, gaps, left, strict=True)]
-        made = Text("  ".join(parts))
-        for i, style in styles.items():
-            start = sum(len(part) + 2 for part in parts[:i])
-            made.stylize(style, start, start + len(parts[i]))
-        return made
+
+def _grid(columns: Sequence[Column], sizes: Sequence[int]) -> Iterator[Text]:
+    """The columns side by side; ten thousand rows are made at once."""
+    from rich.text import Text
 
     left = [column.text for column in columns]
     coloured = [i for i, column in enumerate(columns) if column.head == _DISTANCE]
+
+    def line(cells: Sequence[str], styles: Mapping[int, str]) -> Text:
+        # One text per line and not one per cell: rich takes longer over each than everything before it did.
+        gaps = [" " * (size - _cells(cell)) for cell, size in zip(cells, sizes, strict=True)]
+        parts = [cell + gap if flush else gap + cell for cell, gap, flush in zip(cells, gaps, left, strict=True)]
+        made = Text((" " * _GAP).join(parts))
+        for i, style in styles.items():
+            start = sum(len(part) + _GAP for part in parts[:i])
+            made.stylize(style, start, start + len(parts[i]))
+        return made
+
     heads = [column.head.split("\n") for column in columns]
+    heads = [[part for line in head for part in fold(line, size)] for head, size in zip(heads, sizes, strict=True)]
     deep = max(map(len, heads))
-    bold = dict.fromkeys(range(len(columns)), "bold")
-    for i in range(deep):
-        own = [i - (deep - len(head)) for head in heads]  # short headings stand at the bottom
-        yield line([head[k] if k >= 0 else "" for head, k in zip(heads, own, strict=True)], bold)
-    yield Text("─" * (sum(sizes) + 2 * (len(columns) - 1)))
+    if any(column.head for column in columns):
+        bold = dict.fromkeys(range(len(columns)), "bold")
+        for i in range(deep):
+            own = [i - (deep - len(head)) for head in heads]  # short headings stand at the bottom
+            yield line([head[k] if k >= 0 else "" for head, k in zip(heads, own, strict=True)], bold)
+        yield Text("─" * (sum(sizes) + _GAP * (len(columns) - 1)))
+    whole = all(size >= natural for size, natural in zip(sizes, widths(columns), strict=True))
     for cells in zip(*(column.cells for column in columns), strict=True):
-        yield line(cells, {i: style for i in coloured if (style := _style(_DISTANCE, cells[i]))})
+        styles = {i: style for i in coloured if (style := _style(_DISTANCE, cells[i]))}
+        if whole:
+            yield line(cells, styles)
+            continue
+        parts = [fold(cell, size) for cell, size in zip(cells, sizes, strict=True)]
+        for k in range(max(map(len, parts))):
+            yield line([part[k] if k < len(part) else "" for part in parts], styles if not k else {})
+
+
+def _listed(columns: Sequence[Column], width: int) -> Iterator[Text]:
+    """Each row as lines of a heading and its cell."""
+    from rich.text import Text
+
+    heads = [" ".join(column.head.split()) for column in columns]
+    indent = min(max(map(_cells, heads), default=0), width // 2)
+    for n, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        if n:
+            yield Text("")
+        for head, cell in zip(heads, cells, strict=True):
+            if not cell:
+                continue
+            folded = fold(head, indent) if head else [""]
+            rest = fold(cell, max(width - indent - _GAP, 1))
+            for k in range(max(len(folded), len(rest))):
+                name = folded[k] if k < len(folded) else ""
+                text = Text(name + " " * (indent - _cells(name) + _GAP) + (rest[k] if k < len(rest) else ""))
+                text.stylize("bold", 0, len(name))
+                yield text
+
+
+def fold(text: str, size: int) -> list[str]:
+    """The text in lines of at most so many cells of a terminal, between words where it can be."""
+    from rich.cells import chop_cells
+
+    if _cells(text) <= size:
+        return [text]
+    lines: list[str] = []
+    line = ""
+    for word in re.split(r"(?<=[\s/>,;-])", text):
+        if line and _cells(line) + _cells(word.rstrip()) > size:
+            lines.append(line.rstrip())
+            line = ""
+        line += word
+        if _cells(line.rstrip()) > size:
+            *full, line = chop_cells(line, size)
+            lines += full
+    return [*lines, line.rstrip()] if line.strip() or not lines else lines
+
+
+def _cells(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    from rich.cells import cell_len
+
+    return len(text) if text.isascii() else cell_len(text)
 
 
 def pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[str]]) -> str:

@@ -7,23 +7,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.present import words
-from bakeoff.present.cells import mbit, milli, shown, starred, unit_of
+from bakeoff.measure import Mean, partly
+from bakeoff.present import groups, words
+from bakeoff.present.cells import around, form_of, mbit, rate, shown, starred, told
 from bakeoff.present.columns import Column, clean, number
-from bakeoff.present.records import equal_flows
+from bakeoff.present.records import interval_of, without_unit
 from bakeoff.present.rows import RATES
 from bakeoff.present.where import lookup
 from bakeoff.scenario.cc import parse
 
 if TYPE_CHECKING:
     from bakeoff.present.rows import FlowRow, Row
-    from bakeoff.present.where import Record
+    from bakeoff.present.where import Record, Value
     from bakeoff.results.summary import Distribution, Summary
 
 MANY: Final = 4
 """More flows than these are shown in groups of equal ones."""
 
 WHAT: Final = "what changed at its beginning"
+_REACHED: Final = {"convergence_s": "converged", "meet_s": "met"}
+"""By the name of a time that may never come the column that says how often it does."""
 _COUNTS: Final = ("marks", "sce_marks", "drops", "retransmissions", "unfinished", "video_stalls")
 """Of the whole run: no averages."""
 
@@ -101,26 +104,47 @@ def columns(kind: str, table: Sequence[tuple[Row, Record]]) -> list[Column]:
 
 
 def chosen(names: Sequence[str], records: Sequence[Record]) -> list[Column]:
-    """The columns that were asked for, each with its unit for people."""
+    """The columns that were asked for, each with its unit for people and with its interval."""
     found = []
     for name in names:
         values = [lookup(record, name) for record in records]
-        head = clean(f"{re.sub(r'_(bps|s)$', '', name)}\n{unit_of(name)}".rstrip("\n"), keep="\n")
+        unit = form_of(name).unit
+        head = clean(f"{without_unit(name)}\n{'' if unit == '%' else unit}".rstrip("\n"), keep="\n")
         text = any(isinstance(value, str) for value in values)
-        found.append(Column(head, [shown(name, value) for value in values], text=text))
+        cells = [_with_interval(name, value, record) for value, record in zip(values, records, strict=True)]
+        found.append(Column(head, cells, text=text))
     return found
+
+
+def _with_interval(name: str, value: Value, record: Record) -> str:
+    """One cell: a mean with its interval if the record has one, and where a pair never gets there how often."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        half = lookup(record, interval_of(name))
+        return around(name, value, half if isinstance(half, int | float) else None)
+    count = record.get(_REACHED.get(name, ""))
+    if value is None and isinstance(count, int) and isinstance(n := record.get("n"), int):
+        return "never" if not count else f"never in {n - count} of {n}"
+    return shown(name, value)
 
 
 def _joined(spec: Spec, record: Record) -> str:
     values = [record.get(name) for name in spec.names]
     if all(value is None for value in values):
         return ""
+    if spec.names == ("cc",) and record.get("transport") == "udp":
+        return "UDP"
     if spec.names == ("flows",) and str(values[0]).count(", ") >= MANY:
         return f"{str(values[0]).count(', ') + 1} flows"
-    parts = [shown(name, value) or ("" if spec.text else "-") for name, value in zip(spec.names, values, strict=True)]
-    stem = re.sub(r"(_bps|_s)?$", lambda unit: f"_ci95{unit[0]}", spec.names[0], count=1)
-    spread = record.get(stem) if len(parts) == 1 else None
-    return spec.between.join(parts) + (f"±{shown(spec.names[0], spread)}" if spread is not None else "")
+    if len(spec.names) == 1 and not spec.text:
+        return _with_interval(spec.names[0], values[0], record)
+    return _together(spec.names, values, spec.between, "" if spec.text else "-")
+
+
+def _together(names: Sequence[str], values: Sequence[Value], between: str = "/", nothing: str = "-") -> str:
+    """Several numbers in one cell, and of how many repetitions they are if not of all."""
+    few = next((said for value in values if (said := partly(value))), "")
+    plain = [float(value) if isinstance(value, Mean) else value for value in values]
+    return between.join(shown(name, value) or nothing for name, value in zip(names, plain, strict=True)) + few
 
 
 def _apart(rows: Sequence[Row]) -> list[Column]:
@@ -144,18 +168,18 @@ def _runs(table: Sequence[Row]) -> list[Column]:
     found = _apart(table)
     several = max(len(row.flows) for row in table)
     if several > MANY:
-        found += _groups(table)
+        found += groups.columns(table)
     else:
         found += _each(table)
-    found.append(Column("ratio", [number(row.ratio, ".2f" if (row.ratio or 0) < 10 else ".1f") for row in table], 6))
-    found.append(Column("Jain", [number(row.jain, ".3f") for row in table], 5))
+    found.append(Column("ratio", [told(row.ratio, ".2f" if (row.ratio or 0) < 10 else ".1f") for row in table], 6))
+    found.append(Column("Jain", [told(row.jain, ".3f") for row in table], 5))
     found.append(Column("FCT ms\n50/95/99 %", [_completion(row) for row in table], 8))
-    found.append(Column("video\nMbit/s", ["/".join(_video(row, "mean_rate_bps", 1e-6)) for row in table], 8))
-    found.append(Column("stalls\ns", ["/".join(_video(row, "stalled_s", 1.0)) for row in table], 8))
+    found.append(Column("video\nMbit/s", ["/".join(_video(row, "mean_rate_bps")) for row in table], 8))
+    found.append(Column("stalls\ns", ["/".join(_video(row, "stalled_s")) for row in table], 8))
     found += _calls(table)
     found += _delays(table)
     if several <= MANY:
-        rtts = ["/".join(milli(flow.srtt_mean_s) for flow in row.flows) for row in table]
+        rtts = [_together(["srtt_s"] * len(row.flows), [flow.srtt_mean_s for flow in row.flows]) for row in table]
         rtts = ["" if set(cell) <= {"-", "/"} else cell for cell in rtts]
         found.append(Column("RTT ms", [starred(*pair) for pair in zip(table, rtts, strict=True)], 4))
     found += _probes(table)
@@ -181,75 +205,6 @@ def _each(table: Sequence[Row]) -> list[Column]:
     return found
 
 
-def _groups(table: Sequence[Row]) -> list[Column]:
-    """Of equal flows the sum, its share of all, and what the least and the most of them get."""
-    named = [_named_groups(row) for row in table]
-    found = []
-    if any(row.n > 1 for row in table):
-        found.append(Column("n", [str(row.n) for row in table], 8))
-    for label in dict.fromkeys(label for groups in named for label in groups):
-        sums, shares, ranges = [], [], []
-        for row, groups in zip(table, named, strict=True):
-            rates = {flow.name: rate_of(flow, row) for flow in row.flows}
-            mine = [rates[name] for name in groups.get(label, ())]
-            total = sum(rates.values())
-            sums.append(starred(row, mbit(sum(mine))) if mine else "")
-            shares.append(f"{sum(mine) / total:.0%}" if mine and total else "")
-            ranges.append(f"{mbit(min(mine))}-{mbit(max(mine))}" if len(mine) > 1 else "")
-        found.append(Column(f"{clean(label)}\nMbit/s", sums, 9))
-        if any(ranges):
-            found.append(Column("each\nMbit/s", ranges, 8))
-        found.append(Column("share", shares, 7))
-    return found
-
-
-def _named_groups(row: Row) -> dict[str, list[str]]:
-    """Groups of equal flows by what they are called: `20 flow` of flow1 to flow20, `cubic` of one."""
-    found: dict[str, list[str]] = {}
-    ccs = {flow.name: parse(flow.cc or "?").name for flow in row.flows}
-    for names in equal_flows(row):
-        if len(names) == 1:
-            label = names[0]
-        else:
-            first, last = min(names), max(names)
-            same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-            prefix = re.sub(r"[\d\W_]+$", "", first[:same])
-            cc = ccs[names[0]]
-            called = dict.fromkeys(part for part in (prefix, cc) if part not in ("", "none"))
-            label = " ".join([str(len(names)), *called])
-        while label in found:
-            label += "'"
-        found[label] = names
-    return found
-
-
-def grouped(row: Row) -> list[Column]:
-    """The flows of one run in groups of equal ones."""
-    groups = _named_groups(row)
-    rates = {flow.name: rate_of(flow, row) for flow in row.flows}
-    total = sum(rates.values())
-    parts = {label: [rates[name] for name in names] for label, names in groups.items()}
-
-    def over(names: Sequence[str], what: str, which: str, pick: Callable[[list[float]], float]) -> str:
-        known = [getattr(row.summaries[0].flows[name], what) for name in names]
-        values = [getattr(one, which) for one in known if one is not None]
-        return starred(row, milli(pick(values))) if values else ""
-
-    def mean(values: list[float]) -> float:
-        return sum(values) / len(values)
-
-    found = [
-        Column("flows", [clean(label) for label in groups], text=True),
-        Column("sum\nMbit/s", [starred(row, mbit(sum(part))) for part in parts.values()]),
-        Column("share", [f"{sum(part) / total:.0%}" if total else "" for part in parts.values()]),
-        Column("each Mbit/s\nleast-most", [f"{mbit(min(part))}-{mbit(max(part))}" for part in parts.values()], 8),
-        Column("RTT ms\nmean", [over(names, "srtt_s", "mean", mean) for names in groups.values()], 7),
-        Column("RTT ms\nworst p99", [over(names, "srtt_s", "p99", max) for names in groups.values()], 6),
-        Column("one-way ms\nworst p99", [over(names, "delay_s", "p99", max) for names in groups.values()], 6),
-    ]
-    return [column for column in found if any(column.cells)]
-
-
 def _calls(table: Sequence[Row]) -> list[Column]:
     """What each UDP flow met, by its name."""
     names = dict.fromkeys(
@@ -268,7 +223,7 @@ def _calls(table: Sequence[Row]) -> list[Column]:
             return summary.flows[name].loss if name in summary.flows else None
 
         found.append(Column(f"{clean(name)} ms\np50/p99", [_quantiles(row, delay) for row in table], 8))
-        found.append(Column("loss", [number(_mean(row, loss), ".2%") for row in table], 7))
+        found.append(Column("loss", [shown("loss", _mean(row, loss)) for row in table], 7))
     return found
 
 
@@ -276,14 +231,14 @@ def _counts(table: Sequence[Row]) -> list[Column]:
     """Marks, drops and use of the queues with a rate that data passes, in the order of the columns of their delays."""
     names = _passed(table)
     if not names:
-        marks, drops = ([number(getattr(row, what), ".0f") for row in table] for what in ("marks", "drops"))
-        used = [starred(row, number(row.utilisation, ".2f")) for row in table]
+        marks, drops = ([told(getattr(row, what), ".0f") for row in table] for what in ("marks", "drops"))
+        used = [starred(row, told(row.utilisation, ".2f")) for row in table]
         sce = [_mean(row, lambda summary: sum(queue.sce_marks for queue in summary.queues.values())) for row in table]
-        sces = [number(count, ".0f") for count in sce]
+        sces = [told(count, ".0f") for count in sce]
     else:
 
         def each(what: str, form: str) -> list[str]:
-            joined = ["/".join(number(_at(row, name, what), form) or "-" for name in names) for row in table]
+            joined = ["/".join(told(_at(row, name, what), form) or "-" for name in names) for row in table]
             return ["" if set(cell) <= {"-", "/"} else cell for cell in joined]
 
         marks, sces, drops = (each(what, ".0f") for what in ("marks", "sce_marks", "drops"))
@@ -319,7 +274,7 @@ def _delays(table: Sequence[Row]) -> list[Column]:
     names = _passed(table)
     if not names:
         delays = [(row.queue_delay_p50_s, row.queue_delay_p99_s) for row in table]
-        cells = ["/".join(milli(s) for s in pair) if pair != (None, None) else "" for pair in delays]
+        cells = [_together(("p50_s", "p99_s"), pair) if pair != (None, None) else "" for pair in delays]
         return [Column("queue ms\np50/p99", [starred(*pair) for pair in zip(table, cells, strict=True)], 5)]
     found = []
     for name in names:
@@ -345,23 +300,22 @@ def _probes(table: Sequence[Row]) -> list[Column]:
         found.append(Column(f"{clean(name)} ms\np50/p99", [_quantiles(row, rtt) for row in table], 3))
         losses = [_mean(row, loss) for row in table]
         if any(losses):
-            found.append(Column("lost", [number(loss, ".1%") for loss in losses], 3))
+            found.append(Column("lost", [told(loss, ".1%") for loss in losses], 3))
     return found
 
 
-def _mean(row: Row, take: Callable[[Summary], float | None]) -> float | None:
+def _mean(row: Row, take: Callable[[Summary], float | None]) -> Mean | None:
     """Over the repetitions that have it."""
-    values = [value for summary in row.summaries if (value := take(summary)) is not None]
-    return sum(values) / len(values) if values else None
+    return Mean.over(take(summary) for summary in row.summaries)
 
 
 def _quantiles(row: Row, take: Callable[[Summary], Distribution | None]) -> str:
     """Median and 99th percentile in ms, means over the repetitions."""
-    found = [one for summary in row.summaries if (one := take(summary)) is not None]
-    if not found:
+    found = [take(summary) for summary in row.summaries]
+    if not any(found):
         return ""
-    middle, high = (sum(values) / len(found) for values in ([one.p50 for one in found], [one.p99 for one in found]))
-    return starred(row, f"{milli(middle)}/{milli(high)}")
+    both = [Mean.over(getattr(one, name, None) for one in found) for name in ("p50", "p99")]
+    return starred(row, _together(("p50_s", "p99_s"), both))
 
 
 def _phases(records: Sequence[Record]) -> list[Column]:
@@ -408,7 +362,7 @@ def _cells(records: Sequence[Record], of: Mapping[int, str], names: Sequence[str
     for i, record in enumerate(records):
         values = [record.get(f"{of[i]}{name}") if i in of else None for name in names]
         known = any(value is not None for value in values)
-        cells.append("/".join(shown(n, v) or "-" for n, v in zip(names, values, strict=True)) if known else "")
+        cells.append(_together(names, values) if known else "")
     return cells
 
 
@@ -430,41 +384,32 @@ def _flow_cells(table: Sequence[Row], i: int, cell: Callable[[FlowRow, Row], str
 
 
 def _share(flow: FlowRow, row: Row) -> str:
-    share = flow.rate_bps(row.metric)
-    if share is None:
-        return "none"
-    return starred(row, mbit(share["mean"]) + (f"±{mbit(share['ci95'])}" if share["ci95"] is not None else ""))
+    return starred(row, rate(flow.rate_bps(row.metric) or flow.rates_bps["goodput"], row.n)) or "-"
 
 
 def _completion(row: Row) -> str:
+    names = [f"fct_{name}_s" for name in ("p50", "p95", "p99")]
     times = [flow.fct_s for flow in row.flows if flow.fct_s]
-    return " ".join("/".join(f"{fct[name] * 1e3:.0f}" for name in ("p50", "p95", "p99")) for fct in times)
+    return " ".join(_together(names, [fct[name] for name in ("p50", "p95", "p99")]) for fct in times)
 
 
-def _video(row: Row, name: str, scale: float) -> list[str]:
-    values = [flow.video[name] for flow in row.flows if flow.video]
-    return [number(None if value is None else value * scale, ".2f") for value in values]
+def _video(row: Row, name: str) -> list[str]:
+    return [shown(f"video_{name}", flow.video[name]) for flow in row.flows if flow.video]
 
 
 def _reference(flow: FlowRow, _: Row) -> str:
     return mbit(flow.reference.value if flow.reference else None)
 
 
-def rate_of(flow: FlowRow, row: Row) -> float:
-    """The rate that a run's table shows of a flow, in bit/s; 0 if nothing arrived."""
-    share = flow.rate_bps(row.metric)
-    return share["mean"] if share else 0.0
-
-
 def rates_shown(table: Sequence[Row]) -> str:
     """What the column Mbit/s is, in words."""
     first = table[0]
-    rate = "mean tcp_delivery_rate" if first.metric == RATES[0] else "goodput"
-    other = {
-        flow.name for row in table for flow in row.flows if not flow.rates_bps[row.metric] and flow.rate_bps(row.metric)
-    }
-    others = f" (goodput of {', '.join(clean(name) for name in sorted(other))})" if other else ""
-    return f"{rate}{others}"
+    flows = [flow for row in table for flow in row.flows]
+    if first.metric != RATES[0] or not any(flow.rates_bps[first.metric] for flow in flows):
+        return "goodput"
+    other = sorted({clean(flow.name) for flow in flows if not flow.rates_bps[first.metric] and flow.rate_bps(RATES[0])})
+    more = f" and {len(other) - MANY} more" if len(other) > MANY else ""
+    return "mean tcp_delivery_rate" + (f" (goodput of {', '.join(other[:MANY])}{more})" if other else "")
 
 
 def counts_shown(table: Sequence[Row]) -> str:

@@ -20,9 +20,18 @@ class Measure:
     label: str
     unit: str
     scale: float = 1.0
-    top: float | None = None
     expression: bool = False
     """Whether `path` is an expression of claims, and no place in summary.json."""
+    bounds: tuple[float, float] | None = None
+    """What an expression can be, in its base unit; of a place in summary.json its name says it."""
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the greatest value that is possible, in `unit`."""
+        from bakeoff.results.units import limits
+
+        low, high = self.bounds or limits(self.path)
+        return low * self.scale, high * self.scale
 
     @property
     def text(self) -> str:
@@ -39,7 +48,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "mark_fraction": Measure("flows.*.mark_fraction", "share of packets marked", "%", 100.0),
     "fct": Measure("flows.*.fct.fct_s.p50", "flow completion time, median", "ms", 1e3),
     "fct_p95": Measure("flows.*.fct.fct_s.p95", "flow completion time, 95th percentile", "ms", 1e3),
-    "jain": Measure("jain", "Jain's index", "1", 1.0, 1.05),
+    "jain": Measure("jain", "Jain's index", "1"),
     "ratio": Measure("ratio", "ratio of the rates", "1"),
     "utilisation": Measure("utilisation", "utilisation", "%", 100.0),
     "queue_delay": Measure("queues.BOTTLENECK.delay_s.p50", "queue delay, median", "ms", 1e3),
@@ -65,18 +74,23 @@ def measure_of(name: str) -> Measure:
     if "(" in name:
         from bakeoff.claims.evaluate import number_of
 
-        unit = number_of(name).unit
-        shown = {"s": ("ms", 1e3), "bit/s": ("Mbit/s", 1e-6)}.get(unit or "", (unit or "1", 1.0))
-        return Measure(name, name, *shown, expression=True)
+        found = number_of(name)
+        unit, scale = _UNITS.get(found.unit or "", (found.unit or "1", 1.0))
+        return Measure(name, name, unit, scale, expression=True, bounds=found.limits)
     if "." not in name:
         raise BakeoffError(
             f"measure: unknown '{name}'; expected one of {', '.join(MEASURES)}, a place in summary.json such as "
             "flows.*.srtt_s.max, or an expression of claims such as 'share(1)'"
         )
-    unit, scale = ("ms", 1e3) if "_s." in name or name.endswith("_s") else ("Mbit/s", 1e-6) if "_bps" in name else (
-        "1", 1.0
-    )  # fmt: skip
-    return Measure(name, name, unit, scale)
+    from bakeoff.results.units import is_share, unit_in  # heavier than the names alone, which completion asks for
+
+    if is_share(name):
+        return Measure(name, name, "%", 100.0)
+    return Measure(name, name, *_UNITS.get(unit_in(name) or "", (unit_in(name) or "1", 1.0)))
+
+
+_UNITS: Final = {"s": ("ms", 1e3), "bit/s": ("Mbit/s", 1e-6)}
+"""What axes have in the place of a base unit, and what a number is multiplied with."""
 
 
 def values(summary: Summary | Mapping[str, object], measure: Measure) -> dict[str, float]:

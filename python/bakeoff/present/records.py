@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
-from bakeoff.measure import interval
+from bakeoff.measure import Mean, interval
 from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.samples import MeasureError
 from bakeoff.present.rows import RATES, finite
+from bakeoff.results.units import SUFFIXES, unit_in
 
 if TYPE_CHECKING:
     from bakeoff.present.rows import Row
@@ -26,7 +27,8 @@ def records(table: Sequence[Row], kind: str) -> list[tuple[Row, Record]]:
 
     `runs` has one per run, `flows`, `queues` and `probes` one each of these, `phases` one per part of a window between
     changes. Numbers are means over the repetitions, and `…_ci95…` half widths of their 95 % intervals, where there are
-    several. BakeoffError for an unknown kind.
+    several. A mean over fewer repetitions than there are says over how many by a column `…_n`. BakeoffError for an
+    unknown kind.
     """
     made: dict[str, Callable[[Row], Iterable[Record]]] = {
         "runs": lambda row: [run(row)],
@@ -37,7 +39,17 @@ def records(table: Sequence[Row], kind: str) -> list[tuple[Row, Record]]:
     }
     if kind not in made:
         raise BakeoffError(f"rows: unknown '{kind}'; expected one of {', '.join(KINDS)}")
-    return [(row, record) for row in table for record in made[kind](row)]
+    return [(row, _counted(record)) for row in table for record in made[kind](row)]
+
+
+def _counted(record: Record) -> Record:
+    """The record with a column `…_n` behind each mean that some repetitions have no number for."""
+    made: Record = {}
+    for name, value in record.items():
+        made[name] = value
+        if isinstance(value, Mean) and value.n < value.of:
+            made[f"{without_unit(name)}_n"] = value.n
+    return made
 
 
 def run(row: Row) -> Record:
@@ -111,6 +123,7 @@ def _pair(row: Row) -> Record:
         "convergence_s": sum(converged) / len(pairs) if len(converged) == len(pairs) else None,
         "converged": len(converged),
         "meet_s": sum(met) / len(pairs) if len(met) == len(pairs) else None,
+        "met": len(met),
     }
 
 
@@ -238,21 +251,25 @@ _QUEUE: Final[dict[str, Take]] = {
 
 
 def _numbers(several: Sequence[object], prefix: str, takes: Mapping[str, Take]) -> Record:
-    """The mean of each number over the repetitions, and its interval if there are several."""
+    """The mean of each number over the repetitions that have it, and its interval if there are several."""
     flat: Record = {}
     for name, take in takes.items():
-        values = [value for one in several if (value := take(one)) is not None]
-        mean = interval([float(value) for value in values]) if values else None
-        flat[prefix + name] = mean and mean["mean"]
+        values = [take(one) for one in several]
+        flat[prefix + name] = Mean.over(values)
         if len(several) > 1:
-            stem, unit = _unit(name)
-            flat[f"{prefix}{stem}_ci95{unit}"] = mean and mean["ci95"]
+            known = [float(value) for value in values if value is not None]
+            flat[prefix + interval_of(name)] = interval(known)["ci95"] if known else None
     return flat
 
 
-def _unit(name: str) -> tuple[str, str]:
-    unit = next((unit for unit in ("_bps", "_s") if name.endswith(unit)), "")
-    return name.removesuffix(unit), unit
+def without_unit(name: str) -> str:
+    """The name of a column without its unit: `goodput` of `goodput_bps`."""
+    return name.removesuffix(SUFFIXES.get(unit_in(name) or "", ""))
+
+
+def interval_of(name: str) -> str:
+    """The column with half of the interval of a mean: `goodput_ci95_bps` of `goodput_bps`."""
+    return f"{without_unit(name)}_ci95{SUFFIXES.get(unit_in(name) or '', '')}"
 
 
 def _rated(row: Row, *, with_data: bool = False) -> Iterator[tuple[str, list[Standing]]]:

@@ -10,9 +10,9 @@ from math import isinf
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.errors import BakeoffError
-from bakeoff.measure import Interval, interval, summary_of
+from bakeoff.measure import Interval, Mean, interval, summary_of
 from bakeoff.measure.summary import bottleneck_queues
-from bakeoff.present.where import natural
+from bakeoff.present.order import Key, by_value
 from bakeoff.present.words import engine_of, failures
 from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured, rate_of
 
@@ -37,15 +37,15 @@ class FlowRow:
     ecn: str | None
     rates_bps: Mapping[str, Interval | None]
     """By metric: `delivery_rate`, `goodput`."""
-    srtt_mean_s: float | None
-    srtt_p99_s: float | None
-    retransmissions: float | None
-    mark_fraction: float | None
-    fct_s: Mapping[str, float] | None
+    srtt_mean_s: Mean | None
+    srtt_p99_s: Mean | None
+    retransmissions: Mean | None
+    mark_fraction: Mean | None
+    fct_s: Mapping[str, Mean | None] | None
     """Of a short flow: completion times, `p50`, `p95`, `p99` and `geometric_mean`."""
-    unfinished: float | None
+    unfinished: Mean | None
     """Of a short flow: objects that began in the window and had not ended with the run."""
-    video: Mapping[str, float | None] | None
+    video: Mapping[str, Mean | None] | None
     """Of a video: `mean_rate_bps`, `startup_s`, `stalled_s`."""
     reference: Expected | None
     """Of the row's `metric`, in bit/s."""
@@ -82,16 +82,16 @@ class Row:
     flows: tuple[FlowRow, ...]
     rate_bps: float | None
     """Of the bottleneck."""
-    jain: float | None
-    ratio: float | None
-    utilisation: float | None
-    queue_delay_p50_s: float | None
-    queue_delay_p99_s: float | None
+    jain: Mean | None
+    ratio: Mean | None
+    utilisation: Mean | None
+    queue_delay_p50_s: Mean | None
+    queue_delay_p99_s: Mean | None
     queue_delay_of: str | None
     """Where these come from: `Queue.delay_of`."""
-    probe_rtt_mean_s: float | None
-    marks: float | None
-    drops: float | None
+    probe_rtt_mean_s: Mean | None
+    marks: Mean | None
+    drops: Mean | None
     notes: tuple[str, ...]
     """What is wrong or missing, for people."""
     resolved: Mapping[str, Any]
@@ -134,7 +134,7 @@ def own_references(suites: Collection[str]) -> list[Reference]:
 
 
 def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric: str | None = None) -> list[Row]:
-    """The rows of finished results, in the suites' order: rate descending, qdisc, round-trip times, other axes.
+    """The rows of finished results, in order of rate, qdisc (as l4s-tests has them), round-trip times and other axes.
 
     Runs that differ only in their seed become one row. `metric` (`delivery_rate` or `goodput`) is by default the one
     that the references hold, else `delivery_rate`. Raises BakeoffError for an unknown metric and for a seed that
@@ -157,23 +157,23 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
     return sorted(made, key=_suites_order)
 
 
-def qdisc_order(label: str) -> tuple[int, list[str | int]]:
+def qdisc_order(label: str) -> tuple[int, Key]:
     """A sort key for qdisc labels, in the suites' order."""
     kind = re.split(r"[ (]", label, maxsplit=1)[0]
-    return (_QDISC_ORDER.index(kind) if kind in _QDISC_ORDER else len(_QDISC_ORDER)), natural(label)
+    return (_QDISC_ORDER.index(kind) if kind in _QDISC_ORDER else len(_QDISC_ORDER)), by_value(label)
 
 
 def _suites_order(row: Row) -> tuple[Any, ...]:
-    rtts = [natural(value) for axis, value in row.axes.items() if axis.startswith("rtt")]
-    rest = [natural(value) for axis, value in row.axes.items() if axis != "qdisc" and not axis.startswith("rtt")]
+    rtts = [by_value(value) for axis, value in row.axes.items() if axis.startswith("rtt")]
+    rest = [by_value(value) for axis, value in row.axes.items() if axis != "qdisc" and not axis.startswith("rtt")]
     return (
         row.suite,
-        natural(row.scenario),
-        -(row.rate_bps or 0.0),
+        by_value(row.scenario),
+        row.rate_bps or 0.0,
         qdisc_order(row.axes.get("qdisc", "")),
         rtts,
         rest,
-        row.run,
+        by_value(row.run),
         row.engine,
     )
 
@@ -223,15 +223,15 @@ def _row(
         reference=reference,
         flows=tuple(flows),
         rate_bps=rates[0] if rates else None,
-        jain=_mean(summary.jain if delivery else summary.jain_goodput for summary in summaries),
-        ratio=_mean(summary.ratio if delivery else summary.ratio_goodput for summary in summaries),
-        utilisation=_mean(summary.utilisation for summary in summaries),
-        queue_delay_p50_s=_mean(at[0].p50 if at else None for at in slowest),
-        queue_delay_p99_s=_mean(at[0].p99 if at else None for at in slowest),
+        jain=Mean.over(summary.jain if delivery else summary.jain_goodput for summary in summaries),
+        ratio=Mean.over(summary.ratio if delivery else summary.ratio_goodput for summary in summaries),
+        utilisation=Mean.over(summary.utilisation for summary in summaries),
+        queue_delay_p50_s=Mean.over(at[0].p50 if at else None for at in slowest),
+        queue_delay_p99_s=Mean.over(at[0].p99 if at else None for at in slowest),
         queue_delay_of=", ".join(dict.fromkeys(str(at[1]) for at in slowest if at)) or None,
-        probe_rtt_mean_s=_mean(d.mean if d else None for d in probes),
-        marks=_mean(sum(q.marks for q in part) if part else None for part in queues),
-        drops=_mean(sum(q.drops for q in part) if part else None for part in queues),
+        probe_rtt_mean_s=Mean.over(d.mean if d else None for d in probes),
+        marks=Mean.over(sum(q.marks for q in part) if part else None for part in queues),
+        drops=Mean.over(sum(q.drops for q in part) if part else None for part in queues),
         notes=tuple(dict.fromkeys(note for summary in summaries for note in failures(summary) + summary.missing)),
         resolved=first,
         summaries=tuple(summaries),
@@ -250,26 +250,23 @@ def _flow_row(name: str, summaries: Sequence[Summary], of: Expected | None, metr
         cc=parts[0].cc,
         ecn=parts[0].ecn,
         rates_bps=rates,
-        srtt_mean_s=_mean(part.srtt_s.mean if part.srtt_s else None for part in parts),
-        srtt_p99_s=_mean(part.srtt_s.p99 if part.srtt_s else None for part in parts),
-        retransmissions=_mean(part.retransmissions for part in parts),
-        mark_fraction=_mean(part.mark_fraction for part in parts),
-        fct_s=_means([part.fct.fct_s for part in parts if part.fct], _FCT),
-        unfinished=_mean(part.fct.begun - part.fct.ended for part in parts if part.fct),
+        srtt_mean_s=Mean.over(part.srtt_s.mean if part.srtt_s else None for part in parts),
+        srtt_p99_s=Mean.over(part.srtt_s.p99 if part.srtt_s else None for part in parts),
+        retransmissions=Mean.over(part.retransmissions for part in parts),
+        mark_fraction=Mean.over(part.mark_fraction for part in parts),
+        fct_s=_means([part.fct.fct_s if part.fct else None for part in parts], _FCT),
+        unfinished=Mean.over(part.fct.begun - part.fct.ended if part.fct else None for part in parts),
         video=_means([part.video for part in parts], _VIDEO),
         reference=of,
         log_ratio=log_ratio(ours, of.value) if of and ours is not None else None,
     )
 
 
-def _means(parts: Sequence[object | None], names: Sequence[str]) -> dict[str, Any] | None:
-    known = [part for part in parts if part]
-    return {name: _mean(getattr(part, name) for part in known) for name in names} if known else None
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+def _means(parts: Sequence[object | None], names: Sequence[str]) -> dict[str, Mean | None] | None:
+    """Each of the numbers over the repetitions; None if no repetition has any."""
+    if not any(parts):
+        return None
+    return {name: Mean.over(getattr(part, name, None) for part in parts) for name in names}
 
 
 def finite(value: float | None) -> float | None:

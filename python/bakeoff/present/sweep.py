@@ -13,13 +13,12 @@ from bakeoff.errors import BakeoffError
 from bakeoff.measure import interval, summary_of
 from bakeoff.present import caption, colours, contours
 from bakeoff.present.measures import Measure, measure_of, values
-from bakeoff.present.rows import finished, qdisc_order
+from bakeoff.present.order import by_value, number
+from bakeoff.present.rows import finished
 from bakeoff.present.shown import MOST_LINES, Shown
 from bakeoff.present.style import plain, styled
-from bakeoff.present.where import natural
 from bakeoff.present.words import engine_of
 from bakeoff.results import measured
-from bakeoff.scenario import units
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -31,26 +30,6 @@ if TYPE_CHECKING:
     from bakeoff.results.summary import Summary
 
 MOST_PANELS: Final = 16
-_NUMBER = re.compile(r"(-?[0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*([a-zA-Z%/]*)")
-# An axis is drawn in these units, whichever a scenario writes.
-_UNITS: Final[Mapping[str, tuple[float, str]]] = {
-    **{unit: (float(seconds * 1000), "ms") for unit, seconds in units.TIMES.items()},
-    **{unit: (bps / 1e6, "Mbit/s") for unit, bps in units.RATES.items()},
-    **{unit: (size / 1e3, "kB") for unit, size in units.SIZES.items()},
-    "p": (1.0, "packets"), "%": (1.0, "%"), "": (1.0, ""),
-}  # fmt: skip
-
-
-def number(label: str) -> tuple[float, str] | None:
-    """The number and the unit of an axis label: `(40.0, 'ms')` of `40ms`, `(1000.0, 'Mbit/s')` of `1Gbit`.
-
-    None if it is no number, perhaps with a unit.
-    """
-    match = _NUMBER.fullmatch(label.strip())
-    if match is None or (match[2].lower() not in _UNITS):
-        return None
-    scale, unit = _UNITS[match[2].lower()]
-    return float(match[1]) * scale, unit
 
 
 @dataclass(frozen=True)
@@ -133,7 +112,7 @@ def matrices(results: Iterable[Result]) -> list[Matrix]:
         for point in points:
             for axis, label in point:
                 labels.setdefault(axis, {})[label] = None
-        varied = {axis: sorted(several, key=_order) for axis, several in labels.items() if len(several) > 1}
+        varied = {axis: sorted(several, key=by_value) for axis, several in labels.items() if len(several) > 1}
         several_engines = len({key[2] for key in groups if key[:2] == (suite, scenario)}) > 1
         title = f"{suite}/{scenario}" + (f" on {engine}" if several_engines else "")
         lost = [dict(point) for point in failed.get((suite, scenario, engine), {})]
@@ -203,7 +182,7 @@ def sweep(matrix: Matrix, measure: str | None = None, x: str | None = None) -> P
         _outer_labels(made, axes, what.text)
         panels.share([made])
         for panel in made.panels:
-            panel.fixed = (0.0, what.top) if what.top is not None else None
+            panel.fixed = (0.0, 1.05) if what.limits[1] == 1 else None
         panels.finish(made)
         panels.legend(made, _entries(looks, matrix, lined))
     return made
@@ -234,11 +213,11 @@ def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y:
     if len(facets) > MOST_PANELS:
         raise _too_many(len(facets), [*faceted, "flow"])
     numbers = [share["mean"] for _, several in found for share in several.values()]
-    low, high = min(numbers), 1.0 if what.top else max(numbers)
+    low, high = min(numbers), 1.0 if what.limits[1] == 1 else max(numbers)
     # Differences that nobody would call one have no colours of their own.
     if 0 <= low < 0.3 * high or high - low < 0.01 * abs(high):
         low = min(low, 0.0)
-    norm = Normalize(min(low, 0.5) if what.top else low, high if high > low else low + 1.0)
+    norm = Normalize(min(low, 0.5) if what.limits[1] == 1 else low, high if high > low else low + 1.0)
     numeric = all(matrix.numeric(axis) is not None and len(matrix.axes[axis]) >= contours.LEAST for axis in (x, y))
     with styled():
         tall = 4.6 if numeric else max(3.0, 0.42 * min(len(matrix.axes[y]), 24) + 1.4)
@@ -440,7 +419,7 @@ def _facets(matrix: Matrix, axes: Sequence[str]) -> list[tuple[str, ...]]:
     there = {tuple(point.axes.get(axis, "") for axis in axes) for point in matrix.points}
     if len(there) > MOST_PANELS:
         raise _too_many(len(there), axes)
-    return sorted(there, key=lambda facet: [_order(label) for label in facet])
+    return sorted(there, key=lambda facet: [by_value(label) for label in facet])
 
 
 def _too_many(n: int, axes: Sequence[str]) -> BakeoffError:
@@ -479,10 +458,3 @@ def _x_axis(axes: Sequence[Axes], at: Sequence[float], label: str) -> None:
         one.xaxis.set_minor_locator(NullLocator())
         one.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         one.set_xlabel(plain(label))
-
-
-def _order(label: str) -> tuple[Any, ...]:
-    found = number(label)
-    return (
-        (0, found[0], "") if found is not None else (1, 0.0, *map(str, qdisc_order(label)), *map(str, natural(label)))
-    )

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present import layout, where, writers
+from bakeoff.present import groups, layout, where, writers
 from bakeoff.present.columns import Column, number
 from bakeoff.present.records import records
 from bakeoff.present.rows import Row, choose_references, finished, finite, qdisc_order, rows
@@ -137,7 +137,7 @@ def _details(table: Sequence[Row], before: list[Block]) -> list[Block]:
     blocks = []
     one = table[0] if len(table) == 1 else None
     if one is not None and len(one.flows) > layout.MANY:
-        blocks.append(Block("flows, equal ones together", layout.grouped(one), level=2))
+        blocks.append(Block("flows, equal ones together", groups.of_one(one), level=2))
     for kind in ("flows", "queues", "probes") if one is not None else ():
         if kind == "flows" and len(table[0].flows) > layout.MANY:
             continue

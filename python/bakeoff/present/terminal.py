@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from bakeoff.measure import Samples, summary_of
-from bakeoff.present import layout, words
+from bakeoff.present import groups, layout, words
+from bakeoff.present.cells import mbit, milli, percent, shown
 from bakeoff.present.chart import chart
-from bakeoff.present.columns import clean, rich_table
+from bakeoff.present.columns import Column, clean, fitted
 from bakeoff.present.records import records
 from bakeoff.present.rows import rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from bakeoff.present.rows import Row
@@ -44,7 +48,7 @@ def duel(result: Result, console: Console) -> None:
     console.print()
     [row] = rows([result])
     if len(summary.flows) > _MOST:
-        console.print(rich_table(layout.grouped(row)))
+        _table(groups.of_one(row), console)
     elif summary.flows:
         _shares(summary, console)
     console.print()
@@ -83,36 +87,52 @@ def _parts(row: Row, summary: Summary, console: Console) -> None:
     if found:
         console.print()
         columns = layout.columns("phases", [(row, record) for record in found])
-        console.print(rich_table([column for column in columns if column.head != layout.WHAT]))
+        _table([column for column in columns if column.head != layout.WHAT], console)
     console.print()
+
+
+def _table(columns: Sequence[Column], console: Console, styles: Sequence[str] = ()) -> None:
+    """The columns as far as there is room, and which have none; `styles` are those of the rows."""
+    lines, left = fitted(columns, console.width)
+    rows = len(columns[0].cells) if columns else 0
+    for line in lines:
+        if console.options.ascii_only:
+            line.plain = line.plain.replace("─", "-").replace("±", "+-")
+    for style, line, name in zip(cycle(styles), lines[-rows:], columns[0].cells, strict=False):
+        if line.plain.startswith(name):
+            line.stylize(style, 0, len(name))
+            line.highlight_regex("[█▏▎▍▌▋▊▉]+", style)
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False)
+    names = ", ".join(" ".join(column.head.split()) for column in left if column.head)
+    if names:
+        console.print(f"no room for: {names}; a wider terminal shows them", style="yellow", highlight=False)
 
 
 def _shares(summary: Summary, console: Console) -> None:
     """Each flow beside those that share its bottleneck."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    heads = ("flow", "Mbit/s", "share", "", "RTT ms\nmean/p99", "marked", "retrans")
-    for head in heads:
-        table.add_column(head, justify="left" if head in ("flow", "") else "right", header_style="bold")
     flows = summary.flows
-    for i, (name, flow) in enumerate(flows.items()):
-        total = sum(_goodput(other) for other in flows.values() if other.bottleneck == flow.bottleneck)
-        share = _goodput(flow) / total if total else 0.0
-        there = flow.steady_state.goodput_bps is not None
-        srtt = flow.srtt_s
-        table.add_row(
-            Text(clean(name), style=_COLOURS[i % len(_COLOURS)]),
-            f"{_goodput(flow) / 1e6:.2f}" if there else "",
-            f"{share:.0%}" if there else "",
-            Text(_bar(share, ascii_only=console.options.ascii_only), style=_COLOURS[i % len(_COLOURS)]),
-            f"{srtt.mean * 1e3:.1f}/{srtt.p99 * 1e3:.1f}" if srtt else "",
-            "" if flow.mark_fraction is None else f"{flow.mark_fraction:.2%}",
-            "" if flow.retransmissions is None else str(flow.retransmissions),
-        )
-    console.print(table)
+    parts: dict[str, float] = {}
+    texts: dict[str, str] = {}
+    for queue in dict.fromkeys(flow.bottleneck for flow in flows.values()):
+        inside = {name: _goodput(flow) for name, flow in flows.items() if flow.bottleneck == queue}
+        total = sum(inside.values())
+        mine = {name: rate / total if total else 0.0 for name, rate in inside.items()}
+        parts |= mine
+        texts |= dict(zip(mine, percent(list(mine.values())), strict=True))
+    there = [flow.steady_state.goodput_bps is not None for flow in flows.values()]
+    plain = console.options.ascii_only
+    rtts = [f"{milli(flow.srtt_s.mean)}/{milli(flow.srtt_s.p99)}" if flow.srtt_s else "" for flow in flows.values()]
+    columns = [
+        Column("flow", [clean(name) for name in flows], text=True),
+        Column("Mbit/s", [mbit(flow.steady_state.goodput_bps) for flow in flows.values()]),
+        Column("share", [texts[name] if known else "" for name, known in zip(flows, there, strict=True)]),
+        Column("", [_bar(parts[name], ascii_only=plain).ljust(_BAR) for name in flows], keep=4, text=True),
+        Column("RTT ms\nmean/p99", rtts),
+        Column("marked", [shown("mark_fraction", flow.mark_fraction) for flow in flows.values()], keep=6),
+        Column("retrans", [shown("", flow.retransmissions) for flow in flows.values()], keep=5),
+    ]
+    _table(columns, console, _COLOURS)
 
 
 def _goodput(flow: Flow) -> float:
@@ -146,25 +166,23 @@ def _together(summary: Summary) -> list[str]:
     for name, probe in summary.probes.items():
         if probe.rtt_s:
             rtt = probe.rtt_s
-            lines.append(
-                f"{name}: RTT {rtt.mean * 1e3:.1f} ms (p99 {rtt.p99 * 1e3:.1f} ms), {probe.loss or 0:.1%} lost"
-            )
+            lines.append(f"{name}: RTT {milli(rtt.mean)} ms (p99 {milli(rtt.p99)} ms), {probe.loss or 0:.1%} lost")
     return lines
 
 
 def _queue(queue: Queue) -> str:
     delay = queue.delay_s
     of = {"qdisc": " by the qdisc", "little": " by Little's law"}.get(queue.delay_of or "", "")
-    text = f"queue delay{of} {delay.p50 * 1e3:.1f} ms (p99 {delay.p99 * 1e3:.1f} ms), " if delay else ""
-    text += "".join(f"{part} {delay.mean * 1e3:.1f} ms, " for part, delay in (queue.parts or {}).items())
+    text = f"queue delay{of} {milli(delay.p50)} ms (p99 {milli(delay.p99)} ms), " if delay else ""
+    text += "".join(f"{part} {milli(delay.mean)} ms, " for part, delay in (queue.parts or {}).items())
     sce = f"{queue.sce_marks} SCE marks, " if queue.sce_marks else ""
     return f"{text}{queue.marks} marks, {sce}{queue.drops} drops"
 
 
 def _datagrams(flow: Flow) -> str:
     delay = flow.delay_s
-    text = f"one way {delay.p50 * 1e3:.1f} ms (p99 {delay.p99 * 1e3:.1f} ms), " if delay else ""
-    jitter = f"jitter {flow.jitter_s * 1e3:.1f} ms, " if flow.jitter_s is not None else ""
+    text = f"one way {milli(delay.p50)} ms (p99 {milli(delay.p99)} ms), " if delay else ""
+    jitter = f"jitter {milli(flow.jitter_s)} ms, " if flow.jitter_s is not None else ""
     return f"{text}{jitter}{flow.loss or 0:.2%} lost"
 
 
@@ -173,13 +191,11 @@ def _application(flow: Flow) -> str:
     if flow.video is not None:
         seen = flow.video
         startup = "never played" if seen.startup_s is None else f"playing after {seen.startup_s:.1f} s"
-        return (
-            f"{startup}, {seen.mean_rate_bps / 1e6:.2f} Mbit/s, {seen.stalls} stalls of {seen.stalled_s:.1f} s in all"
-        )
+        return f"{startup}, {mbit(seen.mean_rate_bps)} Mbit/s, {seen.stalls} stalls of {seen.stalled_s:.1f} s in all"
     fct = flow.fct.fct_s if flow.fct else None
     if flow.fct is None or fct is None:
         return "no object came to its end"
-    times = "/".join(f"{getattr(fct, name) * 1e3:.0f}" for name in ("p50", "p95", "p99"))
+    times = "/".join(milli(getattr(fct, name)) for name in ("p50", "p95", "p99"))
     return f"{flow.fct.ended} of {flow.fct.begun} objects, completed in {times} ms (p50/p95/p99)"
 
 
@@ -197,13 +213,14 @@ def _rates(result: Result, summary: Summary, samples: Samples, console: Console)
     braille = console.color_system is not None and not console.options.ascii_only
     ascii_only = console.options.ascii_only
     width, height = _CHART
+    labels = {0: f"{top / 1e6:g}", height // 2: f"{top / 2e6:g}", height - 1: "0"}
+    margin = max(len(label) for label in labels.values())
+    width = max(min(width, console.width - margin - 2), 10)
     cells = chart(lines, span=(0.0, end), top=top, width=width, height=height, braille=braille)
     legend = Text("goodput [Mbit/s] ")
     for i, name in enumerate(names):
         legend.append(f"  {'━━' if braille else i + 1} {name}", style=_COLOURS[i % len(_COLOURS)])
     console.print(legend)
-    labels = {0: f"{top / 1e6:g}", height // 2: f"{top / 2e6:g}", height - 1: "0"}
-    margin = max(len(label) for label in labels.values())
     for i, row in enumerate(cells):
         line = Text(f"{labels.get(i, ''):>{margin}} {'|' if ascii_only else '│'}")
         for cell in row:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bakeoff.present.columns import Column, clean, console, grid, pipes, rich_table, text_of, widths
+from bakeoff.present.columns import Column, clean, console, fitted, pipes, text_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ def terminal(
     colour: bool | None,
     hint: str = "a wider terminal, --columns or --format csv shows them",
 ) -> str:
-    """For people at a terminal. Columns that have no room are left out, the least important first, and named below.
+    """For people at a terminal. Texts are folded; columns that have no room are left out, and named below.
 
     `hint` says where they are.
     """
@@ -36,24 +36,11 @@ def terminal(
     width = drawing.width
     for block in blocks:
         drawing.print(clean(block.title), style="bold" if block.level == 1 else "bold dim", markup=False)
-        columns, left = list(block.columns), []
-        sizes = dict(zip(map(id, columns), widths(columns), strict=True))
-
-        def fits(columns: Sequence[Column], sizes: Mapping[int, int] = sizes) -> bool:
-            return sum(sizes[id(column)] + 2 for column in columns) - 2 <= width
-
-        while not fits(columns) and any(column.keep < 9 for column in columns):
-            weakest = min(column.keep for column in columns)
-            left += [column.head for column in columns if column.keep == weakest]
-            columns = [column for column in columns if column.keep != weakest]
-        if not columns:
-            pass
-        elif fits(columns):
-            drawing.print(*grid(columns), sep="\n", soft_wrap=True)
-        else:
-            drawing.print(rich_table(columns))  # it folds what is too long
+        lines, left = fitted(block.columns, width) if block.columns else ([], [])
+        if lines:
+            drawing.print(*lines, sep="\n", soft_wrap=True)
         if left:
-            names = ", ".join(dict.fromkeys(" ".join(head.split()) for head in left))
+            names = ", ".join(dict.fromkeys(" ".join(column.head.split()) for column in left))
             drawing.print(f"no room for: {names}; {hint}", style="yellow", markup=False)
         for caption in block.captions:
             drawing.print(clean(caption), style="dim", markup=False)

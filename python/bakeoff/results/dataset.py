@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 import msgspec
 
 from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
+from bakeoff.results.summary import Record, Summary
+from bakeoff.results.units import unit_in
 from bakeoff.results.write import take_place, write_json
 from bakeoff.scenario import units
 
@@ -109,8 +112,7 @@ def _read(runs: Iterable[Path]) -> tuple[list[_Record], _Numbers]:
                 if os.path.exists(named):  # noqa: PTH110
                     taken = _objects.decode(files.read(named, _LARGEST))
                     for name, value in taken.items():
-                        if value is not None:
-                            _put(numbers, name, row, float(value))
+                        _put(numbers, name, row, None if value is None else float(value))
         except (OSError, ValueError) as error:
             raise BakeoffError(f"{path}: cannot be read: {error}") from error
         records.append(record)
@@ -126,13 +128,39 @@ def _add(tree: Mapping[str, Any], prefix: str, numbers: _Numbers, row: int) -> N
         kind = type(value)
         if kind is dict:
             _add(value, f"{prefix}{key}.", numbers, row)
-        elif (kind is float or kind is int) and key not in _NOT_MEASURED:
+        elif (kind is float or kind is int or (value is None and key in _number_keys())) and key not in _NOT_MEASURED:
             _put(numbers, prefix + key, row, value)
 
 
-def _put(numbers: _Numbers, name: str, row: int, value: float | int) -> None:
-    """One number into its column, which ends there; a number that stands there already goes."""
+@cache
+def _number_keys() -> frozenset[str]:
+    """The keys of summary.json whose value is a number or, where a run could not give one, null."""
+    found: set[str] = set()
+    seen: set[type] = set()
+
+    def walk(form: Any) -> None:  # noqa: ANN401 (any type)
+        if isinstance(form, type) and issubclass(form, Record) and form not in seen:
+            seen.add(form)
+            for field in msgspec.structs.fields(form):
+                parts = get_args(field.type) or (field.type,)
+                if {int, float}.intersection(parts) and not any(get_origin(part) for part in parts):
+                    found.add(field.encode_name)
+                walk(field.type)
+        for part in get_args(form):
+            walk(part)
+
+    walk(Summary)
+    return frozenset(found)
+
+
+def _put(numbers: _Numbers, name: str, row: int, value: float | int | None) -> None:
+    """One number into its column, which ends there; a number that stands there already goes.
+
+    Of None there is the column, and what stands there stays.
+    """
     column = numbers.setdefault(name, [])
+    if value is None:
+        return
     if len(column) != row:
         del column[row:]
         column.extend([None] * (row - len(column)))
@@ -161,19 +189,12 @@ def _columns(records: Sequence[_Record], numbers: _Numbers) -> tuple[dict[str, p
             made[axis] = pl.Series(axis, labels, dtype=pl.String)
         about[axis] = {"kind": "parameter", "unit": of_one.pop() if numeric else "text"}
     for name, several in numbers.items():
-        whole = {int, type(None)}.issuperset(map(type, several))
+        kinds = set(map(type, several))
+        whole = int in kinds and float not in kinds
         column = name if name not in made else f"{name} (measure)"
         made[column] = pl.Series(column, several, dtype=pl.Int64 if whole else pl.Float64, strict=False)
-        about[column] = {"kind": "measure", "unit": _unit(name)}
+        about[column] = {"kind": "measure", "unit": unit_in(name) or ""}
     return made, about
-
-
-def _unit(name: str) -> str:
-    for part in reversed(name.split(".")):
-        unit = "s" if part.endswith("_s") and not part.endswith("per_s") else "bit/s" if part.endswith("_bps") else ""
-        if unit:
-            return unit
-    return ""
 
 
 def _parts(records: Sequence[_Record], columns: Mapping[str, pl.Series]) -> Iterator[tuple[str, pl.DataFrame]]:

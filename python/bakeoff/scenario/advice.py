@@ -142,8 +142,8 @@ def _line(asked: Asked) -> dict[str, dict[str, Any]]:
     """The axis `line`: one label, and what is filled in."""
     if asked.link not in LINKS:
         raise BakeoffError(
-            f"--link: '{asked.link}' is no kind of line{did_you_mean(asked.link, LINKS)}"
-            f"; expected one of {', '.join(LINKS)}"
+            f"--link: '{asked.link}' is no kind of line{did_you_mean(asked.link, LINKS)}; Wi-Fi and mobile links are "
+            "media of a scenario, as docs/links.md has them"
         )
     link = LINKS[asked.link]
     rates = {name: _read(f"--{name}", getattr(asked, name), units.parse_rate) for name in ("up", "down")}

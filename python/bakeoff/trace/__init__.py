@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -30,24 +31,36 @@ _HEAD: Final = 4096
 Ecn = Literal["auto", "none", "rfc3168", "accecn", "sce"]
 
 
-@dataclass(frozen=True)
 class CaptureFile:
-    """A capture and what it tells."""
+    """A capture and what it tells.
 
-    file: str
-    document: dict[str, Any]
-    """As the crate made it."""
+    Its report is kept as the JSON that the crate made: as Python objects that of many flows takes ten times as much.
+    """
 
-    @property
+    def __init__(self, file: str, told: bytes | Mapping[str, object]) -> None:
+        self.file = file
+        self.told = told if isinstance(told, bytes) else msgspec.json.encode(told)
+
+    @cached_property
     def report(self) -> Report:
-        """The same with types."""
+        """What tables, folders and comparisons read of it, with types."""
         from bakeoff.trace.report import Report
 
-        return msgspec.convert(self.document, Report)
+        return msgspec.json.decode(self.told, type=Report)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """All of it."""
+        return msgspec.json.decode(self.told, type=dict[str, Any])
 
     def to_json(self) -> dict[str, Any]:
         """For `--json`."""
         return {"file": self.file, "kind": "capture", **self.document}
+
+    def encoded(self) -> bytes:
+        """The same as text."""
+        head = msgspec.json.encode({"file": self.file, "kind": "capture"})
+        return head[:-1] + b"," + self.told[1:]
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,10 @@ class IrttFile:
 
         return {"file": self.file, "kind": "irtt", **document(self.test)}
 
+    def encoded(self) -> bytes:
+        """The same as text."""
+        return msgspec.json.encode(self.to_json())
+
 
 def read(path: Path, *, ecn: Ecn = "auto", interval_s: float | None = None) -> CaptureFile | IrttFile:
     """What a file tells; `-` is a capture from standard input.
@@ -72,25 +89,24 @@ def read(path: Path, *, ecn: Ecn = "auto", interval_s: float | None = None) -> C
     """
     if os.fspath(path) != "-" and (test := _irtt(path)) is not None:
         return IrttFile(str(path), test)
-    return CaptureFile(str(path), capture(path, ecn=ecn, interval_s=interval_s))
+    return CaptureFile(str(path), _told(path, ecn, interval_s))
 
 
 def capture(path: Path, *, ecn: Ecn = "auto", interval_s: float | None = None) -> dict[str, Any]:
     """The report of a capture (docs/trace.md)."""
+    return msgspec.json.decode(_told(path, ecn, interval_s), type=dict[str, Any])
+
+
+def _told(path: Path, ecn: Ecn, interval_s: float | None) -> bytes:
     from bakeoff import _sim
 
-    options: dict[str, Any] = {} if ecn == "auto" else {"ecn": ecn}
+    options: dict[str, str | float] = {} if ecn == "auto" else {"ecn": ecn}
     if interval_s is not None:
         options["interval_s"] = interval_s
     try:
-        found: dict[str, Any] = json.loads(_sim.trace(os.fspath(path), json.dumps(options)))
+        return _sim.trace(os.fspath(path), msgspec.json.encode(options).decode())
     except ValueError as error:
         raise BakeoffError(str(error)) from None
-    for number, flow in enumerate(
-        flow for part in (found["flows"], *(found["datagrams"][key] for key in _DATAGRAMS)) for flow in part
-    ):
-        flow["number"] = number + 1
-    return found
 
 
 def of_flows(found: CaptureFile, pattern: str) -> CaptureFile:
@@ -98,26 +114,31 @@ def of_flows(found: CaptureFile, pattern: str) -> CaptureFile:
 
     BakeoffError if it names none.
     """
-    parts = {key: found.document["datagrams"][key] for key in _DATAGRAMS}
-    total = sum(map(len, (found.document["flows"], *parts.values())))
-    by_number = pattern.isascii() and pattern.isdigit() and 0 < int(pattern) <= total
+    parts = msgspec.json.decode(found.told, type=dict[str, msgspec.Raw])
+    datagrams = msgspec.json.decode(parts["datagrams"], type=dict[str, msgspec.Raw])
+    kinds = {"flows": parts["flows"], **{kind: datagrams[kind] for kind in _DATAGRAMS}}
+    flows = {kind: msgspec.json.decode(of, type=list[msgspec.Raw]) for kind, of in kinds.items()}
+    by_number = pattern.isascii() and pattern.isdigit() and 0 < int(pattern) <= sum(map(len, flows.values()))
 
-    def chosen(flows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def is_chosen(flow: msgspec.Raw) -> bool:
+        known = msgspec.json.decode(flow, type=dict[str, Any])
         if by_number:
-            return [flow for flow in flows if flow["number"] == int(pattern)]
-        return [flow for flow in flows if fnmatchcase(name(flow), pattern) or pattern in name(flow)]
+            return bool(known["number"] == int(pattern))
+        return fnmatchcase(name(known), pattern) or pattern in name(known)
 
-    flows, parts = chosen(found.document["flows"]), {key: chosen(part) for key, part in parts.items()}
-    if not flows and not any(parts.values()):
+    chosen = {kind: [flow for flow in of if is_chosen(flow)] for kind, of in flows.items()}
+    if not any(chosen.values()):
         raise BakeoffError(
             f"--flow: '{pattern}' names no flow of {found.file}; expected the number of one in the table, an address "
             "or port such as 10.0.0.1:5201, or a glob on CLIENT>SERVER"
         )
-    datagrams = {**found.document["datagrams"], **parts}
-    return replace(found, document={**found.document, "flows": flows, "datagrams": datagrams})
+    packed = {kind: msgspec.Raw(msgspec.json.encode(of)) for kind, of in chosen.items()}
+    parts["flows"] = packed.pop("flows")
+    parts["datagrams"] = msgspec.Raw(msgspec.json.encode({**datagrams, **packed}))
+    return CaptureFile(found.file, msgspec.json.encode(parts))
 
 
-def name(flow: dict[str, Any]) -> str:
+def name(flow: Mapping[str, Any]) -> str:
     """`10.0.0.1:32768>10.0.0.3:5201`, and `10.0.0.1>10.0.0.3` of what has no ports."""
     return ">".join(_end(flow[side]) for side in ("client", "server"))
 

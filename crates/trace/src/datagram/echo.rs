@@ -12,6 +12,8 @@ use crate::report::Distribution;
 /// Echo requests of one sender to one address with one identifier: one `ping`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EchoReport {
+    /// Number of the flow among all that the capture tells, from 1.
+    pub number: u64,
     /// Who asks.
     pub client: String,
     /// Who replies.
@@ -95,6 +97,7 @@ impl Sessions {
             .map(|mut session| {
                 let (counts, samples) = session.requests.finish(start_ns, end_ns, bounds);
                 EchoReport {
+                    number: 0,
                     client: session.client.to_string(),
                     server: session.server.to_string(),
                     identifier: session.identifier,

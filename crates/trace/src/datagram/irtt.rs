@@ -34,6 +34,8 @@ const ALL_FIELDS: u32 = 60;
 /// One test of irtt: one client that asks one server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IrttReport {
+    /// Number of the flow among all that the capture tells, from 1.
+    pub number: u64,
     /// Who asks.
     pub client: Endpoint,
     /// Who replies.
@@ -297,6 +299,7 @@ impl Test {
     fn finish(mut self, start_ns: i64, end_ns: i64, bounds: &mut Bounds) -> IrttReport {
         let (counts, samples) = self.requests.finish(start_ns, end_ns, bounds);
         IrttReport {
+            number: 0,
             client: self.client.into(),
             server: self.server.into(),
             interface: self.interface,

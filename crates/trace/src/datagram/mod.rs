@@ -187,6 +187,16 @@ pub struct Report {
     pub echo: Vec<EchoReport>,
 }
 
+impl Report {
+    /// The numbers of all flows, in the order of the lists.
+    pub fn numbers(&mut self) -> impl Iterator<Item = &mut u64> {
+        let udp = self.udp.iter_mut().map(|flow| &mut flow.number);
+        let quic = self.quic.iter_mut().map(|connection| &mut connection.number);
+        let irtt = self.irtt.iter_mut().map(|test| &mut test.number);
+        udp.chain(quic).chain(irtt).chain(self.echo.iter_mut().map(|session| &mut session.number))
+    }
+}
+
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }

@@ -31,6 +31,8 @@ const TELLING_ID: usize = 4;
 /// One connection of QUIC.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QuicReport {
+    /// Number of the flow among all that the capture tells, from 1.
+    pub number: u64,
     /// Who sent the first Initial packet; without one who seems to have.
     pub client: Endpoint,
     /// The other.
@@ -380,6 +382,7 @@ impl Connection {
         let [up, down] =
             self.ways.map(|way| QuicDirection { spin: way.spin.finish(start_ns, bounds), ..way.counted });
         QuicReport {
+            number: 0,
             client: self.client.into(),
             server: self.server.into(),
             interface: self.interface,

@@ -14,6 +14,8 @@ use crate::report::{Distribution, EcnCounts, Endpoint};
 /// Two ends that sent each other datagrams, as seen at one interface.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UdpReport {
+    /// Number of the flow among all that the capture tells, from 1.
+    pub number: u64,
     /// Who sent the first datagram that was seen.
     pub client: Endpoint,
     /// The other.
@@ -166,6 +168,7 @@ impl Flow {
         let [up, down] = self.ways.map(Direction::finish);
         let shift_ns = self.first_ns.saturating_sub(start_ns);
         UdpReport {
+            number: 0,
             client: self.client.into(),
             server: self.server.into(),
             interface: self.interface,

@@ -205,6 +205,7 @@ impl Track {
         };
         let (client, server) = self.key.ends(self.client_first, self.v6);
         Flow {
+            number: 0,
             client,
             server,
             interface: self.key.interface(),

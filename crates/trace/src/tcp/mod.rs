@@ -2,7 +2,7 @@
 //!
 //! What is remembered of a flow is bounded: [`sequence::OUTSTANDING`] segments under way, [`sequence::HOLES`] holes and
 //! [`sequence::SACKED`] ranges of SACK, [`rtt::WAITING`] timestamps, all per direction; histograms over the span of their
-//! values; and [`intervals::POINTS`] intervals. That is 7 kB for a flow of a few packets, some 60 kB for one that fills
+//! values; and [`intervals::POINTS`] intervals. That is 8 kB for a flow of a few packets, some 60 kB for one that fills
 //! large windows, and half a megabyte with series.
 
 mod direction;

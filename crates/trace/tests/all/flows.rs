@@ -540,3 +540,34 @@ fn a_clock_that_is_set_gives_no_silly_rates() {
         near(report.capture.duration_s, 0.09);
     }
 }
+
+/// 1000 flows of two packets that are a year apart: 2^19 intervals in all, and no more than 4096 of one flow.
+#[test]
+fn flows_share_the_intervals() {
+    for (flows, each) in [(10_u16, 4096), (1000, (1 << 19) / 1000)] {
+        let mut file = pcap(1, &[]);
+        for at in [0, 31_536_000_u32] {
+            for port in 1001..=1000 + flows {
+                let mut frame = data(100 + at / 31_536_000 * 1000).frame();
+                frame[14 + 20..][..2].copy_from_slice(&port.to_be_bytes());
+                for word in [at, port.into(), frame.len() as u32, frame.len() as u32] {
+                    file.extend(word.to_le_bytes());
+                }
+                file.extend(frame);
+            }
+        }
+        let report = told_with(file, &Options { interval_s: Some(0.1), ..Options::default() });
+        let lengths: Vec<_> =
+            report.flows.iter().map(|flow| flow.series.as_ref().expect("asked for").time_s.len()).collect();
+        assert_eq!(lengths.len(), usize::from(flows));
+        assert!(lengths.iter().all(|length| (each / 2..=each).contains(length)), "{lengths:?}");
+        let up = report.flows[0]
+            .series
+            .as_ref()
+            .and_then(|series| series.up.as_ref())
+            .expect("it carries payload");
+        let bits: f64 =
+            up.throughput_bps.iter().sum::<f64>() * report.flows[0].series.as_ref().expect("it").interval_s;
+        assert!((bits - 2.0 * 1040.0 * 8.0).abs() < 1e-3);
+    }
+}

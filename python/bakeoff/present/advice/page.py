@@ -90,6 +90,7 @@ def page(asked: Asked, advice: Advice) -> str:
             rule=sentences.rule(advice),
             assumptions=sentences.assumptions(asked, advice),
             choices=sentences.choices(advice),
+            commands=[(head(choice), lines) for choice, lines in sentences.commands(advice)],
             made=f"{origin}, engine {record.engine}",
             style=_style(),
         )

@@ -49,6 +49,7 @@ def record(asked: Asked, advice: Advice, root: Path) -> dict[str, Any]:
         "queues": dict(
             zip((c.label for c in advice.main.choices), (tc for _, tc in sentences.choices(advice)), strict=True)
         ),
+        "commands": {choice.label: lines for choice, lines in sentences.commands(advice)},
     }
 
 

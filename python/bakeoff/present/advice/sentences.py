@@ -11,6 +11,7 @@ from bakeoff.advice.numbers import GRACE_S, Run, is_l4s, line_ends
 from bakeoff.advice.rule import CLOSE_S, DELAY, NEEDS
 from bakeoff.present.advice.cells import figure, named
 from bakeoff.present.columns import clean
+from bakeoff.scenario.advice import LINE
 from bakeoff.scenario.cc import parse
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ _LINKS = {
 _CONTROLS = {
     "cubic": "cubic is what most computers send with, and slows down when packets are lost or marked",
     "prague": "prague speaks L4S: it answers every mark a little, so that a queue that marks early can stay very short",
-    "bbr": "bbr sends at the rate that it measures, and hardly heeds loss and marks; some large servers use it",
-    "bbr3": "bbr3 sends at the rate that it measures, and heeds heavy loss and marks; some large servers use it",
+    "bbr": "bbr is BBR version 1, as Linux has it: it sends at the rate that it measures, and hardly heeds loss and "
+    "marks; some large servers use it, and others use version 3, which heeds heavy loss and marks (bbr3 in a household "
+    "of your own, --mix)",
+    "bbr3": "bbr3 is BBR version 3: it sends at the rate that it measures, and heeds heavy loss and marks; some large "
+    "servers use it",
 }
 
 
@@ -91,6 +95,18 @@ def assumptions(asked: Asked, advice: Advice) -> list[str]:
 def choices(advice: Advice) -> list[tuple[str, str]]:
     """Each choice, and what the two ends of the line and the router do then, in tc's words."""
     return [(named(advice.main.choices, choice.label), _in_tc(choice)) for choice in advice.main.choices]
+
+
+def commands(advice: Advice) -> list[tuple[Choice, list[str]]]:
+    """The choices that have to be set up, with the commands for whoever does it: at the line's ends, or in the router.
+
+    `UP` and `DOWN` stand for the interfaces that send up and down.
+    """
+    return [
+        (choice, lines)
+        for choice in advice.main.choices
+        if choice.words.where != "nowhere" and (lines := _commands(choice))
+    ]
 
 
 def variant(of: Variant) -> str:
@@ -221,9 +237,12 @@ def _traffic(run: Run, advice: Advice) -> list[str]:
     for flow in flows:
         source = flow["source"]
         if source["kind"] == "short":
-            objects = [(at, size) for at, size in source["objects"] if at <= float(run.resolved["duration_s"])]
+            # The whole schedules of all repetitions, of which the runs take the beginning.
+            schedules = [_schedule(each.resolved, flow["name"]) for each in advice.main.choices[0].results]
+            objects = [each for schedule in schedules for each in schedule]
             if objects:
-                every = objects[-1][0] / len(objects)
+                ends = sum(schedule[-1][0] - flow["start_s"] for schedule in schedules if schedule)
+                every = ends / len(objects)
                 size = f"{median(size for _, size in objects) / 1e3:.0f} kB"
                 found.append(
                     f"A web page every {every:.1f} s on average, of {size} in the median, each fetched over a "
@@ -252,6 +271,12 @@ def _traffic(run: Run, advice: Advice) -> list[str]:
         differs = f"has other transfers: {' '.join(unlike)}" if unlike else "differs in something else."
         found.append(f"That is the household {variant(advice.main)}. The one {variant(other)} {differs}")
     return found
+
+
+def _schedule(resolved: Mapping[str, Any], name: str) -> list[tuple[float, int]]:
+    """(when it begins [s], size [B]) of the objects of a short flow."""
+    [found] = [flow["source"]["objects"] for flow in resolved["flows"] if flow["name"] == name]
+    return [(float(at), int(size)) for at, size in found]
 
 
 def _transfers(run: Run) -> list[str]:
@@ -299,6 +324,34 @@ def _in_tc(choice: Choice) -> str:
         where = {f"{up[0]}>{up[1]}": "line, up", f"{down[0]}>{down[1]}": "line, down"}.get(rated.hop, rated.hop)
         parts += [f"{clean(where)}: {clean(qdisc)}" for qdisc in qdiscs]
     return "; ".join(parts)
+
+
+def _commands(choice: Choice) -> list[str]:
+    resolved: Mapping[str, Any] = choice.results[0].resolved
+    ahead = {tuple(link["ends"]) for link in resolved["links"]}
+    lines: list[str] = []
+    for interface in resolved["interfaces"]:
+        tree = interface.get("egress")
+        at_line = interface["node"] == LINE
+        if tree is None or at_line != (choice.words.where == "line"):
+            continue
+        device = "UP" if (interface["node"], interface["peer"]) in ahead else "DOWN"
+        lines += _of_tree(tree, device)
+    return [clean(line) for line in lines]
+
+
+def _of_tree(tree: Mapping[str, Any], device: str) -> list[str]:
+    """A qdisc, or htb with one level of classes, as tc sets it up."""
+    classes = tree.get("classes", ())
+    root = f"tc qdisc replace dev {device} root"
+    lines = [f"{root} handle 1: {tree['qdisc']}" if classes or tree.get("child") else f"{root} {tree['qdisc']}"]
+    for class_ in classes:
+        lines.append(f"tc class replace dev {device} parent 1: classid 1:{class_['id']} htb {class_['class']}")
+        if class_.get("child"):
+            lines.append(f"tc qdisc replace dev {device} parent 1:{class_['id']} {class_['child']['qdisc']}")
+    if tree.get("child"):
+        lines.append(f"tc qdisc replace dev {device} parent 1:1 {tree['child']['qdisc']}")
+    return lines
 
 
 def _lower(text: str) -> str:

@@ -47,6 +47,13 @@ def text(asked: Asked, advice: Advice, *, width: int | None = None, colour: bool
         for line in lines:
             _wrapped(drawing, line, bullet=True)
         drawing.print()
+    if found := sentences.commands(advice):
+        _title(drawing, "Commands that set the queues up; UP and DOWN are the interfaces that send up and down")
+        for choice, lines in found:
+            _wrapped(drawing, head(choice), bullet=True)
+            for line in lines:  # whole, to be copied
+                drawing.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+        drawing.print()
     return columns.text_of(out)
 
 

@@ -145,7 +145,7 @@ class Answers:
         values = _by_seed(text, chosen)
         if expression.unit == TRUTH:
             return (HOLDS if all(values) else DIFFERS if any(values) else NOT), text
-        return Ours((tuple(values),), expression.unit), text
+        return Ours((tuple(values),), expression.unit, expression.limits), text
 
     def table(
         self,
@@ -319,8 +319,11 @@ def _number(ours: Ours, unit: str | None, digits: int | None, *, interval: bool,
         base, factor = unit, known[1]
     places = 2 if digits is None else digits
     text = f"{ours.mean / factor:,.{places}f}"
-    if interval and ours.ci95 is not None:
-        text += f" ± {ours.ci95 / factor:,.{places}f}"
+    if interval and ours.ci95 is not None and ours.interval is not None:
+        low, high = ours.interval
+        cut = low > ours.mean - ours.ci95 or high < ours.mean + ours.ci95
+        both = f" [{low / factor:,.{places}f}, {high / factor:,.{places}f}]"
+        text += both if cut else f" ± {ours.ci95 / factor:,.{places}f}"
     name = "" if base in (None, "1") else f" {base}"
     return f"{text}{name}"
 

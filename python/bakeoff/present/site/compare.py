@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.measure import summary_of
 from bakeoff.present import words
+from bakeoff.present.cells import around, form_of
 from bakeoff.present.columns import clean
-from bakeoff.present.records import records
+from bakeoff.present.records import interval_of, records, without_unit
 
 if TYPE_CHECKING:
+    from bakeoff.present.records import Record
     from bakeoff.present.rows import Row
     from bakeoff.present.site.data import Page
 
 FILE: Final = "measures.js"
 """In the folder of a run's page."""
 
-_UNITS: Final = {"_bps": (1e-6, "Mbit/s"), "_s": (1e3, "ms"), "_bytes": (1.0, "bytes")}
-_SHARES: Final = ("share", "loss", "mark_fraction", "utilisation", "starvation")
 _KINDS: Final = {"flows": "flow", "queues": "queue", "probes": "probe"}
 _OF_THE_RUN: Final = (
     "jain", "ratio", "convergence_s", "meet_s", "utilisation", "queue_delay_p50_s", "queue_delay_p99_s",
-    "probe_rtt_mean_s", "marks", "sce_marks", "drops",
+    "probe_rtt_mean_s", "marks", "sce_marks", "drops", "converged", "met",
 )  # fmt: skip
 _NO_MEASURES: Final = ("n", "window_from_s", "window_to_s", "start_s", "stop_s")
 
@@ -33,7 +33,7 @@ def script(page: Page) -> str:
 
 
 def document(page: Page) -> dict[str, Any]:
-    """A run's measures as plain JSON values, means over its repetitions with 95 % intervals, in the units named."""
+    """A run's measures as plain JSON values, means over its repetitions with 95 % intervals."""
     result = page.result
     made = result.record.provenance
     told: dict[str, Any] = {
@@ -64,17 +64,17 @@ def _groups(row: Row) -> list[dict[str, Any]]:
     return groups
 
 
-def _rows(record: dict[str, Any]) -> list[list[Any]]:
-    """Name as in docs/tables.md, unit, value, half of the interval; what has no number is left out."""
+def _rows(record: Record) -> list[list[Any]]:
+    """Name as in docs/tables.md, unit, value, and what the page writes for it; what has no number is left out."""
     rows: list[list[Any]] = []
     for name, value in record.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or "_ci95" in name or name in _NO_MEASURES:
+        if isinstance(value, bool) or not isinstance(value, int | float) or name in _NO_MEASURES:
             continue
-        suffix = next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
-        stem = name.removesuffix(suffix)
-        scale, unit = _UNITS.get(suffix, (1.0, ""))
-        if stem in _SHARES:
-            scale, unit = 100.0, "%"
-        half = record.get(f"{stem}_ci95{suffix}")
-        rows.append([stem.replace("_", " "), unit, value * scale, half * scale if half is not None else None])
+        if "_ci95" in name or name.endswith("_n"):
+            continue
+        half = record.get(interval_of(name))
+        form = form_of(name)
+        text = around(name, value, half if isinstance(half, int | float) else None)
+        unit = "" if form.unit == "%" else form.unit
+        rows.append([without_unit(name).replace("_", " "), unit, value * form.scale, text])
     return rows

@@ -9,15 +9,14 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff import tc
 from bakeoff.errors import BakeoffError
 from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.samples import MeasureError
 from bakeoff.present import colours
 from bakeoff.present.columns import clean
+from bakeoff.present.order import by_value
 from bakeoff.present.records import shares
 from bakeoff.present.rows import qdisc_order
-from bakeoff.present.where import natural
 from bakeoff.present.words import engine_of
 
 if TYPE_CHECKING:
@@ -252,12 +251,7 @@ def _ordered(facet: _Facet) -> dict[int, int]:
 
 
 def _order(key: str, value: str) -> tuple[Any, ...]:
-    if key in ("qdisc", "vary.qdisc"):
-        return (0, 0.0, *qdisc_order(value))
-    for read in (tc.time, tc.rate):
-        with suppress(BakeoffError):
-            return (0, read(value.replace(" ", "").replace("Mbit/s", "mbit")), 0, natural(value))
-    return (1, 0.0, 0, natural(value))
+    return qdisc_order(value) if key in ("qdisc", "vary.qdisc") else (0, by_value(value))
 
 
 def _values(facet: _Facet, order: Mapping[str, Mapping[int, int]]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff import files, results
 from bakeoff.measure import repetitions, summary_of
 from bakeoff.present import caption, layout, words
+from bakeoff.present.cells import in_si
 from bakeoff.present.columns import Column
 from bakeoff.present.records import records
 from bakeoff.present.rows import own_references, rows
@@ -186,10 +187,10 @@ def _numbers(summary: Summary | None, together: Row | None) -> list[tuple[str, s
         return []
     several = repetitions(together.summaries) if together is not None and together.n > 1 else {}
     found = []
-    for name, own in repetitions([summary]).items():
-        mean = several.get(name)
-        spread = "" if mean is None or mean["ci95"] is None else f"{mean['mean']:.6g} ± {mean['ci95']:.2g}"
-        found.append((name, f"{own['mean']:.6g}", spread))
+    mine, n = repetitions([summary]), together.n if together is not None else 1
+    for name in [*mine, *(name for name in several if name not in mine)]:
+        own = f"{mine[name]['mean']:.6g}" if name in mine else "–"
+        found.append((name, own, in_si(name, several[name], n) if name in several else ""))
     return found
 
 

@@ -46,19 +46,10 @@ window.bakeoff = bakeoff;
     });
   }
 
-  function digits(value) {
-    const size = Math.abs(value);
-    if (Number.isInteger(value)) return String(value);
-    if (size >= 1000) return value.toFixed(0);
-    if (size >= 100) return value.toFixed(1);
-    if (size >= 1 || size === 0) return value.toFixed(2);
-    return value.toPrecision(3);
-  }
-
   function number(row) {
     if (!row) return "–";
-    const [, unit, value, half] = row;
-    return digits(value) + (half === null ? "" : " ± " + digits(half)) + (unit ? "\u00a0" + unit : "");
+    const [, unit, , text] = row;
+    return text.replace("±", " ± ") + (unit ? "\u00a0" + unit : "");
   }
 
   function ratio(one, other) {
