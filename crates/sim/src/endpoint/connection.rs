@@ -277,7 +277,9 @@ impl Connection {
     #[inline(never)]
     fn on_syn(&mut self, syn: &Packet, now: Time, out: &mut Vec<Packet>) {
         let host = &self.place.hosts[1];
-        let mode = host.ecn.ecn.accept(syn.ace, syn.ecn, self.needs());
+        // The first SYN decides: one that is repeated without ECN bits clears its own only.
+        let known = self.receiver.as_ref().map(|receiver| receiver.feedback().mode());
+        let mode = known.unwrap_or_else(|| host.ecn.ecn.accept(syn.ace, syn.ecn, self.needs()));
         let mut template = self.templates[1];
         template.ecn = self.module().map_or(Ecn::NotEct, |cc| ack_field(mode, cc));
         let receiver = self.agreement(mode).receiver(ReceiverSetup {
@@ -308,9 +310,7 @@ impl Connection {
     #[cold]
     #[inline(never)]
     fn on_synack(&mut self, packet: &Packet, now: Time) -> bool {
-        if self.syn.is_none() {
-            return false;
-        }
+        let Some(syn) = self.syn else { return false };
         let mode = mode_of_synack(self.request(), packet.ace, self.needs());
         let Some(cc) = self.cc.take() else { return false };
         self.syn = None;
@@ -340,7 +340,11 @@ impl Connection {
             handshake_rtt,
             sysctl: host.sender,
         };
-        self.sender = Some(agreement.sender(setup, cc, u64::from(packet.window), now));
+        let mut sender = agreement.sender(setup, cc, u64::from(packet.window), now);
+        if syn.timeouts > 0 {
+            sender.syn_timed_out(self.request());
+        }
+        self.sender = Some(sender);
         true
     }
 

@@ -58,6 +58,11 @@ pub struct Feedback {
 }
 
 impl Feedback {
+    /// How the connection uses ECN.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
     /// For a connection in `mode`; `dctcp` if the module at this end has DCTCP's receiver; `option` if both
     /// ends send AccECN's option.
     pub fn new(mode: Mode, sysctls: &Sysctls, dctcp: bool, option: bool) -> Self {

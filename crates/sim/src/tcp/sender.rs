@@ -300,6 +300,17 @@ impl Sender {
         self.skb_behind = self.size_goal();
     }
 
+    /// The SYN was repeated: `tcp_enter_loss` owes a CWR as at any timeout, if the SYN asked for RFC 3168.
+    pub fn syn_timed_out(&mut self, requested: Mode) {
+        self.queue_cwr = requested == Mode::Rfc3168 && self.setup.mode == Mode::Rfc3168;
+    }
+
+    /// The peer's window let the segments grow to `mss` (`tcp_sync_mss`).
+    pub fn set_mss(&mut self, mss: u32) {
+        self.tp.mss = mss;
+        self.mss_now = mss;
+    }
+
     /// The handshake's last ACK told that our SYN/ACK arrived with CE (`tcp_accecn_third_ack`).
     pub fn synack_was_marked(&mut self) {
         self.tp.delivered_ce = self.tp.delivered_ce.max(1);
