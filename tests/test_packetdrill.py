@@ -128,6 +128,41 @@ def test_what_the_simulator_does_not_have_is_not_applicable():
     assert got["reason"] == "write boundaries: MSG_MORE, MSG_EOR, TCP_CORK"
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("+0 shutdown(4, SHUT_RD) = 0\n", "shutdown SHUT_RD"),
+        ("+0 `ip route replace 192.0.2.1 dev tun0 mtu lock 1400`\n", "mtu lock"),
+        ("+0 %{ print(tcpi_snd_cwnd) }%\n", "Python other than assertions: 'print(tcpi_snd_cwnd)' is no assertion"),
+        ("+0 `sysctl -q net.ipv4.tcp_recovery=0`\n", "sysctl tcp_recovery=0"),
+        ("+0 > . 1:1(0) ack 1 <dss dack4=1>\n", "MPTCP"),
+        ("+0 setsockopt(4, SOL_SOCKET, SO_LINGER, {onoff=1, linger=0}, 8) = 0\n", "setsockopt SO_LINGER"),
+        ("+0 < [tos 0x10] . 1:1001(1000) ack 1 win 257\n", "packets other than TCP over IPv4"),
+    ],
+)
+def test_what_the_driver_does_not_know_is_not_applicable(body, reason):
+    got = report(body)
+    assert (got["verdict"], got["line"], got["reason"]) == ("not_applicable", 8, reason)
+
+
+@pytest.mark.parametrize("name", ["peek", "wscale-client-only", "ecn-syn-fallback-late-synack"])
+def test_scripts_that_linux_passes(name):
+    got = json.loads(_sim.packetdrill((Path(__file__).parent / "data" / "pkt" / f"{name}.pkt").read_text()))
+    assert got["verdict"] == "passed", got
+
+
+def test_numbers_do_not_wrap():
+    """A peer that takes 2 bytes gets 48, less the timestamps' 12; a byte below the connection's begin is old."""
+    got = json.loads(_sim.packetdrill((Path(__file__).parent / "data" / "pkt" / "c1.pkt").read_text()))
+    assert got["verdict"] == "not_applicable", got
+    head = SERVER.replace("<mss 1000,sackOK,nop,nop,nop", "<mss 2,sackOK,TS val 1 ecr 0,nop")
+    head = head.replace("<mss 1460,nop,nop,sackOK,nop,wscale 8>", "<...>")
+    head = head.replace("win 257", "win 257 <nop,nop,TS val 2 ecr 1>")
+    assert report("+0 write(4, ..., 36) = 36\n+0 > P. 1:37(36) ack 1 <...>\n", head)["verdict"] == "passed"
+    old = "+0 < . 0:1(1) ack 1 win 257\n+0 > . 1:1(0) ack 1 <nop,nop,sack 0:1>\n+0 ioctl(4, SIOCINQ, [0]) = 0\n"
+    assert report(old)["verdict"] == "passed", report(old)
+
+
 def test_the_command_counts_and_ends_with_1_if_one_failed(tmp_path, cli):
     (tmp_path / "good.pkt").write_text(SERVER)
     assert cli("packetdrill", str(tmp_path))[0] == 0

@@ -17,7 +17,7 @@ use bakeoff_sim::tcp::receiver::Receiver;
 use bakeoff_sim::tcp::sender::Sender;
 
 use crate::accecn;
-use crate::handshake::{Handshake, Peer, local_scale};
+use crate::handshake::{Cause, Handshake, Peer, local_scale};
 use crate::segment::{Flags, Opt, Segment};
 use crate::sysctl::Settings;
 
@@ -25,6 +25,12 @@ use crate::sysctl::Settings;
 pub(super) const LOCAL_MSS: u32 = 1460;
 /// Bytes of the timestamp option with its padding.
 const TIMESTAMP_BYTES: u32 = 12;
+/// `TCP_MIN_SND_MSS`: a peer that takes less gets more.
+const LEAST_MSS: u32 = 48;
+/// `TCP_MSS_DEFAULT`
+const DEFAULT_MSS: u64 = 536;
+/// No segment is cut to less for a small window, headers included.
+const LEAST_CUT: u64 = 68;
 
 /// Where the connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,8 @@ pub enum State {
 pub struct Sent {
     /// When.
     pub at: Time,
+    /// By how much the timer that sent it may be late in Linux.
+    pub slack: Time,
     /// What.
     pub segment: Segment,
 }
@@ -154,10 +162,28 @@ impl Endpoint {
         if seen { self.settings.ecn_option } else { 0 }
     }
 
-    /// Segment size in use.
+    /// Segment size in use: what the peer takes, and no more than half of its largest window (`tcp_mtu_to_mss`,
+    /// `tcp_bound_to_half_wnd`).
     pub fn mss(&self) -> u32 {
         let options = if self.peer.timestamps { TIMESTAMP_BYTES } else { 0 };
-        self.peer.mss.min(LOCAL_MSS) - options
+        let mss = self.peer.mss.clamp(LEAST_MSS, LOCAL_MSS) - options;
+        let window = self.max_window;
+        let cut = if window > DEFAULT_MSS { window / 2 } else { window };
+        if window > 0 && u64::from(mss) > cut {
+            cut.max(LEAST_CUT - 20 - u64::from(options)).min(mss.into()) as u32
+        } else {
+            mss
+        }
+    }
+
+    /// The peer offers a window: segments grow if it is the largest so far (`tcp_ack_update_window`).
+    pub(super) fn offered(&mut self, window: u64) {
+        let before = self.mss();
+        self.max_window = self.max_window.max(window);
+        let mss = self.mss();
+        if let Some(sender) = self.sender.as_mut().filter(|_| mss != before) {
+            sender.set_mss(mss);
+        }
     }
 
     /// Waits for a connection.
@@ -173,7 +199,7 @@ impl Endpoint {
         self.state = State::SynSent;
         let needs = needs_of(&self.congestion_control()?);
         self.mode = Policy(self.settings.ecn).request(needs);
-        self.send_syn(now, false);
+        self.send_syn(now, Cause::First);
         Ok(())
     }
 
@@ -239,7 +265,7 @@ impl Endpoint {
         if let Some(handshake) = self.handshake.as_mut().filter(|h| h.repetition.due() <= now) {
             handshake.repetition.repeat(now);
             handshake.resent += 1;
-            self.send_syn(now, true);
+            self.send_syn(now, Cause::Timer);
         }
         let mut out = Vec::new();
         if let Some(receiver) = &mut self.receiver {
@@ -267,6 +293,8 @@ impl Endpoint {
             State::SynSent if segment.flags.syn => {
                 self.learn(segment);
                 let needs = needs_of(&self.congestion_control()?);
+                let requested = self.mode;
+                let timeouts = self.handshake.map_or(0, |handshake| handshake.repetition.timeouts);
                 self.mode = match ecn::mode_of_synack(self.mode, segment.ace, needs) {
                     Mode::AccEcn if self.mode == Mode::Rfc3168 => Mode::Off,
                     mode => mode,
@@ -277,6 +305,9 @@ impl Endpoint {
                     marked = self.accecn.synack_counts(segment, self.settings.ecn_fallback);
                 }
                 self.establish(segment.window.unwrap_or(0), marked, now)?;
+                if let Some(sender) = self.sender.as_mut().filter(|_| timeouts > 0) {
+                    sender.syn_timed_out(requested);
+                }
                 self.send_handshake_ack(segment.ecn.unwrap_or_default(), now);
                 self.push(now);
             }
@@ -364,6 +395,8 @@ impl Endpoint {
             self.accecn.note_option(segment);
             self.update_option();
         }
+        let window = segment.window.unwrap_or(0) << self.peer.scale.unwrap_or(0);
+        self.offered(window.into());
         let (Some(sender), Some(receiver)) = (&mut self.sender, &mut self.receiver) else { return };
         let near = |base: u64, value: u32| {
             base.wrapping_add_signed(i64::from(value.wrapping_sub(base as u32) as i32))
@@ -371,12 +404,16 @@ impl Endpoint {
         // Both streams start at sequence number 1, the simulator's at 0.
         let seq = near(receiver.rcv_nxt(), segment.seq.wrapping_sub(1));
         let ack = near(sender.sock().snd_una, segment.ack.wrapping_sub(1));
+        let payload = segment.payload.saturating_add(u32::from(segment.flags.fin));
+        // What lies below the stream's begin is no part of it.
+        let below = u32::try_from((seq as i64).min(0).unsigned_abs()).unwrap_or(u32::MAX);
+        let old = below > 0 && payload > 0 && payload <= below;
+        let seq = if below > 0 { 0 } else { seq };
         let mut packet = Packet { seq, ack, ..Packet::default() };
-        packet.payload = segment.payload + u32::from(segment.flags.fin);
+        packet.payload = payload.saturating_sub(below);
         packet.ecn = segment.ecn.unwrap_or_default();
-        packet.window = segment.window.unwrap_or(0) << self.peer.scale.unwrap_or(0);
+        packet.window = window;
         packet.flags = SimFlags::ACK;
-        self.max_window = self.max_window.max(packet.window.into());
         match self.mode {
             Mode::Off => {}
             Mode::AccEcn => {
@@ -418,7 +455,7 @@ impl Endpoint {
                 _ => {}
             }
         }
-        if segment.flags.fin {
+        if segment.flags.fin && !old {
             self.peer_fin = Some(seq + u64::from(packet.payload));
             if self.fin.is_none() && seq <= receiver.rcv_nxt() {
                 receiver.peer_closes(segment.payload == 0);
@@ -429,12 +466,19 @@ impl Endpoint {
         if packet.payload > 0 {
             self.last_data = now;
             receiver.on_data(&packet, now, &mut acks);
-        } else {
+        } else if !old {
             receiver.on_pure_ack(&packet);
         }
         self.update_option();
         self.send_data(&data, now);
         self.send_acks(&acks, now);
+        if old {
+            self.send_bare_ack(None, now);
+            let options = self.sent.back_mut().and_then(|sent| sent.segment.options.as_mut());
+            if let Some(options) = options.filter(|_| self.peer.sack) {
+                options.push(Opt::Sack(vec![(segment.seq, segment.end())]));
+            }
+        }
     }
 
     /// What the sender emits: its segments carry the receiver's acknowledgement.
@@ -455,7 +499,7 @@ impl Endpoint {
                     segment.ecn = Some(Ecn::NotEct);
                 }
             }
-            self.sent.push_back(Sent { at: now, segment });
+            self.sent.push_back(Sent { at: now, slack: Time::ZERO, segment });
         }
     }
 
@@ -478,7 +522,7 @@ impl Endpoint {
                     options.push(blocks);
                 }
             }
-            self.sent.push_back(Sent { at: now, segment });
+            self.sent.push_back(Sent { at: now, slack: Time::ZERO, segment });
         }
     }
 
@@ -557,6 +601,40 @@ mod tests {
         );
         assert_eq!(sent[3], "200 [noecn] . 502:502(0) ack 2 win 256");
         assert!(e.at_end());
+    }
+
+    #[test]
+    fn segments_fit_the_peers_mss_and_half_of_its_window() {
+        let opened = |syn: &str, window: u32| {
+            let mut e = Endpoint::new(Settings::default());
+            e.listen();
+            e.on_segment(&Segment::parse(&format!("S 0:0(0) win 32792 <{syn}>")).unwrap(), Time::ZERO)
+                .unwrap();
+            let ack = Segment::parse(&format!(". 1:1(0) ack 1 win {window}")).unwrap();
+            e.on_segment(&ack, Time::ZERO).unwrap();
+            e
+        };
+        assert_eq!(opened("mss 1000", 3000).mss(), 1000);
+        assert_eq!(opened("mss 1000", 1500).mss(), 750);
+        assert_eq!(opened("mss 1000", 500).mss(), 500, "a window of up to 536 bytes is filled");
+        assert_eq!(opened("mss 1000", 20).mss(), 48);
+        // Room for 48 bytes, of which timestamps take 12.
+        assert_eq!(opened("mss 2,TS val 1 ecr 0", 3000).mss(), 36);
+        // It grows with the window.
+        let mut e = opened("mss 1000", 1500);
+        e.on_segment(&Segment::parse(". 1:1(0) ack 1 win 1800").unwrap(), Time::ZERO).unwrap();
+        e.sent.clear();
+        e.write(2000, Time::ZERO);
+        assert_eq!(e.sent[0].segment.payload, 900);
+    }
+
+    #[test]
+    fn data_below_the_connections_begin_is_old() {
+        let mut e = open();
+        e.sent.clear();
+        e.on_segment(&Segment::parse(". 0:1(1) ack 1 win 257").unwrap(), Time::from_ms(200)).unwrap();
+        assert_eq!(e.readable(), 0);
+        assert_eq!(sent(&mut e), ["200 [noecn] . 1:1(0) ack 1 win 256 <sack 0:1>"]);
     }
 
     #[test]

@@ -20,6 +20,9 @@ use crate::sysctl::RMEM_MAX;
 /// The frequency of the kernel that the scripts were written for (`config`).
 const HZ: u64 = 1000;
 
+/// `TCP_MAX_WSCALE`
+const LARGEST_SCALE: u32 = 14;
+
 /// What the peer's SYN told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Peer {
@@ -29,10 +32,23 @@ pub(super) struct Peer {
     pub(super) sack: bool,
 }
 
+/// Why a SYN or SYN/ACK is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// It is the first.
+    First,
+    /// Its timer expired.
+    Timer,
+    /// The peer sent its SYN again.
+    Asked,
+}
+
 /// A SYN or SYN/ACK that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handshake {
     pub(super) repetition: Repetition,
+    /// When it was sent last.
+    sent: Time,
     /// SYN/ACKs sent again, for our timeouts and the peer's.
     pub(super) resent: u32,
     /// ECN field with which the peer's SYN arrived.
@@ -41,7 +57,7 @@ pub(super) struct Handshake {
 
 impl Handshake {
     fn new(repetition: Repetition, field: Ecn) -> Self {
-        Handshake { repetition, resent: 0, field }
+        Handshake { repetition, sent: repetition.begun, resent: 0, field }
     }
 }
 
@@ -58,7 +74,7 @@ impl Endpoint {
         self.state = State::SynReceived;
         self.handshake = Some(Handshake::new(Repetition::of_synack(now, self.longest_timeout()), field));
         self.syn_field = field;
-        self.send_syn(now, false);
+        self.send_syn(now, Cause::First);
         Ok(())
     }
 
@@ -75,7 +91,7 @@ impl Endpoint {
                 self.accecn.failures |= accecn::ACE_FAIL_SEND;
             }
         }
-        self.send_syn(now, true);
+        self.send_syn(now, Cause::Asked);
     }
 
     /// Takes the options of the peer's SYN or SYN/ACK.
@@ -83,8 +99,8 @@ impl Endpoint {
         self.peer = Peer { mss: 536, ..Peer::default() };
         for option in segment.options.iter().flatten() {
             match option {
-                Opt::Mss(mss) => self.peer.mss = *mss,
-                Opt::WindowScale(scale) => self.peer.scale = Some(*scale),
+                Opt::Mss(mss) if *mss > 0 => self.peer.mss = *mss,
+                Opt::WindowScale(scale) => self.peer.scale = Some((*scale).min(LARGEST_SCALE)),
                 Opt::SackOk => self.peer.sack = self.settings.sender.sack,
                 Opt::Timestamp(val, _) => {
                     self.peer.timestamps = self.settings.timestamps;
@@ -96,7 +112,8 @@ impl Endpoint {
     }
 
     /// Sends the SYN, or the SYN/ACK.
-    pub(super) fn send_syn(&mut self, now: Time, again: bool) {
+    pub(super) fn send_syn(&mut self, now: Time, cause: Cause) {
+        let again = cause != Cause::First;
         let answer = self.state == State::SynReceived;
         let timestamps = if answer { self.peer.timestamps } else { self.settings.timestamps };
         let mut options = vec![Opt::Mss(LOCAL_MSS)];
@@ -120,6 +137,8 @@ impl Endpoint {
         let syn = Handshake::new(Repetition::of_syn(now, self.longest_timeout()), Ecn::NotEct);
         let handshake = self.handshake.get_or_insert(syn);
         let timeouts = handshake.repetition.timeouts;
+        let slack = if cause == Cause::Timer { wheel_slack(now - handshake.sent) } else { Time::ZERO };
+        handshake.sent = now;
         let ace = if answer {
             synack_ace(self.mode, handshake.field, timeouts)
         } else {
@@ -134,12 +153,13 @@ impl Endpoint {
             options: Some(options),
             ..Segment::default()
         };
-        self.sent.push_back(Sent { at: now, segment });
+        self.sent.push_back(Sent { at: now, slack, segment });
     }
 
     /// The handshake is done; `window` in bytes; `marked`: we are a client to which CE on the SYN/ACK counts.
     pub(super) fn establish(&mut self, window: u32, marked: bool, now: Time) -> Result<(), String> {
         self.state = State::Established;
+        self.max_window = window.into();
         self.last_data = now;
         let cc = self.congestion_control()?;
         let rtt = self.handshake.take().map_or(Time::ZERO, |h| now - h.repetition.begun);
@@ -188,7 +208,6 @@ impl Endpoint {
         };
         self.sender = Some(agreement.sender(setup, cc, u64::from(window), now));
         self.receiver = Some(receiver);
-        self.max_window = window.into();
         self.update_option();
         Ok(())
     }
@@ -202,6 +221,18 @@ impl Endpoint {
         let ace = (self.mode == Mode::AccEcn).then(|| accecn::ace_of(field));
         self.send_bare_ack(ace, now);
     }
+}
+
+/// By how much a timer may be late that was set for `timeout`: the kernel's wheel has coarser slots the later they are
+/// (`kernel/time/timer.c`: 64 slots per level, each level 8 times as coarse).
+fn wheel_slack(timeout: Time) -> Time {
+    let mut jiffies = timeout.as_ms() * HZ / 1000;
+    let mut slot = 1;
+    while jiffies >= 64 {
+        jiffies /= 8;
+        slot *= 8;
+    }
+    Time::from_ms(slot * 1000 / HZ)
 }
 
 /// The shift that makes the largest receive buffer fit the window field.
@@ -237,6 +268,40 @@ mod tests {
         }
         let times: Vec<_> = e.sent.iter().map(|s| s.at.as_ms() / 1000).collect();
         assert_eq!(times, [0, 1, 2, 3, 4, 5, 7]);
+    }
+
+    #[test]
+    fn a_timer_may_be_late_by_a_slot_of_the_wheel() {
+        // Jiffies of 1 ms: slots of 8 from 64 on, of 64 from 512, of 512 from 4096.
+        let slack = [10, 64, 1000, 4000, 8000].map(|ms| wheel_slack(Time::from_ms(ms)).as_ms());
+        assert_eq!(slack, [1, 8, 64, 64, 512]);
+    }
+
+    #[test]
+    fn a_client_whose_syn_was_repeated_owes_a_cwr() {
+        let first = |ecn: u8, answer: &str, timeouts: usize| {
+            let mut e = Endpoint::new(Settings { ecn, ..Settings::default() });
+            e.connect(Time::ZERO).unwrap();
+            for _ in 0..timeouts {
+                let at = e.deadline().unwrap();
+                e.on_timer(at);
+            }
+            let now = Time::from_ms(1500);
+            e.on_segment(
+                &Segment::parse(&format!("{answer} 0:0(0) ack 1 win 65535 <mss 1000>")).unwrap(),
+                now,
+            )
+            .unwrap();
+            e.sent.clear();
+            e.write(100, now);
+            let data = e.sent.pop_front().unwrap().segment;
+            (data.ecn, data.ace & 2 != 0)
+        };
+        assert_eq!(first(1, "SE.", 1), (Some(Ecn::Ect0), true));
+        assert_eq!(first(1, "SE.", 0), (Some(Ecn::Ect0), false));
+        // Who asked for AccECN had not settled for RFC 3168 when the timer expired.
+        assert_eq!(first(3, "SE.", 1), (Some(Ecn::Ect0), false));
+        assert_eq!(first(1, "S.", 1), (Some(Ecn::NotEct), false));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! ([`endpoint::Endpoint`]) on a virtual clock. docs/packetdrill.md says what is compared, and what is outside.
 
 pub mod accecn;
+mod commands;
 pub mod endpoint;
 mod handshake;
 pub mod python;
@@ -61,10 +62,7 @@ pub struct Report {
 pub fn run(text: &str) -> Result<Report, ParseError> {
     let script = Script::parse(text)?;
     if let Some((reason, line)) = scope::outside(&script) {
-        return Ok(Report {
-            verdict: Verdict::NotApplicable { line, reason: reason.into() },
-            log: Vec::new(),
-        });
+        return Ok(Report { verdict: Verdict::NotApplicable { line, reason }, log: Vec::new() });
     }
     let mut runner = Runner::new(&script);
     let verdict = match runner.run(&script) {

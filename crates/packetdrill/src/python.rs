@@ -34,21 +34,39 @@ const LONGEST: usize = 300;
 pub fn parse(block: &str) -> Result<Vec<Assertion>, String> {
     let joined = block.replace("\\\n", " ");
     let mut assertions = Vec::new();
+    let mut tokens = Vec::new();
+    let mut open: i64 = 0;
     for line in joined.lines() {
-        let tokens = tokenize(line)?;
+        let more = tokenize(line)?;
+        let count = |sign| more.iter().filter(|t| **t == Token::Sign(sign)).count() as i64;
+        open += count("(") - count(")");
+        tokens.extend(more);
+        // A statement goes on as long as a parenthesis is open.
+        if open > 0 {
+            continue;
+        }
+        open = 0;
+        let tokens = std::mem::take(&mut tokens);
         for statement in tokens.split(|t| *t == Token::Sign(";")).filter(|s| !s.is_empty()) {
-            if statement[0] != Token::Name("assert".into()) {
-                return Err(format!("'{}' is no assertion", line.trim()));
-            }
-            let condition: Vec<Token> = split_message(&statement[1..]).to_vec();
-            // Each parenthesis takes some of the stack.
-            if condition.len() > LONGEST {
-                return Err(format!("a condition of {} words; expected at most {LONGEST}", condition.len()));
-            }
-            assertions.push(Assertion { text: show(&condition), tokens: condition });
+            assertions.push(assertion(statement, line)?);
         }
     }
+    if !tokens.is_empty() {
+        return assertion(&tokens, block).and(Err("'(' without ')'".into()));
+    }
     Ok(assertions)
+}
+
+fn assertion(statement: &[Token], line: &str) -> Result<Assertion, String> {
+    if statement[0] != Token::Name("assert".into()) {
+        return Err(format!("'{}' is no assertion", line.trim()));
+    }
+    let condition: Vec<Token> = split_message(&statement[1..]).to_vec();
+    // Each parenthesis takes some of the stack.
+    if condition.len() > LONGEST {
+        return Err(format!("a condition of {} words; expected at most {LONGEST}", condition.len()));
+    }
+    Ok(Assertion { text: show(&condition), tokens: condition })
 }
 
 fn split_message(tokens: &[Token]) -> &[Token] {
@@ -114,9 +132,21 @@ impl Assertion {
     /// The names that the condition uses.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tokens.iter().filter_map(|t| match t {
-            Token::Name(n) if !["and", "or", "not"].contains(&n.as_str()) => Some(n.as_str()),
+            Token::Name(n) if !["and", "or", "not", "True", "False"].contains(&n.as_str()) => {
+                Some(n.as_str())
+            }
             _ => None,
         })
+    }
+
+    /// Why the condition cannot be evaluated, whatever its names stand for.
+    pub fn unreadable(&self) -> Option<String> {
+        let mut e = Evaluator { tokens: &self.tokens, at: 0, lookup: &|_| Some(1), dry: true };
+        match e.or() {
+            Err(why) => Some(why),
+            Ok(_) if e.at < self.tokens.len() => Some(format!("'{}' cannot be evaluated", self.text)),
+            Ok(_) => None,
+        }
     }
 
     /// Whether the condition holds.
@@ -124,7 +154,7 @@ impl Assertion {
     /// # Errors
     /// What cannot be evaluated.
     pub fn holds(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<bool, String> {
-        let mut e = Evaluator { tokens: &self.tokens, at: 0, lookup };
+        let mut e = Evaluator { tokens: &self.tokens, at: 0, lookup, dry: false };
         let value = e.or()?;
         if e.at < self.tokens.len() {
             return Err(format!("'{}' cannot be evaluated", self.text));
@@ -137,6 +167,8 @@ struct Evaluator<'a> {
     tokens: &'a [Token],
     at: usize,
     lookup: &'a dyn Fn(&str) -> Option<i64>,
+    /// Only the form counts: what has no value (a division by 0) is 1.
+    dry: bool,
 }
 
 impl Evaluator<'_> {
@@ -218,7 +250,9 @@ impl Evaluator<'_> {
                 "%" => left.checked_rem_euclid(right),
                 _ => left.checked_div_euclid(right),
             };
-            left = value.ok_or_else(|| format!("{left} {sign} {right} has no value"))?;
+            left = value
+                .or(self.dry.then_some(1))
+                .ok_or_else(|| format!("{left} {sign} {right} has no value"))?;
         }
         Ok(left)
     }
@@ -227,7 +261,8 @@ impl Evaluator<'_> {
         match self.eat(&["-", "+", "~", "("]) {
             Some("-") => {
                 let value = self.unary()?;
-                return value.checked_neg().ok_or_else(|| format!("-{value} has no value"));
+                let negated = value.checked_neg().or(self.dry.then_some(1));
+                return negated.ok_or_else(|| format!("-{value} has no value"));
             }
             Some("+") => return self.unary(),
             Some("~") => return Ok(!self.unary()?),
@@ -241,6 +276,7 @@ impl Evaluator<'_> {
         self.at += 1;
         match token {
             Token::Number(n) => Ok(*n),
+            Token::Name(n) if n == "True" || n == "False" => Ok(i64::from(n == "True")),
             Token::Name(n) => (self.lookup)(n).ok_or_else(|| format!("unknown name '{n}'")),
             other => Err(format!("'{}' stands where a value should", show(std::slice::from_ref(other)))),
         }
@@ -266,6 +302,7 @@ mod tests {
         assert!(holds("assert 9 <= tcpi_snd_cwnd <= 11, 'cwnd=%d' % tcpi_snd_cwnd"));
         assert!(!holds("assert 9 <= tcpi_snd_cwnd < 10"));
         assert!(holds("assert (tcpi_snd_cwnd & 2) != 0 and not TCP_CA_Open"));
+        assert!(holds("assert (tcpi_snd_cwnd == 10 and\n  True), (\n'why')\nassert 1"));
         assert!(holds("\nassert 2 + 3 * 4 == 14  # why\nassert 1 << 4 == 16; assert 7 // 2 == 3;\n"));
     }
 

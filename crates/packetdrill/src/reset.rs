@@ -61,7 +61,7 @@ impl Endpoint {
             options: Some(Vec::new()),
             ..Segment::default()
         };
-        self.sent.push_back(Sent { at: now, segment: answer });
+        self.sent.push_back(Sent { at: now, slack: Time::ZERO, segment: answer });
     }
 
     /// The peer closed first, and has acknowledged our FIN: the connection is gone.

@@ -39,6 +39,8 @@ pub enum When {
     Relative(i64),
     /// Between two times since the event before.
     Between(i64, i64),
+    /// Between two times since the start of the script.
+    Within(i64, i64),
     /// At any time (`*`).
     Any,
 }
@@ -92,9 +94,11 @@ impl Script {
         let mut script = Script::default();
         while reader.skip_space() {
             if reader.rest().starts_with("--") {
-                let line = reader.take_line();
-                let (name, value) = line[2..].split_once('=').unwrap_or((&line[2..], ""));
-                script.options.push((name.trim().to_string(), value.trim().to_string()));
+                for option in reader.take_line().split_whitespace().filter_map(|word| word.strip_prefix("--"))
+                {
+                    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+                    script.options.push((name.to_string(), value.to_string()));
+                }
             } else {
                 let line = reader.line();
                 let event = reader.event().map_err(|what| ParseError { line, what })?;
@@ -219,7 +223,8 @@ impl<'a> Reader<'a> {
         if self.eat("~") {
             self.skip_blank();
             let (end, _) = self.time()?.ok_or("'~' without a time after it")?;
-            return Ok((When::Between(start, end), None));
+            let when = if relative { When::Between(start, end) } else { When::Within(start, end) };
+            return Ok((when, None));
         }
         let until = if self.eat("...") {
             self.skip_blank();
@@ -302,11 +307,17 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a packet's words are those of a TCP segment over IPv4 without tunnels.
+/// Whether a packet's words are those of a TCP segment over IPv4 without tunnels, of whose IP header only the ECN field
+/// is told, and of whose ports nothing.
 fn is_tcp(text: &str) -> bool {
-    !["icmp", "udp", "ipv4", "ipv6", "gre", "mpls", "sctp", "[flowlabel", "(", "arp"]
+    let other = ["icmp", "udp", "ipv4", "ipv6", "gre", "mpls", "sctp", "(", "arp"]
         .iter()
-        .any(|w| text.starts_with(w))
+        .any(|w| text.starts_with(w));
+    let fields =
+        text.strip_prefix('[').and_then(|inner| inner.split_once(']')).map_or("", |(inner, _)| inner);
+    let others = ["tos", "ttl", "flowlabel", "mtu", "hoplimit"];
+    let ports = text.split_whitespace().nth(1) == Some(">");
+    !other && !ports && !fields.split([',', ' ']).any(|word| others.contains(&word.trim()))
 }
 
 #[cfg(test)]

@@ -179,8 +179,8 @@ fn parse_options(text: &str) -> Result<Option<Vec<Opt>>, String> {
             ["..."] => return Ok(None),
             ["nop" | "eol"] => continue,
             ["sackOK"] => Opt::SackOk,
-            ["mss", n] => Opt::Mss(within(n, 1, 65_535)?),
-            ["wscale", n] => Opt::WindowScale(within(n, 0, 14)?),
+            ["mss", n] => Opt::Mss(within(n, 0, 65_535)?),
+            ["wscale", n] => Opt::WindowScale(within(n, 0, 255)?),
             ["TS", "val", val, "ecr", ecr] => Opt::Timestamp(number(val)?, number(ecr)?),
             ["sack", ref blocks @ ..] => Opt::Sack(
                 blocks

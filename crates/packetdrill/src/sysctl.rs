@@ -50,13 +50,13 @@ impl Default for Settings {
     }
 }
 
-/// One `name=value`.
+/// Each `name=value`: a setting of `net.ipv4` without that, any other with its whole name.
 pub fn assignments(commands: &str) -> impl Iterator<Item = (String, String)> {
     commands.split_whitespace().filter_map(|word| {
         let (name, value) = word.split_once('=')?;
         let name = name.strip_prefix("/proc/sys/").unwrap_or(name).replace('/', ".");
-        let name = name.strip_prefix("net.ipv4.")?.to_string();
-        Some((name, value.trim_matches('"').to_string()))
+        let name = name.strip_prefix("net.ipv4.").or(name.starts_with("net.").then_some(&name))?;
+        Some((name.to_string(), value.trim_matches('"').to_string()))
     })
 }
 

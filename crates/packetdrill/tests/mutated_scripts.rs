@@ -18,6 +18,14 @@ const SCRIPTS: &[&str] = &[
      +0 > . 1:1(0) ack 1 <nop,nop,TS val 110 ecr 700>\n+.01...0.2 write(3, ..., 1000) = 1000\n\
      +0 > [ect0] P. 1:1001(1000) ack 1 <ECN e1b 1 ceb 0 e0b 1,nop>\n* < R. 1:1(0) ack 1 win 0\n\
      +0 /* more */ close(3) = 0\n",
+    "`./defaults.sh\nsysctl -q net.ipv4.tcp_ecn=3`\n0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+     +0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
+     +0 < [ce] SEWA 0:0(0) win 1500 <mss 2,sackOK,TS val 1 ecr 0,nop,wscale 14>\n\
+     +0 > [noecn] SA. 0:0(0) ack 1 <...>\n+.1 < [ect0] W. 1:1(0) ack 1 win 1 <nop,nop,TS val 2 ecr 1>\n\
+     +0 accept(3, ..., ...) = 4\n+0 < . 0:1(1) ack 1 win 257 <nop,nop,TS val 3 ecr 1>\n\
+     +0 < F. 1:101(100) ack 1 win 0 <nop,nop,TS val 4 ecr 1>\n+0 recv(4, ..., 1000, MSG_PEEK) = 100\n\
+     +0 recv(4, ..., 1000, 0) = 100\n+0 write(4, ..., 5000) = 5000\n+.5 < . 102:102(0) ack 4294967290 win 2\n\
+     +0 shutdown(4, SHUT_WR) = 0\n+1 ioctl(4, SIOCINQ, [0]) = 0\n+0 close(4) = 0\n",
 ];
 
 const WORDS: &[&str] = &[
@@ -51,7 +59,7 @@ const WORDS: &[&str] = &[
     ",",
     ":",
     "sack 1:4294967295",
-    "wscale 255",
+    "wscale 14",
     "mss 0",
     "win 0",
     "TS val 4294967295 ecr 0",
@@ -106,8 +114,14 @@ fn changed(text: &str, at: u16, change: &Change) -> String {
     letters[..at].iter().copied().chain(middle.chars()).chain(letters[after..].iter().copied()).collect()
 }
 
+/// `PROPTEST_CASES` says how many, 1000 without it.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1000);
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn a_mutated_script_is_run_or_refused(
