@@ -30,8 +30,12 @@ _MOST_FLOWS: Final = 1000
 _SHARE: Final = 1e-3
 """A direction with less of its flow's payload is its requests or replies, and no flow of its own."""
 _MODES: Final = {"none": "off", "rfc3168": "rfc3168", "accecn": "accecn", "sce": "rfc3168"}
+_LONGEST_S: Final = 1e9
+"""Of a run."""
+_MOST_BPS: Final = 10**13
 _QUANTILES: Final = ("p5", "p50", "p90", "p95", "p99", "p999")
 _PROBE_BYTES: Final = 84
+_LONGEST_NAME: Final = 100
 
 Count = tuple[float, float]
 """time [s], bytes."""
@@ -90,11 +94,12 @@ def of_irtt(found: IrttFile, name: str) -> Recording:
     """The round trips of a test of irtt."""
     test = found.test
     document: dict[str, Any] = found.to_json()["test"]
-    made = _Made("probe", "irtt", (test.local_address or "client", test.remote_address or "server"), "udp")
+    ends = (_host(test.local_address, "client"), _host(test.remote_address, "server"))
+    made = _Made("probe", "irtt", ends, "udp")
     made.counters = {"sent": test.sent, "received": test.received, "rtt": _histogram(document["rtt_s"])}
     made.rows = list(test.series("irtt").iter_rows())
     made.span = (0.0, document["duration_s"] or 0.0)
-    made.every_s = max(test.interval_s, 1e-6)
+    made.every_s = min(max(test.interval_s, 1e-6), _LONGEST_S)
     if not made.rows:
         raise BakeoffError("holds no round trip")
     told = [f"read from {Path(found.file).name}, which irtt wrote"]
@@ -258,6 +263,11 @@ def _address(end: str) -> str:
     return re.sub(r"^\[(.*)\]:\d+$|^([\d.]+):\d+$", r"\1\2", end)
 
 
+def _host(address: str | None, otherwise: str) -> str:
+    """An address as the name of a host: a file may hold anything in its place."""
+    return re.sub(r"[^\w.:\[\]%-]+", "_", address or "").strip("_")[:_LONGEST_NAME] or otherwise
+
+
 def _tell_apart(several: Sequence[_Made]) -> None:
     """Number those that have a name twice: a port that was used again."""
     seen: dict[str, int] = {}
@@ -281,9 +291,12 @@ def _recording(
     """The run that these make: each address is a host, and all of them meet in one node."""
     latest = max(row[0] for made in several for row in made.rows)
     duration = max(duration_s, latest, 1e-3)
+    if duration > _LONGEST_S:
+        raise BakeoffError(f"lasts {duration:.3g} s; expected at most {_LONGEST_S:.0e} s")
     hosts = list(dict.fromkeys(end for made in several for end in made.ends))
+    hub = _HUB + "_" * (_HUB in hosts)
     nodes = [Node(name=host, kind="host", hz=250, offloads=True) for host in hosts]
-    nodes.append(Node(name=_HUB, kind="router", hz=250, offloads=True))
+    nodes.append(Node(name=hub, kind="router", hz=250, offloads=True))
     run = Run(
         suite=SUITE,
         scenario="capture" if engine == "capture" else engine,
@@ -294,7 +307,7 @@ def _recording(
         sample_interval_s=min(max(interval_s, 1e-4), 1e9),
         window_s=_window(several, duration),
         nodes=nodes,
-        links=[Link(ends=(_HUB, host)) for host in hosts],
+        links=[Link(ends=(hub, host)) for host in hosts],
         flows=[_flow(made, duration) for made in several if made.kind == "flow"],
         probes=[_probe(made, duration) for made in several if made.kind == "probe"],
     )
@@ -319,7 +332,7 @@ def _flow(made: _Made, duration: float) -> Flow:
     start, stop = made.span[0], min(max(made.span[1], made.span[0] + 1e-6), duration)
     source: Bulk | ConstantRate = Bulk()
     if made.transport == "udp":
-        source = ConstantRate(rate_bps=max(int(made.rate_bps or 0), 1), size=1472)
+        source = ConstantRate(rate_bps=min(max(int(made.rate_bps or 0), 1), _MOST_BPS), size=1472)
     return Flow.model_validate(
         {
             "name": made.name, "from": made.ends[0], "to": made.ends[1], "cc": UNKNOWN,
