@@ -502,6 +502,23 @@ def test_many_flows_are_sampled_less_often_if_nobody_says_how_often(tmp_path, fl
     assert (len(run.flows), run.sample_interval_s) == (flows, interval_s)
 
 
+@pytest.mark.parametrize(
+    ("duration", "flows", "asked", "interval_s"),
+    [
+        # a flow and the two queues of the bottleneck: 3 x 25,000 s / 50 ms = 1.5 million samples
+        ("25000s", 1, "", 0.05),
+        ("25001s", 1, "", 0.1),
+        ("86400s", 1, "", 0.2),  # 5.2 million, ceil(5.2 / 1.5) = 4
+        ("86400s", 1, "sample_interval: 50ms", 0.05),
+        ("600s", 1000, "", 0.45),  # 1,002 x 12,000 = 12.02 million, ceil(8.02) = 9
+    ],
+)
+def test_a_long_run_is_sampled_less_often_if_nobody_says_how_often(tmp_path, duration, flows, asked, interval_s):
+    head = HEAD.replace("duration: 60s", f"duration: {duration}")
+    run = one(tmp_path, head + f"flows: [{{cc: cubic, count: {flows}}}]\n{asked}\n")
+    assert run.sample_interval_s == interval_s
+
+
 # The document of a run
 
 

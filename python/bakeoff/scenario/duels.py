@@ -31,7 +31,6 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
     document = {
         "title": title + (f" and {asked.rtt2}" if asked.rtt2 is not None else ""),
         "duration": asked.duration,
-        "sample_interval": "50ms",
         "network": {
             "path": ["cli", "mid", "srv"],
             "rtt": asked.rtt,

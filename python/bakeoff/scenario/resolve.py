@@ -25,6 +25,11 @@ from bakeoff.scenario.programs import made, resolve_programs
 _REPLAY_WINDOW: Final = {"ipsec": 32, "wireguard": 8128}
 # Linux derives their source port from the inner hash, or looks inside (gre).
 _HASHED_INSIDE: Final = ("fou", "gre", "vxlan")
+_SAMPLE_S: Final = 0.05
+_MOST_FLOWS: Final = 1000
+"""Flows that are sampled every 50 ms."""
+_MOST_SAMPLES: Final = 1_500_000
+"""Of all flows and queues in a run: a table of 10 to 20 million rows, for which a run takes less than 1 GB."""
 
 
 def resolve(
@@ -67,7 +72,7 @@ def resolve(
             )
         raise ScenarioError("flows", "is empty; expected a flow, or a program of the machine ('programs:')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
-    sample_interval_s = doc.sample_interval or _sample_interval(len(flows))
+    sample_interval_s = doc.sample_interval or _sample_interval(len(flows), interfaces, _end(doc))
     start, stop = window(doc.measure, doc.duration, sample_interval_s, written_s)
     return resolved.Run(
         suite=suite,
@@ -96,9 +101,17 @@ def resolve(
     )
 
 
-def _sample_interval(flows: int) -> float:
-    """50 ms for up to a thousand flows, and for more as much longer as keeps the samples of a second the same."""
-    return round(0.05 * max(1, math.ceil(flows / 1000)), 9)
+def _sample_interval(flows: int, interfaces: list[resolved.Interface], duration_s: float) -> float:
+    """A multiple of 50 ms that bounds the samples of a second and of the run: `_MOST_FLOWS` and `_MOST_SAMPLES`."""
+    queues = sum(_queues(interface.egress) for interface in interfaces if interface.egress is not None)
+    samples = (flows + queues) * duration_s / _SAMPLE_S
+    return round(_SAMPLE_S * max(1, math.ceil(flows / _MOST_FLOWS), math.ceil(samples / _MOST_SAMPLES)), 9)
+
+
+def _queues(tree: resolved.Qdisc) -> int:
+    """The leaves of a tree."""
+    below = [class_.child for class_ in tree.classes] or [tree.child]
+    return sum(1 if child is None else _queues(child) for child in below)
 
 
 def _at(doc: Document, written_s: float) -> float:
