@@ -52,8 +52,7 @@ class StandIn:
     def parts_of(self, metrics: Collection[str]) -> Parts:
         return {key: columns for key, columns in self.parts.items() if key[2] in metrics}
 
-    @property
-    def trace(self) -> pl.DataFrame:
+    def trace_parts(self) -> Parts:
         raise BakeoffError("has no trace")
 
 

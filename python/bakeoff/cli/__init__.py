@@ -58,6 +58,8 @@ def main() -> None:
             status = _complain(f"standard output: {error.strerror}")
         else:
             raise
+    except MemoryError as error:
+        status = _complain(f"not enough memory{f': {error}' if str(error) else ''}")
     except KeyboardInterrupt:
         status = 130
     output.end()

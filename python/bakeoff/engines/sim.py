@@ -11,7 +11,7 @@ import msgspec
 
 from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
 from bakeoff.errors import BakeoffError, UserCodeError
-from bakeoff.results import layout, table, write_json, write_series
+from bakeoff.results import layout, write_json, write_parts
 
 if TYPE_CHECKING:
     from bakeoff._sim import Outcome as Simulated
@@ -59,12 +59,12 @@ class Simulator:
         """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
         outcome = self._simulate(run, folder)
         found = Outcome(_parts(outcome), msgspec.json.decode(outcome["counters"]))
-        write_series(folder / layout.SERIES, table(found.parts))
+        write_parts(folder / layout.SERIES, found.parts)
         write_json(folder / layout.COUNTERS, found.counters)
         (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
         (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
         if outcome["trace"] is not None:
-            write_series(folder / layout.TRACE, table(_parts(outcome["trace"])))
+            write_parts(folder / layout.TRACE, _parts(outcome["trace"]))
         for name, packets in outcome["captures"].items():
             (folder / layout.capture(name)).write_bytes(packets)
         return found
@@ -144,14 +144,16 @@ def _failed(run: Run, error: Exception, modules: dict[str, type]) -> UserCodeErr
 
 
 def _parts(outcome: Samples) -> Parts:
-    """The samples by kind, name and metric."""
+    """The samples by kind, name and metric, which are taken out of the outcome: of a long run they are a gigabyte."""
     import numpy as np
 
     # Of numbers of 16 bits numpy sorts the digits, which takes a tenth of the time.
     numbers, names = outcome["series"], outcome["names"]
     order = np.argsort(numbers.astype(np.uint16) if len(names) < 1 << 16 else numbers, kind="stable")
-    time, value = outcome["time"][order], outcome["value"][order]
     lengths = np.bincount(numbers, minlength=len(names)).tolist()
+    none: Array = np.empty(0)
+    time, outcome["time"] = outcome["time"][order], none
+    value, outcome["value"] = outcome["value"][order], none
     if len(lengths) > len(names):
         raise RuntimeError(f"the simulator gave samples of series {len(lengths) - 1} and names for {len(names)}")
     if len(set(names)) < len(names):

@@ -11,7 +11,6 @@ from bakeoff.measure import MeasureError, Samples
 from bakeoff.present import words
 from bakeoff.present.shown import Line, Shown, bottlenecks, direction, lines
 from bakeoff.present.style import plain
-from bakeoff.results import parts
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -378,7 +377,7 @@ Traces = dict[str, "Samples | None"]
 
 def _trace(shown: Shown) -> Samples | None:
     try:
-        return Samples(parts(shown.result.trace))
+        return Samples(shown.result.trace_parts())
     except BakeoffError:
         return None
 

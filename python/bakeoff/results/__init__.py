@@ -7,7 +7,7 @@ from bakeoff.results.epochs import epoch_warning, epochs
 from bakeoff.results.measured import measured, write_measured
 from bakeoff.results.read import HalfWrittenError, Result, Survey, folders, read, read_all, read_campaign, scan, survey
 from bakeoff.results.records import CampaignRecord, Kept, Kind, Provenance, RunRecord, Taken
-from bakeoff.results.series import digest, parts, table, write_series
+from bakeoff.results.series import digest, parts, table, write_parts, write_series
 from bakeoff.results.write import and_earlier, below, discard_partials, seal, write_campaign, write_json, writing
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "write_campaign",
     "write_json",
     "write_measured",
+    "write_parts",
     "write_series",
     "writing",
 ]

@@ -26,6 +26,15 @@ class NoParquetError(ValueError):
 
 def unfolded(file: BinaryIO) -> int:
     """Bytes that the samples in the file take in memory, as far as its footer says. NoParquetError if it has none."""
+    return _footer(file)[0]
+
+
+def groups(file: BinaryIO) -> list[int]:
+    """The rows of each row group, as far as the footer says. NoParquetError if it has none."""
+    return _footer(file)[1]
+
+
+def _footer(file: BinaryIO) -> tuple[int, list[int]]:
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 8, 0))
     tail = file.read(8)
@@ -35,12 +44,13 @@ def unfolded(file: BinaryIO) -> int:
     file.seek(end - 8 - size)
     try:
         footer = _Reader(file.read(size)).struct(0)
-        groups = _list(footer.get(4))
-        rows = sum(_number(_struct(group).get(3)) for group in groups)
-        columns = [_struct(_struct(column).get(3)) for group in groups for column in _list(_struct(group).get(1))]
-        return max(rows, _number(footer.get(3))) * _ROW_BYTES + sum(_number(column.get(6)) for column in columns)
+        parts = [_struct(group) for group in _list(footer.get(4))]
+        rows = [_number(part.get(3)) for part in parts]
+        columns = [_struct(_struct(column).get(3)) for part in parts for column in _list(part.get(1))]
+        held = max(sum(rows), _number(footer.get(3))) * _ROW_BYTES + sum(_number(column.get(6)) for column in columns)
     except IndexError:
         raise NoParquetError("its footer is cut off") from None
+    return held, rows
 
 
 def check(file: BinaryIO, path: Path, least: int, times: int) -> str | None:

@@ -127,27 +127,36 @@ class Result:
 
         if "parts" in self.__dict__:
             return table(self.parts).cast({pl.Enum: pl.String})
-        if not self.ok:
-            raise BakeoffError(f"{self.path}: the run failed and has no series: {self.record.error}")
-        self._need_all("series")
-        return read_series(self.path / layout.SERIES)
+        return read_series(self._need_series())
+
+    def series_batches(self) -> Iterator[pl.DataFrame]:
+        """The rows of `series` in several tables, for which less memory is needed."""
+        from bakeoff.results.series import batches
+
+        return batches(self._need_series())
 
     @cached_property
     def parts(self) -> Parts:
         """The samples by kind, name and metric: times (s) and values of each series."""
-        from bakeoff.results.series import parts
-
-        return parts(self.series)
+        return self._parts_of(None)
 
     def parts_of(self, metrics: Collection[str]) -> Parts:
         """Likewise, of these metrics only: of a file that is read the others are left aside at once."""
         if "parts" in self.__dict__:
             return {key: columns for key, columns in self.parts.items() if key[2] in metrics}
-        import polars as pl
+        return self._parts_of(metrics)
 
-        from bakeoff.results.series import parts
+    def _parts_of(self, metrics: Collection[str] | None) -> Parts:
+        from bakeoff.results.series import read_parts
 
-        return parts(self.series.filter(pl.col("metric").is_in(list(metrics))))
+        return read_parts(self._need_series(), metrics)
+
+    def _need_series(self) -> Path:
+        """The file of the samples. BakeoffError if the run has none."""
+        if not self.ok:
+            raise BakeoffError(f"{self.path}: the run failed and has no series: {self.record.error}")
+        self._need_all("series")
+        return self.path / layout.SERIES
 
     @cached_property
     def trace(self) -> pl.DataFrame:
@@ -157,9 +166,18 @@ class Result:
         """
         from bakeoff.results.series import read_series
 
+        return read_series(self._need_trace())
+
+    def trace_parts(self) -> Parts:
+        """The rows of `trace` by kind, name and metric. BakeoffError likewise."""
+        from bakeoff.results.series import read_parts
+
+        return read_parts(self._need_trace())
+
+    def _need_trace(self) -> Path:
         if not (self.path / layout.TRACE).exists():
             raise BakeoffError(f"{self.path}: has no trace; make the run with --trace cc (in Python: trace=['cc'])")
-        return read_series(self.path / layout.TRACE)
+        return self.path / layout.TRACE
 
     def _need_all(self, what: str) -> None:
         if self.record.kept != "all":

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import mmap
 import struct
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +33,12 @@ _ALWAYS = 1 << 32
 """Bytes that any file may unfold to: ten thousand flows that are sampled for ten seconds take nearly half of it."""
 _TIMES = 100
 """Times its own size that a file may unfold to; ours do about 30."""
+_BYTES_OF_A_SAMPLE = 24
+"""Its time, its value, and what is computed of it."""
+_SPARE = 128 << 20
+"""Bytes for the row group that is being read."""
+_BY_POLARS = 640 << 20
+"""Likewise, with what polars asks the system for when it is imported and first used."""
 _LATEST = 1e9
 """Seconds: no run is longer."""
 _LARGEST = 1e30
@@ -41,14 +50,32 @@ def write_series(path: Path, series: pl.DataFrame) -> None:
 
     Words may be strings or an enumeration, and are read as strings either way.
     """
-    # Through memory: a full disk is then Python's OSError with its errno, whatever the library makes of it. A fixed
-    # group size and one chunk keep the bytes the same for any number of threads.
+    # A fixed group size and one chunk keep the bytes the same for any number of threads.
+    with _whole_file(path) as buffer:
+        series.rechunk().write_parquet(
+            buffer, compression="zstd", row_group_size=_ROWS_PER_GROUP, metadata={_ARROW_SCHEMA: _with_strings(series)}
+        )
+
+
+def write_parts(path: Path, series: Parts) -> None:
+    """Write what `write_series` writes of `table(series)`, one row group after the other, without that table."""
+    from polars.io.plugins import register_io_source
+
+    first = next(_groups(series))
+    frames = register_io_source(lambda *_: _groups(series), schema=first.schema, is_pure=True)
+    with _whole_file(path) as buffer:
+        frames.sink_parquet(
+            buffer, compression="zstd", row_group_size=_ROWS_PER_GROUP, metadata={_ARROW_SCHEMA: _with_strings(first)}
+        )
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[io.BytesIO]:
+    """A buffer whose bytes become the file. A full disk is then Python's OSError with its errno."""
     buffer = io.BytesIO()
-    series.rechunk().write_parquet(
-        buffer, compression="zstd", row_group_size=_ROWS_PER_GROUP, metadata={_ARROW_SCHEMA: _with_strings(series)}
-    )
+    yield buffer
     with open(path, "wb", opener=files.opener) as file:
-        file.write(buffer.getvalue())
+        file.write(buffer.getbuffer())
 
 
 def _with_strings(series: pl.DataFrame) -> str:
@@ -68,6 +95,73 @@ def read_series(path: Path) -> pl.DataFrame:
     """Read series.parquet. BakeoffError if it is no Parquet file, lacks a column or holds what is no sample."""
     import polars as pl
 
+    return pl.concat(list(batches(path)), rechunk=True)
+
+
+def read_parts(path: Path, metrics: Collection[str] | None = None) -> Parts:
+    """The samples of series.parquet, or of these metrics only, in a quarter of the memory of the table.
+
+    BakeoffError as of `read_series`, and where a series is not in order of time.
+    """
+    _need_memory(path)
+    import polars as pl
+
+    pieces: dict[tuple[str, str, str], list[tuple[Array, Array]]] = {}
+    for batch in batches(path):
+        wanted = batch if metrics is None else batch.filter(pl.col("metric").is_in(list(metrics)))
+        for key, piece in parts(wanted).items():
+            pieces.setdefault(key, []).append(piece)
+    found = {}
+    # Each piece is dropped when it is joined, so that the samples are there once.
+    for key in list(pieces):
+        found[key] = _joined(pieces.pop(key))
+        _need_order(path, key, found[key][0])
+    return found
+
+
+def _need_memory(path: Path) -> None:
+    """BakeoffError if the system does not give what the samples take: polars would end the process.
+
+    A file with a wrong footer is none of its business: `batches` refuses it.
+    """
+    try:
+        with files.opened(path) as file:
+            rows = sum(parquet.groups(file)) if parquet.check(file, path, _ALWAYS, _TIMES) is None else 0
+    except (OSError, parquet.NoParquetError):
+        return
+    needed = rows * _BYTES_OF_A_SAMPLE + (_BY_POLARS if "polars" not in sys.modules else _SPARE)
+    try:
+        # Nothing of it is touched, so that it costs nothing.
+        mmap.mmap(-1, needed).close()
+    except OSError as error:
+        raise BakeoffError(f"{path}: needs {needed >> 20:,} MB of memory for its samples: {error.strerror}") from error
+
+
+def _joined(pieces: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    import numpy as np
+
+    time, value = ([piece[at] for piece in pieces] for at in (0, 1))
+    return (time[0], value[0]) if len(pieces) == 1 else (np.concatenate(time), np.concatenate(value))
+
+
+def _need_order(path: Path, key: tuple[str, str, str], time: Array) -> None:
+    import numpy as np
+
+    backwards = np.flatnonzero(np.diff(time) < 0)
+    if len(backwards):
+        at = int(backwards[0])
+        raise BakeoffError(
+            f"{path}: holds {_said(key)} at {time[at + 1]} s after {time[at]} s; expected samples in order of time"
+        )
+
+
+def batches(path: Path) -> Iterator[pl.DataFrame]:
+    """The rows of series.parquet in tables of whole row groups; there is at least one table.
+
+    BakeoffError as of `read_series`.
+    """
+    import polars as pl
+
     try:
         # Through a file object: polars takes no path that is not UTF-8.
         with files.opened(path) as file:
@@ -75,18 +169,40 @@ def read_series(path: Path) -> pl.DataFrame:
             wrong = parquet.check(file, path, _ALWAYS, _TIMES)
             if wrong is not None:
                 raise BakeoffError(wrong)
-            series = pl.read_parquet(file)
+            table, first = pl.scan_parquet(file), 0
+            _need_columns(path, table.collect_schema())
+            for rows in _together(parquet.groups(file)):
+                batch = table.slice(first, rows).collect()
+                if batch.height != rows:
+                    raise BakeoffError(f"{path}: holds {first + batch.height} rows; its footer names more")
+                _need_samples(path, batch)
+                yield batch
+                first += rows
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise BakeoffError(f"{path}: cannot be read as Parquet: {error}") from error
-    if tuple(series.columns) != COLUMNS:
-        raise BakeoffError(f"{path}: has the columns {', '.join(series.columns)}; expected {', '.join(COLUMNS)}")
-    for column, form in series.schema.items():
+
+
+def _together(groups: Iterable[int]) -> Iterator[int]:
+    """The rows of row groups, of which small ones are read together."""
+    rows = 0
+    for group in groups:
+        if rows and rows + group > _ROWS_PER_GROUP:
+            yield rows
+            rows = 0
+        rows += group
+    yield rows
+
+
+def _need_columns(path: Path, schema: pl.Schema) -> None:
+    import polars as pl
+
+    if tuple(schema) != COLUMNS:
+        raise BakeoffError(f"{path}: has the columns {', '.join(schema)}; expected {', '.join(COLUMNS)}")
+    for column, form in schema.items():
         if form != (pl.Float64 if column in ("time", "value") else pl.String):
             raise BakeoffError(
                 f"{path}: the column {column} holds {form}; expected numbers in time and value, else words"
             )
-    _need_samples(path, series)
-    return series
 
 
 def _need_samples(path: Path, series: pl.DataFrame) -> None:
@@ -101,7 +217,7 @@ def _need_samples(path: Path, series: pl.DataFrame) -> None:
     if not good.all():
         row = series.row(good.arg_min() or 0, named=True)
         raise BakeoffError(
-            f"{path}: holds {_said(row)} = {row['value']} at {row['time']} s; "
+            f"{path}: holds {_said(_key_of(row))} = {row['value']} at {row['time']} s; "
             "expected a finite number at a time of the run"
         )
     # Time goes back where the next series begins: only there are names compared.
@@ -110,13 +226,17 @@ def _need_samples(path: Path, series: pl.DataFrame) -> None:
     for row, earlier in zip(here.iter_rows(named=True), before.iter_rows(named=True), strict=True):
         if all(row[word] == earlier[word] for word in _KEY):
             raise BakeoffError(
-                f"{path}: holds {_said(row)} at {row['time']} s after {earlier['time']} s; "
+                f"{path}: holds {_said(_key_of(row))} at {row['time']} s after {earlier['time']} s; "
                 "expected samples in order of time"
             )
 
 
-def _said(row: dict[str, object]) -> str:
-    return " ".join(repr(row[word])[:80] for word in _KEY)
+def _key_of(row: dict[str, object]) -> tuple[object, ...]:
+    return tuple(row[word] for word in _KEY)
+
+
+def _said(key: tuple[object, ...]) -> str:
+    return " ".join(repr(word)[:80] for word in key)
 
 
 def parts(series: pl.DataFrame) -> Parts:
@@ -138,29 +258,44 @@ def parts(series: pl.DataFrame) -> Parts:
 
 
 def table(series: Parts) -> pl.DataFrame:
-    """The same samples as one table, in which one series follows the other: so they compress and are read best.
+    """The same samples as one table, in which one series follows the other: so they compress and are read best."""
+    import polars as pl
+
+    return pl.concat(list(_groups(series)), rechunk=True)
+
+
+def _groups(series: Parts) -> Iterator[pl.DataFrame]:
+    """The rows of `table`, as many at a time as a row group has; at least one table.
 
     The words are an enumeration of those that occur, which is written in less than half the time of strings.
     """
+    import polars as pl
+
+    words = list(zip(*series, strict=True)) if series else [(), (), ()]
+    names = [pl.Series(word, dtype=pl.Enum(list(dict.fromkeys(word)))) for word in words]
+    rows: list[tuple[int, Array, Array]] = []
+    room = _ROWS_PER_GROUP
+    for number, (time, value) in enumerate(series.values()):
+        begin = 0
+        while begin < len(time):
+            end = min(begin + room, len(time))
+            rows.append((number, time[begin:end], value[begin:end]))
+            room, begin = room - (end - begin), end
+            if not room:
+                yield _group(names, rows)
+                rows, room = [], _ROWS_PER_GROUP
+    if rows or not any(len(time) for time, _ in series.values()):
+        yield _group(names, rows)
+
+
+def _group(names: list[pl.Series], rows: list[tuple[int, Array, Array]]) -> pl.DataFrame:
     import numpy as np
     import polars as pl
 
-    lengths = np.array([len(time) for time, _ in series.values()], dtype=np.int64)
-    number = np.repeat(np.arange(len(lengths), dtype=np.uint32), lengths)
-    words = zip(*series, strict=True) if series else ((), (), ())
-    time, value = (
-        np.concatenate([columns[at] for columns in series.values()]) if series else np.empty(0) for at in (0, 1)
-    )
-    return pl.DataFrame(
-        {
-            "time": time,
-            **{
-                column: pl.Series(column, names, dtype=pl.Enum(list(dict.fromkeys(names)))).gather(number)
-                for column, names in zip(_KEY, words, strict=True)
-            },
-            "value": value,
-        }
-    )
+    number = np.repeat(np.array([row[0] for row in rows], dtype=np.uint32), [len(row[1]) for row in rows])
+    time, value = (np.concatenate([row[at] for row in rows]) if rows else np.empty(0) for at in (1, 2))
+    words = {column: of.gather(number) for column, of in zip(_KEY, names, strict=True)}
+    return pl.DataFrame({"time": time, **words, "value": value})
 
 
 def digest(series: Parts) -> str:

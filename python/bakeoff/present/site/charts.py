@@ -17,7 +17,6 @@ from bakeoff.present import colours
 from bakeoff.present.queues import queue_lines
 from bakeoff.present.shown import Line, Shown, bins, lines, means
 from bakeoff.present.style import plain
-from bakeoff.results import parts
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
@@ -380,7 +379,7 @@ def _windows(shown: Shown, drawn: Sequence[Line]) -> list[Chart]:
 
 def _trace_of(shown: Shown) -> Samples | None:
     try:
-        return Samples(parts(shown.result.trace))
+        return Samples(shown.result.trace_parts())
     except BakeoffError:
         return None
 

@@ -65,7 +65,8 @@ def write(result: Result, folder: Path) -> list[Download]:
             (target / CSV).open("xb") as file,
             gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as packed,
         ):
-            packed.write(result.series.write_csv().encode())
+            for number, batch in enumerate(result.series_batches()):
+                packed.write(batch.write_csv(include_header=number == 0).encode())
         made.append(Download(f"{FOLDER}/{CSV}", CSV, _SAYS[CSV], (target / CSV).stat().st_size))
     order = [*_SAYS]
     return sorted(made, key=lambda one: (order.index(one.name) if one.name in order else len(order), one.name))

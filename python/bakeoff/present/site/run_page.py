@@ -122,7 +122,7 @@ def _charts(shown: Shown, summary: Summary | None) -> tuple[list[charts.Chart], 
         return [], "The run failed, and has no samples."
     if shown.result.record.kept != "all":
         return [], "Only the measures of this run were kept, and no samples. The command at the end makes it again."
-    if shown.result.series.is_empty():
+    if not shown.result.parts:
         return [], "The run has no samples."
     return charts.charts(shown, summary), "The run has no samples that a chart could show."
 
