@@ -77,8 +77,8 @@ pub fn simulate_within(json: &str, modules: &Registry, budget: Budget) -> Result
     let counters = counters(&sim).map_err(|e| SimError::Broken(format!("counters: {e}")))?;
     let teardown = teardown(&sim);
     let captures = captures(&mut sim);
-    let trace = sim.trace.take().map(Trace::finish);
-    Ok(Outcome { series: sim.take_series(), counters, setup, teardown, captures, trace })
+    let trace = sim.trace.take().map(Trace::finish).transpose().map_err(|error| sim.no_memory(&error))?;
+    Ok(Outcome { series: sim.take_series()?, counters, setup, teardown, captures, trace })
 }
 
 /// Builds everything that a resolved run names, without running; the configuration in effect.

@@ -1,6 +1,7 @@
 //! Series: tidy samples of flows, probes and queues (docs/results-folder.md).
 
 use std::borrow::Cow;
+use std::collections::TryReserveError;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -176,6 +177,18 @@ impl Recorder {
         self.value.push(value);
     }
 
+    /// Makes room for a sample of each series and for `more` others, without which an allocation that fails would end
+    /// the process.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let rows = self.names.len().saturating_add(more);
+        self.series.try_reserve(rows)?;
+        self.value.try_reserve(rows)?;
+        self.times.try_reserve(rows)
+    }
+
     /// Bytes of memory that the samples take.
     pub fn bytes(&self) -> u64 {
         let columns = size_of_val(self.series.as_slice()) + size_of_val(self.value.as_slice());
@@ -183,7 +196,10 @@ impl Recorder {
     }
 
     /// The table in order of time, then of recording.
-    pub fn finish(mut self) -> Series {
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn finish(mut self) -> Result<Series, TryReserveError> {
         let rows = self.series.len();
         let ends = self.times.iter().skip(1).map(|next| next.1).chain([rows]);
         let mut runs: Vec<_> =
@@ -194,11 +210,12 @@ impl Recorder {
             self.series = order().map(|row| self.series[row]).collect();
             self.value = order().map(|row| self.value[row]).collect();
         }
-        let mut time = Vec::with_capacity(rows);
+        let mut time = Vec::new();
+        time.try_reserve_exact(rows)?;
         for (at, run) in runs {
             time.resize(time.len() + run.len(), at.as_secs_f64());
         }
-        Series { names: self.names, time, series: self.series, value: self.value }
+        Ok(Series { names: self.names, time, series: self.series, value: self.value })
     }
 }
 
@@ -212,8 +229,19 @@ mod tests {
         let ping = r.columns("ping");
         r.push(Time::from_ms(20), ping.of(ProbeMetric::Rtt), 2.0);
         r.push(Time::from_ms(10), ping.of(ProbeMetric::Lost), 1.0);
-        let s = r.finish();
+        let s = r.finish().unwrap();
         assert_eq!((s.time, s.series, s.value), (vec![0.01, 0.02], vec![1, 0], vec![1.0, 2.0]));
         assert_eq!(s.names[1], Name { kind: "probe", name: "ping".into(), metric: "lost".into() });
+    }
+
+    #[test]
+    fn room_that_there_is_not_is_an_error() {
+        let mut r = Recorder::default();
+        let ping = r.columns("ping");
+        assert!(r.reserve(100).is_ok());
+        // a row takes 4 bytes and 8 bytes: more than an address has bits for
+        assert!(r.reserve(usize::MAX / 8).is_err());
+        r.push(Time::from_ms(10), ping.of(ProbeMetric::Rtt), 2.0);
+        assert_eq!(r.finish().unwrap().value, [2.0]);
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Asked for by `trace: ["cc"]` in the resolved run; docs/results-folder.md has the units.
 
+use std::collections::TryReserveError;
+
 use crate::base::units::Time;
 use crate::cc::CongestionControl;
 use crate::record::series::{Recorder, Series};
@@ -83,8 +85,19 @@ impl Trace {
         self.recorder.bytes()
     }
 
+    /// Makes room for rows to come; see [`Recorder::reserve`].
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn reserve(&mut self, rows: usize) -> Result<(), TryReserveError> {
+        self.recorder.reserve(rows)
+    }
+
     /// The rows in order of time.
-    pub fn finish(self) -> Series {
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn finish(self) -> Result<Series, TryReserveError> {
         self.recorder.finish()
     }
 }

@@ -338,7 +338,10 @@ impl Sim {
     }
 
     /// Ends recording and gives the series.
-    pub fn take_series(&mut self) -> Series {
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn take_series(&mut self) -> Result<Series, Refused> {
         for (p, probe) in self.probes.iter().enumerate() {
             let series = self.probe_series[p].of(ProbeMetric::Lost);
             for at in probe.lost(self.now) {
@@ -353,7 +356,7 @@ impl Sim {
                 }
             }
         }
-        std::mem::take(&mut self.recorder).finish()
+        std::mem::take(&mut self.recorder).finish().map_err(|error| self.no_memory(&error))
     }
 
     /// The time reached.

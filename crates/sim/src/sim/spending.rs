@@ -1,12 +1,18 @@
 //! Whether the run is still within its budget, and what it spends most on if it is not.
 
+use std::collections::TryReserveError;
+
 use super::Sim;
 use crate::base::budget::{BYTES, EVENTS};
 use crate::base::error::Refused;
 use crate::packet::Packet;
+use crate::record::trace::Trace;
 
 /// Events from one look at the budget to the next: so many that a look costs nothing.
 pub(super) const EVERY: u64 = 1 << 16;
+
+/// The most metrics that a trace has of an ACK.
+const OF_AN_ACK: usize = 16;
 
 impl Sim {
     /// Looks at the budget.
@@ -40,8 +46,24 @@ impl Sim {
                 BYTES,
             ));
         }
+        self.reserve().map_err(|error| self.no_memory(&error))?;
         self.look_at = self.handled + EVERY.min(self.budget.events - done + 1);
         Ok(())
+    }
+
+    /// Room for what is recorded until the next look: a sample of everything, and what as many events give.
+    fn reserve(&mut self) -> Result<(), TryReserveError> {
+        self.recorder.reserve(EVERY as usize)?;
+        self.trace.as_mut().map_or(Ok(()), |trace| trace.reserve(OF_AN_ACK * EVERY as usize))
+    }
+
+    /// What a run ends with that the system gives no more memory.
+    pub(crate) fn no_memory(&self, error: &TryReserveError) -> Refused {
+        let (now, end) = (self.now.as_secs_f64(), self.run.duration_s);
+        let bytes = self.recorder.bytes() + self.trace.as_ref().map_or(0, Trace::bytes);
+        Refused(format!(
+            "the run is ended at {now:.3} s of {end} s: the system gives no more memory ({error}), and {bytes} bytes are samples; change sample_interval_s, trace or duration_s"
+        ))
     }
 
     fn spent(&self, what: &str, most: &str, variable: &str) -> Refused {
