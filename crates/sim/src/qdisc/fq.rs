@@ -611,6 +611,19 @@ mod tests {
     }
 
     #[test]
+    fn a_quantum_is_a_number_without_a_unit() {
+        assert!(
+            queue("fq quantum 4000 initial_quantum 0x4000")
+                .show()
+                .contains("quantum 4000b initial_quantum 16384b")
+        );
+        for line in ["fq quantum 2kb", "fq initial_quantum 15140b"] {
+            let error = Queue::build(&run::Qdisc::leaf(line), &Env::default()).map(|q| q.show()).unwrap_err();
+            assert!(error.to_string().contains("is not a whole number"), "{error}");
+        }
+    }
+
+    #[test]
     fn it_shows_what_tc_shows() {
         assert_eq!(
             queue("fq").show(),

@@ -70,7 +70,7 @@ impl Htb {
             match word {
                 "default" => default = words.minor()?,
                 "r2q" => r2q = words.positive_u32()?,
-                "direct_qlen" => direct_qlen = words.u32()?,
+                "direct_qlen" => direct_qlen = words.decimal()?,
                 "offload" | "debug" => return Err(words.not_modelled(word)),
                 _ => return Err(words.unknown(word, &["default", "r2q", "direct_qlen"])),
             }

@@ -807,6 +807,19 @@ mod tests {
     }
 
     #[test]
+    fn words_stand_in_any_order() {
+        let usual = "netem limit 1000 delay 10ms  2ms loss 1% gap 1";
+        let show = |line| queue(line).show();
+        assert_eq!(
+            show("netem distribution normal delay 10ms 2ms loss 0% loss 1% gap 1 reorder 1%"),
+            show("netem delay 10ms 2ms distribution normal loss 1% reorder 1%")
+        );
+        assert_eq!(show("netem gap 1 reorder 1% delay 10ms 2ms loss 1%").replace("reorder 1% ", ""), usual);
+        // A correlation may follow a jitter of zero.
+        assert_eq!(show("netem delay 10ms 0ms 25%"), "netem limit 1000 delay 10ms");
+    }
+
+    #[test]
     fn what_cannot_be_is_refused() {
         let error = |line: &str| {
             Queue::build(&run::Qdisc::leaf(line), &Env::default()).map(|q| q.show()).unwrap_err().to_string()
@@ -824,6 +837,14 @@ mod tests {
             "slot 5ms 800us",
             "slot 1ms bytes 10 packets 3",
             "delay 1ms 2ms 3% 4%",
+            // tc wants both above zero
+            "delay 0ms 200us distribution normal",
+            "distribution normal delay 10ms 0ms",
+            "distribution normal",
+            "loss 1% loss 2%",
+            "loss state 1% loss 1%",
+            "loss 1% drop gemodel 1%",
+            "slot distribution normal 1ms 0ms",
         ] {
             error(&format!("netem {line}"));
         }

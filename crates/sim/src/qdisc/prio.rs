@@ -42,7 +42,7 @@ impl Map {
         while let Some(word) = words.next_word() {
             match word {
                 "bands" => {
-                    self.bands = words.u32()? as usize;
+                    self.bands = words.decimal()? as usize;
                     if !(2..=16).contains(&self.bands) {
                         return Err(words.bad("bands", &self.bands.to_string(), "a number from 2 to 16"));
                     }

@@ -104,11 +104,14 @@ impl Config {
         "harddrop",
     ];
 
+    /// The words of its RED.
+    const RED: [&str; 8] = ["redflowlimit", "min", "max", "avpkt", "burst", "probability", "ecn", "harddrop"];
+
     /// Takes the line; what the kernel is not told stays as it is.
     fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
         let (mut limit, mut flows, mut divisor, mut depth, mut quantum) = (0, 0, 0, 0, 0);
         let (mut red_limit, mut min, mut max, mut avpkt, mut burst) = (0, 0, 0, 1000, 0);
-        let mut probability = 0.02;
+        let (mut probability, mut asks_red) = (0.02, false);
         (self.perturb_s, self.headdrop, self.ecn, self.harddrop) = (0, false, false, false);
         while let Some(word) = words.next_word() {
             match word {
@@ -129,9 +132,9 @@ impl Config {
                     }
                 }
                 "flows" => flows = words.u32()?,
-                "redflowlimit" => red_limit = u32_size(words, word)?,
-                "min" => min = u32_size(words, word)?,
-                "max" => max = u32_size(words, word)?,
+                "redflowlimit" => red_limit = u64::from(words.u32()?),
+                "min" => min = u64::from(words.u32()?),
+                "max" => max = u64::from(words.u32()?),
                 "avpkt" => avpkt = u32_size(words, word)?.max(1),
                 "burst" => burst = u64::from(words.u32()?),
                 "probability" => probability = fraction(words, word)?,
@@ -139,6 +142,10 @@ impl Config {
                 "harddrop" => self.harddrop = true,
                 _ => return Err(words.unknown(word, &Self::WORDS)),
             }
+            asks_red |= Self::RED.contains(&word);
+        }
+        if asks_red && red_limit == 0 {
+            return Err(words.refuse(&format!("'redflowlimit' is missing; {} need it", Self::RED.join(", "))));
         }
         if quantum > 0 {
             self.quantum = quantum.max(256);
@@ -160,7 +167,7 @@ impl Config {
         if self.limit < 2 {
             return Err(words.refuse("depth and flows leave no room for two packets"));
         }
-        if red_limit > 0 || min > 0 {
+        if asks_red {
             let curve = Curve::derive(red_limit, min, max, burst, avpkt, (probability * ONE) as u32)
                 .map_err(|message| words.refuse(&message))?;
             self.red = Some(curve);
@@ -591,6 +598,20 @@ mod tests {
         assert!(q.tally.flows[1].marks > 50, "{:?}", q.tally.flows[1]);
         assert_eq!(q.tally.flows.iter().skip(2).map(|f| f.marks + f.drops).sum::<u64>(), 0);
         assert!(q.show_stats(Time::ZERO).starts_with("  prob_mark "));
+    }
+
+    #[test]
+    fn words_of_red_need_its_limit() {
+        for words in ["min 8000", "max 60000", "avpkt 1000", "burst 5", "probability 0.1", "ecn", "harddrop"]
+        {
+            let line = format!("sfq {words}");
+            let error =
+                Queue::build(&run::Qdisc::leaf(&line), &Env::default()).map(|q| q.show()).unwrap_err();
+            assert!(error.to_string().starts_with("'redflowlimit' is missing"), "{error}");
+        }
+        let line = "sfq redflowlimit 100kb";
+        let error = Queue::build(&run::Qdisc::leaf(line), &Env::default()).map(|q| q.show()).unwrap_err();
+        assert!(error.to_string().starts_with("redflowlimit: '100kb' is not a whole number"), "{error}");
     }
 
     #[test]

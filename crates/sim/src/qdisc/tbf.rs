@@ -68,8 +68,8 @@ impl Params {
             match word {
                 "rate" => rate = Some(nonzero(word, words)?),
                 "burst" | "buffer" | "maxburst" => burst = Some(burst_size(word, words)?),
-                "limit" => limit = Some(words.size()?),
-                "latency" => latency = Some(words.positive_time()?),
+                "limit" => limit = Some(words.size()?).filter(|limit| *limit > 0),
+                "latency" | "lat" => latency = Some(words.positive_time()?),
                 "peakrate" => peakrate = Some(nonzero(word, words)?),
                 "mtu" | "minburst" => mtu = Some(burst_size(word, words)?),
                 "mpu" => frame.mpu = u32::from(short(words)?),
@@ -364,5 +364,10 @@ mod tests {
         };
         assert!(error("tbf rate 1mbit burst 5k").starts_with("tbf needs 'limit' or 'latency'"));
         assert!(error("tbf rate 1mbit limit 5k").starts_with("tbf needs 'rate' and 'burst'"));
+        assert!(error("tbf rate 1mbit burst 5k limit 0").starts_with("tbf needs 'limit' or 'latency'"));
+        assert_eq!(
+            show("tbf rate 50mbit burst 5kb lat 50ms"),
+            show("tbf rate 50mbit burst 5kb latency 50ms")
+        );
     }
 }

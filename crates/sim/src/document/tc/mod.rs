@@ -111,7 +111,23 @@ impl<'a> Words<'a> {
     /// An unsigned integer: decimal, `0x` hexadecimal, or octal with a leading `0`, as in tc.
     pub fn u32(&mut self) -> Result<u32, TcError> {
         let (key, text) = self.pair()?;
-        parse_u32(text).ok_or_else(|| self.bad(key, text, "a whole number"))
+        parse_u32(text).ok_or_else(|| self.no_number(key, text))
+    }
+
+    /// An unsigned integer that tc reads in decimal alone.
+    pub fn decimal(&mut self) -> Result<u32, TcError> {
+        let (key, text) = self.pair()?;
+        let digits = text.bytes().all(|c| c.is_ascii_digit());
+        digits.then(|| text.parse().ok()).flatten().ok_or_else(|| self.no_number(key, text))
+    }
+
+    /// The error for a value that is no whole number; tc shows units that it does not take.
+    fn no_number(&self, key: &str, text: &str) -> TcError {
+        let bare = text.trim_end_matches(['p', 'b']);
+        let shown = bare.len() + 1 == text.len() && parse_u32(bare).is_some();
+        let unit = &text[bare.len()..];
+        let expected = format!("a whole number: tc shows the '{unit}' and does not take it");
+        self.bad(key, text, if shown { &expected } else { "a whole number" })
     }
 
     /// Like [`Words::u32`], but not 0, which tc does not hand on: the default would stay.
@@ -220,6 +236,10 @@ impl<'a> Words<'a> {
 
     /// The error for a qdisc that does not exist here.
     pub fn unknown_kind(&self, word: &str, known: &[&str]) -> TcError {
+        if word == "tc" {
+            let hint = "; expected the qdisc's own words alone, such as 'fq_codel limit 1000'";
+            return self.error("a command of tc is no qdisc", hint);
+        }
         self.error(&format!("unknown qdisc '{word}'"), &suggestion(word, known))
     }
 
@@ -356,10 +376,20 @@ fn split_unit(text: &str) -> Option<(f64, &str)> {
     Some((number.parse().ok()?, unit))
 }
 
-/// `; did you mean 'x'?` for a known word that is near or that `word` abbreviates; else the known
-/// words.
+/// `; did you mean 'x'?` for a known word that is near or that `word` abbreviates, or what else is wrong with its
+/// form; else the known words.
 fn suggestion(word: &str, known: &[&str]) -> String {
-    match nearest(word, known) {
+    let lower = word.to_ascii_lowercase();
+    let bare = lower.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    let bare = bare.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '@'))).next();
+    if let Some(bare) = bare.filter(|bare| *bare != word && known.contains(bare)) {
+        let form = if bare == lower { "" } else { ": words and values stand apart, with nothing but spaces" };
+        return format!("; did you mean '{bare}'?{form}");
+    }
+    if let (true, Some(first)) = (word.starts_with(|c: char| c.is_ascii_digit()), known.first()) {
+        return format!("; a value needs its word before it, such as '{first} {word}'");
+    }
+    match nearest(&lower, known) {
         Some(k) => format!("; did you mean '{k}'?"),
         None if known.is_empty() => String::new(),
         None => format!("; known: {}", known.join(", ")),
@@ -483,6 +513,25 @@ mod tests {
         let error = w.unknown(word, &["limit", "flows", "quantum"]).to_string();
         assert_eq!(error, "unknown word 'flow' in 'fq_codel flow 1'; did you mean 'flows'?");
     }
+    #[test]
+    fn punctuation_and_values_without_words_are_told() {
+        let known = &["limit", "flows", "fq_codel"];
+        let apart = ": words and values stand apart, with nothing but spaces";
+        for (word, meant) in
+            [("(flows", "flows"), ("flows=1", "flows"), ("--limit", "limit"), ("fq_codel(1q)", "fq_codel")]
+        {
+            assert_eq!(suggestion(word, known), format!("; did you mean '{meant}'?{apart}"), "{word}");
+        }
+        assert_eq!(suggestion("FQ_CODEL", known), "; did you mean 'fq_codel'?");
+        assert_eq!(suggestion("100", known), "; a value needs its word before it, such as 'limit 100'");
+        let shown = Words::new("x 1000p").kind().map(|_| ());
+        assert!(shown.is_ok());
+        let mut words = Words::new("limit 1000p");
+        words.next_word();
+        let message = words.u32().unwrap_err().to_string();
+        assert!(message.contains("tc shows the 'p' and does not take it"), "{message}");
+    }
+
     #[test]
     fn an_abbreviation_is_completed_and_a_strange_word_gets_the_list() {
         assert_eq!(suggestion("lim", &["target", "limit"]), "; did you mean 'limit'?");

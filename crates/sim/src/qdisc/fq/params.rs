@@ -54,9 +54,9 @@ impl Config {
             match word {
                 "limit" => self.limit = words.u32()?,
                 "flow_limit" => self.flow_limit = words.u32()?,
-                "quantum" => self.quantum = bytes(words)?.clamp(256, 1 << 20),
+                "quantum" => self.quantum = words.u32()?.clamp(256, 1 << 20),
                 "initial_quantum" => {
-                    self.initial_quantum = bytes(words)?;
+                    self.initial_quantum = words.u32()?;
                     if self.initial_quantum > 1 << 20 {
                         return Err(words.bad(word, &self.initial_quantum.to_string(), "at most 1048576"));
                     }
@@ -99,10 +99,6 @@ impl Config {
         }
         Ok(())
     }
-}
-
-fn bytes(words: &mut Words) -> Result<u32, TcError> {
-    Ok(words.size()?.min(u32::MAX.into()) as u32)
 }
 
 /// One number of a list.

@@ -136,17 +136,20 @@ impl Config {
 
     /// Takes the rest of the line; what it does not say stays as it is.
     pub fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
-        let mut asks_ecn = false;
+        let (mut asks_ecn, mut names_distribution) = (false, false);
         while let Some(word) = words.next_word() {
             match word {
                 "limit" => self.limit = words.size()? as u32,
                 "delay" | "latency" => self.take_delay(words)?,
-                "loss" | "drop" => self.loss = LossModel::take(words)?,
-                "distribution" => {
-                    if self.jitter == 0 {
-                        return Err(words.refuse("'distribution' needs 'delay TIME JITTER'"));
+                "loss" | "drop" => {
+                    if self.loss.is_on() {
+                        return Err(words.refuse(&format!("'{word}' after another loss")));
                     }
+                    self.loss = LossModel::take(words)?;
+                }
+                "distribution" => {
                     self.distribution = Some(distribution(words)?);
+                    names_distribution = true;
                 }
                 "corrupt" => (self.corrupt, self.corrupt_correlation) = chance(words)?,
                 "duplicate" => (self.duplicate, self.duplicate_correlation) = chance(words)?,
@@ -162,6 +165,9 @@ impl Config {
                 }
                 _ => return Err(words.unknown(word, &Self::WORDS)),
             }
+        }
+        if names_distribution && (self.latency == 0 || self.jitter == 0) {
+            return Err(words.refuse("'distribution' needs 'delay TIME JITTER', both above zero"));
         }
         if self.reorder > 0 && self.latency == 0 {
             return Err(words.refuse("'reorder' needs a delay"));
@@ -183,9 +189,9 @@ impl Config {
         self.latency = words.time64()?.as_ns();
         if words.next_is_number() {
             self.jitter = words.time64()?.as_ns();
-        }
-        if self.jitter > 0 && words.next_is_number() {
-            self.delay_correlation = words.percent_u32()?;
+            if words.next_is_number() {
+                self.delay_correlation = words.percent_u32()?;
+            }
         }
         Ok(())
     }
@@ -213,6 +219,9 @@ impl Config {
             let table = distribution(words)?;
             let mean = words.time64()?.as_ns().cast_signed();
             let deviation = words.time64_of_next()?.as_ns().cast_signed().min(i64::from(i32::MAX));
+            if deviation == 0 {
+                return Err(words.refuse("slot distribution: the jitter is zero"));
+            }
             slot.distribution = Some((table, mean, deviation));
         } else {
             slot.min = words.time64()?.as_ns();
@@ -232,9 +241,7 @@ impl Config {
             words.next_word();
             slot.bytes = words.size()?;
         }
-        let is_on =
-            slot.max > 0 || slot.distribution.as_ref().is_some_and(|(_, _, deviation)| *deviation > 0);
-        self.slot = is_on.then_some(slot);
+        self.slot = (slot.max > 0 || slot.distribution.is_some()).then_some(slot);
         Ok(())
     }
 
