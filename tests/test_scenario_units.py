@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario import units
+from bakeoff.scenario import load, units
 from bakeoff.scenario.yaml_file import parse_yaml
 
 # Quantities
@@ -46,6 +46,18 @@ def test_quantities(parse, text, value):
     ("parse", "text", "message"),
     [
         (units.parse_rate, "50", "'50' has no unit; expected a rate such as '50mbit'"),
+        (
+            units.parse_rate,
+            "50Mbit/s",
+            "'50Mbit/s' has an unknown unit 'Mbit/s'; expected a rate",
+        ),
+        (units.parse_rate, "50 mbits", "did you mean '50mbit'"),
+        (units.parse_rate, "2.5MB/s", "did you mean '2.5mbit' or, of bytes, '20mbit'"),
+        (units.parse_rate, "50m", "did you mean '50mbit'"),
+        (units.parse_rate, "50x", "unknown unit 'x'; expected a rate"),
+        (units.parse_time, "20msec", "did you mean '20ms'"),
+        (units.parse_time, "2 Minutes", "did you mean '2min'"),
+        (units.parse_size, "3 bytes", "did you mean '3B'"),
         (units.parse_rate, 50, "'50' has no unit; expected a rate such as '50mbit'"),
         (
             units.parse_rate,
@@ -140,3 +152,27 @@ def test_the_schema_takes_what_the_parser_takes(pattern, parse, samples):
         return True
 
     assert [bool(re.match(pattern, text)) for text in samples] == [parsed(text) for text in samples]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "{H}, qdisc: {qdisc}}}}}",
+            'network.bottleneck.qdisc: {qdisc} without quotes is a mapping in YAML; expected "{qdisc}"',
+        ),
+        (
+            "{H}, qdisc: pie}}}}\nstart_jitter: {t}",
+            'start_jitter: {t} without quotes is a mapping in YAML; expected "{t}"',
+        ),
+        ("{H}, qdisc: pie}}}}\ntitle: {t}", 'title: {t} without quotes is a mapping in YAML; expected "{t}"'),
+        ("{H}, qdisc: pie}}}}\ntitle: {t} and more", 'a text with {t} in it needs quotes: "…{t}…"'),
+        ("{H}, qdisc: fq_codel flows {n}}}}}", 'a text with {n} in it needs quotes: "…{n}…"'),
+    ],
+)
+def test_a_placeholder_without_quotes_is_explained(tmp_path, text, message):
+    head = "flows: [{cc: cubic}]\nduration: 1s\nnetwork: {path: [a, b, c], rtt: 1ms, bottleneck: {rate: 1mbit"
+    path = tmp_path / "a.yaml"
+    path.write_text(text.replace("{H}", head).replace("}}}}", "}}"))
+    with pytest.raises(BakeoffError, match=re.escape(message)):
+        load(path)

@@ -31,6 +31,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; expected one of {', '.join(known[:_LISTED])}{more}" if known else ""
 
 
+def unquoted(value: object) -> str | None:
+    """What is wrong with a placeholder that lacks its quotes, which YAML reads as a mapping; None for other values."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    [(key, inside)] = value.items()
+    if inside is not None or not isinstance(key, str):
+        return None
+    return f'{{{key}}} without quotes is a mapping in YAML; expected "{{{key}}}"'
+
+
 def shown(value: object) -> str:
     """A value as YAML writes it on one line, shortened: `'word'`, `[10ms, 5]`, `{rate: 50mbit}`, `true`, `null`."""
     text = f"'{value}'" if isinstance(value, str) else _inside(value)

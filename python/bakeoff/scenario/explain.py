@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
+from bakeoff.scenario.error import ScenarioError, did_you_mean, shown, unquoted
 
 Step = str | int
 Found = Mapping[str, Any]
@@ -59,6 +59,9 @@ def _place(steps: Sequence[Step], scheduled: Mapping[int, str]) -> str:
 def _what(errors: Sequence[Found], steps: Sequence[Step]) -> str:
     """The value and what is expected, by any of the ways in which the one place may be read."""
     first = errors[0]
+    placeholder = next((text for each in errors if (text := unquoted(each["input"])) is not None), None)
+    if placeholder is not None:
+        return placeholder
     if first["type"] == "extra_forbidden":
         return f"unknown key '{first['loc'][-1]}'"
     if first["type"] == "missing":

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import bounds, units
 from bakeoff.scenario.effect import check_alike, check_axes
-from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
+from bakeoff.scenario.error import ScenarioError, did_you_mean, shown, unquoted
 from bakeoff.scenario.explain import explain
 from bakeoff.scenario.language import Document
 from bakeoff.scenario.matrix import Point, interpolate, label_of, points, substitute
@@ -182,7 +182,7 @@ def from_document(
         for key in ("title", "run"):
             value = document.get(key)
             if value is not None and not isinstance(value, (str, int, float)):
-                raise ScenarioError(key, f"{shown(value)}; expected text")
+                raise ScenarioError(key, unquoted(value) or f"{shown(value)}; expected text")
         return Scenario(
             path=path,
             suite=OWN if settings else str(document.get("suite") or suite),

@@ -67,10 +67,22 @@ DSCP_NAMES = {
     **{f"AF{n}{m}": 8 * n + 2 * m for n in range(1, 5) for m in range(1, 4)},
 }
 
+_TIMES_MEANT = {
+    word: unit
+    for unit, words in {
+        "s": "sec secs second seconds", "ms": "msec msecs millis millisecond milliseconds m",
+        "us": "usec usecs microsecond microseconds u", "ns": "nsec nsecs nanosecond nanoseconds n",
+        "min": "mins minute minutes", "h": "hr hour hours",
+    }.items()
+    for word in (unit, *words.split())
+}  # fmt: skip
+"""Other words for a unit, in lower case."""
+_SIZES_MEANT = {"byte": "B", "bytes": "B", "k": "kB", "m": "MB", "g": "GB", "ki": "KiB", "mi": "MiB", "gi": "GiB"}
+
 LONGEST = 100
 """Characters of a quantity."""
 
-_QUANTITY = re.compile(r"\s*([+-]?)\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\s*")
+_QUANTITY = re.compile(r"\s*([+-]?)\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
 
 
 def parse_rate(text: object) -> int:
@@ -85,7 +97,7 @@ def _rate(text: str) -> int:
         meant = unit.lower().replace("bps", "bit")
         raise ValueError(f"'{text}' is ambiguous: tc's {unit} is bytes per second; expected bits, such as '50{meant}'")
     if unit.lower() not in RATES:
-        raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {RATE_FORM}")
+        raise _unknown(text, unit, _rate_meant(text.strip(), unit), RATE_FORM)
     return _whole(_bounded(number * RATES[unit.lower()], MOST_RATE, text, "10000gbit"), text, "bit per second")
 
 
@@ -101,7 +113,7 @@ def _time(text: str) -> float:
     number, unit = _read(text, TIME_FORM)
     unit = unit.replace("µ", "u")
     if unit not in TIMES:
-        raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {TIME_FORM}")
+        raise _unknown(text, unit, _with(text, unit, _TIMES_MEANT.get(unit.lower())), TIME_FORM)
     return float(_bounded(number * TIMES[unit], MOST_TIME, text, "1000000000s"))
 
 
@@ -109,7 +121,7 @@ def parse_size(text: object) -> int:
     """`1448B` -> 1448 bytes; kB is 1000, KiB is 1024."""
     number, unit = _read(_text(text, SIZE_FORM), SIZE_FORM)
     if unit.lower() not in SIZES:
-        raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {SIZE_FORM}")
+        raise _unknown(str(text), unit, _with(str(text), unit, _SIZES_MEANT.get(unit.lower())), SIZE_FORM)
     return _whole(_bounded(number * SIZES[unit.lower()], MOST_SIZE, text, "1000000GB"), text, "byte")
 
 
@@ -155,6 +167,28 @@ def format_time(seconds: float) -> str:
         if nanoseconds and nanoseconds % per_unit == 0:
             return f"{nanoseconds // per_unit}{unit}"
     return f"{nanoseconds}ns" if nanoseconds else "0ms"
+
+
+def _rate_meant(text: str, unit: str) -> str | None:
+    """`50mbit` of `50Mbit/s`, `50mbits` or `50m`; of `50MB/s`, which are bytes, also `400mbit`."""
+    number = text[: -len(unit)].strip()
+    word = re.sub(r"(?:/s|/sec|(?<=bit)s)$", "", unit.lower())
+    several = (word, f"{word}bit", *([f"{word[:-1]}bit"] if word.endswith("b") else []))
+    bits = next((known for known in several if known in RATES), None)
+    if bits is None:
+        return None
+    in_bytes = f"' or, of bytes, '{float(number) * 8:g}{bits}" if word.endswith("b") else ""
+    return f"{number}{bits}{in_bytes}"
+
+
+def _unknown(text: str, unit: str, meant: str | None, form: str) -> ValueError:
+    """What is wrong with a unit, and what was probably meant."""
+    hint = f"; did you mean '{meant}'?" if meant else ""
+    return ValueError(f"'{text}' has an unknown unit '{unit}'; expected {form}{hint}")
+
+
+def _with(text: str, unit: str, meant: str | None) -> str | None:
+    return None if meant is None else f"{text.strip()[: -len(unit)].strip()}{meant}"
 
 
 def _bounded(value: Fraction, most: int, text: object, shortly: str) -> Fraction:

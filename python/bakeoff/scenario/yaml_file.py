@@ -6,7 +6,7 @@ an error.
 """
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +64,9 @@ _Loader.yaml_constructors = {
 }
 
 
+_PLACEHOLDER: Final = re.compile(r"(?<![\"'{])(\{[A-Za-z_][\w.-]*\})(?![\"'])")
+
+
 def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     if len(node.value) > _DIGITS + 2:
         raise yaml.constructor.ConstructorError(
@@ -106,7 +109,10 @@ def parse_value(text: str, path: str) -> Any:  # noqa: ANN401 (plain data)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise BakeoffError(f"{path}: {place}not YAML: {error.problem or error.context}") from None
+        hint = _quotes(
+            text.splitlines()[mark.line - 1 : mark.line + 1] if mark and mark.line else text.splitlines()[:1]
+        )
+        raise BakeoffError(f"{path}: {place}not YAML: {error.problem or error.context}{hint}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BakeoffError(f"{path}: not YAML: {error}") from None
     too_much = bounds.too_much_text(data)
@@ -116,6 +122,12 @@ def parse_value(text: str, path: str) -> Any:  # noqa: ANN401 (plain data)
     if odd is not None:
         raise BakeoffError(f"{path}: {odd!r} holds a character that cannot be printed; expected plain text")
     return data
+
+
+def _quotes(lines: Sequence[str]) -> str:
+    """What may be wrong in these lines: a text with a placeholder, which YAML takes for a mapping."""
+    found = next((match[1] for line in lines if (match := _PLACEHOLDER.search(line))), None)
+    return "" if found is None else f'; a text with {found} in it needs quotes: "…{found}…"'
 
 
 def _check_depth(text: str, path: str) -> None:
