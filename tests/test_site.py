@@ -157,9 +157,14 @@ def test_the_overview_shows_the_numbers_of_tables(site, done):
     [[queue, used, parts]] = run["bars"]
     assert told["words"][queue] == flows[0]["bottleneck"]
     assert used == pytest.approx(table[0].utilisation, rel=1e-3)
-    assert [told["words"][name] for name, _, _ in parts] == ["f", "g"]
-    assert [share for _, _, share in parts] == pytest.approx([flow["share"] for flow in flows], rel=1e-3)
-    assert sum(share for _, _, share in parts) == pytest.approx(1.0, abs=1e-3)
+    assert [told["words"][part[0]] for part in parts] == ["f", "g"]
+    assert [part[2] for part in parts] == pytest.approx([flow["share"] for flow in flows], rel=1e-3)
+    assert sum(part[2] for part in parts) == pytest.approx(1.0, abs=1e-3)
+    # In words they add up to a hundred, whatever is rounded.
+    assert sum(int(told["words"][part[3]].rstrip("%")) for part in parts) == 100
+    # Reno's colour and CUBIC's, as pictures have them.
+    assert [told["words"][part[4]] for part in parts] == ["#009E73", "#0072B2"]
+    assert run["felt"] == []
     assert run["delay"][0] == pytest.approx(table[0].queue_delay_p50_s * 1e3, rel=1e-3)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, isfinite, log10
+from math import floor, inf, isfinite, log10
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bakeoff.measure import Interval, ends, partly
@@ -72,15 +72,19 @@ def shown(name: str, value: Value) -> str:
     return form.digits(value) + ("%" if form.unit == "%" else "") + partly(value)
 
 
-def around(name: str, mean: float, half: float | None) -> str:
-    """A mean with half of its interval, `5.54%±2.10%`; with both ends where one is cut, `6.30% [0.00%, 16.40%]`."""
+def around(name: str, mean: float, half: float | None, most: float = inf) -> str:
+    """A mean with half of its interval, `5.54%±2.10%`; with both ends where one is cut, `6.30% [0.00%, 16.40%]`.
+
+    `most` is what it cannot exceed besides what its name says: the rate of a link.
+    """
     few = partly(mean)
     text = shown(name, float(mean))
     if half is None:
         return text + few
     form = form_of(name)
     sign = "%" if form.unit == "%" else ""
-    low, high = ends({"n": 2, "mean": mean, "ci95": half}, limits(name)) or (mean, mean)
+    least, top = limits(name)
+    low, high = ends({"n": 2, "mean": mean, "ci95": half}, (least, min(top, most))) or (mean, mean)
     width = form.digits(half, mean)
     if (low > mean - half or high < mean + half) and float(width):
         return f"{text} [{form.digits(low, mean)}{sign}, {form.digits(high, mean)}{sign}]{few}"
@@ -92,12 +96,12 @@ def told(mean: float | None, form: str) -> str:
     return number(mean, form) + partly(mean)
 
 
-def rate(found: Interval | None, of: int) -> str:
-    """A rate in Mbit/s with half of its interval over `of` repetitions."""
+def rate(found: Interval | None, of: int, most: float = inf) -> str:
+    """A rate in Mbit/s with half of its interval over `of` repetitions, at most that of the link."""
     if found is None:
         return ""
     few = f" ({found['n']} of {of})" if found["n"] < of else ""
-    return around("rate_bps", found["mean"], found["ci95"]) + few
+    return around("rate_bps", found["mean"], found["ci95"], most) + few
 
 
 def in_si(name: str, found: Interval, of: int) -> str:
@@ -126,17 +130,15 @@ def milli(seconds: float | None) -> str:
 
 
 def percent(parts: list[float]) -> list[str]:
-    """Parts of a whole in per cent that add up to what they are together: 47.5 and 52.5 are 48 and 52.
+    """Parts of a whole in whole per cent that add up to what they are together: 47.5 and 52.5 are 48 and 52.
 
-    Each is rounded down, and those that lose most get what is missing (the method of the largest remainder). A part
-    below one per cent brings decimals for all.
+    Each is rounded down, and those that lose most get what is missing (the method of the largest remainder). What
+    rounds to nothing and is not nothing is `<1%`.
     """
-    places = min(max((decimals(100 * part, 0) for part in parts), default=0), 3) - 1
-    scale = 10 ** max(places, 0)
-    scaled = [100 * scale * part for part in parts]
+    scaled = [100 * part for part in parts]
     floors = [floor(value + 1e-9) for value in scaled]
     missing = round(sum(scaled)) - sum(floors)
     order = sorted(range(len(parts)), key=lambda i: floors[i] - scaled[i])
     for i in order[: max(missing, 0)]:
         floors[i] += 1
-    return [f"{value / scale:.{max(places, 0)}f}%" for value in floors]
+    return ["<1%" if part > 0 and not whole else f"{whole}%" for part, whole in zip(parts, floors, strict=True)]

@@ -10,13 +10,17 @@ from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
+from bakeoff.measure import Mean
 from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.samples import MeasureError
 from bakeoff.present import colours
+from bakeoff.present.cells import percent
 from bakeoff.present.columns import clean
+from bakeoff.present.looks import Looks, looks
 from bakeoff.present.order import by_value
 from bakeoff.present.records import shares
 from bakeoff.present.rows import qdisc_order
+from bakeoff.present.shown import control_words
 from bakeoff.present.words import engine_of
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
 _SEGMENTS: Final = 4
 """Flows that a bar has a part for each of; more are taken together by congestion control."""
+_FELT: Final = 4
 _UNKNOWN: Final = "unknown"
 
 
@@ -99,12 +104,13 @@ def document(contents: Contents) -> dict[str, Any]:
     words: dict[str, int] = {}
     scenarios: dict[str, dict[str, Any]] = {}
     listed = []
+    looked = looks(page.result for page in contents.pages)
     for run in several:
         at = run.resolved
         name = f"{at['suite']}/{at['scenario']}"
         scenario = scenarios.setdefault(name, {"name": clean(name), "title": "", "axes": {}, "at": len(scenarios)})
         scenario["axes"].update(dict.fromkeys(at.get("point", {})))
-        listed.append(_run(run, facets, words, scenario["at"]))
+        listed.append(_run(run, facets, words, looked, scenario["at"]))
     order = {facet.key: _ordered(facet) for facet in facets.values()}
     chosen = [facet for facet in facets.values() if facet.values]
     for one in listed:
@@ -114,7 +120,6 @@ def document(contents: Contents) -> dict[str, Any]:
             for number, facet in enumerate(chosen)
             if facet.key in codes
         }
-    looks = colours.looks({control for run in several for control in _controls(run)})
     return {
         "summary": summary(contents),
         "made": [list(astuple(one)) for one in campaigns(contents)],
@@ -124,7 +129,6 @@ def document(contents: Contents) -> dict[str, Any]:
             for scenario in scenarios.values()
         ],
         "words": list(words),
-        "colours": {control: look[0] for control, look in looks.items()},
         "runs": listed,
     }
 
@@ -134,7 +138,7 @@ def script(contents: Contents) -> str:
     return f"bakeoff.overview({json.dumps(document(contents), ensure_ascii=False, separators=(',', ':'))});\n"
 
 
-def _run(run: Run, facets: Mapping[str, _Facet], words: dict[str, int], scenario: int) -> dict[str, Any]:
+def _run(run: Run, facets: Mapping[str, _Facet], words: dict[str, int], looked: Looks, scenario: int) -> dict[str, Any]:
     first, row = run.pages[0], run.row
     best = next((page for page in run.pages if page.result.ok), first)
 
@@ -155,8 +159,10 @@ def _run(run: Run, facets: Mapping[str, _Facet], words: dict[str, int], scenario
         ]
     if row is not None:
         made |= {
-            "bars": _bars(row, word),
+            "bars": _bars(row, word, looked),
+            "queue": word(row.summaries[0].bottleneck.queue if row.summaries[0].bottleneck else ""),
             "delay": [_short(row.queue_delay_p50_s, 1e3), _short(row.queue_delay_p99_s, 1e3)],
+            "felt": [[word(name), _short(late, 1e3)] for name, late in _felt(row)],
             "ping": _short(row.probe_rtt_mean_s, 1e3),
             "use": _short(row.utilisation),
             "jain": _short(row.jain),
@@ -197,8 +203,16 @@ def _cc(flow: Mapping[str, Any], row: Row | None) -> str:
     return str(ran or flow["cc"])
 
 
-def _controls(run: Run) -> list[str]:
-    return [colours.control(flow["cc"], flow["transport"]) for flow in run.resolved["flows"]]
+def _felt(row: Row) -> list[tuple[str, Mean]]:
+    """How late 99 of 100 packets of each call at most are, and of each probe beside them; nothing without a call."""
+    first = row.summaries[0]
+    calls = [name for name, flow in first.flows.items() if flow.transport == "udp" and flow.delay_s is not None]
+    if not calls:
+        return []
+    found = [(name, [summary.flows[name].delay_s for summary in row.summaries]) for name in calls]
+    found += [(name, [summary.probes[name].rtt_s for summary in row.summaries]) for name in first.probes]
+    late = [(name, Mean.over(part.p99 if part else None for part in parts)) for name, parts in found]
+    return [(name, mean) for name, mean in late if mean is not None][:_FELT]
 
 
 def _qdiscs(row: Row | None) -> list[str]:
@@ -216,8 +230,11 @@ def _qdiscs(row: Row | None) -> list[str]:
     return list(dict.fromkeys(summary.queues[name].qdisc.partition(" ")[0] for name in named))
 
 
-def _bars(row: Row, word: Any) -> list[list[Any]]:  # noqa: ANN401 (gives a text its number)
-    """For each bottleneck its name, its utilisation, and who has which share of what passes: name, control, share."""
+def _bars(row: Row, word: Any, looked: Looks) -> list[list[Any]]:  # noqa: ANN401 (gives a text its number)
+    """For each bottleneck its name, its utilisation, and who has which share of what passes.
+
+    A part has a name, a control, a share, the same in words, and a colour.
+    """
     known = shares(row)
     flows = {flow["name"]: flow for flow in row.resolved["flows"]}
     used = {rated.queue: rated.utilisation for rated in row.summaries[0].rated}
@@ -226,16 +243,29 @@ def _bars(row: Row, word: Any) -> list[list[Any]]:  # noqa: ANN401 (gives a text
         by_queue.setdefault(flow.bottleneck or "", []).append(name)
     bars = []
     for queue, names in by_queue.items():
-        parts: list[list[Any]] = []
         controls = {name: colours.control(flows[name]["cc"], flows[name]["transport"]) for name in names}
-        if len(names) <= _SEGMENTS:
-            parts = [[word(name), word(controls[name]), _short(known[name])] for name in names]
-        else:
+        parts = [
+            (name, controls[name], known[name], looked.of(row.resolved, name, controls[name])[0]) for name in names
+        ]
+        if len(names) > _SEGMENTS:
+            parts = []
             for control in dict.fromkeys(controls.values()):
                 own = [name for name in names if controls[name] == control]
+                label = own[0] if len(own) == 1 else f"{control_words(control)} ({len(own)} flows)"
                 share = sum(known[name] or 0.0 for name in own)
-                parts.append([word(f"{control} ({len(own)} flows)"), word(control), _short(share)])
-        bars.append([word(queue), _short(used.get(queue)), parts])
+                parts.append((label, control, share, looked.of_control(row.resolved, control)[0]))
+        there = [part[2] or 0.0 for part in parts]
+        texts = percent(there) if sum(there) > 0 else [""] * len(parts)
+        bars.append(
+            [
+                word(queue),
+                _short(used.get(queue)),
+                [
+                    [word(name), word(control_words(control)), _short(share), word(text), word(colour)]
+                    for (name, control, share, colour), text in zip(parts, texts, strict=True)
+                ],
+            ]
+        )
     return bars
 
 

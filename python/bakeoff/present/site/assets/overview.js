@@ -296,12 +296,15 @@ window.bakeoff = bakeoff;
     const line = make("p", { class: "controls" });
     const met = new Map();
     for (const run of runs) {
-      for (const bar of run.bars || []) for (const part of bar[2]) met.set(data.words[part[1]], true);
+      for (const bar of run.bars || []) for (const part of bar[2]) met.set(data.words[part[1]], data.words[part[4]]);
     }
-    for (const name of met.keys()) {
+    for (const [name, colour] of met) {
       const swatch = shape("svg", { width: 12, height: 12, "aria-hidden": "true", class: "swatch" });
-      swatch.append(shape("rect", { width: 12, height: 12, fill: data.colours[name] || OTHER }));
+      swatch.append(shape("rect", { width: 12, height: 12, fill: colour || OTHER }));
       line.append(make("span", { class: "key" }, swatch, name));
+    }
+    if (runs.some((run) => delayOf(run) !== null)) {
+      line.append(make("span", { class: "key faint" }, "delays: logarithmic, " + LEAST_MS + "\u00a0ms to " + MOST_MS + "\u00a0ms"));
     }
     if (axes.length > 1) {
       const select = make("select", {});
@@ -340,11 +343,11 @@ window.bakeoff = bakeoff;
     const alone = parts.length === 1;
     let from = 0;
     const met = new Set();
-    for (const [, control, share] of parts) {
+    for (const [, control, share, , colour] of parts) {
       const name = data.words[control];
       const width = Math.max(0, Math.min(1, (alone ? use : share) || 0)) * 100;
       const place = { x: from + "%", y: 0, width: width + "%", height: 10 };
-      drawing.append(shape("rect", { ...place, fill: data.colours[name] || OTHER }));
+      drawing.append(shape("rect", { ...place, fill: data.words[colour] || OTHER }));
       if (met.has(name)) drawing.append(shape("rect", { ...place, fill: "url(#hatch)" }));
       if (from > 0) {
         const edge = { x1: from + "%", x2: from + "%", y1: 0, y2: 10, class: "edge" };
@@ -361,10 +364,18 @@ window.bakeoff = bakeoff;
     return Math.min(1, place) * 100 + "%";
   }
 
+  // What people feel: the worst of the calls; without a call the median and the 99th percentile of the queue.
+  function delayOf(run) {
+    if (!run.bars) return null;
+    if (run.felt && run.felt.length) return [null, Math.max(...run.felt.map((one) => one[1]))];
+    return run.delay[0] === null ? null : run.delay;
+  }
+
   function delayBar(median, high) {
     const drawing = shape("svg", { class: "delay", width: "100%", height: "6", "aria-hidden": "true" });
-    drawing.append(shape("rect", { x: 0, y: 2, width: along(median), height: 2, class: "median" }));
-    drawing.append(shape("circle", { cx: along(median), cy: 3, r: 3, class: "median" }));
+    const end = median === null ? high : median;
+    drawing.append(shape("rect", { x: 0, y: 2, width: along(end), height: 2, class: "median" }));
+    if (median !== null) drawing.append(shape("circle", { cx: along(median), cy: 3, r: 3, class: "median" }));
     if (high !== null) drawing.append(shape("rect", { x: along(high), y: 0, width: 2, height: 6, class: "high" }));
     return drawing;
   }
@@ -372,7 +383,7 @@ window.bakeoff = bakeoff;
   function words(bar) {
     const [queue, use, parts] = bar;
     if (parts.length === 1) return data.words[parts[0][0]] + ", link used " + percent(use);
-    return parts.map((part) => data.words[part[0]] + " " + percent(part[2])).join(" · ");
+    return parts.map((part) => data.words[part[0]] + " " + (data.words[part[3]].replace("%", "\u00a0%") || "–")).join(" · ");
   }
 
   function drawRun(run, scenario) {
@@ -386,11 +397,16 @@ window.bakeoff = bakeoff;
         link.append(make("span", { class: "line" }, (several ? data.words[bar[0]] + ": " : "") + words(bar)));
       }
       if (run.bars.length > 2) link.append(make("span", { class: "line" }, "and " + (run.bars.length - 2) + " queues more"));
+      const late = delayOf(run);
+      if (late !== null) link.append(delayBar(...late));
+      if (run.felt && run.felt.length) {
+        const felt = run.felt.map(([name, value]) => data.words[name] + " " + milliseconds(value) + "\u00a0ms");
+        link.append(make("span", { class: "line" }, "99\u00a0% within: " + felt.join(" · ")));
+      }
       const [median, high] = run.delay;
       if (median !== null) {
-        link.append(delayBar(median, high));
         const span = milliseconds(median) + (high === null ? "" : " / " + milliseconds(high)) + "\u00a0ms";
-        link.append(make("span", { class: "line" }, "delay " + span));
+        link.append(make("span", { class: "line faint" }, "queue " + data.words[run.queue] + " " + span));
       } else if (run.ping !== null && run.ping !== undefined) {
         link.append(make("span", { class: "line" }, "ping " + milliseconds(run.ping) + " ms"));
       }
