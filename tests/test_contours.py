@@ -9,7 +9,8 @@ import pytest
 
 from bakeoff import results
 from bakeoff.errors import BakeoffError
-from bakeoff.present import contours, measures, sweep
+from bakeoff.present import contours, heatmap, measures
+from bakeoff.present import matrix as points
 from synthetic import made
 
 RTTS = ("1ms", "4ms", "16ms", "64ms")
@@ -32,8 +33,8 @@ def campaign(rtts=RTTS, rates=RATES, ok=lambda rtt, rate: True):
 
 
 def drawn(runs, measure="jain", **axes):
-    [matrix] = sweep.matrices(runs)
-    return sweep.heatmap(matrix, measure, **axes)
+    [matrix] = points.matrices(runs)
+    return heatmap.heatmap(matrix, measure, **axes)
 
 
 def words(picture):
@@ -84,7 +85,7 @@ def test_a_failed_run_is_a_gap_with_a_sign():
 def test_a_point_of_which_one_seed_failed_is_none():
     runs = campaign()
     again = campaign(ok=lambda rtt, rate: False)
-    [matrix] = sweep.matrices([*runs, *again])
+    [matrix] = points.matrices([*runs, *again])
     assert matrix.failed == []
 
 
@@ -107,10 +108,10 @@ def test_an_expression_is_what_was_taken(tmp_path):
         (folder / "measured.json").write_text(json.dumps({'goodput("a")': number * 1e6}))
         object.__setattr__(run, "path", folder)
     assert results.measured(runs[3]) == {'goodput("a")': 3e6}
-    [matrix] = sweep.matrices(runs)
+    [matrix] = points.matrices(runs)
     text = 'goodput("a")'
     measure = measures.measure_of(text)
     assert measure.unit == "Mbit/s"
-    assert matrix.points[3].intervals(measure)[""]["mean"] == pytest.approx(3.0)
+    assert matrix.points[3].measured(measure)[""].found["mean"] == pytest.approx(3.0)
     with pytest.raises(BakeoffError, match="unknown measure 'goodputt'"):
         measures.measure_of("goodputt(1)")

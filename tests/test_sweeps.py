@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present import measures, plots, sweep
+from bakeoff.present import heatmap, measures, order, plots, sweep
+from bakeoff.present import matrix as points
 from synthetic import made
 
 
@@ -22,7 +23,7 @@ def matrix(rtts=("10ms", "20ms", "100ms"), qdiscs=("pie", "red"), seeds=(1,), go
 
 
 def one(results):
-    [found] = sweep.matrices(results)
+    [found] = points.matrices(results)
     return found
 
 
@@ -31,11 +32,11 @@ def points_of(axes):
 
 
 def test_numbers_of_labels():
-    assert sweep.number("40ms") == (40.0, "ms")
-    assert sweep.number("0.5s") == (500.0, "ms")
-    assert sweep.number("1Gbit") == (1000.0, "Mbit/s")
-    assert sweep.number("64") == (64.0, "")
-    assert sweep.number("fq_codel") is None
+    assert order.number("40ms") == (40.0, "ms")
+    assert order.number("0.5s") == (500.0, "ms")
+    assert order.number("1Gbit") == (1000.0, "Mbit/s")
+    assert order.number("64") == (64.0, "")
+    assert order.number("fq_codel") is None
 
 
 def test_a_panel_per_qdisc_a_line_per_flow():
@@ -73,14 +74,14 @@ def test_one_number_per_run_makes_lines_of_the_other_axis():
 
 
 def test_a_measure_with_times_of_its_own_is_not_said_to_be_of_the_steady_state(monkeypatch):
-    monkeypatch.setattr(sweep, "_taken", lambda result, text: 0.1)
+    monkeypatch.setattr(points, "_taken", lambda result, text: 0.1)
     asked = (None, 'ping_max(begin="0s", end="60s")')
     said = [" ".join(text.get_text() for text in sweep.sweep(one(matrix()), measure).texts) for measure in asked]
     assert [("steady state" in text, "names no other time" in text) for text in said] == [(True, False), (True, True)]
 
 
 def test_a_heat_map_has_a_cell_per_point():
-    picture = sweep.heatmap(one(matrix(goodput=lambda rtt, qdisc, seed: 2e6 if qdisc == "pie" else 6e6)))
+    picture = heatmap.heatmap(one(matrix(goodput=lambda rtt, qdisc, seed: 2e6 if qdisc == "pie" else 6e6)))
     axes = picture.axes[0]
     # Jain of 2 and 2 is 1, of 6 and 2 (6 + 2)^2 / (2 (36 + 4)) = 0.8
     assert {text.get_text() for text in axes.texts} == {"1.00", "0.800"}
@@ -89,7 +90,7 @@ def test_a_heat_map_has_a_cell_per_point():
 
 
 def test_a_missing_point_is_an_empty_cell():
-    assert "none" in {text.get_text() for text in sweep.heatmap(one(matrix()[:-1])).axes[0].texts}
+    assert "none" in {text.get_text() for text in heatmap.heatmap(one(matrix()[:-1])).axes[0].texts}
 
 
 def test_measures_by_name_and_by_place():
@@ -104,7 +105,7 @@ def test_every_measure_stands_in_a_summary():
     result = matrix()[0]
     # Of short flows, of dualpi2, and of a queue whose departures are sampled
     absent = {"fct", "fct_p95", "queue_delay_l", "queue_delay_c", "queue_delay_mean"}
-    summary = sweep.Point({}, (result,)).summaries[0]
+    summary = points.Point({}, (result,)).summaries[0]
     found = {name for name, measure in measures.MEASURES.items() if measures.values(summary, measure)}
     assert found == set(measures.MEASURES) - absent
 
@@ -116,7 +117,7 @@ def test_mistakes_name_the_axes(monkeypatch):
     with pytest.raises(BakeoffError, match="the labels of 'qdisc' are no numbers of one unit"):
         sweep.sweep(found, x="qdisc")
     with pytest.raises(BakeoffError, match="a heat map has two axes; what varies is: rtt"):
-        sweep.heatmap(one(matrix(qdiscs=("pie",))))
+        heatmap.heatmap(one(matrix(qdiscs=("pie",))))
     with pytest.raises(BakeoffError, match="no axis has numbers for labels"):
         sweep.sweep(one(matrix(rtts=("near", "far"))))
     monkeypatch.setattr(sweep, "MOST_PANELS", 1)
@@ -158,6 +159,6 @@ def test_bars_stand_in_the_order_of_the_matrix():
         return above, [label.get_text() for label in axes.get_xticklabels()]
 
     assert drawn() == (["pie", "red"], ["cubic", "reno", "prague", "reno"] * 2)
-    for order, result in enumerate(results):
-        result.meta["order"] = order
+    for place, result in enumerate(results):
+        result.meta["order"] = place
     assert drawn() == (["red", "pie"], ["prague", "reno", "cubic", "reno"] * 2)

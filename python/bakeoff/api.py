@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bakeoff.campaign import Done
     from bakeoff.present.over_time import Scale
-    from bakeoff.present.panels import Picture, Pictures
+    from bakeoff.present.picture import Picture, Pictures
     from bakeoff.present.tables import Kind
     from bakeoff.scenario import Run
 

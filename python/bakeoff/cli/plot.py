@@ -15,6 +15,7 @@ from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.present.kinds import Kind
+    from bakeoff.present.picture import Picture as Drawn
 
 MOST_PICTURES = 200
 
@@ -76,8 +77,8 @@ def plot(
         str | None,
         typer.Option(
             metavar="AXIS",
-            help="For sweep and heatmap: the axis of the matrix along x.",
-            show_default="the one with the most values",
+            help="For sweep, heatmap and bars: the axis of the matrix along x; of bars the one that makes groups.",
+            show_default="the one with the most values; for bars the queue",
             autocompletion=complete.axis,
         ),
     ] = None,
@@ -90,6 +91,35 @@ def plot(
             autocompletion=complete.axis,
         ),
     ] = None,
+    lines: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AXIS,…",
+            help="For sweep: the axes of the matrix whose values are lines; all means every one.",
+            show_default="all that eyes can tell apart; of measures of each flow none",
+            autocompletion=complete.axis,
+        ),
+    ] = None,
+    panels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AXIS,…",
+            help="For sweep and bars: the axes whose values are panels of one picture; all means every one.",
+            show_default="for sweep those that are no lines; for bars none: a picture each",
+            autocompletion=complete.axis,
+        ),
+    ] = None,
+    width: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WIDTH",
+            help="Width of the pictures: in, cm, mm or pt; 3.5in is a column of a journal.",
+            show_default="12in",
+        ),
+    ] = None,
+    heading: Annotated[
+        bool, typer.Option("--heading/--no-heading", help="With or without the title and the configuration above.")
+    ] = True,
     scale: Annotated[
         Scale,
         typer.Option(
@@ -118,7 +148,10 @@ def plot(
       bakeoff plot results/fairness/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-pie-50Mbit-20ms --out pie.svg
       bakeoff plot results/a results/b --overlay --kind ping_cdf
       bakeoff plot results/fairness --kind sweep --x rtt1 --measure jain
+      bakeoff plot results/duels/latest --panels rate,rtt --x qdisc       one picture of a batch of duels
+      bakeoff plot results/fairness --kind sweep --width 3.5in --no-heading -f pdf     for a paper
     """
+    from bakeoff.cli.output import say
     from bakeoff.cli.progress import patience
     from bakeoff.present import kinds, plots
     from bakeoff.present.style import save
@@ -133,22 +166,31 @@ def plot(
     if not whole:
         raise BakeoffError("no finished run to draw")
     picked = kinds.kind(kind) if kind is not None else kinds.kind(plots.default_kind(whole, overlay=overlay))
-    _fits(picked, measure=measure, x=x, y=y, overlay=overlay, scale=scale)
+    _fits(picked, measure=measure, x=x, y=y, lines=lines, panels=panels, overlay=overlay, scale=scale)
     place = _Place(out, format_)
     plots_folder = root / "plots" if out is not None else below(root, "plots/picture").parent
+    inches = plots.width_of(width) if width is not None else None
+
+    def written(figure: Drawn, path: Path) -> None:
+        if inches is not None or not heading:
+            plots.sized(figure, inches, heading=heading)
+        typer.echo(save(figure, path))
+
     if picked.of == "campaign":
         with patience("drawing"):
-            made = plots.campaign(whole, picked.name, measure=measure, x=x, y=y)
+            made = plots.campaign(
+                whole, picked.name, measure=measure, x=x, y=y, lines=_axes(lines), panels=_axes(panels)
+            )
         for name, figure in made.items():
-            typer.echo(save(figure, place.of(plots_folder, name, alone=len(made) == 1)))
+            written(figure, place.of(plots_folder, name, alone=len(made) == 1))
+        if len(made) > 1 and picked.name == "bars" and panels is None:
+            say(f"{len(made)} pictures; --panels all draws one of each scenario, --x AXIS groups other bars", err=True)
         return
     if overlay or len(whole) == 1:
         with patience("drawing"):
             figure = plots.overlay(whole, picked.name, scale=scale.value)
         folder = whole[0].path if len(whole) == 1 else plots_folder
-        typer.echo(
-            save(figure, place.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))
-        )
+        written(figure, place.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))
         return
     if len(whole) > MOST_PICTURES:
         raise BakeoffError(
@@ -161,19 +203,39 @@ def plot(
             typer.echo(f"left out: {found}", err=True)
         else:
             name = f"{result.key.replace('/', '_')}-{picked.name}"
-            typer.echo(save(found, place.of(plots_folder, name, alone=False)))
+            written(found, place.of(plots_folder, name, alone=False))
             drawn += 1
     if not drawn:
         raise BakeoffError(f"none of {len(whole)} runs has what '{picked.name}' shows")
 
 
-def _fits(kind: Kind, *, measure: str | None, x: str | None, y: str | None, overlay: bool, scale: Scale) -> None:
+def _axes(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _fits(
+    kind: Kind,
+    *,
+    measure: str | None,
+    x: str | None,
+    y: str | None,
+    lines: str | None,
+    panels: str | None,
+    overlay: bool,
+    scale: Scale,
+) -> None:
     """Whether the options are ones that the kind knows."""
-    for option, value in (("--measure", measure), ("--x", x), ("--y", y)):
-        if value is not None and not kind.swept:
-            raise BakeoffError(f"{option}: goes with --kind sweep or heatmap; '{kind.name}' does not know it")
-    if y is not None and kind.name != "heatmap":
-        raise BakeoffError(f"--y: goes with --kind heatmap; '{kind.name}' has one axis")
+    known = {
+        "--measure": (measure, ("sweep", "heatmap")),
+        "--x": (x, ("sweep", "heatmap", "bars")),
+        "--y": (y, ("heatmap",)),
+        "--lines": (lines, ("sweep",)),
+        "--panels": (panels, ("sweep", "bars")),
+    }
+    for option, (value, kinds) in known.items():
+        if value is not None and kind.name not in kinds:
+            able = f"{', '.join(kinds[:-1])} or {kinds[-1]}" if len(kinds) > 1 else kinds[0]
+            raise BakeoffError(f"{option}: only valid with --kind {able}, not with '{kind.name}'")
     if overlay and kind.of == "campaign":
         raise BakeoffError(f"--overlay: '{kind.name}' shows all runs in one picture anyway")
     if scale is not Scale.auto and not kind.scales:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.measure import MeasureError, jitter
 from bakeoff.measure.delays import arrivals, jitter_over_time, lost_share, shares_a_clock
 from bakeoff.present import words
-from bakeoff.present.caption import fitted
 from bakeoff.present.over_time import delays_panel, probe_entries, rate_panels
 from bakeoff.present.shown import Line, Shown, bins, lines
 from bakeoff.present.style import plain
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bakeoff.measure.samples import Array
-    from bakeoff.present.panels import Picture
+    from bakeoff.present.picture import Picture
 
 _MOST_SAID = 6
 _UNIT = re.compile(r"(\d) (ms|%)")
@@ -65,7 +64,7 @@ def call(several: Sequence[Shown]) -> Picture:
         rate_panels(made, made.axes[rows:], several, others, queues=queues, metric="goodput")
         if panels.shows_capacity(made):
             entries.append(panels.capacity_entry())
-    panels.legend(made, [*entries, *panels.time_entries(several, means_in=made)])
+    made.add_legend([*entries, *panels.time_entries(several, means_in=made)])
     made.axes[-1].set_xlabel("time [s]")
     return made
 
@@ -150,7 +149,7 @@ def _felt(several: Sequence[Shown]) -> list[str]:
     if len(said) > _MOST_SAID:
         said = [*said[: _MOST_SAID - 1], f"and {len(said) - _MOST_SAID + 1} more flows"]
     # A number stays with its unit.
-    return fitted([_UNIT.sub("\\1\u00a0\\2", part) for part in said])
+    return [_UNIT.sub("\\1\u00a0\\2", plain(part)) for part in said]
 
 
 def _felt_by(shown: Shown, flow: Mapping[str, Any]) -> str:

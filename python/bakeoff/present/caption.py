@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from bakeoff.measure import summary_of
 from bakeoff.present import words
-from bakeoff.present.shown import Shown, bottlenecks
+from bakeoff.present.looks import UNKNOWN
+from bakeoff.present.shown import Shown, bottlenecks, short_names
 from bakeoff.present.style import plain
 from bakeoff.results.epochs import epoch_warning
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
-
-_WIDTH = 160
-_NARROW = 120
-_MOST = 12
 
 
 def title(several: Sequence[Shown]) -> str:
@@ -31,19 +27,23 @@ def title(several: Sequence[Shown]) -> str:
 
 
 def lines(several: Sequence[Shown]) -> list[str]:
-    """The configuration that was in effect, as the engines reported it, in lines that fit above a picture."""
+    """The configuration that was in effect, as the engines reported it."""
     if len(several) == 1:
         [shown] = several
-        return fitted([*_heading(shown), *queues(shown), flows(shown), engine(shown)])
+        return [
+            plain(text)
+            for text in (*_heading(shown), *queues(shown), flows(shown), *recorded(shown), engine(shown))
+            if text
+        ]
     # What several runs have in common is said once; the rest with the runs that it is of.
     of: dict[str, list[str]] = {}
-    for part in (queues, lambda shown: [flows(shown)], lambda shown: [engine(shown)]):
+    for part in (queues, lambda shown: [flows(shown)], recorded, lambda shown: [engine(shown)]):
         for shown in several:
             for text in part(shown):
                 of.setdefault(text, []).append(shown.label)
-    return fitted(
-        [text if len(labels) == len(several) else f"{' | '.join(labels)}: {text}" for text, labels in of.items()]
-    )
+    return [
+        plain(text if len(labels) == len(several) else f"{' | '.join(labels)}: {text}") for text, labels in of.items()
+    ]
 
 
 def failures(several: Sequence[Shown]) -> list[str]:
@@ -52,13 +52,13 @@ def failures(several: Sequence[Shown]) -> list[str]:
     for shown in several:
         of = f"{shown.label}: " if shown.label else ""
         found += [of + failure for failure in words.failures(summary_of(shown.result))]
-    return fitted(found)
+    return [plain(text) for text in found]
 
 
 def epochs(results: Iterable[Result]) -> list[str]:
     """That the runs of a picture come from different model epochs; nothing if they do not."""
     warning = epoch_warning(results)
-    return [] if warning is None else textwrap.wrap(warning, _NARROW)
+    return [] if warning is None else [warning]
 
 
 def _heading(shown: Shown) -> list[str]:
@@ -89,13 +89,27 @@ def flows(shown: Shown) -> str:
     groups: dict[str, list[str]] = {}
     for flow in shown.flows:
         cc, ecn = shown.ran(flow)
-        ran = f"{cc}, {words.ecn_words(ecn)}" if cc else "UDP" if flow["transport"] != "tcp" else flow["cc"]
-        groups.setdefault(ran, []).append(flow["name"])
+        control = cc or flow["cc"]
+        ran = "UDP" if flow["transport"] != "tcp" else f"{control}, {words.ecn_words(ecn)}"
+        if control == UNKNOWN and flow["transport"] == "tcp":
+            ran = f"TCP, {words.ecn_words(ecn)}"
+        groups.setdefault(ran, []).append(shown.names[flow["name"]])
     said = []
     for ran, names in groups.items():
         which = ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]} … {names[-1]} ({len(names)} flows)"
         said.append(ran if names == [ran.split("@")[0].split(",")[0]] else f"{which}: {ran}")
     return "; ".join(said)
+
+
+def recorded(shown: Shown) -> list[str]:
+    """What the names of a recording's flows leave out, and which connections are not in the picture."""
+    said = [f"flows: {shown.between}"] if shown.between else []
+    if shown.left_out:
+        size = sum(size for _, size in shown.left_out)
+        which = ", ".join(short_names([name for name, _ in shown.left_out[:2]])[0].values())
+        more = f" and {len(shown.left_out) - 2} more" if len(shown.left_out) > 2 else ""
+        said.append(f"not drawn, as a tool's own connection: {which}{more}, {size / 1e3:.3g} kB")
+    return said
 
 
 def engine(shown: Shown) -> str:
@@ -116,9 +130,3 @@ def averaged(several: Sequence[Shown]) -> list[str]:
         return []
     times = "a timed change lies" if len(within) == 1 else f"{len(within)} timed changes lie"
     return [f"{times} in the steady state, {start:.4g} s to {end:.4g} s: what is taken there averages over it"]
-
-
-def fitted(said: Sequence[str]) -> list[str]:
-    """Wrapped, and no more lines than leave room for the picture."""
-    wrapped = [part for line in said for part in textwrap.wrap(plain(line), _WIDTH)]
-    return wrapped if len(wrapped) <= _MOST else [*wrapped[: _MOST - 1], f"… and {len(wrapped) - _MOST + 1} lines more"]

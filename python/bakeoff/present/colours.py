@@ -28,7 +28,7 @@ The colours of Okabe and Ito's palette, which are distinct for every kind of col
 relatives a lighter or darker tone of it. Black is for probes. The palette's yellow is too pale for a line on white.
 """
 
-_OTHERS: Final = ("#117733", "#882255", "#999933", "#332288", "#AA4499", "#661100")
+_OTHERS: Final = ("#117733", "#882255", "#999933", "#332288", "#AA4499", "#661100", "#44AA99", "#CC6677")
 """For controls that users bring: Paul Tol's muted palette, as far as it is none of the above."""
 
 DASHES: Final = ("-", (0, (5, 1.6)), (0, (1.2, 1.4)), (0, (7, 1.6, 1.4, 1.6)))

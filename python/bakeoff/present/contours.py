@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Normalize
 
+    from bakeoff.present.matrix import Seen
+
 At = tuple[float, float]
 """Where a point lies on both axes."""
 
@@ -23,6 +25,8 @@ _SHADES: Final = 100
 _DOTS: Final = 1000
 """Runs up to which each has a dot: more would hide the colours."""
 _LABEL_PT: Final = 24
+_FAILED: Final = "#b00020"
+_NONE: Final = "#111111"
 _EMPTY: Final = "#e6e6e6"
 _FULL: Final = 0.95
 """Share of the crossings of all values that have a run in what is drawn as a grid; else it is a sample."""
@@ -35,11 +39,15 @@ class Field:
     values: Mapping[At, float]
     failed: frozenset[At]
     """Where no run ended well."""
+    partly: frozenset[At] = frozenset()
+    """Where only some seeds have a number, of which the value is the mean."""
+    none: frozenset[At] = frozenset()
+    """Where no seed has one."""
 
     @property
     def everywhere(self) -> list[At]:
         """All points that there are."""
-        return [*self.values, *self.failed]
+        return [*self.values, *self.failed, *self.none]
 
 
 def logarithmic(values: Iterable[float]) -> bool:
@@ -65,31 +73,43 @@ def draw(axes: Axes, field: Field, norm: Normalize) -> None:
         _grid(axes, field, xs, ys, norm)
     else:
         _sample(axes, field, norm)
-    if field.failed:
-        at = sorted(field.failed)
-        size = 22 if len(field.everywhere) < 1500 else 6
-        axes.scatter([x for x, _ in at], [y for _, y in at], marker="x", s=size, color="#b00020", linewidth=1, zorder=4)
+    size = 22 if len(field.everywhere) < 1500 else 6
+    for where, look in (
+        (field.failed, {"marker": "x", "color": _FAILED}),
+        (field.none, {"marker": "x", "color": _NONE}),
+        (field.partly, {"marker": "o", "facecolor": "none", "edgecolor": _NONE}),
+    ):
+        at = sorted(where)
+        if at:
+            axes.scatter([x for x, _ in at], [y for _, y in at], s=size, linewidth=1, zorder=4, **look)  # type: ignore[arg-type]
     for axis, of in ((axes.xaxis, xs), (axes.yaxis, ys)):
         _ticks(axis, of)
 
 
 def cells(
     axes: Axes,
-    values: Mapping[tuple[str, str], float],
+    values: Mapping[tuple[str, str], Seen],
     columns: Sequence[str],
     rows: Sequence[str],
     *,
     norm: Normalize,
 ) -> None:
-    """Draw a cell for each pair of labels, with its number."""
+    """Draw a cell for each pair of labels, with its number, and of how many seeds it is if not of all."""
     import numpy as np
 
     from bakeoff.present.style import plain
 
     grid = np.full((len(rows), len(columns)), np.nan)
     at_row, at_column = ({label: i for i, label in enumerate(labels)} for labels in (rows, columns))
-    for (column, row), value in values.items():
-        grid[at_row[row], at_column[column]] = value
+    texts: dict[tuple[int, int], str] = {}
+    for (column, row), seen in values.items():
+        at = at_row[row], at_column[column]
+        if seen.found is None:
+            texts[at] = "never"
+        else:
+            grid[at] = seen.found["mean"]
+            few = "" if seen.whole else f"\n{seen.found['n']} of {seen.of}"
+            texts[at] = _digits(seen.found["mean"]) + few
     axes.set_facecolor(_EMPTY)
     axes.imshow(grid, cmap="cividis", norm=norm, aspect="auto", origin="lower", interpolation="nearest")
     axes.grid(visible=False)
@@ -103,7 +123,7 @@ def cells(
     for (row, column), value in np.ndenumerate(grid):
         empty = not np.isfinite(value)
         dark = not empty and norm(value) < 0.55
-        axes.text(column, row, "none" if empty else _digits(value), ha="center", va="center", fontsize=8.5,
+        axes.text(column, row, texts.get((row, column), "none"), ha="center", va="center", fontsize=8.5,
                   color="#888888" if empty else "white" if dark else "black")  # fmt: skip
 
 
@@ -117,9 +137,17 @@ def entries(fields: Sequence[Field]) -> list[Artist]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    if not fields:
+        return []
     found: list[Artist] = [Line2D([], [], color="#333333", linewidth=0.9, label="equal value, as the line says")]
-    if any(field.failed for field in fields):
-        found.append(Line2D([], [], linestyle="", marker="x", color="#b00020", label="the run failed"))
+    signs = (
+        (any(field.failed for field in fields), "x", _FAILED, "the run failed"),
+        (any(field.none for field in fields), "x", _NONE, "never, or no number, with any seed"),
+        (any(field.partly for field in fields), "o", _NONE, "mean over those seeds alone that have a number"),
+    )
+    for there, marker, colour, label in signs:
+        if there:
+            found.append(Line2D([], [], linestyle="", marker=marker, color=colour, markerfacecolor="none", label=label))
     if any(_gaps(field) for field in fields):
         found.append(Patch(facecolor=_EMPTY, label="no run"))
     if any(not _is_grid(field) for field in fields):

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bakeoff.measure.samples import Array
-    from bakeoff.present.panels import Panel, Picture
+    from bakeoff.present.panels import Panel
+    from bakeoff.present.picture import Picture
 
 Part = tuple[Line, "Array"]
 
@@ -63,6 +64,7 @@ def induced_latency_cdf(several: Sequence[Shown]) -> Picture:
 def box_totals(several: Sequence[Shown]) -> Picture:
     """Boxes over the samples of the steady state: rates of all flows and their sums, and round-trip times."""
     from bakeoff.present import panels
+    from bakeoff.present.picture import titled
 
     alone = len(several) == 1
     rates: list[tuple[str, str, Array]] = []
@@ -92,7 +94,7 @@ def box_totals(several: Sequence[Shown]) -> Picture:
         raise MeasureError(f"{words.title(several[0].result)}: no flow and no probe has samples in the steady state")
     most = max(len(part[0]) for part in both)
     said = [*caption.lines(several), _boxes_are(several), *caption.averaged(several)]
-    made = panels.titled(
+    made = titled(
         caption.title(several), said, caption.failures(several), height_inch=4.2 * len(both),
         width_inch=max(12.0, 0.55 * most + 2),
     )  # fmt: skip
@@ -171,7 +173,7 @@ def _cumulative(
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:g} %"))
         axes.set_ylabel("cumulative share")
     entries = [panels.line_entry(replace(line, label=f"{line.label}, n = {len(values)}")) for line, values in parts]
-    panels.legend(made, entries)
+    made.add_legend(entries)
     return made
 
 

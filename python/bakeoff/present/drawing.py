@@ -30,7 +30,8 @@ with _away_from_settings():
     import matplotlib as mpl
     from matplotlib.colors import is_color_like, to_rgb
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch, StepPatch
 
-__all__ = ["Figure", "Line2D", "Patch", "StepPatch", "is_color_like", "mpl", "to_rgb"]
+__all__ = ["ConstrainedLayoutEngine", "Figure", "Line2D", "Patch", "StepPatch", "is_color_like", "mpl", "to_rgb"]

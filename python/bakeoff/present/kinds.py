@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    from bakeoff.present.panels import Picture
+    from bakeoff.present.picture import Picture
 
 Of = Literal["run", "campaign"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.measure import Mean, partly
@@ -95,7 +96,7 @@ def columns(kind: str, table: Sequence[tuple[Row, Record]]) -> list[Column]:
     if kind == "phases":
         return found + _phases(records)
     for spec in SPECS[kind]:
-        cells = [_joined(spec, record) for record in records]
+        cells = [_joined(spec, record, row) for row, record in table]
         if any(cells) and not (spec.names == ("sce_marks",) and not any(cell.strip("0±") for cell in cells)):
             if not spec.text and spec.names[0] not in _COUNTS:
                 cells = [starred(row, cell) for row, cell in zip(rows, cells, strict=True)]
@@ -116,18 +117,18 @@ def chosen(names: Sequence[str], records: Sequence[Record]) -> list[Column]:
     return found
 
 
-def _with_interval(name: str, value: Value, record: Record) -> str:
+def _with_interval(name: str, value: Value, record: Record, most: float = inf) -> str:
     """One cell: a mean with its interval if the record has one, and where a pair never gets there how often."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         half = lookup(record, interval_of(name))
-        return around(name, value, half if isinstance(half, int | float) else None)
+        return around(name, value, half if isinstance(half, int | float) else None, most)
     count = record.get(_REACHED.get(name, ""))
     if value is None and isinstance(count, int) and isinstance(n := record.get("n"), int):
         return "never" if not count else f"never in {n - count} of {n}"
     return shown(name, value)
 
 
-def _joined(spec: Spec, record: Record) -> str:
+def _joined(spec: Spec, record: Record, row: Row) -> str:
     values = [record.get(name) for name in spec.names]
     if all(value is None for value in values):
         return ""
@@ -136,7 +137,8 @@ def _joined(spec: Spec, record: Record) -> str:
     if spec.names == ("flows",) and str(values[0]).count(", ") >= MANY:
         return f"{str(values[0]).count(', ') + 1} flows"
     if len(spec.names) == 1 and not spec.text:
-        return _with_interval(spec.names[0], values[0], record)
+        most = row.capacity_bps(str(record.get("flow"))) if spec.names == ("goodput_bps",) else inf
+        return _with_interval(spec.names[0], values[0], record, most)
     return _together(spec.names, values, spec.between, "" if spec.text else "-")
 
 
@@ -384,7 +386,10 @@ def _flow_cells(table: Sequence[Row], i: int, cell: Callable[[FlowRow, Row], str
 
 
 def _share(flow: FlowRow, row: Row) -> str:
-    return starred(row, rate(flow.rate_bps(row.metric) or flow.rates_bps["goodput"], row.n)) or "-"
+    return (
+        starred(row, rate(flow.rate_bps(row.metric) or flow.rates_bps["goodput"], row.n, row.capacity_bps(flow.name)))
+        or "-"
+    )
 
 
 def _completion(row: Row) -> str:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import nan
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.results.summary import Summary
+
+
+_LEAST_TOP: Final = 0.1
+_MOST_TOP: Final = 1e4
+"""An axis that ends below or above these has the next smaller or larger unit."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,26 @@ MEASURES: Final[Mapping[str, Measure]] = {
 }
 
 
+PREFIXES: Final = (("Mbit/s", "kbit/s", "Gbit/s"), ("ms", "µs", "s"))
+"""Units of axes, each with the next smaller and the next larger one."""
+
+
+def other_unit(unit: str, top: float) -> tuple[str, float] | None:
+    """The unit that numbers up to `top` are better shown in, and how many of it one of `unit` is; None if none is."""
+    for usual, smaller, larger in PREFIXES:
+        if unit == usual and 0 < top < _LEAST_TOP:
+            return smaller, 1e3
+        if unit == usual and top >= _MOST_TOP:
+            return larger, 1e-3
+    return None
+
+
+def in_other_unit(measure: Measure, top: float) -> Measure | None:
+    """The measure in such a unit; None if its own is as good."""
+    found = other_unit(measure.unit, top)
+    return None if found is None else replace(measure, unit=found[0], scale=measure.scale * found[1])
+
+
 def measure_of(name: str) -> Measure:
     """A measure by its name, by its place in summary.json, `flows.*.srtt_s.max`, or an expression: `share("prague")`.
 
@@ -71,12 +97,12 @@ def measure_of(name: str) -> Measure:
     """
     if name in MEASURES:
         return MEASURES[name]
-    if "(" in name:
+    if "(" in name or (name.isidentifier() and _in_claims(name)):
         from bakeoff.claims.evaluate import number_of
 
         found = number_of(name)
         unit, scale = _UNITS.get(found.unit or "", (found.unit or "1", 1.0))
-        return Measure(name, name, unit, scale, expression=True, bounds=found.limits)
+        return Measure(name if "(" in name else f"{name}()", name, unit, scale, expression=True, bounds=found.limits)
     if "." not in name:
         raise BakeoffError(
             f"measure: unknown '{name}'; expected one of {', '.join(MEASURES)}, a place in summary.json such as "
@@ -89,12 +115,23 @@ def measure_of(name: str) -> Measure:
     return Measure(name, name, *_UNITS.get(unit_in(name) or "", (unit_in(name) or "1", 1.0)))
 
 
+def _in_claims(name: str) -> bool:
+    from bakeoff.claims.measures import MEASURES as OF_CLAIMS
+
+    return name in OF_CLAIMS
+
+
 _UNITS: Final = {"s": ("ms", 1e3), "bit/s": ("Mbit/s", 1e-6)}
 """What axes have in the place of a base unit, and what a number is multiplied with."""
 
 
 def values(summary: Summary | Mapping[str, object], measure: Measure) -> dict[str, float]:
-    """The measure's values in a summary, or in its plain JSON, by what stands for the `*`; `""` where there is none."""
+    """The measure's values in a summary, or in its plain JSON, by what stands for the `*`; `""` where there is none.
+
+    Not a number where it never came: the time until two rates meet that never do.
+    """
+    from bakeoff.results.units import MAY_NEVER
+
     *way, last = measure.path.split(".")
     found: dict[str, float] = {}
     several: list[float] = []
@@ -103,6 +140,8 @@ def values(summary: Summary | Mapping[str, object], measure: Measure) -> dict[st
     def walk(tree: object, at: int, name: str) -> None:
         if at == len(way):
             number = _part(tree, last)
+            if number is None and last in MAY_NEVER and tree is not None:
+                number = nan
             if isinstance(number, int | float) and not isinstance(number, bool):
                 if "BOTTLENECK" in way:
                     several.append(float(number) * measure.scale)

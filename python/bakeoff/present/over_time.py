@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bakeoff.measure.samples import Array
-    from bakeoff.present.panels import Panel, Picture
+    from bakeoff.present.panels import Panel
+    from bakeoff.present.picture import Picture
 
 Scale = Literal["auto", "fixed", "var"]
 Flow = Mapping[str, Any]
+_LEAST_USED = 0.25
+"""Share of the axis that a scenario asks for that the data fill; else the axis is theirs."""
 
 
 def delivery_with_rtt(several: Sequence[Shown], scale: Scale = "auto") -> Picture:
@@ -70,9 +73,10 @@ def all_scaled(several: Sequence[Shown]) -> Picture:
     drawn = lines(several)
     rates = []
     for axes, way in zip(made.axes, ways, strict=False):
-        said = {"up": "upload", "down": "download"}[way] if len(ways) == 2 else "delivery"
+        said = {"up": "upload: ", "down": "download: "}[way] if len(ways) == 2 else ""
         panel = panels.Panel(axes, "Mbit/s", f"{way} rate")
-        axes.set_ylabel(f"{said} rate [Mbit/s]")
+        members = [(s, f) for line in drawn for s, f in line.members if direction(s, f) == way]
+        axes.set_ylabel(f"{said}{rate_words(members, 'delivery_rate')} [Mbit/s]")
         for line in drawn:
             inside = tuple((s, f) for s, f in line.members if direction(s, f) == way)
             panels.draw_line(panel, several, line, _rates_of(inside, "delivery_rate"), thin=False)
@@ -84,7 +88,7 @@ def all_scaled(several: Sequence[Shown]) -> Picture:
     for panel in made.panels:
         panel.fixed = _middle(panel)
     entries = [panels.line_entry(line) for line in drawn]
-    panels.legend(made, [*entries, *probe_entries(several), *panels.time_entries(several, means_in=made)])
+    made.add_legend([*entries, *probe_entries(several), *panels.time_entries(several, means_in=made)])
     made.axes[-1].set_xlabel("time [s]")
     return made
 
@@ -132,7 +136,7 @@ def cwnd(several: Sequence[Shown]) -> Picture:
     entries: list[Artist] = [panels.line_entry(line) for line in drawn]
     if shown_thresholds:
         entries.append(Line2D([], [], color="#555555", linestyle=":", linewidth=1, label="ssthresh of the same colour"))
-    panels.legend(made, [*entries, *panels.time_entries(several)])
+    made.add_legend([*entries, *panels.time_entries(several)])
     made.axes[-1].set_xlabel("time [s]")
     return made
 
@@ -148,7 +152,9 @@ def _rates_abovedelays_panel(several: Sequence[Shown], metric: str, scale: Scale
     rate_panels(made, made.axes, several, drawn, queues=queues, metric=metric, scale=scale)
     if delays:
         delays_panel(made, made.axes[-1], several, drawn, scale=scale)
-    entries: list[Artist] = [panels.line_entry(_named(line, metric)) for line in drawn]
+    every = [(s, f) for line in drawn for s, f in line.members]
+    alone = rate_words(every, metric) == "goodput"
+    entries: list[Artist] = [panels.line_entry(_named(line, metric, alone=alone)) for line in drawn]
     _finish(made, several, queues, [*entries, *probe_entries(several)])
     return made
 
@@ -174,8 +180,8 @@ def rate_panels(
     """A panel for each bottleneck: the rates of what goes through it, and its capacity."""
     from bakeoff.present import panels
 
-    what = "delivery rate" if metric == "delivery_rate" else "goodput"
     for one, queue in zip(axes, queues, strict=False):
+        what = rate_words([(s, f) for line in drawn for s, f in line.members if s.crosses(f, queue)], metric)
         panel = _rate_panel(made, one, several, queue, scale=scale, what=what)
         inside = [(line, tuple((s, f) for s, f in line.members if s.crosses(f, queue))) for line in drawn]
         inside = [(line, members) for line, members in inside if members]
@@ -187,12 +193,18 @@ def rate_panels(
         _share_of_many(panel, several, queue)
 
 
+def rate_words(members: Sequence[tuple[Shown, Flow]], metric: str) -> str:
+    """What the rates of these flows are: goodputs if none of them has the metric that was asked for."""
+    used = {shown.rate_metric(flow, metric) for shown, flow in members}
+    return "delivery rate" if "delivery_rate" in used or not used else "goodput"
+
+
 def _finish(made: Picture, several: Sequence[Shown], queues: Sequence[str | None], entries: Sequence[Artist]) -> None:
     from bakeoff.present import panels
 
     if panels.shows_capacity(made):
         entries = [*entries, panels.capacity_entry()]
-    panels.legend(made, [*entries, *panels.time_entries(several, means_in=made)])
+    made.add_legend([*entries, *panels.time_entries(several, means_in=made)])
     made.axes[-1].set_xlabel("time [s]")
 
 
@@ -313,7 +325,9 @@ def delays_panel(
         panel.fixed = (base, base + 3 * max(panel.extent[1] - base, 1.0))
     elif hints and len(asked) == 1:
         [(low, high)] = asked
-        panel.fixed = (low * 1e3, high * 1e3)
+        # On an axis made for seconds some 30 ms would be a line along its foot.
+        if panel.extent is None or panel.extent[1] > low * 1e3 + _LEAST_USED * (high - low) * 1e3:
+            panel.fixed = (low * 1e3, high * 1e3)
     return seen
 
 
@@ -338,14 +352,14 @@ def probe_entries(several: Sequence[Shown]) -> list[Artist]:
     return entries
 
 
-def _named(line: Line, metric: str) -> Line:
-    """The line, saying so where another rate than the others' is drawn, or none."""
+def _named(line: Line, metric: str, *, alone: bool) -> Line:
+    """The line, saying so where another rate than the others' is drawn, or none; `alone`: there are no others."""
     from dataclasses import replace
 
     if not any(("flow", flow["name"], "goodput") in shown.samples for shown, flow in line.members):
         return replace(line, label=f"{line.label}, no samples")
     used = {shown.rate_metric(flow, metric) for shown, flow in line.members}
-    return line if used == {metric} else replace(line, label=f"{line.label}, goodput")
+    return line if used == {metric} or alone else replace(line, label=f"{line.label}, goodput")
 
 
 def _middle(panel: Panel) -> tuple[float, float] | None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,9 +9,11 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.present import caption, colours
-from bakeoff.present.drawing import Figure, Line2D, Patch, StepPatch
+from bakeoff.present.drawing import Line2D, Patch, StepPatch
+from bakeoff.present.measures import other_unit
+from bakeoff.present.picture import Picture, titled
 from bakeoff.present.shown import Line, Shown, bins, means
-from bakeoff.present.style import WIDTH_INCH, plain, styled
+from bakeoff.present.style import plain
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -34,26 +33,6 @@ _PALE = 0.7
 _CAPACITY_LIES = 1.2
 
 
-class Picture(Figure):
-    """A matplotlib figure that shows itself in a notebook, and knows its panels."""
-
-    panels: list[Panel]
-
-    def _repr_png_(self) -> bytes:
-        with styled():
-            buffer = io.BytesIO()
-            self.savefig(buffer, format="png")
-        return buffer.getvalue()
-
-
-class Pictures(list[Picture]):
-    """Several figures, one below the other in a notebook."""
-
-    def _repr_html_(self) -> str:
-        images = (base64.b64encode(one._repr_png_()).decode() for one in self)
-        return "".join(f'<img src="data:image/png;base64,{image}"/>' for image in images)
-
-
 @dataclass
 class Panel:
     """Axes of a picture, and the extent of what is drawn in them."""
@@ -65,6 +44,8 @@ class Panel:
     values: list[tuple[float, float]] = field(default_factory=list)
     fixed: tuple[float, float] | None = None
     from_zero: bool = True
+    room: float = 0.06
+    """Share of the extent that is left empty above it."""
 
     def saw(self, values: Array) -> None:
         """Note what is drawn, so that limits hold it, or say that they do not."""
@@ -89,8 +70,8 @@ class Panel:
             return 0.0, 1.0
         low, high = self.extent
         if self.from_zero:
-            return 0.0, (high * 1.06 or 1.0)
-        room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+            return 0.0, (high * (1 + self.room) or 1.0)
+        room = self.room * (high - low) or 0.05 * abs(high) or 1.0
         return max(low - room, 0.0) if low >= 0 else low - room, high + room
 
     def finish(self) -> None:
@@ -108,11 +89,14 @@ class Panel:
             said.append(f"down to {least:.4g}")
         if said:
             note = f"the axis is cut: data go {' and '.join(said)} {self.unit}"
-            box = {"facecolor": "white", "edgecolor": "#b00000", "linewidth": 0.6, "pad": 2.5, "alpha": 0.9}
-            self.axes.text(
-                0.995, 0.97, note, transform=self.axes.transAxes, ha="right", va="top", fontsize=9, color="#b00000",
-                bbox=box, zorder=9,
-            )  # fmt: skip
+            self.axes.set_title(note, loc="right", fontsize=9, color="#b00000", pad=3)
+
+    def show_in(self, unit: str, factor: float) -> None:
+        """Write the numbers of the axis in another unit; `factor` of it are one of the axis."""
+        from matplotlib.ticker import FuncFormatter
+
+        self.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:g}"))
+        self.axes.set_ylabel(self.axes.get_ylabel().replace(f"[{self.unit}]", f"[{unit}]"))
 
 
 def picture(several: Sequence[Shown], rows: int, *, row_inch: float = 0.0, said: Sequence[str] = ()) -> Picture:
@@ -129,30 +113,6 @@ def picture(several: Sequence[Shown], rows: int, *, row_inch: float = 0.0, said:
     )
     for one in made.subplots(rows, 1, sharex=True, squeeze=False).flat:
         one.tick_params(labelbottom=True)
-    return made
-
-
-def titled(
-    title: str, said: Sequence[str], failed: Sequence[str] = (), *, height_inch: float, width_inch: float = WIDTH_INCH
-) -> Picture:
-    """An empty picture with words above: what it is, what was in effect, and in red the self-checks that failed.
-
-    The words take the room that they need, `height_inch` is for the rest.
-    """
-    bold = textwrap.wrap(title, int(7.6 * width_inch), break_on_hyphens=False) or [""]
-    above = 0.12 + 0.26 * len(bold) + 0.165 * (len(said) + len(failed)) + 0.1
-    height = height_inch + above
-    made = Picture(figsize=(width_inch, height), layout="constrained")
-    made.panels = []
-    engine = made.get_layout_engine()
-    assert engine is not None
-    engine.set(rect=(0, 0, 1, 1 - above / height))  # type: ignore[call-arg]
-    made.text(0.012, 1 - 0.12 / height, "\n".join(bold), va="top", fontsize=14, fontweight="bold")
-    down = 0.12 + 0.26 * len(bold)
-    for lines, colour in ((said, "#444444"), (failed, "#b00000")):
-        if lines:
-            made.text(0.012, 1 - down / height, "\n".join(lines), va="top", fontsize=9, color=colour, linespacing=1.3)
-            down += 0.165 * len(lines)
     return made
 
 
@@ -225,16 +185,6 @@ def capacity(panel: Panel, several: Sequence[Shown], queue: str | None) -> bool:
             panel.axes.stairs(rates, steps[0], baseline=None, color=CAPACITY, linewidth=2.2, zorder=_CAPACITY_LIES)
             panel.values.append((0.0, max(rates)))
     return bool(drawn)
-
-
-def legend(made: Picture, entries: Sequence[Artist], *, dashed: str = "") -> None:
-    """One legend below everything, so that it never lies on data; in as many columns as fit."""
-    handles = list(entries)
-    if not handles:
-        return
-    longest = max(len(str(handle.get_label())) for handle in handles)
-    columns = max(1, min(len(handles), int(150 / (longest + 9))))
-    made.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=9.5)
 
 
 def line_entry(line: Line) -> Line2D:
@@ -324,6 +274,12 @@ def action_words(action: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "link"
 
 
+def columns_of(panels: int, most: int) -> int:
+    """How many panels stand side by side, so that few places stay empty."""
+    able = range(min(2, most, panels), min(most, panels) + 1)
+    return min(able, key=lambda count: (-panels % count, -count))
+
+
 def share(pictures: Sequence[Picture]) -> None:
     """Give panels of one role the same limits in all pictures that are compared."""
     extents: dict[str, list[tuple[float, float]]] = {}
@@ -335,9 +291,15 @@ def share(pictures: Sequence[Picture]) -> None:
 
 
 def finish(made: Picture) -> Picture:
-    """Set all limits: the last step, after `share`."""
+    """Set all limits, and units in which they are no fractions of a thousandth: the last step, after `share`."""
     for panel in made.panels:
         panel.finish()
+    for unit in {panel.unit for panel in made.panels}:
+        alike = [panel for panel in made.panels if panel.unit == unit and panel.extent is not None]
+        other = other_unit(unit, max((panel.limits()[1] for panel in alike), default=1.0))
+        for panel in alike:
+            if other is not None:
+                panel.show_in(*other)
     return made
 
 

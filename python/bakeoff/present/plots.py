@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
@@ -15,12 +16,16 @@ from bakeoff.present.style import save, styled
 
 if TYPE_CHECKING:
     from bakeoff.present.over_time import Scale
-    from bakeoff.present.panels import Picture, Pictures
+    from bakeoff.present.picture import Picture, Pictures
     from bakeoff.results import Result
 
 DEFAULT = "tcp_delivery_with_rtt"
 SCALES = ("auto", "fixed", "var")
 MOST_OVERLAID = 8
+_INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
+"""A point is TeX's, as in \\columnwidth."""
+_LEAST_WIDTH = 2.0
+_MOST_WIDTH = 40.0
 
 
 def kinds() -> list[str]:
@@ -63,6 +68,27 @@ def overlay(
         return panels.finish(made)
 
 
+def sized(picture: Picture, width_inch: float | None = None, *, heading: bool = True) -> Picture:
+    """The picture so wide, with letters and lines to fit, and with or without the words above it."""
+    if not heading:
+        picture.without_heading()
+    if width_inch is not None:
+        picture.to_width(width_inch)
+    return picture
+
+
+def width_of(text: str) -> float:
+    """A width in inches from `3.5in`, `88mm`, `8.8cm` or `252pt`. BakeoffError says what is wrong."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(in|mm|cm|pt)", text.strip())
+    width = float(match[1]) * _INCHES[match[2]] if match else 0.0
+    if not _LEAST_WIDTH <= width <= _MOST_WIDTH:
+        raise BakeoffError(
+            f"--width: '{text}'; expected {_LEAST_WIDTH:g}in to {_MOST_WIDTH:g}in, or the same in mm, cm or pt: a "
+            "column of a journal has some 3.5in"
+        )
+    return width
+
+
 def compared(
     results: Sequence[Result], kind: str = DEFAULT, *, scale: Scale = "auto"
 ) -> Iterator[tuple[Result, Picture | BakeoffError]]:
@@ -103,20 +129,28 @@ def campaign(
     measure: str | None = None,
     x: str | None = None,
     y: str | None = None,
+    lines: Sequence[str] | None = None,
+    panels: Sequence[str] | None = None,
 ) -> dict[str, Picture]:
     """Pictures of many runs by name: bars per point, or a measure over the axes of each scenario's matrix.
 
-    Raises BakeoffError for an unknown kind, measure or axis, and without a finished run.
+    `x` and `y` are axes of the matrix; `lines` and `panels` name those whose labels become lines (`sweep`) and panels
+    (`sweep`, `bars`); `all` names every one. Raises BakeoffError for an unknown kind, measure or axis, and without a
+    finished run.
     """
-    from bakeoff.present import bars, sweep
+    from bakeoff.present import bars, heatmap, sweep
+    from bakeoff.present.matrix import matrices
 
     if kind == "bars":
-        return bars.charts(results)
+        return bars.charts(results, x=x, panels=panels or ())
     if kind not in ("sweep", "heatmap"):
         raise BakeoffError(f"plot kind: '{kind}' is of single runs, not of a campaign")
     made = {}
-    for matrix in sweep.matrices(results):
-        picture = sweep.sweep(matrix, measure, x) if kind == "sweep" else sweep.heatmap(matrix, measure, x, y)
+    for matrix in matrices(results):
+        if kind == "sweep":
+            picture = sweep.sweep(matrix, measure, x, lines=lines, panels=panels)
+        else:
+            picture = heatmap.heatmap(matrix, measure, x, y)
         name = measure or sweep.default_measure(matrix, kind)
         made[f"{matrix.title.replace('/', '_')}-{kind}-{name}"] = picture
     return made
@@ -128,8 +162,8 @@ def default_kind(results: Sequence[Result], *, overlay: bool = False) -> str:
     Of several runs bars, or what `sweep.default_kind` says of their matrix. Of runs without flows their queues.
     """
     from bakeoff.present.call import offered_bps
+    from bakeoff.present.matrix import matrices
     from bakeoff.present.sweep import default_kind as sweep_default
-    from bakeoff.present.sweep import matrices
 
     if not any(result.resolved["flows"] for result in results):
         queues = any(kind == "queue" for result in results for kind, _, _ in result.parts)
@@ -151,7 +185,7 @@ def of_several(
     y: str | None = None,
 ) -> Picture | Pictures:
     """One picture of several runs, or, of a kind that needs one for each point of the matrix, all of them."""
-    from bakeoff.present.panels import Pictures
+    from bakeoff.present.picture import Pictures
 
     if not results:
         raise BakeoffError("no finished run to draw")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
 
     from bakeoff.measure.samples import Array
-    from bakeoff.present.panels import Picture
+    from bakeoff.present.picture import Picture
 
 _PANELS = (
     (("sojourn",), "queue delay\n[ms]", "ms", 1e3),
@@ -68,7 +68,7 @@ def queue(several: Sequence[Shown]) -> Picture:
     if probed:
         over_time.delays_panel(made, made.axes[-1], several, [], label="round-trip\ntime [ms]")
         entries += over_time.probe_entries(several)
-    panels.legend(made, [*entries, *panels.time_entries(several, means_in=made)])
+    made.add_legend([*entries, *panels.time_entries(several, means_in=made)])
     made.axes[-1].set_xlabel("time [s]")
     return made
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isinf
+from math import inf, isinf
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.errors import BakeoffError
@@ -35,6 +35,7 @@ class FlowRow:
     name: str
     cc: str | None
     ecn: str | None
+    transport: str
     rates_bps: Mapping[str, Interval | None]
     """By metric: `delivery_rate`, `goodput`."""
     srtt_mean_s: Mean | None
@@ -98,6 +99,16 @@ class Row:
     """The resolved run of the first repetition."""
     summaries: tuple[Summary, ...]
     """The measures of each repetition."""
+
+    def capacity_bps(self, flow: str) -> float:
+        """The rate of the flow's bottleneck, which no rate of the flow can exceed; infinite if none is known."""
+        rates = [
+            rated.rate_bps
+            for summary in self.summaries
+            for rated in summary.rated
+            if flow in summary.flows and rated.queue == summary.flows[flow].bottleneck
+        ]
+        return max(rates, default=inf)
 
     @cached_property
     def changes(self) -> list[str]:
@@ -249,6 +260,7 @@ def _flow_row(name: str, summaries: Sequence[Summary], of: Expected | None, metr
         name=name,
         cc=parts[0].cc,
         ecn=parts[0].ecn,
+        transport=parts[0].transport,
         rates_bps=rates,
         srtt_mean_s=Mean.over(part.srtt_s.mean if part.srtt_s else None for part in parts),
         srtt_p99_s=Mean.over(part.srtt_s.p99 if part.srtt_s else None for part in parts),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from bakeoff.measure import path as path_of
 from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.bottleneck import capacity
 from bakeoff.present import colours, words
+from bakeoff.present.looks import UNKNOWN, looks
 from bakeoff.present.style import plain
 from bakeoff.scenario.timeline import Timeline
 
@@ -25,6 +27,12 @@ MOST_LINES = 8
 """More lines than this in one panel nobody tells apart: flows that are alike then share one."""
 _MOST_OF_A_COLOUR = len(colours.DASHES)
 _MARKERS = "os^DvPX*"
+_CONTROL_BYTES = 65536.0
+_CONTROL_SHARE = 0.01
+"""A connection of a capture that carries less, and less than this share of the largest, is a tool's own."""
+_LONG_PREFIX = 4
+_ENDS = re.compile(r"(\[[^\]]+\]|[^\[\]>:]+):(\d+)>(\[[^\]]+\]|[^\[\]>:]+):(\d+)( \(\d+\))?")
+"""`10.0.0.1:32768>10.0.0.3:5201`, as flows of captures are called."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +65,35 @@ class Shown:
         start, end = self.resolved["window_s"]
         return float(start), float(end)
 
-    @property
+    @cached_property
     def flows(self) -> Sequence[Mapping[str, Any]]:
-        """Its flows as the resolved run has them."""
-        return self.resolved["flows"]  # type: ignore[no-any-return]
+        """Its flows as the resolved run has them, without the control connections of tools in a capture."""
+        left_out = {name for name, _ in self.left_out}
+        return [flow for flow in self.resolved["flows"] if flow["name"] not in left_out]
+
+    @cached_property
+    def left_out(self) -> Sequence[tuple[str, float]]:
+        """Flows of a capture that carry next to nothing beside others, and their payload in bytes.
+
+        iperf3 and netperf have a connection for what they tell each other: it is neither a transfer nor starved.
+        """
+        if self.result.record.engine != "capture":
+            return []
+        counted = self.result.counters.get("flows", {})
+        carried = {flow["name"]: float(counted.get(flow["name"], {}).get("received_bytes") or 0.0)
+                   for flow in self.resolved["flows"] if flow["transport"] == "tcp"}  # fmt: skip
+        most = max(carried.values(), default=0.0)
+        return [(name, size) for name, size in carried.items() if size < min(_CONTROL_BYTES, _CONTROL_SHARE * most)]
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """What its flows are called in pictures: of addresses with ports what tells them apart."""
+        return short_names([flow["name"] for flow in self.flows])[0]
+
+    @cached_property
+    def between(self) -> str:
+        """What the names of a recording's flows leave out, in words; empty if nothing."""
+        return short_names([flow["name"] for flow in self.flows])[1]
 
     def ran(self, flow: Mapping[str, Any]) -> tuple[str | None, str | None]:
         """The congestion control and the feedback that a flow had, as the engine reported it."""
@@ -146,10 +179,35 @@ def bottlenecks(several: Sequence[Shown]) -> list[str | None]:
 
 def direction(shown: Shown, flow: Mapping[str, Any]) -> str:
     """`up` for what goes the way of the first flow, `down` for what comes back, by the ends of the path."""
-    first = shown.flows[0]
-    there = path_of(shown.resolved, first)
+    return way_of(shown.resolved, flow)
+
+
+def way_of(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> str:
+    """The same of a resolved run."""
+    there = path_of(resolved, resolved["flows"][0])
     back = {(peer, node) for node, peer in there}
-    return "down" if back & set(path_of(shown.resolved, flow)) else "up"
+    return "down" if back & set(path_of(resolved, flow)) else "up"
+
+
+def short_names(names: Sequence[str]) -> tuple[dict[str, str], str]:
+    """The names without what all of them share, if all are addresses with ports; and what was left out, in words."""
+    found = {name: match for name in names if (match := _ENDS.fullmatch(name))}
+    if len(found) < len(names) or not names:
+        return {name: name for name in names}, ""
+    hosts = sorted({match[side] for match in found.values() for side in (1, 3)})
+    if len(hosts) == 2:
+        ports = {name: f"{match[2]} > {match[4]}{match[5] or ''}" for name, match in found.items()}
+        if len(set(ports.values())) == len(names):
+            return ports, f"names are ports, between {hosts[0]} and {hosts[1]}"
+    alike = next((i for i, letters in enumerate(zip(*hosts, strict=False)) if len(set(letters)) > 1), 0)
+    shared = hosts[0][:alike]
+    shared = shared[: max(shared.rfind("."), shared.rfind(":")) + 1]
+    if len(shared) < _LONG_PREFIX:
+        return {name: name.replace(">", " > ") for name in names}, ""
+    cut = len(shared) - 1
+    short = {name: f"{match[1][cut:]}:{match[2]} > {match[3][cut:]}:{match[4]}{match[5] or ''}"
+             for name, match in found.items()}  # fmt: skip
+    return short, f"addresses begin with {shared.strip('[')[:-1]}"
 
 
 def lines(several: Sequence[Shown], only: Callable[[Shown, Mapping[str, Any]], bool] | None = None) -> list[Line]:
@@ -177,16 +235,16 @@ def _grouped(flows: Sequence[tuple[Shown, Mapping[str, Any]]], key: Key) -> list
     for shown, flow in flows:
         asked = colours.wanted(shown.resolved.get("present", {})).get(flow["name"])
         groups.setdefault((shown.label, asked, *key(shown, flow)), []).append((shown, flow))
-    looks = colours.looks(shown.control(flow) for shown, flow in flows)
+    looked = looks({id(shown): shown.result for shown, _ in flows}.values())
     made = []
-    for (label, asked, *rest), members in groups.items():
+    for (label, _, *rest), members in groups.items():
         shown, flow = members[0]
-        colour, marker = looks[shown.control(flow)]
+        colour, marker = looked.of(shown.resolved, flow["name"], shown.control(flow))
         name = _label([(s, f) for s, f in members])
         made.append(
             Line(
                 label=f"{plain(label)}: {name}" if label else name,
-                colour=asked or colour,
+                colour=colour,
                 marker=marker,
                 members=tuple(members),
                 key=tuple(rest),
@@ -215,13 +273,18 @@ def _label(members: Sequence[tuple[Shown, Mapping[str, Any]]]) -> str:
     shown, flow = members[0]
     if len(members) == 1:
         cc = shown.control(flow)
-        name = plain(flow["name"])
-        return name if cc in flow["name"] else f"{name} ({'UDP' if cc == 'udp' else cc})"
-    controls = sorted({"UDP" if s.control(f) == "udp" else s.control(f) for s, f in members})
+        name = plain(shown.names[flow["name"]])
+        return name if cc in flow["name"] else f"{name} ({control_words(cc)})"
+    controls = sorted({control_words(s.control(f)) for s, f in members})
     of = controls[0] if len(controls) == 1 else f"{len(controls)} controls"
     ways = {direction(s, f) for s, f in members}
     both = len({direction(shown, f) for f in shown.flows}) > 1 and len(ways) == 1
     return f"{of}{f', {ways.pop()}' if both else ''}: {len(members)} flows"
+
+
+def control_words(control: str) -> str:
+    """A congestion control as a legend has it."""
+    return {"udp": "UDP", UNKNOWN: "TCP"}.get(control, control)
 
 
 def _alone(shown: Shown, flow: Mapping[str, Any]) -> tuple[Any, ...]:

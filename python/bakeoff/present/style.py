@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 SUFFIXES: Final = (".svg", ".png", ".pdf")
 
 WIDTH_INCH: Final = 12.0
+_LEAST_DOTS: Final = 1200
+"""Across a PNG, however few inches wide it is."""
 
 _RC = {
-    "font.family": "DejaVu Sans",
+    "font.family": "sans-serif",
+    # The first is matplotlib's own and is always there; the others are for who reads an SVG elsewhere.
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Liberation Sans", "Arial"],
     "font.size": 11,
     "axes.grid": True,
     "axes.axisbelow": True,
@@ -34,11 +38,13 @@ _RC = {
     "legend.handlelength": 3.2,
     # Names are the user's: a dollar sign in one is a dollar sign.
     "text.parse_math": False,
-    # Text as outlines looks the same everywhere; its bytes are the same where the font is.
-    "svg.fonttype": "path",
+    # Text stays text: it can be searched and edited, and journals refuse Type 3 fonts (42 is TrueType).
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
     # The same result gives the same bytes: identifiers inside the SVG come from this, not from chance.
     "svg.hashsalt": "bakeoff",
-    "savefig.dpi": 100,
+    "savefig.dpi": "figure",
     "figure.dpi": 100,
     "figure.facecolor": "white",
 }
@@ -72,6 +78,11 @@ def plain(text: str) -> str:
     return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in hidden else c for c in text)
 
 
+def dpi(figure: Figure) -> float:
+    """Dots per inch of pixels: a narrow picture, as a journal has it, is no coarser than others."""
+    return max(100.0, round(_LEAST_DOTS / figure.get_figwidth()))
+
+
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure as `.svg`, `.png` or `.pdf`, the same bytes for the same figure; whole or not at all.
 
@@ -82,6 +93,6 @@ def save(figure: Figure, path: Path) -> Path:
         raise BakeoffError(f"{path}: unknown picture format '{path.suffix}'; expected {', '.join(SUFFIXES)}")
     content = io.BytesIO()
     with styled():
-        figure.savefig(content, format=kind, metadata=_METADATA[kind])
+        figure.savefig(content, format=kind, metadata=_METADATA[kind], dpi=dpi(figure) if kind == "png" else 100)
     files.write(path, content.getvalue())
     return path

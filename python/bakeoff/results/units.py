@@ -62,6 +62,9 @@ def with_unit(metric: str, unit: str | None) -> str:
     return metric + SUFFIXES.get(unit or "1", "")
 
 
+MAY_NEVER: Final = ("convergence_s", "meet_s", "recovery_s", "startup_s")
+"""Times until something that may never happen: null then."""
+
 STATISTICS: Final = frozenset({"mean", "geometric_mean", "min", "p5", "p50", "p90", "p95", "p99", "p999", "max"})
 """Last parts of a dotted name that have the unit of the part before them, as in `srtt_s.p99`."""
 

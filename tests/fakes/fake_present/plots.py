@@ -14,7 +14,7 @@ def compared(results, kind, *, scale="auto"):
     return [(result, overlay([result], kind)) for result in results]
 
 
-def campaign(results, kind, *, measure=None, x=None, y=None):
+def campaign(results, kind, *, measure=None, x=None, y=None, lines=None, panels=None):
     drawing = overlay(results, kind)
     drawing.suptitle(f"bars of {len(results)}")
     return {"first": drawing}
