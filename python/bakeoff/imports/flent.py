@@ -22,9 +22,10 @@ from bakeoff.errors import BakeoffError
 from bakeoff.imports.document import ABSENT, Keys, Scalar, decoded, is_there, need_few
 from bakeoff.imports.flent_network import Network, control_of, file_word
 from bakeoff.imports.flent_series import MOST_SERIES, STEP_S, Kind, Meta, Points, Series, own_rows, points_of, rows_of
-from bakeoff.imports.recording import Recording, frame, recorded
+from bakeoff.imports.recording import Recording, recorded
 from bakeoff.measure import Samples
 from bakeoff.results import RunRecord
+from bakeoff.results.rows import frame
 from bakeoff.results.series import parts
 
 if TYPE_CHECKING:

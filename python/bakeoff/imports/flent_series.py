@@ -11,7 +11,7 @@ import msgspec
 
 from bakeoff.errors import BakeoffError
 from bakeoff.imports.document import ABSENT, Keys, Scalar, decoded, is_there, need_few
-from bakeoff.imports.recording import Row
+from bakeoff.results.rows import Row, lengths
 
 Kind = Literal["flow", "probe", "queue"]
 
@@ -181,21 +181,11 @@ class Series:
     """How long an interval is where the file does not tell it."""
 
     def intervals(self, t0: float) -> Iterator[tuple[float, float, float]]:
-        """(end [s], length [s], rate [bit/s]) of the interval of each of a flow's points; ends count from `t0`.
-
-        Without `dur` an interval begins at the point before. The first one is then as long as the second, and begins at
-        `t0` at the earliest.
-        """
+        """(end [s], length [s], rate [bit/s]) of the interval of each of a flow's points; ends count from `t0`."""
         points = sorted((p for p in self.points if p.t is not None and p.val is not None), key=lambda p: p.t or 0.0)
-        first = (points[1].t or 0.0) - (points[0].t or 0.0) if len(points) > 1 else self.step_s
-        before = None
-        for point in points:
-            end = (point.t or 0.0) - t0
-            lasted = point.dur
-            if lasted is None:
-                lasted = min(first, max(end, 0.0)) if before is None else end - before
-            yield end, max(lasted, 0.0), (point.val or 0.0) * 1e6
-            before = end
+        ends = [((point.t or 0.0) - t0, point.dur) for point in points]
+        for (end, _), length, point in zip(ends, lengths(ends, self.step_s), points, strict=True):
+            yield end, length, (point.val or 0.0) * 1e6
 
     @property
     def transport(self) -> Literal["tcp", "udp"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff import results
 from bakeoff.campaign.begin import provenance
 from bakeoff.errors import BakeoffError
-from bakeoff.results import RunRecord, layout
+from bakeoff.results import RunRecord, layout, rows
 from bakeoff.results.series import parts
 
 if TYPE_CHECKING:
@@ -20,14 +20,8 @@ if TYPE_CHECKING:
 
     from bakeoff.scenario.run import Run
 
-Row = tuple[float, str, str, str, float]
-"""time, kind, name, metric, value."""
-
 UNKNOWN: Final = "unknown"
 """Of what a recording does not tell and a run has to name."""
-
-COUNTERS: Final = frozenset({"received", "retrans", "delivered", "delivered_ce", "datagrams", "datagrams_lost"})
-"""Metrics of flows that count from the flow's start."""
 
 _LONGEST: Final = 200
 """Bytes of a part of a run's name, which becomes the name of a folder."""
@@ -87,45 +81,11 @@ def recorded(
     )
 
 
-def frame(rows: Iterable[Row]) -> pl.DataFrame:
-    """The samples as a frame, each series in order of time."""
-    return _ordered(_table(rows))
-
-
-def _table(rows: Iterable[Row]) -> pl.DataFrame:
-    import polars as pl
-
-    schema = {"time": pl.Float64, "kind": pl.String, "name": pl.String, "metric": pl.String, "value": pl.Float64}
-    return pl.DataFrame(list(rows), schema=schema, orient="row")
-
-
-def _ordered(series: pl.DataFrame) -> pl.DataFrame:
-    return series.sort(["kind", "name", "metric", "time"], maintain_order=True)
-
-
 def counted(recording: Recording) -> pl.DataFrame:
-    """The samples, with those of counters that a recording does not have and its measures need.
-
-    A recording tells what each interval brought, so its first sample of a counter is that of the first interval's end,
-    and rates and shares are differences of two samples. So each counter has a 0 at its flow's `start_s`, unless it has
-    a sample by then, and `received` has a value at either end of the run's window, as linear between samples.
-    """
-    import numpy as np
-    import polars as pl
-
-    at, series = recording.record.resolved, recording.series
+    """The samples, with those of counters that a recording does not have and its measures need."""
+    at = recording.record.resolved
     starts = {flow["name"]: float(flow["start_s"]) for flow in at["flows"]}
-    more: list[Row] = []
-    for (kind, name, metric), (times, values) in parts(series).items():
-        if kind != "flow" or metric not in COUNTERS or name not in starts:
-            continue
-        zero = recording.counts_from_start and times[0] > starts[name]
-        time, value = (np.insert(times, 0, starts[name]), np.insert(values, 0, 0.0)) if zero else (times, values)
-        edges = [edge for edge in at["window_s"] if time[0] < edge < time[-1] and edge not in time]
-        found = [(starts[name], 0.0)] if zero else []
-        found += [(edge, float(np.interp(edge, time, value))) for edge in edges if metric == "received"]
-        more += [(when, kind, name, metric, count) for when, count in found]
-    return _ordered(pl.concat([_table(more), series])) if more else series
+    return rows.counted(recording.series, starts, at["window_s"], from_zero=recording.counts_from_start)
 
 
 def write(recording: Recording, root: Path, campaign: str, order: int) -> Path:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
-from bakeoff.imports.recording import UNKNOWN, Recording, Row, frame, recorded, write
+from bakeoff.imports.recording import UNKNOWN, Recording, recorded, write
+from bakeoff.results.rows import Row, frame
 from bakeoff.scenario.run import Bulk, ConstantRate, Flow, Link, Node, Probe, Run
 from bakeoff.trace import CaptureFile, IrttFile
 from bakeoff.version import version

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bakeoff.imports.iperf3_form import Start, Stream
+from bakeoff.results.iperf3_form import Start, Stream
 
 _TIMESTAMPS: Final = 12
 """Bytes of TCP's option with its padding."""

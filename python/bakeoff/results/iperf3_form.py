@@ -10,8 +10,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from bakeoff.imports.document import ABSENT, is_there
-
 Number = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Change = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
@@ -59,13 +57,13 @@ class Start(msgspec.Struct):
     """`TCP_MAXSEG` of the control connection: that of a server is 0."""
     tcp_mss: Count | None = None
     """What `--set-mss` asked for."""
-    accepted_connection: msgspec.Raw = ABSENT
+    accepted_connection: object = None
     """Of a server."""
 
     @property
     def is_servers(self) -> bool:
         """Whether the server wrote the document."""
-        return is_there(self.accepted_connection)
+        return self.accepted_connection is not None
 
 
 class Stream(msgspec.Struct):
@@ -135,6 +133,8 @@ class End(msgspec.Struct):
     """The end of a document."""
 
     streams: list[Ends] = []
+    sum: Total | None = None
+    sum_sent: Total | None = None
     sum_received: Total | None = None
     sender_tcp_congestion: str | None = None
     receiver_tcp_congestion: str | None = None
