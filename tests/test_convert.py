@@ -11,10 +11,7 @@ import polars as pl
 import pytest
 
 from bakeoff.engines.kernel import virtual
-from bakeoff.engines.lab import Command, convert, pcapng, plan, tc_show, tool_output
-from bakeoff.measure import delays
-from bakeoff.measure.samples import Samples
-from bakeoff.results import parts
+from bakeoff.engines.lab import Command, convert, pcapng, plan, tc_show
 from bakeoff.results.series import read_series
 from bakeoff.scenario import Run
 from bakeoff.version import version
@@ -132,27 +129,6 @@ def test_datagrams_sent_are_counted_in_frames_as_in_the_simulator():
     summary = {"sources": {"a": {"sent_packets": 3, "sent_bytes": 3 * 172}}, "sinks": {}, "probes": {}, "queues": {}}
     counted = convert.counters(run, plan(run), summary, pl.DataFrame(), "")["flows"]["a"]
     assert (counted["sent_packets"], counted["sent_bytes"]) == (3, 3 * (172 + 14 + 20 + 8))  # Ethernet, IPv4, UDP
-
-
-def test_jitter_and_loss_of_iperf3s_datagrams_are_those_that_its_server_told():
-    def told(start, end, jitter_ms, packets, lost):
-        more = {"jitter_ms": jitter_ms, "packets": packets, "lost_packets": lost}
-        return {"sum": {"start": start, "end": end, "bytes": 500 * (packets - lost), "bits_per_second": 0.0} | more}
-
-    server = [told(0, 1, 0.5, 500, 0), told(1, 2, 2.0, 500, 100), told(2, 3, 4.0, 100, 20)]
-    document = {
-        "start": {}, "intervals": [],
-        "end": {"sum_sent": {"packets": 1100, "bytes": 550000}},
-        "server_output_json": {"intervals": server, "end": {"sum_received": {"bytes": 490000}}},
-    }  # fmt: skip
-    found = tool_output.Told()
-    tool_output.iperf3(document, "call", 10.0, found)
-    assert found.counters["sources"]["call"] == {"cc": "none", "sent_packets": 1100, "sent_bytes": 550000}
-    samples = Samples(parts(pl.DataFrame(found.rows, schema=["time", "kind", "name", "metric", "value"], orient="row")))
-    assert delays.told_by_tool(samples, "call")
-    window = (11.0, 13.0)  # three reports: at 11 s, 12 s and 13 s
-    assert delays.told_jitter(samples, "call", window) == pytest.approx((0.5 + 2.0 + 4.0) / 3 / 1e3)
-    assert delays.told_loss(samples, "call", window) == pytest.approx(120 / 600)
 
 
 def test_what_the_agent_left_becomes_a_results_folder(tmp_path):

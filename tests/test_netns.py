@@ -101,8 +101,10 @@ def test_tools_of_others_make_the_traffic(host, tmp_path, tool, duration_s):
     assert 8 * received_bytes < 20e6 * (duration_s + 2) + 8 * 4194304
     received = of["flow", "a", "received"]["value"]
     assert received.is_sorted()
-    assert received.max() > 0
-    assert (result.counters["flows"]["a"]["cc"], len(of["flow", "a", "goodput"])) == ("reno", len(received))
+    assert received[0] == 0 < received[-1]
+    assert result.counters["flows"]["a"]["cc"] == "reno"
+    # A sample for each interval, the 0 at the start, and the two ends of the window.
+    assert 1 <= len(received) - len(of["flow", "a", "goodput"]) <= 3
     asked = result.counters["probes"]["u"]
     assert asked["sent"] >= asked["received"] > 0
     assert of["probe", "u", "rtt"]["value"].min() > 0

@@ -149,7 +149,7 @@ def test_the_form_of_iperf3_is_read():
     end = {"sum_received": {"bytes": 125_000}, "sender_tcp_congestion": "quinn-bbr"}
     text = "a line\n" + json.dumps({"intervals": [{"sum": total}], "end": end})
     told = tool_output.Told()
-    tool_output.iperf3_client(tool_output.document(text), "q", 2.0, told, udp=True)
+    tool_output.iperf3(tool_output.document(text), "q", 2.0, told, udp=True)
     assert told.rows == [(2.1, "flow", "q", "goodput", 1e7), (2.1, "flow", "q", "received", 125_000.0)]
     assert told.counters["sources"]["q"] == {"cc": "quinn-bbr"}
     assert told.counters["sinks"]["q"] == {"received_bytes": 125_000}

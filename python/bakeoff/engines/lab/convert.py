@@ -49,7 +49,6 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     notes = unwanted.check(run, plan, setup_log, log)
     told = tool_output.read(run, plan, folder, summaries)
     programs.read(run, folder, tool_output.started(summaries), told)
-    told.rows = [row for row in told.rows if 0 <= row[0] <= run.duration_s]
     for part, more in told.counters.items():
         summary[part].update(more)
     for flow in run.flows:
@@ -60,7 +59,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
             and summary["sources"].get(flow.name, {}).get("connected_s") is None
         ):
             raise RuntimeError(f"flow '{flow.name}' never connected")
-    frame = tool_output.added(without_clocks(series(*tsvs)), told.rows)
+    frame = tool_output.added(without_clocks(series(*tsvs)), told, run)
     write_series(folder / layout.SERIES, frame)
     counted = counters(run, plan, summary, frame, log)
     if run.programs:
@@ -74,7 +73,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
         target = (folder / file).with_suffix(".pcapng")
         pcapng.convert(folder / file, target, name, len(plan.captures), comment=pcapng.comment(run))
         (folder / file).unlink()
-    return frame, counted, notes
+    return frame, counted, [*notes, *told.notes]
 
 
 def _begins(flow: Flow) -> bool:

@@ -77,7 +77,7 @@ def read(run: Run, folder: Path, started: dict[str, tuple[float, int]], told: to
         try:
             if program.measures == "flow":
                 udp = next(flow.transport == "udp" for flow in run.flows if flow.name == program.name)
-                tool_output.iperf3_client(tool_output.document(text), program.name, started_s, told, udp=udp)
+                tool_output.iperf3(tool_output.document(text), program.name, started_s, told, udp=udp)
             elif _PINGED.search(text):
                 ping(text, program.name, epoch_ns / 1e9, told)
             else:

@@ -18,18 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import files
+from bakeoff.engines.lab import iperf3_output
 from bakeoff.engines.lab.plan import Plan, Program
 from bakeoff.errors import BakeoffError
-from bakeoff.results import irtt_json
+from bakeoff.results import irtt_json, rows
+from bakeoff.results.rows import Row
 from bakeoff.scenario import Run
 
 if TYPE_CHECKING:
     import polars as pl
 
     from bakeoff.results.irtt_json import IrttTest
-
-Row = tuple[float, str, str, str, float]
-"""time, kind, name, metric, value."""
 
 _INTERIM: Final = re.compile(
     r"^NETPERF_INTERIM_RESULT\[\d+\]=([0-9.]+)\n.*\nNETPERF_INTERVAL\[\d+\]=([0-9.]+)\nNETPERF_ENDING\[\d+\]=([0-9.]+)$",
@@ -52,6 +51,9 @@ class Told:
         default_factory=lambda: {"sources": {}, "sinks": {}, "probes": {}}
     )
     """As in the agent's last line."""
+    starts: dict[str, float] = field(default_factory=dict)
+    """Begin of each flow's first interval, where its counters are 0."""
+    notes: list[str] = field(default_factory=list)
 
 
 def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]) -> Told:
@@ -68,7 +70,6 @@ def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]
         except NOT_ITS as error:
             where = f"node '{program.node}': {program.file}"
             raise RuntimeError(f"{where}: not what {program.argv[0]} writes: {error!r}") from error
-    told.rows = [row for row in told.rows if 0 <= row[0] <= run.duration_s]
     return told
 
 
@@ -81,21 +82,21 @@ def started(summaries: Sequence[dict[str, Any]]) -> dict[str, tuple[float, int]]
     }
 
 
-def need_finite(rows: Sequence[Row]) -> None:
+def need_finite(samples: Sequence[Row]) -> None:
     """ValueError names a value that nothing measures: JSON in Python may hold NaN and Infinity."""
-    for row in rows:
+    for row in samples:
         if not (math.isfinite(row[0]) and math.isfinite(row[4])):
             raise ValueError(f"{row[3]} of '{row[2]}' is {row[4]} at {row[0]} s")
 
 
-def added(frame: pl.DataFrame, rows: Sequence[Row]) -> pl.DataFrame:
-    """The frame and the rows, one series after the other, each in order of time."""
+def added(samples: pl.DataFrame, told: Told, run: Run) -> pl.DataFrame:
+    """`samples` with those of the tools within the run, one series after the other, each in order of time."""
     import polars as pl
 
-    if not rows:
-        return frame
-    more = pl.DataFrame(rows, schema=frame.schema, orient="row")
-    return pl.concat([frame, more]).sort(["kind", "name", "metric", "time"], maintain_order=True)
+    if not told.rows:
+        return samples
+    more = rows.counted(rows.frame(told.rows), told.starts, run.window_s)
+    return rows.ordered(pl.concat([samples, more.filter(pl.col("time").is_between(0, run.duration_s))]))
 
 
 def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], told: Told) -> None:
@@ -111,7 +112,11 @@ def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], tol
         return
     text = files.plain_text(folder / program.file)
     if program.argv[0] == "iperf3":
-        iperf3(json.loads(text), program.name, started_s, told)
+        document = json.loads(text)
+        if "error" not in document and "server_output_json" not in document:
+            raise ValueError("has no server_output_json")
+        udp = next(flow.transport == "udp" for flow in run.flows if flow.name == program.name)
+        iperf3(document, program.name, started_s, told, udp=udp)
     elif program.argv[0] == "netperf":
         cc = next(flow.cc for flow in run.flows if flow.name == program.name)
         netperf(text, program.name, cc, epoch_ns / 1e9, told)
@@ -128,86 +133,15 @@ def document(text: str) -> dict[str, Any]:
     return found
 
 
-def iperf3_client(document: dict[str, Any], name: str, started_s: float, told: Told, *, udp: bool) -> None:
-    """`iperf3 -c … -J`, and what other programs write in its form: an object with `intervals` and `end`.
-
-    Where the client has the server's output, the server counted what was received; else the client did, whose intervals
-    are those of what was sent unless it was the receiver.
-    """
-    if "error" in document:
-        raise ValueError(document["error"])
-    if "server_output_json" in document:
-        iperf3(document, name, started_s, told)
-        return
-    end = document["end"]
-    received = 0
-    retransmits = None
-    mss = document.get("start", {}).get("tcp_mss_default", 0)
-    for interval in document["intervals"]:
-        total = interval["sum"]
-        time = started_s + total["end"]
-        received += total["bytes"]
-        told.rows.append((time, "flow", name, "goodput", float(total["bits_per_second"])))
-        told.rows.append((time, "flow", name, "received", float(received)))
-        for stream in interval.get("streams", ()):
-            if stream.get("snd_cwnd") and mss:
-                told.rows.append((time, "flow", name, "cwnd", stream["snd_cwnd"] / mss))
-            if stream.get("rtt"):
-                told.rows.append((time, "flow", name, "srtt", stream["rtt"] / 1e6))
-            if "retransmits" in stream:
-                retransmits = (retransmits or 0) + stream["retransmits"]
-                told.rows.append((time, "flow", name, "retrans", float(retransmits)))
-    counted: dict[str, Any] = {}
-    if (cc := end.get("sender_tcp_congestion")) is not None:
-        counted["cc"] = str(cc)
-    if mss and not udp:
-        counted["mss"] = mss
-    if retransmits is not None:
-        counted["retransmits"] = retransmits
-    told.counters["sources"][name] = counted
-    total = end.get("sum_received") or end["sum"]
-    told.counters["sinks"][name] = {"received_bytes": int(total["bytes"])}
-
-
-def iperf3(document: dict[str, Any], name: str, started_s: float, told: Told) -> None:
-    """`iperf3 -J --get-server-output`: goodput and received from the server's intervals, the rest from the client's.
-
-    Of UDP the server also tells, at the end of each interval, its jitter (RFC 1889's, which is RFC 3550's), and how
-    many datagrams the interval should have had and did not have.
-    """
-    server = document["server_output_json"]
-    received = datagrams = lost = 0
-    for interval in server["intervals"]:
-        total = interval["sum"]
-        received += total["bytes"]
-        time = started_s + total["end"]
-        told.rows.append((time, "flow", name, "goodput", float(total["bits_per_second"])))
-        told.rows.append((time, "flow", name, "received", float(received)))
-        if "jitter_ms" in total:
-            datagrams += total["packets"]
-            lost += total["lost_packets"]
-            told.rows.append((time, "flow", name, "jitter", total["jitter_ms"] / 1e3))
-            told.rows.append((time, "flow", name, "datagrams", float(datagrams)))
-            told.rows.append((time, "flow", name, "datagrams_lost", float(lost)))
-    mss = document["start"].get("tcp_mss_default", 0)
-    retransmits = 0
-    for interval in document["intervals"]:
-        for stream in interval["streams"]:
-            time = started_s + stream["end"]
-            if "snd_cwnd" in stream and mss:
-                told.rows.append((time, "flow", name, "cwnd", stream["snd_cwnd"] / mss))
-                told.rows.append((time, "flow", name, "srtt", stream["rtt"] / 1e6))
-            if "retransmits" in stream:
-                retransmits += stream["retransmits"]
-                told.rows.append((time, "flow", name, "retrans", float(retransmits)))
-    end = document["end"]
-    counted: dict[str, Any] = {"cc": end.get("sender_tcp_congestion", "none")}
-    if mss:
-        counted |= {"mss": mss, "retransmits": retransmits}
-    elif "packets" in (sent := end.get("sum_sent", end.get("sum", {}))):
-        counted |= {"sent_packets": sent["packets"], "sent_bytes": sent["bytes"]}
-    told.counters["sources"][name] = counted
-    told.counters["sinks"][name] = {"received_bytes": int(server["end"]["sum_received"]["bytes"])}
+def iperf3(document: dict[str, Any], name: str, started_s: float, told: Told, *, udp: bool) -> None:
+    """The output of `iperf3 -J`, or of another program in its form."""
+    found = iperf3_output.read(document, name, udp=udp)
+    told.starts[name] = started_s + found.start_s
+    told.rows += [(started_s + time, kind, flow, metric, value) for time, kind, flow, metric, value in found.rows]
+    told.counters["sources"][name] = found.source
+    told.counters["sinks"][name] = {"received_bytes": found.received_bytes}
+    if found.note is not None:
+        told.notes.append(f"flow '{name}': {found.note}")
 
 
 def netperf(text: str, name: str, cc: str, epoch_s: float, told: Told) -> None:
@@ -216,6 +150,7 @@ def netperf(text: str, name: str, cc: str, epoch_s: float, told: Told) -> None:
     found = _INTERIM.findall(text)
     if not found:
         raise ValueError("no interim results")
+    told.starts[name] = float(found[0][2]) - float(found[0][1]) - epoch_s
     for rate, over, at in found:
         handed += float(rate) * 1e6 * float(over) / 8
         time = float(at) - epoch_s
@@ -232,13 +167,15 @@ def flent(document: dict[str, Any], run: Run, epoch_s: float, told: Told) -> Non
     for number, flow in enumerate(run.flows, start=1):
         series = f"TCP upload::{number}"
         points = document["raw_values"][series]
-        rates = [point for point in points if "val" in point]
+        rates = [point for point in points if point.get("val") is not None]
         if not rates:
             raise ValueError(f"no values in '{series}'")
+        ends = [(point["t"] - epoch_s, point.get("dur")) for point in rates]
+        lasted = list(rows.lengths(ends, run.sample_interval_s))
+        told.starts[flow.name] = ends[0][0] - lasted[0]
         handed = 0.0
-        for point in rates:
-            time = point["t"] - epoch_s
-            handed += point["val"] * 1e6 * point.get("dur", 0.0) / 8
+        for (time, _), length, point in zip(ends, lasted, rates, strict=True):
+            handed += point["val"] * 1e6 * length / 8
             told.rows.append((time, "flow", flow.name, "goodput", point["val"] * 1e6))
             told.rows.append((time, "flow", flow.name, "received", round(handed)))
         told.rows += _socket_statistics(points, flow.name, epoch_s)
