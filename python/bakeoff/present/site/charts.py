@@ -6,7 +6,7 @@ A chart says the same as the picture of docs/gallery.md with these series: lines
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 _MOST_POINTS: Final = 100_000
 """A line of more samples than this, as a trace has, is drawn by the least and the greatest of each interval."""
+_MOST_OF_CHART: Final = 400_000
+"""Likewise, of all lines of a chart."""
+_MOST_LINES: Final = 64
+"""Of flows, or of probes, in a chart."""
 _WIDTH: Final = 2.0
 """Of a line, in pixels."""
 _MOST_MEMBERS: Final = 64
-"""Of a group of more flows than this the first have lines of their own, beside the line of all."""
+"""Of a group of more flows than this the busiest have lines of their own, beside the line of all."""
 _NAMED: Final = 4
 """Of more lines than these the sentence about a chart names the lowest and the highest."""
 _CAPACITY: Final = "#8a8a8a"
@@ -75,18 +79,47 @@ class Chart:
 
 def charts(shown: Shown, summary: Summary) -> list[Chart]:
     """The charts of a run, in the order of the page; none if it has no samples."""
-    drawn = lines([shown])
-    made = [
+    every = lines([shown])
+    drawn = _busiest(every, summary)
+    of_flows = [
         _rates(shown, summary, drawn, "goodput"),
         _rates(shown, summary, drawn, "delivery_rate"),
         _round_trips(shown, summary, drawn),
         _datagrams(shown, summary, drawn),
-        *_queues(shown, summary),
         *_windows(shown, drawn),
         _retransmissions(shown, drawn),
         *_applications(shown, summary, drawn),
     ]
-    return [_said(chart, shown.window) for chart in made if chart is not None and chart.traces]
+    if len(every) > len(drawn):
+        note = f"Of {len(every):,} lines of flows it has the {len(drawn)} with the highest goodput."
+        of_flows = [chart and replace(chart, notes=[*chart.notes, note]) for chart in of_flows]
+    made = [*of_flows[:4], *_queues(shown, summary), *of_flows[4:]]
+    return [_said(_thin(chart), shown.window) for chart in made if chart is not None and chart.traces]
+
+
+def _busiest(drawn: Sequence[Line], summary: Summary) -> list[Line]:
+    """The lines with the highest goodput, in their order; of many flows with one line the busiest come first."""
+
+    def goodput(flow: Mapping[str, Any]) -> float:
+        return summary.flows[flow["name"]].steady_state.goodput_bps or 0.0
+
+    found = []
+    for line in drawn:
+        members = line.members
+        if len(members) > _MOST_MEMBERS:
+            members = tuple(sorted(members, key=lambda member: -goodput(member[1])))
+        found.append(replace(line, members=members))
+    if len(found) <= _MOST_LINES:
+        return found
+    most = sorted(found, key=lambda line: -sum(goodput(flow) for _, flow in line.members))[:_MOST_LINES]
+    kept = {id(line) for line in most}
+    return [line for line in found if id(line) in kept]
+
+
+def _thin(chart: Chart) -> Chart:
+    """The chart with fewer points on each line if it has many lines."""
+    most = min(_MOST_POINTS, _MOST_OF_CHART // max(len(chart.traces), 1))
+    return replace(chart, traces=[replace(one, series=_thinned(*one.series, most)) for one in chart.traces])
 
 
 def _said(chart: Chart, window: tuple[float, float]) -> Chart:
@@ -148,7 +181,7 @@ def _trace(
         inside = (float(within.min()), float(within.max()))
         mean = float(within.mean()) if mean is None else mean
     return Trace(
-        label or line.label, of, line.colour, _dash(line.dash), style, _thinned(time, value), averaged,
+        label or line.label, of, line.colour, _dash(line.dash), style, _thinned(time, value, _MOST_POINTS), averaged,
         mean if inside else None, inside, members,
     )  # fmt: skip
 
@@ -165,13 +198,13 @@ def _known(time: Array, value: Array) -> Series:
     return time[there], value[there]
 
 
-def _thinned(time: Array, value: Array) -> Series:
+def _thinned(time: Array, value: Array, most: int) -> Series:
     """The least and the greatest sample of each of many equal numbers of samples, in order of time."""
     import numpy as np
 
-    if len(time) <= _MOST_POINTS:
+    if len(time) <= most:
         return time, value
-    size = -(-len(time) // (_MOST_POINTS // 2))
+    size = -(-len(time) // (most // 2))
     starts = np.arange(0, len(time), size)
     ends = np.minimum(starts + size, len(time))
     chosen = [
@@ -248,16 +281,22 @@ def _round_trips(shown: Shown, summary: Summary, drawn: Sequence[Line]) -> Chart
             mean = _average((spread.mean if spread else None for spread in spreads), 1e3)
             traces.append(_trace(shown, line, parts, of=_key(line), mean=mean))
     asked = colours.wanted(shown.resolved.get("present", {}))
-    for i, probe in enumerate(shown.resolved["probes"]):
+    answered = [
+        (i, probe)
+        for i, probe in enumerate(shown.resolved["probes"])
+        if ("probe", probe["name"], "rtt") in shown.samples
+    ]
+    for i, probe in answered[:_MOST_LINES]:
         name = probe["name"]
-        if ("probe", name, "rtt") in shown.samples:
-            dash = colours.DASHES[i % len(colours.DASHES)]
-            look = Line(plain(f"probe {name}"), asked.get(name, colours.PROBE), "", ((shown, probe),), dash)
-            spread = summary.probes[name].rtt_s
-            parts = [_scaled(shown.samples.of("probe", name, "rtt"), 1e3)]
-            mean = spread.mean * 1e3 if spread else None
-            traces.append(_trace(shown, look, parts, of=f"probe {name}", mean=mean))
-    return Chart("round-trip-time", "Round-trip times of flows (smoothed) and probes", "ms", traces)
+        dash = colours.DASHES[i % len(colours.DASHES)]
+        look = Line(plain(f"probe {name}"), asked.get(name, colours.PROBE), "", ((shown, probe),), dash)
+        spread = summary.probes[name].rtt_s
+        parts = [_scaled(shown.samples.of("probe", name, "rtt"), 1e3)]
+        mean = spread.mean * 1e3 if spread else None
+        traces.append(_trace(shown, look, parts, of=f"probe {name}", mean=mean))
+    left = f"Of {len(answered):,} probes it has the first {_MOST_LINES}." if len(answered) > _MOST_LINES else ""
+    title = "Round-trip times of flows (smoothed) and probes"
+    return Chart("round-trip-time", title, "ms", traces, notes=[left] if left else [])
 
 
 def _datagrams(shown: Shown, summary: Summary, drawn: Sequence[Line]) -> Chart:

@@ -24,6 +24,8 @@ _OF_THE_RUN: Final = (
     "jain", "ratio", "convergence_s", "meet_s", "utilisation", "queue_delay_p50_s", "queue_delay_p99_s",
     "probe_rtt_mean_s", "marks", "sce_marks", "drops", "converged", "met",
 )  # fmt: skip
+_MOST: Final = 500
+"""Flows, queues or probes whose measures a page that compares gets."""
 _NO_MEASURES: Final = ("n", "window_from_s", "window_to_s", "start_s", "stop_s")
 
 
@@ -49,19 +51,24 @@ def document(page: Page) -> dict[str, Any]:
         "groups": [],
     }
     if page.row is not None:
-        told["effect"] = [clean(line) for line in words.in_effect(result, summary_of(result))]
-        told["groups"] = _groups(page.row)
+        groups, left = _groups(page.row)
+        told["effect"] = [clean(line) for line in words.in_effect(result, summary_of(result))] + left
+        told["groups"] = groups
     return told
 
 
-def _groups(row: Row) -> list[dict[str, Any]]:
-    """The run's own numbers, then those of each flow, queue and probe."""
+def _groups(row: Row) -> tuple[list[dict[str, Any]], list[str]]:
+    """The run's own numbers, then those of each flow, queue and probe; and a line for each kind that has too many."""
     [(_, whole)] = records([row], "runs")
     groups = [{"kind": "run", "name": "", "rows": _rows({name: whole.get(name) for name in _OF_THE_RUN})}]
+    left = []
     for kind, column in _KINDS.items():
-        for _, record in records([row], kind):
+        known = records([row], kind)
+        for _, record in known[:_MOST]:
             groups.append({"kind": column, "name": clean(str(record[column])), "rows": _rows(record)})
-    return groups
+        if len(known) > _MOST:
+            left.append(f"measures of the first {_MOST} of {len(known):,} {kind}")
+    return groups, left
 
 
 def _rows(record: Record) -> list[list[Any]]:

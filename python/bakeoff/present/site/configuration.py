@@ -12,6 +12,7 @@ from bakeoff.present.site.interfaces import cable_words, mangle_words, qdisc_wor
 
 if TYPE_CHECKING:
     from bakeoff.present.shown import Shown
+    from bakeoff.present.site.cut import Whole
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Words:
     caption: str
     heads: Sequence[str]
     rows: list[list[str]]
+    whole: Whole | None = None
+    """Where all rows are, if these are not all."""
 
 
 def of(shown: Shown) -> list[Words]:

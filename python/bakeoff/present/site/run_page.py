@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -20,6 +20,7 @@ from bakeoff.present.records import records
 from bakeoff.present.rows import own_references, rows
 from bakeoff.present.shown import Shown
 from bakeoff.present.site import charts, configuration, downloads, packed, topology
+from bakeoff.present.site.cut import NAMES, Whole, cut, cut_lines
 from bakeoff.results import layout as names
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _LOGS: Final = (names.SETUP_LOG, names.TEARDOWN_LOG, "console.log")
 _MOST_LOG: Final = 200_000
 """Letters of a log on the page; its file has all."""
 _NAMED: Final = 3
+_MOST_WRONG: Final = 50
+"""Lines on what failed or is missing."""
+_SUMMARY: Final = "checks and missing of summary.json"
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Table:
 
     caption: str
     columns: Sequence[Column]
+    whole: Whole | None = None
+    """Where all rows are, if these are not all."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ def write(page: Page, folder: Path, site: Site) -> None:
     if drawn:
         (folder / SERIES).write_text(packed.script(drawn, _common(shown)), encoding="ascii")
     taken = downloads.write(result, folder) if site.downloads else []
+    numbers, all_numbers = cut(("measure", "this run", "all seeds"), _numbers(summary, page.row), folder, "all", NAMES)
     text = site.render(
         "run.html.j2",
         page.place,
@@ -74,15 +81,16 @@ def write(page: Page, folder: Path, site: Site) -> None:
         title=words.title(result),
         lead=lead(shown),
         wrong=_wrong(result, summary),
-        tables=_tables(result, page.row),
-        numbers=_numbers(summary, page.row),
+        tables=_tables(result, page.row, folder),
+        numbers=numbers,
+        all_numbers=all_numbers,
         charts=drawn,
         no_charts=why,
         said=charts.said,
         changes=_changes(shown),
         window=shown.window,
         network=topology.drawing(result.resolved),
-        configuration=configuration.of(shown),
+        configuration=[_cut_words(table, folder) for table in configuration.of(shown)],
         logs=_logs(result),
         downloads=taken,
         command=_command(page, site),
@@ -141,7 +149,7 @@ def _changes(shown: Shown) -> list[str]:
 
 def _wrong(result: Result, summary: Summary | None) -> list[str]:
     """The self-checks that failed, and the measures that could not be taken."""
-    return [] if summary is None else [*words.failures(summary), *summary.missing]
+    return [] if summary is None else cut_lines([*words.failures(summary), *summary.missing], _MOST_WRONG, _SUMMARY)
 
 
 @cache
@@ -150,7 +158,7 @@ def _published(suite: str) -> list[Reference]:
     return own_references([suite])
 
 
-def _tables(result: Result, together: Row | None) -> list[Table]:
+def _tables(result: Result, together: Row | None, folder: Path) -> list[Table]:
     """The measures of this run, and those of all its repetitions with intervals where there are several."""
     if together is None:
         return []
@@ -168,8 +176,23 @@ def _tables(result: Result, together: Row | None) -> list[Table]:
                 alone = f", seed {result.resolved['seed']}" if together.n > 1 and not of else ""
                 when = "" if kind == "phases" else f", steady state {start:.4g} s to {stop:.4g} s"
                 what = f". Mbit/s: {layout.rates_shown([row])}. {layout.counts_shown([row])}" if kind == "runs" else ""
-                made.append(Table(f"{_KINDS[kind]}{when}{alone}{of}{what}", layout.columns(kind, part)))
+                name = f"measures-{kind}" + ("-all-seeds" if of else "")
+                caption = f"{_KINDS[kind]}{when}{alone}{of}{what}"
+                made.append(_cut_table(caption, layout.columns(kind, part), folder, name))
     return made
+
+
+def _cut_words(table: configuration.Words, folder: Path) -> configuration.Words:
+    name = table.caption.partition(",")[0].lower().replace(" ", "-")
+    rows, whole = cut(table.heads, table.rows, folder, f"configuration-{name}")
+    return replace(table, rows=rows, whole=whole)
+
+
+def _cut_table(caption: str, columns: Sequence[Column], folder: Path, name: str) -> Table:
+    heads = [" ".join(column.head.split()) for column in columns]
+    rows, whole = cut(heads, list(zip(*(column.cells for column in columns), strict=True)), folder, name)
+    cells = zip(*rows, strict=True)
+    return Table(caption, [replace(column, cells=own) for column, own in zip(columns, cells, strict=True)], whole)
 
 
 _KINDS: Final = {
