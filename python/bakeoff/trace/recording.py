@@ -8,11 +8,11 @@ trips are those between the capture and the receiver, so that they are whole one
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bakeoff.errors import BakeoffError
 from bakeoff.imports.recording import UNKNOWN, Recording, recorded, write
@@ -23,6 +23,8 @@ from bakeoff.version import version
 
 if TYPE_CHECKING:
     from bakeoff.trace import report as told
+
+    _Flow = TypeVar("_Flow", told.Flow, told.Udp)
 
 SUITE: Final = "trace"
 _HUB: Final = "network"
@@ -68,8 +70,9 @@ def write_all(found: Sequence[CaptureFile | IrttFile], out: Path, interval_s: fl
 def of_capture(found: CaptureFile, name: str, interval_s: float) -> Recording:
     """The flows and probes of a capture; its report has to have series. BakeoffError if it has neither."""
     report = found.report
-    flows = [made for flow in report.flows for made in _tcp(flow)]
-    flows += [made for flow in report.datagrams.udp if flow.protocol != "irtt" for made in _udp(flow)]
+    flows = [made for flow in _largest(report.flows, lambda side: side.data.payload_bytes) for made in _tcp(flow)]
+    datagrams = [flow for flow in report.datagrams.udp if flow.protocol != "irtt"]
+    flows += [made for flow in _largest(datagrams, lambda side: side.payload_bytes) for made in _udp(flow)]
     flows = sorted(flows, key=lambda made: -made.payload)[:_MOST_FLOWS]
     probes = [_asked(one, "udp") for one in report.datagrams.irtt]
     probes += [_asked(one, "icmp") for one in report.datagrams.echo]
@@ -89,6 +92,12 @@ def of_capture(found: CaptureFile, name: str, interval_s: float) -> Recording:
         start_ns=report.capture.start_ns,
         effective=told,
     )
+
+
+def _largest(flows: Sequence[_Flow], payload: Callable[[Any], int]) -> list[_Flow]:
+    """As many as a run may have, in their order: the others need not be made."""
+    ranks = sorted(range(len(flows)), key=lambda i: -max(payload(flows[i].up), payload(flows[i].down)))
+    return [flows[i] for i in sorted(ranks[:_MOST_FLOWS])]
 
 
 def of_irtt(found: IrttFile, name: str) -> Recording:

@@ -161,7 +161,9 @@ impl Shown {
         let sce = pure(&[0b100, 0b101]) > 0 || up.marks_ect1 || down.marks_ect1;
         let capable = sum(&|half| half.capable) > 0;
         let data = sum(&|half| half.sequence.data.packets) > 0;
-        let echoed = pure(&[1, 2, 3, 4, 5, 6, 7]) + sum(&|half| half.cwr) > 0;
+        // ECE also comes with data of the other direction.
+        let ece = sum(&|half| half.aces[1][0b001] + half.aces[1][0b011]);
+        let echoed = pure(&[1, 2, 3, 4, 5, 6, 7]) + sum(&|half| half.cwr) + ece > 0;
         let mode = match (accecn, sce, capable || echoed) {
             (true, ..) => EcnMode::AccEcn,
             (_, true, _) => EcnMode::Sce,
