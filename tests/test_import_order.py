@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "python" / "bakeoff"
 ORDER = (
     "errors",
     "files",
+    "jsonfile",
     "lockfile",
     "version",
     "data",

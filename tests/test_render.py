@@ -216,6 +216,25 @@ def test_a_page_can_be_checked_without_results(render, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ('{"a":' * 5000 + "1" + "}" * 5000, "is nested too deeply"),
+        ('{"a":' + "[" * 500 + "]" * 500 + "}", "is nested too deeply: more than 100"),
+        ("[]", "Expected `object`, got `array`"),
+        ('{"a": NaN}', "is no JSON"),
+        ('{"a": "\\ud800"}', "is no JSON"),
+        ("", "is no JSON"),
+    ],
+)
+def test_answers_that_are_none_are_refused(render, tmp_path, kept, said):
+    assert render("{{ run_count() }}", "--record")[0] == 0
+    (tmp_path / "out/page.answers.json").write_text(kept)
+    code, _, err = render("{{ run_count() }}", "--check")
+    assert code == 2
+    assert err.startswith(f"bakeoff: out/page.answers.json: {said}")
+
+
+@pytest.mark.parametrize(
     ("text", "line", "said"),
     [
         ("\n{{ plot('tiny/one/10mss') }}", 2, "no run 'tiny/one/10mss'"),
@@ -326,6 +345,12 @@ HOSTILE = {
     "{{ " + "(" * 9999 + " }}": "is nested too deeply",
     "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}": "more than 2 s of processor time",
     "{% for i in range(9999) %}{{ runs('tiny/' ~ '*' * i) }}{% endfor %}": "more than 5,000 calls of functions",
+    "{{ 'a'.encode('cp1252') }}": "a codec other than utf-8",
+    "{{ 'a'.encode('rot13') }}": "a codec other than utf-8",
+    "{% set n = namespace(x=1) %}{% for i in range(200) %}{% set n.x = [n.x] %}{% endfor %}{{ runs(n.x) }}":
+        "runs: its arguments are nested too deeply",
+    "{% set n = namespace(x=1) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}{{ runs(n.x) }}":
+        "is nested too deeply",
 }  # fmt: skip
 
 
@@ -346,6 +371,22 @@ def test_a_hostile_template_gets_one_message_and_nothing_else(tmp_path, text):
     assert said.startswith(f"{page}:{1 if '((' in text else 2}: ")
     assert HOSTILE[text] in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{{ '<b>5 &lt; 6</b>' | striptags }}", "5 < 6"),
+        ("{{ {'a': [1, 2]} | pprint }}", "{'a': [1, 2]}"),
+        ("{{ 'é'.encode('idna') }}", "b'xn--9ca'"),
+        ("{{ 'é'.encode('utf-16-le') }}", r"b'\xe9\x00'"),
+        ('{{ "\\N{BULLET}" }}', "•"),
+        ("{{ 1e400 }} {{ -1e400 }} {{ runs(1e400 - 1e400) }}", "inf -inf ['nan']"),
+    ],
+)
+def test_what_is_loaded_late_is_there(tmp_path, text, shown):
+    (tmp_path / "page.md").write_text(text)
+    assert rendered(tmp_path / "page.md", {"runs": lambda what: [str(what)]}).text == shown
 
 
 def test_the_process_of_a_template_opens_no_file_and_starts_no_program(tmp_path):

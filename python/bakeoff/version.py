@@ -88,6 +88,6 @@ def _of_pip() -> Commit | None:
     try:
         text = distribution("bakeoff").read_text("direct_url.json")
         id_ = json.loads(text or "{}").get("vcs_info", {}).get("commit_id")
-    except (PackageNotFoundError, ValueError, AttributeError):
+    except (PackageNotFoundError, ValueError, AttributeError, RecursionError):
         return None
     return Commit(id_, dirty=False) if isinstance(id_, str) else None

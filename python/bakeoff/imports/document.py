@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from bakeoff import files
+from bakeoff import files, jsonfile
 from bakeoff.errors import BakeoffError
 
 Keys = dict[str, msgspec.Raw]
@@ -127,14 +127,7 @@ def is_there(value: msgspec.Raw) -> bool:
 
 def decoded(text: bytes | msgspec.Raw, form: type[T], place: str) -> T:
     """The JSON text as a value of the form. BakeoffError begins with `place` and names the first key that is wrong."""
-    try:
-        return msgspec.json.decode(text, type=form)
-    except msgspec.ValidationError as error:
-        raise BakeoffError(_in_words(place, str(error))) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BakeoffError(f"{place}: is no JSON: {error}") from None
-    except RecursionError:
-        raise BakeoffError(f"{place}: is nested too deeply") from None
+    return jsonfile.decoded(text, place, form)
 
 
 def need_few(text: bytes | msgspec.Raw, sign: bytes, most: int, place: str, what: str) -> None:
@@ -145,10 +138,3 @@ def need_few(text: bytes | msgspec.Raw, sign: bytes, most: int, place: str, what
     count = bytes(text).count(sign)
     if count > most:
         raise BakeoffError(f"{place}: holds {count:,} {what}; at most {most:,} are read")
-
-
-def _in_words(place: str, error: str) -> str:
-    """What msgspec says, with the place as keys: "Expected `float`, got `str` - at `$[...][3].t`"."""
-    what, _, where = error.partition(" - at `")
-    at = re.sub(r"\[\.\.\.\]", ".*", where.rstrip("`").removeprefix("$")).lstrip(".")
-    return f"{place}{'.' if at and not at.startswith('[') else ''}{at}: {what}"

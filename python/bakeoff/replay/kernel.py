@@ -9,12 +9,15 @@ import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from bakeoff import files
+import msgspec
+
+from bakeoff import files, jsonfile
 from bakeoff.engines.kernel import programs, virtual
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.lab import agent, module_qdiscs
+from bakeoff.errors import BakeoffError
 from bakeoff.replay.arrivals import Arrivals
 from bakeoff.replay.port import START_NS, Port, commands, flows, priority
 from bakeoff.replay.sim import Replayed
@@ -22,6 +25,8 @@ from bakeoff.replay.sim import Replayed
 # The draining of a long queue, and the wait for the instant at which it begins, besides what the arrivals take.
 _AROUND_S: Final = 26.0
 _MEMORY: Final = "768M"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
         )
         if outcome.status != "ok":
             raise RuntimeError(f"kernel: {outcome.status}: {outcome.reason}")
-        hashes = tuple(json.loads(files.plain_text(results / "hashes.json")))
+        hashes = _told(results / "hashes.json", tuple[int, ...])
         answers = tuple(_answer(results / f"{number}.json", hashes[: flows(*job)]) for number, job in enumerate(jobs))
     return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
 
@@ -120,8 +125,24 @@ def _in_guest(command: list[str]) -> list[str]:
 
 
 def _answer(path: Path, hashes: tuple[int, ...]) -> Replayed | str:
-    answer = json.loads(files.plain_text(path))
-    if "error" in answer:
-        return str(answer["error"])
-    departures = tuple((number, at, ecn) for number, at, ecn in answer["departures"])
-    return Replayed(tuple(answer["arrivals"]), departures, answer["show"], hashes)
+    answer = _told(path, _Answer)
+    if answer.error is not None:
+        return answer.error
+    return Replayed(answer.arrivals, answer.departures, answer.show, hashes)
+
+
+class _Answer(msgspec.Struct):
+    """What `frames.py` writes of a replay."""
+
+    arrivals: tuple[int, ...] = ()
+    departures: tuple[tuple[int, int, int], ...] = ()
+    show: str = ""
+    error: str | None = None
+
+
+def _told(path: Path, form: type[T]) -> T:
+    """RuntimeError if the guest, which may be anybody's kernel, wrote something else."""
+    try:
+        return jsonfile.decoded(files.plain_text(path), path.name, form)
+    except BakeoffError as error:
+        raise RuntimeError(f"kernel: {error}") from None

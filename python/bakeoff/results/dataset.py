@@ -113,7 +113,7 @@ def _read(runs: Iterable[Path]) -> tuple[list[_Record], _Numbers]:
                     taken = _objects.decode(files.read(named, _LARGEST))
                     for name, value in taken.items():
                         _put(numbers, name, row, None if value is None else float(value))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise BakeoffError(f"{path}: cannot be read: {error}") from error
         records.append(record)
     for column in numbers.values():

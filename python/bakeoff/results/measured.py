@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from bakeoff import files
+from bakeoff import jsonfile
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.results.write import write_json
@@ -32,13 +30,11 @@ def measured(result: Result) -> dict[str, float | None]:
     """
     path = result.path / layout.MEASURED
     try:
-        content: Any = msgspec.json.decode(files.read(path, _LARGEST))
+        content = jsonfile.read(path, _LARGEST, dict[str, Any])
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise BakeoffError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(content, dict):
-        raise BakeoffError(f"{path}: holds no JSON object")
     for name, value in content.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise BakeoffError(f"{path}: {name!r}: expected a number or null")

@@ -16,7 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bakeoff import files
+import msgspec
+
+from bakeoff import files, jsonfile
 from bakeoff.engines.kernel import config, programs, registry
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
@@ -206,9 +208,9 @@ def check_kernel(kernel: BuiltKernel) -> Report:
         answer = results / "probe.json"
         findings = [Finding("boot", "virtual time", outcome.status == "ok", outcome.reason)]
         if outcome.status == "ok" and answer.is_file():
-            probed = json.loads(files.plain_text(answer))
+            probed = jsonfile.decoded(files.plain_text(answer), f"kernel {kernel.name}: {answer.name}", _Probed)
             findings += _findings(kernel, probed)
-            adds = _adds(kernel, probed["congestion_controls"])
+            adds = _adds(kernel, probed.congestion_controls)
         else:
             adds = _adds(kernel, [])
     return Report(kernel.name, kernel.release, kernel.fingerprint, tuple(findings), adds)
@@ -304,12 +306,23 @@ def _script(kernel: BuiltKernel, results: Path) -> dict[str, object]:
     }
 
 
-def _findings(kernel: BuiltKernel, probed: dict[str, Any]) -> list[Finding]:
-    available = set(probed["congestion_controls"])
-    findings = [Finding("clock", "HZ 1000", *_hz(kernel)), Finding("clock", "htb burst", *_burst(probed["htb_class"]))]
-    findings += [
-        Finding("module", Path(path).name, said is None, said or "") for path, said in probed["modules"].items()
-    ]
+class _Probed(msgspec.Struct):
+    """What `probe.py` says of the kernel; of a command null if it went well, and otherwise what it said."""
+
+    congestion_controls: list[str]
+    htb_class: str
+    modules: dict[str, str | None]
+    trials: dict[str, str | None]
+
+    def said(self, trial: str) -> str | None:
+        """The outcome of a trial."""
+        return self.trials.get(trial, "it was not tried")
+
+
+def _findings(kernel: BuiltKernel, probed: _Probed) -> list[Finding]:
+    available = set(probed.congestion_controls)
+    findings = [Finding("clock", "HZ 1000", *_hz(kernel)), Finding("clock", "htb burst", *_burst(probed.htb_class))]
+    findings += [Finding("module", Path(path).name, said is None, said or "") for path, said in probed.modules.items()]
     for name in sorted(available.union(CONGESTION_CONTROLS)):
         ok = name in available
         findings.append(
@@ -317,9 +330,9 @@ def _findings(kernel: BuiltKernel, probed: dict[str, Any]) -> list[Finding]:
         )
     for kind in sorted(QDISCS):
         symbol = _SCH_SYMBOL.get(kind, f"NET_SCH_{kind.upper()}")
-        findings.append(_judge(kernel, "qdisc", kind, symbol, probed["trials"][f"qdisc {kind}"]))
+        findings.append(_judge(kernel, "qdisc", kind, symbol, probed.said(f"qdisc {kind}")))
     for (kind, name), (symbol, _) in _OTHERS.items():
-        findings.append(_judge(kernel, kind, name, symbol, probed["trials"][f"{kind} {name}"]))
+        findings.append(_judge(kernel, kind, name, symbol, probed.said(f"{kind} {name}")))
     return findings
 
 

@@ -40,7 +40,7 @@ def report(kernel: BuiltKernel) -> check.Report:
         return check.check_kernel(kernel)
     place = kernel.binary.with_name(NAME)
     key = _key(kernel)
-    with contextlib.suppress(OSError, msgspec.DecodeError):
+    with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         kept = msgspec.json.decode(files.read(place, _MOST), type=_Kept)
         if kept.key == key:
             return kept.report

@@ -111,7 +111,7 @@ def _load(folder: Path) -> BuiltKernel:
             source=document["source"],
             not_granted=tuple(document["not_granted"]),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BakeoffError(f"{path}: damaged ({error!r}); build the kernel again") from error
     if not os.access(kernel.binary, os.X_OK):
         raise BakeoffError(f"{kernel.binary}: missing or not executable; build the kernel again")

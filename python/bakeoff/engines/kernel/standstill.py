@@ -3,14 +3,16 @@ never sleeps."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from bakeoff import files
+import msgspec
+
+from bakeoff import files, jsonfile
+from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -27,6 +29,14 @@ PATIENCE_S: Final = 40.0
 _MOST: Final = 1 << 20
 
 
+class _Progress(msgspec.Struct):
+    """What the agent says: its clock, the time of the run once that has begun, and the programs that run."""
+
+    now_ns: int
+    t_s: float | None
+    running: list[str]
+
+
 class Watch:
     """Looks whether virtual time passes in a run with programs."""
 
@@ -34,25 +44,26 @@ class Watch:
         self.run = run
         self.path = folder / PROGRESS
         self.patience_s = patience_s
-        self.last: dict[str, Any] = {}
+        self.last: _Progress | None = None
         self.since = time.monotonic()
 
     def __call__(self) -> str | None:
         """Why the boot has to end; None while time passes."""
         now = time.monotonic()
+        told: _Progress | None
         try:
-            told = json.loads(files.plain_bytes(self.path, _MOST))
-        except (RuntimeError, ValueError):
+            told = jsonfile.decoded(files.plain_bytes(self.path, _MOST), PROGRESS, _Progress)
+        except (RuntimeError, BakeoffError):
             # Not there yet, or being rewritten.
             told = self.last
-        if told != self.last or not isinstance(told, dict):
-            self.last, self.since = told if isinstance(told, dict) else {}, now
+        if told is None or told != self.last:
+            self.last, self.since = told, now
             return None
-        if not told or now - self.since < self.patience_s:
+        if now - self.since < self.patience_s:
             return None
-        at = "before the run" if told.get("t_s") is None else f"at t = {told['t_s']:.3f} s"
+        at = "before the run" if told.t_s is None else f"at t = {told.t_s:.3f} s"
         lines = {program.name: f"'{program.name}' ({' '.join(program.argv)})" for program in self.run.programs}
-        running = [lines[name] for name in told.get("running", ()) if name in lines]
+        running = [lines[name] for name in told.running if name in lines]
         who = (
             f"the program {running[0]} never sleeps"
             if len(running) == 1

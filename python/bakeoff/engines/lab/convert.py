@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff import files
+from bakeoff import files, jsonfile
 from bakeoff.engines.lab import agent, pcapng, programs, tc_show, tool_output, tunnels, unwanted
 from bakeoff.engines.lab.plan import Plan
+from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.scenario import Run
 from bakeoff.scenario.run import Flow, Short
@@ -88,10 +88,13 @@ def last_line(tsv: Path) -> dict[str, Any]:
     last = files.plain_last_line(tsv)
     if not last.startswith("#"):
         raise RuntimeError("the agent ended half-way: its output has no last line")
-    summary: dict[str, Any] = json.loads(last[1:])
-    if summary["error"] is not None:
+    try:
+        summary = jsonfile.decoded(last[1:], "the agent's last line", dict[str, Any])
+    except BakeoffError as error:
+        raise RuntimeError(str(error)) from None
+    if summary.get("error") is not None:
         raise RuntimeError(f"agent: {summary['error']}")
-    if not summary["complete"]:
+    if summary.get("complete") is not True:
         raise RuntimeError("the agent was ended before the run was over")
     return summary
 

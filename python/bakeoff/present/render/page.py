@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from bakeoff import files
+from bakeoff import files, jsonfile
 from bakeoff.errors import BakeoffError
 
 LARGEST_TEMPLATE: Final = 1 << 20
@@ -79,7 +79,7 @@ def _talk(
     while line := process.stdout.readline(_LARGEST_LINE):
         try:
             said = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         if "ask" not in said:
             return dict(said)
@@ -95,6 +95,8 @@ def _talk(
 
 def _answered(said: dict[str, Any], known: Mapping[str, Answer], page: Page) -> dict[str, Any]:
     name, args, named = said["ask"], said["args"], said["named"]
+    if jsonfile.is_deep([args, named]):
+        return {"error": f"{name}: its arguments are nested too deeply"}
     asked = question(name, args, named)
     if asked in page.answers:
         return {"value": page.answers[asked]}

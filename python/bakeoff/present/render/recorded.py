@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff import files
+from bakeoff import files, jsonfile
 from bakeoff.errors import BakeoffError
 from bakeoff.present.render.answers import FUNCTIONS, kinds
 from bakeoff.present.render.page import question, rendered
@@ -72,14 +72,9 @@ def answers(page: Path) -> dict[str, Any]:
     """The recorded answers of a page. BakeoffError if there are none, or what there is cannot be read."""
     path = beside(page)
     try:
-        found = json.loads(files.read(path, _LARGEST))
+        return jsonfile.read(path, _LARGEST, dict[str, Any])
     except OSError as error:
         raise BakeoffError(f"{path}: cannot be read: {error.strerror}; 'bakeoff render --record' writes it") from None
-    except ValueError as error:
-        raise BakeoffError(f"{path}: is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise BakeoffError(f"{path}: expected an object of answers by question")
-    return found
 
 
 def _lines(text: str) -> int:

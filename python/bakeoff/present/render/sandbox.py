@@ -8,17 +8,24 @@ NAME, "line": N}`. JSON and not pickle: whoever broke out of Jinja2's sandbox wo
 
 from __future__ import annotations
 
+import builtins
+import codecs
+import errno
+import html
 import json
+import math
 import os
+import pprint
 import resource
 import signal
 import sys
 import traceback
+import unicodedata
 from collections.abc import Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-# All that Jinja2 imports late is imported now: afterwards no file can be opened.
+# All that Jinja2 and methods of texts import late is imported now: afterwards no file can be opened.
 from jinja2 import FunctionLoader, StrictUndefined, TemplateNotFound, Undefined, debug, nodes, runtime
 from jinja2.exceptions import SecurityError, TemplateRuntimeError, TemplateSyntaxError, UndefinedError
 from jinja2.sandbox import MAX_RANGE, ImmutableSandboxedEnvironment
@@ -34,7 +41,11 @@ LARGEST_PAGE: Final = 4 << 20
 """Characters that a template may write."""
 _MOST_BITS: Final = 4096
 """Of a product or a power of whole numbers: some 1200 digits."""
-_LATE: Final = (debug, nodes, runtime)
+_LATE: Final = (debug, nodes, runtime, html, pprint, unicodedata)
+_CODECS: Final = (
+    "utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "ascii", "latin-1", "punycode",
+    "idna",
+)  # fmt: skip
 _FIRST: Final = """{% macro a(b="c") %}{{ b }}{% endmacro %}{{ a() ~ 1.5 | round(1) ~ "%s" | format("é") }}"""
 
 
@@ -62,11 +73,15 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 def main() -> None:
     """Render one template. Whatever it does wrong is told on standard output; the exit status is 0."""
+    # Jinja2 compiles a number beyond the range of floats into the name that Python prints for it.
+    vars(builtins).update(inf=math.inf, nan=math.nan)
     asked = json.loads(sys.stdin.buffer.readline())
     name, functions = asked["template"], asked["functions"]
     sandbox = environment(functions)
     # What is loaded when it is first used, such as a codec, is loaded now: no file can be opened afterwards.
     sandbox.from_string(_FIRST).render()
+    for codec in _CODECS:
+        codecs.lookup(codec)
     _bound()
     try:
         _tell({"page": _rendered(sandbox, name)})
@@ -146,6 +161,10 @@ def told(error: Exception, functions: list[str]) -> str:  # noqa: PLR0911 (a tab
             return f"{text}{hint}"
         case TemplateRuntimeError():
             return text
+        case OSError(errno=errno.EMFILE):
+            return (
+                f"needs a part of Python that a template does not have, such as a codec other than {', '.join(_CODECS)}"
+            )
     return f"{text or type(error).__name__}"
 
 
