@@ -17,7 +17,7 @@ from bakeoff.claims.expression import TRUTH, Call, ExpressionError, parse
 from bakeoff.claims.measures import MEASURES
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
-from bakeoff.present.columns import pipes
+from bakeoff.present.markdown import Markdown, code, pipes
 
 ROOT = Path(__file__).parent.parent
 ONE = {
@@ -252,7 +252,7 @@ def test_numbers_are_shown_with_one_prefix():
 
 def test_the_page_has_every_measure():
     page = (ROOT / "docs/claims.md").read_text(encoding="utf-8")
-    rows = [[f"`{each.signature}`", each.unit, each.what] for each in MEASURES.values()]
+    rows = [[code(each.signature), each.unit, Markdown(each.what)] for each in MEASURES.values()]
     table = pipes(["measure", "unit", "what"], [True] * 3, rows)
     assert f"<!-- measures -->\n{table}<!-- end -->" in page
 

@@ -68,7 +68,9 @@ class Result(results.Result):
             return f"<pre>{html.escape(repr(self))}</pre>"
         from bakeoff.present import terminal
 
-        console = Console(record=True, file=io.StringIO(), width=100, force_jupyter=False, legacy_windows=False)
+        console = Console(
+            record=True, file=io.StringIO(), width=100, force_jupyter=False, legacy_windows=False, emoji=False
+        )
         terminal.duel(self, console)
         return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 

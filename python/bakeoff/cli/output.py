@@ -138,7 +138,7 @@ def console(*, err: bool = False) -> Console:
     from bakeoff.present.columns import WIDE, terminal_width
 
     wide = WIDE if not err and terminal_width() is None else None
-    return Console(file=beneath(sys.stderr if err else sys.stdout), stderr=err, width=wide)
+    return Console(file=beneath(sys.stderr if err else sys.stdout), stderr=err, width=wide, markup=False, emoji=False)
 
 
 def on_one_line(name: object) -> str:

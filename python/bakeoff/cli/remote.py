@@ -135,9 +135,11 @@ def _watching(what: str) -> Iterator[Tell]:
     from bakeoff.campaign.ending import unwinding
     from bakeoff.cli import output
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("runs,"), TimeRemainingColumn())
+    # Neither a form nor markup: a name may have braces and brackets.
+    named = TextColumn("{task.description}", markup=False)
+    columns = (named, BarColumn(), MofNCompleteColumn(), TextColumn("runs,"), TimeRemainingColumn())
     bar = Progress(*columns, TextColumn("left"), console=output.console(err=True), transient=True)
-    task = bar.add_task("")
+    task = bar.add_task(what)
     started = time.monotonic()
 
     def tell(copied: int, total: int) -> None:

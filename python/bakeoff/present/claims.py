@@ -16,7 +16,8 @@ from bakeoff.claims import quantity
 from bakeoff.claims.expected import Recorded, kind, words
 from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, shown
 from bakeoff.errors import BakeoffError
-from bakeoff.present.columns import WIDE, Column, escaped, fitted, pipes, terminal_width
+from bakeoff.present.columns import WIDE, Column, fitted, terminal_width
+from bakeoff.present.markdown import Markdown, code, escaped, joined, pipes
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Cause, Size
@@ -317,15 +318,18 @@ def _state_sentence(cause: Cause, outcome: Outcome | None) -> str:
     return f"The cause lies in the {cause.kind}, {'as its test shows' if told == 'shown' else f'but it is {told}'}."
 
 
-def _test_sentence(each: Decided, code: str = "") -> str:
-    """What the test of a claim's cause measured; empty if there is none. `code` goes around an expression."""
+def _test_sentence(each: Decided, *, markdown: bool = False) -> str:
+    """What the test of a claim's cause measured; empty if there is none. In Markdown expressions are code."""
     statement = each.claim.cause.statement if each.claim.cause is not None else None
     if each.cause is None or statement is None:
         return ""
     if each.cause.ours is not None and statement.size is not None:
         return f"The test gives {value(each.cause.ours)}; {_published(statement.size)}."
-    measured = ", ".join(f"{code}{text}{code} {value(ours)}" for text, ours in each.cause.sides)
-    return f"The test gives {measured}." if measured else ""
+    sides = [(code(text) if markdown else text, value(ours)) for text, ours in each.cause.sides]
+    if markdown:
+        measured = joined((joined(side) for side in sides), ", ")
+        return Markdown(f"The test gives {measured}.") if sides else ""
+    return f"The test gives {', '.join(map(' '.join, sides))}." if sides else ""
 
 
 def _cause_paragraph(each: Decided) -> str:
@@ -333,14 +337,14 @@ def _cause_paragraph(each: Decided) -> str:
     cause = each.claim.cause
     if cause is None:
         return ""
-    return escaped(f"- **{each.claim.name.partition('/')[2]}**: {_explained(each, cause)}") + "\n"
+    return f"- **{escaped(each.claim.name.partition('/')[2])}**: {_explained(each, cause)}\n"
 
 
-def _explained(each: Decided, cause: Cause) -> str:
+def _explained(each: Decided, cause: Cause) -> Markdown:
     """What was found, what the test of it measured, and what was tried."""
     tried = f"What was tried: {' '.join(cause.tried)}" if cause.tried else ""
-    parts = [_state_sentence(cause, each.cause), cause.says, _test_sentence(each, code="`"), tried]
-    return " ".join(part for part in parts if part)
+    parts = [_state_sentence(cause, each.cause), cause.says, _test_sentence(each, markdown=True), tried]
+    return joined(part for part in parts if part)
 
 
 def part(each: Decided, name: str) -> str:  # noqa: PLR0911 (a table of parts)
@@ -362,7 +366,7 @@ def part(each: Decided, name: str) -> str:  # noqa: PLR0911 (a table of parts)
         case "ours" if outcome.ours:
             return value(outcome.ours)
         case "ours":
-            return "; ".join(f"`{text}` {value(ours)}" for text, ours in outcome.sides)
+            return joined((joined((code(text), value(ours))) for text, ours in outcome.sides), "; ")
         case "verdict":
             return each.word
         case "cause" if claim.cause is not None and not outcome.holds:

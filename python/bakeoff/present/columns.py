@@ -1,4 +1,4 @@
-"""Columns of text, as a terminal or Markdown shows them."""
+"""Columns of text, as a terminal shows them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,7 +65,13 @@ def console(width: int | None = None, colour: bool | None = None) -> tuple[Conso
         width = terminal_width() or WIDE
     out = io.StringIO()
     drawing = Console(
-        file=out, width=width, force_terminal=colour, color_system="standard" if colour else None, highlight=False
+        file=out,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
     )
     return drawing, out
 
@@ -207,18 +213,6 @@ def _cells(text: str) -> int:
     from rich.cells import cell_len
 
     return len(text) if text.isascii() else cell_len(text)
-
-
-def pipes(heads: Sequence[str], left: Sequence[bool], cells: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown; `left`: which columns are set flush left."""
-    lines = [heads, ["---" if flush else "---:" for flush in left], *cells]
-    cooked = ([escaped(cell) for cell in line] if i != 1 else line for i, line in enumerate(lines))
-    return "".join("| " + " | ".join(line) + " |\n" for line in cooked)
-
-
-def escaped(cell: str) -> str:
-    """A text as Markdown has it in a table or a paragraph: no bars that end a cell, no HTML."""
-    return clean(cell).replace("|", "\\|").replace("<", "&lt;")
 
 
 def clean(text: str, keep: str = "") -> str:

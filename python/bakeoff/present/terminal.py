@@ -70,7 +70,9 @@ def text(result: Result, width: int = 100) -> str:
     """The same as plain text."""
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None, legacy_windows=False)
+    console = Console(
+        file=io.StringIO(), width=width, force_terminal=False, color_system=None, legacy_windows=False, emoji=False
+    )
     with console.capture() as captured:
         duel(result, console)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
@@ -106,7 +108,9 @@ def _table(columns: Sequence[Column], console: Console, styles: Sequence[str] = 
         console.print(line, soft_wrap=True, highlight=False)
     names = ", ".join(" ".join(column.head.split()) for column in left if column.head)
     if names:
-        console.print(f"no room for: {names}; a wider terminal shows them", style="yellow", highlight=False)
+        console.print(
+            f"no room for: {names}; a wider terminal shows them", style="yellow", markup=False, highlight=False
+        )
 
 
 def _shares(summary: Summary, console: Console) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bakeoff.present.columns import Column, clean, console, fitted, pipes, text_of
+from bakeoff.present.columns import Column, clean, console, fitted, text_of
+from bakeoff.present.markdown import escaped, paragraph, pipes
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,12 @@ def markdown(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
     for block in blocks:
         cells = zip(*(column.cells for column in block.columns), strict=True)
         heads = [column.head.replace("\n", " ") for column in block.columns]
-        text = _escaped(block.title, _MARKDOWN)
-        title = f"### {text}\n\n" if block.level == 1 else f"{text}:\n\n"
+        title = f"### {escaped(block.title)}\n\n" if block.level == 1 else f"{paragraph(block.title)}:\n\n"
         parts.append(title + pipes(heads, [column.text for column in block.columns], cells))
         if block.captions:
-            parts.append("\n\n".join(_escaped(caption, _MARKDOWN) for caption in block.captions) + "\n")
+            parts.append("\n\n".join(map(paragraph, block.captions)) + "\n")
     if remarks:
-        parts.append("".join(f"- {_escaped(remark, _MARKDOWN)}\n" for remark in remarks))
+        parts.append("".join(f"- {paragraph(remark)}\n" for remark in remarks))
     return "\n".join(parts)
 
 
@@ -70,7 +70,7 @@ def latex(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
     r"""A `table` with `booktabs` per block; put `\usepackage{booktabs}` into the preamble."""
     parts = []
     for block in blocks:
-        lines = [r"\begin{table}", r"\centering", rf"\caption{{{_escaped(_sentences(block), _LATEX)}}}"]
+        lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(_sentences(block))}}}"]
         lines += [
             rf"\begin{{tabular}}{{{''.join('l' if column.text else 'r' for column in block.columns)}}}",
             r"\toprule",
@@ -111,11 +111,11 @@ _STYLE: Final = (
     "<style>body{font:14px/1.4 sans-serif;margin:2em}table{border-collapse:collapse}th,td{padding:.15em .6em;"
     "text-align:right;font-variant-numeric:tabular-nums}th{border-bottom:1px solid}.text{text-align:left}</style>\n"
 )
-_MARKDOWN: Final = {"\\": "\\\\", "<": "&lt;", "*": "\\*", "|": "\\|"}
 _LATEX: Final = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "±": r"$\pm$", "×": r"$\times$", "|": r"\textbar{}",
+    "±": r"$\pm$", "×": r"$\times$", "|": r"\textbar{}", "[": "{[}", "]": "{]}", '"': r"{\char34}",
+    "`": r"\textasciigrave{}",
 }  # fmt: skip
 
 
@@ -123,12 +123,13 @@ def _sentences(block: Block) -> str:
     return ". ".join([block.title, *block.captions])
 
 
-def _escaped(text: str, table: Mapping[str, str]) -> str:
-    return "".join(table.get(letter, letter) for letter in clean(text))
+def _tex(text: str) -> str:
+    r"""The text as LaTeX shows it; a bracket in the first cell of a row would be an argument of the `\\` before."""
+    return "".join(_LATEX.get(letter, letter) for letter in clean(text)).replace("--", "-{}-")
 
 
 def _row(cells: Sequence[str]) -> str:
-    return " & ".join(_escaped(cell, _LATEX) for cell in cells) + r" \\"
+    return " & ".join(map(_tex, cells)) + r" \\"
 
 
 def _side(column: Column) -> str:

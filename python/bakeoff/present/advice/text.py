@@ -78,7 +78,7 @@ def _table(drawing: Console, advice: Advice, variant: Variant) -> None:
     drawn.add_column("", width=_HEAD - _GAP)
     for choice in variant.choices:
         drawn.add_column(
-            head(choice), justify="right", header_style="bold", width=max(room, _LEAST_CELL), overflow="fold"
+            Text(head(choice)), justify="right", header_style="bold", width=max(room, _LEAST_CELL), overflow="fold"
         )
     for group in groups(advice, variant):
         drawn.add_row(Text(group.name, style="bold"), *([""] * len(variant.choices)))

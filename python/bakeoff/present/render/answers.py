@@ -21,7 +21,7 @@ from bakeoff.present import claims as claims_shown
 from bakeoff.present import kinds as picture_kinds
 from bakeoff.present import tables, where
 from bakeoff.present.cells import shown
-from bakeoff.present.columns import escaped, pipes
+from bakeoff.present.markdown import Markdown, code, escaped, label, paragraph, pipes
 from bakeoff.present.plots import DEFAULT
 from bakeoff.present.records import records
 from bakeoff.present.render import topology
@@ -72,7 +72,7 @@ class Answers:
     ) -> str:
         """A picture, as Markdown shows it in the text; of several runs laid over each other, or of a campaign."""
         path, about = self._picture(run, kind, name, seed, scale=scale, measure=measure, x=x, y=y, format=format)
-        return f"![{_label(alt if alt is not None else about)}]({path})"
+        return f"![{label(alt if alt is not None else about)}]({path})"
 
     def plot_link(
         self,
@@ -90,7 +90,7 @@ class Answers:
     ) -> str:
         """A link to a picture; the words are those of `plot`."""
         path, _ = self._picture(run, kind, name, seed, scale=scale, measure=measure, x=x, y=y, format=format)
-        return f"[{_label(text)}]({path})"
+        return f"[{label(text)}]({path})"
 
     def _picture(
         self, run: object, kind: str, name: str | None, seed: int, **options: Any  # noqa: ANN401
@@ -169,16 +169,19 @@ class Answers:
             return self._whole_table(run, rows=rows, sort=sort, where=where, reference=reference)
         if rows != "runs":
             raise BakeoffError(f"table: rows '{rows}' of one's own columns; expected rows of runs, or no columns")
-        heads = columns if isinstance(columns, dict) else {name: name for name in columns}
+        # What the template itself says may be Markdown, as everything else in it.
+        heads = _as_markdown(columns) if isinstance(columns, dict) else {name: name for name in columns}
         if not heads:
             raise BakeoffError("table: columns: expected names of columns or measures, at least one")
-        labels = {label: self._store.one(name) for label, name in run.items()} if isinstance(run, dict) else None
+        labels = (
+            _as_markdown({word: self._store.one(name) for word, name in run.items()}) if isinstance(run, dict) else {}
+        )
         flat = self._flat(list(labels.values()) if labels else run, reference)
         names = list(labels.values()) if labels else _in_order(flat, sort, where)
         first = list(labels) if labels else _short(names)
-        cells = [[label, *(self._cell(name, flat[name], column) for column in heads.values())]
-                 for label, name in zip(first, names, strict=True)]  # fmt: skip
-        return pipes([head, *heads], [True, *[False] * len(heads)], cells).rstrip()
+        cells = [[word, *(self._cell(name, flat[name], column) for column in heads.values())]
+                 for word, name in zip(first, names, strict=True)]  # fmt: skip
+        return pipes([Markdown(head), *heads], [True, *[False] * len(heads)], cells).rstrip()
 
     def _whole_table(self, run: object, **options: Any) -> str:  # noqa: ANN401 (a table's own)
         found = self._store.repetitions(self._store.names(run))
@@ -201,11 +204,11 @@ class Answers:
         """The verdict on a claim with its numbers; or one part of what is known of it: see `CLAIM_PARTS`."""
         each = self._verdicts.one(name)
         if part is not None:
-            return _part(each, part)
+            return escaped(_part(each, part))
         numbers = _part(each, "ours")
         published = _part(each, "published")
-        told = "; ".join(filter(None, [numbers and f"measured: {numbers}", published and f"published: {published}"]))
-        return f"**{_part(each, 'verdict')}**" + (f" ({told})" if told else "")
+        told = [f"{what}: {escaped(part)}" for what, part in (("measured", numbers), ("published", published)) if part]
+        return f"**{escaped(_part(each, 'verdict'))}**" + (f" ({'; '.join(told)})" if told else "")
 
     def claims(self, pattern: str, columns: list[str] | None = None) -> str:
         """A table of claims; `columns` are some of `CLAIM_PARTS`."""
@@ -216,7 +219,7 @@ class Answers:
     def causes(self, pattern: str) -> str:
         """A list of the claims that do not hold, each with its cause in sentences; empty if all hold."""
         found = [each for each in self._verdicts.of(pattern) if each.claim.cause is not None and not each.outcome.holds]
-        return "\n".join(f"- {escaped(each.claim.says)} {escaped(_part(each, 'explained'))}" for each in found)
+        return "\n".join(f"- {paragraph(each.claim.says)} {escaped(_part(each, 'explained'))}" for each in found)
 
     def verdict_counts(self, pattern: str = "*") -> str:
         """A table of how many claims of each document have which verdict."""
@@ -275,13 +278,12 @@ def _checked(name: str, function: Answer) -> Answer:
 def kinds() -> str:
     """A table of all kinds of pictures."""
     of = {"run": "one run, or several with `--overlay`", "campaign": "a campaign"}
-    cells = [[f"`{kind.name}`", kind.shows, of[kind.of]] for kind in picture_kinds.KINDS]
+    cells = [[code(kind.name), kind.shows, Markdown(of[kind.of])] for kind in picture_kinds.KINDS]
     return pipes(["kind", "shows", "of"], [True] * 3, cells).rstrip()
 
 
-def _label(text: str) -> str:
-    """As it may stand between the brackets of a link."""
-    return escaped(" ".join(text.split())).replace("[", "\\[").replace("]", "\\]")
+def _as_markdown(named: Mapping[str, str]) -> dict[str, str]:
+    return {Markdown(words): name for words, name in named.items()}
 
 
 def _several(names: Sequence[str]) -> str:
