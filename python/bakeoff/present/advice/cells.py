@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from bakeoff.measure import ends
 from bakeoff.present.columns import clean
 
 if TYPE_CHECKING:
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
 
     from bakeoff.advice import Advice, Choice, Variant
     from bakeoff.advice.numbers import Measure
+    from bakeoff.measure import Interval
 
 _SCALES: Final = {"ms": 1e3, "s": 1.0, "%": 100.0, "Mbit/s": 1e-6, "×": 1.0}
 _IN_SECONDS: Final = ("page_p50_s", "page_p95_s", "video_stalled_s")
@@ -20,7 +23,7 @@ class Cell(NamedTuple):
     """A number as it is shown."""
 
     text: str
-    """`16.0 ±0.1`, `≥10.2`; empty if there is none."""
+    """`16.0 ±0.1`, `7.8 [0, 20.6]`, `≥10.2`; empty if there is none."""
     bad: bool = False
     """It misses what is needed."""
 
@@ -63,15 +66,31 @@ def groups(advice: Advice, variant: Variant) -> list[Group]:
 
 
 def cell(choice: Choice, measure: Measure) -> Cell:
-    """One number with the half width of its interval."""
+    """One number with its interval."""
     known = choice.interval(measure.key)
     if known is None:
         return Cell("")
-    number = choice.means[measure.key]
-    by = scale(measure)
-    text = ("≥" if number.at_least else "") + figure(known["mean"] * by)
-    around = figure((known["ci95"] or 0.0) * by, like=known["mean"] * by)
-    return Cell(text if not float(around) else f"{text} ±{around}", bad=measure in choice.missed)
+    text = ("≥" if choice.means[measure.key].at_least else "") + figure(known["mean"] * scale(measure))
+    return Cell(text + around(measure, known), bad=measure in choice.missed)
+
+
+def around(measure: Measure, known: Interval) -> str:
+    """The interval behind a mean: ` ±2.1`, or both ends where one is cut to what is possible, ` [0, 20.6]`."""
+    by, both = scale(measure), ends(known, limits(measure))
+    if known["ci95"] is None or both is None:
+        return ""
+    mean, half = known["mean"], figure(known["ci95"] * by, like=known["mean"] * by)
+    if not float(half):
+        return ""
+    if both[0] > mean - known["ci95"] or both[1] < mean + known["ci95"]:
+        low, high = (figure(end * by, like=mean * by) for end in both)
+        return f" [{low}, {high}]"
+    return f" ±{half}"
+
+
+def limits(measure: Measure) -> tuple[float, float]:
+    """What is possible: no share above all, and nothing below zero."""
+    return 0.0, 1.0 if measure.unit == "1" else inf
 
 
 def figure(value: float, *, like: float | None = None) -> str:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bakeoff.measure import MeasureError
+from bakeoff.measure import MeasureError, ends
 from bakeoff.measure.delays import arrivals
 from bakeoff.present.advice import sentences
-from bakeoff.present.advice.cells import figure, groups, head, scale, unit
+from bakeoff.present.advice.cells import around, figure, groups, head, limits, scale, unit
 from bakeoff.present.templates import environment
 
 if TYPE_CHECKING:
     from bakeoff.advice import Advice, Choice
     from bakeoff.advice.advice import Variant
-    from bakeoff.advice.numbers import Measure
     from bakeoff.scenario.advice import Asked
 
 _DRAWN: Final = {
@@ -102,24 +101,20 @@ def bars(advice: Advice, variant: Variant, key: str) -> Bars | None:
     measure = next((measure for measure in advice.measures if measure.key == key), None)
     if measure is None:
         return None
-    known = [(choice, choice.interval(key)) for choice in variant.choices]
-    ends = [found["mean"] + (found["ci95"] or 0.0) for _, found in known if found is not None]
-    longest = max(ends, default=0.0)
-    if not longest:
-        longest = 1.0
+    known = [(choice, found) for choice in variant.choices if (found := choice.interval(key)) is not None]
+    span = {choice.label: ends(found, limits(measure)) or (found["mean"],) * 2 for choice, found in known}
+    longest = max((high for _, high in span.values()), default=0.0) or 1.0
     drawn = []
     for choice, found in known:
-        if found is None:
-            continue
-        number = choice.means[key]
-        around = found["ci95"] or 0.0
+        low, high = span[choice.label]
+        at_least = "at least " if choice.means[key].at_least else ""
         drawn.append(
             Bar(
                 head(choice),
-                _words(measure, number.at_least, found["mean"], around),
+                f"{at_least}{figure(found['mean'] * scale(measure))}{around(measure, found)}",
                 100 * found["mean"] / longest,
-                100 * max(found["mean"] - around, 0.0) / longest,
-                100 * (found["mean"] + around) / longest,
+                100 * low / longest,
+                100 * high / longest,
                 measure in choice.missed,
             )
         )
@@ -170,13 +165,6 @@ def _slowest(choice: Choice) -> list[tuple[float, float]]:
             if delay > most.get(second, 0.0):
                 most[second] = delay
     return [(second + 0.5, delay) for second, delay in sorted(most.items())]
-
-
-def _words(measure: Measure, at_least: bool, mean: float, around: float) -> str:
-    by = scale(measure)
-    text = f"{'at least ' if at_least else ''}{figure(mean * by)}"
-    half = figure(around * by, like=mean * by)
-    return f"{text} ±{half}" if float(half) else text
 
 
 def _style() -> str:

@@ -6,7 +6,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.advice.rule import CLOSE_S, NEEDS
+from bakeoff.measure import ends
 from bakeoff.present.advice import sentences
+from bakeoff.present.advice.cells import limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def record(asked: Asked, advice: Advice, root: Path) -> dict[str, Any]:
-    """Plain JSON values. Numbers are in seconds, bit/s and shares from 0 to 1; `ci95` is half of the 95 % interval."""
+    """Plain JSON values. Numbers are in seconds, bit/s and shares from 0 to 1; `ci95` is half of the 95 %
+    interval by Student's t, `low` and `high` its ends, cut to what is possible."""
     line = {key: value for key, value in asdict(asked).items() if value is not None and key != "mix"}
     return {
         "line": {**line, **({"mix": str(asked.mix)} if asked.mix is not None else {})},
@@ -70,7 +73,14 @@ def _choice(advice: Advice, choice: Choice) -> dict[str, Any]:
         known = choice.interval(measure.key)
         if known is not None:
             number = choice.means[measure.key]
-            found[measure.key] = {**known, "at_least": number.at_least, "good": measure not in choice.missed}
+            both = ends(known, limits(measure))
+            found[measure.key] = {
+                **known,
+                "low": both and both[0],
+                "high": both and both[1],
+                "at_least": number.at_least,
+                "good": measure not in choice.missed,
+            }
     return {
         "choice": choice.label,
         "words": choice.words.head,

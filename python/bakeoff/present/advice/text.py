@@ -10,6 +10,8 @@ from bakeoff.present.advice import sentences
 from bakeoff.present.advice.cells import groups, head
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from bakeoff.advice import Advice
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
     from bakeoff.scenario.advice import Asked
 
 WIDTH: Final = 110
-_LEAST: Final = 60
-_HEAD: Final = 34
+_LEAST: Final = 30
+_HEAD: Final = 12
+"""Letters of a choice in a line above its column."""
 _GAP: Final = 2
-_LEAST_CELL: Final = 9
+_LEAST_MEASURE: Final = 24
+"""Letters that a measure's name has in a line, at least."""
 
 
 def text(asked: Asked, advice: Advice, *, width: int | None = None, colour: bool | None = None) -> str:
@@ -69,20 +73,27 @@ def _wrapped(drawing: Console, words: str, *, bullet: bool = False) -> None:
 
 
 def _table(drawing: Console, advice: Advice, variant: Variant) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    room = (drawing.width - _HEAD) // max(len(variant.choices), 1) - _GAP
-    drawn.add_column("", width=_HEAD - _GAP)
-    for choice in variant.choices:
-        drawn.add_column(
-            Text(head(choice)), justify="right", header_style="bold", width=max(room, _LEAST_CELL), overflow="fold"
-        )
+    """A row per measure and a column per choice; where these have no room, the choices one below the other."""
+    names: list[str] = []
+    texts: list[list[str]] = [[] for _ in variant.choices]
     for group in groups(advice, variant):
-        drawn.add_row(Text(group.name, style="bold"), *([""] * len(variant.choices)))
-        for row in group.rows:
-            cells = [Text(f"{cell.text} !" if cell.bad else cell.text, "red" if cell.bad else "") for cell in row.cells]
-            drawn.add_row(Text(f"  {row.head}"), *cells)
-    drawing.print(drawn)
+        names += [group.name, *(f"  {row.head}" for row in group.rows)]
+        for i, of in enumerate(texts):
+            of += ["", *(f"{row.cells[i].text} !" if row.cells[i].bad else row.cells[i].text for row in group.rows)]
+    heads = ["\n".join(textwrap.wrap(head(choice), _HEAD, break_on_hyphens=False)) for choice in variant.choices]
+    made = [columns.Column("", names, text=True)]
+    made += [columns.Column(name, of, soft=True) for name, of in zip(heads, texts, strict=True)]
+    if _LEAST_MEASURE + len(texts) * (_HEAD + _GAP) <= drawing.width:
+        _lines(drawing, made)
+        return
+    for choice, of in zip(variant.choices, texts, strict=True):
+        drawing.print("\n".join(columns.fold(head(choice), drawing.width)), style="bold", markup=False)
+        _lines(drawing, [made[0], columns.Column("", of)])
+        drawing.print()
+
+
+def _lines(drawing: Console, made: Sequence[columns.Column]) -> None:
+    lines, _ = columns.fitted(made, drawing.width)
+    for line in lines:
+        line.highlight_regex(r"\S+( [±\[][^!]*)? !", "red")
+        drawing.print(line, soft_wrap=True, highlight=False)
