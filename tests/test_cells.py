@@ -176,3 +176,26 @@ def test_a_path_is_not_folded():
     path = "results/duels/2026-11-27T04-10-27"
     found = [Column("campaign", [path], text=True, whole=True), Column("what", [QDISC], text=True)]
     assert any(path in line.plain for line in columns.fitted(found, 60)[0])
+
+
+def test_a_folded_line_keeps_its_indent():
+    assert columns.fold("  99 of 100 arrive within [ms]", 20) == ["  99 of 100 arrive", "    within [ms]"]
+
+
+def test_a_number_with_its_interval_may_be_folded():
+    found = [Column("a", ["1.49 [0.98, 100.0]"], soft=True), Column("b", ["12"])]
+    lines, left = columns.fitted(found, 17)
+    assert left == []
+    assert [line.plain.rstrip() for line in lines[2:]] == ["         1.49  12", "[0.98, 100.0]"]
+
+
+def test_what_the_advice_says_of_an_interval():
+    from bakeoff.advice.numbers import MEASURES
+    from bakeoff.present.advice import cells as advised
+
+    by_key = {measure.key: measure for measure in MEASURES}
+    loss, stalled, rate = (by_key[key] for key in ("call_loss", "video_stalled_s", "downloads_bps"))
+    assert advised.around(loss, {"n": 2, "mean": 0.568, "ci95": 1.212}) == " [0, 100.0]"
+    assert advised.around(stalled, {"n": 2, "mean": 7.8, "ci95": 12.78}) == " [0, 20.58]"
+    assert advised.around(loss, {"n": 2, "mean": 0.5, "ci95": 0.1}) == " ±10.0"
+    assert advised.around(rate, {"n": 1, "mean": 1e6, "ci95": None}) == ""

@@ -367,8 +367,11 @@ class TestSweeps:
         [matrix] = points.matrices(runs)
         said = entries(sweep.sweep(matrix, "jain", "rtt"))[:5]
         assert said == [f"rate {rate}" for rate in ("5mbit", "10.57mbit", "22.36mbit", "47.29mbit", "100mbit")]
-        panels = [axes.get_title(loc="left") for axes in sweep.sweep(matrix, "goodput", "rtt").axes]
-        assert panels == said
+        picture = sweep.sweep(matrix, "goodput", "rtt")
+        assert [axes.get_title(loc="left") for axes in picture.axes[:5]] == said
+        # The sixth place of the grid has the legend.
+        assert [text.get_text() for text in picture.axes[5].legend_.get_texts()][:2] == ["cubic", "reno"]
+        assert picture.legends == []
 
     def test_panels_of_unlike_size_have_axes_of_their_own(self):
         runs = [

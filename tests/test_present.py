@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,11 +17,14 @@ import pytest
 from rich.console import Console
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present import tables
+from bakeoff.measure import summarise
+from bakeoff.present import groups, tables, terminal
 from bakeoff.present.chart import chart
-from bakeoff.present.rows import rows
+from bakeoff.present.records import records
+from bakeoff.present.rows import notes, rows
 from bakeoff.present.terminal import duel
 from bakeoff.references import Reference
+from bakeoff.results.summary import Summary
 from synthetic import made
 
 
@@ -219,7 +223,88 @@ class TestTables:
         assert document["deviations"][0]["n"] == 2
 
 
+class TestPeople:
+    """What a reader of a table sees of seeds, names and recordings."""
+
+    def test_columns_that_were_asked_for_keep_their_intervals(self):
+        runs = [s6(rates=(rate, 2e6), seed=seed) for seed, rate in enumerate((44e6, 45e6, 46e6), 1)]
+        text = tables.render(runs, columns=["prague_goodput_bps", "jain"], width=200)
+        assert "45.00±2.48" in text  # 4.3027 * 1 / sqrt(3)
+
+    def test_a_time_that_never_comes_with_some_seeds(self):
+        def paired(seed, convergence):
+            result = s6(seed=seed)
+            pair = {"flows": ["prague", "cubic"], "convergence_s": convergence, "meet_s": 1.0}
+            return replace(
+                result, summary=Summary.from_json(json.dumps(summarise(result).to_json() | {"pair": pair}), "")
+            )
+
+        [some] = records(rows([paired(1, 4.14), paired(2, None), paired(3, None)]), "runs")
+        assert (some[1]["convergence_s"], some[1]["converged"], some[1]["meet_s"], some[1]["met"]) == (None, 1, 1.0, 3)
+        shown = [tables.render([paired(1, times[0]), paired(2, times[1])], columns=["convergence_s"], width=200)
+                 for times in ((4.0, 5.0), (4.0, None), (None, None))]  # fmt: skip
+        assert [text.splitlines()[4].strip() for text in shown] == ["4.5", "never in 1 of 2", "never"]
+
+    def test_a_mean_over_some_seeds_says_so(self):
+        def silent(result):
+            return replace(result, series=result.series.filter(pl.col("metric") != "srtt"))
+
+        table = rows([s6(seed=1), silent(s6(seed=2)), s6(seed=3)])
+        [(_, record)] = records(table, "runs")
+        assert (record["flow1_srtt_mean_s"], record["flow1_srtt_mean_n"]) == (pytest.approx(0.025), 2)
+        assert "flow1_retransmissions_n" not in record
+        assert "25.0/26.0 (2 of 3)" in tables.render([s6(seed=1), silent(s6(seed=2)), s6(seed=3)], width=200)
+
+    def test_latex_has_labels_that_differ(self):
+        text = tables.render([s6(), s1("50Mbit", "pie", ("10ms", "10ms"))], format="latex")
+        labels = re.findall(r"\\label\{(.*)\}", text)
+        assert labels[0] == "tab:l4s-tests-s1-rttfair"
+        assert len(set(labels)) == len(labels) == text.count(r"\begin{table}")
+
+    def test_a_class_of_the_users_own_has_a_name_that_can_be_read(self):
+        def own(cc, run):
+            return honest(made(flows=(("own", cc), ("cubic", "cubic")), point={"cc": cc}, run=run))
+
+        runs = [own("./aimd.py:Aimd85", "a"), own("./aimd.py:Aimd70", "b")]
+        text = tables.render(runs, width=200)
+        assert "Aimd85" in text
+        assert "aimd.py" not in text
+        # Two classes of one name are told apart by their files.
+        assert "one.py" in tables.render([own("./one.py:Aimd", "a"), own("./two.py:Aimd", "b")], width=200)
+
+    def test_what_a_recording_never_tells_is_no_note(self):
+        told = (
+            "flows.10.0.0.1:1>10.0.0.2:2.bottleneck: nothing on its path has a rate",
+            "jain: a flow has no delivery rate",
+        )
+        summary = replace_missing(summarise(s6()), [*told, "flows.a.srtt_s: no samples"])
+        assert notes(summary, "capture") == ["flows.a.srtt_s: no samples"]
+        assert notes(summary, "sim") == [*told, "flows.a.srtt_s: no samples"]
+
+    def test_groups_have_shares_of_the_queue_that_they_share(self):
+        """Ten uploads of 1 Mbit/s and ten downloads of 3: half of nothing is theirs together."""
+        names = [f"{way}{i}" for way in ("up", "down") for i in range(10)]
+        result = made((1e6,) * 10 + (3e6,) * 10, flows=tuple((name, "cubic") for name in names))
+        for flow in result.resolved["flows"][10:]:
+            flow |= {"from": "srv", "to": "cli"}
+        [row] = rows([result])
+        assert [(group.label, group.share) for group in groups.groups(row)] == [
+            ("10 up cubic", "100%"),
+            ("10 down cubic", "100%"),
+        ]
+
+
+def replace_missing(summary, missing):
+    return Summary.from_json(json.dumps(summary.to_json() | {"missing": missing}), "")
+
+
 class TestTerminal:
+    @pytest.mark.parametrize("width", [30, 45, 60, 80, 100])
+    def test_the_report_is_as_wide_as_the_terminal(self, width):
+        text = terminal.text(s6("fq_codel flows 1"), width=width)
+        drawn = [line for line in text.splitlines() if not line.startswith("results:")]
+        assert max(map(len, drawn)) <= width
+
     def shown(self, result, encoding, **words):
         out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
         duel(result, Console(file=out, width=80, **words))

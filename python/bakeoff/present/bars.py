@@ -183,7 +183,8 @@ def _names_flows(axis: str, table: Sequence[Row]) -> bool:
     """Whether an axis says nothing but which congestion controls compete."""
     for row in table:
         known = {_control(flow) for flow in row.flows} | {flow.name for flow in row.flows} | {"vs"}
-        if not set(re.split(r"[-/, ]+", row.axes.get(axis, ""))) <= known:
+        label = row.axes.get(axis, "")
+        if colours.control(label) not in known and not set(re.split(r"[-/, ]+", label)) <= known:
             return False
     return True
 
@@ -226,8 +227,7 @@ def _drawn(
             width_inch=max(12.0, widest * columns),
         )
         grid = made.subplots(lines * (2 if late else 1), columns, squeeze=False)
-        for spare in list(grid.flat)[len(found) :] if not late else ():
-            spare.remove()
+        made.leave_empty([] if late else list(grid.flat)[len(found) :])
         rate = "delivery rate" if any(flow.rates_bps[RATES[0]] for row in table for flow in row.flows) else "goodput"
         rate = rate if first.metric == RATES[0] else "goodput"
         for i, chart in enumerate(found):
@@ -430,7 +430,8 @@ def _entries(table: Sequence[Row], drawn: Sequence[Bar], *, together: bool) -> l
     for control, seen in by_control.items():
         # A scenario may give the flows of one control colours of their own.
         named = {colour: control_words(control) if len(seen) == 1 else name for colour, name in seen.items()}
-        handles += [Patch(facecolor=colour, label=plain(label)) for colour, label in named.items()]
+        sorted_ = sorted(named.items(), key=lambda one: by_value(one[1]))
+        handles += [Patch(facecolor=colour, label=plain(label)) for colour, label in sorted_]
     names = sorted({row.reference for row in table if row.reference and any(flow.reference for flow in row.flows)})
     if names:
         label = f"published: {', '.join(names)}"

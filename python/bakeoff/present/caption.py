@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from bakeoff.measure import summary_of
 from bakeoff.present import words
-from bakeoff.present.looks import UNKNOWN
 from bakeoff.present.shown import Shown, bottlenecks, short_names
 from bakeoff.present.style import plain
 from bakeoff.results.epochs import epoch_warning
@@ -89,10 +88,7 @@ def flows(shown: Shown) -> str:
     groups: dict[str, list[str]] = {}
     for flow in shown.flows:
         cc, ecn = shown.ran(flow)
-        control = cc or flow["cc"]
-        ran = "UDP" if flow["transport"] != "tcp" else f"{control}, {words.ecn_words(ecn)}"
-        if control == UNKNOWN and flow["transport"] == "tcp":
-            ran = f"TCP, {words.ecn_words(ecn)}"
+        ran = "UDP" if flow["transport"] != "tcp" else f"{words.cc_words(cc or flow['cc'])}, {words.ecn_words(ecn)}"
         groups.setdefault(ran, []).append(shown.names[flow["name"]])
     said = []
     for ran, names in groups.items():

@@ -24,6 +24,7 @@ ALWAYS = 9
 _GAP = 2
 _LEAST = 16
 """Texts are folded to no fewer cells of a terminal than this."""
+_LEAST_SOFT = 9
 _MOST_LINES = 3
 """A text that takes more lines is left out before others are."""
 
@@ -44,6 +45,13 @@ class Column:
     """Set flush left, and folded where there is no room."""
     whole: bool = False
     """Never folded: a path that a reader copies."""
+    soft: bool = False
+    """Folded though set flush right: a number with its interval."""
+
+    @property
+    def least(self) -> int | None:
+        """The fewest cells of a terminal that it is folded to; None if it is not."""
+        return None if self.whole or not (self.text or self.soft) else _LEAST if self.text else _LEAST_SOFT
 
 
 def terminal_width() -> int | None:
@@ -121,13 +129,14 @@ def _folded(columns: Sequence[Column], width: int) -> list[int] | None:
     """The width of each column, so that all have room; None if not even folded texts have."""
     sizes = widths(columns)
     room = width - _GAP * (len(columns) - 1)
-    soft = [i for i, column in enumerate(columns) if column.text and not column.whole and sizes[i] > _LEAST]
+    least = {i: column.least for i, column in enumerate(columns) if column.least is not None}
     while sum(sizes) > room:
-        widest = max(soft, key=lambda i: sizes[i], default=None)
-        if widest is None or sizes[widest] <= _LEAST:
+        able = [i for i, bound in least.items() if sizes[i] > bound]
+        if not able:
             return None
-        others = max((sizes[i] for i in soft if i != widest), default=_LEAST)
-        sizes[widest] -= max(1, min(sum(sizes) - room, sizes[widest] - max(others, _LEAST)))
+        widest = max(able, key=lambda i: sizes[i])
+        next_ = max((sizes[i] for i in able if sizes[i] < sizes[widest]), default=least[widest])
+        sizes[widest] -= max(1, min(sum(sizes) - room, sizes[widest] - max(next_, least[widest])))
     return sizes
 
 
@@ -190,17 +199,18 @@ def _listed(columns: Sequence[Column], width: int) -> Iterator[Text]:
 
 
 def fold(text: str, size: int) -> list[str]:
-    """The text in lines of at most so many cells of a terminal, between words where it can be."""
+    """The text in lines of at most so many cells of a terminal, between words, and not inside of `[0.9, 1.0]`."""
     from rich.cells import chop_cells
 
     if _cells(text) <= size:
         return [text]
     lines: list[str] = []
+    indent = " " * min(len(text) - len(text.lstrip()) + 2, size // 2) if text[:1] == " " else ""
     line = ""
-    for word in re.split(r"(?<=[\s/>,;-])", text):
+    for word in re.split(r"(?<=[\s/>,;-])(?![^\[\]]*\])", text):
         if line and _cells(line) + _cells(word.rstrip()) > size:
             lines.append(line.rstrip())
-            line = ""
+            line = indent
         line += word
         if _cells(line.rstrip()) > size:
             *full, line = chop_cells(line, size)

@@ -185,8 +185,9 @@ def _cut_tail(axes: Axes, several: Sequence[Array], unit: str) -> None:
     low, high = min(float(values.min()) for values in several), max(float(values.max()) for values in several)
     if high - low > 1.5 * (end - low) > 0:
         axes.set_xlim(low - 0.03 * (end - low), end + 0.03 * (end - low))
-        axes.text(0.995, 0.05, f"the axis is cut: data go up to {high:.4g} {unit}", transform=axes.transAxes,
-                  ha="right", fontsize=9, color="#b00000")  # fmt: skip
+        axes.set_title(
+            f"the axis is cut: data go up to {high:.4g} {unit}", loc="right", fontsize=9, color="#b00000", pad=3
+        )
 
 
 def steps(values: Array, *, reverse: bool = False) -> tuple[Array, Array]:

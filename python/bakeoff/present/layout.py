@@ -15,6 +15,7 @@ from bakeoff.present.columns import Column, clean, number
 from bakeoff.present.records import interval_of, without_unit
 from bakeoff.present.rows import RATES
 from bakeoff.present.where import lookup
+from bakeoff.scenario import python_cc
 from bakeoff.scenario.cc import parse
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from bakeoff.present.where import Record, Value
     from bakeoff.results.summary import Distribution, Summary
 
+_LONG_NAME: Final = 20
 MANY: Final = 4
 """More flows than these are shown in groups of equal ones."""
 
@@ -97,6 +99,7 @@ def columns(kind: str, table: Sequence[tuple[Row, Record]]) -> list[Column]:
         return found + _phases(records)
     for spec in SPECS[kind]:
         cells = [_joined(spec, record, row) for row, record in table]
+        cells = _readable(cells) if spec.names == ("cc",) else cells
         if any(cells) and not (spec.names == ("sce_marks",) and not any(cell.strip("0±") for cell in cells)):
             if not spec.text and spec.names[0] not in _COUNTS:
                 cells = [starred(row, cell) for row, cell in zip(rows, cells, strict=True)]
@@ -152,7 +155,7 @@ def _together(names: Sequence[str], values: Sequence[Value], between: str = "/",
 def _apart(rows: Sequence[Row]) -> list[Column]:
     """What tells runs of one scenario apart: axes that vary, else the names of the runs; engines, windows."""
     found = [
-        Column(clean(axis), [clean(row.axes.get(axis, "")) for row in rows], 9, text=True)
+        Column(clean(axis), _readable([clean(row.axes.get(axis, "")) for row in rows]), 9, text=True)
         for axis in dict.fromkeys(axis for row in rows for axis in row.axes)
         if len({row.axes.get(axis) for row in rows}) > 1
     ]
@@ -164,6 +167,12 @@ def _apart(rows: Sequence[Row]) -> list[Column]:
     if len(set(windows)) > 1:
         found.append(Column("window\ns", [f"{start:g}-{stop:g}" for start, stop in windows], 8, text=True))
     return found
+
+
+def _readable(labels: Sequence[str]) -> list[str]:
+    """Labels in which a class in a file of Python is called by its name alone, if no two classes have one name."""
+    short = {label: " ".join(map(python_cc.short, label.split(" "))) for label in labels}
+    return [short[label] if len(set(short.values())) == len(short) else label for label in labels]
 
 
 def _runs(table: Sequence[Row]) -> list[Column]:
@@ -327,7 +336,7 @@ def _phases(records: Sequence[Record]) -> list[Column]:
     ]
     flows = _named(records, "flow")
     for name, of in flows.items() if len(flows) <= MANY else ():
-        found.append(Column(f"{clean(name)}\nMbit/s", _cells(records, of, ("goodput_bps",))))
+        found.append(Column(f"{_head(name)}\nMbit/s", _cells(records, of, ("goodput_bps",))))
         found.append(Column("RTT ms", _cells(records, of, ("srtt_mean_s",)), 6))
         found.append(Column("one-way ms\np50/p99", _cells(records, of, ("delay_p50_s", "delay_p99_s")), 8))
         found.append(Column("loss", _cells(records, of, ("loss",)), 7))
@@ -373,12 +382,17 @@ def _flow_heads(table: Sequence[Row]) -> tuple[list[str], bool]:
     heads, told = [], True
     for i in range(max(len(row.flows) for row in table)):
         names = {row.flows[i].name for row in table if i < len(row.flows)}
-        heads.append(clean(names.pop()) if len(names) == 1 else f"flow {i + 1}")
+        heads.append(_head(names.pop()) if len(names) == 1 else f"flow {i + 1}")
         if names:
             told &= all(
                 parse(row.flows[i].cc or "?").name in " ".join(row.axes.values()) for row in table if i < len(row.flows)
             )
     return heads, told
+
+
+def _head(name: str) -> str:
+    """A flow's name above a column; both ends of a capture's flow have a line each."""
+    return clean(name).replace(">", ">\n", 1) if len(name) > _LONG_NAME else clean(name)
 
 
 def _flow_cells(table: Sequence[Row], i: int, cell: Callable[[FlowRow, Row], str]) -> list[str]:

@@ -14,6 +14,7 @@ from bakeoff.present.style import WIDTH_INCH, dpi, styled
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
     from matplotlib.text import Text
 
     from bakeoff.present.panels import Panel
@@ -56,6 +57,8 @@ class Picture(Figure):
     panels: list[Panel]
     heading: Heading | None
     entries: list[Artist]
+    spare: Axes | None
+    """A place among the panels that is empty: the legend stands there if it has room."""
     _words: list[Text]
     _scale: float
     _drawn_inch: float
@@ -81,6 +84,14 @@ class Picture(Figure):
         self.entries = list(entries)
         self._lay_out_legend()
         self._fold_labels()
+
+    def leave_empty(self, places: Sequence[Axes]) -> None:
+        """Draw nothing in these places of the grid; the legend may stand in the first."""
+        for place in places[1:]:
+            place.remove()
+        if places:
+            self.spare = places[0]
+            self.spare.set_axis_off()
 
     def to_width(self, width_inch: float) -> None:
         """Make the picture so wide, and as high as is fitting."""
@@ -134,8 +145,22 @@ class Picture(Figure):
             words = " ".join(label.get_text().split())
             label.set_text("\n".join(textwrap.wrap(words, room, break_on_hyphens=False)))
 
+    def _in_spare(self) -> Axes | None:
+        """The empty place, if all entries have room there, one below the other."""
+        place = self.spare.get_subplotspec() if self.spare is not None else None
+        if place is None:
+            return None
+        grid = place.get_gridspec()
+        letters = _LEGEND[1] * self.get_figwidth() / grid.ncols / self._scale
+        inches = (self.get_figheight() - self._above()) / grid.nrows
+        longest = max((len(str(entry.get_label())) for entry in self.entries), default=0)
+        fits = longest + 12 <= letters and len(self.entries) * _LEGEND_LINE * self._scale <= inches - 0.3
+        return self.spare if fits else None
+
     def _below(self, entries: Sequence[Artist] | None = None) -> float:
         """Inches that the legend takes, about."""
+        if self._in_spare() is not None:
+            return 0.0
         labels, columns = self._columns(self._explained() if entries is None else entries)
         lines = [label.count("\n") + 1 for label in labels]
         rows = -(-len(lines) // columns) if lines else 0
@@ -197,7 +222,12 @@ class Picture(Figure):
         """One legend below everything, so that it never lies on data; in as many columns as fit."""
         for old in list(self.legends):
             old.remove()
+        if self.spare is not None and self.spare.legend_ is not None:
+            self.spare.legend_.remove()
         if not self.entries:
+            return
+        if (place := self._in_spare()) is not None:
+            place.legend(handles=self.entries, loc="center left", fontsize=_LEGEND[0] * self._scale)
             return
         shown = self._explained()
         labels, columns = self._columns(shown)
@@ -257,7 +287,7 @@ def titled(
     The words take the room that they need, `height_inch` is for the rest.
     """
     made = Picture(figsize=(width_inch, height_inch), layout="constrained")
-    made.panels, made.entries = [], []
+    made.panels, made.entries, made.spare = [], [], None
     made._words, made._scale, made._drawn_inch = [], 1.0, width_inch
     made.heading = Heading(title, tuple(said), tuple(failed))
     Figure.set_size_inches(made, width_inch, height_inch + made._above())

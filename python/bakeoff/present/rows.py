@@ -24,6 +24,9 @@ RATES = ("delivery_rate", "goodput")
 
 _FCT = ("geometric_mean", "p50", "p95", "p99")
 _VIDEO = ("mean_rate_bps", "startup_s", "stalled_s")
+_RECORDINGS = ("capture", "irtt", "iperf3", "flent")
+"""Engines of runs that were read from files: their network and the state of their senders are unknown."""
+_UNTOLD = re.compile(r"(flows\..*\.)?(bottleneck|steady_state\.delivery_rate_bps|jain|ratio|utilisation)\b[^.]*: ")
 _QDISC_ORDER = ("dualpi2", "pfifo", "cnq_codel_af", "fq_codel")
 """l4s-tests, steady_state.go; others follow by name."""
 
@@ -243,10 +246,18 @@ def _row(
         probe_rtt_mean_s=Mean.over(d.mean if d else None for d in probes),
         marks=Mean.over(sum(q.marks for q in part) if part else None for part in queues),
         drops=Mean.over(sum(q.drops for q in part) if part else None for part in queues),
-        notes=tuple(dict.fromkeys(note for summary in summaries for note in failures(summary) + summary.missing)),
+        notes=tuple(dict.fromkeys(note for summary in summaries for note in notes(summary, engine))),
         resolved=first,
         summaries=tuple(summaries),
     )
+
+
+def notes(summary: Summary, engine: str) -> list[str]:
+    """What is wrong or missing in a run; what a recording of another program never tells is not."""
+    missing = summary.missing
+    if engine in _RECORDINGS:
+        missing = [note for note in missing if not _UNTOLD.match(note)]
+    return [*failures(summary), *missing]
 
 
 def _flow_row(name: str, summaries: Sequence[Summary], of: Expected | None, metric: str) -> FlowRow:

@@ -29,6 +29,9 @@ ALL: Final = "all"
 _APART: Final = 3.0
 """Where panels reach so many times as far as others, each has an axis of its own."""
 
+_APART_PT: Final = 3.0
+_MARGIN: Final = 0.045
+"""Room on either side of the first and the last value, as a share of what is between."""
 _MOST_BANDS: Final = 4
 """Intervals of more lines in a panel are bars, because bands would hide each other."""
 
@@ -147,8 +150,10 @@ def _draw(
         panel = panels.Panel(one, what.unit, "measure")
         made.panels.append(panel)
         one.set_title(facet_title(faceted, facet, len(facets)), fontsize=10, loc="left")
-        for key, line in series.get(facet, {}).items():
-            _line(panel, line, dressed[key], bands=len(series[facet]) <= _MOST_BANDS)
+        drawn = series.get(facet, {})
+        bands = len(drawn) <= _MOST_BANDS
+        for i, (key, line) in enumerate(drawn.items()):
+            _line(panel, line, dressed[key], shift_pt=None if bands else _APART_PT * (i - (len(drawn) - 1) / 2))
     unit = matrix.numeric(x)
     label = f"{axis_words(x)} [{unit}]" if unit else axis_words(x)
     _x_axis(axes, [at[0] for one in matrix.axes[x] if (at := number(one)) is not None], label)
@@ -181,8 +186,10 @@ def _share_alike(made: Picture) -> bool:
     return len(groups) > 1
 
 
-def _line(panel: Panel, series: Mapping[float, Seen], look: Dressed, *, bands: bool) -> None:
+def _line(panel: Panel, series: Mapping[float, Seen], look: Dressed, *, shift_pt: float | None) -> None:
+    """One line; its intervals are a band, or bars where many lines stand a little beside each other."""
     import numpy as np
+    from matplotlib.transforms import ScaledTranslation
 
     colour, marker, dash = look
     at = sorted(series)
@@ -191,12 +198,16 @@ def _line(panel: Panel, series: Mapping[float, Seen], look: Dressed, *, bands: b
     mean = np.array([found["mean"] if (found := series[x].found) else nothing for x in at])
     both = np.array([series[x].ends if series[x].whole else (nothing, nothing) for x in at])
     axes = panel.axes
-    if bands:
+    place: dict[str, Any] = {}
+    if shift_pt is None:
         axes.fill_between(at, both[:, 0], both[:, 1], color=colour, alpha=0.2, linewidth=0, zorder=2)
     else:
-        axes.vlines(at, both[:, 0], both[:, 1], color=colour, alpha=0.6, linewidth=1.2, zorder=2)
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        place["transform"] = axes.transData + ScaledTranslation(shift_pt / 72, 0, figure.dpi_scale_trans)
+        axes.vlines(at, both[:, 0], both[:, 1], color=colour, alpha=0.6, linewidth=1.2, zorder=2, **place)
     axes.plot(at, np.where(whole, mean, nothing), color=colour, marker=marker, linestyle=dash, linewidth=1.8,
-              markersize=6, markeredgecolor="white", markeredgewidth=0.5, zorder=3)  # fmt: skip
+              markersize=6, markeredgecolor="white", markeredgewidth=0.5, zorder=3, **place)  # fmt: skip
     for x in at:
         seen = series[x]
         if seen.found is None:
@@ -205,7 +216,7 @@ def _line(panel: Panel, series: Mapping[float, Seen], look: Dressed, *, bands: b
         elif not seen.whole:
             n, value = seen.found["n"], seen.found["mean"]
             axes.plot([x], [value], marker=marker, color=colour, markerfacecolor="white", markersize=7,
-                      markeredgewidth=1.4, linestyle="", zorder=4)  # fmt: skip
+                      markeredgewidth=1.4, linestyle="", zorder=4, **place)  # fmt: skip
             axes.annotate(f"{n}/{seen.of}", (x, value), (5, 4), textcoords="offset points", fontsize=8, color=colour)
     panel.saw(mean)
     panel.saw(both)
@@ -255,7 +266,11 @@ def _entries(
         entries.append(Line2D([], [], linestyle="", label="one seed: no intervals"))
     else:
         several = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-        entries.append(Patch(facecolor="#999999", alpha=0.3, label=f"95 % interval over {several} seeds"))
+        label = f"95 % interval over {several} seeds"
+        if any(len(lines) > _MOST_BANDS for lines in series.values()):
+            entries.append(Line2D([], [], color="#555555", linestyle="", marker="|", markersize=9, label=label))
+        else:
+            entries.append(Patch(facecolor="#999999", alpha=0.3, label=label))
     grey = {"color": "#555555", "linestyle": ""}
     if any(seen.found is not None and not seen.whole for seen in every):
         label = "n/N: mean of n of N seeds; the others have none"
@@ -302,8 +317,7 @@ def grid(matrix: Matrix, facets: Sequence[Key], what: Measure, *, row_inch: floa
         width_inch=12.0 if columns < 4 else 15.0,
     )  # fmt: skip
     places = list(made.subplots(rows, columns, squeeze=False).flat)
-    for spare in places[n:]:
-        spare.remove()
+    made.leave_empty(places[n:])
     return made, places[:n]
 
 
@@ -381,8 +395,14 @@ def _x_axis(axes: Sequence[Axes], at: Sequence[float], label: str) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     for one in axes:
-        if min(at) > 0 and max(at) / min(at) >= 8:
+        low, high = min(at), max(at)
+        if low > 0 and high / low >= 8:
             one.set_xscale("log")
+            room = (high / low) ** _MARGIN
+            one.set_xlim(low / room, high * room)
+        else:
+            room = _MARGIN * (high - low) or 1.0
+            one.set_xlim(low - room, high + room)
         ticks = at if len(at) <= 12 else at[:: -(-len(at) // 12)]
         one.xaxis.set_major_locator(FixedLocator(list(ticks)))
         one.xaxis.set_minor_locator(NullLocator())

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from bakeoff.measure import Samples, summary_of
 from bakeoff.present import groups, layout, words
+from bakeoff.present import rows as rows_of
 from bakeoff.present.cells import mbit, milli, percent, shown
 from bakeoff.present.chart import chart
 from bakeoff.present.columns import Column, clean, fitted
 from bakeoff.present.records import records
 from bakeoff.present.rows import rows
+from bakeoff.present.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,14 +54,14 @@ def duel(result: Result, console: Console) -> None:
     elif summary.flows:
         _shares(summary, console)
     console.print()
-    for line in _together(summary):
+    for line in _together(summary, sharing=not Shown(result).left_out):
         console.print(clean(line), markup=False, highlight=False)
     console.print()
     if summary.changes:
         _parts(row, summary, console)
     if 0 < len(summary.flows) <= _MOST:
         _rates(result, summary, samples, console)
-    notes = [*words.failures(summary), *summary.missing]
+    notes = rows_of.notes(summary, words.engine_of(result))
     more = len(notes) - _NOTES
     for line in notes[:_NOTES] + ([f"and {more} more; summary.json has all"] if more > 0 else []):
         console.print(clean(line), style="bold red", markup=False, highlight=False)
@@ -150,12 +152,12 @@ def _bar(share: float, *, ascii_only: bool) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _together(summary: Summary) -> list[str]:
-    """What is one number for all flows, and for the queue they share."""
+def _together(summary: Summary, *, sharing: bool) -> list[str]:
+    """What is one number for all flows, and for the queue they share; `sharing`: whether all of them are transfers."""
     parts = []
-    if summary.ratio_goodput is not None:
+    if sharing and summary.ratio_goodput is not None:
         parts.append(f"ratio {summary.ratio_goodput:.2f}:1")
-    if summary.jain_goodput is not None:
+    if sharing and summary.jain_goodput is not None:
         parts.append(f"Jain's index {summary.jain_goodput:.3f}")
     queues = words.passed(summary)
     if summary.utilisation is not None and len(queues) < 2:
@@ -207,7 +209,8 @@ def _rates(result: Result, summary: Summary, samples: Samples, console: Console)
     """Goodput over time, with labels on both axes."""
     from rich.text import Text
 
-    names = [name for name in summary.flows if ("flow", name, "goodput") in samples]
+    tools = {name for name, _ in Shown(result).left_out}
+    names = [name for name in summary.flows if ("flow", name, "goodput") in samples and name not in tools]
     if not names:
         return
     lines = [samples.of("flow", name, "goodput") for name in names]
@@ -217,7 +220,7 @@ def _rates(result: Result, summary: Summary, samples: Samples, console: Console)
     braille = console.color_system is not None and not console.options.ascii_only
     ascii_only = console.options.ascii_only
     width, height = _CHART
-    labels = {0: f"{top / 1e6:g}", height // 2: f"{top / 2e6:g}", height - 1: "0"}
+    labels = {0: f"{top / 1e6:.4g}", height // 2: f"{top / 2e6:.4g}", height - 1: "0"}
     margin = max(len(label) for label in labels.values())
     width = max(min(width, console.width - margin - 2), 10)
     cells = chart(lines, span=(0.0, end), top=top, width=width, height=height, braille=braille)
@@ -232,5 +235,5 @@ def _rates(result: Result, summary: Summary, samples: Samples, console: Console)
         console.print(line)
     corner, dash = ("+", "-") if ascii_only else ("└", "─")
     console.print(Text(f"{'':>{margin}} {corner}{dash * width}"))
-    last = f"{end:g} s"
+    last = f"{end:.4g} s"
     console.print(Text(f"{'':>{margin}}  {'0':<{width - len(last)}}{last}"))

@@ -26,7 +26,7 @@ def in_effect(result: Result, summary: Summary) -> list[str]:
         lines.append(f"{rated.queue}: {rated.rate_bps / 1e6:g} Mbit/s{qdiscs}")
     flows: dict[str, list[str]] = {}
     for name, flow in summary.flows.items():
-        ran = "UDP" if flow.transport == "udp" else f"{flow.cc}, {ecn_words(flow.ecn)}"
+        ran = "UDP" if flow.transport == "udp" else f"{cc_words(flow.cc)}, {ecn_words(flow.ecn)}"
         flows.setdefault(ran, []).append(name)
     told = [f"{_several(names)}: {ran}" for ran, names in flows.items()]
     lines += ["; ".join(told)] if told else []
@@ -59,6 +59,15 @@ def failures(summary: Summary) -> list[str]:
 def ecn_words(ecn: str | None) -> str:
     """The negotiated feedback as people write it."""
     return {"accecn": "AccECN", "rfc3168": "RFC 3168 ECN", "off": "no ECN", None: "ECN unknown"}.get(ecn, str(ecn))
+
+
+def cc_words(cc: str | None) -> str:
+    """A congestion control with its version and parameters; of a class in a file of Python the class alone."""
+    if cc in (None, "unknown"):
+        return "TCP"
+    from bakeoff.scenario import python_cc
+
+    return python_cc.short(str(cc)) if python_cc.is_python(str(cc)) else str(cc)
 
 
 def engine_of(result: Result) -> str:

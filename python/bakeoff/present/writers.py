@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -67,15 +68,26 @@ def markdown(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
 
 
 def latex(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
-    r"""A `table` with `booktabs` per block; put `\usepackage{booktabs}` into the preamble."""
+    r"""A `table` with `booktabs` and a `\label` per block; put `\usepackage{booktabs}` into the preamble."""
     parts = []
+    labels: set[str] = set()
     for block in blocks:
+        label = slug = "tab:" + (
+            re.sub(r"[^a-z0-9]+", "-", block.title.partition(",")[0].lower()).strip("-") or "table"
+        )
+        while label in labels:
+            label = f"{slug}-{sum(one.startswith(slug) for one in labels) + 1}"
+        labels.add(label)
         lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(_sentences(block))}}}"]
+        lines.append(rf"\label{{{label}}}")
+        if len(block.columns) > _MANY_COLUMNS:
+            lines.append(r"\footnotesize\setlength{\tabcolsep}{3pt}")
         lines += [
             rf"\begin{{tabular}}{{{''.join('l' if column.text else 'r' for column in block.columns)}}}",
             r"\toprule",
         ]
-        heads = [[*column.head.split("\n"), ""][:2] for column in block.columns]
+        deep = max(column.head.count("\n") for column in block.columns) + 1
+        heads = [[*column.head.split("\n"), *[""] * deep][:deep] for column in block.columns]
         for line in zip(*heads, strict=True):
             if any(line):
                 lines.append(_row(line))
@@ -107,6 +119,8 @@ def html_page(blocks: Sequence[Block], remarks: Sequence[str]) -> str:
     return "".join(parts) + "</html>\n"
 
 
+_MANY_COLUMNS: Final = 8
+"""A LaTeX table with more has smaller letters and narrower gaps."""
 _STYLE: Final = (
     "<style>body{font:14px/1.4 sans-serif;margin:2em}table{border-collapse:collapse}th,td{padding:.15em .6em;"
     "text-align:right;font-variant-numeric:tabular-nums}th{border-bottom:1px solid}.text{text-align:left}</style>\n"
