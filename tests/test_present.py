@@ -269,6 +269,8 @@ class TestPeople:
         text = tables.render(runs, width=200)
         assert "Aimd85" in text
         assert "aimd.py" not in text
+        # What looks like a path is none.
+        assert "pie(100p/5ms)" in tables.render([own("pie(100p/5ms)", "a"), own("a.py/b", "b")], width=200)
         # Two classes of one name are told apart by their files.
         assert "one.py" in tables.render([own("./one.py:Aimd", "a"), own("./two.py:Aimd", "b")], width=200)
 

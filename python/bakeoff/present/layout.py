@@ -171,7 +171,11 @@ def _apart(rows: Sequence[Row]) -> list[Column]:
 
 def _readable(labels: Sequence[str]) -> list[str]:
     """Labels in which a class in a file of Python is called by its name alone, if no two classes have one name."""
-    short = {label: " ".join(map(python_cc.short, label.split(" "))) for label in labels}
+
+    def word(text: str) -> str:
+        return python_cc.short(text) if python_cc.is_python(text) else text
+
+    short = {label: " ".join(map(word, label.split(" "))) for label in labels}
     return [short[label] if len(set(short.values())) == len(short) else label for label in labels]
 
 
