@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import html
 import io
+import operator
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from bakeoff import campaign, results
+from bakeoff.arguments import check
 from bakeoff.campaign.store import opened
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
+from bakeoff.results import Result as _Result
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,6 +42,7 @@ class Result(results.Result):
         """
         from bakeoff.present import plots
 
+        check("plot", kind=("text?", kind), scale=("text", scale))
         return plots.figure(self, kind or plots.default_kind([self]), scale=scale)
 
     def measure(self, expression: str) -> float | bool:
@@ -47,6 +51,7 @@ class Result(results.Result):
         A number in its base unit, or whether a comparison holds. docs/claims.md lists the measures; `bakeoff.measured`
         takes those of several runs together. BakeoffError says what is wrong, or why a measure could not be taken.
         """
+        check("measure", expression=("text", expression))
         return measured(expression, self)
 
     def __repr__(self) -> str:
@@ -119,6 +124,10 @@ class Results(Sequence[Result]):
 
         from bakeoff.present import tables
 
+        check(
+            "table", reference=("text?", reference), rows=("text", rows), columns=("texts?", columns),
+            where=("text?", where), sort=("text?", sort),
+        )  # fmt: skip
         text = tables.render(
             list(self), format="csv", kind=rows, columns=columns, condition=where, sort=sort, reference=reference
         )
@@ -160,6 +169,14 @@ class Results(Sequence[Result]):
         """
         from bakeoff.present import plots
 
+        check(
+            "plot",
+            kind=("text?", kind),
+            scale=("text", scale),
+            measure=("text?", measure),
+            x=("text?", x),
+            y=("text?", y),
+        )
         whole = [result for result in self if result.ok]
         return plots.of_several(whole, kind, scale=scale, measure=measure, x=x, y=y)
 
@@ -176,6 +193,8 @@ class Results(Sequence[Result]):
         from bakeoff.present.comparison import record
 
         ours = comparison.side_of("ours", self)
+        if not isinstance(theirs, str | Results):
+            raise BakeoffError(f"compare: theirs: {theirs!r}; expected Results, or the name of a reference")
         if isinstance(theirs, str):
             other = comparison.side_of_reference(theirs, references.load(), ours)
         else:
@@ -227,6 +246,18 @@ def duel(
     """
     from bakeoff import scenario
 
+    for name, cc in (("cc1", cc1), ("cc2", cc2)):
+        if not isinstance(cc, str | type):
+            raise BakeoffError(f"duel: {name}: {cc!r}; expected a name such as 'cubic', a file's class or a class")
+    check(
+        "duel", qdisc=("text", qdisc), rate=("rate", rate), rtt=("time", rtt), rtt2=("time?", rtt2),
+        duration=("time", duration), seed=("whole", seed), engine=("text", engine), out=("path?", out),
+        trace=("texts", trace), capture=("texts", capture), store=("text?", store), fresh=("flag", fresh),
+        note=("text?", note),
+    )  # fmt: skip
+    seed = operator.index(seed)
+    if not 0 <= seed < 2**64:
+        raise BakeoffError(f"duel: seed: {seed}; expected 0 or more, and less than 2^64")
     with ExitStack() as classes:
         names = [cc if isinstance(cc, str) else classes.enter_context(_named(cc)) for cc in (cc1, cc2)]
         wanted = Duel(cc1=names[0], cc2=names[1], qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
@@ -277,6 +308,17 @@ def run(
     """
     from bakeoff.scenario import catalog
 
+    check(
+        "run", patterns=("names", patterns), only=("text?", only), settings=("mapping?", settings),
+        seeds=("whole?", seeds), yes=("flag", yes), jobs=("whole?", jobs), engine=("text", engine), out=("path?", out),
+        resume=("flag", resume), trace=("texts", trace), capture=("texts", capture), store=("text?", store),
+        fresh=("flag", fresh), note=("text?", note), allow_code=("flag", allow_code), strict=("flag", strict),
+        progress=("flag", progress),
+    )  # fmt: skip
+    seeds = None if seeds is None else operator.index(seeds)
+    jobs = None if jobs is None else operator.index(jobs)
+    if jobs is not None and jobs < 1:
+        raise BakeoffError(f"run: jobs: {jobs}; expected at least 1")
     runs = _observed(catalog.select(patterns, seeds, only=only, settings=settings, yes=yes), trace, capture)
     can, refused = (runs, {}) if strict else campaign.accepted(runs, engine)
     if can:  # otherwise the campaign says why
@@ -308,11 +350,16 @@ def measured(expression: str, results: results.Result | Mapping[str, results.Res
     """
     from bakeoff.claims import evaluate
 
+    check("measured", expression=("text", expression))
+    several = results.values() if isinstance(results, Mapping) else [results]
+    if not all(isinstance(each, _Result) for each in several):
+        raise BakeoffError("measured: results: expected a Result, or a dictionary of names and Results")
     return evaluate.measure(results, expression)
 
 
 def load(path: Path | str) -> Results:
     """The whole runs in a folder, of a campaign or one run, in order of path. BakeoffError if the folder is missing."""
+    check("load", path=("path", path))
     return Results([Result(found.path, found.record) for found in results.survey(path).results])
 
 

@@ -46,13 +46,15 @@ def evaluate(tasks: Mapping[Path, Iterable[Call]], jobs: int) -> dict[Path, Valu
 def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     """An expression of claims (docs/claims.md) over one result, or over several that it names by `of="NAME"`.
 
+    The name of a measure alone means that measure: `jain`.
+
     A number in its base unit, or whether a comparison holds. BakeoffError says what is wrong in the expression, or
     which measure could not be taken and why.
     """
     runs = dict(results) if isinstance(results, Mapping) else {None: results}
     names = [name for name in runs if name is not None]
     try:
-        expression = parse(text, names)
+        expression = parse(_whole(text), names)
     except ExpressionError as error:
         raise BakeoffError(f"{text}: {error}") from None
     metrics = {metric for call in expression.calls for metric in MEASURES[call.measure].metrics}
@@ -63,14 +65,19 @@ def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     return expression.truth(values) if expression.unit == TRUTH else expression.number(values)
 
 
+def _whole(text: str) -> str:
+    """The name of a measure alone means that measure: `jain`."""
+    word = text.strip()
+    return f"{word}()" if word.isidentifier() else word
+
+
 def number_of(text: str) -> Expression:
     """An expression for a number that each run gives, `jain()` or `goodput("prague") / goodput("cubic")`.
 
     The name of a measure alone means that measure: `jain`. BakeoffError says what is wrong in the expression.
     """
-    word = text.strip()
     try:
-        found = parse(f"{word}()" if word.isidentifier() else word, ())
+        found = parse(_whole(text), ())
     except ExpressionError as error:
         raise BakeoffError(f"{text}: {error}") from None
     if found.unit == TRUTH:
