@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -183,8 +183,32 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
     if not chosen and found.unreadable:
         raise BakeoffError(f"{root}: holds nothing that can be read")
     if not chosen:
-        raise BakeoffError(f"{root}: holds no results; make some: bakeoff run 'l4s-tests/s6*' --out {root}")
+        raise BakeoffError(f"{root}: holds no results; {_how_to_fill(root)}")
     return root, chosen
+
+
+def _how_to_fill(root: Path) -> str:
+    """The command that goes on with the campaign in the folder, or makes one there."""
+    import shlex
+
+    from bakeoff.results import read_campaign
+
+    place = shlex.quote(str(root))
+    begun = read_campaign(root)
+    if begun is None or begun.kind not in ("run", "sweep", "advise"):
+        return f"make some: bakeoff run 'l4s-tests/s6*' --out {place}"
+    try:
+        # Options and the words of a sweep are kept as they are typed, patterns as they are meant.
+        words = [
+            word
+            for text in begun.patterns
+            for word in (shlex.split(text) if begun.kind != "run" or text.startswith("-") else [text])
+        ]
+    except ValueError:
+        return f"'bakeoff {begun.kind}' with --out {place} --resume goes on with its campaign"
+    engine = ["--engine", begun.engine] * (begun.engine not in (None, "sim"))
+    again = shlex.join(["bakeoff", begun.kind, *words, *engine, "--out", str(root), "--resume"])
+    return printable(f"its campaign was interrupted before the first; go on with: {again}")
 
 
 def chosen_several(names: list[str]) -> tuple[Path, list[Result]]:
