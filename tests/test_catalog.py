@@ -218,6 +218,9 @@ def test_the_list():
         ("*/*/*-10Mbit-*", 96 + 12 + 3 + 5 * 10 + 18),
         (r"re:s1.*cubic-vs-cubic.*160ms-10ms$", 8),
         ("re:^l4s-tests/s6", 24),
+        ("l4s-tests/s6", 24),
+        ("l4s-tests/s1", 192),  # and not s10
+        ("l4s-tests/s1-rttfair/ns-cubic", 96),
         (["l4s-tests/s6*", "l4s*/*/*-pie-*"], 24 + 8),
         (["l4s*/*/*-pie-*", "*/*/*fq_codel(1q)*"], 4 + 8 + 4 + 4 + 8 + 8),
     ],

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import fakes
-from bakeoff import results
+from bakeoff import campaign, results
+from bakeoff.campaign import begin
 
 SRC = Path(__file__).parent.parent / "python"
 HEAVY = (
@@ -510,3 +511,17 @@ def test_a_failed_duel_ends_with_1(cli):
     code, _, err = cli("duel", "violates", "cubic")
     assert code == 1
     assert "failed: fake/duel/violates-vs-cubic: conservation" in err
+
+
+def test_a_campaign_that_was_interrupted_at_once_says_how_to_go_on(cli):
+    folder = Path("begun")
+    folder.mkdir()
+    made = begin.provenance()
+    asked = campaign.Asked("run", ("fake/s1*", "--set flows.0.cc=bbr -k 're:(a|b) *'"))
+    begin.begin(folder, asked, "kernel:x", {}, made, runs=2)
+    code, _, err = cli("table", "begun")
+    assert (code, err) == (
+        2,
+        "bakeoff: begun: holds no results; its campaign was interrupted before the first; go on with: "
+        "bakeoff run 'fake/s1*' --set flows.0.cc=bbr -k 're:(a|b) *' --engine kernel:x --out begun --resume\n",
+    )

@@ -1,6 +1,7 @@
 """The engines there are, and what each returns is what it wrote."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +31,22 @@ def test_what_a_run_gave_is_what_lies_in_its_folder(tmp_path):
     outcome = engines.get("sim").execute(run, tmp_path)
     assert results.table(outcome.parts).equals(read_series(tmp_path / "series.parquet"))
     assert outcome.counters == json.loads((tmp_path / "counters.json").read_text())
+
+
+def test_without_a_kernel_the_real_obstacle_comes_first_and_a_dry_run_estimates(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    Path("mine.py").write_text(
+        "class Mine:\n    def ssthresh(self, sk): return 2\n    def cong_avoid(self, sk, a): pass\n"
+    )
+    code, _, err = cli("duel", "./mine.py:Mine", "cubic", "--engine", "kernel")
+    assert code == 2
+    assert "flows[0].cc: '" in err
+    assert "is written in Python; only the engine sim runs it" in err
+    words = ("run", "linux/single", "-k", "reno-pie-*", "--engine", "kernel")
+    code, out, err = cli(*words, "--dry-run")
+    assert (code, out.partition(",")[0]) == (0, "4 runs")
+    assert "not checked: no virtual-time kernel was built yet" in err
+    code, _, err = cli(*words)
+    assert code == 2
+    assert err.startswith("bakeoff: no virtual-time kernel was built yet; 'bakeoff kernel build")

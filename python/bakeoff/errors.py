@@ -22,6 +22,10 @@ class UnreachableError(BakeoffError):
     """A machine does not answer: no other run is tried, because each would wait as long for it."""
 
 
+class NoKernelError(BakeoffError):
+    """No virtual-time kernel was built: whether it could do a run is not known, but what the run costs is."""
+
+
 class UserCodeError(BakeoffError):
     """The user's own code raised: the message ends in the traceback of their lines, and ours are not worth keeping."""
 

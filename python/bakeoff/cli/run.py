@@ -43,7 +43,7 @@ from bakeoff.cli.options import (
     with_inventory,
     with_kernel,
 )
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import BakeoffError, NoKernelError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -178,7 +178,7 @@ def run(
         raise BakeoffError("Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none")
     repeated = Until(until, seeds, max_seeds, last_failed=last_failed)
     runs = catalog.select(patterns, repeated.most, only=only, settings=parse_settings(set_ or ()), yes=yes)
-    runs = _observed(runs, trace, capture)
+    runs = _observed(_told_suites(patterns, runs), trace, capture)
     if last_failed:
         runs = [each if trace or capture else _as_observed(each, failed) for each in runs if each.key in failed]
         if not runs:
@@ -233,6 +233,16 @@ def run(
     _tell(report, refused, durations, repeated, quiet=quiet, as_json=as_json)
     if report.failed or refused:
         raise typer.Exit(1)
+
+
+def _told_suites(patterns: Sequence[str], runs: list[Run]) -> list[Run]:
+    """The runs; says that a word alone names runs of several suites, which may be more than was meant."""
+    words = [pattern for pattern in patterns if pattern.replace("-", "").replace(".", "").isidentifier()]
+    suites = dict.fromkeys(run.suite for run in runs)
+    if words and len(suites) > 1:
+        one = f"'{next(iter(suites))}/*{words[0]}*'"
+        typer.echo(f"'{words[0]}' names runs of {len(suites)} suites: {', '.join(suites)}; of one: {one}", err=True)
+    return runs
 
 
 def _observed(runs: list[Run], trace: list[str] | None, capture: list[str] | None) -> list[Run]:
@@ -514,18 +524,25 @@ def _dry_run(runs: list[Run], engine: str, jobs: int, as_json: bool) -> None:
     from bakeoff import engines
 
     module = engines.get(engine)
-    effective = [module.check(each) for each in runs]
+    unchecked = None
+    try:
+        effective = [module.check(each) for each in runs]
+    except NoKernelError as error:
+        effective, unchecked = [], str(error)
     simulated_s = sum(each.duration_s for each in runs)
     wall_s = estimate_s(runs, engine, jobs)
     tell_code(runs)
     tell_warnings(runs)
     if as_json:
         cost = {"runs": len(runs), "simulated_s": simulated_s, "jobs": jobs, "estimated_wall_s": round(wall_s, 1)}
-        plan = {"effective": effective[0]} if len(runs) == 1 else {}
+        plan = {"effective": effective[0]} if len(effective) == 1 else {}
+        plan |= {"unchecked": unchecked} if unchecked else {}
         typer.echo(json.dumps({**cost, "keys": [each.key for each in runs], **plan}, indent=2))
         return
     typer.echo(f"{len(runs)} runs, {simulated_s:.0f} s simulated, about {duration(wall_s)} with {jobs} jobs")
-    if len(runs) == 1:
+    if unchecked:
+        typer.echo(f"not checked: {unchecked}", err=True)
+    if len(effective) == 1:
         typer.echo(f"\n{effective[0].rstrip()}")
 
 

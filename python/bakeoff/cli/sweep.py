@@ -41,7 +41,7 @@ from bakeoff.cli.options import (
     with_kernel,
 )
 from bakeoff.cli.run import counts, duration, execute, root_of
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, NoKernelError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,7 +181,7 @@ def sweep(
     times = swept.seeds if seeds is None else seeds
     plan = _Plan.of(swept, parameters, times, sample=sample, adaptive=adaptive is not None, yes=yes)
     plan.check_measures(measure or [], adaptive)
-    run_s = _estimate(plan, engine)
+    run_s = _estimate(plan, engine, dry_run=dry_run)
     plan = plan.with_chooser(cost, run_s, jobs, yes=yes)
     if dry_run:
         tell_code(plan.runs(plan.one_by_one[0]))
@@ -342,14 +342,19 @@ class _hashable:  # noqa: N801 (reads as a word)
         return isinstance(other, _hashable) and str(self.value) == str(other.value)
 
 
-def _estimate(plan: _Plan, engine: str) -> float:
-    """About how long a run takes on one core, as the engine says before it does any."""
+def _estimate(plan: _Plan, engine: str, *, dry_run: bool) -> float:
+    """About how long a run takes on one core, as the engine says before it does any; it may lack its kernel then."""
     from bakeoff import engines
 
     module = engines.get(engine)
     step = max(1, len(plan.one_by_one) // _ASKED_AHEAD)
     runs = [plan.once(point)[0] for point in plan.one_by_one[::step]]
-    module.check(runs[0])
+    try:
+        module.check(runs[0])
+    except NoKernelError as error:
+        if not dry_run:
+            raise
+        typer.echo(f"not checked: {error}", err=True)
     return sum(map(module.estimate_s, runs)) / len(runs)
 
 

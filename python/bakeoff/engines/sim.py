@@ -91,6 +91,9 @@ class Simulator:
             # A panic in Rust arrives as a BaseException, so that nobody swallows it; here it fails one run, not the
             # campaign.
             if type(error).__name__ == "PanicException":
+                # Ctrl-C that arrives while Rust loads numpy is one, too.
+                if "<class 'KeyboardInterrupt'>" in str(error):
+                    raise KeyboardInterrupt from error
                 raise RuntimeError(f"the simulator panicked: {error}") from error
             raise
 

@@ -70,10 +70,11 @@ def select(
 ) -> list[Run]:
     """The runs that any of `patterns` names, each once, in the catalog's order.
 
-    A pattern is a glob on `suite/scenario/run` or on its first parts (`l4s-tests/s6*` selects all its runs), or a plain
-    word that such a name contains (`s6`, `rttfair`), or `re:REGEX`, searched in the same, or the path of a scenario
-    file, of which `FILE::PATTERN` selects single runs. `only` is a pattern that every run has to have besides; here a
-    glob may also be one on the run's own name. A pattern that names nothing is a BakeoffError.
+    A pattern is a glob on `suite/scenario/run` or on its first parts (`l4s-tests/s6*` selects all its runs), or whole
+    words that such a name begins with (`l4s-tests/s6`), or a plain word that it contains (`rttfair`), or `re:REGEX`,
+    searched in the same, or the path of a scenario file, of which `FILE::PATTERN` selects single runs. `only` is a
+    pattern that every run has to have besides; here a glob may also be one on the run's own name. A pattern that names
+    nothing is a BakeoffError.
 
     `settings` are values that replace those of the scenarios, by their place (`flows.0.cc`); what they change is no
     longer the suite's, and its runs are named `local/SCENARIO/RUN`.
@@ -294,9 +295,12 @@ def _named(pattern: str, scenario: Scenario, run: str, *, own_name: bool = False
         regex = _regex(pattern)
         return any(regex.search(name) for name in written)
     heads = (scenario.suite, f"{scenario.suite}/{scenario.name}", *written, *([run] if own_name else []))
-    return any(fnmatchcase(name, pattern.rstrip("/")) for name in heads) or (
-        re.fullmatch(r"[\w.-]+", pattern) is not None and pattern in whole
-    )
+    if any(fnmatchcase(name, pattern.rstrip("/")) for name in heads):
+        return True
+    if "/" in pattern:
+        # `l4s-tests/s6` is s6-rfc3168, and `l4s-tests/s1` not s10.
+        return re.match(rf"{re.escape(pattern)}(?![A-Za-z0-9])", whole) is not None
+    return re.fullmatch(r"[\w.-]+", pattern) is not None and pattern in whole
 
 
 @cache

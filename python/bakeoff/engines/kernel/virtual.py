@@ -23,7 +23,7 @@ from bakeoff.engines.kernel import console, known, memory, programs, registry
 from bakeoff.engines.kernel.boot import boot, read_console
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.standstill import PROGRESS, Watch, standstill
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, NoKernelError
 from bakeoff.results import layout, parts, write_json
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class VirtualTime:
             return registry.get(self.named)
         kernels = registry.list_kernels()
         if not kernels:
-            raise BakeoffError(
+            raise NoKernelError(
                 "no virtual-time kernel was built yet; 'bakeoff kernel build --source DIR|TARBALL' makes one"
             )
         return max(kernels, key=lambda kernel: kernel.binary.stat().st_mtime)
@@ -146,7 +146,13 @@ class VirtualTime:
         from dataclasses import replace
 
         from bakeoff.engines.lab import plan
+        from bakeoff.engines.lab.planner import refuse
 
+        try:
+            refuse(run)
+        except BakeoffError as error:
+            raise BakeoffError(f"{place(run)}: {error}") from error
+        _ = self.kernel  # what no kernel can do has been said by now
         guest = memory.guest(run)
         try:
             made = plan(

@@ -62,7 +62,7 @@ def plan(
     run's alone. `qdiscs_offered` are the kinds that our modules add, which the agent makes and shows. RefusedError
     names the place in the run that real Linux, or this lab, cannot do.
     """
-    _refuse(run)
+    refuse(run)
     if parameters_offered is None:
         _refuse_parameters(run)
         asked = []
@@ -130,8 +130,8 @@ def plan(
     )
 
 
-def _refuse(run: Run) -> None:
-    """What only the simulator has."""
+def refuse(run: Run) -> None:
+    """RefusedError for what only the simulator has."""
     if run.trace:
         raise RefusedError(f"trace[0]: '{run.trace[0]}': a kernel does not tell it per ACK; only the engine sim does")
     for index, flow in enumerate(run.flows):
