@@ -2,10 +2,11 @@
 
 import pytest
 
+from bakeoff.cli.warn import warnings
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run, duel, load
-from scenario_texts import FLOW, refused
+from scenario_texts import FLOW, HEAD, refused, runs
 
 
 def test_unreadable_files(tmp_path):
@@ -112,3 +113,36 @@ def test_a_resolved_run_that_is_none():
     text = duel(Duel(cc1="reno", cc2="cubic")).to_json().replace('"seed":1,', '"seed":1,"sead":2,')
     with pytest.raises(BakeoffError, match=r"resolved run: sead: Extra inputs"):
         Run.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("probes: ping", "probes: 'ping'; expected a list such as [{name: ping, type: icmp, every: 50ms}]"),
+        ("vary: {rtt: 10ms}", "vary.rtt: '10ms'; expected a list or a mapping label -> value, such as ['10ms']"),
+        ("rtt: 5ms", "unknown key 'rtt'; did you mean 'network.rtt'?"),
+        ("rate: 5mbit", "unknown key 'rate'; did you mean 'network.bottleneck.rate'?"),
+        ("measure: {window: 5s}", "measure: unknown key 'window'; did you mean 'steady_state: {window: …}'?"),
+        ("\tduration: 5s", "a line begins with a tab, and YAML is indented with spaces"),
+    ],
+)
+def test_where_a_key_belongs_and_how_a_list_is_written(tmp_path, text, message):
+    assert message in refused(tmp_path, f"{HEAD}{FLOW}{text}")
+
+
+def test_a_source_is_not_a_flow_nor_a_network_a_bottleneck(tmp_path):
+    said = refused(tmp_path, HEAD + FLOW.replace("cubic", "cubic, bytes: 10MB"))
+    assert said == "flows[0]: unknown key 'bytes'; did you mean 'source: {bytes: …}'?"
+    said = refused(tmp_path, HEAD.replace("rtt: 20ms", "rtt: 20ms, bandwidth: 5mbit") + FLOW)
+    assert said == "network: unknown key 'bandwidth'; did you mean 'bottleneck: {rate: …}'?"
+
+
+def test_a_way_without_a_rate_is_warned_of(tmp_path):
+    [said] = warnings(runs(tmp_path, HEAD.replace("rate: 50mbit, ", "") + FLOW))
+    assert "nothing on the way has a rate" in said
+    rated = "rtt: 20ms, links: [{ends: [mid, srv], rate: 5mbit}]"
+    assert warnings(runs(tmp_path, HEAD.replace("rate: 50mbit, ", "").replace("rtt: 20ms", rated) + FLOW)) == []
+    assert (
+        warnings(runs(tmp_path, HEAD.replace("rate: 50mbit, qdisc: fq_codel", "qdisc: cake bandwidth 5mbit") + FLOW))
+        == []
+    )

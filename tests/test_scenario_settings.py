@@ -81,6 +81,7 @@ def test_a_scenario_of_the_catalog_is_its_users_own_when_it_is_changed():
     [
         ("network", "--set: 'network'; expected a key and a value, such as network.rtt=40ms"),
         ("=5", "--set: '=5'; expected a key and a value"),
+        ("network.rtt=", "such as network.rtt=40ms; network.rtt=null takes the file's value away"),
         ("x={", "--set x: line 2, column 1: not YAML"),
         ("network.rtt=40", "x.yaml with --set network.rtt=40: network.rtt: '40' has no unit; expected a time"),
         ("network.rrt=40ms", "x.yaml with --set network.rrt=40ms: network: unknown key 'rrt'; did you mean 'rtt'?"),

@@ -143,6 +143,17 @@ def patience_s(runs: list[Run], engine: str) -> float | None:
     return _PATIENCE_S + _TIMES * max(map(module.estimate_s, runs))
 
 
+def _feedback(found: list[Result]) -> str:
+    """`AccECN`, or each mode with the congestion controls that had it."""
+    from bakeoff.present.words import ecn_words
+
+    modes: dict[str, dict[str, None]] = {}
+    for result in found:
+        for name, flow in result.summary.flows.items() if result.summary else ():
+            modes.setdefault(ecn_words(flow.ecn), {})[name] = None
+    return next(iter(modes)) if len(modes) == 1 else "; ".join(f"{mode}: {', '.join(of)}" for mode, of in modes.items())
+
+
 def _show(found: list[Result], *, matrix: bool) -> None:
     from bakeoff.cli.output import beneath, console
     from bakeoff.present import tables, terminal
@@ -153,3 +164,5 @@ def _show(found: list[Result], *, matrix: bool) -> None:
         if not matrix:
             typer.echo(f"\nSeed 1 above; all {len(found)} seeds:\n")
         beneath(sys.stdout).write(tables.render(found, format="terminal", reference=None))
+        if matrix:
+            typer.echo(f"ECN that was negotiated: {_feedback(found)}")

@@ -29,7 +29,9 @@ def warnings(runs: Iterable[Run]) -> list[str]:
     found: dict[str, list[str]] = {}
     for run in runs:
         document = json.loads(run.to_json())
-        for each in dict.fromkeys((*getattr(run, "notices", ()), *_of_qdiscs(document), *_of_window(document))):
+        for each in dict.fromkeys(
+            (*getattr(run, "notices", ()), *_of_qdiscs(document), *_of_window(document), *_of_rate(document))
+        ):
             found.setdefault(each, []).append(run.key)
     return [
         f"{keys[0]}{f' and {len(keys) - 1} more runs' if len(keys) > 1 else ''}: {text}" for text, keys in found.items()
@@ -87,3 +89,18 @@ def _of_window(run: Part) -> Iterator[str]:
             f"the steady state from {begin:.4g} s to {end:.4g} s begins before the flows do and holds their slow start"
             "; expected a shorter measure.steady_state.window, or a longer duration"
         )
+
+
+def _of_rate(run: Part) -> Iterator[str]:
+    """That something on the ways has a rate: without one no queue ever fills."""
+    rated = any(link["rate_bps"] is not None or link["features"] for link in run["links"])
+    lines = [*_lines(run), *(each["class"] for _, each in _classes(run))]
+    if run["flows"] and not rated and not any(set(line.split()) & {"rate", "bandwidth", "ceil"} for line in lines):
+        yield "nothing on the way has a rate, so no queue ever fills; expected for example 'bottleneck: {rate: 50mbit}'"
+
+
+def _classes(run: Part) -> Iterator[tuple[str, Part]]:
+    for interface in run["interfaces"]:
+        for side in ("egress", "ingress"):
+            tree = interface.get(side)
+            yield from ((side, each) for each in (tree or {}).get("classes", ()))

@@ -76,7 +76,9 @@ def _what(errors: Sequence[Found], steps: Sequence[Step]) -> str:
     value = first["input"]
     if words and isinstance(value, str) and "did you mean" in did_you_mean(value, words):
         return shown(value) + did_you_mean(value, words)
-    return f"{shown(value)}; expected {' or '.join(expected)}"
+    key = next((step for step in reversed(steps) if isinstance(step, str)), "")
+    example = f" such as {_LISTS[key]}" if "a list" in expected and key in _LISTS else ""
+    return f"{shown(value)}; expected {' or '.join(expected)}{example}"
 
 
 def _expected(error: Found) -> str:
@@ -117,6 +119,15 @@ _BOUNDS: Final = {
     "greater_than_equal": ("ge", "at least {:g}"),
     "less_than_equal": ("le", "at most {}"),
 }
+_LISTS: Final = {
+    "captures": "['mid>srv']",
+    "changes": "[{at: 10s, rate: 5mbit}]",
+    "flows": "[{name: a, cc: cubic}]",
+    "links": "[{ends: [mid, srv], delay: 5ms}]",
+    "path": "[cli, mid, srv]",
+    "probes": "[{name: ping, type: icmp, every: 50ms}]",
+}
+"""By the key whose value is one."""
 _NAME: Final = "a name without spaces, slashes, '<' or '>'"
 _FORMS: Final = {
     "name": _NAME,

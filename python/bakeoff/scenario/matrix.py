@@ -74,7 +74,9 @@ def points(vary: object, exclude: object = None, *, yes: bool = False) -> list[P
 def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     place = f"vary.{name}"
     if not isinstance(axis, (list, dict)):
-        raise ScenarioError(place, f"{shown(axis)}; expected a list or a mapping label -> value")
+        raise ScenarioError(
+            place, f"{shown(axis)}; expected a list or a mapping label -> value, such as [{shown(axis)}]"
+        )
     if not axis:
         raise ScenarioError(place, "the matrix is empty; expected at least one value")
     if isinstance(axis, dict):

@@ -88,8 +88,27 @@ class Model(BaseModel):
             known = _keys(cls)
             for key in data:
                 if key not in known:
-                    raise ValueError(f"unknown key '{key}'{did_you_mean(str(key), known)}")
+                    meant = _MEANT.get((cls.__name__, str(key)))
+                    hint = f"; did you mean '{meant}'?" if meant else did_you_mean(str(key), known)
+                    raise ValueError(f"unknown key '{key}'{hint}")
         return data
+
+
+_MEANT: Final = {
+    **{("Network", key): f"bottleneck: {{{key}: …}}" for key in ("rate", "qdisc", "shape")},
+    ("Network", "bandwidth"): "bottleneck: {rate: …}",
+    ("Network", "jitter"): "delay: {jitter: …}",
+    ("Network", "loss"): "links: [{ends: …, loss: …}]",
+    ("Bottleneck", "bandwidth"): "rate",
+    ("Bottleneck", "queue"): "qdisc",
+    ("Bottleneck", "aqm"): "qdisc",
+    **{("FlowSpec", key): f"source: {{{key}: …}}" for key in ("bytes", "rate", "size", "periodic", "short", "video")},
+    **{("FlowSpec", key): "cc" for key in ("congestion", "congestion_control", "tcp", "algorithm")},
+    ("FlowSpec", "duration"): "stop",
+    ("ProbeSpec", "interval"): "every",
+    ("Measure", "window"): "steady_state: {window: …}",
+}  # fmt: skip
+"""Where a key belongs, or what it is called here, by the mapping that has none of the name."""
 
 
 @cache

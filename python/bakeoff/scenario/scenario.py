@@ -29,6 +29,14 @@ _SHORTENED: Final = (
     "duration={1} shortens the steady state of {0:g} s: it is from {2:.4g} s to {3:.4g} s; "
     "--set measure.steady_state.window sets another one"
 )
+_INSIDE: Final = {
+    **{key: f"network.{key}" for key in ("path", "rtt", "delay", "bottleneck", "mangle", "links", "interfaces")},
+    **{key: f"network.bottleneck.{key}" for key in ("rate", "qdisc", "shape")},
+    **{key: f"flows.0.{key}" for key in ("cc", "start", "stop", "direction", "dscp", "ecn", "source")},
+    **{key: f"hosts.{key}" for key in ("sysctl", "hz", "offloads")},
+    "window": "measure.steady_state.window", "steady_state": "measure.steady_state", "tunnels": "network.tunnels",
+}  # fmt: skip
+"""Where a key belongs that is written on its own."""
 _MATRIX = ("vary", "exclude", "run", "profile", "seeds")
 
 
@@ -175,7 +183,9 @@ def from_document(
         known = list(Document.model_fields)
         for key in document:
             if key not in known:
-                raise ScenarioError("", f"unknown key '{key}'{did_you_mean(key, known)}")
+                inside = _INSIDE.get(key)
+                hint = f"; did you mean '{inside}'?" if inside else did_you_mean(key, known)
+                raise ScenarioError("", f"unknown key '{key}'{hint}")
         seeds = document.get("seeds", 1)
         if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
             raise ScenarioError("seeds", f"{shown(seeds)}; expected a number of repetitions, at least 1")

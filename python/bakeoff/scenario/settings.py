@@ -32,8 +32,9 @@ def parse_settings(words: Sequence[str]) -> dict[str, Any]:
     settings = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if not equals or not key.strip():
-            raise BakeoffError(f"--set: '{word}'; expected a key and a value, such as network.rtt=40ms")
+        if not equals or not key.strip() or not value.strip():
+            clear = f"; {key.strip()}=null takes the file's value away" if equals and key.strip() else ""
+            raise BakeoffError(f"--set: '{word}'; expected a key and a value, such as network.rtt=40ms{clear}")
         settings[key.strip()] = parse_value(value, f"--set {key.strip()}")
     return settings
 

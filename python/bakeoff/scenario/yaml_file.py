@@ -126,6 +126,8 @@ def parse_value(text: str, path: str) -> Any:  # noqa: ANN401 (plain data)
 
 def _quotes(lines: Sequence[str]) -> str:
     """What may be wrong in these lines: a text with a placeholder, which YAML takes for a mapping."""
+    if any(line.startswith("\t") or re.match(r" *\t", line) for line in lines):
+        return "; a line begins with a tab, and YAML is indented with spaces"
     found = next((match[1] for line in lines if (match := _PLACEHOLDER.search(line))), None)
     return "" if found is None else f'; a text with {found} in it needs quotes: "…{found}…"'
 
