@@ -4,8 +4,8 @@
 //! Configurations that people use get traffic of usual sizes. Every kind in `KINDS`, also one that is added later, is
 //! tried at the edges: queues of one packet, packets of nothing and of 64 kB, rates from 10 kbit/s to 100 Gbit/s.
 
-use bakeoff_sim::base::units::Time;
-use bakeoff_sim::document::run;
+use bakeoff_document::run;
+use bakeoff_document::units::Time;
 use bakeoff_sim::packet::{Ecn, Flags, Packet, Proto};
 use bakeoff_sim::qdisc::{Env, KINDS, Queue};
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ const LINES: &[&str] = &[
     "prio bands 4",
     "sfq limit 20 depth 5",
     "sfq limit 20 depth 3 headdrop perturb 1",
-    "sfq limit 20 headdrop min 2000 max 6000 probability 0.5 ecn",
+    "sfq limit 20 headdrop redflowlimit 20000 min 2000 max 6000 probability 0.5 ecn",
     "fq_pie flows 4 limit 20 target 1ms tupdate 4ms ecn",
     "tbf rate 20mbit burst 3k limit 20000",
     "tbf rate 20mbit burst 3k latency 5ms peakrate 40mbit mtu 1514",
