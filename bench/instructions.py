@@ -33,15 +33,16 @@ PLACES = [
     (r"\b(cc)(/|::)", "cc"),
     (r"\b(qdisc)(/|::)", "queues"),
     (r"base(/|::)histogram|\b(record)(/|::)", "statistics"),
-    (r"\b(sim|network|base|packet|endpoint)(/|::)", "loop"),
+    (r"\b(sim|network|base|packet|endpoint|units)(\.|/|::)", "loop"),
 ]
-SOURCE = "crates/sim/src/"
-FUNCTION = "bakeoff_sim::"
+# Of the other crate only the arithmetic of times and rates runs in the loop.
+SOURCES = ("crates/sim/src/", "crates/document/src/")
+MODULES = ("bakeoff_sim::", "bakeoff_document::")
 
 
 def layer(file: str, function: str) -> str:
     """The layer of a source line, or else of the function around it."""
-    for text, mark in ((file, SOURCE), (function, FUNCTION)):
+    for text, mark in [(file, mark) for mark in SOURCES] + [(function, mark) for mark in MODULES]:
         if mark in text:
             inside = text[text.index(mark) + len(mark) :]
             return next((name for pattern, name in PLACES if re.match(rf"(?:{pattern})", inside)), "rest")

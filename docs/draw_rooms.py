@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "crates/sim/src"
 ROOMS = {
     "base": "units, chance, events",
-    "document": "the resolved run, tc's words",
     "packet": "what travels",
     "qdisc": "queue disciplines",
     "cc": "congestion controls",

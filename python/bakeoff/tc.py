@@ -3,7 +3,7 @@
 A scenario's own quantities (`bakeoff.scenario.units`) are stricter: each has a unit, and tc's bytes per second are
 refused.
 
-Source: iproute2 `tc/tc_util.c` and `lib/utils.c`; the simulator's parser is `crates/sim/src/document/tc`.
+Source: iproute2 `tc/tc_util.c` and `lib/utils.c`; the simulator's parser is `crates/document/src/tc`.
 """
 
 from __future__ import annotations

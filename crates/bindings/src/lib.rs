@@ -4,8 +4,8 @@ mod cc;
 mod sock;
 mod trace;
 
+use bakeoff_document::run;
 use bakeoff_sim::SimError;
-use bakeoff_sim::document::run;
 use bakeoff_sim::qdisc::{Env, KINDS, Queue, replay};
 use bakeoff_sim::record::series::{Name, Series};
 use cc::Failure;

@@ -9,8 +9,8 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use crate::base::error::Refused;
-use crate::document::run::{Action, Flow, Link, Loss, Probe, Run, Source};
+use crate::error::Refused;
+use crate::run::{Action, Flow, Link, Loss, Probe, Run, Source};
 
 /// Bytes of the least and the largest IP packet of a link or tunnel. In 128 bytes fit all headers and options of a
 /// segment, and some payload.

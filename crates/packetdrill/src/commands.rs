@@ -1,7 +1,7 @@
 //! The shell commands of a script: which of them the driver knows, and whether a setting is one that the simulator has.
 
+use bakeoff_document::units::Time;
 use bakeoff_sim::base::rng::Stream;
-use bakeoff_sim::base::units::Time;
 use bakeoff_sim::cc::{Cc, CcEnv};
 
 use crate::sysctl::assignments;

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use bakeoff_sim::base::units::Time;
+use bakeoff_document::units::Time;
 use bakeoff_sim::packet::{Ecn, Flags as SimFlags, Packet, SackBlock};
 use bakeoff_sim::tcp::accecn::ACE_INIT;
 use bakeoff_sim::tcp::ecn::{self, Mode, Policy};

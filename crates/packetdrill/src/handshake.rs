@@ -1,7 +1,7 @@
 //! The handshake of an [`Endpoint`]: SYN, SYN/ACK, their options and repetitions, and the connection that comes of it.
 
+use bakeoff_document::units::Time;
 use bakeoff_sim::base::rng::Stream;
-use bakeoff_sim::base::units::Time;
 use bakeoff_sim::cc::{Cc, CcEnv, CongestionControl};
 use bakeoff_sim::packet::{Ecn, Packet};
 use bakeoff_sim::tcp::ecn::{Mode, Policy, Sysctls};

@@ -5,7 +5,7 @@
 //! Source: Linux 7.3 `net/ipv4/tcp_ipv4.c` (`tcp_v4_send_reset`), `tcp_input.c` (`tcp_validate_incoming`),
 //! `tcp_minisocks.c` (`tcp_check_req`), `tcp.c` (`__tcp_close`); RFC 9293, section 3.10.7; RFC 5961, section 3.2.
 
-use bakeoff_sim::base::units::Time;
+use bakeoff_document::units::Time;
 use bakeoff_sim::packet::Ecn;
 
 use crate::endpoint::{Endpoint, Sent, State};

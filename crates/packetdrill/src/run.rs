@@ -1,6 +1,6 @@
 //! Runs a script's events against an endpoint on a virtual clock.
 
-use bakeoff_sim::base::units::Time;
+use bakeoff_document::units::Time;
 use bakeoff_sim::packet::Ecn;
 
 use crate::endpoint::{Endpoint, Sent, State};

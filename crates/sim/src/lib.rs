@@ -1,12 +1,11 @@
 //! A deterministic discrete-event simulator of Linux TCP, queue disciplines and links.
 //!
-//! A run is a pure function of its resolved document ([`document::run::Run`]): same document, same bytes out,
+//! A run is a pure function of its resolved document ([`bakeoff_document::run::Run`]): same document, same bytes out,
 //! on any machine and any number of threads.
 
 pub mod base;
 pub mod build;
 pub mod cc;
-pub mod document;
 pub mod endpoint;
 pub mod network;
 pub mod packet;

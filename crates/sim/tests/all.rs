@@ -6,6 +6,7 @@ mod any_path;
 mod bbr_runs;
 mod captures;
 mod cc_hooks;
+mod cc_words;
 mod common;
 mod conservation;
 mod counters;

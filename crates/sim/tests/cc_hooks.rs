@@ -1,8 +1,8 @@
 //! Every congestion control under any sequence of hooks: nothing panics or overflows (tests are built with
 //! overflow checks), and the window stays usable.
 
+use bakeoff_document::units::Time;
 use bakeoff_sim::base::rng::Stream;
-use bakeoff_sim::base::units::Time;
 use bakeoff_sim::cc::sock::{CaState, TcpSock};
 use bakeoff_sim::cc::{CaEvent, Cc, CcEnv, CongestionControl, NAMES, RateSample};
 use proptest::prelude::*;

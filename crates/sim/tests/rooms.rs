@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 /// From what knows nothing to what knows all.
-const ORDER: [&str; 11] =
-    ["base", "document", "packet", "qdisc", "cc", "tcp", "network", "endpoint", "record", "sim", "build"];
+const ORDER: [&str; 10] =
+    ["base", "packet", "qdisc", "cc", "tcp", "network", "endpoint", "record", "sim", "build"];
 
 fn place(room: &str) -> Option<usize> {
     ORDER.iter().position(|name| *name == room)

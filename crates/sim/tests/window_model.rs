@@ -12,8 +12,8 @@
 
 use std::collections::VecDeque;
 
+use bakeoff_document::units::Time;
 use bakeoff_sim::base::rng::Stream;
-use bakeoff_sim::base::units::Time;
 use bakeoff_sim::cc::sock::{CaState, TcpSock};
 use bakeoff_sim::cc::{CaEvent, Cc, CcEnv, CongestionControl, RateSample};
 

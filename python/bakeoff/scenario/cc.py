@@ -1,6 +1,6 @@
 """The words of a flow's `cc`: `NAME[@VERSION] [PARAMETER VALUE]…`, or a class in a Python file.
 
-The simulator's reader of the same words is `crates/sim/src/document/cc.rs`; it alone knows the names.
+The simulator's reader of the same words is `crates/document/src/cc.rs`; it alone knows the names.
 """
 
 from typing import NamedTuple

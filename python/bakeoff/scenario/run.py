@@ -1,6 +1,6 @@
 """The resolved run: one experiment with every value filled in, in SI units.
 
-The same contract as `crates/sim/src/document/run.rs`, field by field and name by name;
+The same contract as `crates/document/src/run.rs`, field by field and name by name;
 `docs/resolved-run.md` explains it.
 """
 
@@ -22,7 +22,7 @@ from bakeoff.errors import BakeoffError
 
 FORMAT: Final = 1
 
-# The bounds of crates/sim/src/document/bounds.rs: wider than any network.
+# The bounds of crates/document/src/bounds.rs: wider than any network.
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Rate = Annotated[int, Field(ge=1, le=10**13)]
 """Bits per second."""

@@ -1,10 +1,10 @@
 //! CAKE with SCE as the module of `kernel/modules/sch_cake_sce` has it. Numbers: mainline's of `TCA_CAKE_*` (`include/uapi/linux/pkt_sched.h`)
 //! and `attributes.h` there. Words and statistics: as the simulator reads and shows them.
 
-use bakeoff_sim::base::units::{Rate, Time};
-use bakeoff_sim::document::tc::{TcError, Words};
-use bakeoff_sim::qdisc::cake_params::{AckFilter, CakeWords, Config, Diffserv, Isolation, Version, target};
-use bakeoff_sim::qdisc::cake_stats::{ROWS, Statistics};
+use bakeoff_document::qdisc::cake::{AckFilter, CakeWords, Config, Diffserv, Isolation, Version, target};
+use bakeoff_document::qdisc::cake_stats::{ROWS, Statistics};
+use bakeoff_document::tc::{TcError, Words};
+use bakeoff_document::units::{Rate, Time};
 
 use super::kinds::Kind;
 use super::netlink::{Attributes, attributes, u32_at, u64_at};

@@ -1,7 +1,7 @@
 //! `bakeoff-agent qdisc`: tc's commands for the kinds of qdisc that tc knows nothing of ([`super::kinds`]), in the network namespace of the
 //! caller.
 
-use bakeoff_sim::document::tc::{Words, show};
+use bakeoff_document::tc::{Words, show};
 use nix::net::if_::{if_indextoname, if_nametoindex};
 
 use super::kinds::{self, KINDS, Kind};
@@ -85,7 +85,7 @@ impl Order {
         };
         let line = rest.join(" ");
         let mut words = Words::new(&line);
-        let told = |error: bakeoff_sim::document::tc::TcError| refused(error.to_string());
+        let told = |error: bakeoff_document::tc::TcError| refused(error.to_string());
         let name = words.kind().map_err(told)?;
         let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let kind = kinds::find(name).ok_or_else(|| told(words.unknown_kind(name, &known)))?;

@@ -1,6 +1,6 @@
 //! The kinds of qdisc that bakeoff's own kernel modules add (`kernel/modules`), and that tc knows nothing of: their words and their numbers.
 
-use bakeoff_sim::document::tc::{TcError, Words};
+use bakeoff_document::tc::{TcError, Words};
 
 use super::netlink::Attributes;
 use super::{cake, sce};

@@ -1,10 +1,10 @@
 //! The SCE project's qdiscs as the modules of `kernel/modules/sch_sce` have them. Numbers and layouts: `sce.h` there. Words: as the
 //! simulator reads and shows them.
 
-use bakeoff_sim::base::units::{Rate, Time};
-use bakeoff_sim::document::tc::{TcError, Words};
-use bakeoff_sim::qdisc::framing::{Cells, Framing};
-use bakeoff_sim::qdisc::sce::{SceConfig, SceWords};
+use bakeoff_document::qdisc::framing::{Cells, Framing};
+use bakeoff_document::qdisc::sce::{SceConfig, SceWords};
+use bakeoff_document::tc::{TcError, Words};
+use bakeoff_document::units::{Rate, Time};
 
 use super::kinds::Kind;
 use super::netlink::{Attributes, attributes, u32_at, u64_at};

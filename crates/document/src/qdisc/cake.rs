@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::base::units::{Rate, Time};
-use crate::document::tc::{TcError, Words, show};
 use crate::qdisc::framing::{Framing, FramingWords};
+use crate::tc::{TcError, Words, show};
+use crate::units::{Rate, Time};
 
 /// Which words are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +72,12 @@ impl Isolation {
     }
 
     /// Whether the flows of one source share one host's part.
-    pub(super) fn by_src(self) -> bool {
+    pub fn by_src(self) -> bool {
         self.flows && self.src
     }
 
     /// The same for destinations.
-    pub(super) fn by_dst(self) -> bool {
+    pub fn by_dst(self) -> bool {
         self.flows && self.dst
     }
 }
@@ -303,7 +303,7 @@ impl Config {
     }
 
     /// Takes all words; those that are not there leave what was.
-    pub(super) fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
+    pub fn take_all(&mut self, words: &mut Words) -> Result<(), TcError> {
         let said = CakeWords::take_all(words, self.version)?;
         self.bandwidth = said.bandwidth.unwrap_or(self.bandwidth);
         self.autorate_ingress = said.autorate_ingress.unwrap_or(self.autorate_ingress);
@@ -326,13 +326,13 @@ impl Config {
     }
 
     /// Bytes per second; 0 is unlimited.
-    pub(super) fn bytes_per_s(&self) -> u64 {
+    pub fn bytes_per_s(&self) -> u64 {
         self.bandwidth.map_or(0, Rate::bytes_per_s)
     }
 
     /// Bytes of memory that may be in use: four times what passes in an rtt, at least 4 MiB, at most 10240
     /// packets of `psched_mtu` bytes.
-    pub(super) fn buffer_limit(&self, psched_mtu: u32) -> u64 {
+    pub fn buffer_limit(&self, psched_mtu: u32) -> u64 {
         let limit = match (self.memlimit, self.bandwidth) {
             (0, None) => u64::from(u32::MAX),
             (0, Some(rate)) => {
@@ -346,7 +346,7 @@ impl Config {
     }
 
     /// What the simulator calls it.
-    pub(super) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self.version {
             Version::Mainline => "cake",
             Version::Sce => "cake@sce",

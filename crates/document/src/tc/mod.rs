@@ -8,8 +8,8 @@
 
 pub mod show;
 
-use crate::base::units::{Rate, Time};
-use crate::document::run::{Class, Qdisc};
+use crate::run::{Class, Qdisc};
+use crate::units::{Rate, Time};
 
 /// A word or a value that tc would refuse, or that is not modelled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 //!
 //! Source: iproute2 `lib/utils.c`, `tc/tc_util.c`, `lib/utils_math.c`; C's `%g`.
 
-use crate::base::units::Rate;
+use crate::units::Rate;
 
 /// A time of `us` microseconds: `5ms`, `999us`, `1.5s`, three significant digits.
 pub fn time(us: u64) -> String {

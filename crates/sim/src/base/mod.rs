@@ -8,4 +8,5 @@ pub mod histogram;
 pub mod ring;
 pub mod rng;
 pub(crate) mod table;
-pub mod units;
+
+pub use bakeoff_document::units;

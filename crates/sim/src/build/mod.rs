@@ -11,8 +11,6 @@ use crate::base::error::Refused;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::cc::Registry;
-use crate::document::bounds::{self, within};
-use crate::document::run::{self, Action, FORMAT, Mangle, Node, Run};
 use crate::endpoint::connection::{Exit, Host, Place};
 use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
@@ -32,6 +30,8 @@ use crate::tcp::ecn::{Policy, Sysctls};
 use crate::tcp::receive_window::Buffer;
 use crate::tcp::sack_compression::CompSack;
 use crate::tcp::sender::Sysctl;
+use bakeoff_document::bounds::{self, within};
+use bakeoff_document::run::{self, Action, FORMAT, Mangle, Node, Run};
 
 /// Reads a resolved run.
 ///

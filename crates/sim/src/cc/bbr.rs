@@ -22,7 +22,7 @@ use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// 2/ln 2, rounded up: the least gain that doubles the rate each round.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;

@@ -23,7 +23,7 @@ use super::bandwidth::{self, AckAggregation, UNIT, bdp, packets_in_net_at_edt, t
 use super::{CaEvent, CcEnv, CcError, CongestionControl, Lost, RateSample};
 use crate::base::rng::Stream;
 use crate::cc::sock::{CaState, INFINITE_SSTHRESH, TcpSock};
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// 4 ln 2, rounded up: the least gain that doubles the delivery rate each round.
 const STARTUP_GAIN: u64 = UNIT * 277 / 100 + 1;

@@ -30,7 +30,7 @@
 use super::hystart::{HyStart, Kernel};
 use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::{CaState, TcpSock};
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// Unit of beta: 1.0.
 const BETA_SCALE: u64 = 1024;

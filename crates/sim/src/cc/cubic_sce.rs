@@ -21,7 +21,7 @@ use super::hystart::Kernel;
 use super::sce::{AckedBytes, MIN_CWND, SceOptions};
 use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::{CaState, TcpSock};
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// State beside CUBIC's own.
 pub struct CubicSce {

@@ -17,7 +17,7 @@
 use super::reno::Reno;
 use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::{CaState, TcpSock};
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// 1.0
 const MAX_ALPHA: u32 = 1024;

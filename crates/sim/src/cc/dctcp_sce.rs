@@ -17,7 +17,7 @@
 use super::sce::{CePart, SceOptions, SceWindow, Tree};
 use super::{CaEvent, CcEnv, CcError, CongestionControl};
 use crate::cc::sock::TcpSock;
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// The module.
 #[derive(Default)]

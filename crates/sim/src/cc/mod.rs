@@ -18,7 +18,7 @@ use crate::base::table::table;
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, TcpSock};
 
-pub use crate::document::cc::{CcError, CcWords};
+pub use bakeoff_document::cc::{CcError, CcWords};
 pub use registry::Registry;
 
 /// `tcp_ca_event`: what a module may be told apart from ACKs.

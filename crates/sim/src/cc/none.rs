@@ -14,7 +14,7 @@
 
 use super::{CcEnv, CcError, CongestionControl, RateSample};
 use crate::cc::sock::TcpSock;
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// The window.
 pub struct Fixed {

@@ -18,7 +18,7 @@
 use super::reno::Reno;
 use super::{CcEnv, CcError, CongestionControl, RateSample};
 use crate::cc::sock::{CaState, TcpSock};
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// 1.0 in alpha.
 const ONE: u64 = 1 << 31;

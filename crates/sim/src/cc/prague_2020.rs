@@ -31,7 +31,7 @@ use super::rtt_scaling::{Mode, RttScaling};
 use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, Pacing, TcpSock};
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// One packet in `cwnd_cnt`, and 1.0 in a fraction of marks.
 const ONE: i64 = 1 << 20;

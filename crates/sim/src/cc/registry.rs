@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{CcEnv, CcError, CongestionControl};
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 type Made = Box<dyn CongestionControl + Send>;
 type Make = Box<dyn Fn(&mut CcWords, CcEnv) -> Result<Made, CcError> + Send + Sync>;

@@ -8,7 +8,7 @@
 
 use super::{CcEnv, CcError, CongestionControl};
 use crate::cc::sock::TcpSock;
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// Reno has no state of its own.
 pub struct Reno;

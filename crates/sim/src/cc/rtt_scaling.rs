@@ -14,7 +14,7 @@
 use super::CcError;
 use crate::base::units::Time;
 use crate::cc::sock::TcpSock;
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// One packet per RTT, in the units of [`RttScaling::ai`].
 const ONE: u64 = 1 << 20;

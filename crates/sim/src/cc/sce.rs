@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 
 use super::{CaEvent, CcError};
 use crate::cc::sock::TcpSock;
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// Least window in packets.
 pub const MIN_CWND: u32 = 2;

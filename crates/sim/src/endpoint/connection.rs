@@ -5,7 +5,6 @@
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::cc::{Cc, CcEnv, CongestionControl, Registry};
-use crate::document::run::Flow;
 use crate::packet::charge::Charges;
 use crate::packet::{Ecn, Flags, Packet};
 use crate::tcp::accecn::OPTION_LEN;
@@ -17,6 +16,7 @@ use crate::tcp::receive_window::Buffer;
 use crate::tcp::receiver::{Receiver, ReceiverCounters};
 use crate::tcp::sack_compression::CompSack;
 use crate::tcp::sender::{Sender, SenderCounters, SenderSetup, Sysctl};
+use bakeoff_document::run::Flow;
 
 /// Frame bytes of a SYN: Ethernet 14, IPv4 20, TCP 40.
 const SYN_LEN: u32 = 74;

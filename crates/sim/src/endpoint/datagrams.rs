@@ -2,10 +2,10 @@
 
 use crate::base::count::Count;
 use crate::base::units::Time;
-use crate::document::run::{Flow, Source};
 use crate::endpoint::connection::{Place, hashes};
 use crate::endpoint::probe::PATIENCE;
 use crate::packet::{Packet, Proto};
+use bakeoff_document::run::{Flow, Source};
 
 /// Bytes that a frame has around a UDP payload: Ethernet 14, IPv4 20, UDP 8.
 const HEADERS: u32 = 42;

@@ -5,8 +5,6 @@ use bakeoff_workload::{Next, Player};
 use crate::base::histogram::Times;
 use crate::base::units::Time;
 use crate::cc::{Cc, Registry};
-use crate::document::run;
-use crate::document::run::Source;
 use crate::endpoint::connection::{Connection, Place, Totals, congestion_control};
 use crate::endpoint::datagrams::{Datagrams, paced};
 use crate::endpoint::short::Short;
@@ -14,6 +12,8 @@ use crate::packet::{Flags, Packet};
 use crate::tcp::ecn::Mode;
 use crate::tcp::receiver::ReceiverCounters;
 use crate::tcp::sender::Sender;
+use bakeoff_document::run;
+use bakeoff_document::run::Source;
 
 /// A source without end.
 const ENDLESS: u64 = 1 << 60;

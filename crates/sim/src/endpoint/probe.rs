@@ -2,9 +2,9 @@
 
 use crate::base::histogram::Times;
 use crate::base::units::Time;
-use crate::document::run::Probe;
 use crate::packet::matching::parse_ecn;
 use crate::packet::{Ecn, Flags, Packet, Proto};
+use bakeoff_document::run::Probe;
 
 /// Bytes of Ethernet around an IP packet.
 const ETHERNET: u32 = 14;

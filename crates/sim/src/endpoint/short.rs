@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 
 use crate::base::units::Time;
 use crate::cc::Registry;
-use crate::document::run::Flow;
 use crate::endpoint::connection::{Connection, Exit, Place, Totals};
 use crate::packet::Packet;
 use crate::tcp::ecn::Mode;
+use bakeoff_document::run::Flow;
 
 /// What became of an object.
 #[derive(Clone, Copy, Debug)]

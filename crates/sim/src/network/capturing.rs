@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use crate::base::error::Refused;
 use crate::base::units::Time;
-use crate::document::run::Run;
 use crate::network::graph::Graph;
 use crate::network::interface::Interface;
 use crate::packet::capture::{About, Capture};
 use crate::packet::frame::{Ends, Inside, Tunnel, echo_identifier, known_port, node_address};
 use crate::packet::{Packet, Proto};
 use crate::qdisc::Queue;
+use bakeoff_document::run::Run;
 
 /// Queues beyond this many stay without a number, and what they mark without a comment.
 const MOST_NUMBERS: usize = u8::MAX as usize;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::document::run::{Node, NodeKind, Run};
 use crate::network::wire::Wire;
+use bakeoff_document::run::{Node, NodeKind, Run};
 
 /// Where a packet goes that arrived at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::base::error::Refused;
 use crate::base::units::Time;
-use crate::document::run::{self, Node, Run};
 use crate::packet::charge::Charges;
 use crate::qdisc::{Env, Queue};
+use bakeoff_document::run::{self, Node, Run};
 
 /// What a queue of this name on `node` knows of the rest; `txqueuelen` and MTU are its device's.
 pub fn env(

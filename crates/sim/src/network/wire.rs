@@ -3,9 +3,9 @@
 use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
-use crate::document::run::Link;
 use crate::network::medium::Medium;
 use crate::packet::Packet;
+use bakeoff_document::run::Link;
 
 /// One direction of a cable.
 pub struct Wire {

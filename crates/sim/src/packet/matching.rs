@@ -3,9 +3,9 @@
 //! The fields of a packet that can be asked for are packed into one integer; a match is the bits
 //! that count and their value.
 
-use crate::document::run;
-use crate::document::tc::parse_minor;
 use crate::packet::{Ecn, Flags, Packet, Proto};
+use bakeoff_document::run;
+use bakeoff_document::tc::parse_minor;
 
 const FLOW: u32 = 0xffff;
 const DSCP_SHIFT: u32 = 16;

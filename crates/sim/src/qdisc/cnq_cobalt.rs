@@ -10,13 +10,14 @@
 //! Validation: sparse packets are never marked, the signals are COBALT's (tests below); conservation.
 
 use super::cobalt::{Params, SceCobalt};
-use super::sce::{Clock, SceConfig, over};
+use super::sce::{Clock, over, params};
 use super::sparse_bulk::SparseBulk;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
+use bakeoff_document::qdisc::sce::SceConfig;
+use bakeoff_document::tc::{TcError, Words};
 
 /// The qdisc; see the module's documentation.
 pub struct CnqCobalt {
@@ -37,7 +38,7 @@ impl CnqCobalt {
     pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
         let config = SceConfig::parse(words, 0, None)?;
         Ok(CnqCobalt {
-            params: config.params(),
+            params: params(&config),
             mtu: env.psched_mtu(),
             mtu_time: config.mtu_time(env.psched_mtu()),
             config,
@@ -101,7 +102,7 @@ impl Qdisc for CnqCobalt {
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         let config = self.config.changed(words)?;
-        self.params = config.params();
+        self.params = params(&config);
         self.mtu_time = config.mtu_time(self.mtu);
         self.config = config;
         Ok(())
@@ -136,9 +137,9 @@ impl Qdisc for CnqCobalt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

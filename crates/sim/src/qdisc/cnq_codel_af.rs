@@ -17,14 +17,15 @@
 //! become equal; conservation.
 
 use super::cobalt::{Over, Params, SceCobalt};
-use super::sce::{Clock, SceConfig};
+use super::sce::{Clock, params};
 use super::slots::{Slots, slot_of};
 use super::sparse_bulk::SparseBulk;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
+use bakeoff_document::qdisc::sce::SceConfig;
+use bakeoff_document::tc::{TcError, Words};
 
 /// The qdisc; see the module's documentation.
 pub struct CnqCodelAf {
@@ -45,7 +46,7 @@ impl CnqCodelAf {
     pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
         let config = SceConfig::parse(words, 0, None)?;
         Ok(CnqCodelAf {
-            params: config.params(),
+            params: params(&config),
             config,
             queues: SparseBulk::new(),
             cobalts: Slots::new(SceCobalt::new()),
@@ -139,7 +140,7 @@ impl Qdisc for CnqCodelAf {
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         let config = self.config.changed(words)?;
-        self.params = config.params();
+        self.params = params(&config);
         self.config = config;
         Ok(())
     }
@@ -176,10 +177,10 @@ mod tests {
 
     use super::*;
     use crate::base::units::Rate;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
     use crate::qdisc::sparse_bulk::Bulk;
+    use bakeoff_document::run;
 
     fn parse(line: &str) -> Result<CnqCodelAf, TcError> {
         let mut words = Words::new(line);

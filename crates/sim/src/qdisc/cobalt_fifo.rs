@@ -12,12 +12,13 @@
 use std::collections::VecDeque;
 
 use super::cobalt::{Params, SceCobalt};
-use super::sce::{Clock, SceConfig, over};
+use super::sce::{Clock, over, params};
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
+use bakeoff_document::qdisc::sce::SceConfig;
+use bakeoff_document::tc::{TcError, Words};
 
 /// The qdisc; see the module's documentation.
 pub struct CobaltFifo {
@@ -39,7 +40,7 @@ impl CobaltFifo {
     pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
         let config = SceConfig::parse(words, 0, None)?;
         Ok(CobaltFifo {
-            params: config.params(),
+            params: params(&config),
             mtu: env.psched_mtu(),
             mtu_time: config.mtu_time(env.psched_mtu()),
             config,
@@ -97,7 +98,7 @@ impl Qdisc for CobaltFifo {
     /// Packets and state stay, and what the line does not say.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         let config = self.config.changed(words)?;
-        self.params = config.params();
+        self.params = params(&config);
         self.mtu_time = config.mtu_time(self.mtu);
         self.config = config;
         Ok(())
@@ -127,9 +128,9 @@ impl Qdisc for CobaltFifo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     /// What leaves of 200 packets at 10 Mbit/s (1.2112 ms each): (ms, ECN field).
     fn drain(line: &str, ecn: Ecn) -> (Vec<(f64, Ecn)>, Queue) {

@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
+use bakeoff_document::tc::{TcError, Words, show};
 
 /// Linux 7.3 ends one dequeue after this many drops.
 const MAX_DROPS: u32 = 256;
@@ -442,9 +442,9 @@ impl CodelStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

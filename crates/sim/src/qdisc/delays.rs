@@ -325,9 +325,9 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::qdisc::Env;
     use crate::qdisc::htb::tests::{by_dscp, class, frame, with_child};
+    use bakeoff_document::run;
     use proptest::prelude::*;
 
     const RATES: [&str; 4] =

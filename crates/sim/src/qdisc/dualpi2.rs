@@ -27,9 +27,9 @@ use super::{Cause, Env, Interval, Qdisc, Tally};
 use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words, show};
 use crate::packet::charge::truesize;
 use crate::packet::{Ecn, Packet};
+use bakeoff_document::tc::{TcError, Words, show};
 
 /// A packet in the L queue.
 #[derive(Clone, Copy, Default)]

@@ -24,8 +24,8 @@ use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::units::{Rate, Time};
-use crate::document::tc::{TcError, Words, show};
 use crate::packet::{Packet, Proto};
+use bakeoff_document::tc::{TcError, Words, show};
 use params::Config;
 
 const BANDS: usize = 3;
@@ -474,9 +474,9 @@ impl Qdisc for Fq {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env { host: true, ..Env::default() }).unwrap()

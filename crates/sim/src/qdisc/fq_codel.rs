@@ -16,9 +16,9 @@
 use super::codel::{CodelParams, CodelStats, CodelVars, Head};
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words, parse_u32, show};
 use crate::packet::Packet;
 use crate::packet::charge::truesize;
+use bakeoff_document::tc::{TcError, Words, parse_u32, show};
 
 /// No index: the end of a list.
 const NONE: u32 = u32::MAX;
@@ -449,9 +449,9 @@ impl Qdisc for FqCodel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     const NOW: Time = Time::ZERO;
 

@@ -21,9 +21,9 @@ use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
 use crate::packet::charge::truesize;
+use bakeoff_document::tc::{TcError, Words, show};
 
 /// The flow-queueing scheduler.
 pub struct FqPie {
@@ -323,9 +323,9 @@ impl Qdisc for FqPie {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

@@ -30,10 +30,10 @@ use std::collections::VecDeque;
 
 use super::{Cause, Delays, Env, Qdisc, Queue, Tally};
 use crate::base::units::Time;
-use crate::document::run;
-use crate::document::tc::{TcError, Words, parse_minor};
 use crate::packet::Packet;
 use crate::packet::matching::{CompiledMatch, compile_filters, first_match};
+use bakeoff_document::run;
+use bakeoff_document::tc::{TcError, Words, parse_minor};
 use class::{Class, Turn};
 use params::MAX_LEVEL;
 

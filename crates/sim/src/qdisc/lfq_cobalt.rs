@@ -17,13 +17,14 @@
 use std::collections::VecDeque;
 
 use super::cobalt::{Params, SceCobalt};
-use super::sce::{Clock, SceConfig, over};
+use super::sce::{Clock, over, params};
 use super::slots::{Slots, slot_of};
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
+use bakeoff_document::qdisc::sce::SceConfig;
+use bakeoff_document::tc::{TcError, Words};
 
 /// What a flow gets per scan, in bytes.
 const QUANTUM: i32 = 1514;
@@ -68,7 +69,7 @@ impl LfqCobalt {
         let config = SceConfig::parse(words, 0, None)?;
         let idle = Flow { deficit: 0, packets: 0, skip: false, touched: false, cobalt: SceCobalt::new() };
         Ok(LfqCobalt {
-            params: [config.params(), config.params().divided(5)],
+            params: [params(&config), params(&config).divided(5)],
             mtu: env.psched_mtu(),
             mtu_time: config.mtu_time(env.psched_mtu()),
             config,
@@ -186,7 +187,7 @@ impl Qdisc for LfqCobalt {
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         let config = self.config.changed(words)?;
-        let params = config.params();
+        let params = params(&config);
         self.params = [params, params.divided(5)];
         self.mtu_time = config.mtu_time(self.mtu);
         self.config = config;
@@ -221,9 +222,9 @@ impl Qdisc for LfqCobalt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

@@ -1,15 +1,15 @@
 //! Queue disciplines: what an algorithm is, and which are known. The algorithm behind the [`Qdisc`] trait decides; the
 //! [`Queue`] around it stamps, counts and measures.
 //!
-//! One file per algorithm, in tc's own grammar ([`crate::document::tc`]).
+//! One file per algorithm, in tc's own grammar ([`bakeoff_document::tc`]).
 
 mod cobalt;
 mod delays;
-pub mod framing;
+mod framing;
 mod inverse_sqrt;
 mod ratecfg;
 pub mod replay;
-pub mod sce;
+mod sce;
 mod slots;
 mod sojourn;
 mod sparse_bulk;
@@ -21,11 +21,10 @@ use std::sync::Arc;
 
 use crate::base::table::table;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
 use crate::packet::charge::Charges;
+use bakeoff_document::tc::{TcError, Words};
 
-pub use cake::{params as cake_params, stats as cake_stats};
 pub use delays::Delays;
 pub use sojourn::{Interval, Sojourn};
 pub use tally::{Cause, FlowTally, Tally};

@@ -29,8 +29,8 @@ use super::{Cause, Delays, Env, Qdisc, Queue, Tally};
 use crate::base::ring::Ring;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words};
 use crate::packet::{Flags, Packet};
+use bakeoff_document::tc::{TcError, Words};
 use config::{Config, SlotConfig};
 use loss::{LossModel, State};
 
@@ -482,7 +482,7 @@ impl Qdisc for Netem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
+    use bakeoff_document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

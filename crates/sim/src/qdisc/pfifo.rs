@@ -10,8 +10,8 @@
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::ring::Ring;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
+use bakeoff_document::tc::{TcError, Words, show};
 
 /// A plain queue with a limit in packets or in bytes.
 pub struct Fifo {
@@ -135,8 +135,8 @@ impl Qdisc for Fifo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

@@ -15,8 +15,8 @@ use std::collections::VecDeque;
 
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
+use bakeoff_document::tc::{TcError, Words};
 
 /// The band of each priority.
 pub const PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
@@ -121,8 +121,8 @@ impl Qdisc for PfifoFast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     /// Codepoints whose TOS bits mean interactive (0x10), best effort (0x00), bulk (0x08).
     const BANDS: [u8; 3] = [0x10 >> 2, 0, 0x08 >> 2];

@@ -20,8 +20,8 @@ use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
+use bakeoff_document::tc::{TcError, Words, show};
 use control::{Params, RATE_SHIFT, TICK_SHIFT, TICKS_PER_S, Vars, Version, ticks};
 
 /// What `tc -s` reports.

@@ -13,10 +13,10 @@
 use super::pfifo_fast::{PRIOMAP, priority, show_bands};
 use super::{Env, Qdisc, Queue, Tally};
 use crate::base::units::Time;
-use crate::document::run;
-use crate::document::tc::{TcError, Words, parse_minor};
 use crate::packet::Packet;
 use crate::packet::matching::{CompiledMatch, compile_filters};
+use bakeoff_document::run;
+use bakeoff_document::tc::{TcError, Words, parse_minor};
 
 /// Strict priority among bands.
 pub struct Prio {

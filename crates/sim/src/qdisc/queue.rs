@@ -5,9 +5,9 @@ use super::tally::{Cause, FlowTally, Tally};
 use super::{Delays, Env, Kind, Qdisc, make, unknown};
 use crate::base::count::Count;
 use crate::base::units::Time;
-use crate::document::run;
-use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
+use bakeoff_document::run;
+use bakeoff_document::tc::{TcError, Words};
 
 /// A queue discipline in place: counts every packet around the algorithm, and measures how long
 /// packets stand in it.

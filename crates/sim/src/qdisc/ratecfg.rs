@@ -4,7 +4,7 @@
 //! Source: Linux 7.3 `net/sched/sch_generic.c`, `include/net/sch_generic.h`; iproute2 `tc/tc_core.c`.
 
 use crate::base::units::Rate;
-use crate::document::tc::{TcError, Words, parse_size, parse_u32, show};
+use bakeoff_document::tc::{TcError, Words, parse_size, parse_u32, show};
 
 /// How many bytes a packet takes on the modelled wire.
 #[derive(Clone, Copy, Debug, Default)]

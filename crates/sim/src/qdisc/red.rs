@@ -24,8 +24,8 @@ use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
-use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
+use bakeoff_document::tc::{TcError, Words, show};
 
 /// Probability one, 32 binary digits.
 pub const ONE: f64 = 4_294_967_296.0;

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Env, Queue};
 use crate::base::units::Time;
-use crate::document::run;
 use crate::packet::{Ecn, Packet, Proto};
+use bakeoff_document::run;
 
 /// How late a watchdog may be: the clock of User-Mode Linux moves in steps of 256 ns, and a timer that
 /// finds itself early by less than that is set anew for 501 ns later, at most twice: 2 (255 + 501) ns.

@@ -20,8 +20,8 @@ use super::timer::Timer;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
+use bakeoff_document::tc::{TcError, Words, show};
 
 /// The most packets of one flow.
 const MAX_DEPTH: u32 = 127;
@@ -512,9 +512,9 @@ impl Qdisc for Sfq {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

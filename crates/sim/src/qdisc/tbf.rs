@@ -16,9 +16,9 @@
 use super::ratecfg::{Framing, SendTime, atm, burst_size, nonzero, short};
 use super::{Cause, Env, Qdisc, Queue, Tally};
 use crate::base::units::Time;
-use crate::document::run;
-use crate::document::tc::{TcError, Words, show};
 use crate::packet::Packet;
+use bakeoff_document::run;
+use bakeoff_document::tc::{TcError, Words, show};
 
 /// The token bucket filter.
 pub struct Tbf {

@@ -56,7 +56,7 @@ impl Queue {
              backlog {} {}p requeues {requeues}",
             self.tally.sent_bytes,
             self.tally.sent + self.tally.more_segs,
-            crate::document::tc::show::size(self.backlog()),
+            bakeoff_document::tc::show::size(self.backlog()),
             self.qlen(),
         );
         if !first && !statistics.is_empty() {

@@ -16,14 +16,15 @@
 use super::cnq_codel_af::weighted;
 use super::cobalt::{Params, SceCobalt};
 use super::lfq_cobalt::LOW_LATENCY;
-use super::sce::{Clock, SceConfig};
+use super::sce::{Clock, params};
 use super::slots::{Slots, slot_of};
 use super::sparse_bulk::SparseBulk;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
+use bakeoff_document::qdisc::sce::SceConfig;
+use bakeoff_document::tc::{TcError, Words};
 
 struct Class {
     queues: SparseBulk,
@@ -51,7 +52,7 @@ impl TwinCodelAf {
     /// [sce|sce-thresh N|no-sce]`
     pub fn new(words: &mut Words, env: &Env) -> Result<Self, TcError> {
         let config = SceConfig::parse(words, 4, Some(10_240))?;
-        let params = [config.params(), config.params().divided(5)];
+        let params = [params(&config), params(&config).divided(5)];
         Ok(TwinCodelAf {
             config,
             classes: params.map(|params| Class { queues: SparseBulk::new(), params, debt: 0 }),
@@ -145,7 +146,7 @@ impl Qdisc for TwinCodelAf {
     /// Flows keep their packets and their state; what the line does not say stays.
     fn change(&mut self, words: &mut Words, _now: Time, _tally: &mut Tally) -> Result<(), TcError> {
         let config = self.config.changed(words)?;
-        let params = config.params();
+        let params = params(&config);
         for (class, params) in self.classes.iter_mut().zip([params, params.divided(5)]) {
             class.params = params;
         }
@@ -183,9 +184,9 @@ impl Qdisc for TwinCodelAf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::Ecn;
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     fn queue(line: &str) -> Queue {
         Queue::build(&run::Qdisc::leaf(line), &Env::default()).unwrap()

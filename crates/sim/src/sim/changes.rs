@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::Sim;
 use crate::base::error::Refused;
 use crate::base::units::{Rate, Time};
-use crate::document::run::Action;
 use crate::network::capturing;
 use crate::network::queue::{env, queue};
 use crate::network::wire::loss_threshold;
 use crate::qdisc::{Env, Queue};
+use bakeoff_document::run::Action;
 
 impl Sim {
     /// Applies the change number `index` of the run.

@@ -17,7 +17,6 @@ use crate::base::error::Refused;
 use crate::base::event::{Event, EventQueue};
 use crate::base::ring::Ring;
 use crate::base::units::Time;
-use crate::document::run::Run;
 use crate::endpoint::flow::Flow;
 use crate::endpoint::probe::ProbeState;
 use crate::network::graph::Graph;
@@ -29,6 +28,7 @@ use crate::packet::charge::Charges;
 use crate::qdisc::Queue;
 use crate::record::series::{Columns, FlowMetric, Metric, ProbeMetric, QueueMetric, Recorder, Series};
 use crate::record::trace::Trace;
+use bakeoff_document::run::Run;
 
 /// What became of every packet.
 #[derive(Clone, Copy, Debug, Default)]

@@ -54,7 +54,7 @@ use super::rtt_scaling::Mode as Scaling;
 use super::{CaEvent, CcEnv, CcError, CongestionControl, RateSample};
 use crate::base::units::Time;
 use crate::cc::sock::{CaState, TcpSock};
-use crate::document::cc::CcWords;
+use bakeoff_document::cc::CcWords;
 
 /// One packet in `frac_cwnd`, `CWND_UNIT` of the module.
 const UNIT: u32 = 20;

@@ -24,8 +24,8 @@ use serde::Deserialize;
 use super::{Access, Turn};
 use crate::base::count::Count;
 use crate::base::units::Time;
-use crate::document::bounds::time;
 use crate::packet::Packet;
+use bakeoff_document::bounds::time;
 
 /// See the module.
 #[derive(Deserialize)]

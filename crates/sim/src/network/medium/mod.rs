@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 
 use crate::base::count::Count;
 use crate::base::units::{Rate, Time};
-use crate::document::bounds::time;
-use crate::document::run::{Link, Run};
 use crate::packet::Packet;
 use crate::qdisc::Queue;
+use bakeoff_document::bounds::time;
+use bakeoff_document::run::{Link, Run};
 
 use docsis::Docsis;
 use multipath::Multipath;
@@ -221,9 +221,9 @@ mod testing {
     use super::{Access, Turn};
     use crate::base::count::Count;
     use crate::base::units::{Rate, Time};
-    use crate::document::run::Qdisc;
     use crate::packet::Packet;
     use crate::qdisc::{Env, Queue};
+    use bakeoff_document::run::Qdisc;
 
     /// A pfifo that holds everything.
     pub fn fifo() -> Queue {

@@ -21,9 +21,9 @@ use super::{Access, Turn};
 use crate::base::count::Count;
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
-use crate::document::bounds::{DELAY_S, RATE_BPS, rate, time, within};
 use crate::network::wire::loss_threshold;
 use crate::packet::Packet;
+use bakeoff_document::bounds::{DELAY_S, RATE_BPS, rate, time, within};
 
 /// Parallel paths of one link.
 const MOST_PATHS: usize = 256;

@@ -16,8 +16,8 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 
 use crate::base::units::{Rate, Time};
-use crate::document::bounds::{RATE_BPS, rate, within};
 use crate::packet::Packet;
+use bakeoff_document::bounds::{RATE_BPS, rate, within};
 
 /// Bytes: a gigabyte, whose time at one bit per second still fits into 64 bits of nanoseconds.
 const BURST: RangeInclusive<u32> = 1..=1_000_000_000;

@@ -19,8 +19,8 @@ use super::{Access, Turn};
 use crate::base::count::Count;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::bounds::within;
 use crate::packet::Packet;
+use bakeoff_document::bounds::within;
 
 /// Packets of an aggregate, far above any standard's.
 const MOST_PACKETS: u32 = 1_000_000;

@@ -8,7 +8,7 @@
 //! comes out as it went in.
 //!
 //! # Parameters
-//! [`crate::document::run::Tunnel`]: kind, ends, `replay_window` in packets (IPsec; `WireGuard`'s is 8128), `cipher`
+//! [`bakeoff_document::run::Tunnel`]: kind, ends, `replay_window` in packets (IPsec; `WireGuard`'s is 8128), `cipher`
 //! (IPsec), `inner_hash`: whether queues on the way tell the inner flows apart, or see one flow per direction.
 //!
 //! # Departures
@@ -28,10 +28,10 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::base::rng::Stream;
-use crate::document::bounds::MTU;
-use crate::document::run::{self, Match, Qdisc, Run};
 use crate::network::graph::Graph;
 use crate::packet::{Ecn, Packet, Proto};
+use bakeoff_document::bounds::MTU;
+use bakeoff_document::run::{self, Match, Qdisc, Run};
 use ecn::Rule;
 use frame::{Cipher, Kind};
 use replay::{Reject, Replay, Rfc6479, Xfrm};

@@ -11,9 +11,9 @@
 
 use std::collections::VecDeque;
 
-use super::params::AckFilter;
 use super::tin::Queued;
 use crate::packet::{Flags, Packet, Proto};
+use bakeoff_document::qdisc::cake::AckFilter;
 
 /// The wire's AE, CWR and ECE bits as one number, from AccECN's field or from RFC 3168's flags.
 fn ecn_bits(packet: &Packet) -> u8 {

@@ -2,8 +2,8 @@
 //!
 //! Source: Linux 7.3 `net/sched/sch_cake.c` (`cake_hash`).
 
-use super::params::Isolation;
 use super::tin::{QUEUES, Set, Tin};
+use bakeoff_document::qdisc::cake::Isolation;
 
 const WAYS: usize = 8;
 

@@ -23,26 +23,26 @@ mod autorate;
 mod cobalt;
 mod hash;
 mod overflow;
-pub mod params;
 mod shaper;
-pub mod stats;
+mod stats;
 mod tin;
 mod tins;
 
 use std::sync::Arc;
 
+use super::framing::adjusted_len;
 use super::{Cause, Env, Qdisc, Tally};
 use crate::base::rng::Stream;
 use crate::base::units::{Rate, Time};
-use crate::document::tc::{TcError, Words};
 use crate::packet::Packet;
 use crate::packet::charge::truesize;
 use autorate::Autorate;
+use bakeoff_document::qdisc::cake::{AckFilter, Config, Version};
+use bakeoff_document::tc::{TcError, Words};
 use hash::Hashes;
 use overflow::Overflow;
-use params::{AckFilter, Config, Version};
 use shaper::Pace;
-use stats::{Lengths, Statistics};
+use stats::{Lengths, statistics};
 use tin::{Queued, Tin};
 
 /// The qdisc; see the module's documentation.
@@ -320,12 +320,12 @@ impl Qdisc for Cake {
             }
         }
         let framing = self.config.framing;
-        let adjusted_len = framing.adjusted_len(&packet);
+        let adjusted_len = adjusted_len(framing, &packet);
         if packet.gso_size == 0 {
-            self.lengths.note(framing.network_len(&packet), adjusted_len);
+            self.lengths.note(framing.network_len(packet.len), adjusted_len);
         } else {
             for frame in [packet.segment(0), packet.segment(packet.segs() - 1)] {
-                self.lengths.note(framing.network_len(&frame), framing.adjusted_len(&frame));
+                self.lengths.note(framing.network_len(frame.len), framing.adjusted_len(frame.len));
             }
         }
         t.stats.max_len = t.stats.max_len.max(packet.len);
@@ -394,7 +394,7 @@ impl Qdisc for Cake {
     }
 
     fn show_stats(&self, _now: Time) -> String {
-        Statistics::of(self).show()
+        statistics(self).show()
     }
 
     /// What is not named stays. Packets in tins that are no longer used are dropped, as in Linux.
@@ -431,9 +431,9 @@ impl Qdisc for Cake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::packet::{Ecn, Flags};
     use crate::qdisc::Queue;
+    use bakeoff_document::run;
 
     /// Nodes: source `flow` / 100, destination 50 + `flow` % 10.
     fn env() -> Env {

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 
 use super::cobalt::{Cobalt, Params};
 use super::hash::Host;
-use super::params::{Config, Isolation};
 use super::shaper::Pace;
 use crate::base::rng::Stream;
 use crate::base::units::Time;
 use crate::packet::Packet;
+use bakeoff_document::qdisc::cake::{Config, Isolation};
 
 /// Queues of a tin.
 pub(super) const QUEUES: usize = 1024;
@@ -319,8 +319,8 @@ pub(super) fn moving_average(average: u64, sample: u64, shift: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::tc::Words;
-    use crate::qdisc::cake::params::Version;
+    use bakeoff_document::qdisc::cake::Version;
+    use bakeoff_document::tc::Words;
 
     fn tin(line: &str) -> (Tin, Config) {
         let mut config = Config::new(Version::Mainline);

@@ -2,7 +2,7 @@
 //!
 //! Source: Linux 7.3 `net/sched/sch_cake.c` (`cake_config_*`); RFC 4594, RFC 8622 (codepoints).
 
-use super::params::Diffserv;
+use bakeoff_document::qdisc::cake::Diffserv;
 
 // Codepoints by the names of RFC 2474, 2597, 3246, 5865 and 8622.
 const LE: u8 = 1;

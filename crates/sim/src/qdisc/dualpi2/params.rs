@@ -1,8 +1,8 @@
 //! What `dualpi2` can be told, in tc's grammar and in the kernel's units.
 
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words, parse_time, show};
 use crate::qdisc::Env;
+use bakeoff_document::tc::{TcError, Words, parse_time, show};
 
 /// The integer that means probability one.
 pub(super) const MAX_PROB: u32 = u32::MAX;

@@ -2,7 +2,7 @@
 
 use super::BANDS;
 use crate::base::units::{Rate, Time};
-use crate::document::tc::{TcError, Words};
+use bakeoff_document::tc::{TcError, Words};
 
 /// See [`super`] for units and defaults.
 #[derive(Clone)]

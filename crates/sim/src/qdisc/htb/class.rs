@@ -2,11 +2,11 @@
 
 use super::params::{MAX_LEVEL, PRIORITIES, Params};
 use crate::base::units::Time;
-use crate::document::run;
-use crate::document::tc::{TcError, Words, parse_minor};
 use crate::packet::Packet;
 use crate::qdisc::ratecfg::SendTime;
 use crate::qdisc::{Env, Queue};
+use bakeoff_document::run;
+use bakeoff_document::tc::{TcError, Words, parse_minor};
 
 /// No bucket is deeper in debt than this, in nanoseconds, and no idle time counts for more.
 const MBUFFER: i64 = 60_000_000_000;
@@ -239,7 +239,7 @@ impl Class {
             0 => String::new(),
             bytes => format!(" overhead {bytes}"),
         };
-        let mpu = crate::document::tc::show::size(u64::from(params.frame.mpu));
+        let mpu = bakeoff_document::tc::show::size(u64::from(params.frame.mpu));
         format!(
             "class htb 1:{:x} {place}{leaf} rate {}{overhead} ceil {} linklayer {} burst {}/1mpu {mpu} cburst {}/1mpu \
              {mpu} level {}",

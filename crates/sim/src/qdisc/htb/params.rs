@@ -1,7 +1,7 @@
 //! The words of an `htb` class, and the integers that the kernel derives from them.
 
-use crate::document::tc::{TcError, Words};
 use crate::qdisc::ratecfg::{Framing, SendTime, atm, burst_size, nonzero, short};
+use bakeoff_document::tc::{TcError, Words};
 
 /// Priorities from 0, which goes first.
 pub const PRIORITIES: usize = 8;

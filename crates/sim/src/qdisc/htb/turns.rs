@@ -132,8 +132,8 @@ impl Htb {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::run;
     use crate::qdisc::htb::tests::{build, by_dscp, class, frame, with_child};
+    use bakeoff_document::run;
 
     fn below(parent: &str, class: run::Class) -> run::Class {
         run::Class { parent: Some(parent.into()), ..class }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::units::Rate;
-use crate::document::tc::{TcError, Words, show};
+use bakeoff_document::tc::{TcError, Words, show};
 
 use super::distribution::Distribution;
 use super::loss::LossModel;

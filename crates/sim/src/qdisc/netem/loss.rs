@@ -4,7 +4,7 @@
 //! `net/sched/sch_netem.c`. Probabilities: 100 % is `u32::MAX`.
 
 use crate::base::rng::Stream;
-use crate::document::tc::{TcError, Words, show};
+use bakeoff_document::tc::{TcError, Words, show};
 
 /// How losses come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,9 +144,9 @@ impl State {
 #[cfg(test)]
 mod tests {
     use crate::base::units::Time;
-    use crate::document::run;
     use crate::packet::Packet;
     use crate::qdisc::{Cause, Env, Queue};
+    use bakeoff_document::run;
 
     /// Which of `n` packets a loss model takes.
     fn lost(line: &str, n: usize) -> Vec<bool> {

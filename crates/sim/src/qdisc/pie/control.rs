@@ -4,8 +4,8 @@
 
 use crate::base::rng::Stream;
 use crate::base::units::Time;
-use crate::document::tc::{TcError, Words, show};
 use crate::qdisc::timer::Timer;
+use bakeoff_document::tc::{TcError, Words, show};
 
 /// The kernel's scheduler tick is 64 ns.
 pub const TICK_SHIFT: u32 = 6;
