@@ -40,6 +40,7 @@ def _of_flows(found: dict[int, float], resolved: Part, hop: str, of: Mapping[str
     node, peer, side = end_of(hop)
     ahead = (node, peer) if side == "egress" else (peer, node)
     data: dict[int, float] = {}
+    ways: dict[tuple[str, str], list[tuple[str, str]]] = {}
     empty = 0.0
     for probe in resolved["probes"]:
         if packets := of.get(probe["name"], 0.0):
@@ -52,8 +53,12 @@ def _of_flows(found: dict[int, float], resolved: Part, hop: str, of: Mapping[str
         if flow["transport"] == "udp" and "size" in flow["source"]:
             _count(found, int(flow["source"]["size"]) + _UDP, packets)
             size -= packets * (flow["source"]["size"] + _UDP)
-        elif ahead in (way := path(resolved, flow)):
-            full = _mtu(resolved, way) + _ETHERNET
+            continue
+        ends = flow["from"], flow["to"]
+        if ends not in ways:
+            ways[ends] = path(resolved, flow)
+        if ahead in ways[ends]:
+            full = _mtu(resolved, ways[ends]) + _ETHERNET
             data[full] = data.get(full, 0.0) + packets
         else:
             empty += packets
