@@ -199,3 +199,12 @@ def test_what_the_advice_says_of_an_interval():
     assert advised.around(stalled, {"n": 2, "mean": 7.8, "ci95": 12.78}) == " [0, 20.58]"
     assert advised.around(loss, {"n": 2, "mean": 0.5, "ci95": 0.1}) == " ±10.0"
     assert advised.around(rate, {"n": 1, "mean": 1e6, "ci95": None}) == ""
+
+
+def test_two_campaigns_side_by_side_have_digits():
+    from bakeoff.present.comparison import written
+
+    assert written("goodput", 1000.0, unit=True) == "0.0010 Mbit/s"
+    assert written("goodput", 45.678e6) == "45.68"
+    assert written("queue_delay", 3e-6, unit=True) == "0.0030 ms"
+    assert written("marks", 12.0) == "12"

@@ -50,7 +50,7 @@ class TestSizes:
         assert picture.legends[0].get_window_extent().y1 <= boxes[-1].y0 + 1
 
     def test_a_journals_column(self, tmp_path):
-        picture = plots.sized(plots.figure(run("prague", "cubic")), plots.width_of("88.9mm"), heading=False)
+        picture = plots.sized(plots.figure(run("prague", "cubic")), "88.9mm", heading=False)
         assert picture.get_figwidth() == pytest.approx(3.5)
         assert picture.texts == []
         sizes = {label.get_fontsize() for axes in picture.axes for label in (axes.xaxis.label, axes.yaxis.label)}
@@ -246,6 +246,18 @@ class TestBars:
         axes = picture.axes[0]
         low, high = axes.containers[1].get_children()[-1].get_segments()[0][:, 1]
         assert (low, high) == pytest.approx((0.0, 50.0))  # 25 ± 292 Mbit/s by Student's t, on a link of 50
+
+    def test_a_bar_over_some_seeds_says_of_how_many_it_is(self):
+        def silent(result):
+            """Nothing of the second flow arrived."""
+            return replace(result, series=result.series.filter(result.series["name"] != "reno"))
+
+        def two(seed):
+            return run("cubic", "reno", names=["cubic", "reno"], rates=(4e6, 2e6), seed=seed)
+
+        [picture] = bars.charts([two(1), silent(two(2)), two(3)]).values()
+        assert "2/3" in [text.get_text() for text in picture.axes[0].texts]
+        assert any("n/N" in label for label in entries(picture))
 
     def duels(self):
         return [

@@ -34,16 +34,28 @@ if TYPE_CHECKING:
 class Result(results.Result):
     """One run: `series` (samples, a polars DataFrame), `summary` (the measures), `counters`, `resolved`, `meta`."""
 
-    def plot(self, kind: str | None = None, *, scale: Scale = "auto") -> Picture:
+    def plot(
+        self, kind: str | None = None, *, scale: Scale = "auto", width: str | None = None, heading: bool = True
+    ) -> Picture:
         """Draw the run as a matplotlib figure, which a notebook shows without more.
 
         `kind` is one of docs/gallery.md, by default what says most at first sight; `scale` is `auto`, `fixed` or `var`
-        for kinds with rates above delays. BakeoffError for an unknown kind, which lists those there are.
+        for kinds with rates above delays; `width` such as `3.5in`, and without a `heading`, for a paper. BakeoffError
+        for an unknown kind, which lists those there are.
         """
         from bakeoff.present import plots
 
-        check("plot", kind=("text?", kind), scale=("text", scale))
-        return plots.figure(self, kind or plots.default_kind([self]), scale=scale)
+        check(
+            "plot",
+            kind=("text?", kind),
+            scale=("text", scale),
+            width=("text?", width),
+            heading=("flag", heading),
+        )
+        made = plots.figure(self, kind or plots.default_kind([self]), scale=scale)
+        if width is not None or not heading:
+            plots.sized(made, width, heading=heading)
+        return made
 
     def measure(self, expression: str) -> float | bool:
         """A measure, or an expression of several, as claims have it: `convergence(ratio=2)`, `ping_p99() < "50ms"`.
@@ -160,12 +172,17 @@ class Results(Sequence[Result]):
         measure: str | None = None,
         x: str | None = None,
         y: str | None = None,
+        lines: Sequence[str] | None = None,
+        panels: Sequence[str] | None = None,
+        width: str | None = None,
+        heading: bool = True,
     ) -> Picture | Pictures:
         """Draw the runs: a kind of single runs as one picture of all, a kind of campaigns over their matrix.
 
-        `kind`, `scale` as for `Result.plot`; `measure`, `x` and `y` are of the kinds `sweep` and `heatmap`. What takes
-        a picture for each point of the matrix is a list of figures, which a notebook shows too. BakeoffError for what
-        does not fit, and for more runs than can be told apart in one picture.
+        `kind`, `scale`, `width` and `heading` as for `Result.plot`; `measure`, `x`, `y`, `lines` and `panels` as for
+        the command, names of axes as lists. What takes a picture for each point of the matrix is a list of figures,
+        which a notebook shows too. BakeoffError for what does not fit, and for more runs than can be told apart in one
+        picture.
         """
         from bakeoff.present import plots
 
@@ -176,9 +193,17 @@ class Results(Sequence[Result]):
             measure=("text?", measure),
             x=("text?", x),
             y=("text?", y),
+            lines=("texts?", lines),
+            panels=("texts?", panels),
+            width=("text?", width),
+            heading=("flag", heading),
         )
         whole = [result for result in self if result.ok]
-        return plots.of_several(whole, kind, scale=scale, measure=measure, x=x, y=y)
+        made = plots.of_several(whole, kind, scale=scale, measure=measure, x=x, y=y, lines=lines, panels=panels)
+        if width is not None or not heading:
+            for one in made if isinstance(made, list) else [made]:
+                plots.sized(one, width, heading=heading)
+        return made
 
     def compare(self, theirs: Results | str) -> pl.DataFrame:
         """What `bakeoff compare --format csv` writes, as a frame: a row per number that both sides have.

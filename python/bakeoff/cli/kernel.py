@@ -10,7 +10,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.command import Group, add
-from bakeoff.cli.output import on_one_line, print_table
+from bakeoff.cli.output import on_one_line, print_table, say
 
 
 def build(
@@ -88,13 +88,13 @@ def check(
     for kind in dict.fromkeys(finding.kind for finding in report.findings):
         good = [finding.name for finding in report.findings if finding.kind == kind and finding.ok]
         if good:
-            typer.echo(f"  {kind}: {', '.join(good)}")
+            say(f"  {kind}: {', '.join(good)}", indent=4)
     for finding in report.findings:
         if not finding.ok:
-            typer.echo(f"  no {finding.kind} {finding.name}: {finding.why}")
+            say(f"  no {finding.kind} {finding.name}: {finding.why}", indent=4)
     for kind, names in report.adds.items():
         if names:
-            typer.echo(f"  beyond Linux 7.3, {kind}: {', '.join(names)}")
+            say(f"  beyond Linux 7.3, {kind}: {', '.join(names)}", indent=4)
 
 
 Suites = Annotated[

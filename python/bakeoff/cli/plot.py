@@ -166,14 +166,13 @@ def plot(
     if not whole:
         raise BakeoffError("no finished run to draw")
     picked = kinds.kind(kind) if kind is not None else kinds.kind(plots.default_kind(whole, overlay=overlay))
-    _fits(picked, measure=measure, x=x, y=y, lines=lines, panels=panels, overlay=overlay, scale=scale)
+    _fits(picked, measure=measure, x=x, y=y, lines=lines, panels=panels, width=width, overlay=overlay, scale=scale)
     place = _Place(out, format_)
     plots_folder = root / "plots" if out is not None else below(root, "plots/picture").parent
-    inches = plots.width_of(width) if width is not None else None
 
     def written(figure: Drawn, path: Path) -> None:
-        if inches is not None or not heading:
-            plots.sized(figure, inches, heading=heading)
+        if width is not None or not heading:
+            plots.sized(figure, width, heading=heading)
         typer.echo(save(figure, path))
 
     if picked.of == "campaign":
@@ -221,10 +220,15 @@ def _fits(
     y: str | None,
     lines: str | None,
     panels: str | None,
+    width: str | None,
     overlay: bool,
     scale: Scale,
 ) -> None:
-    """Whether the options are ones that the kind knows."""
+    """Whether the options are ones that the kind knows, and the width is one."""
+    if width is not None:
+        from bakeoff.present.plots import width_of
+
+        width_of(width)
     known = {
         "--measure": (measure, ("sweep", "heatmap")),
         "--x": (x, ("sweep", "heatmap", "bars")),

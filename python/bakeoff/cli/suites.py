@@ -53,7 +53,7 @@ def suites(*, as_json: Json = False) -> None:
         return
     output.print_table(_columns(rows))
     for engine, why in reasons.items():
-        typer.echo(f"{engine}: {why}", err=True)
+        output.say(f"{engine}: {why}", indent=2, err=True)
 
 
 def _can(runs: Sequence[Run], engine: str, reasons: dict[str, str]) -> int | None:

@@ -54,6 +54,8 @@ class Bar:
     reference: float | None = None
     shares: bool = False
     """Whether the run's Jain index is of this flow, among others."""
+    few: str = ""
+    """`2/3`, where only some seeds have a rate, of which the bar is the mean."""
     late: tuple[float, float] | None = None
     """Median and 99th percentile of the delay of the queue, in ms."""
 
@@ -374,6 +376,7 @@ def _bars_of(
             high / 1e6,
             flow.reference.value / 1e6 if flow.reference is not None else None,
             long and narrow is not None and queue[flow.name] == narrow.queue,
+            f"{share['n']}/{row.n}" if share and share["n"] < row.n else "",
             (1e3 * late[0], 1e3 * late[1]) if named_by and late[0] is not None and late[1] is not None else None,
         )
         found.append(bar)
@@ -400,6 +403,8 @@ def _bar(axes: Axes, x: float, bar: Bar) -> None:
     if bar.high > bar.low:
         axes.errorbar(x, bar.height, yerr=[[bar.height - bar.low], [bar.high - bar.height]], color="black", capsize=3,
                       linewidth=1.2)  # fmt: skip
+    if bar.few:
+        axes.annotate(bar.few, (x, bar.high), (0, 3), textcoords="offset points", ha="center", fontsize=8)
     if bar.reference is not None:
         axes.plot(x, bar.reference, "D", color="black", markerfacecolor="white", markersize=6, zorder=4)
 
@@ -442,6 +447,8 @@ def _entries(table: Sequence[Row], drawn: Sequence[Bar], *, together: bool) -> l
     elif seeds:
         label = f"95 % interval over {'/'.join(str(n) for n in sorted(seeds))} seeds"
         handles.append(Line2D([], [], marker="_", markersize=12, color="black", label=label))
+    if any(bar.few for bar in drawn):
+        handles.append(Line2D([], [], linestyle="", label="n/N: mean of n of N seeds; the others have no rate"))
     if any(bar.name[:1] in _WAYS.values() for bar in drawn):
         handles.append(Line2D([], [], linestyle="", label="↑ up, ↓ down"))
     if any(row.jain is not None for row in table) and sum(bar.shares for bar in drawn) > 1:

@@ -111,23 +111,24 @@ def fitted(columns: Sequence[Column], width: int) -> tuple[list[Text], list[Colu
     """
     kept = list(columns)
     left: list[Column] = []
+    of = dict(zip(map(id, columns), widths(columns), strict=True))
     while True:
         weakest = min((column.keep for column in kept), default=ALWAYS)
-        sizes = _folded(kept, width)
-        natural = widths(kept)
+        natural = [of[id(column)] for column in kept]
+        sizes = _folded(kept, natural, width)
         if sizes is not None and (
             weakest == ALWAYS or all(size * _MOST_LINES >= all_ for size, all_ in zip(sizes, natural, strict=True))
         ):
-            return list(_grid(kept, sizes)), left
+            return list(_grid(kept, sizes, whole=sizes == natural)), left
         if weakest == ALWAYS:
             return list(_listed(kept, width)), left
         left += [column for column in kept if column.keep == weakest]
         kept = [column for column in kept if column.keep != weakest]
 
 
-def _folded(columns: Sequence[Column], width: int) -> list[int] | None:
+def _folded(columns: Sequence[Column], natural: Sequence[int], width: int) -> list[int] | None:
     """The width of each column, so that all have room; None if not even folded texts have."""
-    sizes = widths(columns)
+    sizes = list(natural)
     room = width - _GAP * (len(columns) - 1)
     least = {i: column.least for i, column in enumerate(columns) if column.least is not None}
     while sum(sizes) > room:
@@ -140,8 +141,8 @@ def _folded(columns: Sequence[Column], width: int) -> list[int] | None:
     return sizes
 
 
-def _grid(columns: Sequence[Column], sizes: Sequence[int]) -> Iterator[Text]:
-    """The columns side by side; ten thousand rows are made at once."""
+def _grid(columns: Sequence[Column], sizes: Sequence[int], *, whole: bool) -> Iterator[Text]:
+    """The columns side by side; ten thousand rows are made at once. `whole`: no cell has to be folded."""
     from rich.text import Text
 
     left = [column.text for column in columns]
@@ -149,7 +150,10 @@ def _grid(columns: Sequence[Column], sizes: Sequence[int]) -> Iterator[Text]:
 
     def line(cells: Sequence[str], styles: Mapping[int, str]) -> Text:
         # One text per line and not one per cell: rich takes longer over each than everything before it did.
-        gaps = [" " * (size - _cells(cell)) for cell, size in zip(cells, sizes, strict=True)]
+        gaps = [
+            " " * (size - (len(cell) if cell.isascii() else _cells(cell)))
+            for cell, size in zip(cells, sizes, strict=True)
+        ]
         parts = [cell + gap if flush else gap + cell for cell, gap, flush in zip(cells, gaps, left, strict=True)]
         made = Text((" " * _GAP).join(parts))
         for i, style in styles.items():
@@ -166,7 +170,6 @@ def _grid(columns: Sequence[Column], sizes: Sequence[int]) -> Iterator[Text]:
             own = [i - (deep - len(head)) for head in heads]  # short headings stand at the bottom
             yield line([head[k] if k >= 0 else "" for head, k in zip(heads, own, strict=True)], bold)
         yield Text("─" * (sum(sizes) + _GAP * (len(columns) - 1)))
-    whole = all(size >= natural for size, natural in zip(sizes, widths(columns), strict=True))
     for cells in zip(*(column.cells for column in columns), strict=True):
         styles = {i: style for i in coloured if (style := _style(_DISTANCE, cells[i]))}
         if whole:
@@ -220,9 +223,11 @@ def fold(text: str, size: int) -> list[str]:
 
 def _cells(text: str) -> int:
     """How many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
     from rich.cells import cell_len
 
-    return len(text) if text.isascii() else cell_len(text)
+    return cell_len(text)
 
 
 def clean(text: str, keep: str = "") -> str:

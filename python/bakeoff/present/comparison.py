@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from bakeoff.claims.comparison import UNITS, Comparison, Difference, Distribution, distributions, outside
 from bakeoff.present import writers
+from bakeoff.present.cells import decimals
 from bakeoff.present.columns import Column, number
 from bakeoff.present.rows import finite
 from bakeoff.present.writers import Block
@@ -18,7 +19,14 @@ from bakeoff.present.writers import Block
 Format = Literal["terminal", "markdown", "csv", "json", "latex", "html"]
 
 _SHOWN = 40
-_SCALE = {"bit/s": (1e-6, "Mbit/s", ".2f"), "s": (1e3, "ms", ".2f"), "packet": (1.0, "packets", ".0f")}
+_SCALE = {"bit/s": (1e-6, "Mbit/s", 2), "s": (1e3, "ms", 2), "packet": (1.0, "packets", 0)}
+
+
+def written(measure: str, value: float, *, unit: bool = False) -> str:
+    """A number of a measure as people read it, with its unit if that is asked for."""
+    scale, name, places = _SCALE[UNITS[measure]]
+    text = number(value * scale, f".{decimals(value * scale, places)}f")
+    return f"{text} {name}" if unit else text
 
 
 def render(comparison: Comparison, bounds: Mapping[str, float], by: Sequence[str], form: Format) -> str:
@@ -89,9 +97,9 @@ def _cells(one: Distribution) -> list[str]:
 
 def _listed(beyond: Sequence[Difference]) -> Iterator[list[str]]:
     for one in beyond:
-        scale, unit, form = _SCALE[UNITS[one.key.measure]]
         n = "" if one.overlap is None else f"{_seeds(one)} {'overlap' if one.overlap else 'apart'}"
-        values = [number(value * scale, form) for value in (one.ours, one.theirs)]
+        unit = _SCALE[UNITS[one.key.measure]][1]
+        values = [written(one.key.measure, value) for value in (one.ours, one.theirs)]
         yield [one.key.measure, one.key.run, one.key.flow, *values, unit, number(one.ln, "+.2f"), n]
 
 

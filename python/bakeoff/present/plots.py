@@ -68,12 +68,12 @@ def overlay(
         return panels.finish(made)
 
 
-def sized(picture: Picture, width_inch: float | None = None, *, heading: bool = True) -> Picture:
-    """The picture so wide, with letters and lines to fit, and with or without the words above it."""
+def sized(picture: Picture, width: str | None = None, *, heading: bool = True) -> Picture:
+    """The picture so wide, `3.5in`, with letters and lines to fit, and with or without the words above it."""
     if not heading:
         picture.without_heading()
-    if width_inch is not None:
-        picture.to_width(width_inch)
+    if width is not None:
+        picture.to_width(width_of(width))
     return picture
 
 
@@ -183,6 +183,8 @@ def of_several(
     measure: str | None = None,
     x: str | None = None,
     y: str | None = None,
+    lines: Sequence[str] | None = None,
+    panels: Sequence[str] | None = None,
 ) -> Picture | Pictures:
     """One picture of several runs, or, of a kind that needs one for each point of the matrix, all of them."""
     from bakeoff.present.picture import Pictures
@@ -192,7 +194,7 @@ def of_several(
     name = kind or default_kind(results)
     if kind_of(name).of == "run":
         return overlay(results, name, scale=scale)
-    made = list(campaign(results, name, measure=measure, x=x, y=y).values())
+    made = list(campaign(results, name, measure=measure, x=x, y=y, lines=lines, panels=panels).values())
     return made[0] if len(made) == 1 else Pictures(made)
 
 

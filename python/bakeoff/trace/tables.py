@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from bakeoff.present.cells import decimals
 from bakeoff.present.columns import Column, number
 from bakeoff.present.writers import Block, terminal
 
@@ -159,7 +160,7 @@ def _tcp(flows: Sequence[Flow]) -> list[Column]:
         ),
         Column("in", [" ".join(flow.tunnels) if up else "" for flow, up, _ in sides], 4, text=True),
         Column("packets", [f"{own.packets:,}" for _, _, own in sides]),
-        Column("payload\nMB", data(lambda own: f"{own.data.payload_bytes / 1e6:.3f}"), 5),
+        Column("payload\nMB", data(lambda own: _megabytes(own.data.payload_bytes)), 5),
         Column("goodput\nMbit/s", goodput(lambda told: told.mean_bps)),
         Column("passed\nMbit/s", [_mbits(_passed(flow, own)) for flow, _, own in sides], 7),
         Column("least\nMbit/s", goodput(lambda told: told.min_bps), 1),
@@ -203,7 +204,7 @@ def _udp(flows: Sequence[Udp]) -> list[Column]:
         Column("from", [(flow.client if up else flow.server).text() for flow, up, _ in sides], text=True),
         Column("", [(flow.protocol or "") if up else "" for flow, up, _ in sides], 5, text=True),
         Column("packets", [f"{own.packets:,}" for _, _, own in sides]),
-        Column("payload\nMB", [f"{own.payload_bytes / 1e6:.3f}" for _, _, own in sides], 5),
+        Column("payload\nMB", [_megabytes(own.payload_bytes) for _, _, own in sides], 5),
         Column("IP\nMbit/s", [_mbits(own.throughput_bps) for _, _, own in sides]),
         Column("CE", [f"{own.ecn.ce:,}" if own.ecn.ce else "" for _, _, own in sides], 8),
         Column("ECT(1)", [f"{own.ecn.ect1:,}" if own.ecn.ect1 else "" for _, _, own in sides], 4),
@@ -221,7 +222,7 @@ def _quic(connections: Sequence[Quic]) -> list[Column]:
         Column("from", [(one.client if up else one.server).text() for one, up, _ in sides], text=True),
         Column("version", [" ".join(one.versions) if up else "" for one, up, _ in sides], 6, text=True),
         Column("datagrams", [f"{own.datagrams:,}" for _, _, own in sides]),
-        Column("payload\nMB", [f"{own.payload_bytes / 1e6:.3f}" for _, _, own in sides]),
+        Column("payload\nMB", [_megabytes(own.payload_bytes) for _, _, own in sides]),
         Column("spin bit", [own.spin.state if own.spin else "" for _, _, own in sides], 7, text=True),
         Column("RTT ms\np50/p99", [_pair(own.spin.rtt_s) if own.spin else "" for _, _, own in sides], 8),
         Column("from s", [f"{one.start_s:.3f}" if up else "" for one, up, _ in sides], 1),
@@ -246,12 +247,16 @@ def _asked(several: Sequence[Asked]) -> list[Column]:
     ]
 
 
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:.{decimals(count / 1e6, 3)}f}"
+
+
 def _mbits(rate_bps: float | None) -> str:
-    return "" if rate_bps is None else f"{rate_bps / 1e6:,.3f}"
+    return "" if rate_bps is None else f"{rate_bps / 1e6:,.{decimals(rate_bps / 1e6, 3)}f}"
 
 
 def _ms(value_s: float | None) -> str:
-    return "" if value_s is None else f"{value_s * 1e3:.2f}"
+    return "" if value_s is None else f"{value_s * 1e3:.{decimals(value_s * 1e3, 2)}f}"
 
 
 def _pair(values: Distribution) -> str:

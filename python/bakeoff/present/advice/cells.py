@@ -6,6 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bakeoff.measure import ends
+from bakeoff.present.cells import decimals
 from bakeoff.present.columns import clean
 
 if TYPE_CHECKING:
@@ -71,7 +72,12 @@ def cell(choice: Choice, measure: Measure) -> Cell:
     if known is None:
         return Cell("")
     text = ("≥" if choice.means[measure.key].at_least else "") + figure(known["mean"] * scale(measure))
-    return Cell(text + around(measure, known), bad=measure in choice.missed)
+    return Cell(text + around(measure, known) + few(choice, known), bad=measure in choice.missed)
+
+
+def few(choice: Choice, known: Interval) -> str:
+    """` (2 of 5)`, where the others of the repetitions have no such number; empty if all have."""
+    return f" ({known['n']} of {len(choice.each)})" if known["n"] < len(choice.each) else ""
 
 
 def around(measure: Measure, known: Interval) -> str:
@@ -98,8 +104,8 @@ def figure(value: float, *, like: float | None = None) -> str:
     size = abs(value if like is None else like)
     if value == 0:
         return "0"
-    decimals = 0 if size >= 99.95 else 1 if size >= 9.995 else 2 if size >= 0.00995 else 3
-    return f"{value:.{decimals}f}"
+    usual = 0 if size >= 99.95 else 1 if size >= 9.995 else 2 if size >= 0.00995 else 3
+    return f"{value:.{decimals(size, usual)}f}"
 
 
 def head(choice: Choice) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from bakeoff.measure import MeasureError, ends
 from bakeoff.measure.delays import arrivals
 from bakeoff.present.advice import sentences
-from bakeoff.present.advice.cells import around, figure, groups, head, limits, scale, unit
+from bakeoff.present.advice.cells import around, few, figure, groups, head, limits, scale, unit
 from bakeoff.present.templates import environment
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def bars(advice: Advice, variant: Variant, key: str) -> Bars | None:
         drawn.append(
             Bar(
                 head(choice),
-                f"{at_least}{figure(found['mean'] * scale(measure))}{around(measure, found)}",
+                f"{at_least}{figure(found['mean'] * scale(measure))}{around(measure, found)}{few(choice, found)}",
                 100 * found["mean"] / longest,
                 100 * low / longest,
                 100 * high / longest,

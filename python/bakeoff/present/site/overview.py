@@ -167,8 +167,8 @@ def _run(run: Run, facets: Mapping[str, _Facet], words: dict[str, int], looked: 
             "use": _short(row.utilisation),
             "jain": _short(row.jain),
         }
-        if row.notes:
-            made["notes"] = [word(note) for note in row.notes]
+        if noted := [*row.notes, *_some(row)]:
+            made["notes"] = [word(note) for note in noted]
     return made
 
 
@@ -201,6 +201,16 @@ def _cc(flow: Mapping[str, Any], row: Row | None) -> str:
         return "udp"
     ran = row.summaries[0].flows[flow["name"]].cc if row is not None else None
     return str(ran or flow["cc"])
+
+
+def _some(row: Row) -> list[str]:
+    """Which numbers of a cell are means over some of the repetitions only."""
+    numbers = {"queue delay": row.queue_delay_p50_s, "ping": row.probe_rtt_mean_s, "Jain's index": row.jain}
+    return [
+        f"{name}: mean over {mean.n} of {mean.of} repetitions; the others have none"
+        for name, mean in numbers.items()
+        if mean is not None and mean.n < mean.of
+    ]
 
 
 def _felt(row: Row) -> list[tuple[str, Mean]]:

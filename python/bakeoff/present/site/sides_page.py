@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from bakeoff.claims import comparison
 from bakeoff.errors import BakeoffError
 from bakeoff.present.columns import number
+from bakeoff.present.comparison import written
 from bakeoff.present.site.data import sides
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _PAIRS: Final = 12
 _FARTHEST: Final = 100
-_SCALES: Final = {"bit/s": (1e-6, "Mbit/s", ".2f"), "s": (1e3, "ms", ".2f"), "packet": (1.0, "packets", ".0f")}
 
 Run = tuple[str, str, str]
 
@@ -123,8 +123,7 @@ def _distance(one: Distribution) -> Distance:
 
 
 def _far(one: Difference, ours: Mapping[Run, Page], theirs: Mapping[Run, Page]) -> Far:
-    scale, unit, form = _SCALES[comparison.UNITS[one.key.measure]]
-    ours_text, theirs_text = (f"{number(value * scale, form)} {unit}" for value in (one.ours, one.theirs))
+    ours_text, theirs_text = (written(one.key.measure, value, unit=True) for value in (one.ours, one.theirs))
     run = (one.key.suite, one.key.scenario, one.key.run)
     ln = number(one.ln, "+.2f") if isfinite(one.ln) else "one is 0"
     return Far(
