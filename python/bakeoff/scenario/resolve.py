@@ -9,17 +9,18 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import Final, Literal
 
-from bakeoff.scenario import bounds, short, units
+from bakeoff.scenario import bounds, short
 from bakeoff.scenario import cc as cc_words
 from bakeoff.scenario import run as resolved
 from bakeoff.scenario.changes import resolve_changes
 from bakeoff.scenario.dumbbell import Ends, Placed, put_bottlenecks, put_delay, put_mangling
 from bakeoff.scenario.error import ScenarioError, did_you_mean
-from bakeoff.scenario.language import Document, FlowSpec, Measure, ProbeSpec, Source, SteadyState
+from bakeoff.scenario.language import Document, FlowSpec, ProbeSpec, Source
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.matrix import COPY
 from bakeoff.scenario.media import features, loss, outages
 from bakeoff.scenario.programs import made, resolve_programs
+from bakeoff.scenario.window import window
 
 # In packets: what IPsec's key exchange daemons ask for, and what WireGuard has had since May 2020.
 _REPLAY_WINDOW: Final = {"ipsec": 32, "wireguard": 8128}
@@ -128,51 +129,6 @@ def jitter(seed: int, name: str, below_s: float) -> float:
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     share = int.from_bytes(digest[:8], "big") / 2**64
     return math.floor(share * below_s * 10**6) / 10**6
-
-
-def window(
-    measure: Measure, duration_s: float, sample_interval_s: float, written_s: float | None = None
-) -> tuple[float, float]:
-    """The steady state [from, to] in seconds.
-
-    In a run that is shorter than its scenario wrote (`written_s`), the time before the window stays, but is at most a
-    third of the run; a window that would then have no length ends with the run.
-    """
-    steady = measure.steady_state
-    if steady is None:
-        return round(duration_s / 3, 9), duration_s
-    start, end = _window(steady, duration_s, sample_interval_s)
-    if written_s is not None and duration_s < written_s:
-        before, _ = _window(steady, written_s, sample_interval_s)
-        least = min(before, round(duration_s / 3, 9))
-        start = max(start, least) if end <= duration_s else least
-        end = min(end, duration_s) if end > start else duration_s
-    if not 0 <= start < end <= duration_s:
-        raise ScenarioError(
-            "measure.steady_state",
-            f"the window from {start:g} s to {end:g} s is not within the run of {duration_s:g} s",
-        )
-    return start, end
-
-
-def _window(steady: SteadyState, duration_s: float, sample_interval_s: float) -> tuple[float, float]:
-    """As it is written, wherever it lies."""
-    place = "measure.steady_state"
-    words = re.fullmatch(r"at (?P<at>.+)|(?P<before>.+) before (?P<what>end|last sample)", steady.ends)
-    if words is None:
-        raise ScenarioError(place, f"ends: '{steady.ends}'; expected 'at end', '2s before end' or 'at 58s'")
-    try:
-        if words["before"]:
-            last = duration_s
-            if words["what"] == "last sample":
-                last = math.floor(duration_s / sample_interval_s + 1e-9) * sample_interval_s
-            end = last - units.parse_time(words["before"])
-        else:
-            end = duration_s if words["at"] == "end" else units.parse_time(words["at"])
-    except ValueError as error:
-        raise ScenarioError(f"{place}.ends", str(error)) from None
-    end = round(end, 9)
-    return round(end - steady.window, 9), end
 
 
 def _copies(specs: list[FlowSpec]) -> list[Placed]:
