@@ -99,7 +99,7 @@ def test_a_failed_run_keeps_its_logs(tmp_path, make):
     assert "teardown.log" in {path.name for path in done.path.iterdir()}
 
 
-@pytest.mark.parametrize(("text", "why"), [("[]", "holds no JSON object"), ('{"a": "b"}', "expected a number or null")])
+@pytest.mark.parametrize(("text", "why"), [("[]", "Expected `object`"), ('{"a": "b"}', "Expected `float | null`")])
 def test_a_broken_file_of_numbers_is_named(tmp_path, make, text, why):
     [done] = campaign.run([make("pie")], tmp_path / "c", jobs=1, also=first_goodput).runs
     (done.path / "measured.json").write_text(text)
