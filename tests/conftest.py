@@ -94,6 +94,12 @@ def record(real_kernel):
     return lambda jobs: replay.record(jobs, kernel=NAMED)
 
 
+@pytest.fixture(autouse=True)
+def _no_terminal(monkeypatch):
+    # pytest-xdist exports its own width to the workers.
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def cli(monkeypatch, capsys):
     """Call the command line: the exit code, standard output and standard error."""

@@ -7,6 +7,7 @@ import pytest
 
 from bakeoff import engines, results
 from bakeoff.duels import Duel
+from bakeoff.engines.kernel import virtual
 from bakeoff.errors import BakeoffError
 from bakeoff.results.series import read_series
 from bakeoff.scenario import duel
@@ -36,6 +37,7 @@ def test_what_a_run_gave_is_what_lies_in_its_folder(tmp_path):
 def test_without_a_kernel_the_real_obstacle_comes_first_and_a_dry_run_estimates(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    virtual.choose.cache_clear()  # an earlier test may have found a kernel
     Path("mine.py").write_text(
         "class Mine:\n    def ssthresh(self, sk): return 2\n    def cong_avoid(self, sk, a): pass\n"
     )

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "python" / "bakeoff"
 
 ORDER = (
     "errors",
+    "arguments",
     "files",
     "jsonfile",
     "lockfile",

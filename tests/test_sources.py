@@ -161,7 +161,7 @@ def test_tables_show_what_applications_saw(tmp_path):
     heads, _, cells = (line.split(" | ") for line in text.splitlines() if line.startswith("|"))
     shown = dict(zip(heads, cells, strict=True))
     quantiles = result.summary.flows["web"].fct.fct_s
-    assert shown["FCT ms 50/95/99 %"] == "/".join(f"{1000 * getattr(quantiles, q):.0f}" for q in ("p50", "p95", "p99"))
+    assert shown["FCT ms 50/95/99 %"] == "/".join(f"{1000 * getattr(quantiles, q):.1f}" for q in ("p50", "p95", "p99"))
     # Below the 4 Mbit/s at which nearly all segments come, in Mbit/s and not another unit.
     assert 3 < float(shown["video Mbit/s"]) < 4
     assert shown["video Mbit/s"] == f"{result.summary.flows['tv'].video.mean_rate_bps / 1e6:.2f}"
