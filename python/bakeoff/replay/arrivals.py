@@ -24,9 +24,11 @@ MIN_BYTES: Final = 46
 MAX_BYTES: Final = 1514
 MAX_FLOWS: Final = 1024
 _LARGEST: Final = 64 << 20
-# Packets of a file: a million take about half a gigabyte.
+"""Bytes of a file."""
 _MOST: Final = 1_000_000
-"""Bytes of a file: about eight million packets."""
+"""Packets of a file."""
+MOST_DRAWN: Final = 4_000_000
+"""Packets of a pattern: of most, 2 s at 10 Gbit/s."""
 _LONGEST: Final = 40
 """Characters of a value in a message."""
 
@@ -35,7 +37,7 @@ _NOT_ECT, _ECT1, _ECT0, _CE = 0, 1, 2, 3
 _FULL: Final = 1514
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Arrival:
     """One packet."""
 
@@ -63,11 +65,22 @@ def names() -> list[str]:
 
 
 def pattern(name: str, *, rate_bps: int, seed: int = 1) -> Arrivals:
-    """The pattern `name` for a queue drained at `rate_bps`. BakeoffError if there is none of this name."""
+    """The pattern `name` for a queue drained at `rate_bps`.
+
+    BakeoffError if there is none of this name, or if it has no packets or more than `MOST_DRAWN` at this rate.
+    """
     if name not in _PATTERNS:
         raise BakeoffError(f"no pattern '{name}'; expected {', '.join(_PATTERNS)} or a file")
+    if rate_bps < 1:
+        raise BakeoffError(f"--rate: pattern '{name}' at {rate_bps} bit/s has no packets; expected a rate above zero")
     draw = random.Random(f"{name}/{seed}")  # noqa: S311 (a pattern is to be repeatable)
-    return Arrivals(name, tuple(_PATTERNS[name](rate_bps, draw)))
+    packets = tuple(itertools.islice(_PATTERNS[name](rate_bps, draw), MOST_DRAWN + 1))
+    if len(packets) > MOST_DRAWN:
+        raise BakeoffError(
+            f"--rate: pattern '{name}' at {rate_bps / 1e9:g} Gbit/s has more than {MOST_DRAWN:,} packets; expected a "
+            "lower rate, or a file of arrivals"
+        )
+    return Arrivals(name, packets)
 
 
 def load(named: str, *, rate_bps: int, seed: int = 1) -> Arrivals:
