@@ -8,17 +8,15 @@ from types import SimpleNamespace
 import pytest
 
 from bakeoff import campaign, results
-from bakeoff.advice import Choice, Variant, advise
+from bakeoff.advice import Choice, Variant, advise, as_html, sentences
 from bakeoff.advice import numbers as measured
 from bakeoff.advice.choices import words
 from bakeoff.advice.numbers import MEASURES, Number
+from bakeoff.advice.quantities import figure
 from bakeoff.advice.rule import decide, mean, missed, most, pick
 from bakeoff.errors import BakeoffError
-from bakeoff.present import advice as present
-from bakeoff.present.advice import sentences
-from bakeoff.present.advice.cells import figure
 from bakeoff.scenario import catalog
-from bakeoff.scenario.advice import Asked, own_choices, runs, scenario
+from bakeoff.scenario.access_line import Asked, own_choices, runs, scenario
 from bakeoff.scenario.yaml_file import read_yaml
 
 LINE = {"up": "1mbit", "down": "10mbit", "rtt": "30ms"}
@@ -299,7 +297,7 @@ def test_the_page_in_a_browser(small):
     asked = Asked(**LINE, duration="30s", mix=small / "two.yaml")
     report = campaign.run(runs(asked, seeds=1), small / "b", jobs=1)
     advice = advise([results.read(done.path) for done in report.runs], own=own_choices(asked))
-    (small / "b.html").write_text(present.page(asked, advice))
+    (small / "b.html").write_text(as_html.page(asked, advice))
     with sync.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for width, scheme in ((1280, "light"), (360, "dark")):

@@ -6,11 +6,13 @@ import pytest
 
 from bakeoff.claims.evaluate import number_of
 from bakeoff.measure import Mean, ends, interval, partly
-from bakeoff.present import cells, columns, measures
-from bakeoff.present.columns import Column
-from bakeoff.present.order import by_value
-from bakeoff.present.records import interval_of, without_unit
+from bakeoff.plots import named_measures
 from bakeoff.results.units import limits, unit_in
+from bakeoff.tables import cells
+from bakeoff.tables.label_order import by_value
+from bakeoff.tables.records import interval_of, without_unit
+from bakeoff.text import columns
+from bakeoff.text.columns import Column
 
 
 @pytest.mark.parametrize(
@@ -53,10 +55,10 @@ def test_digits(name, value, text):
 
 
 def test_the_axis_of_a_measure_has_its_unit():
-    assert measures.measure_of("flows.*.oscillations_per_s").text == "flows.*.oscillations_per_s [1/s]"
-    assert measures.measure_of("flows.*.srtt_s.max").unit == "ms"
-    assert measures.measure_of("flows.*.srtt_s.n").unit == "1"
-    assert measures.measure_of("flows.*.loss").unit == "%"
+    assert named_measures.measure_of("flows.*.oscillations_per_s").text == "flows.*.oscillations_per_s [1/s]"
+    assert named_measures.measure_of("flows.*.srtt_s.max").unit == "ms"
+    assert named_measures.measure_of("flows.*.srtt_s.n").unit == "1"
+    assert named_measures.measure_of("flows.*.loss").unit == "%"
 
 
 def test_the_interval_of_a_column_stands_beside_it():
@@ -190,8 +192,8 @@ def test_a_number_with_its_interval_may_be_folded():
 
 
 def test_what_the_advice_says_of_an_interval():
+    from bakeoff.advice import quantities as advised
     from bakeoff.advice.numbers import MEASURES
-    from bakeoff.present.advice import cells as advised
 
     by_key = {measure.key: measure for measure in MEASURES}
     loss, stalled, rate = (by_key[key] for key in ("call_loss", "video_stalled_s", "downloads_bps"))
@@ -202,7 +204,7 @@ def test_what_the_advice_says_of_an_interval():
 
 
 def test_two_campaigns_side_by_side_have_digits():
-    from bakeoff.present.comparison import written
+    from bakeoff.tables.distances import written
 
     assert written("goodput", 1000.0, unit=True) == "0.0010 Mbit/s"
     assert written("goodput", 45.678e6) == "45.68"

@@ -17,7 +17,7 @@ from bakeoff.claims.expression import TRUTH, Call, ExpressionError, parse
 from bakeoff.claims.measures import MEASURES
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
-from bakeoff.present.markdown import Markdown, code, pipes
+from bakeoff.text.markdown import Markdown, code, pipes
 
 ROOT = Path(__file__).parent.parent
 ONE = {

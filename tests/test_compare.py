@@ -14,8 +14,8 @@ from bakeoff.claims import comparison
 from bakeoff.claims.comparison import Key, compare, distributions, outside, side_of, side_of_reference
 from bakeoff.errors import BakeoffError
 from bakeoff.measure.base_rtt import base_rtt
-from bakeoff.present.comparison import render
 from bakeoff.references import record
+from bakeoff.tables.distances import render
 from synthetic import made, resolved
 
 RUN = ("l4s-tests", "s6-rfc3168", "ns-prague-vs-cubic-ecn-pie-50Mbit-20ms")

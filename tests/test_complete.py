@@ -15,11 +15,11 @@ import bakeoff
 from bakeoff import _sim
 from bakeoff.campaign import place
 from bakeoff.cli import complete
-from bakeoff.present import tables
-from bakeoff.present.kinds import KINDS
+from bakeoff.plots.kinds import KINDS
 from bakeoff.references import load
 from bakeoff.results import survey
 from bakeoff.scenario import catalog
+from bakeoff.tables import results_table
 
 RUN = "l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-fq_codel(1q)-50Mbit-20ms"
 HEAVY = ("matplotlib", "numpy", "polars", "pydantic", "rich", "yaml", "bakeoff.scenario", "bakeoff.campaign")
@@ -64,7 +64,7 @@ def test_every_column_of_a_table_is_completed(made, monkeypatch, kind):
     """Of the second flow, queue and probe as of the first; intervals have the name of their number."""
     monkeypatch.chdir(made)
     results = survey(Path("results/a")).results[:1]
-    table = pl.read_csv(io.StringIO(tables.render(results, format="csv", kind=kind)))
+    table = pl.read_csv(io.StringIO(results_table.render(results, format="csv", kind=kind)))
     names = {re.sub(r"^(flow|queue|probe)\d+_", r"\g<1>1_", re.sub("_ci95", "", name)) for name in table.columns}
     assert names - set(complete.columns("")) == set()
     assert complete.columns("run,jai") == ["run,jain"]

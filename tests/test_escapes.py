@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bakeoff.present import columns, markdown, writers
-from bakeoff.present.columns import Column, clean
-from bakeoff.present.markdown import Markdown, code, escaped, joined, label, paragraph, pipes
+from bakeoff.text import columns, markdown, markup
+from bakeoff.text.columns import Column, clean
+from bakeoff.text.markdown import Markdown, code, escaped, joined, label, paragraph, pipes
 
 parser = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -101,20 +101,20 @@ def test_names_of_runs_and_qdiscs_are_as_they_were():
 
 @pytest.mark.parametrize("text", [*LINKS, "[red]x[/red]", "[/]", "[bold", ":100:", ":b:", "\\[x]"])
 def test_a_terminal_shows_markup_and_emoji_codes_as_they_are(text):
-    block = writers.Block(text, [Column(text, [text], text=True)], [text])
-    said = writers.terminal([block], [text], 100, False)
+    block = markup.Block(text, [Column(text, [text], text=True)], [text])
+    said = markup.terminal([block], [text], 100, False)
     assert said.count(text) == 5
 
 
 @pytest.mark.parametrize("text", [*LINKS, "[red]x[/red]", ":100:"])
 def test_a_page_of_html_shows_them_as_they_are(text):
-    page = writers.html_page([writers.Block(text, [Column("h", [text])], [text])], [text])
+    page = markup.html_page([markup.Block(text, [Column("h", [text])], [text])], [text])
     assert not re.search(r"<(?!/?(html|meta|title|style|h2|table|thead|tbody|tr|th|td|p|ul|li|!doctype)\b)", page)
 
 
 def test_latex_has_no_bare_bracket_quote_or_backtick():
-    block = writers.Block("a", [Column("h", ["[x]", "`y`", '"z"', "a--b", "\\input{/etc/passwd}"], text=True)])
-    rows = writers.latex([block], []).split("\\midrule\n")[1].split("\\bottomrule")[0].splitlines()
+    block = markup.Block("a", [Column("h", ["[x]", "`y`", '"z"', "a--b", "\\input{/etc/passwd}"], text=True)])
+    rows = markup.latex([block], []).split("\\midrule\n")[1].split("\\bottomrule")[0].splitlines()
     assert rows == [
         r"{[}x{]} \\",
         r"\textasciigrave{}y\textasciigrave{} \\",
@@ -125,9 +125,9 @@ def test_latex_has_no_bare_bracket_quote_or_backtick():
 
 
 def test_all_tables_of_markdown_come_from_one_function():
-    block = writers.Block("a", [Column("h", ["[x](y)"], text=True)], ["[c](d)"])
-    assert writers.markdown([block], ["[r](s)"]).count("\\[") == 3
-    assert writers.pipes is markdown.pipes
+    block = markup.Block("a", [Column("h", ["[x](y)"], text=True)], ["[c](d)"])
+    assert markup.markdown([block], ["[r](s)"]).count("\\[") == 3
+    assert markup.pipes is markdown.pipes
 
 
 def test_a_console_writes_into_its_buffer_without_markup():

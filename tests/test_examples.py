@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bakeoff import campaign, results
-from bakeoff.present import tables
-from bakeoff.present.records import KINDS
 from bakeoff.scenario import expand, load
+from bakeoff.tables import results_table
+from bakeoff.tables.records import KINDS
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,7 +32,7 @@ def done(tmp_path_factory):
 
 
 def rows(found, kind, **words):
-    return list(csv.DictReader(io.StringIO(tables.render(found, format="csv", kind=kind, **words))))
+    return list(csv.DictReader(io.StringIO(results_table.render(found, format="csv", kind=kind, **words))))
 
 
 def test_what_a_call_feels_on_a_home_uplink(done):
@@ -65,7 +65,7 @@ def test_all_bottlenecks_of_a_parking_lot_are_told(done):
 
 def test_no_number_averages_over_a_rate_step_unsaid(done):
     found = done("rate-step")
-    text = tables.render(found, width=400)
+    text = results_table.render(found, width=400)
     assert "averages over what changes in the window (at 25 s mid>client" in text
     [line] = [line for line in text.split("between changes")[0].splitlines() if line.startswith("fq_codel")]
     assert line.count("*") >= 5  # two rates, queue delay, RTT, ping, utilisation

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from bakeoff.present.kinds import KINDS
-from bakeoff.present.render import recorded
+from bakeoff.plots.kinds import KINDS
+from bakeoff.render import recorded
 from bakeoff.scenario import catalog
 
 ROOT = Path(__file__).parents[1]

@@ -15,8 +15,8 @@ from bakeoff.errors import BakeoffError
 from bakeoff.exports import flent
 from bakeoff.imports import document
 from bakeoff.imports.folder import write_all
-from bakeoff.present import tables
 from bakeoff.results import read, scan
+from bakeoff.tables import results_table
 
 T0 = 1_700_000_000
 BEGIN = "2023-11-14T22:13:20.000000Z"
@@ -103,7 +103,7 @@ def test_a_run_that_was_exported_comes_back_with_the_same_table(simulated, tmp_p
     [back] = taken_in(tmp_path, gzip.decompress(content))
     assert back.key == simulated.key
     for kind in ("runs", "flows", "queues", "probes"):
-        told = [json.loads(tables.render([one], format="json", kind=kind))["rows"] for one in (simulated, back)]
+        told = [json.loads(results_table.render([one], format="json", kind=kind))["rows"] for one in (simulated, back)]
         for one, other in zip(*told, strict=True):
             assert one.keys() == other.keys()
             for name, value in one.items():

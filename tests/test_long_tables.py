@@ -11,11 +11,11 @@ import pytest
 import synthetic
 from bakeoff import campaign, results
 from bakeoff.measure import summarise
-from bakeoff.present.shown import Shown
-from bakeoff.present.site import charts, cut
-from bakeoff.present.site.data import gather
-from bakeoff.present.site.write import write
+from bakeoff.plots.plotted_run import PlottedRun
 from bakeoff.scenario import catalog
+from bakeoff.site import charts, long_tables
+from bakeoff.site.site_contents import gather
+from bakeoff.site.site_folder import write
 
 FLOWS = 700
 SCENARIO = {
@@ -52,13 +52,13 @@ def test_a_page_shows_the_first_rows_and_has_them_all_beside_it(page):
         ("Flows<", FLOWS, "configuration-flows"),
         ("Timed changes", 1200, "configuration-timed-changes"),  # of both directions
     ]:
-        assert len(table_of(text, caption)) == cut.ROWS
+        assert len(table_of(text, caption)) == long_tables.ROWS
         assert f'href="tables/{name}.csv.gz"' in text
         with gzip.open(page / "tables" / f"{name}.csv.gz", "rt", newline="") as file:
             whole = list(csv.reader(file))
         assert len(whole) == 1 + rows
         shown = re.findall(r"<th[^>]*>(.*?)</th>", table_of(text, caption)[-1])
-        assert shown == [whole[cut.ROWS][0]]
+        assert shown == [whole[long_tables.ROWS][0]]
     assert sorted(each.name for each in (page / "tables").iterdir()) == [
         "all.csv.gz",
         "configuration-flows.csv.gz",
@@ -86,12 +86,12 @@ def test_a_page_does_not_grow_with_the_flows(page):
 
 
 def test_a_table_without_long_rows_is_whole(tmp_path):
-    assert cut.cut(["a"], [["1"], ["2"]], tmp_path, "x", most=2) == ([["1"], ["2"]], None)
+    assert long_tables.cut(["a"], [["1"], ["2"]], tmp_path, "x", most=2) == ([["1"], ["2"]], None)
     assert not (tmp_path / "tables").exists()
 
 
 def test_a_cell_that_is_too_long_is_cut_as_well(tmp_path):
-    rows, whole = cut.cut(["a"], [["x" * 3000], ["y"]], tmp_path, "x")
+    rows, whole = long_tables.cut(["a"], [["x" * 3000], ["y"]], tmp_path, "x")
     assert ([len(row[0]) for row in rows], whole.rows) == ([2000, 1], 2)
     with gzip.open(tmp_path / whole.place, "rt") as file:
         assert file.read() == "a\n" + "x" * 3000 + "\ny\n"
@@ -107,7 +107,7 @@ def colourful(flows):
 
 def test_a_chart_has_the_lines_of_the_busiest_flows():
     run = colourful(70)
-    [goodput, *_] = charts.charts(Shown(run), summarise(run))
+    [goodput, *_] = charts.charts(PlottedRun(run), summarise(run))
     labels = [trace.label.partition(" ")[0] for trace in goodput.traces if trace.style == "samples"]
     assert labels == [f"f{i}" for i in range(6, 70)]
 
@@ -115,7 +115,7 @@ def test_a_chart_has_the_lines_of_the_busiest_flows():
 def test_a_line_for_many_flows_has_the_busiest_behind_it():
     names = tuple((f"f{i}", "cubic") for i in range(70))
     run = synthetic.made(tuple(1e6 * i for i in range(70)), flows=names)
-    [goodput, *_] = charts.charts(Shown(run), summarise(run))
+    [goodput, *_] = charts.charts(PlottedRun(run), summarise(run))
     [line] = [trace for trace in goodput.traces if trace.members]
     last = sorted(round(float(member[1][-1])) for member in line.members)
     assert last == list(range(6, 70))

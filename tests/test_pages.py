@@ -13,7 +13,7 @@ import pytest
 from bakeoff.claims import claim as claims
 from bakeoff.claims import expected
 from bakeoff.claims.verdict import worse
-from bakeoff.present.render import recorded
+from bakeoff.render import recorded
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = sorted((ROOT / "catalog/studies").glob("*.md"))

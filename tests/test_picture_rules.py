@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present import bars, heatmap, plots, sweep
-from bakeoff.present import matrix as points
-from bakeoff.present.looks import looks
-from bakeoff.present.shown import Shown, lines, short_names
-from bakeoff.present.style import save
+from bakeoff.plots import against_axis, bars, draw, heatmap, points
+from bakeoff.plots.flow_styles import looks
+from bakeoff.plots.plotted_run import PlottedRun, lines, short_names
+from bakeoff.plots.style import save
 from synthetic import made
 
 
@@ -37,7 +36,7 @@ def written(picture):
 class TestSizes:
     @pytest.mark.parametrize("size", [(3.5, 2.6), (2.5, 7.0), (6.0, 4.0), (20.0, 5.0)])
     def test_a_resized_picture_keeps_its_panels_apart_and_its_words_inside(self, size):
-        picture = plots.figure(run("prague", "cubic"))
+        picture = draw.figure(run("prague", "cubic"))
         picture.set_size_inches(*size)
         picture.draw_without_rendering()
         boxes = [axes.get_window_extent() for axes in picture.axes]
@@ -50,7 +49,7 @@ class TestSizes:
         assert picture.legends[0].get_window_extent().y1 <= boxes[-1].y0 + 1
 
     def test_a_journals_column(self, tmp_path):
-        picture = plots.sized(plots.figure(run("prague", "cubic")), "88.9mm", heading=False)
+        picture = draw.sized(draw.figure(run("prague", "cubic")), "88.9mm", heading=False)
         assert picture.get_figwidth() == pytest.approx(3.5)
         assert picture.texts == []
         sizes = {label.get_fontsize() for axes in picture.axes for label in (axes.xaxis.label, axes.yaxis.label)}
@@ -62,17 +61,17 @@ class TestSizes:
     @pytest.mark.parametrize("text", ["3.5", "0.1in", "100in", "3,5in", "in", "-3in", "3.5 in wide"])
     def test_a_width_has_a_unit(self, text):
         with pytest.raises(BakeoffError, match=r"--width: '.*'; expected 2in to 40in"):
-            plots.width_of(text)
+            draw.width_of(text)
 
     def test_pdf_has_no_type_3_fonts_and_svg_has_text(self, tmp_path):
-        picture = plots.figure(run("prague", "cubic"))
+        picture = draw.figure(run("prague", "cubic"))
         assert b"/Type3" not in save(picture, tmp_path / "a.pdf").read_bytes()
         tree = ET.parse(save(picture, tmp_path / "a.svg"))
         texts = [node.text for node in tree.iter("{http://www.w3.org/2000/svg}text")]
         assert "time [s]" in texts
 
     def test_a_note_on_a_cut_axis_lies_outside_of_it(self):
-        picture = plots.figure(run("cubic", rates=(60e6,)))
+        picture = draw.figure(run("cubic", rates=(60e6,)))
         picture.draw_without_rendering()
         [axes] = [axes for axes in picture.axes if "cut" in axes.get_title(loc="right")]
         title = axes._right_title.get_window_extent()
@@ -82,15 +81,15 @@ class TestSizes:
         result = run("cubic")
         # 25 to 45 ms: all of an axis of 20 to 70 ms, and no quarter of one up to a second
         result.resolved["present"]["rtt_axis_s"] = [0.0, 1.0]
-        assert plots.figure(result).axes[1].get_ylim()[1] < 60
+        assert draw.figure(result).axes[1].get_ylim()[1] < 60
         result.resolved["present"]["rtt_axis_s"] = [0.02, 0.07]
-        assert plots.figure(result).axes[1].get_ylim() == (20, 70)
+        assert draw.figure(result).axes[1].get_ylim() == (20, 70)
 
     def test_a_kilobit_has_a_unit_of_its_own(self):
         result = run("cubic", rates=(1000.0,))
         result.resolved["present"] = {}
         result.resolved["interfaces"] = []
-        rates = plots.figure(result).axes[0]
+        rates = draw.figure(result).axes[0]
         assert "[kbit/s]" in " ".join(rates.get_ylabel().split())
         assert rates.yaxis.get_major_formatter()(0.0005) == "0.5"
 
@@ -103,14 +102,16 @@ class TestColours:
         other = run("prague", "cubic", names=["prague", "cubic"], point=point | {"rtt": "20ms"}, run="other")
         for one in (result, other):
             one.resolved["present"]["colours"] = {"prague": "#1f5fa8", "cubic": "#b8332a"}
-        over_time = {line.label: line.colour for line in lines([Shown(result)])}
+        over_time = {line.label: line.colour for line in lines([PlottedRun(result)])}
         [drawn] = bars.charts([result]).values()
         in_bars = dict(
             zip(["prague", "cubic"], (patch.get_facecolor() for patch in drawn.axes[0].patches), strict=True)
         )
         [matrix] = points.matrices([result, other])
         in_sweep = {
-            line.get_label(): line.get_color() for line in sweep.sweep(matrix).entries if line.get_label() in over_time
+            line.get_label(): line.get_color()
+            for line in against_axis.sweep(matrix).entries
+            if line.get_label() in over_time
         }
         assert over_time == {"prague": "#1f5fa8", "cubic": "#b8332a"}
         assert in_sweep == over_time
@@ -152,9 +153,9 @@ class TestCaptures:
         return captured(*self.NAMES, sizes=(7e7, 3.5e7, 2e3), rates=(9.4e6, 4.7e6, 300.0))
 
     def test_a_control_connection_is_neither_drawn_nor_averaged(self):
-        shown = Shown(self.capture())
+        shown = PlottedRun(self.capture())
         assert [name for name, _ in shown.left_out] == [self.NAMES[2]]
-        picture = plots.figure(self.capture())
+        picture = draw.figure(self.capture())
         rates = picture.axes[0]
         tops = sorted(
             round(float(np.nanmax(line.get_ydata())), 1) for line in rates.lines if line.get_linewidth() == 1.8
@@ -166,12 +167,12 @@ class TestCaptures:
 
     def test_a_starved_flow_of_a_run_is_drawn(self):
         result = run("prague", "cubic", rates=(45e6, 1e3))
-        assert Shown(result).left_out == []
+        assert PlottedRun(result).left_out == []
         # And one of a capture that carries more than a tool says.
-        assert Shown(captured(*self.NAMES[:2], sizes=(7e7, 3e5), rates=(9e6, 4e4))).left_out == []
+        assert PlottedRun(captured(*self.NAMES[:2], sizes=(7e7, 3e5), rates=(9e6, 4e4))).left_out == []
 
     def test_each_flow_has_a_colour_and_a_short_name_and_is_tcp(self):
-        drawn = lines([Shown(self.capture())])
+        drawn = lines([PlottedRun(self.capture())])
         assert len({line.colour for line in drawn}) == 2
         assert [line.label for line in drawn] == ["40000 > 5201 (TCP)", "40001 > 5201 (TCP)"]
         [picture] = bars.charts([self.capture()]).values()
@@ -179,10 +180,10 @@ class TestCaptures:
         assert not any("UDP" in text for text in written(picture) + entries(picture))
 
     def test_goodput_is_called_so(self):
-        assert "goodput" in plots.figure(self.capture()).axes[0].get_ylabel()
+        assert "goodput" in draw.figure(self.capture()).axes[0].get_ylabel()
         [picture] = bars.charts([self.capture()]).values()
         assert picture.axes[0].get_ylabel().startswith("goodput")
-        assert "delivery rate" in plots.figure(run("cubic")).axes[0].get_ylabel()
+        assert "delivery rate" in draw.figure(run("cubic")).axes[0].get_ylabel()
 
     @pytest.mark.parametrize(
         ("names", "short"),
@@ -314,7 +315,7 @@ class TestSweeps:
             runs, told = swept(values, **words)
             monkeypatch.setattr(points, "_taken", lambda result, text: told[id(result)])
             [matrix] = points.matrices(runs)
-            return sweep.sweep(matrix, measure)
+            return against_axis.sweep(matrix, measure)
 
         return draw
 
@@ -377,9 +378,9 @@ class TestSweeps:
             for rate in rates for rtt in ("5ms", "10ms", "20ms", "40ms", "50ms", "100ms")
         ]  # fmt: skip
         [matrix] = points.matrices(runs)
-        said = entries(sweep.sweep(matrix, "jain", "rtt"))[:5]
+        said = entries(against_axis.sweep(matrix, "jain", "rtt"))[:5]
         assert said == [f"rate {rate}" for rate in ("5mbit", "10.57mbit", "22.36mbit", "47.29mbit", "100mbit")]
-        picture = sweep.sweep(matrix, "goodput", "rtt")
+        picture = against_axis.sweep(matrix, "goodput", "rtt")
         assert [axes.get_title(loc="left") for axes in picture.axes[:5]] == said
         # The sixth place of the grid has the legend.
         assert [text.get_text() for text in picture.axes[5].legend_.get_texts()][:2] == ["cubic", "reno"]
@@ -392,7 +393,7 @@ class TestSweeps:
             for rate, size in (("5mbit", 2.4e6), ("20mbit", 3e6), ("100mbit", 45e6)) for rtt in ("5ms", "10ms", "20ms")
         ]  # fmt: skip
         [matrix] = points.matrices(runs)
-        picture = sweep.sweep(matrix, "goodput", "network.rtt")
+        picture = against_axis.sweep(matrix, "goodput", "network.rtt")
         few, more, many = (axes.get_ylim()[1] for axes in picture.axes)
         assert few == more
         assert many > 10 * few
@@ -405,12 +406,12 @@ class TestSweeps:
             for a in ("x", "y") for b in ("v", "w") for rtt in ("5ms", "10ms")
         ]  # fmt: skip
         [matrix] = points.matrices(runs)
-        assert len(sweep.sweep(matrix, "jain").axes) == 1
-        assert len(sweep.sweep(matrix, "jain", lines=["a"]).axes) == 2
-        assert len(sweep.sweep(matrix, "jain", panels=["a", "b"]).axes) == 4
-        assert len(sweep.sweep(matrix, "goodput", lines=["all"]).axes) == 1
+        assert len(against_axis.sweep(matrix, "jain").axes) == 1
+        assert len(against_axis.sweep(matrix, "jain", lines=["a"]).axes) == 2
+        assert len(against_axis.sweep(matrix, "jain", panels=["a", "b"]).axes) == 4
+        assert len(against_axis.sweep(matrix, "goodput", lines=["all"]).axes) == 1
         with pytest.raises(BakeoffError, match="panels: 'rtt' is along x; what is left is: a, b"):
-            sweep.sweep(matrix, "jain", panels=["rtt"])
+            against_axis.sweep(matrix, "jain", panels=["rtt"])
 
     @pytest.mark.parametrize(
         ("axis", "words"),
@@ -429,8 +430,8 @@ class TestSweeps:
 
 
 def test_the_site_shows_what_a_call_feels():
-    from bakeoff.present.rows import rows
-    from bakeoff.present.site import overview
+    from bakeoff.site import overview
+    from bakeoff.tables.rows import rows
     from test_tables import honest, with_call
 
     [row] = rows([with_call(honest(made()))])

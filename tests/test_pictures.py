@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present import bars, colours, plots
-from bakeoff.present.distributions import steps
-from bakeoff.present.kinds import KINDS
-from bakeoff.present.panels import changes
-from bakeoff.present.shown import Shown, direction, lines, means
-from bakeoff.present.style import plain, save
+from bakeoff.plots import bars, colours, draw
+from bakeoff.plots.distributions import steps
+from bakeoff.plots.kinds import KINDS
+from bakeoff.plots.panels import changes
+from bakeoff.plots.plotted_run import PlottedRun, direction, lines, means
+from bakeoff.plots.style import plain, save
 from bakeoff.references import Reference
 from synthetic import frame, made
 
@@ -58,7 +58,7 @@ def lines_of(axes, width=1.8):
 
 @pytest.mark.parametrize("kind", OF_RUNS)
 def test_every_kind_draws_and_the_same_result_gives_the_same_bytes(tmp_path, kind):
-    first, second = (plots.draw(rich(), tmp_path / f"{name}.svg", kind).read_bytes() for name in "ab")
+    first, second = (draw.draw(rich(), tmp_path / f"{name}.svg", kind).read_bytes() for name in "ab")
     assert first == second
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.svg", "b.svg"]
     root = ET.fromstring(first)
@@ -68,19 +68,19 @@ def test_every_kind_draws_and_the_same_result_gives_the_same_bytes(tmp_path, kin
 
 @pytest.mark.parametrize("suffix", ["png", "pdf"])
 def test_other_formats_have_the_same_bytes_too(tmp_path, suffix):
-    first, second = (plots.draw(rich(), tmp_path / f"{name}.{suffix}", "ping_cdf").read_bytes() for name in "ab")
+    first, second = (draw.draw(rich(), tmp_path / f"{name}.{suffix}", "ping_cdf").read_bytes() for name in "ab")
     assert first == second
     assert first.startswith({"png": b"\x89PNG", "pdf": b"%PDF"}[suffix])
 
 
 def test_a_notebook_shows_the_figure():
-    assert plots.figure(rich(), "ping_cdf")._repr_png_().startswith(b"\x89PNG")
+    assert draw.figure(rich(), "ping_cdf")._repr_png_().startswith(b"\x89PNG")
 
 
 class TestColours:
     def test_a_control_has_one_colour_whatever_its_version_and_place(self):
         for ccs in (("prague@2020-08", "cubic"), ("cubic", "prague"), ("reno", "bbr", "prague@2019-09 alpha_mode 0")):
-            drawn = lines([Shown(run(*ccs))])
+            drawn = lines([PlottedRun(run(*ccs))])
             assert {line.colour for line in drawn if "prague" in line.label} == {"#D55E00"}
 
     def test_no_two_known_controls_look_alike(self):
@@ -95,46 +95,46 @@ class TestColours:
     def test_the_scenario_has_the_last_word(self):
         result = rich()
         result.resolved["present"]["colours"] = {"prague": "teal", "ping": "#ff0000"}
-        rates, delays = plots.figure(result, "tcp_delivery_with_rtt").axes
+        rates, delays = draw.figure(result, "tcp_delivery_with_rtt").axes
         assert lines_of(rates)[0].get_color() == "teal"
         assert lines_of(delays)[-1].get_color() == "#ff0000"
         result.resolved["present"]["colours"] = {"prague": "teel"}
         with pytest.raises(BakeoffError, match=r"present.colours.prague: 'teel' is no colour; expected a name"):
-            plots.figure(result)
+            draw.figure(result)
 
     def test_flows_of_one_control_differ_by_their_dashes(self):
-        drawn = lines([Shown(run("cubic", "cubic", "prague"))])
+        drawn = lines([PlottedRun(run("cubic", "cubic", "prague"))])
         assert [line.colour for line in drawn] == ["#0072B2", "#0072B2", "#D55E00"]
         assert drawn[0].dash != drawn[1].dash
 
 
 class TestManyFlows:
     def test_twenty_flows_are_two_lines(self):
-        shown = Shown(run(*["cubic", "prague"] * 10))
+        shown = PlottedRun(run(*["cubic", "prague"] * 10))
         assert [line.label for line in lines([shown])] == ["cubic: 10 flows", "prague: 10 flows"]
 
     def test_five_alike_share_a_line_and_four_do_not(self):
-        assert len(lines([Shown(run(*["cubic"] * 4))])) == 4
-        assert len(lines([Shown(run(*["cubic"] * 5))])) == 1
+        assert len(lines([PlottedRun(run(*["cubic"] * 4))])) == 4
+        assert len(lines([PlottedRun(run(*["cubic"] * 5))])) == 1
 
     def test_directions_are_told_apart(self):
         result = run(*["cubic"] * 10)
         for flow in result.resolved["flows"][5:]:
             flow["from"], flow["to"] = "srv", "cli"
-        shown = Shown(result)
+        shown = PlottedRun(result)
         assert [direction(shown, flow) for flow in shown.flows] == ["up"] * 5 + ["down"] * 5
         assert [line.label for line in lines([shown])] == ["cubic, up: 5 flows", "cubic, down: 5 flows"]
-        rates_up, rates_down, _ = plots.figure(result).axes
+        rates_up, rates_down, _ = draw.figure(result).axes
         assert "mid>srv" in rates_up.get_ylabel()
         assert "mid>cli" in rates_down.get_ylabel()
 
     def test_the_line_of_a_group_is_its_mean(self):
-        rates, _ = plots.figure(run(*["cubic"] * 6, rates=(1e6, 2e6, 3e6, 4e6, 5e6, 9e6))).axes
+        rates, _ = draw.figure(run(*["cubic"] * 6, rates=(1e6, 2e6, 3e6, 4e6, 5e6, 9e6))).axes
         [mean] = lines_of(rates)
         assert mean.get_ydata()[30] == pytest.approx(4.0)  # (1 + 2 + 3 + 4 + 5 + 9) / 6 Mbit/s
 
     def test_far_below_the_capacity_the_line_is_an_equal_share(self):
-        picture = plots.figure(without_axes(run(*["cubic"] * 20, rates=(2e6,) * 20)))
+        picture = draw.figure(without_axes(run(*["cubic"] * 20, rates=(2e6,) * 20)))
         assert picture.axes[0].get_ylim()[1] < 5
         assert "dashed: 2.5 Mbit/s, a 20th of the capacity of 50 Mbit/s" in words(picture)
 
@@ -146,7 +146,7 @@ def without_axes(result):
 
 class TestOverTime:
     def test_axes_are_the_suites_and_units_are_scaled(self):
-        rates, delays = plots.figure(run("prague", "cubic", rates=(45e6, 2e6))).axes
+        rates, delays = draw.figure(run("prague", "cubic", rates=(45e6, 2e6))).axes
         assert (rates.get_ylim(), delays.get_ylim(), rates.get_xlim()) == ((0, 55), (20, 70), (0, 60))
         time, rate = lines_of(rates)[0].get_data()
         assert list(time[:3]) == [0.5, 1.5, 2.5]
@@ -154,54 +154,54 @@ class TestOverTime:
 
     def test_a_cut_axis_says_what_is_not_seen(self):
         result = run("cubic", rates=(60e6,))
-        picture = plots.figure(result)
+        picture = draw.figure(result)
         assert "the axis is cut: data go up to 60 Mbit/s" in [axes.get_title(loc="right") for axes in picture.axes]
-        assert not [text for text in words(plots.figure(without_axes(result))) if "cut" in text]
+        assert not [text for text in words(draw.figure(without_axes(result))) if "cut" in text]
 
     def test_fixed_and_variable_scales(self):
         result = without_axes(run("cubic", rates=(45e6,)))
-        rates, delays = plots.figure(result, "upload_with_ping_and_tcp_rtt", scale="fixed").axes
+        rates, delays = draw.figure(result, "upload_with_ping_and_tcp_rtt", scale="fixed").axes
         # 1.2 times 50 Mbit/s, and the two netem of 10 ms and 100 ms more
         assert (rates.get_ylim(), delays.get_ylim()) == ((0, 60), (20, 120))
-        _, delays = plots.figure(result, "upload_with_ping_and_tcp_rtt", scale="var").axes
+        _, delays = draw.figure(result, "upload_with_ping_and_tcp_rtt", scale="var").axes
         # srtt is 25 ms + 20 ms exp(-t): the first sample, after 50 ms, is 44.02 ms, so 24.02 ms above the base
         assert delays.get_ylim() == pytest.approx((20, 20 + 3 * (5 + 20 * math.exp(-0.05))))
         with pytest.raises(BakeoffError, match="scale: 'cwnd' has no scales; these have: tcp_delivery_with_rtt"):
-            plots.figure(result, "cwnd", scale="var")
+            draw.figure(result, "cwnd", scale="var")
 
     def test_the_capacity_follows_timed_changes_and_the_legend_names_them(self):
         result = stepped()
-        assert Shown(result).capacity("mid>srv") == ([0.0, 30.0, 60.0], [50e6, 10e6])
-        assert changes(Shown(result)) == ["30 s: rate 10mbit at mid>srv"]
-        assert "30 s: rate 10mbit at mid>srv" in entries(plots.figure(result))
+        assert PlottedRun(result).capacity("mid>srv") == ([0.0, 30.0, 60.0], [50e6, 10e6])
+        assert changes(PlottedRun(result)) == ["30 s: rate 10mbit at mid>srv"]
+        assert "30 s: rate 10mbit at mid>srv" in entries(draw.figure(result))
         said = "a timed change lies in the steady state, 18 s to 58 s: what is taken there averages over it"
-        assert said in "\n".join(words(plots.figure(result, "ping_cdf")))
+        assert said in "\n".join(words(draw.figure(result, "ping_cdf")))
 
     def test_totals_are_sums(self):
-        rates, _ = plots.figure(run("cubic", "reno", rates=(1e6, 2e6)), "totals_with_tcp_rtt").axes
+        rates, _ = draw.figure(run("cubic", "reno", rates=(1e6, 2e6)), "totals_with_tcp_rtt").axes
         assert lines_of(rates)[0].get_ydata()[30] == pytest.approx(3.0)
 
     def test_it_shows_what_ran_and_not_what_was_asked_for(self):
         result = run("prague@2020-08", "cubic", names=["prague", "cubic"])
         result.counters["flows"]["prague"]["cc"] = "cubic"
-        text = "\n".join(words(plots.figure(result)))
+        text = "\n".join(words(draw.figure(result)))
         assert "mid>srv: 50 Mbit/s, pie limit 1000p target 15ms" in text
         assert "check 'cc' of prague failed: asked for prague@2020-08, got cubic" in text
-        assert lines_of(plots.figure(result).axes[0])[0].get_color() == "#0072B2"
+        assert lines_of(draw.figure(result).axes[0])[0].get_color() == "#0072B2"
 
     def test_of_a_call_the_share_that_arrived(self):
         result = rich()
-        arrived, *_ = plots.figure(result, "call").axes
+        arrived, *_ = draw.figure(result, "call").axes
         [line] = lines_of(arrived)
         assert line.get_ydata()[30] == pytest.approx(100)  # 160 bytes every 20 ms are 64 kbit/s
-        assert plots.default_kind([result]) == "call"
+        assert draw.default_kind([result]) == "call"
         with pytest.raises(BakeoffError, match="no flow is a call: UDP at a rate of its own"):
-            plots.figure(run("cubic"), "call")
+            draw.figure(run("cubic"), "call")
 
     def test_of_a_run_without_flows_its_queue_and_its_pings(self):
         result = made((), flows=(), point={})
-        assert plots.default_kind([result]) == plots.default_kind([result, result]) == "queue"
-        delay, *_, rtt = plots.figure(result, "queue").axes
+        assert draw.default_kind([result]) == draw.default_kind([result, result]) == "queue"
+        delay, *_, rtt = draw.figure(result, "queue").axes
         # A queue of 5 ms, and pings of 25.5 ms
         assert lines_of(delay)[0].get_ydata()[30] == pytest.approx(5.0)
         assert lines_of(rtt)[0].get_ydata()[30] == pytest.approx(25.5)
@@ -209,7 +209,7 @@ class TestOverTime:
     @pytest.mark.parametrize("count", [9, 40])
     def test_scaled_axes_hold_each_of_alike_flows(self, count):
         rates = [2e6] * (count - 1) + [30e6]
-        picture = plots.figure(run(*["cubic"] * count, rates=rates), "all_scaled_delivery")
+        picture = draw.figure(run(*["cubic"] * count, rates=rates), "all_scaled_delivery")
         # One line for all, at their mean; the fast flow's is pale, or the upper edge of a band.
         assert len(lines_of(picture.axes[0])) == 1
         assert picture.axes[0].get_ylim()[1] > 30
@@ -219,7 +219,7 @@ class TestOverTime:
         result = made((), flows=(), point={})
         quiet = result.series.filter(pl.col("kind") == "queue")
         with pytest.raises(BakeoffError, match="has neither a flow nor a probe with answers; --kind queue draws"):
-            plots.figure(replace(result, series=quiet), kind)
+            draw.figure(replace(result, series=quiet), kind)
 
     def test_of_a_call_what_became_of_each_datagram(self):
         result = rich()
@@ -229,7 +229,7 @@ class TestOverTime:
         rows = [(at, "flow", "call", "delay", took) for n, (at, took) in enumerate(sent) if n not in lost]
         rows += [(sent[n][0], "flow", "call", "missing", 1.0) for n in lost]
         told = replace(result, series=pl.concat([result.series, frame(rows)]))
-        picture = plots.figure(told, "call")
+        picture = draw.figure(told, "call")
         delay, jitter, loss, *_ = picture.axes
         labels = [" ".join(axes.get_ylabel().split()) for axes in (delay, jitter, loss)]
         assert labels == ["one-way delay [ms]", "jitter [ms]", "lost [%]"]
@@ -240,7 +240,7 @@ class TestOverTime:
         assert "1\u00a0% over 30\u00a0ms" in " ".join(words(picture))
         # Two machines: only differences are known.
         apart = told.series.with_columns(metric=pl.col("metric").replace("delay", "delay_variation"))
-        picture = plots.figure(replace(told, series=apart), "call")
+        picture = draw.figure(replace(told, series=apart), "call")
         assert " ".join(picture.axes[0].get_ylabel().split()) == "one-way delay above the quickest [ms]"
         assert "took over" not in " ".join(words(picture))
 
@@ -259,7 +259,7 @@ def stepped():
 
 class TestQueues:
     def test_marks_per_second_are_differences_of_the_counter(self):
-        panel = plots.figure(run("cubic"), "queue").axes[2]
+        panel = draw.figure(run("cubic"), "queue").axes[2]
         assert panel.patches[0].get_data().values == pytest.approx(
             [10.0] * 60
         )  # the stand-in marks 10 packets a second
@@ -271,7 +271,7 @@ class TestQueues:
         # A real kernel knows no delay of a queue, and some that only their backlog.
         bare = both[1].filter(pl.col("metric").is_in(["qlen", "backlog", "drops"]))
         series = pl.concat([result.series.filter(~ours), both[0], bare])
-        picture = plots.figure(
+        picture = draw.figure(
             result.__class__(result.path, result.meta, result.resolved, series, result.counters), "queue"
         )
         assert entries(picture)[:2] == ["mid>srv/1", "mid>srv/2"]
@@ -282,7 +282,7 @@ class TestQueues:
         series = result.series.filter(pl.col("kind") != "queue")
         bare = result.__class__(result.path, result.meta, result.resolved, series, result.counters)
         with pytest.raises(BakeoffError, match="no queue was sampled"):
-            plots.figure(bare, "queue")
+            draw.figure(bare, "queue")
 
 
 class TestDistributions:
@@ -293,14 +293,14 @@ class TestDistributions:
         assert steps(np.array([3.0, 1.0, 2.0, 2.0]), reverse=True)[1].tolist() == [1.0, 0.75, 0.5, 0.25]
 
     def test_short_flows(self):
-        picture = plots.figure(rich(), "fct_cdf")
+        picture = draw.figure(rich(), "fct_cdf")
         assert lines_of(picture.axes[0])[0].get_data()[0].tolist() == [0.1, 0.4]
         assert entries(picture) == ["web (cubic), n = 2"]
         with pytest.raises(BakeoffError, match="no short flow came to its end"):
-            plots.figure(run("cubic"), "fct_cdf")
+            draw.figure(run("cubic"), "fct_cdf")
 
     def test_induced_latency_is_above_the_empty_path(self):
-        [axes] = plots.figure(rich(), "induced_latency_cdf").axes
+        [axes] = draw.figure(rich(), "induced_latency_cdf").axes
         # the stand-in's ping takes 25.5 ms on a path of 20 ms
         assert set(np.round(lines_of(axes)[0].get_xdata(), 6)) == {5.5}
         assert axes.get_yscale() == "log"
@@ -312,50 +312,50 @@ class TestSeveralRuns:
         for interface, (node, peer) in zip(other.resolved["interfaces"], (("mid", "cli"), ("cli", "mid")), strict=True):
             interface |= {"node": node, "peer": peer}
         # Both flows go through both interfaces, and only one of them is the bottleneck of each.
-        picture = plots.overlay([one, other])
+        picture = draw.overlay([one, other])
         assert [axes.get_ylabel().split()[-1] for axes in picture.axes[:2]] == ["cli>mid", "mid>srv"]
-        totals = plots.overlay([one, other], "totals_with_tcp_rtt").axes[0].get_ylabel()
+        totals = draw.overlay([one, other], "totals_with_tcp_rtt").axes[0].get_ylabel()
         assert totals == "sum of goodputs\n[Mbit/s] at cli>mid"
         [[second], [first]] = [lines_of(axes) for axes in picture.axes[:2]]
         assert first.get_linestyle() != second.get_linestyle()
 
     def test_an_overlay_tells_runs_by_their_dashes(self):
         several = [run("cubic", run=name) for name in ("one", "two")]
-        picture = plots.overlay(several)
+        picture = draw.overlay(several)
         assert [text for text in entries(picture) if "cubic" in text] == ["one: cubic-0", "two: cubic-0"]
         first, second = lines_of(picture.axes[0])
         assert first.get_color() == second.get_color() == "#0072B2"
         assert first.get_linestyle() != second.get_linestyle()
         with pytest.raises(BakeoffError, match="9 runs in one picture cannot be told apart; choose at most 8"):
-            plots.overlay(several[:1] * 9)
+            draw.overlay(several[:1] * 9)
 
     def test_pictures_that_are_compared_have_the_same_limits(self):
         several = [without_axes(run("cubic", rates=(rate,))) for rate in (20e6, 70e6)]
-        alike = [picture.axes[0].get_ylim() for _, picture in plots.compared(several)]
+        alike = [picture.axes[0].get_ylim() for _, picture in draw.compared(several)]
         assert alike[0] == alike[1]
         assert alike[0][1] > 70
         slow = without_axes(run("cubic", rates=(5e6,), rate="10mbit"))
-        limits = [picture.axes[0].get_ylim()[1] for _, picture in plots.compared([several[1], slow])]
+        limits = [picture.axes[0].get_ylim()[1] for _, picture in draw.compared([several[1], slow])]
         assert limits[1] < 15  # another capacity is no comparison of rates
 
     def test_labels_are_the_axes_that_differ(self):
         several = [run("cubic", seed=seed) for seed in (1, 2)]
-        assert plots.labels(several) == ["seed 1", "seed 2"]
+        assert draw.labels(several) == ["seed 1", "seed 2"]
         for result, qdisc in zip(several, ("pie", "red"), strict=True):
             result.resolved.update(point={"qdisc": qdisc, "rate": "50mbit"}, seed=1)
-        assert plots.labels(several) == ["pie", "red"]
+        assert draw.labels(several) == ["pie", "red"]
         for result, alpha in zip(several, ("0", "0.5"), strict=True):
             result.resolved["point"] = {"alpha": alpha}
-        assert plots.labels(several) == ["alpha 0", "alpha 0.5"]
+        assert draw.labels(several) == ["alpha 0", "alpha 0.5"]
 
     @pytest.mark.parametrize("cc", ["prague", "cubic", "reno", "bbr"])
     def test_flows_of_one_control_have_markers_of_their_own(self, cc):
         several = [run(cc, cc, run=name) for name in ("one", "two")]
-        looks = {(line.get_marker(), line.get_linestyle()) for line in lines_of(plots.overlay(several).axes[0])}
+        looks = {(line.get_marker(), line.get_linestyle()) for line in lines_of(draw.overlay(several).axes[0])}
         assert len(looks) == 4
 
     def test_the_markers_of_lines_that_lie_on_each_other_stand_apart(self):
-        drawn = lines_of(plots.overlay([run("cubic", run=name) for name in ("one", "two", "three")]).axes[0])
+        drawn = lines_of(draw.overlay([run("cubic", run=name) for name in ("one", "two", "three")]).axes[0])
         first = [every[0] for every in (line.get_markevery() for line in drawn)]
         [step] = {every[1] for every in (line.get_markevery() for line in drawn)}
         # Of a step of n samples the second line begins at 0.618 n, the third at 1.236 n - n.
@@ -367,25 +367,25 @@ class TestWords:
     def test_hostile_names_are_drawn_as_they_are(self, tmp_path):
         name = "$x$ <b>&\x1b[31m\nnew --> ../"
         result = run("cubic", names=[name], run=name)
-        ET.fromstring(plots.draw(result, tmp_path / "a.svg").read_bytes())
+        ET.fromstring(draw.draw(result, tmp_path / "a.svg").read_bytes())
         assert plain(name) == "$x$ <b>&\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}new --> ../"
 
     def test_mistakes(self, tmp_path):
         with pytest.raises(
             BakeoffError, match="plot kind: unknown 'pie'; expected one of tcp_delivery_with_rtt, totals"
         ):
-            plots.figure(rich(), "pie")
+            draw.figure(rich(), "pie")
         with pytest.raises(BakeoffError, match=r"a.jpg: unknown picture format '.jpg'; expected .svg, .png, .pdf"):
-            plots.draw(rich(), tmp_path / "a.jpg")
+            draw.draw(rich(), tmp_path / "a.jpg")
         (tmp_path / "file").write_text("")
         with pytest.raises(BakeoffError, match=r"file: is a file; expected a folder for a.svg"):
-            plots.draw(rich(), tmp_path / "file" / "a.svg")
+            draw.draw(rich(), tmp_path / "file" / "a.svg")
 
     def test_nothing_is_clipped_and_no_words_lie_on_each_other(self):
         long = run(*["cubic", "prague", "bbr", "reno"] * 2, names=[f"a-flow-with-a-long-name-{i}" for i in range(8)],
                    run="a-run-with-a-name-" * 9)  # fmt: skip
         for kind in ("tcp_delivery_with_rtt", "box_totals"):
-            picture = plots.figure(long, kind)
+            picture = draw.figure(long, kind)
             picture.draw_without_rendering()
             [width, height] = picture.get_size_inches() * picture.dpi
             ticks = [label for axes in picture.axes for label in (*axes.get_xticklabels(), *axes.get_yticklabels())]
@@ -465,4 +465,4 @@ class TestBars:
 
 
 def test_an_unknown_folder_is_made(tmp_path):
-    assert save(plots.figure(rich(), "ping_cdf"), tmp_path / "new" / "a.svg").exists()
+    assert save(draw.figure(rich(), "ping_cdf"), tmp_path / "new" / "a.svg").exists()

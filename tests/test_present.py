@@ -18,13 +18,13 @@ from rich.console import Console
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import summarise
-from bakeoff.present import groups, tables, terminal
-from bakeoff.present.chart import chart
-from bakeoff.present.records import records
-from bakeoff.present.rows import notes, rows
-from bakeoff.present.terminal import duel
 from bakeoff.references import Reference
 from bakeoff.results.summary import Summary
+from bakeoff.tables import groups, results_table, run_report
+from bakeoff.tables.chart import chart
+from bakeoff.tables.records import records
+from bakeoff.tables.rows import notes, rows
+from bakeoff.tables.run_report import duel
 from synthetic import made
 
 
@@ -69,13 +69,13 @@ class TestTables:
         [row] = rows([result])
         assert row.flows[1].rates_bps["delivery_rate"] is None
         assert row.flows[1].rate_bps("delivery_rate")["mean"] == pytest.approx(2.0e6)
-        shown = tables.render([result])
+        shown = results_table.render([result])
         assert "  2.00 " in shown
         assert "(goodput of cubic)" in shown
 
     def test_what_a_reader_sees(self):
         runs = [s6("red(150000b)"), s6("pie"), s6("fq_codel(1q)", "reno", rates=(46e6, 1e6))]
-        text = tables.render(runs, reference=published(runs[1], 45e6, 4e6), width=100)
+        text = results_table.render(runs, reference=published(runs[1], 45e6, 4e6), width=100)
         assert text == (
             "l4s-tests/s6-rfc3168, steady state 18 s to 58 s\n"
             "                     prague                flow 2                             queue ms\n"
@@ -99,7 +99,7 @@ class TestTables:
     @pytest.mark.parametrize("width", [60, 80, 100, 140])
     def test_columns_are_dropped_until_the_table_fits(self, width):
         result = s6("fq_codel(1q,1ms/20ms)")
-        lines = tables.render(
+        lines = results_table.render(
             [result, s6("pie", "reno")], reference=published(result, 45e6, 4e6), width=width
         ).splitlines()
         assert max(len(line) for line in lines) <= width
@@ -133,7 +133,7 @@ class TestTables:
         share = row.flows[0].rates_bps["delivery_rate"]
         assert (row.n, share["n"], share["mean"]) == (3, 3, pytest.approx(42e6))
         assert share["ci95"] == pytest.approx(4.3027 * 1e6 / math.sqrt(3))  # s = 1 Mbit/s, t(2) = 4.3027
-        text = tables.render(seeds, width=200)
+        text = results_table.render(seeds, width=200)
         assert "42.00±2.48" in text
         assert "mean ± 95 % interval over n seeds" in text
 
@@ -141,7 +141,7 @@ class TestTables:
         kernel = s6(rates=(44e6, 3e6))
         kernel.meta["engine"] = "kernel"
         assert [(row.engine, row.n) for row in rows([s6(), kernel])] == [("kernel", 1), ("sim", 1)]
-        assert "engine" in tables.render([s6(), kernel])
+        assert "engine" in results_table.render([s6(), kernel])
 
     def test_the_same_seed_twice_is_refused(self):
         with pytest.raises(BakeoffError, match=r"pie-50Mbit-20ms: seed 1 stands twice: results/x, results/x; give one"):
@@ -156,7 +156,7 @@ class TestTables:
 
     def test_a_starved_flow_says_so(self):
         result = s6(rates=(45e6, 0.0))
-        text = tables.render([result], reference=published(result, 45e6, 4e6))
+        text = results_table.render([result], reference=published(result, 45e6, 4e6))
         assert "0.00  4.00  -inf" in text
         assert text.count(" inf ") + text.count(" inf\n") == 3  # in the distribution: median, 90th percentile, maximum
         assert (
@@ -167,10 +167,10 @@ class TestTables:
     def test_a_failed_self_check_is_told(self):
         result = s6()
         result.counters["flows"]["cubic"]["cc"] = "reno"
-        assert "check 'cc' of cubic failed: asked for cubic, got reno" in tables.render([result], width=200)
+        assert "check 'cc' of cubic failed: asked for cubic, got reno" in results_table.render([result], width=200)
 
     def test_failed_runs_are_named_and_left_out(self):
-        text = tables.render([s6(), failed(s6("red(150000b)"))], width=200)
+        text = results_table.render([s6(), failed(s6("red(150000b)"))], width=200)
         assert (
             "left out: l4s-tests/s6-rfc3168/ns-prague-vs-cubic-ecn-red(150000b)-50Mbit-20ms: failed: htb: no such"
             in text
@@ -178,19 +178,21 @@ class TestTables:
 
     def test_nothing_to_show(self):
         with pytest.raises(BakeoffError, match=r"no finished run to show\n  l4s-tests/.*htb: no such class"):
-            tables.render([failed(s6())])
+            results_table.render([failed(s6())])
 
     def test_mistakes(self):
         with pytest.raises(BakeoffError, match="reference: unknown 'linux-99'; there are: "):
-            tables.render([s6()], reference="linux-99")
+            results_table.render([s6()], reference="linux-99")
         with pytest.raises(BakeoffError, match="metric: unknown 'speed'; expected delivery_rate or goodput"):
-            tables.render([s6()], metric="speed")
+            results_table.render([s6()], metric="speed")
         with pytest.raises(BakeoffError, match="format: unknown 'pdf'"):
-            tables.render([s6()], format="pdf")
+            results_table.render([s6()], format="pdf")
 
     def test_markdown(self):
         result = s6("pie|odd")
-        lines = tables.render([result, s6()], format="markdown", reference=published(result, 45e6, 4e6)).splitlines()
+        lines = results_table.render(
+            [result, s6()], format="markdown", reference=published(result, 45e6, 4e6)
+        ).splitlines()
         assert lines[0] == "### l4s-tests/s6-rfc3168, steady state 18 s to 58 s"
         assert lines[2].startswith("| qdisc | prague Mbit/s | ref | ln | cubic Mbit/s | ref | ln | ratio | Jain |")
         assert lines[3].startswith("| --- | ---: |")
@@ -199,7 +201,7 @@ class TestTables:
     def test_csv_has_a_column_per_value_with_its_unit(self):
         result = s6()
         (line,) = csv.DictReader(
-            io.StringIO(tables.render([result], format="csv", reference=published(result, 45e6, 4e6)))
+            io.StringIO(results_table.render([result], format="csv", reference=published(result, 45e6, 4e6)))
         )
         assert (line["axis_qdisc"], line["flow2_name"], line["flow2_cc"], line["flow2_ecn"]) == (
             "pie",
@@ -216,7 +218,9 @@ class TestTables:
     def test_json_is_strict_even_when_a_flow_got_nothing(self):
         result = s6(rates=(45e6, 0.0))
         lines = published(result, 45e6, 4e6, measure="steady_state.goodput")
-        document = json.loads(tables.render([result], format="json", reference=lines), parse_constant=pytest.fail)
+        document = json.loads(
+            results_table.render([result], format="json", reference=lines), parse_constant=pytest.fail
+        )
         assert document["rows"][0]["flow2_goodput_bps"] == 0
         assert document["rows"][0]["flow2_log_ratio"] is None
         assert document["deviations"][0]["max"] is None
@@ -228,7 +232,7 @@ class TestPeople:
 
     def test_columns_that_were_asked_for_keep_their_intervals(self):
         runs = [s6(rates=(rate, 2e6), seed=seed) for seed, rate in enumerate((44e6, 45e6, 46e6), 1)]
-        text = tables.render(runs, columns=["prague_goodput_bps", "jain"], width=200)
+        text = results_table.render(runs, columns=["prague_goodput_bps", "jain"], width=200)
         assert "45.00±2.48" in text  # 4.3027 * 1 / sqrt(3)
 
     def test_a_time_that_never_comes_with_some_seeds(self):
@@ -241,7 +245,7 @@ class TestPeople:
 
         [some] = records(rows([paired(1, 4.14), paired(2, None), paired(3, None)]), "runs")
         assert (some[1]["convergence_s"], some[1]["converged"], some[1]["meet_s"], some[1]["met"]) == (None, 1, 1.0, 3)
-        shown = [tables.render([paired(1, times[0]), paired(2, times[1])], columns=["convergence_s"], width=200)
+        shown = [results_table.render([paired(1, times[0]), paired(2, times[1])], columns=["convergence_s"], width=200)
                  for times in ((4.0, 5.0), (4.0, None), (None, None))]  # fmt: skip
         assert [text.splitlines()[4].strip() for text in shown] == ["4.5", "never in 1 of 2", "never"]
 
@@ -253,10 +257,10 @@ class TestPeople:
         [(_, record)] = records(table, "runs")
         assert (record["flow1_srtt_mean_s"], record["flow1_srtt_mean_n"]) == (pytest.approx(0.025), 2)
         assert "flow1_retransmissions_n" not in record
-        assert "25.0/26.0 (2 of 3)" in tables.render([s6(seed=1), silent(s6(seed=2)), s6(seed=3)], width=200)
+        assert "25.0/26.0 (2 of 3)" in results_table.render([s6(seed=1), silent(s6(seed=2)), s6(seed=3)], width=200)
 
     def test_latex_has_labels_that_differ(self):
-        text = tables.render([s6(), s1("50Mbit", "pie", ("10ms", "10ms"))], format="latex")
+        text = results_table.render([s6(), s1("50Mbit", "pie", ("10ms", "10ms"))], format="latex")
         labels = re.findall(r"\\label\{(.*)\}", text)
         assert labels[0] == "tab:l4s-tests-s1-rttfair"
         assert len(set(labels)) == len(labels) == text.count(r"\begin{table}")
@@ -266,13 +270,13 @@ class TestPeople:
             return honest(made(flows=(("own", cc), ("cubic", "cubic")), point={"cc": cc}, run=run))
 
         runs = [own("./aimd.py:Aimd85", "a"), own("./aimd.py:Aimd70", "b")]
-        text = tables.render(runs, width=200)
+        text = results_table.render(runs, width=200)
         assert "Aimd85" in text
         assert "aimd.py" not in text
         # What looks like a path is none.
-        assert "pie(100p/5ms)" in tables.render([own("pie(100p/5ms)", "a"), own("a.py/b", "b")], width=200)
+        assert "pie(100p/5ms)" in results_table.render([own("pie(100p/5ms)", "a"), own("a.py/b", "b")], width=200)
         # Two classes of one name are told apart by their files.
-        assert "one.py" in tables.render([own("./one.py:Aimd", "a"), own("./two.py:Aimd", "b")], width=200)
+        assert "one.py" in results_table.render([own("./one.py:Aimd", "a"), own("./two.py:Aimd", "b")], width=200)
 
     def test_what_a_recording_never_tells_is_no_note(self):
         told = (
@@ -303,7 +307,7 @@ def replace_missing(summary, missing):
 class TestTerminal:
     @pytest.mark.parametrize("width", [30, 45, 60, 80, 100])
     def test_the_report_is_as_wide_as_the_terminal(self, width):
-        text = terminal.text(s6("fq_codel flows 1"), width=width)
+        text = run_report.text(s6("fq_codel flows 1"), width=width)
         drawn = [line for line in text.splitlines() if not line.startswith("results:")]
         assert max(map(len, drawn)) <= width
 
@@ -368,8 +372,12 @@ class TestChart:
 
 
 def test_importing_costs_nothing():
-    modules = "bars, chart, kinds, plots, rows, style, sweep, tables, terminal, words"
+    modules = (
+        "plots.against_axis", "plots.bars", "plots.draw", "plots.kinds", "plots.style", "tables.chart",
+        "tables.results_table", "tables.rows", "tables.run_labels", "tables.run_report",
+    )  # fmt: skip
     heavy = "{'matplotlib', 'polars', 'numpy', 'rich'}"
-    code = f"import sys; from bakeoff.present import {modules}; print(*{heavy} & set(sys.modules))"
+    imports = ", ".join(f"bakeoff.{module}" for module in modules)
+    code = f"import sys; import {imports}; print(*{heavy} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""

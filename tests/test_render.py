@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present.render.answers import Answers
-from bakeoff.present.render.page import Page, rendered, write
-from bakeoff.present.render.pictures import Pictures
-from bakeoff.present.render.store import Store
-from bakeoff.present.render.verdicts import Verdicts
+from bakeoff.render.finished_runs import FinishedRuns
+from bakeoff.render.functions import Functions
+from bakeoff.render.page import Page, rendered, write
+from bakeoff.render.pictures import Pictures
+from bakeoff.render.verdicts import Verdicts
 
 ROOT = Path(__file__).parents[1]
 SCENARIO = """
@@ -90,14 +90,14 @@ def render(done, cli, tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def store(done):
     """The runs as a template's functions find them."""
-    return Store([done / "runs"])
+    return FinishedRuns([done / "runs"])
 
 
 @pytest.fixture
 def answers(store, done, monkeypatch):
     """The functions of a page."""
     monkeypatch.setenv("BAKEOFF_CATALOG", str(done / "catalog"))
-    return Answers(store, Verdicts(store, 3, 1), Pictures("page"))
+    return Functions(store, Verdicts(store, 3, 1), Pictures("page"))
 
 
 @pytest.fixture(scope="module")
@@ -271,10 +271,10 @@ def test_what_is_missing_or_wrong_is_named_with_its_line(answers, tmp_path, text
 
 
 def test_a_claim_whose_runs_are_not_all_there_is_not_decided(answers, done, tmp_path):
-    few = Store([done / "runs/tiny/one/10ms"])
+    few = FinishedRuns([done / "runs/tiny/one/10ms"])
     (tmp_path / "page.md").write_text("\n{{ claim('tiny/longer') }}")
     with pytest.raises(BakeoffError) as error:
-        rendered(tmp_path / "page.md", Answers(few, Verdicts(few, 3, 1), Pictures("page")).functions())
+        rendered(tmp_path / "page.md", Functions(few, Verdicts(few, 3, 1), Pictures("page")).functions())
     # Of two runs with three seeds each, one result is there.
     assert f"page.md:2: no run 'tiny/one/10ms~seed2' and 4 more in {done}/runs/tiny/one/10ms" in str(error.value)
     assert "'bakeoff verify' does those that are missing" in str(error.value)
@@ -392,7 +392,7 @@ def test_what_is_loaded_late_is_there(tmp_path, text, shown):
 def test_the_process_of_a_template_opens_no_file_and_starts_no_program(tmp_path):
     """As if somebody had broken out of Jinja2's sandbox: `_bound` holds for whatever Python does then."""
     script = (
-        "import os, subprocess, socket\nfrom bakeoff.present.render import sandbox\nsandbox._bound()\n"
+        "import os, subprocess, socket\nfrom bakeoff.render import sandbox\nsandbox._bound()\n"
         "def tried(what):\n    try:\n        what()\n    except OSError as error:\n        return error.errno\n"
         "print(tried(lambda: open('/etc/passwd')), tried(socket.socket), tried(lambda: subprocess.run(['true'])))\n"
     )

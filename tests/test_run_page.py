@@ -14,11 +14,11 @@ import pytest
 import synthetic
 from bakeoff import campaign, results
 from bakeoff.measure import summarise
-from bakeoff.present.shown import Shown
-from bakeoff.present.site import charts, configuration, packed, run_page, tones, topology
-from bakeoff.present.site.data import gather
-from bakeoff.present.site.write import site_of, write
+from bakeoff.plots.plotted_run import PlottedRun
 from bakeoff.scenario import catalog
+from bakeoff.site import chart_data, charts, configuration, contrast, network_drawing, run_page
+from bakeoff.site.site_contents import gather
+from bakeoff.site.site_folder import site_of, write
 
 SCENARIO = {
     "scenario": "s",
@@ -46,7 +46,7 @@ def site(tmp_path_factory):
 
 def made(**words):
     run = synthetic.made(**words)
-    return Shown(run), summarise(run)
+    return PlottedRun(run), summarise(run)
 
 
 def unpack(script):
@@ -63,7 +63,7 @@ def unpack(script):
 
 def test_packed_samples_are_the_samples_to_a_microsecond_and_seven_digits():
     shown, summary = made(noise=0.3)
-    content, arrays = unpack(packed.script(charts.charts(shown, summary), {"end": 60.0}))
+    content, arrays = unpack(chart_data.script(charts.charts(shown, summary), {"end": 60.0}))
     [goodput] = [chart for chart in content["charts"] if chart["id"] == "goodput"]
     time, value = (arrays[at] for at in goodput["lines"][0]["samples"])
     wanted = shown.samples.of("flow", "prague", "goodput")
@@ -74,7 +74,7 @@ def test_packed_samples_are_the_samples_to_a_microsecond_and_seven_digits():
 
 
 def test_a_script_holds_no_tag_and_no_line_end_of_another_language():
-    text = packed.as_script({"</script><!--": "a\u2028b&'\x00"})
+    text = chart_data.as_script({"</script><!--": "a\u2028b&'\x00"})
     assert not set("<>&\u2028\x00") & set(text)
     assert json.loads(text) == {"</script><!--": "a\u2028b&'\x00"}
 
@@ -122,19 +122,19 @@ def test_many_flows_share_a_line_that_has_each_of_them_behind_it():
 
 @pytest.mark.parametrize("colour", ["#0072B2", "#222222", "#000000", "#0B5D44", "teal", "#FFFFFF"])
 def test_lines_stand_out_on_a_dark_ground(colour):
-    light, dark = tones.tones(colour)
+    light, dark = contrast.light_and_dark(colour)
     rgb = [int(dark[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    assert tones.contrast(rgb, tones._DARK) > 4.4
+    assert contrast.contrast(rgb, contrast._DARK) > 4.4
     assert colour not in ("#0072B2", "#222222") or light == colour.lower()
 
 
 def test_the_contrast_of_black_and_white_is_21():
-    assert tones.contrast((0, 0, 0), (1, 1, 1)) == pytest.approx(21)
+    assert contrast.contrast((0, 0, 0), (1, 1, 1)) == pytest.approx(21)
 
 
 def test_the_network_has_every_word_of_the_interfaces():
     run = synthetic.resolved()
-    drawing = topology.drawing(run)
+    drawing = network_drawing.drawing(run)
     # cli, mid and srv stand below each other, and two cables lead straight down.
     assert [box.name for box in sorted(drawing.boxes, key=lambda box: box.y)] == ["cli", "mid", "srv"]
     assert len({box.x for box in drawing.boxes}) == 1
@@ -154,20 +154,27 @@ def test_what_hangs_beside_the_path_stands_at_the_height_of_what_it_hangs_on():
     run["nodes"].append({**run["nodes"][0], "name": "outer"})
     run["links"].append({"ends": ["idle", "outer"], "rate_bps": None, "delay_s": 0.0, "mtu": 1500})
     run["flows"] += [{**run["flows"][0], "name": name, "from": name} for name in ("sender", "second")]
-    drawing = topology.drawing(run)
+    drawing = network_drawing.drawing(run)
     boxes = {box.name: box for box in drawing.boxes}
     # What sends is on the left, one below the other; what does not is on the right, and what hangs on that further out.
-    assert boxes["sender"].x == boxes["second"].x < boxes["mid"].x - topology._BOX_WIDTH
+    assert boxes["sender"].x == boxes["second"].x < boxes["mid"].x - network_drawing._BOX_WIDTH
     assert boxes["sender"].y == boxes["idle"].y == boxes["mid"].y < boxes["second"].y
-    assert boxes["outer"].x > boxes["idle"].x + topology._BOX_WIDTH > boxes["mid"].x + 2 * topology._BOX_WIDTH
+    assert (
+        boxes["outer"].x
+        > boxes["idle"].x + network_drawing._BOX_WIDTH
+        > boxes["mid"].x + 2 * network_drawing._BOX_WIDTH
+    )
     texts = [line.text for line in drawing.words]
     assert [f"{ms} ms each way" in texts for ms in (5, 6, 7)] == [True] * 3
     # Every box lies in the picture, and no two of them on each other.
     for one in drawing.boxes:
-        assert 0 <= one.x <= drawing.width - topology._BOX_WIDTH
-        assert 0 <= one.y <= drawing.height - topology._BOX_HEIGHT
+        assert 0 <= one.x <= drawing.width - network_drawing._BOX_WIDTH
+        assert 0 <= one.y <= drawing.height - network_drawing._BOX_HEIGHT
         for other in drawing.boxes:
-            apart = abs(one.x - other.x) >= topology._BOX_WIDTH or abs(one.y - other.y) >= topology._BOX_HEIGHT
+            apart = (
+                abs(one.x - other.x) >= network_drawing._BOX_WIDTH
+                or abs(one.y - other.y) >= network_drawing._BOX_HEIGHT
+            )
             assert one is other or apart, (one.name, other.name)
 
 
@@ -179,7 +186,7 @@ def test_every_stored_kind_of_rule_and_source_has_words():
         {"match": {}, "set_ecn": "ce"},
     ]
     run.resolved["flows"][0]["source"] = {"kind": "periodic", "size": 160, "count": 1, "every_s": 0.02}
-    tables = {table.caption.split(",")[0]: table for table in configuration.of(Shown(run))}
+    tables = {table.caption.split(",")[0]: table for table in configuration.of(PlottedRun(run))}
     rules = tables["Interfaces and cables"].rows[1][4]
     assert rules == "tcp, DSCP 35: set DSCP 0, set ECN not-ect; SYN: clear ECN in SYN; all packets: set ECN ce"
     assert tables["Flows"].rows[0][4] == "1 × 160 bytes every 20 ms, DSCP 19"
@@ -253,7 +260,7 @@ def test_a_long_log_shows_its_end(tmp_path):
 
 def test_the_scripts_are_of_the_package():
     assert run_page.uplot_version().startswith("1.")
-    assets = Path(packed.__file__).parent / "assets"
+    assets = Path(chart_data.__file__).parent / "assets"
     assert (assets / "charts.js").is_file()
     # Whoever gets a site gets uPlot, and so its licence.
     assert "Copyright (c) 2022 Leon Sorokin" in (assets / "uPlot.LICENSE.txt").read_text(encoding="utf-8")

@@ -12,10 +12,10 @@ import pytest
 
 from bakeoff import campaign, results
 from bakeoff.errors import BakeoffError
-from bakeoff.present.site import server
-from bakeoff.present.site.live import Live
-from bakeoff.present.site.server import Server, parts_of
 from bakeoff.scenario import catalog
+from bakeoff.site import server
+from bakeoff.site.live import Live
+from bakeoff.site.server import Server, parts_of
 
 SCENARIO = {
     "scenario": "s",
@@ -234,7 +234,7 @@ def test_pages_that_take_long_are_made_beside_the_others(root, tmp_path):
 
 
 def test_few_pages_are_kept(live, root, monkeypatch):
-    monkeypatch.setattr("bakeoff.present.site.live._KEPT", 1)
+    monkeypatch.setattr("bakeoff.site.live._KEPT", 1)
     first = live.content(("runs", "local", "s", "pfifo", "index.html"))
     assert live.content(("runs", "local", "s", "fq_codel", "index.html")).is_file()
     assert not first.exists()

@@ -42,8 +42,8 @@ def done(tmp_path_factory):
 @pytest.fixture(scope="module")
 def site(done, tmp_path_factory):
     from bakeoff import results
-    from bakeoff.present.site.data import gather
-    from bakeoff.present.site.write import write
+    from bakeoff.site.site_contents import gather
+    from bakeoff.site.site_folder import write
 
     out = tmp_path_factory.mktemp("site") / "out"
     write(gather(done, results.survey(done).results), out)
@@ -147,8 +147,8 @@ def test_the_overview_knows_what_runs_can_be_filtered_by(site):
 
 def test_the_overview_shows_the_numbers_of_tables(site, done):
     from bakeoff import results
-    from bakeoff.present.records import records
-    from bakeoff.present.rows import rows
+    from bakeoff.tables.records import records
+    from bakeoff.tables.rows import rows
 
     table = rows([result for result in results.survey(done).results if result.resolved["point"]["qdisc"] == HTML])
     flows = [record for _, record in records(table, "flows")]
@@ -189,11 +189,11 @@ def test_a_site_is_replaced_and_anything_else_is_left(cli, done, tmp_path):
 
 def test_what_ends_the_writing_leaves_the_old_site_and_nothing_else(done, tmp_path, monkeypatch):
     from bakeoff import results
-    from bakeoff.present.site import data, run_page, write
+    from bakeoff.site import run_page, site_contents, site_folder
 
-    contents = data.gather(done, results.survey(done).results)
+    contents = site_contents.gather(done, results.survey(done).results)
     out = tmp_path / "out"
-    write.write(contents, out)
+    site_folder.write(contents, out)
     before = (out / "index.html").read_bytes()
 
     def interrupted(page, folder: Path, site):
@@ -201,15 +201,15 @@ def test_what_ends_the_writing_leaves_the_old_site_and_nothing_else(done, tmp_pa
 
     monkeypatch.setattr(run_page, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write.write(contents, out)
+        site_folder.write(contents, out)
     assert (out / "index.html").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_run_whose_samples_cannot_be_read_has_a_page_that_says_so(cli, done, tmp_path, monkeypatch):
     # Two processes write the pages.
-    monkeypatch.setattr("bakeoff.present.site.write._FEW", 1)
-    monkeypatch.setattr("bakeoff.present.site.write._CHUNK", 2)
+    monkeypatch.setattr("bakeoff.site.site_folder._FEW", 1)
+    monkeypatch.setattr("bakeoff.site.site_folder._CHUNK", 2)
     monkeypatch.setattr("bakeoff.campaign.cores", lambda: 2)
     shutil.copytree(done, tmp_path / "c")
     run = tmp_path / "c" / "local" / "s" / "fq_codel"
@@ -224,8 +224,8 @@ def test_a_run_whose_samples_cannot_be_read_has_a_page_that_says_so(cli, done, t
 
 def test_several_campaigns_stand_side_by_side(done, tmp_path):
     from bakeoff import results
-    from bakeoff.present.site.data import gather
-    from bakeoff.present.site.write import write
+    from bakeoff.site.site_contents import gather
+    from bakeoff.site.site_folder import write
 
     for name in ("A", "a"):
         shutil.copytree(done, tmp_path / "both" / name)

@@ -8,11 +8,11 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from bakeoff import campaign, results
-from bakeoff.present.site import claims_page
-from bakeoff.present.site.data import gather
-from bakeoff.present.site.tones import tones
-from bakeoff.present.site.write import write
 from bakeoff.scenario import catalog
+from bakeoff.site import claims_page
+from bakeoff.site.contrast import light_and_dark
+from bakeoff.site.site_contents import gather
+from bakeoff.site.site_folder import write
 
 CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:
@@ -282,7 +282,7 @@ def test_dark_and_light_are_drawn_in_their_own_colours(visit):
     page = visit(RUN, scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(ground)
-    assert coloured(page, "goodput", tones("#0072B2")[1]) > 100
+    assert coloured(page, "goodput", light_and_dark("#0072B2")[1]) > 100
     assert coloured(page, "goodput", CUBIC) == 0
     page.locator("#theme").click()
     assert page.evaluate(ground) != dark

@@ -6,10 +6,10 @@ import pytest
 
 from bakeoff import campaign, results
 from bakeoff.claims import stored
-from bakeoff.present.site import claims_page
-from bakeoff.present.site.data import gather
-from bakeoff.present.site.write import write
 from bakeoff.scenario import catalog
+from bakeoff.site import claims_page
+from bakeoff.site.site_contents import gather
+from bakeoff.site.site_folder import write
 
 RUN = "sce-l4s-bakeoff/sce-s1-basics/reno-sce-50Mbit-80ms"
 CLAIM = "sce-l4s-bakeoff/first-mark-ends-slow-start"

@@ -13,10 +13,10 @@ from bakeoff import campaign, results
 from bakeoff.engines.lab import plan
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Samples, completion, video
-from bakeoff.present import rows, tables
 from bakeoff.results import parts
 from bakeoff.scenario import Run, catalog, short
 from bakeoff.scenario.language import ShortSource
+from bakeoff.tables import results_table, rows
 
 HEAD = """
 scenario: sources
@@ -157,7 +157,7 @@ def test_both_sources_beside_a_bulk_flow_in_the_simulator(tmp_path):
 
 def test_tables_show_what_applications_saw(tmp_path):
     result = done(scenario(tmp_path, FLOWS), tmp_path / "out")
-    text = tables.render([result], format="markdown", kind="runs")
+    text = results_table.render([result], format="markdown", kind="runs")
     heads, _, cells = (line.split(" | ") for line in text.splitlines() if line.startswith("|"))
     shown = dict(zip(heads, cells, strict=True))
     quantiles = result.summary.flows["web"].fct.fct_s
@@ -165,7 +165,7 @@ def test_tables_show_what_applications_saw(tmp_path):
     # Below the 4 Mbit/s at which nearly all segments come, in Mbit/s and not another unit.
     assert 3 < float(shown["video Mbit/s"]) < 4
     assert shown["video Mbit/s"] == f"{result.summary.flows['tv'].video.mean_rate_bps / 1e6:.2f}"
-    [flat] = json.loads(tables.render([result], format="json"))["rows"]
+    [flat] = json.loads(results_table.render([result], format="json"))["rows"]
     assert flat["flow1_fct_p95_s"] == quantiles.p95
     assert flat["flow2_video_stalled_s"] == 0
     assert "flow3_fct_p95_s" not in flat

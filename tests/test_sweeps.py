@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present import heatmap, measures, order, plots, sweep
-from bakeoff.present import matrix as points
+from bakeoff.plots import against_axis, draw, heatmap, named_measures, points
+from bakeoff.tables import label_order
 from synthetic import made
 
 
@@ -32,15 +32,15 @@ def points_of(axes):
 
 
 def test_numbers_of_labels():
-    assert order.number("40ms") == (40.0, "ms")
-    assert order.number("0.5s") == (500.0, "ms")
-    assert order.number("1Gbit") == (1000.0, "Mbit/s")
-    assert order.number("64") == (64.0, "")
-    assert order.number("fq_codel") is None
+    assert label_order.number("40ms") == (40.0, "ms")
+    assert label_order.number("0.5s") == (500.0, "ms")
+    assert label_order.number("1Gbit") == (1000.0, "Mbit/s")
+    assert label_order.number("64") == (64.0, "")
+    assert label_order.number("fq_codel") is None
 
 
 def test_a_panel_per_qdisc_a_line_per_flow():
-    picture = sweep.sweep(one(matrix(goodput=lambda rtt, qdisc, seed: 1e6 * len(rtt) * len(qdisc))))
+    picture = against_axis.sweep(one(matrix(goodput=lambda rtt, qdisc, seed: 1e6 * len(rtt) * len(qdisc))))
     pie, red = picture.axes
     assert (pie.get_title(loc="left"), red.get_title(loc="left")) == ("qdisc pie", "qdisc red")
     at, mbit = points_of(pie)["#D55E00"]
@@ -53,7 +53,9 @@ def test_a_panel_per_qdisc_a_line_per_flow():
 
 
 def test_bands_are_intervals_over_seeds():
-    picture = sweep.sweep(one(matrix(qdiscs=("pie",), seeds=(1, 2, 3), goodput=lambda r, q, seed: 4e6 + 1e5 * seed)))
+    picture = against_axis.sweep(
+        one(matrix(qdiscs=("pie",), seeds=(1, 2, 3), goodput=lambda r, q, seed: 4e6 + 1e5 * seed))
+    )
     [axes] = picture.axes
     band = axes.collections[0].get_paths()[0].vertices[:, 1]
     half = 4.3027 * 0.1 / math.sqrt(3)  # s = 0.1 Mbit/s, n = 3
@@ -61,14 +63,14 @@ def test_bands_are_intervals_over_seeds():
 
 
 def test_one_number_per_run_makes_lines_of_the_other_axis():
-    picture = sweep.sweep(one(matrix()), "queue_delay_p99")
+    picture = against_axis.sweep(one(matrix()), "queue_delay_p99")
     [axes] = picture.axes
     assert len(axes.lines) == 2
     assert list(axes.lines[0].get_ydata()) == pytest.approx([12.5] * 3)  # the stand-in's 99th percentile
     [legend] = picture.legends
     assert [text.get_text() for text in legend.get_texts()][:2] == ["pie", "red"]
     # A number needs the name of its axis, and then all labels of that axis have it.
-    picture = sweep.sweep(one(matrix(qdiscs=("5ms", "none"))), "queue_delay_p99", "rtt")
+    picture = against_axis.sweep(one(matrix(qdiscs=("5ms", "none"))), "queue_delay_p99", "rtt")
     [legend] = picture.legends
     assert [text.get_text() for text in legend.get_texts()][:2] == ["qdisc 5ms", "qdisc none"]
 
@@ -76,7 +78,7 @@ def test_one_number_per_run_makes_lines_of_the_other_axis():
 def test_a_measure_with_times_of_its_own_is_not_said_to_be_of_the_steady_state(monkeypatch):
     monkeypatch.setattr(points, "_taken", lambda result, text: 0.1)
     asked = (None, 'ping_max(begin="0s", end="60s")')
-    said = [" ".join(text.get_text() for text in sweep.sweep(one(matrix()), measure).texts) for measure in asked]
+    said = [" ".join(text.get_text() for text in against_axis.sweep(one(matrix()), measure).texts) for measure in asked]
     assert [("steady state" in text, "names no other time" in text) for text in said] == [(True, False), (True, True)]
 
 
@@ -95,10 +97,10 @@ def test_a_missing_point_is_an_empty_cell():
 
 def test_measures_by_name_and_by_place():
     summary = {"flows": {"a": {"srtt_s": {"max": 0.5}}, "b": {"srtt_s": None}}, "jain": 0.5}
-    assert measures.values(summary, measures.measure_of("flows.*.srtt_s.max")) == {"a": 500.0}
-    assert measures.values(summary, measures.measure_of("jain")) == {"": 0.5}
+    assert named_measures.values(summary, named_measures.measure_of("flows.*.srtt_s.max")) == {"a": 500.0}
+    assert named_measures.values(summary, named_measures.measure_of("jain")) == {"": 0.5}
     with pytest.raises(BakeoffError, match="measure: unknown 'fairness'; expected one of goodput, delivery_rate"):
-        measures.measure_of("fairness")
+        named_measures.measure_of("fairness")
 
 
 def test_every_measure_stands_in_a_summary():
@@ -106,42 +108,42 @@ def test_every_measure_stands_in_a_summary():
     # Of short flows, of dualpi2, and of a queue whose departures are sampled
     absent = {"fct", "fct_p95", "queue_delay_l", "queue_delay_c", "queue_delay_mean"}
     summary = points.Point({}, (result,)).summaries[0]
-    found = {name for name, measure in measures.MEASURES.items() if measures.values(summary, measure)}
-    assert found == set(measures.MEASURES) - absent
+    found = {name for name, measure in named_measures.MEASURES.items() if named_measures.values(summary, measure)}
+    assert found == set(named_measures.MEASURES) - absent
 
 
 def test_mistakes_name_the_axes(monkeypatch):
     found = one(matrix())
     with pytest.raises(BakeoffError, match="s: nothing varies along 'rate'; the axes are: rtt, qdisc"):
-        sweep.sweep(found, x="rate")
+        against_axis.sweep(found, x="rate")
     with pytest.raises(BakeoffError, match="the labels of 'qdisc' are no numbers of one unit"):
-        sweep.sweep(found, x="qdisc")
+        against_axis.sweep(found, x="qdisc")
     with pytest.raises(BakeoffError, match="a heat map has two axes; what varies is: rtt"):
         heatmap.heatmap(one(matrix(qdiscs=("pie",))))
     with pytest.raises(BakeoffError, match="no axis has numbers for labels"):
-        sweep.sweep(one(matrix(rtts=("near", "far"))))
-    monkeypatch.setattr(sweep, "MOST_PANELS", 1)
+        against_axis.sweep(one(matrix(rtts=("near", "far"))))
+    monkeypatch.setattr(against_axis, "MOST_PANELS", 1)
     with pytest.raises(BakeoffError, match="2 panels for qdisc; at most 1 in one picture"):
-        sweep.sweep(found)
+        against_axis.sweep(found)
 
 
 def test_what_is_drawn_when_nothing_is_said():
-    assert plots.default_kind(matrix()) == "bars"
-    assert plots.default_kind(matrix(rtts=("1ms", "2ms", "3ms", "4ms", "5ms"))) == "sweep"
-    assert plots.default_kind(matrix()[:1]) == "tcp_delivery_with_rtt"
+    assert draw.default_kind(matrix()) == "bars"
+    assert draw.default_kind(matrix(rtts=("1ms", "2ms", "3ms", "4ms", "5ms"))) == "sweep"
+    assert draw.default_kind(matrix()[:1]) == "tcp_delivery_with_rtt"
 
 
 def test_mixed_epochs_stand_on_every_picture_that_shows_them():
     results = matrix(rtts=("10ms", "20ms"), qdiscs=("pie",))
     for epoch, result in zip((1, 2), results, strict=True):
         result.meta["provenance"] = SimpleNamespace(model_epoch=epoch)
-    pictures = [plots.overlay(results), *plots.campaign(results).values()]
-    pictures.append(plots.campaign(results, "sweep").popitem()[1])
+    pictures = [draw.overlay(results), *draw.campaign(results).values()]
+    pictures.append(draw.campaign(results, "sweep").popitem()[1])
     said = "the runs come from different model epochs (1 from epoch 1, 1 from epoch 2)"
     assert [sum(said in text.get_text() for text in picture.texts) for picture in pictures] == [1, 1, 1]
     for result in results:
         result.meta["provenance"] = SimpleNamespace(model_epoch=2)
-    assert not any("epoch" in text.get_text() for text in plots.overlay(results).texts)
+    assert not any("epoch" in text.get_text() for text in draw.overlay(results).texts)
 
 
 def test_bars_stand_in_the_order_of_the_matrix():
@@ -153,7 +155,7 @@ def test_bars_stand_in_the_order_of_the_matrix():
     ]  # fmt: skip
 
     def drawn():
-        [picture] = plots.campaign(results, "bars").values()
+        [picture] = draw.campaign(results, "bars").values()
         axes = picture.axes[0]
         above = [text.get_text() for text in axes.texts if text.get_position()[1] > 1]
         return above, [label.get_text() for label in axes.get_xticklabels()]

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 from bakeoff.errors import BakeoffError
-from bakeoff.present import tables, where
-from bakeoff.present.columns import clean
-from bakeoff.present.records import KINDS, records
-from bakeoff.present.rows import rows
+from bakeoff.tables import filters, results_table
+from bakeoff.tables.records import KINDS, records
+from bakeoff.tables.rows import rows
+from bakeoff.text.columns import clean
 from synthetic import frame, made
 
 
@@ -46,7 +46,7 @@ def stepped():
 
 
 def shown(*results, **words):
-    return tables.render(list(results), width=400, **words)
+    return results_table.render(list(results), width=400, **words)
 
 
 def without_flows():
@@ -104,16 +104,16 @@ class TestPeople:
         assert [line for line in text.splitlines() if line.startswith("mid>cli")]
 
     def test_what_there_is_no_room_for_is_named(self):
-        text = tables.render([honest(made())], width=60)
+        text = results_table.render([honest(made())], width=60)
         assert "no room for: " in text
         assert "--columns" in text
         assert max(map(len, text.splitlines())) <= 60
 
     def test_what_is_piped_is_wide_and_columns_are_honoured(self, monkeypatch):
         monkeypatch.delenv("COLUMNS", raising=False)
-        assert "no room for" not in tables.render([honest(made())])
+        assert "no room for" not in results_table.render([honest(made())])
         monkeypatch.setenv("COLUMNS", "60")
-        assert "no room for" in tables.render([honest(made())])
+        assert "no room for" in results_table.render([honest(made())])
 
     def test_twenty_equal_flows_are_one_group(self):
         text = shown(many())
@@ -255,7 +255,7 @@ class TestWhere:
         ],
     )
     def test_rows_for_which_it_holds(self, condition, found):
-        assert "".join(ROWS[i]["run"] for i in where.select(ROWS, condition)) == found
+        assert "".join(ROWS[i]["run"] for i in filters.select(ROWS, condition)) == found
 
     @pytest.mark.parametrize(
         ("condition", "message"),
@@ -306,22 +306,22 @@ class TestWhere:
     )
     def test_what_is_no_condition(self, condition, message):
         with pytest.raises(BakeoffError, match=message):
-            where.select(ROWS, condition)
+            filters.select(ROWS, condition)
 
     @pytest.mark.parametrize(
         ("columns", "found"),
         [("rtt", "cab"), ("-jain", "bac"), ("qdisc,-run", "bca"), ("network.rtt", "abc"), ("-size", "cba")],
     )
     def test_order(self, columns, found):
-        assert "".join(ROWS[i]["run"] for i in where.order(ROWS, columns)) == found
+        assert "".join(ROWS[i]["run"] for i in filters.order(ROWS, columns)) == found
 
     def test_a_table_of_chosen_rows(self):
         runs = [honest(made(run=f"r{i}", point={"qdisc": qdisc})) for i, qdisc in enumerate(("pie", "red", "pie|2"))]
-        text = tables.render(runs, format="csv", condition='"pie" in qdisc', sort="-run", columns=["qdisc"])
+        text = results_table.render(runs, format="csv", condition='"pie" in qdisc', sort="-run", columns=["qdisc"])
         assert text.split() == ["qdisc", "pie|2", "pie"]
         with pytest.raises(BakeoffError, match='--where: no row of 3 has qdisc == "cake"'):
-            tables.render(runs, condition='qdisc == "cake"')
+            results_table.render(runs, condition='qdisc == "cake"')
         with pytest.raises(
             BakeoffError, match=r"--columns: no column 'speed'; expected one of those that --columns '\?' lists$"
         ):
-            tables.render(runs, columns=["speed"])
+            results_table.render(runs, columns=["speed"])

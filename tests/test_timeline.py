@@ -9,7 +9,7 @@ import bakeoff
 from bakeoff import measure
 from bakeoff.measure.base_rtt import base_rtt, base_rtt_at, mean_base_rtt
 from bakeoff.measure.bottleneck import capacity, rates
-from bakeoff.present.shown import Shown
+from bakeoff.plots.plotted_run import PlottedRun
 from bakeoff.scenario import timeline as timelines
 from bakeoff.scenario.timeline import Timeline
 from scenario_texts import write
@@ -145,7 +145,7 @@ def test_the_work_grows_with_the_number_of_changes_and_not_faster(monkeypatch):
         counted.clear()
         result = many(n)
         measure.summarise(result)
-        shown = Shown(result)
+        shown = PlottedRun(result)
         assert len(shown.capacity("mid>srv")[0]) > n
         mean_base_rtt(result.resolved, result.resolved["flows"][0])
         work.append(sum(counted.values()))

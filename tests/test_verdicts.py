@@ -15,7 +15,7 @@ from bakeoff.claims.needed import Needed
 from bakeoff.claims.verdict import Decided, Outcome, Verdict, decide
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
-from bakeoff.present import claims as shown
+from bakeoff.tables import claim_report as shown
 
 RATIO, GOODPUT = Call("ratio", (), None), Call("goodput", (("flow", 1),), None)
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bakeoff.campaign import Done
-    from bakeoff.present.over_time import Scale
-    from bakeoff.present.picture import Picture, Pictures
-    from bakeoff.present.tables import Kind
+    from bakeoff.plots.picture import Picture, Pictures
+    from bakeoff.plots.time_series import Scale
     from bakeoff.scenario import Run
+    from bakeoff.tables.results_table import Kind
 
 
 class Result(results.Result):
@@ -43,7 +43,7 @@ class Result(results.Result):
         for kinds with rates above delays; `width` such as `3.5in`, and without a `heading`, for a paper. BakeoffError
         for an unknown kind, which lists those there are.
         """
-        from bakeoff.present import plots
+        from bakeoff.plots import draw
 
         check(
             "plot",
@@ -52,9 +52,9 @@ class Result(results.Result):
             width=("text?", width),
             heading=("flag", heading),
         )
-        made = plots.figure(self, kind or plots.default_kind([self]), scale=scale)
+        made = draw.figure(self, kind or draw.default_kind([self]), scale=scale)
         if width is not None or not heading:
-            plots.sized(made, width, heading=heading)
+            draw.sized(made, width, heading=heading)
         return made
 
     def measure(self, expression: str) -> float | bool:
@@ -68,12 +68,12 @@ class Result(results.Result):
 
     def __repr__(self) -> str:
         """The report that `bakeoff report` prints; one line for a run that failed or cannot be measured."""
-        from bakeoff.present import terminal
+        from bakeoff.tables import run_report
 
         if not self.ok:
             return f"{super().__repr__()}: {self.meta['error']}"
         try:
-            return terminal.text(self)
+            return run_report.text(self)
         except BakeoffError as error:
             return f"{super().__repr__()}: {error}"
 
@@ -83,12 +83,12 @@ class Result(results.Result):
 
         if not self.ok:
             return f"<pre>{html.escape(repr(self))}</pre>"
-        from bakeoff.present import terminal
+        from bakeoff.tables import run_report
 
         console = Console(
             record=True, file=io.StringIO(), width=100, force_jupyter=False, legacy_windows=False, emoji=False
         )
-        terminal.duel(self, console)
+        run_report.duel(self, console)
         return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
@@ -134,13 +134,13 @@ class Results(Sequence[Result]):
         """
         import polars as pl
 
-        from bakeoff.present import tables
+        from bakeoff.tables import results_table
 
         check(
             "table", reference=("text?", reference), rows=("text", rows), columns=("texts?", columns),
             where=("text?", where), sort=("text?", sort),
         )  # fmt: skip
-        text = tables.render(
+        text = results_table.render(
             list(self), format="csv", kind=rows, columns=columns, condition=where, sort=sort, reference=reference
         )
         return pl.read_csv(io.StringIO(text), infer_schema_length=None)
@@ -184,7 +184,7 @@ class Results(Sequence[Result]):
         which a notebook shows too. BakeoffError for what does not fit, and for more runs than can be told apart in one
         picture.
         """
-        from bakeoff.present import plots
+        from bakeoff.plots import draw
 
         check(
             "plot",
@@ -199,10 +199,10 @@ class Results(Sequence[Result]):
             heading=("flag", heading),
         )
         whole = [result for result in self if result.ok]
-        made = plots.of_several(whole, kind, scale=scale, measure=measure, x=x, y=y, lines=lines, panels=panels)
+        made = draw.of_several(whole, kind, scale=scale, measure=measure, x=x, y=y, lines=lines, panels=panels)
         if width is not None or not heading:
             for one in made if isinstance(made, list) else [made]:
-                plots.sized(one, width, heading=heading)
+                draw.sized(one, width, heading=heading)
         return made
 
     def compare(self, theirs: Results | str) -> pl.DataFrame:
@@ -215,7 +215,7 @@ class Results(Sequence[Result]):
 
         from bakeoff import references
         from bakeoff.claims import comparison
-        from bakeoff.present.comparison import record
+        from bakeoff.tables.distances import record
 
         ours = comparison.side_of("ours", self)
         if not isinstance(theirs, str | Results):

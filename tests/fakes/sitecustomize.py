@@ -14,19 +14,19 @@ HERE = Path(__file__).parent
 FAKES = {
     "bakeoff._sim": HERE / "fake_sim.py",
     "bakeoff.measure": HERE / "fake_measure.py",
-    "bakeoff.present": HERE / "fake_present" / "__init__.py",
-    "bakeoff.present.tables": HERE / "fake_present" / "tables.py",
-    "bakeoff.present.columns": HERE.parents[1] / "python" / "bakeoff" / "present" / "columns.py",
-    "bakeoff.present.kinds": HERE / "fake_present" / "kinds.py",
-    "bakeoff.present.plots": HERE / "fake_present" / "plots.py",
-    "bakeoff.present.style": HERE / "fake_present" / "style.py",
-    "bakeoff.present.terminal": HERE / "fake_present" / "terminal.py",
+    "bakeoff.plots": HERE / "fake_plots" / "__init__.py",
+    "bakeoff.plots.draw": HERE / "fake_plots" / "draw.py",
+    "bakeoff.plots.kinds": HERE / "fake_plots" / "kinds.py",
+    "bakeoff.plots.style": HERE / "fake_plots" / "style.py",
     "bakeoff.scenario": HERE / "fake_scenario" / "__init__.py",
     "bakeoff.scenario.catalog": HERE / "fake_scenario" / "catalog.py",
     "bakeoff.scenario.python_cc": HERE / "fake_scenario" / "python_cc.py",
     "bakeoff.scenario.error": HERE.parents[1] / "python" / "bakeoff" / "scenario" / "error.py",
     "bakeoff.scenario.units": HERE.parents[1] / "python" / "bakeoff" / "scenario" / "units.py",
     "bakeoff.scenario.run": HERE.parents[1] / "python" / "bakeoff" / "scenario" / "run.py",
+    "bakeoff.tables": HERE / "fake_tables" / "__init__.py",
+    "bakeoff.tables.results_table": HERE / "fake_tables" / "results_table.py",
+    "bakeoff.tables.run_report": HERE / "fake_tables" / "run_report.py",
 }
 
 

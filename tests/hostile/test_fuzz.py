@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from bakeoff import engines, measure, replay, results
 from bakeoff.errors import BakeoffError
-from bakeoff.present.records import KINDS, records
-from bakeoff.present.rows import rows
 from bakeoff.scenario import bounds, expand, load
 from bakeoff.scenario.yaml_file import parse_value
+from bakeoff.tables.records import KINDS, records
+from bakeoff.tables.rows import rows
 
 # A case that holds a long text is long when it is told.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")

@@ -181,7 +181,7 @@ def test_a_reference_that_is_no_csv_of_text(tmp_path, text):
 def test_a_foreign_matplotlibrc_is_not_read(done, tmp_path):
     """A file of that name, in the folder that bakeoff is called in, would be opened: a pipe shows who does."""
     os.mkfifo(tmp_path / "matplotlibrc")
-    code = "from bakeoff.present.drawing import mpl; import os; print(mpl.matplotlib_fname(), os.getcwd())"
+    code = "from bakeoff.plots.mpl import mpl; import os; print(mpl.matplotlib_fname(), os.getcwd())"
     words = [sys.executable, "-c", code]
     shown = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
     assert shown.strip().endswith(str(tmp_path))

@@ -1,6 +1,12 @@
-"""Advice for an access line: what each queue gives and costs, and which of them a stated rule recommends."""
+"""Advice for an access line: each queue's measures and costs, and the choice that a stated rule recommends.
 
-from bakeoff.advice.advice import Advice, Choice, Variant, advise
+People and programs read it as text for a terminal, as a page of HTML, and as JSON.
+"""
+
+from bakeoff.advice.as_html import page
+from bakeoff.advice.as_json import record
+from bakeoff.advice.as_text import text
+from bakeoff.advice.household import Advice, Choice, Variant, advise
 from bakeoff.advice.rule import Verdict
 
-__all__ = ["Advice", "Choice", "Variant", "Verdict", "advise"]
+__all__ = ["Advice", "Choice", "Variant", "Verdict", "advise", "page", "record", "text"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from bakeoff.measure import MeasureError, Samples, path, summary_of
 from bakeoff.measure.delays import quantile
-from bakeoff.scenario.advice import LINE
+from bakeoff.scenario.access_line import LINE
 from bakeoff.scenario.cc import parse
 
 if TYPE_CHECKING:

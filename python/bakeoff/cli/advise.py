@@ -28,7 +28,7 @@ from bakeoff.cli.options import (
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    from bakeoff.scenario.advice import Asked
+    from bakeoff.scenario.access_line import Asked
 
 
 def advise(
@@ -102,7 +102,7 @@ def advise(
     from bakeoff import campaign, files, results
     from bakeoff.advice import advise as advised
     from bakeoff.cli.run import execute
-    from bakeoff.scenario.advice import Asked, own_choices, runs
+    from bakeoff.scenario.access_line import Asked, own_choices, runs
 
     asked = Asked(up=up, down=down, rtt=rtt, buffer=buffer, link=link, duration=duration, mix=mix)
     if html is not None:
@@ -130,17 +130,17 @@ def advise(
     if report.failed:
         raise typer.Exit(1)
     advice = advised([results.read(done.path) for done in report.runs], own=own_choices(asked))
+    from bakeoff.advice import page, record, text
     from bakeoff.cli.output import print_rendered
-    from bakeoff.present import advice as present
 
     if html is not None:
-        files.write(html, present.page(asked, advice).encode())
+        files.write(html, page(asked, advice).encode())
     if as_json:
-        typer.echo(json.dumps(present.record(asked, advice, root), indent=2))
+        typer.echo(json.dumps(record(asked, advice, root), indent=2))
         return
     import sys
 
-    print_rendered(present.text(asked, advice), colours=sys.stdout.isatty())
+    print_rendered(text(asked, advice), colours=sys.stdout.isatty())
     if not quiet:
         typer.echo(f"results: {root}")
         if html is not None:

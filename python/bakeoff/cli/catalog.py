@@ -37,8 +37,8 @@ def list_(
       bakeoff list mine.yaml               the runs of a scenario of your own
     """
     from bakeoff.cli.output import print_table
-    from bakeoff.present.columns import Column
     from bakeoff.scenario import catalog, parse_settings
+    from bakeoff.text.columns import Column
 
     scenarios = pattern is None and only is None and not set_
     rows: list[dict[str, str | int | float]]

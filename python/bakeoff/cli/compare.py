@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.present import Format, chosen_results, warn_of_epochs
+from bakeoff.cli.table import Format, chosen_results, warn_of_epochs
 from bakeoff.errors import BakeoffError
 
 
@@ -80,8 +80,8 @@ def compare(
     from bakeoff.claims import comparison, own_distance
     from bakeoff.cli.output import print_rendered
     from bakeoff.cli.progress import patience
-    from bakeoff.present import own_distance as present
-    from bakeoff.present.comparison import render
+    from bakeoff.tables import own_distances
+    from bakeoff.tables.distances import render
 
     if own and (bound or each):
         raise BakeoffError(f"--own: shows no bounds; leave out {'--bound' if bound else '--each'}")
@@ -107,7 +107,9 @@ def compare(
     if own:
         axes = axes or [comparison.SCENARIO]
         found_groups = own_distance.groups(found, mine, other, axes)
-        print_rendered(present.render(found, found_groups, axes, format_.value), colours=format_ is Format.terminal)
+        print_rendered(
+            own_distances.render(found, found_groups, axes, format_.value), colours=format_ is Format.terminal
+        )
         return
     print_rendered(render(found, bounds, axes, format_.value), colours=format_ is Format.terminal)
     medians = comparison.distributions(found.differences, bounds)

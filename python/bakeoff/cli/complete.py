@@ -132,7 +132,7 @@ def kernel(_: str) -> list[str]:
 @_words
 def kind(_: str) -> list[str]:
     """The kinds of pictures."""
-    from bakeoff.present.kinds import KINDS
+    from bakeoff.plots.kinds import KINDS
 
     return [kind.name for kind in KINDS]
 
@@ -140,7 +140,7 @@ def kind(_: str) -> list[str]:
 @_words
 def measure(_: str) -> Iterable[str]:
     """What pictures of a campaign can measure."""
-    from bakeoff.present.measures import MEASURES
+    from bakeoff.plots.named_measures import MEASURES
 
     return MEASURES
 

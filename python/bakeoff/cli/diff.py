@@ -53,8 +53,8 @@ def diff(
 
     from bakeoff.claims import comparison
     from bakeoff.cli.output import say
-    from bakeoff.cli.present import chosen_results
     from bakeoff.cli.progress import patience
+    from bakeoff.cli.table import chosen_results
 
     bounds = dict.fromkeys(comparison.UNITS, 0.0) | bounds_of(tolerance or [], "--tolerance")
     sides = []

@@ -145,7 +145,7 @@ def patience_s(runs: list[Run], engine: str) -> float | None:
 
 def _feedback(found: list[Result]) -> str:
     """`AccECN`, or each mode with the congestion controls that had it."""
-    from bakeoff.present.words import ecn_words
+    from bakeoff.tables.run_labels import ecn_words
 
     modes: dict[str, dict[str, None]] = {}
     for result in found:
@@ -156,13 +156,13 @@ def _feedback(found: list[Result]) -> str:
 
 def _show(found: list[Result], *, matrix: bool) -> None:
     from bakeoff.cli.output import beneath, console
-    from bakeoff.present import tables, terminal
+    from bakeoff.tables import results_table, run_report
 
     if not matrix:
-        terminal.duel(found[0], console())
+        run_report.duel(found[0], console())
     if len(found) > 1:
         if not matrix:
             typer.echo(f"\nSeed 1 above; all {len(found)} seeds:\n")
-        beneath(sys.stdout).write(tables.render(found, format="terminal", reference=None))
+        beneath(sys.stdout).write(results_table.render(found, format="terminal", reference=None))
         if matrix:
             typer.echo(f"ECN that was negotiated: {_feedback(found)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli.present import SeveralResults, chosen_several
+from bakeoff.cli.table import SeveralResults, chosen_several
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ def list_(
 ) -> None:
     """List the kernels that were built here."""
     from bakeoff.engines.kernel.registry import list_kernels
-    from bakeoff.present.columns import Column
+    from bakeoff.text.columns import Column
 
     kernels = list_kernels()
     if as_json:

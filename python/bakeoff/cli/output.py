@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from bakeoff.present.columns import Column
+    from bakeoff.text.columns import Column
 
 
 class Shown:
@@ -111,7 +111,7 @@ def print_rendered(text: str, *, colours: bool) -> None:
 
 def print_table(columns: Sequence[Column]) -> None:
     """Print columns, as wide as the terminal has room; texts are folded."""
-    from bakeoff.present.columns import WIDE, fitted, plain, terminal_width
+    from bakeoff.text.columns import WIDE, fitted, plain, terminal_width
 
     lines, left = fitted(columns, terminal_width() or WIDE)
     for line in lines:
@@ -122,7 +122,7 @@ def print_table(columns: Sequence[Column]) -> None:
 
 def say(text: str, indent: int = 0, *, err: bool = False) -> None:
     """Print a line; on a terminal what is longer is folded, and its other lines have so many spaces before them."""
-    from bakeoff.present.columns import fold, terminal_width
+    from bakeoff.text.columns import fold, terminal_width
 
     room = terminal_width()
     first, *rest = [text] if room is None else fold(text, room)
@@ -135,7 +135,7 @@ def console(*, err: bool = False) -> Console:
     """What draws on standard output, or on standard error; texts for it have to be clean."""
     from rich.console import Console
 
-    from bakeoff.present.columns import WIDE, terminal_width
+    from bakeoff.text.columns import WIDE, terminal_width
 
     wide = WIDE if not err and terminal_width() is None else None
     return Console(file=beneath(sys.stderr if err else sys.stdout), stderr=err, width=wide, markup=False, emoji=False)

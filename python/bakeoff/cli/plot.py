@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.cli.present import SeveralResults, chosen_several, warn_of_epochs
+from bakeoff.cli.table import SeveralResults, chosen_several, warn_of_epochs
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    from bakeoff.present.kinds import Kind
-    from bakeoff.present.picture import Picture as Drawn
+    from bakeoff.plots.kinds import Kind
+    from bakeoff.plots.picture import Picture as Drawn
 
 MOST_PICTURES = 200
 
@@ -39,7 +39,7 @@ class Scale(StrEnum):
 def _list_kinds(wanted: bool) -> None:
     if wanted:
         from bakeoff.cli.output import say
-        from bakeoff.present.kinds import KINDS
+        from bakeoff.plots.kinds import KINDS
 
         for title, of in (("of a run, or of several with --overlay", "run"), ("of a campaign", "campaign")):
             typer.echo(f"{title}:")
@@ -153,8 +153,8 @@ def plot(
     """
     from bakeoff.cli.output import say
     from bakeoff.cli.progress import patience
-    from bakeoff.present import kinds, plots
-    from bakeoff.present.style import save
+    from bakeoff.plots import draw, kinds
+    from bakeoff.plots.style import save
     from bakeoff.results import below
 
     root, chosen = chosen_several(results or [])
@@ -165,19 +165,19 @@ def plot(
             typer.echo(f"left out: {result.key} failed: {result.record.error}", err=True)
     if not whole:
         raise BakeoffError("no finished run to draw")
-    picked = kinds.kind(kind) if kind is not None else kinds.kind(plots.default_kind(whole, overlay=overlay))
+    picked = kinds.kind(kind) if kind is not None else kinds.kind(draw.default_kind(whole, overlay=overlay))
     _fits(picked, measure=measure, x=x, y=y, lines=lines, panels=panels, width=width, overlay=overlay, scale=scale)
     place = _Place(out, format_)
     plots_folder = root / "plots" if out is not None else below(root, "plots/picture").parent
 
     def written(figure: Drawn, path: Path) -> None:
         if width is not None or not heading:
-            plots.sized(figure, width, heading=heading)
+            draw.sized(figure, width, heading=heading)
         typer.echo(save(figure, path))
 
     if picked.of == "campaign":
         with patience("drawing"):
-            made = plots.campaign(
+            made = draw.campaign(
                 whole, picked.name, measure=measure, x=x, y=y, lines=_axes(lines), panels=_axes(panels)
             )
         for name, figure in made.items():
@@ -187,7 +187,7 @@ def plot(
         return
     if overlay or len(whole) == 1:
         with patience("drawing"):
-            figure = plots.overlay(whole, picked.name, scale=scale.value)
+            figure = draw.overlay(whole, picked.name, scale=scale.value)
         folder = whole[0].path if len(whole) == 1 else plots_folder
         written(figure, place.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))
         return
@@ -197,7 +197,7 @@ def plot(
             "runs with a pattern, or draw one picture of all with --kind bars, sweep or heatmap"
         )
     drawn = 0
-    for result, found in plots.compared(whole, picked.name, scale=scale.value):
+    for result, found in draw.compared(whole, picked.name, scale=scale.value):
         if isinstance(found, BakeoffError):
             typer.echo(f"left out: {found}", err=True)
         else:
@@ -226,7 +226,7 @@ def _fits(
 ) -> None:
     """Whether the options are ones that the kind knows, and the width is one."""
     if width is not None:
-        from bakeoff.present.plots import width_of
+        from bakeoff.plots.draw import width_of
 
         width_of(width)
     known = {
@@ -243,7 +243,7 @@ def _fits(
     if overlay and kind.of == "campaign":
         raise BakeoffError(f"--overlay: '{kind.name}' shows all runs in one picture anyway")
     if scale is not Scale.auto and not kind.scales:
-        from bakeoff.present.kinds import KINDS
+        from bakeoff.plots.kinds import KINDS
 
         able = ", ".join(one.name for one in KINDS if one.scales)
         raise BakeoffError(f"--scale: '{kind.name}' has no scales; these have: {able}")
@@ -253,7 +253,7 @@ class _Place:
     """Where pictures go, from --out and --format."""
 
     def __init__(self, out: str | None, format_: Picture | None) -> None:
-        from bakeoff.present.style import SUFFIXES
+        from bakeoff.plots.style import SUFFIXES
 
         self.folder = self.file = None
         self.suffix = f".{format_.value}" if format_ is not None else ".svg"

@@ -13,8 +13,8 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.options import Only
-from bakeoff.cli.present import chosen_results
 from bakeoff.cli.results import named, size_in_words
+from bakeoff.cli.table import chosen_results
 from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from bakeoff.cli.options import Jobs
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
-    from bakeoff.present.render.page import Page
+    from bakeoff.render.page import Page
 
 SEEDS: Final = 3
 """As many as `bakeoff verify` does."""
@@ -68,12 +68,12 @@ def render(
     from bakeoff import campaign
     from bakeoff.cli.output import print_rendered
     from bakeoff.cli.progress import patience
-    from bakeoff.present.render import recorded
-    from bakeoff.present.render.answers import Answers
-    from bakeoff.present.render.page import rendered, write
-    from bakeoff.present.render.pictures import Pictures
-    from bakeoff.present.render.store import Store
-    from bakeoff.present.render.verdicts import Verdicts
+    from bakeoff.render import recorded
+    from bakeoff.render.finished_runs import FinishedRuns
+    from bakeoff.render.functions import Functions
+    from bakeoff.render.page import rendered, write
+    from bakeoff.render.pictures import Pictures
+    from bakeoff.render.verdicts import Verdicts
     from bakeoff.results import epoch_warning
 
     places = _places(templates, out)
@@ -89,7 +89,7 @@ def render(
             raise typer.Exit(1)
         return
     with patience("reading") as tell:
-        store = Store(results or [campaign.latest()], tell)
+        store = FinishedRuns(results or [campaign.latest()], tell)
     for complaint in [*store.complaints, *filter(None, [epoch_warning(store.results)])]:
         typer.echo(f"bakeoff: {complaint}", err=True)
     verdicts = Verdicts(store, seeds, jobs or campaign.cores())
@@ -97,7 +97,7 @@ def render(
     for template, path in places.items():
         with patience(f"rendering {template.name}"):
             pictures = Pictures(None if out is None else path.stem)
-            page = rendered(template, Answers(store, verdicts, pictures).functions())
+            page = rendered(template, Functions(store, verdicts, pictures).functions())
         page.pictures = pictures.made
         if out is None:
             print_rendered(page.text, colours=False)

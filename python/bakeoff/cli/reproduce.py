@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.options import AllowCode, Json
-from bakeoff.cli.present import OneRun, chosen_run
+from bakeoff.cli.table import OneRun, chosen_run
 from bakeoff.errors import BakeoffError
 
 

@@ -14,7 +14,7 @@ import typer
 from bakeoff.cli import complete
 from bakeoff.cli.options import Json, Only
 from bakeoff.cli.output import print_table
-from bakeoff.cli.present import OneRun, chosen_run
+from bakeoff.cli.table import OneRun, chosen_run
 from bakeoff.errors import BakeoffError, printable
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def results(
     if not rows:
         typer.echo("nothing is stored here that fits", err=True)
         return
-    from bakeoff.present.columns import ALWAYS, Column
+    from bakeoff.text.columns import ALWAYS, Column
 
     shown = [{key: _cell(key, value) for key, value in row.items()} for row in rows]
     right = {"runs", "failed", "half-written", "seconds", "size"}

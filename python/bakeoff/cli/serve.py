@@ -39,8 +39,8 @@ def serve(
     from bakeoff import campaign
     from bakeoff.campaign.ending import unwinding
     from bakeoff.cli.progress import patience
-    from bakeoff.present.site.live import Live
-    from bakeoff.present.site.server import Server
+    from bakeoff.site.live import Live
+    from bakeoff.site.server import Server
 
     root = campaign.latest() if results is None else results
     if not root.is_dir():

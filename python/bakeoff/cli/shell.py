@@ -124,7 +124,7 @@ def shell(
 
 def _chosen(name: str, only: str | None, set_: list[str] | None) -> Run:
     """The one run that is meant. BakeoffError lists the first of them if several are."""
-    from bakeoff.cli.present import chosen_run
+    from bakeoff.cli.table import chosen_run
     from bakeoff.scenario import Run, catalog, parse_settings
 
     if Path(name).is_dir():

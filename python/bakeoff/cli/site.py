@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from bakeoff.cli.present import Results
+from bakeoff.cli.table import Results
 
 _TOLD: Final = 5
 """Runs that cannot be read which are named."""
@@ -37,11 +37,11 @@ def site(
     """
     from bakeoff import campaign
     from bakeoff.campaign.ending import unwinding
-    from bakeoff.cli.present import chosen_results
     from bakeoff.cli.progress import patience
-    from bakeoff.present.site import claims_page
-    from bakeoff.present.site.data import gather
-    from bakeoff.present.site.write import check_place, write
+    from bakeoff.cli.table import chosen_results
+    from bakeoff.site import claims_page
+    from bakeoff.site.site_contents import gather
+    from bakeoff.site.site_folder import check_place, write
 
     root, chosen = chosen_results(results)
     check_place(out, root)

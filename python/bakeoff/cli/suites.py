@@ -15,8 +15,8 @@ from bakeoff.errors import BakeoffError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bakeoff.present.columns import Column
     from bakeoff.scenario import Run
+    from bakeoff.text.columns import Column
 
 ENGINES: Final = ("sim", "kernel")
 """Those that need no machine but this one; what `netns` and `ssh` can run, `bakeoff doctor` says."""
@@ -91,7 +91,7 @@ def _verdicts() -> dict[tuple[str, str], Counter[str]]:
 
 def _columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
     """One line per suite; claims by verdict as the simulator decides them."""
-    from bakeoff.present.columns import Column
+    from bakeoff.text.columns import Column
 
     words = list(dict.fromkeys(word for row in rows for word in row["claims"]["sim"]))
     found = [

@@ -134,8 +134,8 @@ def _interval(text: str) -> float:
 
 def _against(captures: list[Path], results: str, run: str | None, *, ecn: Ecn, as_json: bool) -> None:
     from bakeoff.cli.output import print_rendered
-    from bakeoff.cli.present import chosen_results
     from bakeoff.cli.progress import patience
+    from bakeoff.cli.table import chosen_results
     from bakeoff.trace import tables
 
     chosen = [result for result in chosen_results(results)[1] if result.ok and _is_called(result, run)]

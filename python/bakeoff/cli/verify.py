@@ -114,8 +114,8 @@ def verify(
     from bakeoff.claims import expected
     from bakeoff.claims.claim import load, select
     from bakeoff.claims.needed import needed
-    from bakeoff.present import claims as shown
     from bakeoff.scenario import parse_settings
+    from bakeoff.tables import claim_report as shown
 
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     show = detail(quiet=quiet, verbose=verbose)

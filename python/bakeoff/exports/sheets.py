@@ -65,8 +65,8 @@ def summary(result: Result) -> Iterator[Sheet]:
     """The measures, a sheet for each kind of which the run has some."""
     import polars as pl
 
-    from bakeoff.present.records import records
-    from bakeoff.present.rows import rows
+    from bakeoff.tables.records import records
+    from bakeoff.tables.rows import rows
 
     table = rows([result], [], None)
     for kind, named in SUMMARY.items():

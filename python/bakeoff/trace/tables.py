@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from bakeoff.present.cells import decimals
-from bakeoff.present.columns import Column, number
-from bakeoff.present.writers import Block, terminal
+from bakeoff.tables.cells import decimals
+from bakeoff.text.columns import Column, number
+from bakeoff.text.markup import Block, terminal
 
 if TYPE_CHECKING:
     from bakeoff.trace import CaptureFile, IrttFile

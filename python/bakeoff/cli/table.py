@@ -1,0 +1,240 @@
+"""What came out, as a table or a report; and which results are meant, for all commands that read some."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bakeoff.cli import complete
+from bakeoff.errors import BakeoffError, printable
+
+if TYPE_CHECKING:
+    from bakeoff.results import Result
+
+Results = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RESULTS]",
+        help="A results folder, of a campaign or one run; or a glob on suite/scenario/run in the latest campaign.",
+        show_default="the latest campaign",
+        autocompletion=complete.results,
+    ),
+]
+
+SeveralResults = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[RESULTS]...",
+        help="Results folders, of campaigns or runs; or globs on suite/scenario/run in the latest campaign.",
+        show_default="the latest campaign",
+        autocompletion=complete.results,
+    ),
+]
+
+OneRun = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RUN]",
+        help="The folder of a run, or a glob on suite/scenario/run in the latest campaign.",
+        show_default="the latest campaign, if it has one run",
+        autocompletion=complete.results,
+    ),
+]
+
+
+class Format(StrEnum):
+    """How a table is written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+    latex = "latex"
+    html = "html"
+
+
+class Rows(StrEnum):
+    """What a table has one row of."""
+
+    runs = "runs"
+    flows = "flows"
+    queues = "queues"
+    probes = "probes"
+    phases = "phases"
+
+
+def table(
+    results: Results = None,
+    *,
+    format_: Annotated[Format, typer.Option("--format", "-f", help="For people or for programs.")] = Format.terminal,
+    rows: Annotated[
+        Rows | None,
+        typer.Option(
+            help="One row per run, flow, queue with a rate, probe, or part of a window in which something changes.",
+            show_default="runs, and all of a single one",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Show only these columns, by their names in CSV; '?' lists them.",
+            show_default=False,
+            autocompletion=complete.columns,
+        ),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Sort the rows by these columns; -NAME begins with the largest.",
+            autocompletion=complete.order,
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Only rows for which this holds. It may have columns, numbers, texts, == < in, and, or, not.",
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            help="The reference whose numbers stand beside ours.",
+            show_default="what the suite published",
+            autocompletion=complete.reference,
+        ),
+    ] = None,
+) -> None:
+    """Show what came out of the runs, beside what was published.
+
+    \b
+    Examples:
+      bakeoff table                                  the latest campaign
+      bakeoff table results/fairness --format markdown > fairness.md
+      bakeoff table 'l4s-tests/s6*pie*' -f json | jq .
+      bakeoff table --where 'qdisc == "pie" and jain < 0.9' --sort -jain
+      bakeoff table --rows flows --columns run,flow,goodput_bps,delay_p99_s,loss
+    """
+    from bakeoff.cli.output import print_rendered
+    from bakeoff.cli.progress import patience
+    from bakeoff.tables import results_table
+
+    _, chosen = chosen_results(results)
+    warn_of_epochs(chosen)
+    with patience("making the table"):
+        text = results_table.render(
+            chosen,
+            format=format_.value,
+            kind=rows.value if rows else None,
+            columns=[name.strip() for name in columns.split(",")] if columns else None,
+            sort=sort,
+            condition=where,
+            reference=reference,
+        )
+    print_rendered(text, colours=format_ is Format.terminal)
+
+
+def report(
+    results: OneRun = None,
+) -> None:
+    """Show one run as a duel is shown: who got what, at what delay, what was in effect, the rates over time.
+
+    \b
+    Examples:
+      bakeoff report results/fairness/l4s-tests/s6-rfc3168/ns-prague-vs-cubic-pie-50Mbit-20ms
+      bakeoff report 'l4s-tests/s6*/*cubic*pie*'
+    """
+    from bakeoff.cli.output import console
+    from bakeoff.tables import run_report
+
+    result = chosen_run(results)
+    if not result.ok:
+        raise BakeoffError(f"{result.key} failed and has no measures: {result.record.error}")
+    run_report.duel(result, console())
+
+
+def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
+    """The campaign's folder and the runs that are meant; half-written ones are reported and left out."""
+    from fnmatch import fnmatchcase
+
+    from bakeoff import campaign
+    from bakeoff.campaign.place import LATEST
+    from bakeoff.cli.progress import patience
+    from bakeoff.results import survey
+
+    named = results is not None and Path(results).is_dir()
+    if results is not None and not named and not LATEST.is_dir():
+        raise BakeoffError(f"{results}: no such results folder, and no campaign yet whose runs could have such a name")
+    root = Path(results or "") if named else campaign.latest()
+    with patience("reading") as tell:
+        found = survey(root, tell)
+    for complaint in found.complaints():
+        typer.echo(f"bakeoff: {complaint}", err=True)
+    chosen = found.results
+    if results is not None and not named:
+        chosen = [result for result in chosen if fnmatchcase(result.key, results.rstrip("/") + "*")]
+        if not chosen:
+            raise BakeoffError(f"'{results}' is no folder, and no run in {root} has such a name")
+    if not chosen and found.unreadable:
+        raise BakeoffError(f"{root}: holds nothing that can be read")
+    if not chosen:
+        raise BakeoffError(f"{root}: holds no results; {_how_to_fill(root)}")
+    return root, chosen
+
+
+def _how_to_fill(root: Path) -> str:
+    """The command that goes on with the campaign in the folder, or makes one there."""
+    import shlex
+
+    from bakeoff.results import read_campaign
+
+    place = shlex.quote(str(root))
+    begun = read_campaign(root)
+    if begun is None or begun.kind not in ("run", "sweep", "advise"):
+        return f"make some: bakeoff run 'l4s-tests/s6*' --out {place}"
+    try:
+        # Options and the words of a sweep are kept as they are typed, patterns as they are meant.
+        words = [
+            word
+            for text in begun.patterns
+            for word in (shlex.split(text) if begun.kind != "run" or text.startswith("-") else [text])
+        ]
+    except ValueError:
+        return f"'bakeoff {begun.kind}' with --out {place} --resume goes on with its campaign"
+    engine = ["--engine", begun.engine] * (begun.engine not in (None, "sim"))
+    again = shlex.join(["bakeoff", begun.kind, *words, *engine, "--out", str(root), "--resume"])
+    return printable(f"its campaign was interrupted before the first; go on with: {again}")
+
+
+def chosen_several(names: list[str]) -> tuple[Path, list[Result]]:
+    """The first campaign's folder and the runs of all, each once."""
+    found = [chosen_results(name) for name in names] or [chosen_results(None)]
+    if len(found) == 1:
+        return found[0]
+    runs = {result.path.resolve(): result for _, several in found for result in several}
+    return found[0][0], list(runs.values())
+
+
+def chosen_run(run: str | None) -> Result:
+    """The one run that is meant. BakeoffError names the first of them if several are."""
+    root, chosen = chosen_results(run)
+    if len(chosen) > 1:
+        keys = "".join(f"\n  {result.key}" for result in chosen[:5])
+        more = f"\n  and {len(chosen) - 5} more" if len(chosen) > 5 else ""
+        raise BakeoffError(f"{run or root}: holds {len(chosen)} runs; name one of them:{keys}{more}")
+    return chosen[0]
+
+
+def warn_of_epochs(results: list[Result]) -> str | None:
+    """Say on standard error if numbers of different model epochs are about to stand side by side; what was said."""
+    from bakeoff.results import epoch_warning
+
+    warning = epoch_warning(results)
+    if warning is not None:
+        typer.echo(f"bakeoff: {warning}", err=True)
+    return warning

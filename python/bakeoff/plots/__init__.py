@@ -1,0 +1,1 @@
+"""Pictures of results with matplotlib: what `bakeoff plot` and `Result.plot` draw. Computes no measure."""

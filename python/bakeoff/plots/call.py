@@ -1,0 +1,207 @@
+"""What a call felt: of every UDP flow the delay of its datagrams, jitter and loss; and who was on the line too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.measure import MeasureError, jitter
+from bakeoff.measure.delays import arrivals, jitter_over_time, lost_share, shares_a_clock
+from bakeoff.plots.plotted_run import Line, PlottedRun, bins, lines
+from bakeoff.plots.style import plain
+from bakeoff.plots.time_series import delays_panel, probe_entries, rate_panels
+from bakeoff.tables import run_labels
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+    from bakeoff.measure.samples import Array
+    from bakeoff.plots.picture import Picture
+
+_MOST_SAID = 6
+_UNIT = re.compile(r"(\d) (ms|%)")
+Series = tuple["Array", "Array"]
+Draw = Callable[[PlottedRun, Mapping[str, Any]], Series]
+
+
+def call(several: Sequence[PlottedRun]) -> Picture:
+    """One-way delay, jitter and loss of each UDP flow over time, and what else was on the line.
+
+    Where the datagrams were not told one by one, the share of them that arrived and the probes' round-trip times.
+    Raises MeasureError if no flow is UDP with a rate of its own.
+    """
+    from bakeoff.plots import panels
+
+    # Apart, so that no line stands for a call and something else.
+    calls = lines(several, lambda _, flow: offered_bps(flow) is not None)
+    others = lines(several, lambda _, flow: offered_bps(flow) is None)
+    if not calls:
+        raise MeasureError(f"{run_labels.title(several[0].result)}: no flow is a call: UDP at a rate of its own")
+    queues = list(dict.fromkeys(s.bottlenecks[f["name"]] for line in others for s, f in line.members))
+    told = all(_told(shown, flow) for line in calls for shown, flow in line.members)
+    probes = not told and any(("probe", p["name"], "rtt") in s.samples for s in several for p in s.resolved["probes"])
+    rows = (3 if told else 1) + probes
+    made = panels.picture(several, rows + len(queues), row_inch=2.3 if told else 2.6, said=_felt(several))
+    entries: list[Artist] = [panels.line_entry(line) for line in [*calls, *others]]
+    if told:
+        known = all(shares_a_clock(s.samples, f["name"]) for line in calls for s, f in line.members)
+        late = "one-way delay\n[ms]" if known else "one-way delay above\nthe quickest [ms]"
+        _panel(made, 0, several, calls, _delays, label=late, unit="ms", thin=True)
+        _panel(made, 1, several, calls, _jitters, label="jitter\n[ms]", unit="ms")
+        # Less than a millisecond is none, and looks so.
+        made.panels[-1].values.append((0.0, 1.0))
+        _lost_panel(made, made.axes[2], several, calls)
+    else:
+        label = "arrived of the call,\nshare of what was sent [%]"
+        _panel(made, 0, several, calls, _arrived, label=label, unit="%")
+    if probes:
+        delays_panel(made, made.axes[1], several, [], label="round-trip time\nbeside the call [ms]")
+        entries += probe_entries(several)
+    if queues:
+        rate_panels(made, made.axes[rows:], several, others, queues=queues, metric="goodput")
+        if panels.shows_capacity(made):
+            entries.append(panels.capacity_entry())
+    made.add_legend([*entries, *panels.time_entries(several, means_in=made)])
+    made.axes[-1].set_xlabel("time [s]")
+    return made
+
+
+def _panel(made: Picture, row: int, several: Sequence[PlottedRun], calls: Sequence[Line], draw: Draw, *, label: str,
+           unit: str, thin: bool = False) -> None:  # fmt: skip
+    from bakeoff.plots import panels
+
+    panel = panels.Panel(made.axes[row], unit, label)
+    made.panels.append(panel)
+    panel.axes.set_ylabel(label)
+    for line in calls:
+        parts = []
+        for shown, flow in line.members:
+            with suppress(MeasureError):  # nothing of it arrived
+                parts.append(draw(shown, flow))
+        panels.draw_line(panel, several, line, parts, thin=thin and panels.thin_lines(len(calls)))
+    panels.over_time(panel, several)
+
+
+def _lost_panel(made: Picture, axes: Axes, several: Sequence[PlottedRun], calls: Sequence[Line]) -> None:
+    from bakeoff.plots import panels
+
+    panel = panels.Panel(axes, "%", "lost")
+    made.panels.append(panel)
+    axes.set_ylabel("lost\n[%]")
+    edges, _ = bins(several)
+    for line in calls:
+        share = _lost(line, edges)
+        axes.stairs(share, edges, color=line.colour, linestyle=line.dash, linewidth=1.4)
+        panel.saw(share)
+    panels.over_time(panel, several)
+    if panel.extent == (0.0, 0.0):
+        panel.fixed = (0.0, 1.0)
+        axes.text(0.5, 0.5, "nothing was lost", transform=axes.transAxes, ha="center", va="center", color="#888888")
+
+
+def _told(shown: PlottedRun, flow: Mapping[str, Any]) -> bool:
+    """Whether it is known of each datagram what became of it."""
+    return any(("flow", flow["name"], metric) in shown.samples for metric in ("delay", "delay_variation"))
+
+
+def _delays(shown: PlottedRun, flow: Mapping[str, Any]) -> Series:
+    sent, took = arrivals(shown.samples, flow["name"])
+    return sent, 1e3 * took
+
+
+def _jitters(shown: PlottedRun, flow: Mapping[str, Any]) -> Series:
+    time, estimate = jitter_over_time(*arrivals(shown.samples, flow["name"]))
+    return time, 1e3 * estimate
+
+
+def _arrived(shown: PlottedRun, flow: Mapping[str, Any]) -> Series:
+    time, goodput = shown.samples.of("flow", flow["name"], "goodput")
+    inside = (time > flow["start_s"] + shown.resolved["sample_interval_s"]) & (time <= flow["stop_s"])
+    return time[inside], 100 * goodput[inside] / (offered_bps(flow) or 1.0)
+
+
+def _lost(line: Line, edges: Array) -> Array:
+    """Of the datagrams of all members sent in each interval, the share that never arrived, in per cent."""
+    import numpy as np
+
+    lost, came = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    for shown, flow in line.members:
+        with suppress(MeasureError):  # nothing of it arrived
+            came += np.histogram(arrivals(shown.samples, flow["name"])[0], edges)[0]
+        if ("flow", flow["name"], "missing") in shown.samples:
+            lost += np.histogram(shown.samples.of("flow", flow["name"], "missing")[0], edges)[0]
+    sent = lost + came
+    return np.where(sent > 0, 100 * lost / np.maximum(sent, 1), np.nan)
+
+
+def _felt(several: Sequence[PlottedRun]) -> list[str]:
+    """`call in the steady state: half took over 134 ms, 1 % over 230 ms, jitter 16 ms, 0.3 % lost`; a line for each."""
+    said = []
+    for shown in several:
+        calls = [flow for flow in shown.flows if offered_bps(flow) is not None]
+        parts = [found for flow in calls if (found := _felt_by(shown, flow))]
+        if not all(_told(shown, flow) for flow in calls):
+            parts += _felt_by_probes(shown)
+        said += [f"{shown.label}: {part}" if shown.label else part for part in parts]
+    if len(said) > _MOST_SAID:
+        said = [*said[: _MOST_SAID - 1], f"and {len(said) - _MOST_SAID + 1} more flows"]
+    # A number stays with its unit.
+    return [_UNIT.sub("\\1\u00a0\\2", plain(part)) for part in said]
+
+
+def _felt_by(shown: PlottedRun, flow: Mapping[str, Any]) -> str:
+    import numpy as np
+
+    name = f"{plain(flow['name'])} in the steady state"
+    if not _told(shown, flow):
+        counted = shown.result.counters.get("flows", {}).get(flow["name"], {})
+        sent = counted.get("sent_packets", 0) * flow["source"].get("size", 0)
+        lost = max(0.0, 1 - counted.get("received_bytes", 0) / sent) if sent else 0.0
+        return f"{plain(flow['name'])}: {100 * lost:.2g} % lost" if sent else ""
+    try:
+        share = lost_share(shown.samples, "flow", flow["name"], shown.window)
+        sent, took = arrivals(shown.samples, flow["name"], shown.window)
+    except MeasureError:
+        return f"{name}: nothing arrived"
+    half, most = 1e3 * np.quantile(took, [0.5, 0.99])
+    lost = f"{100 * share:.2g} % lost" if share else "nothing lost"
+    shaken = f"jitter {_ms(jitter(sent, took) or 0.0)}, {lost}"
+    if not shares_a_clock(shown.samples, flow["name"]):
+        return f"{name}: {shaken}"
+    return f"{name}: half took over {half:.3g} ms, 1 % over {most:.3g} ms, {shaken}"
+
+
+def _ms(time_s: float) -> str:
+    return f"{1e3 * time_s:.3g} ms" if time_s >= 1e-5 else "under 0.01 ms"
+
+
+def _felt_by_probes(shown: PlottedRun) -> list[str]:
+    import numpy as np
+
+    parts = []
+    for probe in shown.resolved["probes"]:
+        if ("probe", probe["name"], "rtt") in shown.samples:
+            time, rtt = shown.samples.of("probe", probe["name"], "rtt")
+            inside = rtt[(time >= shown.window[0]) & (time <= shown.window[1])]
+            if len(inside):
+                half, most = 1e3 * np.quantile(inside, [0.5, 0.99])
+                parts.append(
+                    f"{probe['name']}: half of the round trips above {half:.3g} ms, 1 % above {most:.3g} ms, "
+                    f"{1e3 * shown.base_rtt_s(probe):.3g} ms on an empty path"
+                )
+    return parts
+
+
+def offered_bps(flow: Mapping[str, Any]) -> float | None:
+    """The payload rate that a UDP flow's source sends by itself [bit/s]; None of what fills whatever there is."""
+    source = flow["source"]
+    if flow["transport"] != "udp":
+        return None
+    if source["kind"] == "rate":
+        return float(source["rate_bps"])
+    if source["kind"] == "periodic":
+        return 8.0 * float(source["size"] * source["count"]) / float(source["every_s"])
+    return None

@@ -1,0 +1,319 @@
+"""Runs as pictures need them: their samples, and which lines stand for which flows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.measure import MeasureError, Samples, bottleneck, summary_of
+from bakeoff.measure import path as path_of
+from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.bottleneck import capacity
+from bakeoff.plots import colours
+from bakeoff.plots.flow_styles import UNKNOWN, looks
+from bakeoff.plots.style import plain
+from bakeoff.scenario.timeline import Timeline
+from bakeoff.tables import run_labels
+from bakeoff.tables.control_connections import control_connections
+
+if TYPE_CHECKING:
+    from bakeoff.measure.samples import Array
+    from bakeoff.results import Result
+
+MOST_LINES = 8
+"""More lines than this in one panel nobody tells apart: flows that are alike then share one."""
+_MOST_OF_A_COLOUR = len(colours.DASHES)
+_MARKERS = "os^DvPX*"
+_LONG_PREFIX = 4
+_ENDS = re.compile(r"(\[[^\]]+\]|[^\[\]>:]+):(\d+)>(\[[^\]]+\]|[^\[\]>:]+):(\d+)( \(\d+\))?")
+"""`10.0.0.1:32768>10.0.0.3:5201`, as flows of captures are called."""
+
+
+@dataclass(frozen=True)
+class PlottedRun:
+    """One run in a picture; `label` says which one where there are several."""
+
+    result: Result
+    label: str = ""
+
+    @cached_property
+    def samples(self) -> Samples:
+        """Its samples. MeasureError if it has none."""
+        if not self.result.parts:
+            raise MeasureError(f"{run_labels.title(self.result)}: the run has no series")
+        return Samples(self.result.parts)
+
+    @property
+    def resolved(self) -> Mapping[str, Any]:
+        """What was asked for."""
+        return self.result.resolved
+
+    @property
+    def end_s(self) -> float:
+        """When it ended."""
+        return float(self.resolved["duration_s"])
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """The steady state, in seconds."""
+        start, end = self.resolved["window_s"]
+        return float(start), float(end)
+
+    @cached_property
+    def flows(self) -> Sequence[Mapping[str, Any]]:
+        """Its flows as the resolved run has them, without the control connections of tools in a capture."""
+        left_out = {name for name, _ in self.left_out}
+        return [flow for flow in self.resolved["flows"] if flow["name"] not in left_out]
+
+    @cached_property
+    def left_out(self) -> Sequence[tuple[str, float]]:
+        """Control connections of tools in a capture, and their payload in bytes."""
+        return control_connections(self.result)
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """What its flows are called in pictures: of addresses with ports what tells them apart."""
+        return short_names([flow["name"] for flow in self.flows])[0]
+
+    @cached_property
+    def between(self) -> str:
+        """What the names of a recording's flows leave out, in words; empty if nothing."""
+        return short_names([flow["name"] for flow in self.flows])[1]
+
+    def ran(self, flow: Mapping[str, Any]) -> tuple[str | None, str | None]:
+        """The congestion control and the feedback that a flow had, as the engine reported it."""
+        if self.result.record.kept == "measures":
+            told = summary_of(self.result).flows[flow["name"]]
+            return told.cc if flow["transport"] == "tcp" else None, told.ecn
+        counted = self.result.counters.get("flows", {}).get(flow["name"], {})
+        return (counted.get("cc") if flow["transport"] == "tcp" else None), counted.get("ecn")
+
+    def control(self, flow: Mapping[str, Any]) -> str:
+        """The congestion control that a flow ran, without its version."""
+        cc, _ = self.ran(flow)
+        return colours.control(cc or flow["cc"], flow["transport"])
+
+    @cached_property
+    def bottlenecks(self) -> dict[str, str | None]:
+        """The queue that each flow fights for, by the flow's name; None if nothing on its path has a rate."""
+        return {flow["name"]: self._bottleneck(flow) for flow in self.flows}
+
+    def _bottleneck(self, flow: Mapping[str, Any]) -> str | None:
+        try:
+            return bottleneck(self.resolved, flow, self.window, self._timeline).queue
+        except MeasureError:
+            return None
+
+    def crosses(self, flow: Mapping[str, Any], queue: str | None) -> bool:
+        """Whether a flow goes through the interface `queue`, which is a bottleneck of its run."""
+        if queue is None:
+            return self.bottlenecks[flow["name"]] is None
+        # In a picture of several runs, another one may have its bottleneck where this one has none.
+        return queue in self.bottlenecks.values() and tuple(queue.split(">")) in path_of(self.resolved, flow)
+
+    def capacity(self, queue: str | None) -> tuple[list[float], list[float]] | None:
+        """Edges [s] and rates [bit/s] of a bottleneck over the run, None if it has no known rate."""
+        return self._capacities.get(queue)
+
+    @cached_property
+    def _capacities(self) -> dict[str | None, tuple[list[float], list[float]]]:
+        """Of each bottleneck, by the way of the first flow that has it."""
+        first: dict[str | None, Mapping[str, Any]] = {}
+        for flow in self.flows:
+            first.setdefault(self.bottlenecks[flow["name"]], flow)
+        found: dict[str | None, tuple[list[float], list[float]]] = {}
+        for queue, flow in first.items():
+            with suppress(MeasureError):
+                edges, rates = capacity(self.resolved, flow, (0.0, self.end_s), self._timeline)
+                if queue is not None and max(rates) < float("inf"):
+                    found[queue] = edges, rates
+        return found
+
+    @cached_property
+    def _timeline(self) -> Timeline:
+        return Timeline(self.resolved)
+
+    def base_rtt_s(self, flow_or_probe: Mapping[str, Any]) -> float:
+        """The round-trip time of its path while all queues are empty."""
+        return base_rtt(self.resolved, flow_or_probe)
+
+    def rate_metric(self, flow: Mapping[str, Any], metric: str) -> str:
+        """`metric`, or `goodput` for what has none: UDP, and many connections under one name."""
+        return metric if ("flow", flow["name"], metric) in self.samples else "goodput"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a panel: a flow, or several that are alike."""
+
+    label: str
+    colour: str
+    marker: str
+    members: tuple[tuple[PlottedRun, Mapping[str, Any]], ...]
+    dash: Any = "-"
+    key: tuple[Any, ...] = field(default=(), compare=False)
+
+
+def bottlenecks(several: Sequence[PlottedRun]) -> list[str | None]:
+    """The bottlenecks of the flows, in the order in which the first flow comes through them; others follow."""
+    found = dict.fromkeys(queue for shown in several for queue in shown.bottlenecks.values())
+    ways = (path_of(shown.resolved, flow) for shown in several for flow in shown.flows)
+    way = [f"{node}>{peer}" for node, peer in next(ways, [])]
+    return sorted(found, key=lambda queue: way.index(queue) if queue in way else len(way))
+
+
+def direction(shown: PlottedRun, flow: Mapping[str, Any]) -> str:
+    """`up` for what goes the way of the first flow, `down` for what comes back, by the ends of the path."""
+    return way_of(shown.resolved, flow)
+
+
+def way_of(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> str:
+    """The same of a resolved run."""
+    there = path_of(resolved, resolved["flows"][0])
+    back = {(peer, node) for node, peer in there}
+    return "down" if back & set(path_of(resolved, flow)) else "up"
+
+
+def short_names(names: Sequence[str]) -> tuple[dict[str, str], str]:
+    """The names without what all of them share, if all are addresses with ports; and what was left out, in words."""
+    found = {name: match for name in names if (match := _ENDS.fullmatch(name))}
+    if len(found) < len(names) or not names:
+        return {name: name for name in names}, ""
+    hosts = sorted({match[side] for match in found.values() for side in (1, 3)})
+    if len(hosts) == 2:
+        ports = {name: f"{match[2]} > {match[4]}{match[5] or ''}" for name, match in found.items()}
+        if len(set(ports.values())) == len(names):
+            return ports, f"names are ports, between {hosts[0]} and {hosts[1]}"
+    alike = next((i for i, letters in enumerate(zip(*hosts, strict=False)) if len(set(letters)) > 1), 0)
+    shared = hosts[0][:alike]
+    shared = shared[: max(shared.rfind("."), shared.rfind(":")) + 1]
+    if len(shared) < _LONG_PREFIX:
+        return {name: name.replace(">", " > ") for name in names}, ""
+    cut = len(shared) - 1
+    short = {name: f"{match[1][cut:]}:{match[2]} > {match[3][cut:]}:{match[4]}{match[5] or ''}"
+             for name, match in found.items()}  # fmt: skip
+    return short, f"addresses begin with {shared.strip('[')[:-1]}"
+
+
+def lines(
+    several: Sequence[PlottedRun], only: Callable[[PlottedRun, Mapping[str, Any]], bool] | None = None
+) -> list[Line]:
+    """The lines that stand for all flows of some runs, or for those that `only` chooses.
+
+    A line for each flow, as long as eyes can tell them apart; else one for all that are alike: control, feedback,
+    direction, source, round-trip time and start, or, if that still makes too many, control and direction. Colour and
+    marker say the congestion control. Of several flows with one control the dash says which; in a picture of several
+    runs it says which run.
+    """
+    flows = [(shown, flow) for shown in several for flow in shown.flows if only is None or only(shown, flow)]
+    for key in (_alone, _alike, _same_control, _same_direction):
+        made = _grouped(flows, key)
+        most = max(Counter((line.colour) for line in made).values(), default=0)
+        if len(made) <= MOST_LINES and most <= max(_MOST_OF_A_COLOUR, len(several)):
+            break
+    return _dashed(made, several)
+
+
+Key = Callable[[PlottedRun, Mapping[str, Any]], tuple[Any, ...]]
+
+
+def _grouped(flows: Sequence[tuple[PlottedRun, Mapping[str, Any]]], key: Key) -> list[Line]:
+    groups: dict[tuple[Any, ...], list[tuple[PlottedRun, Mapping[str, Any]]]] = {}
+    for shown, flow in flows:
+        asked = colours.wanted(shown.resolved.get("present", {})).get(flow["name"])
+        groups.setdefault((shown.label, asked, *key(shown, flow)), []).append((shown, flow))
+    looked = looks({id(shown): shown.result for shown, _ in flows}.values())
+    made = []
+    for (label, _, *rest), members in groups.items():
+        shown, flow = members[0]
+        colour, marker = looked.of(shown.resolved, flow["name"], shown.control(flow))
+        name = _label([(s, f) for s, f in members])
+        made.append(
+            Line(
+                label=f"{plain(label)}: {name}" if label else name,
+                colour=colour,
+                marker=marker,
+                members=tuple(members),
+                key=tuple(rest),
+            )
+        )
+    return made
+
+
+def _dashed(made: Sequence[Line], several: Sequence[PlottedRun]) -> list[Line]:
+    """Dashes by the ordinal among lines of the same colour; of several runs by run, and markers by the ordinal."""
+    seen: Counter[tuple[int, str]] = Counter()
+    found = []
+    for line in made:
+        run = several.index(line.members[0][0])
+        nth = seen[run, line.colour]
+        seen[run, line.colour] += 1
+        others = [marker for marker in _MARKERS if marker != line.marker]
+        marker = line.marker if len(several) == 1 or nth == 0 else others[(nth - 1) % len(others)]
+        found.append(
+            replace(line, dash=colours.DASHES[(run if len(several) > 1 else nth) % len(colours.DASHES)], marker=marker)
+        )
+    return found
+
+
+def _label(members: Sequence[tuple[PlottedRun, Mapping[str, Any]]]) -> str:
+    shown, flow = members[0]
+    if len(members) == 1:
+        cc = shown.control(flow)
+        name = plain(shown.names[flow["name"]])
+        return name if cc in flow["name"] else f"{name} ({control_words(cc)})"
+    controls = sorted({control_words(s.control(f)) for s, f in members})
+    of = controls[0] if len(controls) == 1 else f"{len(controls)} controls"
+    ways = {direction(s, f) for s, f in members}
+    both = len({direction(shown, f) for f in shown.flows}) > 1 and len(ways) == 1
+    return f"{of}{f', {ways.pop()}' if both else ''}: {len(members)} flows"
+
+
+def control_words(control: str) -> str:
+    """A congestion control as a legend has it."""
+    return {"udp": "UDP", UNKNOWN: "TCP"}.get(control, control)
+
+
+def _alone(shown: PlottedRun, flow: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (flow["name"],)
+
+
+def _alike(shown: PlottedRun, flow: Mapping[str, Any]) -> tuple[Any, ...]:
+    start = round(float(flow["start_s"]))
+    rtt = round(shown.base_rtt_s(flow), 3)
+    return (*_same_control(shown, flow), *shown.ran(flow), flow["source"]["kind"], rtt, start)
+
+
+def _same_control(shown: PlottedRun, flow: Mapping[str, Any]) -> tuple[Any, ...]:
+    return shown.control(flow), direction(shown, flow), shown.bottlenecks[flow["name"]]
+
+
+def _same_direction(shown: PlottedRun, flow: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (direction(shown, flow),)
+
+
+def bins(shown: Sequence[PlottedRun]) -> tuple[Array, float]:
+    """Edges [s] of the intervals that thick lines are means over, and their width: 1 s for runs of 20 s to 300 s."""
+    import numpy as np
+
+    end = max(one.end_s for one in shown)
+    steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if end < 20 else (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+    width = next((width for width in steps if end / width <= (40 if end < 20 else 300)), end / 300)
+    width = max(width, *(float(one.resolved["sample_interval_s"]) for one in shown))
+    return np.arange(0.0, end + width * 0.999, width), width
+
+
+def means(time: Array, value: Array, edges: Array) -> Array:
+    """The mean in each bin, NaN where there is no sample. A sample stands for the interval that ends with it."""
+    import numpy as np
+
+    n, width = len(edges) - 1, edges[1] - edges[0]
+    at = np.clip(np.ceil(time / width - 1e-9).astype(int) - 1, 0, n - 1)
+    counts = np.bincount(at, minlength=n)
+    sums = np.bincount(at, weights=value, minlength=n)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

@@ -1,0 +1,358 @@
+"""What a template may ask: each method without an underscore is a function there, with the method's arguments.
+
+docs/render.md describes them for whoever writes templates. All answer with Markdown, but `runs`, `run_count` and
+`result_count`. BakeoffError says what is wrong with the arguments, or what the results do not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ConfigDict, ValidationError, validate_call
+
+from bakeoff.claims import evaluate, expected, quantity
+from bakeoff.claims.expression import TRUTH, ExpressionError, parse
+from bakeoff.claims.verdict import DIFFERS, HOLDS, NOT, Ours, worse
+from bakeoff.errors import BakeoffError
+from bakeoff.measure import MeasureError
+from bakeoff.plots import kinds as picture_kinds
+from bakeoff.plots.draw import DEFAULT
+from bakeoff.render import network_text
+from bakeoff.render.pictures import Pictures
+from bakeoff.results.epochs import epochs
+from bakeoff.tables import claim_report as claims_shown
+from bakeoff.tables import filters, results_table
+from bakeoff.tables.cells import shown
+from bakeoff.tables.records import records
+from bakeoff.tables.rows import choose_references, rows
+from bakeoff.text.markdown import Markdown, code, escaped, label, paragraph, pipes
+
+if TYPE_CHECKING:
+    from bakeoff.claims.verdict import Decided
+    from bakeoff.render.finished_runs import FinishedRuns
+    from bakeoff.render.page import Answer
+    from bakeoff.render.verdicts import Verdicts
+    from bakeoff.results import Result
+
+CLAIM_PARTS: Final = (
+    "claim", "where", "says", "published", "ours", "verdict", "kernel", "cause", "explained"
+)  # fmt: skip
+"""What `claim` and `claims` can tell."""
+_COLUMNS: Final = ("says", "published", "ours", "verdict", "cause")
+"""Of `claims`, if nothing else is asked for."""
+
+
+class Functions:
+    """The functions of one page."""
+
+    def __init__(self, store: FinishedRuns, verdicts: Verdicts, pictures: Pictures) -> None:
+        self._store = store
+        self._verdicts = verdicts
+        self._pictures = pictures
+
+    def functions(self) -> dict[str, Answer]:
+        """By the names that a template knows them by."""
+        return {name: _checked(name, getattr(self, name)) for name in FUNCTIONS} | {"kinds": _checked("kinds", kinds)}
+
+    def plot(
+        self,
+        run: str | list[str] | dict[str, str],
+        kind: str = DEFAULT,
+        *,
+        alt: str | None = None,
+        name: str | None = None,
+        seed: int = 1,
+        scale: str = "auto",
+        measure: str | None = None,
+        x: str | None = None,
+        y: str | None = None,
+        format: str = "png",  # noqa: A002 (a template's word)
+    ) -> str:
+        """A picture, as Markdown shows it in the text; of several runs laid over each other, or of a campaign."""
+        path, about = self._picture(run, kind, name, seed, scale=scale, measure=measure, x=x, y=y, format=format)
+        return f"![{label(alt if alt is not None else about)}]({path})"
+
+    def plot_link(
+        self,
+        run: str | list[str] | dict[str, str],
+        text: str,
+        kind: str = DEFAULT,
+        *,
+        name: str | None = None,
+        seed: int = 1,
+        scale: str = "auto",
+        measure: str | None = None,
+        x: str | None = None,
+        y: str | None = None,
+        format: str = "png",  # noqa: A002 (a template's word)
+    ) -> str:
+        """A link to a picture; the words are those of `plot`."""
+        path, _ = self._picture(run, kind, name, seed, scale=scale, measure=measure, x=x, y=y, format=format)
+        return f"[{label(text)}]({path})"
+
+    def _picture(
+        self, run: object, kind: str, name: str | None, seed: int, **options: Any  # noqa: ANN401
+    ) -> tuple[str, str]:  # fmt: skip
+        """The path of the picture, and what it is of in words."""
+        called = list(run) if isinstance(run, dict) else None
+        names = [self._store.one(one) for one in run.values()] if isinstance(run, dict) else self._store.names(run)
+        found = self._store.repetitions(names)
+        if picture_kinds.kind(kind).of == "run":
+            found = [self._of_seed(one, seed) for one in names]
+        elif called:
+            raise BakeoffError(f"plot: '{kind}' is of a campaign, whose runs have no words of their own")
+        if name is None:
+            name = "-".join([*(names[:1] if len(names) == 1 else [names[0], "and", str(len(names) - 1)]), kind])
+        of = (names, called, kind, seed, str(options))
+        path = self._pictures.add(name, of, found, {**options, "kind": kind, "names": called})
+        return path, f"{kind}: {', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
+
+    def _of_seed(self, name: str, seed: int) -> Result:
+        found = self._store.repetitions([name])
+        for result in found:
+            if result.resolved["seed"] == seed:
+                return result
+        have = ", ".join(str(result.resolved["seed"]) for result in found)
+        raise BakeoffError(f"{name}: no repetition with seed {seed}; there are: {have}")
+
+    def measure(
+        self,
+        expression: str,
+        run: str | dict[str, str],
+        *,
+        unit: str | None = None,
+        digits: int | None = None,
+        interval: bool = True,
+    ) -> str:
+        """A number in the claims' own language (docs/claims.md), as mean and 95 % interval over the repetitions.
+
+        `run` is one run, or several by the names that `of` has in the expression. Of a comparison whether it holds.
+        """
+        ours, text = self._measured(expression, run)
+        if isinstance(ours, str):
+            return ours
+        return _number(ours, unit, digits, interval=interval, what=text)
+
+    def _measured(self, text: str, run: object) -> tuple[Ours | str, str]:
+        named = run if isinstance(run, dict) else {None: run}
+        chosen = {short: self._store.repetitions([self._store.one(name)]) for short, name in named.items()}
+        try:
+            expression = parse(text, [short for short in chosen if short is not None])
+        except ExpressionError as error:
+            raise BakeoffError(f"measure: {error}") from None
+        values = _by_seed(text, chosen)
+        if expression.unit == TRUTH:
+            return (HOLDS if all(values) else DIFFERS if any(values) else NOT), text
+        return Ours((tuple(values),), expression.unit, expression.limits), text
+
+    def table(
+        self,
+        run: str | list[str] | dict[str, str],
+        columns: list[str] | dict[str, str] | None = None,
+        *,
+        rows: str = "runs",
+        head: str = "run",
+        sort: str | None = None,
+        where: str | None = None,
+        reference: str | None = None,
+    ) -> str:
+        """A table of runs. Without columns, as `bakeoff table --format markdown` writes it.
+
+        `columns` are names of columns (docs/tables.md) or measures (docs/claims.md), or both by the heads that they
+        get. `run` may be a mapping too: the runs by the words that stand in the first column, which `head` heads.
+        """
+        if columns is None:
+            if isinstance(run, dict):
+                raise BakeoffError("table: runs with words of their own need 'columns'")
+            return self._whole_table(run, rows=rows, sort=sort, where=where, reference=reference)
+        if rows != "runs":
+            raise BakeoffError(f"table: rows '{rows}' of one's own columns; expected rows of runs, or no columns")
+        # What the template itself says may be Markdown, as everything else in it.
+        heads = _as_markdown(columns) if isinstance(columns, dict) else {name: name for name in columns}
+        if not heads:
+            raise BakeoffError("table: columns: expected names of columns or measures, at least one")
+        labels = (
+            _as_markdown({word: self._store.one(name) for word, name in run.items()}) if isinstance(run, dict) else {}
+        )
+        flat = self._flat(list(labels.values()) if labels else run, reference)
+        names = list(labels.values()) if labels else _in_order(flat, sort, where)
+        first = list(labels) if labels else _short(names)
+        cells = [[word, *(self._cell(name, flat[name], column) for column in heads.values())]
+                 for word, name in zip(first, names, strict=True)]  # fmt: skip
+        return pipes([Markdown(head), *heads], [True, *[False] * len(heads)], cells).rstrip()
+
+    def _whole_table(self, run: object, **options: Any) -> str:  # noqa: ANN401 (a table's own)
+        found = self._store.repetitions(self._store.names(run))
+        condition, kind = options.pop("where"), options.pop("rows")
+        return results_table.render(found, format="markdown", kind=kind, condition=condition, **options).rstrip()
+
+    def _flat(self, run: object, reference: str | None) -> dict[str, Mapping[str, filters.Value]]:
+        found = self._store.repetitions(self._store.names(run))
+        made = rows(found, choose_references(found, reference))
+        return {f"{row.suite}/{row.scenario}/{row.run}": record for row, record in records(made, "runs")}
+
+    def _cell(self, name: str, record: Mapping[str, filters.Value], column: str) -> str:
+        if "(" not in column:
+            column = filters.resolve(column, [record], "columns")
+            return shown(column, filters.lookup(record, column))
+        ours, _ = self._measured(column, name)
+        return ours if isinstance(ours, str) else claims_shown.value(ours)
+
+    def claim(self, name: str, part: str | None = None) -> str:
+        """The verdict on a claim with its numbers; or one part of what is known of it: see `CLAIM_PARTS`."""
+        each = self._verdicts.one(name)
+        if part is not None:
+            return escaped(_part(each, part))
+        numbers = _part(each, "ours")
+        published = _part(each, "published")
+        told = [f"{what}: {escaped(part)}" for what, part in (("measured", numbers), ("published", published)) if part]
+        return f"**{escaped(_part(each, 'verdict'))}**" + (f" ({'; '.join(told)})" if told else "")
+
+    def claims(self, pattern: str, columns: list[str] | None = None) -> str:
+        """A table of claims; `columns` are some of `CLAIM_PARTS`."""
+        chosen = list(_COLUMNS) if columns is None else columns
+        found = self._verdicts.of(pattern)
+        return pipes(chosen, [True] * len(chosen), [[_part(each, part) for part in chosen] for each in found]).rstrip()
+
+    def causes(self, pattern: str) -> str:
+        """A list of the claims that do not hold, each with its cause in sentences; empty if all hold."""
+        found = [each for each in self._verdicts.of(pattern) if each.claim.cause is not None and not each.outcome.holds]
+        return "\n".join(f"- {paragraph(each.claim.says)} {escaped(_part(each, 'explained'))}" for each in found)
+
+    def verdict_counts(self, pattern: str = "*") -> str:
+        """A table of how many claims of each document have which verdict."""
+        return claims_shown.counts(self._verdicts.of(pattern)).rstrip()
+
+    def topology(self, run: str) -> str:
+        """The path of a run and what was set up on it, as a block of text."""
+        return network_text.text(self._store.repetitions([self._store.one(run)])[0].resolved)
+
+    def runs(self, pattern: str | list[str] = "*") -> list[str]:
+        """The names of the runs that a glob means."""
+        return self._store.names(pattern)
+
+    def run_count(self, pattern: str | list[str] = "*") -> int:
+        """How many runs a glob means, repetitions not counted."""
+        return len(self._store.names(pattern))
+
+    def result_count(self, pattern: str | list[str] = "*") -> int:
+        """How many results those are, repetitions counted."""
+        return len(self._store.repetitions(self._store.names(pattern)))
+
+    def provenance(self, pattern: str | list[str] = "*") -> str:
+        """From which bakeoff, model epoch, commits and days the runs come that a glob means."""
+        found = self._store.repetitions(self._store.names(pattern))
+        made = [result.record.provenance for result in found if result.record.provenance]
+        days = sorted({f"{one.date:%Y-%m-%d}" for one in made})
+        engines = sorted({result.record.engine for result in found})
+        parts = [f"{len(found):,} results", f"engine {', '.join(engines)}"]
+        parts += [f"bakeoff {', '.join(sorted({one.version for one in made}))}"] if made else []
+        commits = sorted({one.commit[:12] + (" (changed)" if one.dirty else "") for one in made if one.commit})
+        parts += [f"commit {_several(commits)}"] if commits else []
+        parts.append("model epoch " + ", ".join(str(epoch or "unknown") for epoch in epochs(found)))
+        parts += [days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"] if days else []
+        return escaped(", ".join(parts))
+
+
+FUNCTIONS: Final = tuple(name for name in vars(Functions) if not name.startswith("_") and name != "functions")
+"""The names of all functions whose answers come from results."""
+
+
+def _checked(name: str, function: Answer) -> Answer:
+    """The function, for arguments of whatever type a template has."""
+    checked = validate_call(config=ConfigDict(strict=True))(function)
+
+    def call(*args: Any, **named: Any) -> Any:  # noqa: ANN401 (what a template has)
+        try:
+            return checked(*args, **named)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"] if not isinstance(part, int))
+            raise BakeoffError(f"{name}: {place or 'its arguments'}: {first['msg']}") from None
+
+    return call
+
+
+def kinds() -> str:
+    """A table of all kinds of pictures."""
+    of = {"run": "one run, or several with `--overlay`", "campaign": "a campaign"}
+    cells = [[code(kind.name), kind.shows, Markdown(of[kind.of])] for kind in picture_kinds.KINDS]
+    return pipes(["kind", "shows", "of"], [True] * 3, cells).rstrip()
+
+
+def _as_markdown(named: Mapping[str, str]) -> dict[str, str]:
+    return {Markdown(words): name for words, name in named.items()}
+
+
+def _several(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _by_seed(text: str, chosen: Mapping[str | None, Sequence[Result]]) -> list[float]:
+    """The expression's value for each seed that all runs have. BakeoffError if there is none, or no value."""
+    by_seed = {short: {int(one.resolved["seed"]): one for one in several} for short, several in chosen.items()}
+    seeds = sorted(set[int].intersection(*map(set, by_seed.values())))
+    if not seeds:
+        raise BakeoffError(f"measure: '{text}': its runs have no seed in common")
+    values = []
+    for seed in seeds:
+        runs = {short: of[seed] for short, of in by_seed.items() if short is not None}
+        try:
+            values.append(float(evaluate.measure(runs or by_seed[None][seed], text)))
+        except MeasureError as error:
+            raise BakeoffError(f"measure: '{text}': {error}") from None
+    return values
+
+
+def _number(ours: Ours, unit: str | None, digits: int | None, *, interval: bool, what: str) -> str:
+    """Mean and interval, in a unit and with as many digits behind the point as were asked for."""
+    if digits is not None and not 0 <= digits <= 9:
+        raise BakeoffError(f"measure: digits: {digits!r}; expected a number from 0 to 9")
+    if (unit is None and digits is None) or not isfinite(ours.mean):
+        return claims_shown.value(ours) if interval else quantity.shown(ours.mean, ours.unit)
+    base, factor = (ours.unit, 1.0)
+    if unit is not None:
+        known = quantity.UNITS.get(unit.lower())
+        if known is None or known[0] != ours.unit:
+            able = [name for name, (of, _) in quantity.UNITS.items() if of == ours.unit]
+            raise BakeoffError(f"measure: '{what}' has no unit '{unit}'; expected one of {', '.join(able) or 'none'}")
+        base, factor = unit, known[1]
+    places = 2 if digits is None else digits
+    text = f"{ours.mean / factor:,.{places}f}"
+    if interval and ours.ci95 is not None and ours.interval is not None:
+        low, high = ours.interval
+        cut = low > ours.mean - ours.ci95 or high < ours.mean + ours.ci95
+        both = f" [{low / factor:,.{places}f}, {high / factor:,.{places}f}]"
+        text += both if cut else f" ± {ours.ci95 / factor:,.{places}f}"
+    name = "" if base in (None, "1") else f" {base}"
+    return f"{text}{name}"
+
+
+def _in_order(flat: Mapping[str, Mapping[str, filters.Value]], sort: str | None, condition: str | None) -> list[str]:
+    names, found = list(flat), list(flat.values())
+    places = list(range(len(names)))
+    if condition is not None:
+        places = filters.select(found, condition)
+    if sort is not None:
+        kept = [found[place] for place in places]
+        places = [places[at] for at in filters.order(kept, sort)]
+    if not places:
+        raise BakeoffError(f"table: no run of {len(names)} has {condition}")
+    return [names[place] for place in places]
+
+
+def _short(names: Sequence[str]) -> list[str]:
+    """Without what all have in common."""
+    heads = {name.rpartition("/")[0] for name in names}
+    return [name.rpartition("/")[2] if len(heads) == 1 else name for name in names]
+
+
+def _part(each: Decided, part: str) -> str:
+    if part not in CLAIM_PARTS:
+        raise BakeoffError(f"claim: no part '{part}'; expected one of {', '.join(CLAIM_PARTS)}")
+    if part == "kernel":
+        row = expected.load().get((each.claim.name, "kernel"))
+        return worse([word for word in row if word]) if row else ""
+    return claims_shown.part(each, part)

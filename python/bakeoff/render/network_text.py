@@ -1,0 +1,56 @@
+"""The network of a run as text: which nodes its first flow passes, and what was set up at their interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from bakeoff.measure.bottleneck import path
+from bakeoff.text.columns import clean
+
+
+def text(resolved: Mapping[str, Any]) -> str:
+    """A block of code: the path, then a line for each interface on it that has a queue or a delay, in either direction.
+
+    `a>b` is what leaves a for b, and `a<b` what arrives at a from b. Links with a rate or a delay have a line too.
+    """
+    flows = resolved["flows"] or resolved["probes"]
+    hops = path(resolved, flows[0]) if flows else []
+    nodes = [hops[0][0], *(peer for _, peer in hops)] if hops else [node["name"] for node in resolved["nodes"]]
+    rows = [*_interfaces(resolved, nodes), *_links(resolved, nodes)]
+    width = max((len(place) for place, _ in rows), default=0)
+    lines = [" → ".join(nodes), *(f"{place:<{width}}  {words}" for place, words in rows)]
+    return "```\n" + "".join(f"{clean(line)}\n" for line in lines).replace("```", "'''") + "```"
+
+
+def _interfaces(resolved: Mapping[str, Any], nodes: list[str]) -> Iterator[tuple[str, str]]:
+    there = {(each["node"], each["peer"]): each for each in resolved["interfaces"]}
+    pairs = list(pairwise(nodes))
+    for node, peer in [*pairs, *((peer, node) for node, peer in reversed(pairs))]:
+        each = there.get((node, peer))
+        if each is not None and each["egress"]:
+            yield f"{node}>{peer}", ", ".join(_words(each["egress"]))
+        if each is not None and each["ingress"]:
+            yield f"{node}<{peer}", ", ".join(_words(each["ingress"]))
+
+
+def _words(queue: Mapping[str, Any]) -> Iterator[str]:
+    """tc's words of a qdisc and of what is below it."""
+    yield str(queue["qdisc"])
+    for each in queue.get("classes", ()):
+        yield str(each["class"])
+        if each.get("child"):
+            yield from _words(each["child"])
+    if queue.get("child"):
+        yield from _words(queue["child"])
+
+
+def _links(resolved: Mapping[str, Any], nodes: list[str]) -> Iterator[tuple[str, str]]:
+    for link in resolved["links"]:
+        one, other = link["ends"]
+        rate, delay = link.get("rate_bps"), link.get("delay_s")
+        if one in nodes and other in nodes and (rate or delay):
+            parts = [f"{rate / 1e6:g} Mbit/s"] if rate else []
+            parts += [f"delay {delay * 1e3:g} ms"] if delay else []
+            yield f"{one}-{other}", ", ".join(parts)

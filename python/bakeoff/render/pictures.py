@@ -1,0 +1,90 @@
+"""Pictures of a page: drawn once, small, with names that stay."""
+
+from __future__ import annotations
+
+import io
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bakeoff.errors import BakeoffError
+from bakeoff.plots import draw, kinds
+from bakeoff.plots.style import save
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bakeoff.results import Result
+
+COLOURS: Final = 256
+"""As many as PNG has in a palette: with fewer, thin lines lose the colour that says their control."""
+FORMATS: Final = ("png", "svg")
+MOST_PICTURES: Final = 200
+"""Of a page."""
+
+
+class Pictures:
+    """The pictures of one page, in a folder beside it that has the page's name."""
+
+    def __init__(self, folder: str | None) -> None:
+        """`folder` is relative to the page; None where the page goes to no file."""
+        self.folder = folder
+        self.made: dict[str, bytes] = {}
+        self._of: dict[str, tuple[Any, ...]] = {}
+
+    def add(self, name: str, of: tuple[Any, ...], results: Sequence[Result], options: dict[str, Any]) -> str:
+        """The path of a picture relative to the page; drawn when it is first asked for.
+
+        `of` says what is drawn: a name can be of one thing only. BakeoffError for a page without a file, too many
+        pictures, and all that cannot be drawn.
+        """
+        if self.folder is None:
+            raise BakeoffError("the page is printed, and a picture needs a file beside it; say where with --out")
+        extension = options.pop("format")
+        if extension not in FORMATS:
+            raise BakeoffError(f"format: '{extension}'; expected {' or '.join(FORMATS)}")
+        path = f"{self.folder}/{file_name(name)}.{extension}"
+        if path in self._of:
+            if self._of[path] != of:
+                raise BakeoffError(f"two pictures would have the name '{path}'; give one of them another, with name=")
+            return path
+        if len(self.made) == MOST_PICTURES:
+            raise BakeoffError(f"more than {MOST_PICTURES} pictures; expected fewer")
+        self.made[path] = _drawn(results, extension, **options)
+        self._of[path] = of
+        return path
+
+
+def file_name(text: str) -> str:
+    """A text as the name of a file: letters, digits, points and hyphens."""
+    return re.sub(r"[^\w.=+-]+", "-", text, flags=re.ASCII).strip("-.")[:150] or "picture"
+
+
+def _drawn(
+    results: Sequence[Result], extension: str, *, kind: str, scale: Any, measure: str | None, x: str | None,  # noqa: ANN401
+    y: str | None, names: list[str] | None,
+) -> bytes:  # fmt: skip
+    chosen = kinds.kind(kind)
+    if chosen.of == "run":
+        if measure or x or y:
+            raise BakeoffError(f"'{kind}' takes no measure, x or y; those are for sweep and heatmap")
+        figure = draw.overlay(results, kind, scale=scale, names=names)
+    else:
+        made = list(draw.campaign(results, kind, measure=measure, x=x, y=y).values())
+        if len(made) != 1:
+            raise BakeoffError(f"'{kind}' of runs of {len(made)} scenarios; expected those of one")
+        figure = made[0]
+    with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
+        path = save(figure, Path(folder) / f"picture.{extension}")
+        return small(path.read_bytes()) if extension == "png" else path.read_bytes()
+
+
+def small(png: bytes) -> bytes:
+    """A palette of its own for the picture: a third of the bytes, and nobody sees a difference."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as image:
+        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    return out.getvalue()

@@ -1,0 +1,144 @@
+"""A number as people read it in one cell of a table: its unit, its digits, its interval, its asterisk."""
+
+from __future__ import annotations
+
+from math import floor, inf, isfinite, log10
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bakeoff.measure import Interval, ends, partly
+from bakeoff.results.units import is_share, limits, unit_in
+from bakeoff.text.columns import clean, number
+
+if TYPE_CHECKING:
+    from bakeoff.tables.filters import Value
+    from bakeoff.tables.rows import Row
+
+_MOMENTS: Final = ("window_from_s", "window_to_s", "from_s", "to_s", "start_s", "stop_s")
+_IN_SECONDS: Final = ("startup_s", "stalled_s", "convergence_s", "meet_s", "recovery_s")
+_SHOWN: Final = {
+    "bit/s": (1e-6, "Mbit/s", 2), "s": (1e3, "ms", 1), "byte": (1.0, "bytes", None), "packet": (1.0, "packets", None),
+    "1/s": (1.0, "1/s", None),
+}  # fmt: skip
+"""By base unit what a number is multiplied with, the unit that it then has, and the decimals that it is shown with."""
+_SHARES: Final = {"utilisation": 1, "share": 0}
+"""Decimals of shares in per cent, by the end of the name; others have two."""
+
+
+class Form(NamedTuple):
+    """How people see a number."""
+
+    scale: float
+    """What it is multiplied with."""
+    unit: str
+    """The unit that it then has; `%` of a share, and empty if it has none."""
+    decimals: int | None
+    """None: as many as the number needs."""
+
+    def digits(self, value: float, like: float | None = None) -> str:
+        """The number in the base unit as digits in this one, without the unit; with the decimals that `like` has."""
+        scaled, model = (one * self.scale for one in (value, value if like is None else like))
+        if self.decimals is None:
+            return f"{scaled:.0f}" if scaled == round(scaled) else f"{scaled:.4g}"
+        return number(scaled, f".{decimals(model, self.decimals)}f")
+
+
+def form_of(name: str) -> Form:
+    """How people see a number of this name: rates in Mbit/s, times in ms, shares in per cent.
+
+    Moments, and what takes seconds, are in s.
+    """
+    if is_share(name):
+        places = next((places for word, places in _SHARES.items() if name == word or name.endswith(f"_{word}")), 2)
+        return Form(100.0, "%", places)
+    unit = unit_in(name)
+    if unit == "s" and (name in _MOMENTS or name.endswith(_IN_SECONDS)):
+        return Form(1.0, "s", None)
+    return Form(*_SHOWN[unit]) if unit is not None else Form(1.0, "", None)
+
+
+def decimals(value: float, least: int) -> int:
+    """So many decimals, or as many as it takes to show two digits of a number: 0.0012 and never 0.00."""
+    tiny = value and isfinite(value) and abs(value) < 0.95 * 10.0**-least
+    return 1 - floor(log10(abs(value))) if tiny else least
+
+
+def shown(name: str, value: Value) -> str:
+    """A value as people read it beside a heading that says the unit; a share has its sign of per cent."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return clean(value)
+    form = form_of(name)
+    return form.digits(value) + ("%" if form.unit == "%" else "") + partly(value)
+
+
+def around(name: str, mean: float, half: float | None, most: float = inf) -> str:
+    """A mean with half of its interval, `5.54%±2.10%`; with both ends where one is cut, `6.30% [0.00%, 16.40%]`.
+
+    `most` is what it cannot exceed besides what its name says: the rate of a link.
+    """
+    few = partly(mean)
+    text = shown(name, float(mean))
+    if half is None:
+        return text + few
+    form = form_of(name)
+    sign = "%" if form.unit == "%" else ""
+    least, top = limits(name)
+    low, high = ends({"n": 2, "mean": mean, "ci95": half}, (least, min(top, most))) or (mean, mean)
+    width = form.digits(half, mean)
+    if (low > mean - half or high < mean + half) and float(width):
+        return f"{text} [{form.digits(low, mean)}{sign}, {form.digits(high, mean)}{sign}]{few}"
+    return f"{text}±{width}{sign}{few}"
+
+
+def told(mean: float | None, form: str) -> str:
+    """A mean in a format, and over how many repetitions it is if not over all."""
+    return number(mean, form) + partly(mean)
+
+
+def rate(found: Interval | None, of: int, most: float = inf) -> str:
+    """A rate in Mbit/s with half of its interval over `of` repetitions, at most that of the link."""
+    if found is None:
+        return ""
+    few = f" ({found['n']} of {of})" if found["n"] < of else ""
+    return around("rate_bps", found["mean"], found["ci95"], most) + few
+
+
+def in_si(name: str, found: Interval, of: int) -> str:
+    """A mean in its base unit, with its interval and over how many of the repetitions it is if not over all."""
+    few = f" ({found['n']} of {of})" if found["n"] < of else ""
+    half, both = found["ci95"], ends(found, limits(name))
+    if half is None or both is None:
+        return f"{found['mean']:.6g}{few}" if few else ""
+    cut = both[0] > found["mean"] - half or both[1] < found["mean"] + half
+    return f"{found['mean']:.6g} " + (f"[{both[0]:.3g}, {both[1]:.3g}]" if cut else f"± {half:.2g}") + few
+
+
+def starred(row: Row, cell: str) -> str:
+    """A cell whose number averages over what changes in the window has an asterisk."""
+    return f"{cell}*" if cell and row.changes else cell
+
+
+def mbit(bps: float | None) -> str:
+    """A rate in Mbit/s."""
+    return shown("rate_bps", bps)
+
+
+def milli(seconds: float | None) -> str:
+    """A time in ms."""
+    return shown("time_s", seconds) or "-"
+
+
+def percent(parts: list[float]) -> list[str]:
+    """Parts of a whole in whole per cent that add up to what they are together: 47.5 and 52.5 are 48 and 52.
+
+    Each is rounded down, and those that lose most get what is missing (the method of the largest remainder). What
+    rounds to nothing and is not nothing is `<1%`.
+    """
+    scaled = [100 * part for part in parts]
+    floors = [floor(value + 1e-9) for value in scaled]
+    missing = round(sum(scaled)) - sum(floors)
+    order = sorted(range(len(parts)), key=lambda i: floors[i] - scaled[i])
+    for i in order[: max(missing, 0)]:
+        floors[i] += 1
+    return ["<1%" if part > 0 and not whole else f"{whole}%" for part, whole in zip(parts, floors, strict=True)]

@@ -1,0 +1,148 @@
+"""Two campaigns side by side: how far apart they are, and what is outside."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Literal
+
+from bakeoff.claims.comparison import UNITS, Comparison, Difference, Distribution, distributions, outside
+from bakeoff.tables.cells import decimals
+from bakeoff.tables.rows import finite
+from bakeoff.text import markup
+from bakeoff.text.columns import Column, number
+from bakeoff.text.markup import Block
+
+Format = Literal["terminal", "markdown", "csv", "json", "latex", "html"]
+
+_SHOWN = 40
+_SCALE = {"bit/s": (1e-6, "Mbit/s", 2), "s": (1e3, "ms", 2), "packet": (1.0, "packets", 0)}
+
+
+def written(measure: str, value: float, *, unit: bool = False) -> str:
+    """A number of a measure as people read it, with its unit if that is asked for."""
+    scale, name, places = _SCALE[UNITS[measure]]
+    text = number(value * scale, f".{decimals(value * scale, places)}f")
+    return f"{text} {name}" if unit else text
+
+
+def render(comparison: Comparison, bounds: Mapping[str, float], by: Sequence[str], form: Format) -> str:
+    """The distributions of |ln(ours / theirs)|, and the list of what is outside the bounds.
+
+    `csv` has every difference, outside or not, in SI units; `json` both and the notes. `terminal` shows the first 40 of
+    the list. The comparison's warning is in all but `csv` and `terminal`: the command line tells it on standard error.
+    """
+    spread = distributions(comparison.differences, bounds, by)
+    beyond = outside(comparison.differences, bounds)
+    match form:
+        case "csv":
+            return _csv([record(one, bounds) for one in comparison.differences])
+        case "json":
+            document = {
+                "ours": comparison.ours,
+                "theirs": comparison.theirs,
+                "distributions": [_plain(one, by) for one in spread],
+                "outside": [record(one, bounds) for one in beyond],
+                "notes": list(comparison.notes),
+                "warnings": [comparison.warning] if comparison.warning else [],
+            }
+            return json.dumps(document, indent=2, allow_nan=False) + "\n"
+        case "terminal":
+            blocks = _blocks(comparison, spread, beyond, by, _SHOWN)
+            return markup.terminal(blocks, comparison.notes, None, None)
+        case _:
+            blocks = _blocks(comparison, spread, beyond, by, len(beyond))
+            if comparison.warning:
+                blocks = [replace(block, captions=[*block.captions, comparison.warning]) for block in blocks]
+            write = {"markdown": markup.markdown, "latex": markup.latex, "html": markup.html_page}
+            return write[form](blocks, comparison.notes)
+
+
+def record(one: Difference, bounds: Mapping[str, float]) -> dict[str, Any]:
+    """A difference as flat names and plain values; infinite distances are null."""
+    suite, scenario, run, flow, measure = one.key
+    return {
+        "suite": suite,
+        "scenario": scenario,
+        "run": run,
+        "flow": flow,
+        "measure": measure,
+        "unit": UNITS[measure],
+        "ours": one.ours,
+        "theirs": one.theirs,
+        "n_ours": one.n_ours,
+        "n_theirs": one.n_theirs,
+        "ln": finite(one.ln),
+        "overlap": one.overlap,
+        "pairs": one.pairs,
+        "ln_mean": one.ln_mean,
+        "ln_ci95": one.ln_ci95,
+        "outside": abs(one.ln) > bounds[measure] if measure in bounds else None,
+        **{f"axis_{axis}": label for axis, label in one.axes.items()},
+    }
+
+
+def _heads(by: Sequence[str]) -> list[str]:
+    return [*by, "measure", "n", "median", "p90", "max", "bound", "outside"]
+
+
+def _cells(one: Distribution) -> list[str]:
+    numbers = (one.median, one.p90, one.max)
+    bound = ("", "") if one.bound is None else (f"{one.bound:g}", str(one.outside))
+    return [*one.group, one.measure, str(one.n), *(number(value, ".3f") for value in numbers), *bound]
+
+
+def _listed(beyond: Sequence[Difference]) -> Iterator[list[str]]:
+    for one in beyond:
+        n = "" if one.overlap is None else f"{_seeds(one)} {'overlap' if one.overlap else 'apart'}"
+        unit = _SCALE[UNITS[one.key.measure]][1]
+        values = [written(one.key.measure, value) for value in (one.ours, one.theirs)]
+        yield [one.key.measure, one.key.run, one.key.flow, *values, unit, number(one.ln, "+.2f"), n]
+
+
+def _seeds(one: Difference) -> str:
+    if not one.pairs:
+        return f"{one.n_ours}/{one.n_theirs}"
+    spread = "" if one.ln_mean is None or one.ln_ci95 is None else f" {one.ln_mean:+.2f} ± {one.ln_ci95:.2f}"
+    return f"{one.pairs} pairs{spread}"
+
+
+_LIST = ("measure", "run", "flow", "ours", "theirs", "unit", "ln", "seeds")
+_LIST_LEFT = (True, True, True, False, False, True, False, True)
+
+
+def _caption(comparison: Comparison) -> str:
+    return f"|ln({comparison.ours} / {comparison.theirs})|"
+
+
+def _columns(heads: Sequence[str], left: Sequence[bool], lines: Sequence[Sequence[str]]) -> list[Column]:
+    found = [Column(head, [line[i] for line in lines], text=left[i]) for i, head in enumerate(heads)]
+    return [column for column in found if any(column.cells)]
+
+
+def _blocks(
+    comparison: Comparison, spread: Sequence[Distribution], beyond: Sequence[Difference], by: Sequence[str], most: int
+) -> list[Block]:
+    heads = _heads(by)
+    left = [i <= len(by) for i in range(len(heads))]
+    found = [Block(_caption(comparison), _columns(heads, left, [_cells(one) for one in spread]))]
+    if beyond:
+        more = [f"and {len(beyond) - most} more; format csv has all"] if len(beyond) > most else []
+        found.append(Block("outside", _columns(_LIST, _LIST_LEFT, list(_listed(beyond[:most]))), more))
+    return found
+
+
+def _csv(records: Sequence[Mapping[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(name for one in records for name in one)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return out.getvalue()
+
+
+def _plain(one: Distribution, by: Sequence[str]) -> dict[str, Any]:
+    plain = {name: finite(value) if isinstance(value, float) else value for name, value in asdict(one).items()}
+    return plain | {"group": dict(zip(by, one.group, strict=True))}

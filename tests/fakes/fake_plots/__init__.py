@@ -1,0 +1,1 @@
+"""Pictures of the fake runs: their names, as text."""
