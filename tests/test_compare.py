@@ -13,7 +13,7 @@ from bakeoff import references
 from bakeoff.claims import comparison
 from bakeoff.claims.comparison import Key, compare, distributions, outside, side_of, side_of_reference
 from bakeoff.errors import BakeoffError
-from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.delays import base_rtt
 from bakeoff.references import record
 from bakeoff.tables.distances import render
 from synthetic import made, resolved

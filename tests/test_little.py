@@ -9,7 +9,7 @@ import bakeoff
 from bakeoff import results
 from bakeoff.claims.comparison import compare, side_of
 from bakeoff.measure import MeasureError, Samples
-from bakeoff.measure.little import delay_over_time, little, little_over_time
+from bakeoff.measure.delays import delay_over_time, little, little_over_time
 from bakeoff.results import parts
 
 QUEUE = "mid>srv"

@@ -12,7 +12,7 @@ import pytest
 from bakeoff.claims.comparison import compare, side_of
 from bakeoff.claims.own_distance import groups
 from bakeoff.errors import BakeoffError
-from bakeoff.measure.base_rtt import mean_base_rtt
+from bakeoff.measure.delays import mean_base_rtt
 from bakeoff.tables.own_distances import render
 from synthetic import made, resolved
 

@@ -9,10 +9,10 @@ import pytest
 
 import bakeoff
 from bakeoff import measure
-from bakeoff.claims.measured import Measured
+from bakeoff.claims.measured_run import MeasuredRun
 from bakeoff.claims.measures import MEASURES
 from bakeoff.measure.bottleneck import rates
-from bakeoff.measure.frames import frames
+from bakeoff.measure.stations import frames
 from bakeoff.results.summary import Summary
 from synthetic import frame, made
 
@@ -278,7 +278,7 @@ def test_a_claim_may_ask_for_the_utilisation_of_either_direction(tmp_path):
         "measure: {steady_state: {window: 8s, ends: at end}}\n"
     )
     [ran] = bakeoff.run(str(tmp_path / "both.yaml"), jobs=1, out=tmp_path / "r")
-    run = Measured(ran, ("sent",))
+    run = MeasuredRun(ran, ("sent",))
     utilisation = MEASURES["utilisation"].take
     # 1000 bytes and 42 of headers each ms are 8.336 Mbit/s, and the upload's ACKs are some permille besides
     assert utilisation(run, "mid>cli") == pytest.approx(8.336 / 20, abs=0.02)

@@ -7,8 +7,8 @@ import pytest
 
 import bakeoff
 from bakeoff import measure
-from bakeoff.measure.base_rtt import base_rtt, base_rtt_at, mean_base_rtt
 from bakeoff.measure.bottleneck import capacity, rates
+from bakeoff.measure.delays import base_rtt, base_rtt_at, mean_base_rtt
 from bakeoff.plots.plotted_run import PlottedRun
 from bakeoff.scenario import timeline as timelines
 from bakeoff.scenario.timeline import Timeline

@@ -12,7 +12,7 @@ from bakeoff.measure import delays
 from bakeoff.measure.rates import goodput
 from bakeoff.measure.samples import Samples
 from bakeoff.results import parts
-from bakeoff.results.rows import frame
+from bakeoff.results.sample_rows import frame
 from lab_runs import SHORT, flow, in_virtual_time, network
 
 FILES = Path(__file__).parent / "data" / "iperf3"

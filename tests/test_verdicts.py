@@ -11,7 +11,7 @@ from bakeoff.claims import expected, verdict
 from bakeoff.claims.claim import Cause, Claim, Statement, Wanted, _size
 from bakeoff.claims.claim import SizeText as Text
 from bakeoff.claims.expression import Call, parse
-from bakeoff.claims.needed import Needed
+from bakeoff.claims.required_runs import RequiredRuns
 from bakeoff.claims.verdict import Decided, Outcome, Verdict, decide
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
@@ -36,7 +36,7 @@ def needed(values, *, direction="ratio() > 2", size=None, share=1.0, named=False
         name: [SimpleNamespace(key=f"s/t/{name}~{seed}") for seed in range(len(seeds))]
         for name, seeds in values.items()
     }
-    return Needed(found, repeated)
+    return RequiredRuns(found, repeated)
 
 
 def outcome(values, *, refused=None, failed=None, **words):

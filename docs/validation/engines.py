@@ -13,7 +13,7 @@ from pathlib import Path
 from bakeoff import campaign, tc
 from bakeoff.claims import claim, expected
 from bakeoff.claims.evaluate import evaluate
-from bakeoff.claims.needed import Needed, calls_by_folder, needed
+from bakeoff.claims.required_runs import RequiredRuns, calls_by_folder, required_runs
 from bakeoff.claims.verdict import CANNOT, UNDECIDED, decide
 from bakeoff.cli.options import detail
 from bakeoff.cli.run import execute
@@ -72,7 +72,7 @@ def todays(run: Run, offered: set[str]) -> Run:
     return versions.renamed(run, cc, line)
 
 
-def older(found: Needed, offered: dict[str, versions.Parameter]) -> list[str]:
+def older(found: RequiredRuns, offered: dict[str, versions.Parameter]) -> list[str]:
     """The versions that these runs name and the kernel does not have."""
     notes = [
         note
@@ -102,10 +102,10 @@ def main() -> None:
     verdicts, both = recorded()
     differ = [name for name in both if verdicts[name]["sim"] != verdicts[name]["kernel"]]
     chosen = [each for each in claim.load() if each.name in differ]
-    wanted = needed(chosen, SEEDS)
+    wanted = required_runs(chosen, SEEDS)
     by_claim = {each.name: wanted[each.statement] for each in chosen if each.statement}
     now = {
-        name: Needed(
+        name: RequiredRuns(
             found.statement,
             {key: [todays(run, set(offered)) for run in repetitions] for key, repetitions in found.runs.items()},
         )

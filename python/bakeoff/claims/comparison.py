@@ -28,9 +28,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import interval, summary_of
-from bakeoff.measure.base_rtt import mean_base_rtt
-from bakeoff.measure.delays import quantile
-from bakeoff.measure.summary import bottleneck_queues
+from bakeoff.measure.delays import mean_base_rtt, quantile
+from bakeoff.measure.summarise import bottleneck_queues
 from bakeoff.references import Reference
 from bakeoff.scenario.timeline import Timeline
 

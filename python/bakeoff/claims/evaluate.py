@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff.campaign import ending
 from bakeoff.claims.expression import TRUTH, Call, Expression, ExpressionError, Values, parse
-from bakeoff.claims.measured import Measured
+from bakeoff.claims.measured_run import MeasuredRun
 from bakeoff.claims.measures import MEASURES, check_names
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
@@ -58,7 +58,7 @@ def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     except ExpressionError as error:
         raise BakeoffError(f"{text}: {error}") from None
     metrics = {metric for call in expression.calls for metric in MEASURES[call.measure].metrics}
-    several = {name: Measured(result, metrics) for name, result in runs.items()}
+    several = {name: MeasuredRun(result, metrics) for name, result in runs.items()}
     values = {call: take(several[call.of], call) for call in expression.calls if call.of in several}
     if len(values) < len(expression.calls):
         raise BakeoffError(f"{text}: names no run; expected the results that it is about")
@@ -108,7 +108,7 @@ def numbers(result: Result, texts: Sequence[str]) -> dict[str, float | None]:
     for text in texts:
         expression = number_of(text)
         metrics = {metric for call in expression.calls for metric in MEASURES[call.measure].metrics}
-        run = Measured(result, metrics)
+        run = MeasuredRun(result, metrics)
         try:
             value = expression.number({call: take(run, call) for call in expression.calls})
         except MeasureError:
@@ -117,7 +117,7 @@ def numbers(result: Result, texts: Sequence[str]) -> dict[str, float | None]:
     return found
 
 
-def take(run: Measured, call: Call) -> float | MeasureError:
+def take(run: MeasuredRun, call: Call) -> float | MeasureError:
     """A measure of a run, or the reason why it cannot be taken."""
     try:
         return float(MEASURES[call.measure].take(run, **dict(call.arguments)))
@@ -130,5 +130,5 @@ def take(run: Measured, call: Call) -> float | MeasureError:
 def _evaluated(task: Task) -> dict[Call, float | MeasureError]:
     path, calls = task
     metrics = {metric for call in calls for metric in MEASURES[call.measure].metrics}
-    run = Measured(Result.read(path), metrics)
+    run = MeasuredRun(Result.read(path), metrics)
     return {call: take(run, call) for call in calls}

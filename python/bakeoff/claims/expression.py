@@ -19,8 +19,7 @@ from typing import Any, Final
 from bakeoff.claims import quantity
 from bakeoff.claims.measures import MEASURES, Measure, Parameter
 from bakeoff.measure import MeasureError
-from bakeoff.measure.backoff import under_utilisation
-from bakeoff.measure.harm import harm, harm_less
+from bakeoff.measure.rates import harm, harm_less, under_utilisation
 from bakeoff.results.units import limits
 
 TRUTH: Final = "true or false"

@@ -12,25 +12,30 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec
 
-from bakeoff.claims.measured import Measured, delayed_of, flow_of, flows_of, pair_of, probe_of
+from bakeoff.claims.measured_run import MeasuredRun, delayed_of, flow_of, flows_of, pair_of, probe_of
 from bakeoff.measure import MeasureError, marks, retransmissions, sce_marks
 from bakeoff.measure import drops as drops_of
-from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.bottleneck import bottleneck
-from bakeoff.measure.convergence import HOLD_S, RATIO, convergence, meeting
-from bakeoff.measure.delays import PARTS, distribution
-from bakeoff.measure.induced import share_above
-from bakeoff.measure.ipdv import ipdv
-from bakeoff.measure.little import little
+from bakeoff.measure.delays import PARTS, base_rtt, distribution, induced_latency_above, ipdv, little
 from bakeoff.measure.marks import resent_share
-from bakeoff.measure.oscillation import oscillations
-from bakeoff.measure.over_time import long_flows
+from bakeoff.measure.over_time import (
+    BELOW,
+    HOLD_S,
+    OVER_S,
+    RATIO,
+    SMOOTH_S,
+    WITHIN_S,
+    Excursion,
+    convergence,
+    long_flows,
+    meeting,
+    oscillations,
+    recovery,
+    spike,
+    starvation,
+)
 from bakeoff.measure.rates import goodput_of, steady_state_rate
 from bakeoff.measure.rates import jain as jain_of
-from bakeoff.measure.recovery import WITHIN_S, recovery
-from bakeoff.measure.smoothed import SMOOTH_S
-from bakeoff.measure.spike import OVER_S, Spike, spike
-from bakeoff.measure.starvation import BELOW, starvation
 from bakeoff.measure.stations import stations
 
 if TYPE_CHECKING:
@@ -136,7 +141,7 @@ def _known(value: float | None, what: str) -> float:
     return float(value)
 
 
-def _goodput_of(run: Measured, name: str, begin: float | None, end: float | None) -> float:
+def _goodput_of(run: MeasuredRun, name: str, begin: float | None, end: float | None) -> float:
     if begin is None and end is None:
         return _known(run.summary.flows[name].steady_state.goodput_bps, f"the goodput of flow '{name}'")
     flow = flow_of(run.resolved, name)
@@ -147,12 +152,12 @@ def _goodput_of(run: Measured, name: str, begin: float | None, end: float | None
 
 
 @_measure("bit/s", "payload that reached the receiving socket, per second", "received")
-def _goodput(run: Measured, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
+def _goodput(run: MeasuredRun, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
     return _goodput_of(run, flow_of(run.resolved, flow)["name"], begin, end)
 
 
 @_measure("bit/s", "mean of `tcpi_delivery_rate`, samples of zero left out", "delivery_rate")
-def _delivery_rate(run: Measured, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
+def _delivery_rate(run: MeasuredRun, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
     name = flow_of(run.resolved, flow)["name"]
     if begin is None and end is None:
         return _known(run.of_flow(name).steady_state.delivery_rate_bps, f"the delivery rate of flow '{name}'")
@@ -161,13 +166,13 @@ def _delivery_rate(run: Measured, flow: str | int, *, begin: float | None = None
 
 @_measure("bit/s", "sum of the goodputs of all flows, or of those of a name or pattern", "received")
 def _total_goodput(
-    run: Measured, flows: str | None = None, *, begin: float | None = None, end: float | None = None
+    run: MeasuredRun, flows: str | None = None, *, begin: float | None = None, end: float | None = None
 ) -> float:
     return sum(_goodput_of(run, flow["name"], begin, end) for flow in flows_of(run.resolved, flows))
 
 
 @_measure("1", "the flow's part of the sum of all flows' goodputs", "received")
-def _share(run: Measured, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
+def _share(run: MeasuredRun, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
     total = _total_goodput(run, begin=begin, end=end)
     if not total:
         raise MeasureError("no flow got anything")
@@ -175,12 +180,12 @@ def _share(run: Measured, flow: str | int, *, begin: float | None = None, end: f
 
 
 @_measure("1", "Jain's index of the goodputs of the long TCP flows: 1 if all are equal", "received")
-def _jain(run: Measured, *, begin: float | None = None, end: float | None = None) -> float:
+def _jain(run: MeasuredRun, *, begin: float | None = None, end: float | None = None) -> float:
     return jain_of([_goodput_of(run, flow["name"], begin, end) for flow in long_flows(run.resolved)])
 
 
 @_measure("1", "the largest to the smallest goodput of the long TCP flows, at least 1", "received")
-def _ratio(run: Measured, *, begin: float | None = None, end: float | None = None) -> float:
+def _ratio(run: MeasuredRun, *, begin: float | None = None, end: float | None = None) -> float:
     rates = [_goodput_of(run, flow["name"], begin, end) for flow in long_flows(run.resolved)]
     if len(rates) < 2:
         raise MeasureError(f"{run.resolved['run']} has {len(rates)} long flows of TCP; expected two or more")
@@ -189,7 +194,7 @@ def _ratio(run: Measured, *, begin: float | None = None, end: float | None = Non
 
 @_measure("1", "share of the rate that was used, at the first flow's bottleneck or the queue that is named", "sent")
 def _utilisation(
-    run: Measured, queue: str | None = None, *, begin: float | None = None, end: float | None = None
+    run: MeasuredRun, queue: str | None = None, *, begin: float | None = None, end: float | None = None
 ) -> float:
     whole = begin is None and end is None
     if whole and queue is None:
@@ -210,7 +215,7 @@ def _utilisation(
 
 
 def _delay(
-    run: Measured,
+    run: MeasuredRun,
     name: str | int | None,
     begin: float | None,
     end: float | None,
@@ -235,14 +240,16 @@ def _delay(
 
 
 def _flow_delay(of: str, *, induced: bool) -> Callable[..., float]:
-    def take(run: Measured, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
+    def take(run: MeasuredRun, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
         return _delay(run, flow, begin, end, of=of, induced=induced, probe=False)
 
     return take
 
 
 def _probe_delay(of: str, *, induced: bool) -> Callable[..., float]:
-    def take(run: Measured, probe: str | None = None, *, begin: float | None = None, end: float | None = None) -> float:
+    def take(
+        run: MeasuredRun, probe: str | None = None, *, begin: float | None = None, end: float | None = None
+    ) -> float:
         return _delay(run, probe, begin, end, of=of, induced=induced, probe=True)
 
     return take
@@ -255,7 +262,9 @@ def _part_of(queue: str | None) -> tuple[str | None, str | None]:
 
 
 def _queue_delay(of: str) -> Callable[..., float]:
-    def take(run: Measured, queue: str | None = None, *, begin: float | None = None, end: float | None = None) -> float:
+    def take(
+        run: MeasuredRun, queue: str | None = None, *, begin: float | None = None, end: float | None = None
+    ) -> float:
         whole, part = _part_of(queue)
         name = run.queue(whole)
         counted = run.of_queue(name)
@@ -299,15 +308,17 @@ for _name, (_what, _make, _metrics) in _FAMILIES.items():
 
 @_measure("1", "share of the probe's samples whose induced latency is above a limit", "rtt")
 def _ping_delay_above(
-    run: Measured, above: float, probe: str | None = None, *, begin: float | None = None, end: float | None = None
+    run: MeasuredRun, above: float, probe: str | None = None, *, begin: float | None = None, end: float | None = None
 ) -> float:
     part = probe_of(run.resolved, probe)
     rtts = run.samples.of("probe", part["name"], "rtt", run.window(begin, end))[1]
-    return share_above(rtts, base_rtt(run.resolved, part), above)
+    return induced_latency_above(rtts, base_rtt(run.resolved, part), above)
 
 
 def _ipdv_of(of: str) -> Callable[..., float]:
-    def take(run: Measured, probe: str | None = None, *, begin: float | None = None, end: float | None = None) -> float:
+    def take(
+        run: MeasuredRun, probe: str | None = None, *, begin: float | None = None, end: float | None = None
+    ) -> float:
         part = probe_of(run.resolved, probe)
         sent, rtt = run.samples.of("probe", part["name"], "rtt", run.window(begin, end))
         return float(getattr(distribution(ipdv(sent, rtt, float(part["every_s"]))), of))
@@ -320,15 +331,15 @@ for _of in ("mean", "p50", "max"):
 
 
 def _spike_of(
-    run: Measured, name: str, base: float | None, over: float, *, begin: float | None, end: float | None
-) -> Spike:
+    run: MeasuredRun, name: str, base: float | None, over: float, *, begin: float | None, end: float | None
+) -> Excursion:
     time, delay, own = run.delays(name, run.window(begin, end))
     return spike(time, delay, own if base is None else base, over)
 
 
 @_measure("s", "height over the base RTT of the highest excursion of a flow's or probe's RTT", "srtt", "rtt")
 def _spike_height(
-    run: Measured,
+    run: MeasuredRun,
     name: str,
     *,
     base: float | None = None,
@@ -341,7 +352,7 @@ def _spike_height(
 
 @_measure("s", "how long this excursion stays above base + over", "srtt", "rtt")
 def _spike_duration(
-    run: Measured,
+    run: MeasuredRun,
     name: str,
     *,
     base: float | None = None,
@@ -354,7 +365,7 @@ def _spike_duration(
 
 @_measure("s", "from a step until the RTT is at most base + within and stays so; never: infinite", "srtt", "rtt")
 def _recovery(
-    run: Measured,
+    run: MeasuredRun,
     name: str,
     after: float,
     *,
@@ -369,60 +380,60 @@ def _recovery(
 # Signals.
 
 
-def _queues_of_bottleneck(run: Measured, queue: str | None) -> list[str]:
+def _queues_of_bottleneck(run: MeasuredRun, queue: str | None) -> list[str]:
     return [run.queue(queue)]
 
 
 @_measure("packets", "CE marks of the bottleneck over the whole run; of one flow's packets if it is named")
-def _marks(run: Measured, flow: str | int | None = None, *, queue: str | None = None) -> float:
+def _marks(run: MeasuredRun, flow: str | int | None = None, *, queue: str | None = None) -> float:
     name = None if flow is None else flow_of(run.resolved, flow)["name"]
     return sum(marks(run.counters, each, name) for each in _queues_of_bottleneck(run, queue))
 
 
 @_measure("packets", "SCE marks, likewise")
-def _sce_marks(run: Measured, flow: str | int | None = None, *, queue: str | None = None) -> float:
+def _sce_marks(run: MeasuredRun, flow: str | int | None = None, *, queue: str | None = None) -> float:
     name = None if flow is None else flow_of(run.resolved, flow)["name"]
     return sum(sce_marks(run.counters, each, name) for each in _queues_of_bottleneck(run, queue))
 
 
 @_measure("packets", "drops, likewise")
-def _drops(run: Measured, flow: str | int | None = None, *, queue: str | None = None) -> float:
+def _drops(run: MeasuredRun, flow: str | int | None = None, *, queue: str | None = None) -> float:
     name = None if flow is None else flow_of(run.resolved, flow)["name"]
     return sum(drops_of(run.counters, each, name) for each in _queues_of_bottleneck(run, queue))
 
 
 @_measure("packets", "segments of data or datagrams that arrived with CE (`tcpi_received_ce`), over the whole run")
-def _seen_marks(run: Measured, flow: str | int) -> float:
+def _seen_marks(run: MeasuredRun, flow: str | int) -> float:
     return _counted(run, flow, "received_ce")
 
 
 @_measure("packets", "likewise as ECT(1), which are SCE marks if the flow sends ECT(0); told by the simulator alone")
-def _seen_ect1(run: Measured, flow: str | int) -> float:
+def _seen_ect1(run: MeasuredRun, flow: str | int) -> float:
     return _counted(run, flow, "received_ect1")
 
 
 @_measure("packets", "CE marks that the receiver echoed (`tcpi_delivered_ce`), over the whole run")
-def _echoed_marks(run: Measured, flow: str | int) -> float:
+def _echoed_marks(run: MeasuredRun, flow: str | int) -> float:
     return _counted(run, flow, "delivered_ce")
 
 
-def _counted(run: Measured, flow: str | int, key: str) -> float:
+def _counted(run: MeasuredRun, flow: str | int, key: str) -> float:
     name = flow_of(run.resolved, flow)["name"]
     return _known(run.counters.get("flows", {}).get(name, {}).get(key), f"counters: flows.{name}.{key}")
 
 
 @_measure("1", "share of the flow's packets that were CE-marked, over the whole run")
-def _mark_fraction(run: Measured, flow: str | int) -> float:
+def _mark_fraction(run: MeasuredRun, flow: str | int) -> float:
     return _known(run.of_flow(flow).mark_fraction, "the share of marked packets")
 
 
 @_measure("packets", "segments that the flow sent again, over the whole run")
-def _retransmissions(run: Measured, flow: str | int) -> float:
+def _retransmissions(run: MeasuredRun, flow: str | int) -> float:
     return retransmissions(run.counters, flow_of(run.resolved, flow)["name"])
 
 
 @_measure("1", "share of the segments that the flow sent which it had sent before, over the whole run")
-def _resent_share(run: Measured, flow: str | int) -> float:
+def _resent_share(run: MeasuredRun, flow: str | int) -> float:
     return resent_share(run.counters, flow_of(run.resolved, flow)["name"])
 
 
@@ -430,7 +441,7 @@ def _resent_share(run: Measured, flow: str | int) -> float:
 
 
 def _pair(
-    run: Measured, smooth: float, begin: float | None, end: float | None
+    run: MeasuredRun, smooth: float, begin: float | None, end: float | None
 ) -> tuple[tuple[Array, Array], tuple[Array, Array], float]:
     """Both flows' smoothed rates, cut at `end`, and the time from which is counted."""
     first, later = pair_of(run.resolved)
@@ -444,7 +455,7 @@ def _pair(
 
 @_measure("s", "from the later flow's start until both rates stay within a ratio; never: infinite", "received")
 def _convergence(
-    run: Measured,
+    run: MeasuredRun,
     *,
     smooth: float = SMOOTH_S,
     ratio: float = RATIO,
@@ -457,13 +468,13 @@ def _convergence(
 
 
 @_measure("s", "from the later flow's start until its rate first reaches the other's; never: infinite", "received")
-def _meet(run: Measured, *, smooth: float = SMOOTH_S, begin: float | None = None, end: float | None = None) -> float:
+def _meet(run: MeasuredRun, *, smooth: float = SMOOTH_S, begin: float | None = None, end: float | None = None) -> float:
     return meeting(*_pair(run, smooth, begin, end))
 
 
 @_measure("1", "share of the time in which the flow gets less than `below` of its fair share", "received")
 def _starvation(
-    run: Measured,
+    run: MeasuredRun,
     flow: str | int,
     *,
     below: float = BELOW,
@@ -478,7 +489,7 @@ def _starvation(
 
 @_measure("s", "that share of the window, as a time", "received")
 def _starved_time(
-    run: Measured,
+    run: MeasuredRun,
     flow: str | int,
     *,
     below: float = BELOW,
@@ -492,7 +503,7 @@ def _starved_time(
 
 @_measure("1/s", "how often per second the flow's smoothed rate crosses its own mean", "received")
 def _oscillations(
-    run: Measured,
+    run: MeasuredRun,
     flow: str | int,
     *,
     smooth: float = SMOOTH_S,
@@ -503,7 +514,7 @@ def _oscillations(
 
 
 def _cwnd(of: str) -> Callable[..., float]:
-    def take(run: Measured, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
+    def take(run: MeasuredRun, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
         name = flow_of(run.resolved, flow)["name"]
         values: Array = run.samples.of("flow", name, "cwnd", run.window(begin, end))[1]
         return float(getattr(values, of)())
@@ -519,7 +530,7 @@ for _of, _said in (("min", "smallest"), ("max", "largest"), ("mean", "mean")):
 
 
 def _completion(of: str) -> Callable[..., float]:
-    def take(run: Measured, flow: str | int) -> float:
+    def take(run: MeasuredRun, flow: str | int) -> float:
         found = run.of_flow(flow).fct
         times: CompletionTimes | None = found.fct_s if found else None
         if times is None:
@@ -534,7 +545,7 @@ for _of, _said in (("p50", "median"), ("p95", "95th percentile"), ("geometric_me
 
 
 def _of_video(of: str) -> Callable[..., float]:
-    def take(run: Measured, flow: str | int) -> float:
+    def take(run: MeasuredRun, flow: str | int) -> float:
         found: Video | None = run.of_flow(flow).video
         if found is None:
             raise MeasureError(f"flow '{flow}' is no video")
@@ -550,17 +561,17 @@ _add("video_rate", "bit/s", "mean rate of a video's segments", _of_video("mean_r
 
 
 @_measure("1", "share of a UDP flow's datagrams that never arrived")
-def _udp_loss(run: Measured, flow: str | int) -> float:
+def _udp_loss(run: MeasuredRun, flow: str | int) -> float:
     return _known(run.of_flow(flow).loss, "the loss")
 
 
 @_measure("s", "mean interarrival jitter (RFC 3550) of a UDP flow's datagrams")
-def _udp_jitter(run: Measured, flow: str | int) -> float:
+def _udp_jitter(run: MeasuredRun, flow: str | int) -> float:
     return _known(run.of_flow(flow).jitter_s, "the jitter")
 
 
 @_measure("s", "99th percentile of the one-way delay of a UDP flow's datagrams")
-def _udp_delay_p99(run: Measured, flow: str | int) -> float:
+def _udp_delay_p99(run: MeasuredRun, flow: str | int) -> float:
     found = run.of_flow(flow).delay_s
     return _known(found.p99 if found else None, "the one-way delay")
 

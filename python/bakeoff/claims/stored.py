@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from bakeoff.claims.claim import load
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.expected import kind
-from bakeoff.claims.needed import calls_by_folder, needed
+from bakeoff.claims.required_runs import calls_by_folder, required_runs
 from bakeoff.claims.verdict import Decided, decide
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Claim, Statement
-    from bakeoff.claims.needed import Needed
+    from bakeoff.claims.required_runs import RequiredRuns
     from bakeoff.claims.verdict import Outcome
     from bakeoff.results import Result
 
@@ -54,7 +54,7 @@ def decided(results: Sequence[Result], jobs: int) -> Stored:
         return statement.engine in (None, engine) and _has_runs(statement, names)
 
     about = [claim for claim in load() if claim.statement is not None and is_there(claim.statement)]
-    found = needed([_without_lost_cause(claim, is_there) for claim in about], seeds)
+    found = required_runs([_without_lost_cause(claim, is_there) for claim in about], seeds)
     able = {statement: one for statement, one in found.items() if _holds_all(one, known)}
     outcomes = _outcomes(able, known, jobs)
     told, untested = [], []
@@ -70,7 +70,9 @@ def decided(results: Sequence[Result], jobs: int) -> Stored:
     return Stored(told, frozenset(untested), len(about) - len(told), seeds)
 
 
-def _outcomes(able: Mapping[Statement, Needed], known: Mapping[str, Result], jobs: int) -> dict[Statement, Outcome]:
+def _outcomes(
+    able: Mapping[Statement, RequiredRuns], known: Mapping[str, Result], jobs: int
+) -> dict[Statement, Outcome]:
     failed = {key: result.record.error or "failed" for key, result in known.items() if not result.ok}
     paths = {key: result.path for key, result in known.items() if result.ok}
     values = evaluate(calls_by_folder(able.values(), paths), jobs)
@@ -110,7 +112,7 @@ def _without_lost_cause(claim: Claim, is_there: Callable[[Statement], bool]) -> 
     return replace(claim, cause=replace(claim.cause, statement=None))
 
 
-def _holds_all(one: Needed, known: Mapping[str, Result]) -> bool:
+def _holds_all(one: RequiredRuns, known: Mapping[str, Result]) -> bool:
     """Whether every run is there, as the claim asks for it."""
     for runs in one.runs.values():
         for run in runs:

@@ -14,7 +14,7 @@ from bakeoff.measure import MeasureError, ends, interval
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Cause, Claim, Statement
-    from bakeoff.claims.needed import Needed
+    from bakeoff.claims.required_runs import RequiredRuns
 
 HOLDS: Final = "holds"
 NOT: Final = "does not hold"
@@ -146,7 +146,7 @@ def of_claims(claims: Iterable[Claim], outcomes: Mapping[Statement, Outcome]) ->
 
 
 def decide(
-    found: Needed,
+    found: RequiredRuns,
     paths: Mapping[str, Path],
     values: Mapping[Path, Values],
     refused: Mapping[str, str],
@@ -188,13 +188,13 @@ def decide(
     )
 
 
-def _together(found: Needed) -> list[list[str]]:
+def _together(found: RequiredRuns) -> list[list[str]]:
     """The runs that one value of a predicate is made of."""
     return [[name] for name in found.runs] if found.each else [list(found.runs)]
 
 
 def _gathered(
-    found: Needed, names: Sequence[str], seed: int, paths: Mapping[str, Path], values: Mapping[Path, Values]
+    found: RequiredRuns, names: Sequence[str], seed: int, paths: Mapping[str, Path], values: Mapping[Path, Values]
 ) -> Values:
     """What was measured in the runs with one seed, under the calls as the expressions have them."""
     gathered: dict[Call, float | MeasureError] = {}

@@ -31,7 +31,7 @@ from bakeoff.errors import BakeoffError, printable
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Claim
     from bakeoff.claims.expression import Values
-    from bakeoff.claims.needed import Needed
+    from bakeoff.claims.required_runs import RequiredRuns
     from bakeoff.claims.verdict import Decided, Outcome
     from bakeoff.cli.progress import Detail
     from bakeoff.scenario import Run
@@ -113,7 +113,7 @@ def verify(
     from bakeoff import campaign, engines
     from bakeoff.claims import expected
     from bakeoff.claims.claim import load, select
-    from bakeoff.claims.needed import needed
+    from bakeoff.claims.required_runs import required_runs
     from bakeoff.scenario import parse_settings
     from bakeoff.tables import claim_report as shown
 
@@ -129,7 +129,7 @@ def verify(
         raise BakeoffError(f"--write-docs writes about all claims; expected no '{pattern}'")
     engines.get(engine)
     known = expected.load()
-    wanted = needed([claim for claim in chosen if claim.statement], seeds, parse_settings(set_ or ()))
+    wanted = required_runs([claim for claim in chosen if claim.statement], seeds, parse_settings(set_ or ()))
     doing = _Doing(jobs or campaign.cores(), show, store, fresh, dask)
     if dry_run:
         costs = [_cost(several, name, doing.jobs) for name, several in _by_engine(wanted, engine).items()]
@@ -157,7 +157,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, doing: _Doing) -> list[Decided]:
+def _decided(claims: list[Claim], wanted: dict[Any, RequiredRuns], engine: str, doing: _Doing) -> list[Decided]:
     """Do what is missing, measure, and decide."""
     from bakeoff.claims.verdict import decide, of_claims
 
@@ -168,15 +168,15 @@ def _decided(claims: list[Claim], wanted: dict[Any, Needed], engine: str, doing:
     return of_claims(claims, outcomes)
 
 
-def _by_engine(wanted: dict[Any, Needed], engine: str) -> dict[str, list[Needed]]:
+def _by_engine(wanted: dict[Any, RequiredRuns], engine: str) -> dict[str, list[RequiredRuns]]:
     """The statements by the engine that does their runs: the one that was asked for, or the one that a cause names."""
-    found: dict[str, list[Needed]] = {}
+    found: dict[str, list[RequiredRuns]] = {}
     for statement, each in wanted.items():
         found.setdefault(statement.engine or engine, []).append(each)
     return found
 
 
-def _possible(several: list[Needed], engine: str) -> tuple[list[Run], dict[str, str]]:
+def _possible(several: list[RequiredRuns], engine: str) -> tuple[list[Run], dict[str, str]]:
     """The runs that the engine can do and that decide something, and the reasons for those that it refuses."""
     from bakeoff import campaign
 
@@ -193,7 +193,7 @@ def _root(engine: str) -> Path:
     return campaign.VERIFY / engine.replace("/", "_")
 
 
-def _cost(several: list[Needed], engine: str, jobs: int) -> _Cost:
+def _cost(several: list[RequiredRuns], engine: str, jobs: int) -> _Cost:
     """What the engine would have to do for these statements."""
     from bakeoff import campaign
     from bakeoff.cli.run import estimate_s
@@ -236,12 +236,12 @@ def _tell_cost(costs: list[_Cost], jobs: int, *, as_json: bool) -> None:
 
 
 def _measured(
-    several: list[Needed], engine: str, doing: _Doing
+    several: list[RequiredRuns], engine: str, doing: _Doing
 ) -> tuple[dict[str, Path], dict[Path, Values], dict[str, str], dict[str, str]]:
     """The folders of the runs, what was measured there, and the reasons for those that were refused or failed."""
     from bakeoff import campaign
     from bakeoff.claims.evaluate import evaluate
-    from bakeoff.claims.needed import calls_by_folder
+    from bakeoff.claims.required_runs import calls_by_folder
     from bakeoff.cli.run import execute, tell_taken
 
     can, refused = _possible(several, engine)

@@ -24,7 +24,7 @@ import msgspec
 from bakeoff.errors import BakeoffError
 from bakeoff.exports.flent_test import Claim, claim
 from bakeoff.measure import MeasureError, Samples
-from bakeoff.measure.little import little_over_time
+from bakeoff.measure.delays import little_over_time
 from bakeoff.version import version
 
 if TYPE_CHECKING:

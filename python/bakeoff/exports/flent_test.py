@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bakeoff.measure import path
-from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.delays import base_rtt
 
 Flow = Mapping[str, Any]
 

@@ -25,7 +25,7 @@ from bakeoff.imports.flent_series import MOST_SERIES, STEP_S, Kind, Meta, Points
 from bakeoff.imports.recording import Recording, recorded
 from bakeoff.measure import Samples
 from bakeoff.results import RunRecord
-from bakeoff.results.rows import frame
+from bakeoff.results.sample_rows import frame
 from bakeoff.results.series import parts
 
 if TYPE_CHECKING:

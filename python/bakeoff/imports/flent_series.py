@@ -11,7 +11,7 @@ import msgspec
 
 from bakeoff.errors import BakeoffError
 from bakeoff.imports.document import ABSENT, Keys, Scalar, decoded, is_there, need_few
-from bakeoff.results.rows import Row, lengths
+from bakeoff.results.sample_rows import Row, lengths
 
 Kind = Literal["flow", "probe", "queue"]
 

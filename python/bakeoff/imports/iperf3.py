@@ -24,7 +24,7 @@ from bakeoff.imports.recording import UNKNOWN, Recording, recorded
 from bakeoff.results.iperf3_form import Connected, End, Interval, Server, Start, TestStart
 from bakeoff.results.iperf3_mss import Segments
 from bakeoff.results.iperf3_streams import StreamRecord, counters_of, samples_of, streams_of
-from bakeoff.results.rows import frame
+from bakeoff.results.sample_rows import frame
 from bakeoff.scenario.run import Bulk, ConstantRate, Flow, Link, Node, Run
 
 KEYS: Final = frozenset({"start", "intervals", "end"})

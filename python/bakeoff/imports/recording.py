@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff import results
 from bakeoff.campaign.begin import provenance
 from bakeoff.errors import BakeoffError
-from bakeoff.results import RunRecord, layout, rows
+from bakeoff.results import RunRecord, layout, sample_rows
 from bakeoff.results.series import parts
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def counted(recording: Recording) -> pl.DataFrame:
     """The samples, with those of counters that a recording does not have and its measures need."""
     at = recording.record.resolved
     starts = {flow["name"]: float(flow["start_s"]) for flow in at["flows"]}
-    return rows.counted(recording.series, starts, at["window_s"], from_zero=recording.counts_from_start)
+    return sample_rows.counted(recording.series, starts, at["window_s"], from_zero=recording.counts_from_start)
 
 
 def write(recording: Recording, root: Path, campaign: str, order: int) -> Path:

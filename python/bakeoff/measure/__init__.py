@@ -8,7 +8,7 @@ from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, 
 from bakeoff.measure.rates import goodput, jain, ratio, steady_state_rate, utilisation, window_of
 from bakeoff.measure.repetitions import Interval, Mean, ends, interval, partly, repetitions
 from bakeoff.measure.samples import MeasureError, Samples
-from bakeoff.measure.summary import summarise, summary_of
+from bakeoff.measure.summarise import summarise, summary_of
 
 __all__ = [
     "Interval",

@@ -7,20 +7,20 @@ from itertools import pairwise
 from math import isinf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from bakeoff.measure.base_rtt import base_rtt_at
 from bakeoff.measure.delays import (
     arrivals,
+    base_rtt_at,
     distribution,
     jitter,
+    little,
     lost_share,
     shares_a_clock,
     told_by_tool,
     told_jitter,
     told_loss,
 )
-from bakeoff.measure.little import little
+from bakeoff.measure.over_time import recovery
 from bakeoff.measure.rates import goodput_of, steady_state_rate
-from bakeoff.measure.recovery import recovery
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.results.summary import Phase, PhaseFlow, PhaseProbe, PhaseQueue
 

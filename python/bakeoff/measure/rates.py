@@ -1,4 +1,4 @@
-"""Rates in the steady state, and what is made of them: fairness and utilisation."""
+"""Rates in the steady state, and the measures that follow from them: fairness, utilisation, harm."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bakeoff.measure.samples import MeasureError, Samples, Window
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
+
 
 End = Literal["text", "code"]
 
@@ -119,3 +120,36 @@ def utilisation(goodputs: Iterable[tuple[float, float]], rate_bps: float) -> flo
     data.
     """
     return sum(rate / fraction for rate, fraction in goodputs) / rate_bps
+
+
+def harm(together: float, solo: float) -> float:
+    """(solo - together) / solo of a measure of which more is better, such as a rate; 1 is all lost, 0 none. No unit.
+
+    Negative if the flow fares better together. Source: Ware, Mukerjee, Seshan, Sherry: Beyond Jain's Fairness Index,
+    HotNets 2019. Raises MeasureError if the solo value is not above zero.
+    """
+    if not solo > 0:
+        raise MeasureError(f"harm needs a value above zero of the flow alone, not {solo:g}")
+    return (solo - together) / solo
+
+
+def harm_less(together: float, solo: float) -> float:
+    """(together - solo) / together of a measure of which less is better, such as a delay; 0 is no harm. No unit.
+
+    Source: the same. Raises MeasureError if the value together is not above zero.
+    """
+    if not together > 0:
+        raise MeasureError(f"harm needs a value above zero of the flows together, not {together:g}")
+    return (together - solo) / together
+
+
+"""What a flow gives up when another one joins."""
+
+
+def under_utilisation(together_bps: float, baseline_bps: float) -> float:
+    """Goodput [bit/s] of the flow in the baseline run, without the other, less its goodput with it.
+
+    Also called backoff. It says nothing of who got the difference: where the other flow needs less than that, the
+    rest of it is capacity that nobody used. Source: l4s-tests, its table of goodputs beside a call.
+    """
+    return baseline_bps - together_bps

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure import MeasureError
-from bakeoff.measure.little import delay_over_time
+from bakeoff.measure.delays import delay_over_time
 from bakeoff.plots import caption
 from bakeoff.plots.colours import DASHES, SERIES
 from bakeoff.plots.plotted_run import Line, PlottedRun, bins, direction, lines, means

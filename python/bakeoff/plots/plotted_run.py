@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure import MeasureError, Samples, bottleneck, summary_of
 from bakeoff.measure import path as path_of
-from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.bottleneck import capacity
+from bakeoff.measure.delays import base_rtt
 from bakeoff.plots import colours
 from bakeoff.plots.flow_styles import UNKNOWN, looks
 from bakeoff.plots.style import plain

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bakeoff.measure import MeasureError
-from bakeoff.measure.little import delay_over_time
+from bakeoff.measure.delays import delay_over_time
 from bakeoff.plots.plotted_run import MOST_LINES, Line, PlottedRun, bins
 from bakeoff.plots.style import plain
 from bakeoff.tables import run_labels

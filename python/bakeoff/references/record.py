@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bakeoff.measure import summary_of
-from bakeoff.measure.summary import bottleneck_queues
+from bakeoff.measure.summarise import bottleneck_queues
 from bakeoff.references import COUNTS, UNITS, measured
 from bakeoff.results import survey
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from bakeoff.claims.claim import load, select
 from bakeoff.claims.evaluate import evaluate
-from bakeoff.claims.needed import calls_by_folder, needed
+from bakeoff.claims.required_runs import calls_by_folder, required_runs
 from bakeoff.claims.verdict import UNDECIDED, Decided, Outcome, Verdict, decide, of_claims
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Claim, Statement
-    from bakeoff.claims.needed import Needed
+    from bakeoff.claims.required_runs import RequiredRuns
     from bakeoff.render.finished_runs import FinishedRuns
     from bakeoff.scenario import Run
 
@@ -54,10 +54,10 @@ class Verdicts:
         return found[0]
 
     def _decided(self, claims: Sequence[Claim]) -> list[Decided]:
-        wanted = needed([claim for claim in claims if claim.statement], self._seeds)
+        wanted = required_runs([claim for claim in claims if claim.statement], self._seeds)
         return of_claims(claims, self._outcomes(wanted))
 
-    def _outcomes(self, wanted: dict[Statement, Needed]) -> dict[Statement, Outcome]:
+    def _outcomes(self, wanted: dict[Statement, RequiredRuns]) -> dict[Statement, Outcome]:
         own = [found for found in wanted.values() if found.statement.engine in (None, self._store.engine)]
         refused = self._refused([run for found in own for runs in found.runs.values() for run in runs])
         paths = {key: result.path for key, result in self._store.by_key.items()}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bakeoff.results.iperf3_form import End, Ends, Interval, Server, Start, Stream, TestStart, Total
 from bakeoff.results.iperf3_mss import Segments
-from bakeoff.results.rows import Row
+from bakeoff.results.sample_rows import Row
 
 
 @dataclass

@@ -14,7 +14,7 @@ import msgspec
 from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
-from bakeoff.results.records import CampaignRecord, Record, RunRecord
+from bakeoff.results.metadata import CampaignRecord, Record, RunRecord
 from bakeoff.scenario.run import run_key
 
 if TYPE_CHECKING:

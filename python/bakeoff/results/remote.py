@@ -21,8 +21,8 @@ from typing import BinaryIO, Final
 from bakeoff import files
 from bakeoff.errors import BakeoffError, printable
 from bakeoff.results import layout
+from bakeoff.results.metadata import CampaignRecord
 from bakeoff.results.read import Result, read_campaign, survey
-from bakeoff.results.records import CampaignRecord
 from bakeoff.results.write import and_earlier, below, take_place
 
 PROTOCOLS: Final = ("file", "sftp", "ssh", "s3", "memory")

@@ -16,8 +16,8 @@ from bakeoff.results.read import read_campaign, survey
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from bakeoff.results.metadata import CampaignRecord
     from bakeoff.results.read import Survey
-    from bakeoff.results.records import CampaignRecord
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ class Queue(Record, frozen=True, kw_only=True):
     sojourn_mean_s: Distribution | None
     """As time passes: of the means over each sampling interval, on real Linux of what the qdisc told at each sample."""
     sojourn_little_s: Distribution | None = None
-    """By Little's law from backlog and departures, on every engine in the same way: `bakeoff.measure.little`."""
+    """By Little's law from backlog and departures, on every engine in the same way: `bakeoff.measure.delays`."""
     parts: dict[str, Distribution] | None = None
     """Likewise of the queues that a qdisc has within: `L` and `C` of dualpi2."""
     marks: int

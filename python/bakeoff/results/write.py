@@ -13,7 +13,7 @@ import msgspec
 from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
-from bakeoff.results.records import CampaignRecord, RunRecord
+from bakeoff.results.metadata import CampaignRecord, RunRecord
 
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 

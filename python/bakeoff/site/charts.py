@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError, Samples
-from bakeoff.measure.little import delay_over_time
+from bakeoff.measure.delays import delay_over_time
 from bakeoff.plots import colours
 from bakeoff.plots.plotted_run import Line, PlottedRun, bins, lines, means
 from bakeoff.plots.queues import queue_lines

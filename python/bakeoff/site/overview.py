@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Mean
-from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.delays import base_rtt
 from bakeoff.measure.samples import MeasureError
 from bakeoff.plots import colours
 from bakeoff.plots.flow_styles import FlowStyles, looks

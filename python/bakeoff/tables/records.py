@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Mean, interval
-from bakeoff.measure.base_rtt import base_rtt
+from bakeoff.measure.delays import base_rtt
 from bakeoff.measure.samples import MeasureError
 from bakeoff.results.units import SUFFIXES, unit_in
 from bakeoff.tables.rows import RATES, finite

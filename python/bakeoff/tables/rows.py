@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Interval, Mean, interval, summary_of
-from bakeoff.measure.summary import bottleneck_queues
+from bakeoff.measure.summarise import bottleneck_queues
 from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured, rate_of
 from bakeoff.tables.label_order import Key, by_value
 from bakeoff.tables.run_labels import engine_of, failures

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bakeoff.errors import BakeoffError
 from bakeoff.imports.recording import UNKNOWN, Recording, recorded, write
-from bakeoff.results.rows import Row, frame
+from bakeoff.results.sample_rows import Row, frame
 from bakeoff.scenario.run import Bulk, ConstantRate, Flow, Link, Node, Probe, Run
 from bakeoff.trace import CaptureFile, IrttFile
 from bakeoff.version import version

@@ -14,7 +14,7 @@ import msgspec
 from bakeoff.results.iperf3_form import End, Interval, Server, Start, TestStart
 from bakeoff.results.iperf3_mss import Segments
 from bakeoff.results.iperf3_streams import StreamRecord, counters_of, samples_of, streams_of
-from bakeoff.results.rows import COUNTERS, Row
+from bakeoff.results.sample_rows import COUNTERS, Row
 
 _SUMMED: Final = {*COUNTERS, "goodput"}
 """Metrics whose values of parallel streams add up."""

@@ -21,8 +21,8 @@ from bakeoff import files
 from bakeoff.engines.lab import iperf3_output
 from bakeoff.engines.lab.plan import Plan, Program
 from bakeoff.errors import BakeoffError
-from bakeoff.results import irtt_json, rows
-from bakeoff.results.rows import Row
+from bakeoff.results import irtt_json, sample_rows
+from bakeoff.results.sample_rows import Row
 from bakeoff.scenario import Run
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def added(samples: pl.DataFrame, told: Told, run: Run) -> pl.DataFrame:
 
     if not told.rows:
         return samples
-    more = rows.counted(rows.frame(told.rows), told.starts, run.window_s)
-    return rows.ordered(pl.concat([samples, more.filter(pl.col("time").is_between(0, run.duration_s))]))
+    more = sample_rows.counted(sample_rows.frame(told.rows), told.starts, run.window_s)
+    return sample_rows.ordered(pl.concat([samples, more.filter(pl.col("time").is_between(0, run.duration_s))]))
 
 
 def _read(run: Run, program: Program, folder: Path, when: tuple[float, int], told: Told) -> None:
@@ -171,7 +171,7 @@ def flent(document: dict[str, Any], run: Run, epoch_s: float, told: Told) -> Non
         if not rates:
             raise ValueError(f"no values in '{series}'")
         ends = [(point["t"] - epoch_s, point.get("dur")) for point in rates]
-        lasted = list(rows.lengths(ends, run.sample_interval_s))
+        lasted = list(sample_rows.lengths(ends, run.sample_interval_s))
         told.starts[flow.name] = ends[0][0] - lasted[0]
         handed = 0.0
         for (time, _), length, point in zip(ends, lasted, rates, strict=True):

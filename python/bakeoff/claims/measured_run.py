@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.measure import MeasureError, Samples, summary_of
-from bakeoff.measure.base_rtt import base_rtt
-from bakeoff.measure.over_time import long_flows
+from bakeoff.measure.delays import base_rtt
+from bakeoff.measure.over_time import long_flows, smoothed
 from bakeoff.measure.rates import window_of
-from bakeoff.measure.smoothed import smoothed
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array, Window
@@ -23,7 +22,7 @@ Part = Mapping[str, Any]
 """A flow or a probe of the resolved run."""
 
 
-class Measured:
+class MeasuredRun:
     """A result, of which each part is read when it is first asked for, and of the series only some metrics."""
 
     def __init__(self, result: Result, metrics: Collection[str] = ()) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Needed:
+class RequiredRuns:
     """The runs of a statement: the repetitions of each, by its short name, or by its whole one where there is none."""
 
     statement: Statement
@@ -45,7 +45,7 @@ class Needed:
         return list(dict.fromkeys(replace(call, of=None) for call in found))
 
 
-def calls_by_folder(several: Iterable[Needed], paths: Mapping[str, Path]) -> dict[Path, list[Call]]:
+def calls_by_folder(several: Iterable[RequiredRuns], paths: Mapping[str, Path]) -> dict[Path, list[Call]]:
     """What `evaluate` has to take: the measures of each run that has a folder, by its key, in `paths`."""
     found: dict[Path, dict[Call, None]] = {}
     for each in several:
@@ -62,7 +62,9 @@ def expressions(statement: Statement) -> list[Any]:
     return [part for part in (statement.direction, statement.size.of if statement.size else None) if part is not None]
 
 
-def needed(claims: Iterable[Claim], seeds: int, settings: dict[str, Any] | None = None) -> dict[Statement, Needed]:
+def required_runs(
+    claims: Iterable[Claim], seeds: int, settings: dict[str, Any] | None = None
+) -> dict[Statement, RequiredRuns]:
     """The runs of every statement of the claims, and of their causes; with `settings` all runs are changed by them.
 
     BakeoffError names the file, the claim and the pattern that names no run, or the flow that a run does not have.
@@ -88,7 +90,7 @@ def needed(claims: Iterable[Claim], seeds: int, settings: dict[str, Any] | None 
                 if name not in expanded[_key(changed)]:
                     raise BakeoffError(f"{each.place}: with its settings there is no run '{name}' any more")
                 runs[wanted.short or name] = expanded[_key(changed)][name]
-        found[each] = Needed(each, runs)
+        found[each] = RequiredRuns(each, runs)
     _check(found.values())
     return found
 
@@ -145,7 +147,7 @@ def _near(pattern: str, known: Sequence[str]) -> str:
     return did_you_mean(pattern, inside) if inside else did_you_mean(head, heads)
 
 
-def _check(found: Iterable[Needed]) -> None:
+def _check(found: Iterable[RequiredRuns]) -> None:
     """That flows and probes exist in the runs, before hours are spent on them."""
     # Many claims are about the same runs, of which each is made once.
     documents: dict[int, Any] = {}

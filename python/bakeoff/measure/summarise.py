@@ -11,23 +11,23 @@ import msgspec
 
 from bakeoff.measure import phases as cut
 from bakeoff.measure.applications import completion, video
-from bakeoff.measure.base_rtt import base_rtt
 from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
 from bakeoff.measure.checks import checks
 from bakeoff.measure.delays import (
     PARTS,
     arrivals,
+    base_rtt,
     distribution,
     histogram,
+    ipdv,
     jitter,
+    little,
     lost_share,
     shares_a_clock,
     told_by_tool,
     told_jitter,
     told_loss,
 )
-from bakeoff.measure.ipdv import ipdv
-from bakeoff.measure.little import little
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
 from bakeoff.measure.over_time import Rates, spike_of
 from bakeoff.measure.rates import End, goodput_of, jain, ratio, steady_state_rate, utilisation, window_of
