@@ -1,18 +1,23 @@
 """Runs by workers of Dask: the same results as here, workers that die, schedulers that go, and what is refused."""
 
+import asyncio
 import importlib.util
 import os
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import cluster
+from bakeoff.campaign import cluster, deploy
 from bakeoff.campaign.cluster import Cluster
 from bakeoff.errors import BakeoffError
 
@@ -101,7 +106,7 @@ def test_a_scheduler_that_goes_ends_the_campaign(tmp_path, make, undisturbed, sc
 
 
 def test_workers_that_nobody_starts_again_end_the_campaign(tmp_path, make, undisturbed, scheduler, monkeypatch):
-    monkeypatch.setattr(cluster, "_local", lambda *_: scheduler)
+    monkeypatch.setattr(deploy, "_local", lambda *_: scheduler)
     monkeypatch.setattr(cluster, "_ALONE_S", 0.0)
     runs = [make(name) for name in "abc"]
 
@@ -174,31 +179,31 @@ def test_machines_that_share_nothing_do_not_take_part(tmp_path, make, monkeypatc
 
 def test_each_name_of_a_machine_is_a_worker(monkeypatch):
     asked = []
-    monkeypatch.setattr(distributed, "SSHCluster", lambda hosts, **options: asked.append((hosts, options)))
-    cluster._ssh("one,one,two", None)
-    [(hosts, options)] = asked
-    assert hosts == ["one", "one", "one", "two"]  # the first is the scheduler
-    assert options["worker_options"] == {"nthreads": 1}
+    monkeypatch.setattr(distributed, "SpecCluster", lambda workers, scheduler, **_: asked.append((workers, scheduler)))
+    deploy._ssh("one,one,two", None)
+    [(workers, scheduler)] = asked
+    assert scheduler["options"]["host"] == "one"
+    assert [each["options"]["host"] for each in workers.values()] == ["one", "one", "two"]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("dask_jobqueue") is None, reason="the extra dask is not installed")
 def test_a_ctrl_c_stays_the_campaigns():
-    told = "import signal; from bakeoff.campaign import cluster; before = signal.getsignal(signal.SIGINT)"
-    told += "; cluster.jobqueue(); assert signal.getsignal(signal.SIGINT) is before"
+    told = "import signal; from bakeoff.campaign import deploy; before = signal.getsignal(signal.SIGINT)"
+    told += "; deploy.jobqueue(); assert signal.getsignal(signal.SIGINT) is before"
     subprocess.run([sys.executable, "-c", told], check=True)
 
 
 def test_slurm_gets_a_job_with_a_process_for_each_core(tmp_path, monkeypatch):
     if importlib.util.find_spec("dask_jobqueue") is None:
         pytest.skip("the extra dask is not installed")
-    cluster.jobqueue()
+    deploy.jobqueue()
     for name in ("sbatch", "scancel"):
         (tmp_path / name).write_text("#!/bin/sh\necho Submitted batch job 7\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     settings = {"cores": 4, "memory": "8GB", "account": "lab", "walltime": "02:00:00", "interface": "lo"}
     with dask.config.set({f"jobqueue.slurm.{name}": value for name, value in settings.items()}):
-        started = cluster.slurm("2", None)
+        started = deploy.slurm("2", None)
         try:
             script = started.job_script()
         finally:
@@ -208,3 +213,158 @@ def test_slurm_gets_a_job_with_a_process_for_each_core(tmp_path, monkeypatch):
     assert "export POLARS_MAX_THREADS=1\n" in script
     assert "--nthreads 1 " in script
     assert "--nworkers 4 " in script
+    assert "--tls-key" in script
+
+
+# Who may execute code: those who have the key of the cluster.
+
+
+class Evil:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, made: Path) -> None:
+        self.made = made
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.made),)
+
+
+def refused(address: str, security) -> bool:
+    """Whether nothing is executed for a client with this key."""
+    try:
+        with distributed.Client(address, security=security, timeout=2, set_as_default=False) as client:
+            client.run_on_scheduler(lambda: None)
+    except (OSError, TimeoutError):
+        return True
+    return False
+
+
+def test_workers_of_this_machine_take_no_orders_of_others():
+    begun = Cluster("local:1", "sim")
+    try:
+        workers = begun._client.scheduler_info()["workers"]
+        addresses = [begun._cluster.scheduler_address, *workers, *(each["nanny"] for each in workers.values())]
+        assert len(addresses) == 3
+        for address in addresses:
+            assert address.startswith("tls://127.0.0.1:")
+        assert refused(addresses[0].replace("tls://", "tcp://"), None)
+        assert refused(addresses[0], distributed.Security.temporary())
+        assert not refused(addresses[0], begun._cluster.security)
+    finally:
+        begun.close()
+
+
+@pytest.mark.parametrize("lies", ["unlike", "execute"])
+def test_what_a_worker_answers_is_not_unpickled(tmp_path, make, scheduler, monkeypatch, lies):
+    made = tmp_path / "made"
+
+    def lie(*_, **__) -> Evil:
+        return Evil(made)
+
+    monkeypatch.setattr(cluster, lies, lie)
+    with pytest.raises(BakeoffError, match="does not answer as bakeoff's do|came damaged from its worker"):
+        campaign.run([make("a")], tmp_path / "c", cluster=lambda: Cluster(scheduler.scheduler_address, "sim"))
+    assert not made.exists()
+
+
+@pytest.mark.parametrize("answer", [b"", b"\xc1", b"\x80", b"\x85\xa6status\xa7skipped"])
+def test_an_answer_of_another_form_is_refused(tmp_path, make, scheduler, monkeypatch, answer):
+    monkeypatch.setattr(cluster, "execute", lambda *_, **__: answer)
+    with pytest.raises(BakeoffError, match=r"c/fake/s1-first/a: came damaged from its worker: "):
+        campaign.run([make("a")], tmp_path / "c", cluster=lambda: Cluster(scheduler.scheduler_address, "sim"))
+    assert results.scan(tmp_path / "c") == []
+
+
+@pytest.fixture
+def listening():
+    """Make a server of this machine that says something to whoever connects, and nothing more."""
+    with ExitStack() as stack:
+
+        def listen(says: bytes) -> int:
+            server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+            def serve() -> None:
+                taken = []
+                with suppress(OSError):  # closed
+                    while True:
+                        taken.append(server.accept()[0])
+                        taken[-1].sendall(says)
+
+            Thread(target=serve, daemon=True).start()
+            return server.getsockname()[1]
+
+        yield listen
+
+
+@pytest.mark.parametrize(
+    ("form", "says", "message"),
+    [
+        ("tcp://127.0.0.1:{port}", b"", "no scheduler answers: "),
+        ("tcp://127.0.0.1:{port}", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9, "no scheduler answers: "),
+        ("tcp://127.0.0.1:{port}", (1 << 62).to_bytes(8, "little") + b"x" * 99, "no scheduler answers: "),
+        ("tcp://127.0.0.1:{port}", bytes(999), "no scheduler answers: "),
+        ("tls://127.0.0.1:{port}", b"", "no scheduler answers: "),
+        ("tcp://127.0.0.1", b"", "is no address of a scheduler; expected tcp://HOST:PORT"),
+        ("tls://127.0.0.1", b"", "is no address of a scheduler; expected tls://HOST:PORT"),
+        ("tcp://", b"", "is no address of a scheduler"),
+        ("tcp://127.0.0.1:65536", b"", "is no address of a scheduler"),
+        ("tcp://[::1", b"", "is no address of a scheduler"),
+        ("tcp://127.0.0.1:{port}/x", b"", "is no address of a scheduler"),
+    ],
+)
+def test_what_is_no_scheduler_is_refused_and_nothing_is_claimed(
+    cli, listening, monkeypatch, tmp_path, form, says, message
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cluster, "_PATIENCE_S", 0.3)
+    code, out, err = cli("run", "fake/s1*", "--out", "c", "--dask", form.format(port=listening(says)))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("bakeoff: --dask")
+    assert message in err
+    assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """This machine in the place of those that asyncssh would reach, and the commands that it was given."""
+    asyncssh = pytest.importorskip("asyncssh", reason="the extra dask is not installed")
+    commands = []
+
+    class Connection:
+        def __init__(self, *_: object) -> None:
+            self.child = None
+
+        async def create_process(self, command: str) -> SimpleNamespace:
+            commands.append(command)
+            pipe = asyncio.subprocess.PIPE
+            self.child = await asyncio.create_subprocess_shell(f"exec {command}", stdin=pipe, stderr=pipe)
+            return SimpleNamespace(stdin=self, stderr=self, kill=lambda: None)
+
+        def write(self, text: str) -> None:
+            self.child.stdin.write(text.encode())
+
+        async def readline(self) -> str:
+            return (await self.child.stderr.readline()).decode()
+
+        def close(self) -> None:
+            self.child.stdin.close()
+
+        async def wait_closed(self) -> None:
+            await self.child.wait()
+
+    async def connect(host: str) -> Connection:
+        return Connection()
+
+    monkeypatch.setattr(asyncssh, "connect", connect)
+    return commands
+
+
+def test_workers_over_ssh_take_no_orders_of_others(tmp_path, make, undisturbed, machine):
+    begun = Cluster("ssh:127.0.0.1,127.0.0.1", "sim")
+    assert refused(begun._cluster.scheduler_address.replace("tls://", "tcp://"), None)
+    report = campaign.run([make(name) for name in "abc"], tmp_path / "c", cluster=lambda: begun)
+    assert [done.status for done in report.runs] == ["ok"] * 3
+    assert content(tmp_path / "c") == undisturbed
+    # A scheduler and two workers. Every user of the machine sees these command lines.
+    assert len(machine) == 3
+    assert not any("CERTIFICATE" in command or "KEY" in command for command in machine)

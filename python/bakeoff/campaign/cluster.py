@@ -6,18 +6,22 @@ files of each run back. docs/campaigns.md is the description for users.
 
 from __future__ import annotations
 
+import asyncio
 import io
-import signal
+import logging
 import tempfile
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
 
 from bakeoff import engines, results
-from bakeoff.campaign import ending, worker
+from bakeoff.campaign import deploy, ending, worker
 from bakeoff.campaign.archive import DamagedError, packed, unpack
 from bakeoff.campaign.parallel import LostError, Pending
 from bakeoff.campaign.worker import Done
@@ -25,22 +29,18 @@ from bakeoff.errors import BakeoffError
 from bakeoff.version import MODEL_EPOCH, version
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from bakeoff.scenario import Run
 
-FORMS: Final = "tcp://HOST:PORT, tls://HOST:PORT, local:N, slurm:N or ssh:HOST,HOST"
 _PATIENCE_S: Final = 10.0
-"""For so long a scheduler may be silent when it is asked for the first time."""
+"""A scheduler may take this long for its first answer."""
+_ANSWER_S: Final = 60.0
+"""A scheduler may take this long for each later answer."""
 _FRESH_S: Final = 0.5
 """For so long the number of workers counts as known."""
 _ALONE_S: Final = 60.0
 """For so long workers that were started here may all be gone: each is started again, unless it ended as it began."""
-_ENVIRONMENT: Final = {"POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Of workers that are started here: each has one core, and one run."""
-
-_SETTINGS: Final = {"distributed.worker.profile.enabled": False}
-"""Of workers that are started here: what a run does is no secret, and a sample every 10 ms costs more than it tells."""
+_PLAIN: Final = ("msgpack",)
+"""How answers may be encoded: Dask's other families unpickle them, which executes what a worker chooses."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,25 @@ class Expected:
     versions: dict[str, str]
 
 
+class _Answer(msgspec.Struct):
+    """What `execute` gives of a run; see `Done`."""
+
+    status: Literal["ok", "failed"]
+    wall_s: Annotated[float, msgspec.Meta(ge=0)]
+    error: str | None
+    numbers: dict[str, float | None]
+    archive: bytes | None
+    """The run's files, unless they are in the campaign's folder already."""
+
+
 class Cluster:
     """The workers behind a scheduler; see `parallel.Workers`."""
 
     def __init__(self, form: str, engine: str, jobs: int | None = None) -> None:
         """Reach or start what `form` names. At most `jobs` runs are under way (default: one per worker).
 
-        BakeoffError if the form is none of FORMS, if nobody answers, or if a worker is another bakeoff than this one.
+        BakeoffError if the form is none of `deploy.FORMS`, if no scheduler answers, or if a worker has another bakeoff
+        than this one.
         """
         try:
             import distributed
@@ -70,26 +82,31 @@ class Cluster:
             ) from None
         self._form = form
         self._jobs = jobs
-        self._busy: dict[Pending, Path] = {}
+        self._busy: dict[Pending, tuple[Run, Path]] = {}
         self._killed: set[Pending] = set()
         self._counted: tuple[float, int] = (-_FRESH_S, 0)
         self._alone_since_s: float | None = None
         self._expected = Expected(version(), MODEL_EPOCH, engine, engines.get(engine).versions())
+        if deploy.is_address(form):
+            _check_scheduler(form)
         # A Ctrl-C in the terminal is for this process: workers inherit that it is held back.
         ending.start_tracker()
         with ending.starting_workers():
-            self._cluster = _cluster(form, jobs)
+            self._cluster = deploy.start(form, jobs)
         try:
             # Any: most of what distributed gives has no types.
             client: Any = distributed.Client
             self._client = client(
-                form if self._cluster is None else self._cluster, timeout=_PATIENCE_S, set_as_default=False
+                form if self._cluster is None else self._cluster,
+                timeout=_PATIENCE_S,
+                set_as_default=False,
+                deserializers=_PLAIN,
             )
             self._check_workers()
-        except (OSError, TimeoutError) as error:
-            raise BakeoffError(f"--dask {form}: no scheduler answers: {error}") from None
-        except BaseException:
+        except BaseException as error:
             self._close_all()
+            if isinstance(error, OSError | TimeoutError):
+                raise BakeoffError(f"--dask {form}: the scheduler does not answer: {_named(error)}") from None
             raise
 
     @property
@@ -102,10 +119,7 @@ class Cluster:
         now_s = time.monotonic()
         if now_s - self._counted[0] > _FRESH_S:
             self.check()
-            try:
-                self._counted = now_s, len(self._client.nthreads())
-            except (OSError, TimeoutError):
-                raise self._gone() from None
+            self._counted = now_s, self._workers()
         slots = self._counted[1] * (2 if ahead else 1)
         return len(self._busy) < (slots if self._jobs is None else min(slots, self._jobs))
 
@@ -115,7 +129,7 @@ class Cluster:
         future: Pending = self._client.submit(
             execute, run, folder.absolute(), task, order, self._expected, key=key, pure=False
         )
-        self._busy[future] = folder
+        self._busy[future] = run, folder
         return future
 
     def result(self, future: Pending) -> Done:
@@ -123,24 +137,22 @@ class Cluster:
         from distributed import CancelledError
         from distributed.scheduler import KilledWorker
 
-        place = self._busy.pop(future)
+        run, place = self._busy.pop(future)
         if future in self._killed:
             self._killed.discard(future)
             raise LostError("its worker was ended")
         try:
-            found: tuple[Done, bytes | None] = future.result()
+            answer = msgspec.msgpack.decode(future.result(), type=_Answer)
+            if answer.archive is not None:
+                with results.writing(place) as partial:
+                    unpack(io.BytesIO(answer.archive), partial)
         except KilledWorker as error:
             raise LostError(f"the worker {error.last_worker.address} ended", error.allowed_failures + 1) from None
         except CancelledError:
             raise self._gone() from None
-        done, archive = found
-        if archive is not None:
-            try:
-                with results.writing(place) as partial:
-                    unpack(io.BytesIO(archive), partial)
-            except DamagedError as error:
-                raise BakeoffError(f"{place}: came damaged from its worker: {error}") from None
-        return replace(done, path=place)
+        except (DamagedError, msgspec.MsgspecError, TypeError) as error:
+            raise BakeoffError(f"{place}: came damaged from its worker: {error}") from None
+        return Done(run.key, place, answer.status, answer.wall_s, answer.error, answer.numbers)
 
     def kill(self, future: Any) -> None:  # noqa: ANN401 (distributed's)
         """See `Workers`."""
@@ -148,7 +160,7 @@ class Cluster:
             return
         self._killed.add(future)
         key = future.key
-        where = [address for address, keys in self._client.processing().items() if key in keys]
+        where = [address for address, keys in self._ask("processing").items() if key in keys]
         future.cancel()
         if where:
             with suppress(ValueError):  # nobody started it again who could
@@ -165,11 +177,7 @@ class Cluster:
         if not self._form.startswith("local"):
             return  # others may start some at any time
         now_s = time.monotonic()
-        try:
-            workers = len(self._client.nthreads())
-        except (OSError, TimeoutError):
-            raise self._gone() from None
-        if workers:
+        if self._workers():
             self._alone_since_s = None
         elif self._alone_since_s is None:
             self._alone_since_s = now_s
@@ -191,8 +199,23 @@ class Cluster:
             f"--dask {self._form}: the scheduler is gone; the runs that ended were kept, --resume does the others"
         )
 
+    def _workers(self) -> int:
+        return len(self._ask("ncores"))
+
+    def _ask(self, operation: str) -> Any:  # noqa: ANN401 (distributed's)
+        """What the scheduler says to one of its operations that take nothing; BakeoffError if it does not answer."""
+        try:
+            return self._client.sync(getattr(self._client.scheduler, operation), callback_timeout=_ANSWER_S)
+        except (OSError, TimeoutError):
+            raise self._gone() from None
+
     def _check_workers(self) -> None:
-        answers = self._client.run(unlike, self._expected, on_error="return")
+        """BakeoffError if one of the workers that are there does not do for the runs of this campaign."""
+        client = self._client
+        try:
+            answers = client.sync(client._run, unlike, self._expected, on_error="return", callback_timeout=_ANSWER_S)
+        except TypeError:  # distributed's, of data that is no msgpack
+            raise BakeoffError(f"--dask {self._form}: a worker does not answer as bakeoff's do") from None
         for address, answer in answers.items():
             if answer is not None:
                 raise BakeoffError(f"--dask {self._form}: the worker {address} {_said(answer)}")
@@ -223,8 +246,11 @@ def unlike(expected: Expected, dask_worker: Any = None) -> str | None:  # noqa: 
     return None
 
 
-def execute(run: Run, folder: Path, task: worker.Task, order: int, expected: Expected) -> tuple[Done, bytes | None]:
-    """On a worker: do the run, in its folder if that is the campaign's, else in one whose files are given back."""
+def execute(run: Run, folder: Path, task: worker.Task, order: int, expected: Expected) -> bytes:
+    """On a worker: do the run, in its folder if that is the campaign's, else in one whose files are given back.
+
+    The answer is an encoded `_Answer`.
+    """
     from distributed import get_worker
 
     # A worker may come later than the campaign began.
@@ -232,10 +258,22 @@ def execute(run: Run, folder: Path, task: worker.Task, order: int, expected: Exp
     if problem is not None:
         raise BakeoffError(f"the worker {get_worker().address} {problem}")
     if _sees(folder, task):
-        return worker.execute(run, folder, task, order), None
+        return _encoded(worker.execute(run, folder, task, order), None)
     with tempfile.TemporaryDirectory(prefix="bakeoff-") as temporary:
         done = worker.execute(run, Path(temporary) / "run", task, order)
-        return done, packed(done.path)
+        return _encoded(done, packed(done.path))
+
+
+def _encoded(done: Done, archive: bytes | None) -> bytes:
+    return msgspec.msgpack.encode(
+        {
+            "status": done.status,
+            "wall_s": done.wall_s,
+            "error": done.error,
+            "numbers": dict(done.numbers),
+            "archive": archive,
+        }
+    )
 
 
 def _sees(folder: Path, task: worker.Task) -> bool:
@@ -252,84 +290,46 @@ def _said(answer: object) -> str:
     return str(answer)
 
 
-def _cluster(form: str, jobs: int | None) -> Any:  # noqa: ANN401 (of several packages)
-    """What is started for a form; None for a scheduler that is there already."""
-    kind, _, rest = form.partition(":")
-    if kind in ("tcp", "tls") and rest.startswith("//"):
-        return None
-    start = {"local": _local, "slurm": slurm, "ssh": _ssh}.get(kind)
-    if start is None:
-        raise BakeoffError(f"--dask: '{form}' names no workers; expected {FORMS}")
-    try:
-        import dask
+def _check_scheduler(form: str) -> None:
+    """BakeoffError unless a scheduler of Dask answers at this address in time.
 
-        with dask.config.set(_SETTINGS):
-            return start(rest, jobs)
-    except BakeoffError:
-        raise
-    except Exception as error:  # each package has exceptions of its own
-        raise BakeoffError(f"--dask {form}: cannot be started: {error or type(error).__name__}") from error
-
-
-def _count(form: str, text: str, otherwise: int | None) -> int:
-    if not text and otherwise is not None:
-        return otherwise
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 100_000:
-        raise BakeoffError(f"--dask: '{form}:{text}'; expected a number of workers, such as {form}:8")
-    return int(text)
-
-
-def _local(rest: str, jobs: int | None) -> Any:  # noqa: ANN401
-    import distributed
-
-    start: Any = distributed.LocalCluster
-    count = _count("local", rest, jobs)
-    return start(
-        n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0", env=_ENVIRONMENT, silence_logs=50
-    )
-
-
-def jobqueue() -> ModuleType:
-    """The package dask_jobqueue, imported so that a Ctrl-C stays the campaign's.
-
-    It takes SIGINT when it is imported, and would end the process with 0 and without a word.
+    distributed's client waits for ever for one that takes a connection and says nothing.
     """
-    before = signal.getsignal(signal.SIGINT)
-    import dask_jobqueue
+    import distributed
+    from distributed.comm import core as comms
+    from distributed.core import send_recv
 
-    signal.signal(signal.SIGINT, before)
-    return dask_jobqueue
+    # Any: distributed gives these no types.
+    security: Any = distributed.Security
+    connect: Any = comms.connect
+
+    async def identity() -> Any:  # noqa: ANN401
+        async with asyncio.timeout(_PATIENCE_S):
+            comm = await connect(form, timeout=_PATIENCE_S, **security().get_connection_args("client"))
+            try:
+                return await send_recv(comm, op="identity", deserializers=_PLAIN)
+            finally:
+                comm.abort()
+
+    try:
+        place = urlsplit(form)
+        known = bool(place.hostname) and place.port is not None and place.path == ""
+    except ValueError:
+        known = False
+    if not known:
+        raise BakeoffError(f"--dask: '{form}' is no address of a scheduler; expected {form[:3]}://HOST:PORT")
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)  # it would write tracebacks of what the other side sends
+    try:
+        answer = asyncio.run(identity())
+    except Exception as error:  # of any kind: the other side may send anything
+        raise BakeoffError(f"--dask {form}: no scheduler answers: {_named(error)}") from None
+    finally:
+        logger.setLevel(before)
+    if not isinstance(answer, dict) or answer.get("type") != "Scheduler":
+        raise BakeoffError(f"--dask {form}: is no scheduler of Dask")
 
 
-def slurm(rest: str, jobs: int | None) -> Any:  # noqa: ANN401
-    """Workers as jobs of SLURM, with all options of Dask's own configuration (jobqueue.slurm)."""
-    import dask
-
-    start: Any = vars(jobqueue())["SLURMCluster"]
-    count = _count("slurm", rest, jobs)
-    cores = dask.config.get("jobqueue.slurm.cores", None)
-    if not isinstance(cores, int) or dask.config.get("jobqueue.slurm.memory", None) is None:
-        raise BakeoffError(
-            "--dask slurm: Dask's configuration says nothing of jobqueue.slurm.cores and jobqueue.slurm.memory; "
-            "expected for example ~/.config/dask/jobqueue.yaml with both"
-        )
-    prologue = [f"export {name}={value}" for name, value in _ENVIRONMENT.items()]
-    prologue += dask.config.get("jobqueue.slurm.job-script-prologue", None) or []
-    # One process for each core: a run needs one of its own.
-    cluster = start(processes=cores, job_script_prologue=prologue)
-    cluster.scale(count)
-    return cluster
-
-
-def _ssh(rest: str, _: int | None) -> Any:  # noqa: ANN401
-    from distributed import SSHCluster
-
-    hosts = rest.split(",")
-    if not all(hosts):
-        raise BakeoffError(f"--dask: 'ssh:{rest}'; expected names of machines, such as ssh:one,one,two")
-    # The first has the scheduler, too. Each time that a machine is named it gets a worker.
-    return SSHCluster(
-        [hosts[0], *hosts],
-        worker_options={"nthreads": 1},
-        scheduler_options={"port": 0, "dashboard_address": ":0"},
-    )
+def _named(error: BaseException) -> str:
+    return f"{error}" or type(error).__name__

@@ -122,9 +122,8 @@ def run(
     begins = on_start or (lambda _: None)
     with ending.unwinding(), _writable(root), lock.locked(root):
         runs_known = len(places) if more is None else None
-        record = _claim(root, asked, engine, module.versions(), made, resume=resume, runs=runs_known)
-        if latest is not None:
-            place.point(latest, root)
+        known = results.read_campaign(root)
+        record = _claim(root, known, asked, engine, module.versions(), made, resume=resume, runs=runs_known)
         results.discard_partials(root)
         agenda.begin(record, kept, also)
         agenda.check_captures()
@@ -135,8 +134,11 @@ def run(
         if waiting and (jobs > 1 or timeout_s is not None or cluster is not None):
             # Neither a run that waits for another is to be timed, nor one to begin after a failure that ends it all.
             ahead = timeout_s is None and not stop_on_failure
-            workers = Processes(jobs, module.estimate_s) if cluster is None else cluster()
+            with _claimed(root, new=known is None):
+                workers = Processes(jobs, module.estimate_s) if cluster is None else cluster()
             doing = Parallel(waiting, task, workers, begins, timeout_s, ahead).do(on_interrupt)
+        if latest is not None:
+            place.point(latest, root)
         try:
             with closing(doing):
                 for done in doing:
@@ -216,6 +218,7 @@ def _checked(runs: Sequence[Run], root: Path, module: engines.Engine, jobs: int 
 
 def _claim(
     root: Path,
+    record: CampaignRecord | None,
     asked: Asked,
     engine: str,
     versions: dict[str, str],
@@ -224,8 +227,10 @@ def _claim(
     resume: bool,
     runs: int | None,
 ) -> CampaignRecord:
-    """The record of the campaign that `root` holds from now on; BakeoffError if it holds what is not ours."""
-    record = results.read_campaign(root)
+    """The record of the campaign that `root` holds from now on, where `record` says which one it held before.
+
+    BakeoffError if it holds files of another one, or of none.
+    """
     if record is None and _holds_files(root):
         if not resume:
             raise BakeoffError(f"{root}: there are files here already, of no campaign; choose another --out")
@@ -241,6 +246,17 @@ def _claim(
         )
     begin.check_same(root, record, asked, engine, versions)
     return record
+
+
+@contextmanager
+def _claimed(root: Path, *, new: bool) -> Iterator[None]:
+    """Give a `new` folder back, if no run is in it, when there are no workers for the campaign."""
+    try:
+        yield
+    except BaseException:
+        if new and not results.scan(root):
+            (root / layout.CAMPAIGN).unlink(missing_ok=True)
+        raise
 
 
 def _holds_files(root: Path) -> bool:
