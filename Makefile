@@ -110,6 +110,7 @@ format: setup ## Rust and Python as rustfmt and ruff write them
 # reads already.
 test-rust: ## the simulator's tests
 	$(CARGO) test --profile ci --workspace --exclude bakeoff-bindings --lib --bins --tests --locked --quiet
+	$(CARGO) test --profile ci --package bakeoff-document --features schema --test schema --locked --quiet
 
 # By a make of its own, so that `make test` shows how far they are instead of holding it back to the end.
 test-python: setup agent ## the shell's tests

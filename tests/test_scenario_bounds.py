@@ -32,8 +32,9 @@ from scenario_texts import FLOW, HEAD, refused, runs, write
         ),
         # Used, but both labels have one value.
         (
-            HEAD + "flows: [{name: a, cc: '{cc}'}]\nvary: {cc: {one: reno, two: reno}, x: [5, 6]}\nhosts: {hz: '{x}'}",
-            "vary.cc: changes nothing: the runs 'one-5' and 'two-5' are the same but for the name",
+            HEAD
+            + "flows: [{name: a, cc: '{c}'}]\nvary: {c: {one: reno, two: reno}, x: [100, 250]}\nhosts: {hz: '{x}'}",
+            "vary.c: changes nothing: the runs 'one-100' and 'two-100' are the same but for the name",
         ),
         (
             HEAD + "flows: [{name: a, cc: '{x.cc}'}]\nvary: {x: {l: {cc: reno}, m: {cc: bbr}, n: {cc: bbr}}}",
@@ -147,7 +148,7 @@ def test_seeds_have_a_bound_that_can_be_lifted(tmp_path):
     with pytest.raises(BakeoffError, match=r"100,002 runs; at most 100,000 without --yes"):
         catalog.select(str(path), seeds=50_001)
     # 316 * 317 = 100,172
-    axes = f"hz: {list(range(1, 317))}, x: {list(range(317))}"
+    axes = f"hz: {list(range(100, 416))}, x: {list(range(317))}"
     many = write(tmp_path, HEAD + FLOW + f"hosts: {{hz: '{{hz}}', sysctl: {{x: '{{x}}'}}}}\nvary: {{{axes}}}")
     with pytest.raises(BakeoffError, match=r"vary: 100,172 runs; at most 100,000 without --yes"):
         load(many)

@@ -88,7 +88,7 @@ def test_a_whole_placeholder_becomes_the_value_itself(tmp_path):
         ("vary: {a: {x: {f: 1}}}\ntitle: '{a.g}'", "title: unknown placeholder '{a.g}'; expected one of label, f"),
         ("vary: {a: {x: '{b}'}, b: {y: '{a}'}}\nsource: '{a}'", "source: the placeholder '{a}' refers to itself"),
         (
-            "hosts: {hz: '{a}'}\nvary: {a: [1, 2]}\nrun: same",
+            "hosts: {hz: '{a}'}\nvary: {a: [100, 250]}\nrun: same",
             "run: two points of the matrix are named 'same'; expected a template that holds {a}",
         ),
     ],

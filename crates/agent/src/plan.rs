@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use bakeoff_document::run::Source;
 use bakeoff_workload::Player;
-pub use bakeoff_workload::Source;
 
 use crate::error::Error;
 use crate::probe::{ICMP_MIN_SIZE, UDP_MIN_SIZE};

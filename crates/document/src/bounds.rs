@@ -16,25 +16,31 @@ use crate::run::{Action, Flow, Link, Loss, Probe, Run, Source};
 /// segment, and some payload.
 pub const MTU: RangeInclusive<u32> = 128..=65_535;
 /// Seconds: 31 years. A clock of 64 bits in nanoseconds holds the sum of some.
-const TIME_S: RangeInclusive<f64> = 0.0..=1e9;
+pub const TIME_S: RangeInclusive<f64> = 0.0..=1e9;
 /// Seconds that a link may delay: 2^32 microseconds hold four times that.
 pub const DELAY_S: RangeInclusive<f64> = 0.0..=1000.0;
 /// Seconds from one packet of a train or probe to the next: a microsecond at least.
-const EVERY_S: RangeInclusive<f64> = 1e-6..=1e9;
+pub const EVERY_S: RangeInclusive<f64> = 1e-6..=1e9;
 /// Bits per second: 10 Tbit/s.
 pub const RATE_BPS: RangeInclusive<u64> = 1..=10_000_000_000_000;
 /// Payload bytes of a flow or object: a petabyte.
-const BYTES: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
+pub const BYTES: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
 /// Bytes that an application writes at once.
-const WRITE: RangeInclusive<u32> = 1..=1_000_000_000;
+pub const WRITE: RangeInclusive<u32> = 1..=1_000_000_000;
 /// Writes or datagrams of one burst.
-const BURST: RangeInclusive<u32> = 1..=10_000;
+pub const BURST: RangeInclusive<u32> = 1..=10_000;
 /// Payload bytes of a datagram in one IPv4 packet.
 const DATAGRAM: RangeInclusive<u32> = 1..=65_507;
 /// IP bytes of a probe: the headers of IPv4 and ICMP or UDP at least.
-const PROBE: RangeInclusive<u32> = 28..=65_535;
+pub const PROBE: RangeInclusive<u32> = 28..=65_535;
 /// The codepoints of a DSCP.
-const DSCP: RangeInclusive<u8> = 0..=63;
+pub const DSCP: RangeInclusive<u8> = 0..=63;
+/// The kernel's timer frequency, in hertz.
+pub const HZ: RangeInclusive<u64> = 100..=1000;
+/// Seconds from one sample to the next.
+pub const SAMPLE_INTERVAL_S: RangeInclusive<f64> = 1e-4..=1e9;
+/// Seconds of video: of a segment, and of a player's buffer.
+pub const VIDEO_S: RangeInclusive<f64> = 1e-3..=1e6;
 /// Nodes and links: routes are a table of nodes by nodes.
 const MOST_NODES: usize = 2_048;
 /// Flows and probes together, and changes: they are counted in 16 bits.
@@ -105,7 +111,7 @@ pub fn check(run: &Run) -> Result<(), Refused> {
     at_most("flows and probes", run.flows.len() + run.probes.len(), MOST_TRAFFIC)?;
     at_most("changes", run.changes.len(), MOST_TRAFFIC)?;
     for (i, node) in run.nodes.iter().enumerate() {
-        within(&format!("nodes[{i}].hz"), node.hz, &(100..=1000))?;
+        within(&format!("nodes[{i}].hz"), node.hz, &HZ)?;
     }
     for (i, each) in run.links.iter().enumerate() {
         link(each, &format!("links[{i}]"))?;
@@ -135,7 +141,7 @@ fn times(run: &Run) -> Result<(), Refused> {
         return Err(Refused(format!("duration_s: {} is not a time above 0", run.duration_s)));
     }
     time("duration_s", run.duration_s, &TIME_S)?;
-    time("sample_interval_s", run.sample_interval_s, &(1e-4..=1e9))?;
+    time("sample_interval_s", run.sample_interval_s, &SAMPLE_INTERVAL_S)?;
     let [from, to] = run.window_s;
     if from.is_nan() || to.is_nan() || from >= to {
         return Err(Refused(format!("window_s: [{from:?}, {to:?}] is empty")));
@@ -202,8 +208,8 @@ fn flow(flow: &Flow, place: &str) -> Result<usize, Refused> {
             for (n, each) in rates_bps.iter().enumerate() {
                 rate(&at(&format!("rates_bps[{n}]")), *each, &RATE_BPS)?;
             }
-            time(&at("segment_s"), *segment_s, &(1e-3..=1e6))?;
-            time(&at("buffer_s"), *buffer_s, &(1e-3..=1e6))?;
+            time(&at("segment_s"), *segment_s, &VIDEO_S)?;
+            time(&at("buffer_s"), *buffer_s, &VIDEO_S)?;
         }
     }
     Ok(0)

@@ -8,5 +8,7 @@ pub mod cc;
 pub mod error;
 pub mod qdisc;
 pub mod run;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod tc;
 pub mod units;

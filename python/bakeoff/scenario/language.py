@@ -34,6 +34,7 @@ from bakeoff.scenario.run import Ecn
 from bakeoff.scenario.units import parse_size, parse_time
 
 Written = Annotated[PositiveSize, bounded(parse_size, most="1GB")]
+VideoTime = Annotated[Time, bounded(parse_time, least="1ms", most="1000000s")]
 """Bytes that an application writes at once."""
 
 
@@ -42,7 +43,7 @@ class Hosts(Model):
 
     sysctl: dict[str, int | str] = Field(default_factory=lambda: dict(HOST_SYSCTLS))
     """Sysctls of every host by full name; a mapping of one's own takes the place of the default, AccECN."""
-    hz: int = Field(default=250, gt=0, le=1000)
+    hz: int = Field(default=250, ge=100, le=1000)
     """The kernel's timer frequency, on every node."""
     offloads: bool = False
     """Whether segmentation and receive offloads are on, on every node."""
@@ -83,9 +84,9 @@ class VideoSource(Model):
 
     rates: list[PositiveRate] = Field(min_length=1)
     """Encoding rates, one per quality level."""
-    segment: PositiveTime
+    segment: VideoTime
     """Length of a segment."""
-    buffer: PositiveTime
+    buffer: VideoTime
     """How much is buffered before it pauses."""
 
     @model_validator(mode="after")
@@ -304,7 +305,7 @@ class ProgramSpec(Model):
     `stop` says when it is ended."""
     stop: Time | None = None
     """When it is interrupted, as by Ctrl-C; after the run if absent."""
-    exit: int | Literal["any"] = 0
+    exit: Annotated[int, Field(ge=-(2**63), lt=2**63)] | Literal["any"] = 0
     """The exit code that it has to end with, if it ends by itself."""
     reads: list[str] = Field(default_factory=list)
     """Files and folders that it reads besides those of the system; they lie beside the scenario's file, or below."""

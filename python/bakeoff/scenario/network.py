@@ -238,7 +238,7 @@ class NodeSpec(Model):
     kind: Literal["host", "bridge", "router"]
     sysctl: dict[str, int | str] = {}
     """Sysctls by full name, added to those of `hosts`."""
-    hz: int | None = Field(default=None, gt=0, le=1000)
+    hz: int | None = Field(default=None, ge=100, le=1000)
     """The kernel's timer frequency."""
     offloads: bool | None = None
     """Whether segmentation and receive offloads are on."""

@@ -27,6 +27,15 @@ Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Rate = Annotated[int, Field(ge=1, le=10**13)]
 """Bits per second."""
 Probability = Annotated[float, Field(ge=0, le=1)]
+Delay = Annotated[float, Field(ge=0, le=1000)]
+Every = Annotated[float, Field(ge=1e-6, le=1e9)]
+VideoSeconds = Annotated[float, Field(ge=1e-3, le=1e6)]
+PayloadBytes = Annotated[int, Field(ge=1, le=10**15)]
+Write = Annotated[int, Field(ge=1, le=10**9)]
+"""Bytes of one write, or of one datagram."""
+Dscp = Annotated[int, Field(ge=0, le=63)]
+I64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+U32 = Annotated[int, Field(ge=0, lt=2**32)]
 
 Ecn = Literal["not-ect", "ect0", "ect1", "ce"]
 Cipher = Literal["aes-gcm", "aes-cbc-hmac-sha256"]
@@ -64,7 +73,7 @@ class Node(Part):
     name: str
     kind: Literal["host", "bridge", "router"]
     sysctls: dict[str, str] = Field(default_factory=dict)
-    hz: int
+    hz: Annotated[int, Field(ge=100, le=1000)]
     offloads: bool
 
 
@@ -73,7 +82,7 @@ class Link(Part):
 
     ends: tuple[str, str]
     rate_bps: Rate | None = None
-    delay_s: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    delay_s: Delay = 0.0
     mtu: Annotated[int, Field(ge=128, le=65_535)] = 1500
     loss: Probability | dict[str, Probability] = 0.0
     """Probability per packet, or one for what each end sends; an end that is not named loses nothing."""
@@ -88,7 +97,7 @@ class Match(Sparse):
     """Which packets; absent fields match all."""
 
     proto: Literal["tcp", "udp", "icmp"] | None = None
-    dscp: int | None = None
+    dscp: Dscp | None = None
     ecn: Ecn | None = None
     syn: bool | None = None
     flow: str | None = None
@@ -98,7 +107,7 @@ class Mangle(Sparse):
     """A rewriting rule."""
 
     match: Match = Match()
-    set_dscp: int | None = None
+    set_dscp: Dscp | None = None
     set_ecn: Ecn | None = None
     clear_syn_ecn: bool | None = None
 
@@ -129,7 +138,7 @@ class Interface(Part):
     egress: Qdisc | None = None
     ingress: Qdisc | None = None
     mangle: list[Mangle] = Field(default_factory=list)
-    tx_queue_len: int = 1000
+    tx_queue_len: U32 = 1000
 
 
 class Tunnel(Part):
@@ -138,7 +147,7 @@ class Tunnel(Part):
     name: str
     kind: Literal["wireguard", "ipsec", "fou", "gre", "vxlan"]
     ends: tuple[str, str]
-    replay_window: int | None = None
+    replay_window: U32 | None = None
     """In packets: of IPsec (0 for no check); WireGuard's is fixed."""
     cipher: Cipher | None = None
     """Of IPsec."""
@@ -155,7 +164,7 @@ class Bytes(Part):
     """That many payload bytes, then the end."""
 
     kind: Literal["bytes"] = "bytes"
-    bytes: Annotated[int, Field(ge=1, le=10**15)]
+    bytes: PayloadBytes
 
 
 class ConstantRate(Part):
@@ -163,23 +172,23 @@ class ConstantRate(Part):
 
     kind: Literal["rate"] = "rate"
     rate_bps: Rate
-    size: int
+    size: Write
 
 
 class Periodic(Part):
     """`count` writes of `size` bytes every `every_s` seconds."""
 
     kind: Literal["periodic"] = "periodic"
-    size: int
-    count: int
-    every_s: Annotated[float, Field(ge=1e-6, le=1e9)]
+    size: Write
+    count: Annotated[int, Field(ge=1, le=10_000)]
+    every_s: Every
 
 
 class Short(Part):
     """A new connection per object: when each begins, in seconds after the flow's start, and its payload bytes."""
 
     kind: Literal["short"] = "short"
-    objects: list[tuple[Seconds, Annotated[int, Field(ge=1, le=10**15)]]]
+    objects: list[tuple[Seconds, PayloadBytes]]
 
 
 class Video(Part):
@@ -187,8 +196,8 @@ class Video(Part):
 
     kind: Literal["video"] = "video"
     rates_bps: list[Rate]
-    segment_s: float
-    buffer_s: float
+    segment_s: VideoSeconds
+    buffer_s: VideoSeconds
 
 
 Source = Annotated[Bulk | Bytes | ConstantRate | Periodic | Short | Video, Field(discriminator="kind")]
@@ -206,7 +215,7 @@ class Flow(Grown):
     cc_sha256: str | None = None
     """Of the file that `cc` names (hexadecimal), or of a class's source text, if it is written in Python."""
     transport: Literal["tcp", "udp"] = "tcp"
-    dscp: int = 0
+    dscp: Dscp = 0
     start_s: Seconds
     stop_s: Seconds
     source: Source = Bulk()
@@ -221,9 +230,9 @@ class Probe(Part):
     proto: Literal["icmp", "udp"]
     from_: str = Field(validation_alias="from", serialization_alias="from")
     to: str
-    every_s: Annotated[float, Field(ge=1e-6, le=1e9)]
-    size: int
-    dscp: int = 0
+    every_s: Every
+    size: Annotated[int, Field(ge=28, le=65_535)]
+    dscp: Dscp = 0
     ecn: Ecn = "not-ect"
     start_s: Seconds
     stop_s: Seconds
@@ -262,7 +271,7 @@ class LinkChange(Part):
 
     kind: Literal["link"] = "link"
     rate_bps: Rate | None = None
-    delay_s: Annotated[float, Field(ge=0, le=1000)] | None = None
+    delay_s: Delay | None = None
     loss: Probability | None = None
     up: bool | None = None
 
@@ -298,7 +307,7 @@ class Program(Sparse):
     """None: before the run."""
     stop_s: Seconds | None = None
     """When it is interrupted; None: not before the run is over."""
-    exit: int | Literal["any"] = 0
+    exit: I64 | Literal["any"] = 0
     """The exit code that it has to end with, if it ends by itself."""
     reads: list[str] = Field(default_factory=list)
     """Files and folders of the scenario that it may read, with their whole path."""

@@ -59,6 +59,9 @@ pub fn build(run: Run, modules: &Registry) -> Result<Sim, Refused> {
         return Err(Refused(format!("flows and probes: the name '{name}' stands twice")));
     }
     refuse_features(&run)?;
+    if let Some(program) = run.programs.first() {
+        return Err(Refused(format!("programs[0]: '{}': the simulator runs no programs", program.name)));
+    }
     let hosts = run.nodes.iter().enumerate().map(|(i, n)| host(n, i)).collect::<Result<Vec<_>, _>>()?;
     let tunnels = Tunnels::build(&run, &graph)?;
     let charges = Charges::new(run.flows.len());
@@ -290,7 +293,7 @@ fn compile(rule: &Mangle, traffic: &Arc<[String]>, place: &str) -> Result<Rule, 
         return Err(Refused(format!("{place}.set_dscp: must be 0 to 63")));
     }
     let ecn = rule.set_ecn.as_deref().map(parse_ecn).transpose().map_err(|e| format!("{place}.set_{e}"))?;
-    Ok(Rule { matches, dscp: rule.set_dscp, ecn, clear_syn_ecn: rule.clear_syn_ecn })
+    Ok(Rule { matches, dscp: rule.set_dscp, ecn, clear_syn_ecn: rule.clear_syn_ecn.unwrap_or_default() })
 }
 
 /// The interface that a change is made to.
