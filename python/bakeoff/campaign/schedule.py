@@ -123,7 +123,7 @@ def run(
     with ending.unwinding(), _writable(root), lock.locked(root):
         runs_known = len(places) if more is None else None
         known = results.read_campaign(root)
-        record = _claim(root, known, asked, engine, module.versions(), made, resume=resume, runs=runs_known)
+        record = _claim(known, root, asked, engine, module.versions(), made=made, resume=resume, runs=runs_known)
         results.discard_partials(root)
         agenda.begin(record, kept, also)
         agenda.check_captures()
@@ -217,13 +217,13 @@ def _checked(runs: Sequence[Run], root: Path, module: engines.Engine, jobs: int 
 
 
 def _claim(
-    root: Path,
     record: CampaignRecord | None,
+    root: Path,
     asked: Asked,
     engine: str,
     versions: dict[str, str],
-    made: Provenance,
     *,
+    made: Provenance,
     resume: bool,
     runs: int | None,
 ) -> CampaignRecord:
