@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -483,3 +484,57 @@ def test_an_endless_loop_of_a_duel_ends(folder):
     # 1.2e9 bits are 1e5 packets: 0.05 s and 0.1 s besides, a hundred times that, and a minute
     assert patience_s([run], "sim") == pytest.approx(60 + 100 * 0.15)
     assert patience_s([duel("reno", "cubic")], "sim") is None
+
+
+# Signals while a hook runs.
+
+
+@pytest.fixture
+def as_started():
+    """Handlers as Python has them; nohup, or a shell without job control, starts it with some of them ignored."""
+    handlers = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+    handlers[signal.SIGINT] = signal.default_int_handler
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    yield
+    assert {number: signal.signal(number, handler) for number, handler in before.items()} == handlers
+
+
+@pytest.mark.parametrize("catches", ["ValueError", "BaseException"])
+@pytest.mark.parametrize(
+    ("number", "end"),
+    [
+        (signal.SIGTERM, (SystemExit, (128 + 15,))),
+        (signal.SIGHUP, (SystemExit, (128 + 1,))),
+        (signal.SIGINT, (KeyboardInterrupt, ())),
+    ],
+)
+def test_a_signal_in_a_hook_ends_the_campaign_and_fails_no_run(folder, as_started, number, end, catches):
+    ends, status = end
+    body = (
+        "    def cong_avoid(self, sk, acked):\n"
+        "        try:\n"
+        f"            signal.raise_signal(signal.Signals({int(number)}))\n"
+        f"        except {catches}:\n"
+        "            pass\n"
+    )
+    cc = mine(body)
+    Path("mine.py").write_text("import signal\n" + Path("mine.py").read_text())
+    runs = [duel("cubic", other, duration="1s") for other in ("reno", cc, "bbr")]
+    with pytest.raises(ends) as ended:
+        campaign.run(runs, folder / "c", jobs=1)
+    assert ended.value.args == status
+    assert [result.record.status for result in bakeoff.results.survey(folder / "c").results] == ["ok"]
+    assert bakeoff.results.survey(folder / "c").half_written == []
+
+
+def test_a_hook_that_exits_fails_alone(folder):
+    cc = mine("    def cong_avoid(self, sk, acked):\n        raise SystemExit(3)\n")
+    report = campaign.run([duel("cubic", other, duration="1s") for other in ("reno", cc)], folder / "c", jobs=1)
+    assert [done.status for done in report.runs] == ["ok", "failed"]
+    assert "SystemExit: 3" in report.runs[1].error
+
+
+def test_a_file_that_exits_is_a_mistake_in_it(folder):
+    Path("mine.py").write_text("raise SystemExit(0)\n")
+    with pytest.raises(BakeoffError, match=r"mine.py: cannot be loaded\n.*\n.*\nSystemExit: 0"):
+        campaign.run([duel("./mine.py:Mine", "reno", duration="1s")], folder / "c", jobs=1)

@@ -200,6 +200,23 @@ def test_a_run_that_takes_all_memory_fails_alone(tmp_path, make, undisturbed, jo
     assert content(root) == undisturbed
 
 
+def test_a_panic_of_a_library_fails_one_run(tmp_path, make, monkeypatch):
+    class PanicException(BaseException):
+        """As that of polars: no Exception, and not known to pickle."""
+
+    measure = worker._measure
+
+    def panics(result) -> None:
+        if result.record.resolved["run"] == "b":
+            raise PanicException("failed to spawn a thread")
+        measure(result)
+
+    monkeypatch.setattr(worker, "_measure", panics)
+    report = campaign.run([make(name) for name in "abc"], tmp_path / "c", jobs=1)
+    assert [done.status for done in report.runs] == ["ok", "failed", "ok"]
+    assert report.runs[1].error == "PanicException: failed to spawn a thread"
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_disk_that_is_full_and_gets_room(tmpfs, make, undisturbed, jobs):
     # As in test_campaign: some runs fit, and not all of four.

@@ -15,6 +15,12 @@ from typing import Final, NoReturn
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AT_ONCE: Final = (signal.SIGTERM, signal.SIGHUP)
+_UNHANDLED: Final = dict.fromkeys(_AT_ONCE, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
+"""What Python does with each unless somebody says otherwise."""
+
+
+_arrived: Final[list[int]] = []
+"""The signals that `unwinding` has raised in the block that lasts."""
 
 
 @contextmanager
@@ -22,20 +28,33 @@ def unwinding() -> Iterator[None]:
     """Let SIGTERM and SIGHUP unwind the block, as Ctrl-C does, instead of ending this process where it stands.
 
     They arrive as SystemExit with the status that a shell shows for them (143, 129). Who has a handler of his own, or
-    ignores them (nohup), keeps that.
+    ignores them (nohup), keeps that. `check` raises again what code of a user caught meanwhile, Ctrl-C too.
     """
 
     def unwind(number: int, _: FrameType | None) -> NoReturn:
-        sys.exit(128 + number)
+        _arrived.append(number)
+        leave(_arrived)
 
-    ours = [number for number in _AT_ONCE if _main_thread() and signal.getsignal(number) is signal.SIG_DFL]
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    ours = [number for number in SIGNALS if _main_thread() and before[number] is _UNHANDLED[number]]
     for number in ours:
         signal.signal(number, unwind)
     try:
         yield
     finally:
         for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, before[number])
+        if ours:
+            _arrived.clear()
+
+
+def check() -> None:
+    """End as a signal asked for whose exception did not get through `unwinding`; nothing without one.
+
+    Congestion controls in Python, finalizers and callbacks of libraries may catch every exception.
+    """
+    if _arrived:
+        leave(_arrived)
 
 
 @contextmanager

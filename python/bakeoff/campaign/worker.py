@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bakeoff import engines, files, results
+from bakeoff.campaign import ending
 from bakeoff.errors import BakeoffError, UserCodeError
 from bakeoff.results import Kept, Provenance, RunRecord, layout
 
@@ -72,9 +73,11 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
             if task.also is not None:
                 numbers = dict(task.also(result))
                 results.write_measured(partial, numbers)
-        except OSError:
+        except (OSError, KeyboardInterrupt, SystemExit):
             raise
-        except Exception as problem:  # a fault in one run must not end the other runs
+        # A fault in one run must not end the other runs. Panics of Rust (polars) are BaseExceptions.
+        except BaseException as problem:
+            ending.check()
             wall_s = record.wall_s or _since(started)
             record = record.model_copy(
                 update={"wall_s": wall_s, "status": "failed", "digest": None, "error": _message(problem)}
@@ -84,6 +87,7 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
             log = partial / layout.TEARDOWN_LOG
             with open(log, "a", encoding="utf-8", opener=files.opener) as file:
                 file.write(_log(problem))
+        ending.check()
         results.seal(partial, record)
     return Done(run.key, folder, record.status, record.wall_s, record.error, numbers)
 
@@ -128,14 +132,14 @@ def _measure(result: results.Result) -> None:
     results.write_json(result.path / layout.SUMMARY, summarise(result).to_json())
 
 
-def _message(problem: Exception) -> str:
+def _message(problem: BaseException) -> str:
     """What a person reads: the words alone where they were written for one, the type too where they were not."""
     if isinstance(problem, BakeoffError | RuntimeError):
         return str(problem)
     return f"{type(problem).__name__}: {problem}"
 
 
-def _log(problem: Exception) -> str:
+def _log(problem: BaseException) -> str:
     """What the log keeps: the whole traceback, unless the message has the lines that matter."""
     if isinstance(problem, UserCodeError):
         return f"{problem}\n"

@@ -243,7 +243,7 @@ def _load(path: Path, digest: str | None) -> ModuleType:
     sys.modules[module.__name__] = module
     try:
         exec(compile(source, path, "exec"), vars(module))  # noqa: S102 (the user's own file)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BakeoffError(f"{path}: cannot be loaded\n{_traceback(error, {str(path)})}") from None
     return module
 
