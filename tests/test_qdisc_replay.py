@@ -42,14 +42,14 @@ def test_a_pattern_has_its_load(name, load):
 
 @pytest.mark.parametrize("name", replay.names())
 def test_a_pattern_without_a_rate_is_refused(name):
-    with pytest.raises(BakeoffError, match="--rate: pattern '.*' at 0 bit/s has no packets; expected a rate above"):
+    with pytest.raises(BakeoffError, match=r"--rate: pattern '.*' at 0 bit/s has no packets; expected a rate above"):
         replay.pattern(name, rate_bps=0)
 
 
 def test_a_pattern_has_bounded_packets(monkeypatch):
     # 2 s at 10 Mbit/s with a load of 1.25: 2 × 1.25e7 / (1514 × 8) = 2064 packets.
     monkeypatch.setattr(arrivals, "MOST_DRAWN", 2000)
-    with pytest.raises(BakeoffError, match="at 0.01 Gbit/s has more than 2,000 packets; expected a lower rate"):
+    with pytest.raises(BakeoffError, match=r"at 0.01 Gbit/s has more than 2,000 packets; expected a lower rate"):
         replay.pattern("overload", rate_bps=RATE)
     assert len(replay.pattern("overload", rate_bps=RATE * 9 // 10).packets) < 2000
 
