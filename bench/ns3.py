@@ -99,7 +99,7 @@ def on_kernel(flows: int, qdisc: str, seconds: float) -> tuple[int, float]:
         before = sum(os.times()[:4])
         outcome = engines.get("kernel").execute(run, Path(folder))
         spent = sum(os.times()[:4]) - before
-    return sum(each["received_bytes"] for each in outcome.counters["flows"].values()) // PAYLOAD, spent
+    return sum(each.received_bytes or 0 for each in outcome.counters.flows.values()) // PAYLOAD, spent
 
 
 def has_kernel() -> bool:

@@ -135,9 +135,9 @@ def check_slowed(result: results.Result) -> None:
     # busy machine makes the change late, and carries less.
     assert 0 < bits < 20e6 * float(received["time"].max()) * 1448 / 1514 + 8 * 50 * 1448
     assert "rate 5Mbit" in (result.path / "teardown.log").read_text()
-    assert result.counters["flows"]["a"]["ecn"] == "off"
-    queue = result.counters["queues"]["mid>srv"]
+    assert result.all_counters()["flows"]["a"]["ecn"] == "off"
+    queue = result.all_counters()["queues"]["mid>srv"]
     # Of what left the queue 1448 of 1514 bytes are payload; some is sent again or under way at the end.
     assert 0.8 < bits / (8 * queue["sent_bytes"]) <= 1448 / 1514
     assert queue["qdisc"] == "pfifo limit 50p"
-    assert result.counters["probes"]["p"]["sent"] == 10
+    assert result.all_counters()["probes"]["p"]["sent"] == 10

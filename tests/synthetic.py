@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ import polars as pl
 
 from bakeoff.errors import BakeoffError
 from bakeoff.results import parts
+from bakeoff.results.counters import Counters
+from bakeoff.scenario.run import Run
 
 if TYPE_CHECKING:
     from bakeoff.results.series import Parts
@@ -28,9 +31,19 @@ class StandIn:
     path: Path
     meta: dict[str, Any]
     resolved: dict[str, Any]
+    """The document of `run`: tests change it."""
     series: Any
-    counters: dict[str, Any]
+    counted: dict[str, Any]
+    """The content of counters.json, likewise."""
     summary: dict[str, Any] | None = None
+
+    @property
+    def run(self) -> Run:
+        return as_run(self.resolved)
+
+    @property
+    def counters(self) -> Counters:
+        return Counters.of(self.counted, "counters.json")
 
     @property
     def key(self) -> str:
@@ -54,6 +67,16 @@ class StandIn:
 
     def trace_parts(self) -> Parts:
         raise BakeoffError("has no trace")
+
+
+def as_run(document: dict[str, Any]) -> Run:
+    """The run of a document, as it is read."""
+    return _run(json.dumps(document))
+
+
+@lru_cache(maxsize=64)
+def _run(text: str) -> Run:
+    return Run.from_json(text)
 
 
 def frame(rows: Rows) -> pl.DataFrame:
@@ -121,7 +144,7 @@ def resolved(
                 "to": "srv",
                 "cc": cc,
                 "transport": "tcp",
-                "dscp": 19 + 16 * i,
+                "dscp": (19 + 16 * i) % 64,
                 "start_s": 0.0,
                 "stop_s": 60.0,
                 "source": {"kind": "bulk"},

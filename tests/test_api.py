@@ -29,7 +29,7 @@ def test_duel_returns_samples_measures_and_a_figure(folder):
     assert list(folder.iterdir()) == []
     again = bakeoff.duel("prague", "cubic", qdisc="fq_codel flows 1", rate="50mbit", rtt="20ms", seed=2)
     assert again.path != result.path
-    assert again.meta["digest"] == result.meta["digest"]
+    assert again.record.digest == result.record.digest
 
 
 def test_duel_into_a_folder(folder):

@@ -61,8 +61,8 @@ def test_a_run_becomes_a_whole_folder(tmp_path, make):
     assert result.series["name"].to_list() == ["prague"] * 5 + ["cubic"] * 5 + ["mid>srv"] * 5
     # The mean of 3 series of 5: 100 * (0 + 1 + 2) / 3 + (0 + … + 4) / 5 + 2.
     assert result.summary.utilisation == 104.0
-    assert result.counters["events"] == 100
-    assert result.meta["digest"] == results.digest(results.parts(result.series))
+    assert result.all_counters()["events"] == 100
+    assert result.record.digest == results.digest(results.parts(result.series))
     assert result.resolved == json.loads(make("pie", seed=2).to_json())
     assert (done.path / "setup.log").read_text() == "mid>srv: pie limit 1000p (pie)\n"
     assert (done.path / "teardown.log").read_text() == "qdisc pie 8001: sent 10 pkt\n"
@@ -103,7 +103,7 @@ def test_failed_runs_are_recorded_and_the_others_go_on(tmp_path, make, jobs):
     ]
     for done in report.failed:
         result = results.read(done.path)
-        assert (result.meta["status"], result.meta["error"]) == ("failed", done.error)
+        assert (result.record.status, result.record.error) == ("failed", done.error)
         assert sorted(path.name for path in done.path.iterdir()) == ["run.json", "setup.log", "teardown.log"]
         assert "Traceback" in (done.path / "teardown.log").read_text()
     assert len(results.scan(tmp_path / "c")) == 6
@@ -199,7 +199,7 @@ def test_a_run_selected_twice_is_done_once_and_two_of_one_name_are_refused(tmp_p
 @pytest.mark.parametrize("name", ["../../outside", ".hidden", "a/.."])
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, make, name):
     with pytest.raises(BakeoffError, match="cannot name a results folder"):
-        campaign.run([make(name)], tmp_path / "c", jobs=1)
+        campaign.run([make("a", scenario=name)], tmp_path / "c", jobs=1)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -16,7 +16,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.measure.delays import base_rtt
 from bakeoff.references import record
 from bakeoff.tables.distances import render
-from synthetic import made, resolved
+from synthetic import as_run, made, resolved
 
 RUN = ("l4s-tests", "s6-rfc3168", "ns-prague-vs-cubic-ecn-pie-50Mbit-20ms")
 
@@ -30,21 +30,26 @@ def by_key(result):
 
 
 def changed(result, **counters):
-    result.counters["queues"]["mid>srv"].update(counters)
+    result.counted["queues"]["mid>srv"].update(counters)
     return result
 
 
 # The base RTT
 
 
+def rtt(document, flow=0):
+    run = as_run(document)
+    return base_rtt(run, run.flows[flow])
+
+
 def test_the_base_rtt_is_every_delay_there_and_back():
     run = resolved()
     # netem of 10 ms at both ingresses of mid
-    assert base_rtt(run, run["flows"][0]) == pytest.approx(0.020)
+    assert rtt(run) == pytest.approx(0.020)
     run["interfaces"][0]["egress"] = {"qdisc": "netem loss 1%"}
-    assert base_rtt(run, run["flows"][0]) == pytest.approx(0.020)
+    assert rtt(run) == pytest.approx(0.020)
     run["links"][0]["delay_s"] = 0.003
-    assert base_rtt(run, run["flows"][0]) == pytest.approx(0.026)
+    assert rtt(run) == pytest.approx(0.026)
 
 
 def test_the_base_rtt_of_a_flow_is_that_of_its_class():
@@ -55,14 +60,14 @@ def test_the_base_rtt_of_a_flow_is_that_of_its_class():
     ]
     for interface in run["interfaces"]:
         interface["ingress"] = {"qdisc": "htb default 1", "classes": classes}
-    assert [base_rtt(run, flow) for flow in run["flows"]] == pytest.approx([0.010, 0.080])
+    assert [rtt(run, flow) for flow in (0, 1)] == pytest.approx([0.010, 0.080])
 
 
 def test_a_bare_delay_of_netem_is_in_nanoseconds_as_tc_has_it():
     run = resolved()
     for interface in run["interfaces"]:
         interface["ingress"] = {"qdisc": "netem delay 5000000"}
-    assert base_rtt(run, run["flows"][0]) == pytest.approx(0.010)
+    assert rtt(run) == pytest.approx(0.010)
 
 
 # Distances
@@ -170,8 +175,8 @@ def test_programs_are_part_of_the_experiment():
 
 def without_flows(rtt_s, drops):
     result = made((), flows=())
-    result.counters["probes"]["ping"]["rtt"]["mean_s"] = rtt_s
-    result.counters["queues"]["mid>srv"]["drops"] = {"overlimit": drops, "aqm": 0, "overload": 0, "loss": 0}
+    result.counted["probes"]["ping"]["rtt"]["mean_s"] = rtt_s
+    result.counted["queues"]["mid>srv"]["drops"] = {"overlimit": drops, "aqm": 0, "overload": 0, "loss": 0}
     return result
 
 
@@ -186,7 +191,7 @@ def test_of_runs_without_flows_queues_and_probes_are_compared():
 def test_where_nothing_was_measured_the_message_says_so():
     result = without_flows(0.03, 1)
     result.resolved["probes"].clear()
-    result.counters["queues"].clear()
+    result.counted["queues"].clear()
     with pytest.raises(BakeoffError, match=r"^a: nothing to compare, because no finished run has a flow, a probe or a"):
         side_of("a", [result])
     with pytest.raises(BakeoffError, match=r"^a: no finished run to compare$"):

@@ -36,7 +36,7 @@ def test_one_and_two_jobs_give_the_same_series(tmp_path):
     for jobs in (1, 2):
         report = campaign.run(runs, tmp_path / str(jobs), jobs=jobs)
         assert not report.failed
-        digests.append([results.read(path).meta["digest"] for path in results.scan(tmp_path / str(jobs))])
+        digests.append([results.read(path).record.digest for path in results.scan(tmp_path / str(jobs))])
     assert digests[0] == digests[1]
     assert len(set(digests[0])) == 3, "the seed reaches RED's draws"
 

@@ -75,7 +75,7 @@ def all_pairs(cc: str) -> Run:
 def negotiated(cc: str, engine: str, folder) -> list[str]:
     [done] = campaign.run([all_pairs(cc)], folder, engine=engine, jobs=1).runs
     assert done.error is None, done.error
-    flows = results.read(done.path).counters["flows"]
+    flows = results.read(done.path).all_counters()["flows"]
     modes = [flow["ecn"] for flow in (flows.values() if isinstance(flows, dict) else flows)]
     assert len(modes) == 36
     return ["".join(NAMES[mode] for mode in modes[row : row + 6]) for row in range(0, 36, 6)]
@@ -109,6 +109,6 @@ def test_a_syn_whose_cwr_and_ece_were_removed_still_asks_for_accecn():
 def test_a_flow_forced_into_ect1_hears_ce_unless_ecn_was_not_negotiated(name, mode, tmp_path):
     [run] = catalog.select(f"l4s-tests/s10-ect1-gaming/ns-prague-vs-cubic-{name}-dualpi2-50Mbit-20ms")
     [done] = campaign.run([run], tmp_path, jobs=1).runs
-    flow = results.read(done.path).counters["flows"]["cubic-2"]
+    flow = results.read(done.path).all_counters()["flows"]["cubic-2"]
     assert flow["ecn"] == mode
     assert (flow["delivered_ce"] > 0) == (mode == "accecn")

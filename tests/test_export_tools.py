@@ -70,7 +70,7 @@ def opened(form, result):
 
 def test_a_flow_is_a_test_of_iperf3(result):
     tcp = opened(iperf3, result)[".cubic.iperf3.json"]
-    counted = result.counters["flows"]["cubic"]
+    counted = result.all_counters()["flows"]["cubic"]
     assert tcp["start"]["version"].startswith("bakeoff ")
     assert tcp["start"]["test_start"] | {"blksize": 0} == {
         "protocol": "TCP", "num_streams": 1, "blksize": 0, "omit": 0, "duration": pytest.approx(3.5, abs=0.02),
@@ -90,7 +90,7 @@ def test_a_flow_is_a_test_of_iperf3(result):
     assert max(part["snd_cwnd"] for part in streams) == tcp["end"]["streams"][0]["sender"]["max_snd_cwnd"]
     udp = opened(iperf3, result)[".bulk.iperf3.json"]["end"]["sum"]
     lost = result.series.filter(kind="flow", name="bulk", metric="missing").height
-    assert (udp["lost_packets"], udp["packets"]) == (lost, result.counters["flows"]["bulk"]["sent_packets"])
+    assert (udp["lost_packets"], udp["packets"]) == (lost, result.all_counters()["flows"]["bulk"]["sent_packets"])
     assert udp["lost_percent"] == pytest.approx(100 * lost / udp["packets"])
 
 
@@ -99,7 +99,7 @@ def test_datagrams_are_sent_by_the_client_and_missed_by_the_server(result):
     samples = {name: result.series.filter(kind="flow", name="bulk", metric=name) for name in ("delay", "missing")}
     came, lost, size = samples["delay"].height, samples["missing"].height, 1448
     assert lost > 0
-    sent = result.counters["flows"]["bulk"]["sent_packets"]
+    sent = result.all_counters()["flows"]["bulk"]["sent_packets"]
     end, server = document["end"], document["server_output_json"]
     # As iperf3 has it: the sender knows of no losses.
     assert (end["sum_sent"]["bytes"], end["sum_sent"]["packets"], end["sum_sent"]["lost_packets"]) == (
@@ -122,11 +122,11 @@ def test_what_was_exported_for_iperf3_comes_back(result, tmp_path):
         (tmp_path / f"x{suffix}").write_bytes(content)
     written = sorted(tmp_path.glob("*.json"))
     back = {each.resolved["run"]: each for each in map(read, scan(write_all(written, tmp_path / "back")))}
-    received = {flow: result.counters["flows"][flow]["received_bytes"] for flow in ("cubic", "bulk")}
+    received = {flow: result.all_counters()["flows"][flow]["received_bytes"] for flow in ("cubic", "bulk")}
     tcp = back["x.cubic"].summary.flows["cubic"]
     starts = {flow["name"]: flow["start_s"] for flow in result.resolved["flows"]}
     assert tcp.steady_state.goodput_bps == pytest.approx(8 * received["cubic"] / (4 - starts["cubic"]))
-    assert tcp.retransmissions == result.counters["flows"]["cubic"]["retransmits"]
+    assert tcp.retransmissions == result.all_counters()["flows"]["cubic"]["retransmits"]
     assert tcp.srtt_s.mean == pytest.approx(result.series.filter(name="cubic", metric="srtt")["value"].mean(), abs=1e-6)
     udp = back["x.bulk"].summary.flows["udp"]
     lost, came = (result.series.filter(name="bulk", metric=each).height for each in ("missing", "delay"))
@@ -305,7 +305,7 @@ def test_an_outage_at_the_end_is_played_back_as_long(tmp_path):
     (tmp_path / "again" / "mine.yaml").write_text(text % "trace: {m: line.trace}")
     [again] = bakeoff.run(str(tmp_path / "again" / "mine.yaml"), out=tmp_path / "again" / "results")
     # At most 3000 packets in 3 s, and a line of the end.
-    received = again.counters["flows"]["a"]["received_bytes"]
+    received = again.all_counters()["flows"]["a"]["received_bytes"]
     assert 0.85 * 3000 * 1448 < received <= 3001 * 1448
 
 

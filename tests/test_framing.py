@@ -6,6 +6,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.measure.bottleneck import rates
 from bakeoff.measure.framing import charged, payload_share
 from bakeoff.scenario.effective import after_change
+from synthetic import as_run, resolved
 
 
 @pytest.mark.parametrize(
@@ -59,14 +60,11 @@ def test_a_change_of_cake_keeps_the_framing_that_it_does_not_name(before, new, f
 def test_a_change_of_overhead_keeps_the_rate():
     tree = {"node": "mid", "peer": "srv", "egress": {"qdisc": "cake bandwidth 10mbit"}}
     change = {"kind": "qdisc-change", "side": "egress", "handle": "", "qdisc": "cake overhead 250"}
-    resolved = {
-        "links": [{"ends": ["mid", "srv"], "rate_bps": None, "delay_s": 0.0}],
-        "interfaces": [tree],
-        "changes": [{"at_s": 1.0, "node": "mid", "peer": "srv", "action": change}],
-    }
-    assert rates(resolved, "mid>srv", (0.0, 2.0)) == [(0.0, 2.0, 10e6)]
+    changes = [{"at_s": 1.0, "node": "mid", "peer": "srv", "action": change}]
+    run = as_run(resolved() | {"interfaces": [tree], "changes": changes})
+    assert rates(run, "mid>srv", (0.0, 2.0)) == [(0.0, 2.0, 10e6)]
     # 1500 + 250 bytes are charged for 1514 then.
-    assert rates(resolved, "mid>srv", (0.0, 2.0), frame=1514) == [
+    assert rates(run, "mid>srv", (0.0, 2.0), frame=1514) == [
         (0.0, 1.0, 10e6),
         (1.0, 2.0, pytest.approx(10e6 * 1514 / 1750)),
     ]
@@ -81,14 +79,12 @@ def test_the_rate_of_frames_is_the_least_along_a_way_of_classes():
             {"id": "1", "parent": "f", "class": "rate 18mbit"},
         ],
     }
-    resolved = {
-        "links": [{"ends": ["mid", "srv"], "rate_bps": None, "delay_s": 0.0}],
-        "interfaces": [{"node": "mid", "peer": "srv", "egress": tree}],
-    }
+    document = resolved() | {"interfaces": [{"node": "mid", "peer": "srv", "egress": tree}]}
+    run = as_run(document)
     # 1514 + 30 = 1544: 33 cells, 1749 bytes; htb never gives a class less than its own rate.
-    assert rates(resolved, "mid>srv", (0.0, 1.0), class_id="f", frame=1514) == [
+    assert rates(run, "mid>srv", (0.0, 1.0), class_id="f", frame=1514) == [
         (0.0, 1.0, pytest.approx(20e6 * 1514 / 1749))
     ]
-    assert rates(resolved, "mid>srv", (0.0, 1.0), class_id="1", frame=1514) == [(0.0, 1.0, 18e6)]
-    resolved["links"][0]["rate_bps"] = 15e6
-    assert rates(resolved, "mid>srv", (0.0, 1.0), frame=1514) == [(0.0, 1.0, 15e6)]
+    assert rates(run, "mid>srv", (0.0, 1.0), class_id="1", frame=1514) == [(0.0, 1.0, 18e6)]
+    document["links"][1]["rate_bps"] = 15_000_000
+    assert rates(as_run(document), "mid>srv", (0.0, 1.0), frame=1514) == [(0.0, 1.0, 15e6)]

@@ -12,6 +12,7 @@ from bakeoff.imports import iperf3, read
 from bakeoff.imports.folder import write_all
 from bakeoff.results import read as result_of
 from bakeoff.results import scan
+from bakeoff.scenario.run import ConstantRate
 
 MSS = 1000
 
@@ -67,12 +68,12 @@ def test_an_upload_with_the_servers_intervals(tmp_path):
     assert values(found, "cubic-1", "srtt") == [(1.0, 0.03), (2.0, 0.03)]
     assert values(found, "cubic-1", "retrans") == [(1.0, 2.0), (2.0, 4.0)]
     assert values(found, "cubic-2", "srtt") == []
-    at = found.record.resolved
-    assert (at["suite"], at["scenario"], at["run"]) == ("iperf3", "tcp", "test")
-    assert [(flow["from"], flow["to"], flow["cc"], flow["dscp"]) for flow in at["flows"]] == [
+    at = found.record.run
+    assert (at.suite, at.scenario, at.run) == ("iperf3", "tcp", "test")
+    assert [(flow.from_, flow.to, flow.cc, flow.dscp) for flow in at.flows] == [
         ("10.0.0.1", "2001:db8::2", "cubic", 0x23)
     ] * 2
-    assert at["links"][0]["delay_s"] == 0.015
+    assert at.links[0].delay_s == 0.015
     counted = found.counters["flows"]
     assert counted["cubic-1"] == {"cc": "cubic", "mss": MSS, "retransmits": 4, "received_bytes": 5000}
     assert counted["cubic-2"]["received_bytes"] == 900
@@ -88,7 +89,7 @@ def test_without_the_server_goodput_is_what_the_client_handed_over_and_that_is_s
 def test_a_download_has_no_window_and_both_ways_are_two_flows(tmp_path):
     both = [[stream(5, 1, 4000, rtt=10_000), stream(7, 1, 2000, sender=False)]]
     found = recorded(tmp_path, document(both))
-    assert [(flow["name"], flow["from"]) for flow in found.record.resolved["flows"]] == [
+    assert [(flow.name, flow.from_) for flow in found.record.run.flows] == [
         ("cubic-1", "10.0.0.1"),
         ("bbr-2", "2001:db8::2"),
     ]
@@ -96,7 +97,7 @@ def test_a_download_has_no_window_and_both_ways_are_two_flows(tmp_path):
     old = stream(5, 1, 4000)
     del old["sender"]
     found = recorded(tmp_path, document([[old]], reverse=1))
-    assert found.record.resolved["flows"][0]["from"] == "2001:db8::2"
+    assert found.record.run.flows[0].from_ == "2001:db8::2"
     assert any("not in the file" in line for line in found.record.effective)
 
 
@@ -110,8 +111,8 @@ def test_udp_has_jitter_and_losses_and_what_was_omitted_is_left_out(tmp_path):
     assert values(found, "udp", "jitter") == [(1.0, 0.0015), (2.0, 0.0005)]
     assert values(found, "udp", "datagrams_lost") == [(1.0, 2.0), (2.0, 1.0)]
     assert found.counters["flows"]["udp"] == {"cc": "none", "received_bytes": 1600, "sent_packets": 20}
-    source = found.record.resolved["flows"][0]["source"]
-    assert (source["kind"], source["rate_bps"], source["size"]) == ("rate", 8000, 100)
+    source = found.record.run.flows[0].source
+    assert source == ConstantRate(rate_bps=8000, size=100)
 
 
 def test_what_was_exported_comes_back(tmp_path):

@@ -9,6 +9,7 @@ from bakeoff import imports
 from bakeoff.errors import BakeoffError
 from bakeoff.imports.folder import write_all
 from bakeoff.results import read, scan
+from bakeoff.scenario.run import ConstantRate
 
 FILES = Path(__file__).parent / "data" / "iperf3"
 CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
@@ -39,7 +40,7 @@ def test_a_clients_upload_has_the_losses_of_its_end(tmp_path):
     result = taken_in(tmp_path, "udp-up-loss")
     assert measured(result, "udp") == (pytest.approx(181 / 258), pytest.approx(77 / 258))
     assert result.summary.flows["udp"].jitter_s == pytest.approx(0.0045)
-    assert result.counters["flows"]["udp"]["received_bytes"] == round(375_000 * 181 / 258)
+    assert result.all_counters()["flows"]["udp"]["received_bytes"] == round(375_000 * 181 / 258)
     [note] = [line for line in result.record.effective if "handed" in line]
     assert "less the share of datagrams that were lost" in note
 
@@ -56,7 +57,7 @@ def test_a_window_is_a_multiple_of_what_segments_carry(tmp_path):
     """Of --set-mss 100 timestamps take 12 bytes, and 880 bytes are 10 segments of 88."""
     result = taken_in(tmp_path, "mss-100")
     assert set(result.series.filter(metric="cwnd")["value"]) == {10.0}
-    assert result.counters["flows"]["cubic"]["mss"] == 88
+    assert result.all_counters()["flows"]["cubic"]["mss"] == 88
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_a_test_that_was_cut_off_knows_one_end(tmp_path, name, mbps, loss):
     result = taken_in(tmp_path, name)
     [flow] = result.summary.flows
     assert measured(result, flow) == (pytest.approx(mbps), loss)
-    assert ("received_bytes" in result.counters["flows"][flow]) == (loss is not None)
+    assert ("received_bytes" in result.all_counters()["flows"][flow]) == (loss is not None)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_directions_and_retransmissions(tmp_path, name, flows):
 def test_a_servers_file_does_not_tell_what_the_client_received(tmp_path):
     """Its end has 0 bytes of the receiver."""
     assert totals("3.12-server-tcp-reverse")["sum_received"]["bytes"] == 0
-    counted = taken_in(tmp_path, "3.12-server-tcp-reverse").counters["flows"]["cubic"]
+    counted = taken_in(tmp_path, "3.12-server-tcp-reverse").all_counters()["flows"]["cubic"]
     assert "received_bytes" not in counted
 
 
@@ -222,8 +223,8 @@ def test_a_rate_that_was_asked_for_is_the_source(tmp_path):
     document = json.loads((FILES / "first-interval.json").read_text())
     document["start"]["test_start"]["target_bitrate"] = 20_000_000
     (tmp_path / "a.json").write_text(json.dumps(document))
-    [flow] = imports.read(tmp_path / "a.json").record.resolved["flows"]
-    assert flow["source"] == {"kind": "rate", "rate_bps": 20_000_000, "size": 131_072}
+    [flow] = imports.read(tmp_path / "a.json").record.run.flows
+    assert flow.source == ConstantRate(rate_bps=20_000_000, size=131_072)
 
 
 def of_version(document, lacks):

@@ -18,8 +18,9 @@ from bakeoff.measure import MeasureError, Samples
 from bakeoff.measure.delays import quantile
 from bakeoff.measure.marks import resent_share
 from bakeoff.results import parts
+from bakeoff.results.counters import Counters, Flow, Histogram
 from bakeoff.results.summary import Summary
-from synthetic import frame, made, resolved
+from synthetic import as_run, frame, made, resolved
 
 
 def series(*pairs):
@@ -38,7 +39,7 @@ class TestRates:
             measure.steady_state_rate(*series((2, 0), (5, 7)), (1, 5))
 
     def test_the_text_ends_two_seconds_before_the_end_the_code_one_before_the_last_sample(self):
-        run = resolved()  # 60 s, W = 40 s
+        run = made().run  # 60 s, W = 40 s
         assert measure.window_of(run) == (18, 58)
         assert measure.window_of(run, end="code", last_s=59.95) == (pytest.approx(18.95), pytest.approx(58.95))
 
@@ -78,21 +79,29 @@ class TestRates:
         assert measure.jain([rate * scale for rate in rates]) == pytest.approx(index)
 
 
+def narrow(document, flow=0):
+    run = as_run(document)
+    return measure.bottleneck(run, run.flows[flow], (18, 58))
+
+
+CAKE = {"kind": "qdisc-replace", "side": "egress", "qdisc": {"qdisc": "cake bandwidth 10mbit"}}
+
+
 class TestBottleneck:
     def test_the_shaped_interface_towards_the_receiver(self):
         run = resolved()
-        found = measure.bottleneck(run, run["flows"][0], (18, 58))
+        found = narrow(run)
         assert (found.queue, found.rate_bps) == ("mid>srv", 50e6)
-        back = {**run["flows"][0], "from": "srv", "to": "cli"}
-        assert measure.bottleneck(run, back, (18, 58)).queue == "mid>cli"
+        run["flows"][0] |= {"from": "srv", "to": "cli"}
+        assert narrow(run).queue == "mid>cli"
 
     def test_a_qdisc_that_shapes_by_itself_and_a_word_that_only_looks_like_it(self):
         run = resolved()
         run["interfaces"][1]["egress"] = {"qdisc": "cnq_codel_af bandwidth 10mbit"}
-        assert measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps == 10e6
+        assert narrow(run).rate_bps == 10e6
         run["interfaces"][1]["egress"] = {"qdisc": "red limit 150000 avpkt 1000 bandwidth 50mbit"}
         with pytest.raises(MeasureError, match="nothing on its path has a rate"):
-            measure.bottleneck(run, run["flows"][0], (18, 58))
+            narrow(run)
 
     def test_the_class_of_the_flow(self):
         run = resolved()
@@ -103,7 +112,7 @@ class TestBottleneck:
                 {"id": "a", "class": "rate 5mbit", "filters": [{"dscp": 35}]},
             ],
         }
-        rates = [measure.bottleneck(run, flow, (18, 58)).rate_bps for flow in run["flows"]]  # dscp 19, 35
+        rates = [narrow(run, flow).rate_bps for flow in (0, 1)]  # dscp 19, 35
         assert rates == [50e6, 5e6]
 
     def test_a_timed_change_counts_from_when_it_is_made(self):
@@ -111,23 +120,21 @@ class TestBottleneck:
         action = {"kind": "class-change", "side": "egress", "id": "1", "class": "rate 10mbit ceil 10mbit"}
         run["changes"] = [{"at_s": 48.0, "node": "mid", "peer": "srv", "action": action}]
         # window 18 to 58: 30 s at 50 and 10 s at 10 Mbit/s
-        assert measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps == pytest.approx(
-            (30 * 50e6 + 10 * 10e6) / 40
-        )
+        assert narrow(run).rate_bps == pytest.approx((30 * 50e6 + 10 * 10e6) / 40)
 
     @pytest.mark.parametrize(
         ("action", "before", "after"),
         [
-            ({"kind": "link", "rate_bps": 10e6}, 50e6, 10e6),
-            ({"kind": "link", "rate_bps": 60e6}, 50e6, 50e6),
-            ({"kind": "qdisc-replace", "handle": "", "qdisc": {"qdisc": "cake bandwidth 10mbit"}}, 50e6, 10e6),
-            ({"kind": "qdisc-replace", "handle": "1", "qdisc": {"qdisc": "cake bandwidth 10mbit"}}, 50e6, 50e6),
+            ({"kind": "link", "rate_bps": 10_000_000}, 50e6, 10e6),
+            ({"kind": "link", "rate_bps": 60_000_000}, 50e6, 50e6),
+            (CAKE | {"handle": ""}, 50e6, 10e6),
+            (CAKE | {"handle": "1"}, 50e6, 50e6),
         ],
     )
     def test_a_change_of_the_link_or_of_the_root_is_one_of_the_rate(self, action, before, after):
         run = resolved()
-        run["changes"] = [{"at_s": 48.0, "node": "mid", "peer": "srv", "action": {"side": "egress", **action}}]
-        found = measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps
+        run["changes"] = [{"at_s": 48.0, "node": "mid", "peer": "srv", "action": action}]
+        found = narrow(run).rate_bps
         assert found == pytest.approx((30 * before + 10 * after) / 40)
 
     def test_a_root_that_shapes_may_be_told_another_rate(self):
@@ -135,12 +142,12 @@ class TestBottleneck:
         run["interfaces"][1]["egress"] = {"qdisc": "cake bandwidth 50mbit"}
         action = {"kind": "qdisc-change", "side": "egress", "handle": "", "qdisc": "cake bandwidth 10mbit"}
         run["changes"] = [{"at_s": 48.0, "node": "mid", "peer": "srv", "action": action}]
-        found = measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps
+        found = narrow(run).rate_bps
         assert found == pytest.approx((30 * 50e6 + 10 * 10e6) / 40)
 
     def test_payload_fraction_is_that_of_a_full_ethernet_frame(self):
-        run = resolved()
-        assert measure.payload_fraction(run, run["flows"][0], 1448) == 1448 / 1514
+        run = made().run
+        assert measure.payload_fraction(run, run.flows[0], 1448) == 1448 / 1514
 
 
 class TestDelays:
@@ -164,7 +171,7 @@ class TestDelays:
 
     def test_an_empty_histogram_is_named(self):
         with pytest.raises(MeasureError, match=r"queues\.mid>srv\.sojourn has no samples"):
-            measure.histogram({"queues": {"mid>srv": {"sojourn": {"n": 0}}}}, "queues", "mid>srv", "sojourn")
+            measure.histogram(Histogram(n=0), "queues.mid>srv.sojourn")
 
     def test_probe_loss_counts_requests_sent_in_the_window(self):
         rows = [(t, "probe", "ping", "rtt", 0.02) for t in (1, 2, 3)] + [
@@ -195,33 +202,33 @@ class TestMarks:
 
     def test_the_fraction_is_delivered_ce_only_with_accecn(self):
         result = made()
-        prague, cubic = result.resolved["flows"]
+        prague, cubic = result.run.flows
         # both report 10 000 of 200 000 delivered_ce; with RFC 3168 feedback that is no mark fraction: 300 of 10 000
         # at the queue
-        assert measure.mark_fraction(result.resolved, result.counters, prague) == (0.05, "delivered_ce / delivered")
-        assert measure.mark_fraction(result.resolved, result.counters, cubic) == (0.03, "marks / packets at the queues")
+        assert measure.mark_fraction(result.run, result.counters, prague) == (0.05, "delivered_ce / delivered")
+        assert measure.mark_fraction(result.run, result.counters, cubic) == (0.03, "marks / packets at the queues")
 
 
 class TestChecks:
     def failed(self, result):
-        return [(c.check, c.flow) for c in measure.checks(result.resolved, result.counters) if not c.ok]
+        return [(c.check, c.flow) for c in measure.checks(result.run, result.counters) if not c.ok]
 
     def test_all_is_well_when_everything_is_as_asked(self):
         result = made()
-        result.counters["flows"]["cubic"]["ecn"] = "accecn"  # tcp_ecn 3 on both ends
+        result.counted["flows"]["cubic"]["ecn"] = "accecn"  # tcp_ecn 3 on both ends
         assert self.failed(result) == []
 
     def test_two_flows_that_ran_the_same(self):
         result = made()
-        for flow in result.counters["flows"].values():
+        for flow in result.counted["flows"].values():
             flow |= {"cc": "prague@2020-08", "ecn": "accecn"}
         assert self.failed(result) == [("cc", "cubic"), ("unlike", "prague, cubic")]
 
     def test_of_many_flows_there_is_a_check_per_pair_of_controls(self):
         asked = [(f"{cc}-{n}", cc) for n in range(3) for cc in ("prague", "cubic", "reno")]
         result = made((1e6,) * len(asked), flows=asked)
-        result.counters["flows"]["reno-2"]["cc"] = "cubic"
-        unlike = [c for c in measure.checks(result.resolved, result.counters) if c.check == "unlike"]
+        result.counted["flows"]["reno-2"]["cc"] = "cubic"
+        unlike = [c for c in measure.checks(result.run, result.counters) if c.check == "unlike"]
         # three controls are three pairs, and nine flows would be 27
         assert [(c.flow, c.requested, c.ok) for c in unlike] == [
             ("prague-0, cubic-0", "prague, cubic", True),
@@ -234,15 +241,15 @@ class TestChecks:
 
     def test_a_plain_name_asks_for_any_version_and_a_version_for_itself(self):
         result = made(flows=(("prague", "prague"), ("cubic", "cubic")))
-        result.counters["flows"]["cubic"]["ecn"] = "accecn"
-        result.counters["flows"]["prague"]["cc"] = "prague@2020-08"
+        result.counted["flows"]["cubic"]["ecn"] = "accecn"
+        result.counted["flows"]["prague"]["cc"] = "prague@2020-08"
         assert self.failed(result) == []
         result.resolved["flows"][0]["cc"] = "prague@2023"
         assert ("cc", "prague") in self.failed(result)
 
     def test_packets_that_vanish(self):
         result = made()
-        result.counters["conservation"]["queued"] = 0
+        result.counted["conservation"]["queued"] = 0
         assert ("conservation", None) in self.failed(result)
 
     @pytest.mark.parametrize(
@@ -253,13 +260,13 @@ class TestChecks:
         result = made()
         result.resolved["nodes"][0]["sysctls"]["net.ipv4.tcp_ecn"] = client
         result.resolved["nodes"][2]["sysctls"]["net.ipv4.tcp_ecn"] = server
-        found = {c.flow: c.requested for c in measure.checks(result.resolved, result.counters) if c.check == "ecn"}
+        found = {c.flow: c.requested for c in measure.checks(result.run, result.counters) if c.check == "ecn"}
         assert found == {"prague": "accecn", "cubic": ecn}  # prague is a classic flow without
 
     def test_dctcp_asks_for_ecn_by_itself(self):
         result = made(flows=(("dctcp", "dctcp"), ("cubic", "cubic")))
         result.resolved["nodes"][0]["sysctls"]["net.ipv4.tcp_ecn"] = "2"
-        found = [c.requested for c in measure.checks(result.resolved, result.counters) if c.check == "ecn"]
+        found = [c.requested for c in measure.checks(result.run, result.counters) if c.check == "ecn"]
         assert found == [None, "off"]
 
 
@@ -267,14 +274,14 @@ class TestSummary:
     def test_options_that_come_and_go_are_no_payload(self):
         result = made((40e6, 5e6))
         for name in ("prague", "cubic"):  # 1448 - 12 bytes of AccECN's option with every segment
-            result.counters["flows"][name] |= {"received_bytes": 1436 * 1000, "delivered": 1000}
+            result.counted["flows"][name] |= {"received_bytes": 1436 * 1000, "delivered": 1000}
         assert measure.summarise(result).utilisation == pytest.approx(45 / 50 * 1514 / 1436)
 
     def test_resent_share(self):
         # 3 of 12 segments had been sent before
-        assert resent_share({"flows": {"a": {"retransmits": 3, "sent_packets": 12}}}, "a") == 0.25
+        assert resent_share(Counters(flows={"a": Flow(retransmits=3, sent_packets=12)}), "a") == 0.25
         with pytest.raises(MeasureError, match="flow 'a' sent nothing"):
-            resent_share({"flows": {"a": {"retransmits": 0, "sent_packets": 0}}}, "a")
+            resent_share(Counters(flows={"a": Flow(retransmits=0, sent_packets=0)}), "a")
 
     def test_numbers_of_a_known_run(self):
         summary = measure.summarise(made((40e6, 5e6)))
@@ -322,7 +329,7 @@ class TestSummary:
         cut = frame(
             [(t, k, n, m, 2 * v if m == "delivery_rate" and abs(t - 58.5) < 0.01 else v) for t, k, n, m, v in rows]
         )
-        run = made((40e6, 5e6)).__class__(result.path, result.meta, result.resolved, cut, result.counters)
+        run = made((40e6, 5e6)).__class__(result.path, result.meta, result.resolved, cut, result.counted)
         assert measure.summarise(run).flows["cubic"].steady_state.delivery_rate_bps == pytest.approx(5e6)
         inside = 40 / 0.05 - 1  # samples strictly between 19 s and 59 s
         shown = measure.summarise(run, end="code").flows["cubic"].steady_state.delivery_rate_bps
@@ -346,7 +353,7 @@ class TestSummary:
         result = made()
         answered = pl.col("kind").eq("probe") & pl.col("metric").eq("rtt") & pl.col("time").ge(10)
         lost = result.series.with_columns(metric=pl.when(answered).then(pl.lit("lost")).otherwise("metric"))
-        counters = {**result.counters, "probes": {"ping": {"sent": 1200, "received": 200, "rtt": {"n": 0}}}}
+        counters = {**result.counted, "probes": {"ping": {"sent": 1200, "received": 200, "rtt": {"n": 0}}}}
         summary = measure.summarise(result.__class__(result.path, result.meta, result.resolved, lost, counters))
         assert summary.probes["ping"].to_json() == {"rtt_s": None, "loss": 1.0, "jitter_s": None}
         assert summary.missing == ["probes.ping.rtt_s: counters: probes.ping.rtt has no samples"]
@@ -355,7 +362,7 @@ class TestSummary:
         """The run with a flow that has no samples."""
         result = made()
         result.resolved["flows"].append({**result.resolved["flows"][0], "name": "third", **about})
-        result.counters["flows"]["third"] = {
+        result.counted["flows"]["third"] = {
             "cc": "prague@2020-08", "ecn": "off", "mss": 1448, "sent_packets": 0, "received_bytes": received_bytes,
             "rtt": {"n": 0},
         }  # fmt: skip
@@ -403,7 +410,7 @@ class TestSummary:
         empty = replace(made(), series=frame([]))
         # Of flows that got nothing through there is nothing to sample.
         assert [flow.steady_state.goodput_bps for flow in measure.summarise(empty).flows.values()] == [0, 0]
-        empty.counters["flows"]["cubic"]["received_bytes"] = 1448
+        empty.counted["flows"]["cubic"]["received_bytes"] = 1448
         with pytest.raises(MeasureError, match="the run has no series"):
             measure.summarise(empty)
 

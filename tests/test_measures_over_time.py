@@ -142,7 +142,7 @@ def test_the_summary_tells_how_flows_share_and_what_delays_did():
     # What arrived is told where an engine counts it, and by no other.
     assert fair.flows["cubic"].seen_marks is None
     counted = synthetic.made((8e6, 10e6))
-    counted.counters["flows"]["cubic"] |= {"received_ce": 10_002, "received_ect1": 3}
+    counted.counted["flows"]["cubic"] |= {"received_ce": 10_002, "received_ect1": 3}
     assert (summarise(counted).flows["cubic"].seen_marks, summarise(counted).flows["cubic"].seen_ect1) == (10_002, 3)
     # One flow has nobody to share with.
     alone = summarise(synthetic.made((8e6,), flows=(("cubic", "cubic"),)))

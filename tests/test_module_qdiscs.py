@@ -143,7 +143,7 @@ def test_a_run_counts_their_marks_and_changes_them(real_kernel, built_agent, tmp
         update={"nodes": [node.model_copy(update={"sysctls": {"net.ipv4.tcp_ecn": "1"}}) for node in run.nodes]}
     )
     result = in_virtual_time(f"kernel:{real_kernel.name}", run, tmp_path / "r")
-    queue = result.counters["queues"]["mid>srv"]
+    queue = result.all_counters()["queues"]["mid>srv"]
     assert queue["qdisc"] == "cnq_codel_af bandwidth 5Mbit rtt 100ms sce-thresh 4"
     # 20 Mbit/s for the first second, 5 Mbit/s for the other: 25 Mbit in all are 3.1 MB.
     assert 2_500_000 < queue["sent_bytes"] < 3_300_000

@@ -95,20 +95,20 @@ def test_tools_of_others_make_the_traffic(host, tmp_path, tool, duration_s):
     result = results.read(done.path)
     of = dict(iter(result.series.group_by("kind", "name", "metric")))
     # Of what left the queue, 1448 of 1514 bytes are payload; a few are sent again or come after the tool has stopped.
-    received_bytes = result.counters["flows"]["a"]["received_bytes"]
-    assert 0.9 < received_bytes / result.counters["queues"]["mid>srv"]["sent_bytes"] <= 1448 / 1514
+    received_bytes = result.all_counters()["flows"]["a"]["received_bytes"]
+    assert 0.9 < received_bytes / result.all_counters()["queues"]["mid>srv"]["sent_bytes"] <= 1448 / 1514
     # 20 Mbit/s for the whole time, and what the sender's buffer and the queue take up.
     assert 8 * received_bytes < 20e6 * (duration_s + 2) + 8 * 4194304
     received = of["flow", "a", "received"]["value"]
     assert received.is_sorted()
     assert received[0] == 0 < received[-1]
-    assert result.counters["flows"]["a"]["cc"] == "reno"
+    assert result.all_counters()["flows"]["a"]["cc"] == "reno"
     # A sample for each interval, the 0 at the start, and the two ends of the window.
     assert 1 <= len(received) - len(of["flow", "a", "goodput"]) <= 3
-    asked = result.counters["probes"]["u"]
+    asked = result.all_counters()["probes"]["u"]
     assert asked["sent"] >= asked["received"] > 0
     assert of["probe", "u", "rtt"]["value"].min() > 0
-    assert f"tools.flows: flows are made by {tool}" in result.meta["effective"]
+    assert f"tools.flows: flows are made by {tool}" in result.record.effective
     kept = {"iperf3": "a.iperf3.json", "netperf": "a.netperf.txt", "flent": "*.flent.gz"}[tool]
     assert list(done.path.glob(kept))
     assert (done.path / "u.irtt.json").is_file()

@@ -25,13 +25,13 @@ def folder(tmp_path, monkeypatch):
 def test_a_trace_has_a_row_per_ack_and_changes_nothing_else():
     plain = bakeoff.duel("cubic", "prague", duration="8s", rate="10mbit", qdisc="pie ecn")
     traced = bakeoff.duel("cubic", "prague", duration="8s", rate="10mbit", qdisc="pie ecn", trace=["cc"])
-    assert traced.meta["digest"] == plain.meta["digest"]
+    assert traced.record.digest == plain.record.digest
     assert "trace" not in plain.resolved
     assert traced.resolved["trace"] == ["cc"]
     for name, own in (("cubic", "cc.last_max_cwnd"), ("prague", "cc.alpha")):
         rows = traced.trace.filter(name=name)
         # One row for the SYN-ACK, one per ACK, one per timeout; the receiver counts also the ACKs under way at the end.
-        counted = traced.counters["flows"][name]
+        counted = traced.all_counters()["flows"][name]
         most = 1 + counted["acks"] + counted["rtos"]
         for metric in ("cc.cwnd", "cc.srtt", "cc.state", own):
             assert 0 <= most - len(rows.filter(metric=metric)) < 40, metric
@@ -48,7 +48,7 @@ def test_a_trace_has_a_row_per_ack_and_changes_nothing_else():
 
 def test_a_timeout_is_in_the_trace():
     result = bakeoff.duel("reno", "cubic", duration="10s", rate="1mbit", qdisc="pfifo limit 2", trace=["cc"])
-    assert result.counters["flows"]["reno"]["rtos"] > 0
+    assert result.all_counters()["flows"]["reno"]["rtos"] > 0
     lost = result.trace.filter(name="reno", metric="cc.state", value=4.0)["time"]
     cwnd = result.trace.filter(name="reno", metric="cc.cwnd").filter(time=lost[0])["value"]
     # tcp_enter_loss: what is in flight and one more; nothing is left in flight by a timeout.

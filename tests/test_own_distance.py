@@ -14,7 +14,7 @@ from bakeoff.claims.own_distance import groups
 from bakeoff.errors import BakeoffError
 from bakeoff.measure.delays import mean_base_rtt
 from bakeoff.tables.own_distances import render
-from synthetic import made, resolved
+from synthetic import as_run, made, resolved
 
 
 def sides(ours, theirs):
@@ -79,6 +79,11 @@ def test_what_a_reader_sees(monkeypatch):
     ).replace("<br>", " ")
 
 
+def mean(document):
+    run = as_run(document)
+    return mean_base_rtt(run, run.flows[0])
+
+
 def test_the_base_rtt_of_a_window_counts_changes_by_their_time():
     run = resolved()
     run["window_s"] = [10.0, 60.0]
@@ -94,7 +99,7 @@ def test_the_base_rtt_of_a_window_counts_changes_by_their_time():
     ]
     assert len(run["changes"]) == 2
     # 20 ms for 20 s, 80 ms for 30 s
-    assert mean_base_rtt(run, run["flows"][0]) == pytest.approx((20 * 0.020 + 30 * 0.080) / 50)
+    assert mean(run) == pytest.approx((20 * 0.020 + 30 * 0.080) / 50)
     run["changes"] = [{**run["changes"][0], "action": {"kind": "link", "delay_s": 0.005}, "node": "cli", "peer": "mid"}]
     # 20 ms and, for 30 s, 5 ms there: a link's change concerns what its node sends
-    assert mean_base_rtt(run, run["flows"][0]) == pytest.approx((20 * 0.020 + 30 * 0.025) / 50)
+    assert mean(run) == pytest.approx((20 * 0.020 + 30 * 0.025) / 50)

@@ -140,7 +140,7 @@ def captured(*names, sizes, rates):
     """What `bakeoff trace --out` makes of a capture with these connections."""
     result = run(*["unknown"] * len(names), names=names, rates=rates, scenario="capture")
     for name, size in zip(names, sizes, strict=True):
-        result.counters["flows"][name] |= {"received_bytes": size, "cc": None}
+        result.counted["flows"][name] |= {"received_bytes": int(size), "cc": None}
     series = result.series.filter(result.series["metric"] != "delivery_rate")
     return replace(result, series=series, meta=result.meta | {"engine": "capture"})
 

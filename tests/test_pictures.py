@@ -38,7 +38,7 @@ def rich():
     done = frame([(30.0, "flow", "web", "fct", 0.1), (31.0, "flow", "web", "fct", 0.4)])
     keep = (pl.col("name") != "call") | pl.col("metric").is_in(["goodput", "received"])
     series = pl.concat([result.series.filter(keep), done])
-    return result.__class__(result.path, result.meta, result.resolved, series, result.counters)
+    return result.__class__(result.path, result.meta, result.resolved, series, result.counted)
 
 
 def words(picture):
@@ -183,7 +183,7 @@ class TestOverTime:
 
     def test_it_shows_what_ran_and_not_what_was_asked_for(self):
         result = run("prague@2020-08", "cubic", names=["prague", "cubic"])
-        result.counters["flows"]["prague"]["cc"] = "cubic"
+        result.counted["flows"]["prague"]["cc"] = "cubic"
         text = "\n".join(words(draw.figure(result)))
         assert "mid>srv: 50 Mbit/s, pie limit 1000p target 15ms" in text
         assert "check 'cc' of prague failed: asked for prague@2020-08, got cubic" in text
@@ -272,7 +272,7 @@ class TestQueues:
         bare = both[1].filter(pl.col("metric").is_in(["qlen", "backlog", "drops"]))
         series = pl.concat([result.series.filter(~ours), both[0], bare])
         picture = draw.figure(
-            result.__class__(result.path, result.meta, result.resolved, series, result.counters), "queue"
+            result.__class__(result.path, result.meta, result.resolved, series, result.counted), "queue"
         )
         assert entries(picture)[:2] == ["mid>srv/1", "mid>srv/2"]
         assert [len(lines_of(axes)) for axes in picture.axes[:2]] == [1, 2]
@@ -280,7 +280,7 @@ class TestQueues:
     def test_no_queue_at_all_is_an_error_that_says_so(self):
         result = run("cubic")
         series = result.series.filter(pl.col("kind") != "queue")
-        bare = result.__class__(result.path, result.meta, result.resolved, series, result.counters)
+        bare = result.__class__(result.path, result.meta, result.resolved, series, result.counted)
         with pytest.raises(BakeoffError, match="no queue was sampled"):
             draw.figure(bare, "queue")
 

@@ -30,7 +30,7 @@ from synthetic import made
 
 def honest(result):
     """The stand-in, with the feedback that its sysctls negotiate."""
-    for flow in result.counters["flows"].values():
+    for flow in result.counted["flows"].values():
         flow["ecn"] = "accecn"
     return result
 
@@ -166,7 +166,7 @@ class TestTables:
 
     def test_a_failed_self_check_is_told(self):
         result = s6()
-        result.counters["flows"]["cubic"]["cc"] = "reno"
+        result.counted["flows"]["cubic"]["cc"] = "reno"
         assert "check 'cc' of cubic failed: asked for cubic, got reno" in results_table.render([result], width=200)
 
     def test_failed_runs_are_named_and_left_out(self):

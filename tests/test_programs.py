@@ -6,12 +6,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from bakeoff import campaign, engines, files, measure, results
 from bakeoff.engines.kernel import registry, standstill
 from bakeoff.engines.lab import plan, programs, tool_output
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run, expand, load
+from bakeoff.scenario.run import Program
 
 NETWORK = "duration: 3s\nnetwork: {path: [cli, mid, srv], rtt: 20ms, bottleneck: {rate: 10mbit, qdisc: fq_codel}}\n"
 FLOW = "flows: [{cc: reno, source: {bytes: 10kB}}]\n"
@@ -77,14 +79,15 @@ def test_what_an_output_does_not_tell_of_a_flow_is_no_surprise(tmp_path):
     found = results.read(done.path)
     kept = {key: part for key, part in found.parts.items() if key[2] not in ("delivery_rate", "srtt")}
 
-    def missing(programs: list[dict[str, str]]) -> list[str]:
-        told = SimpleNamespace(resolved=found.resolved | {"programs": programs}, counters=found.counters, parts=kept)
+    def missing(programs: list[Program]) -> list[str]:
+        with_programs = found.run.model_copy(update={"programs": programs})
+        told = SimpleNamespace(run=with_programs, counters=found.counters, parts=kept)
         return measure.summarise(told).missing
 
     assert any("no 'delivery_rate' samples of flow 'reno'" in line for line in missing([]))
     assert not [
         line
-        for line in missing([{"name": "reno", "measures": "flow"}])
+        for line in missing([Program(name="reno", node="cli", argv=["x"], measures="flow")])
         if "'delivery_rate'" in line or "'srtt'" in line
     ]
 
@@ -98,8 +101,8 @@ def test_a_run_of_programs_alone_needs_no_flow(tmp_path):
     [usual] = runs(tmp_path, "  []", FLOW + probe)
     found = results.read(campaign.run([usual], tmp_path / "results", jobs=1).runs[0].path)
     told = SimpleNamespace(
-        resolved=found.resolved | {"flows": []},
-        counters=found.counters | {"flows": {}},
+        run=found.run.model_copy(update={"flows": []}),
+        counters=replace(found.counters, flows={}),
         parts={key: part for key, part in found.parts.items() if key[0] != "flow"},
     )
     summary = measure.summarise(told)
@@ -191,14 +194,14 @@ def test_programs_run_in_virtual_time(tmp_path):
     own = done.path / "programs"
     assert (own / "three" / "stdout").read_text() == "out\n"
     assert (own / "three" / "stderr").read_text() == "err\n"
-    ended = result.counters["programs"]
+    ended = result.all_counters()["programs"]
     assert (ended["three"]["exit"], ended["three"]["ended_by"], ended["web"]["ended_by"]) == (3, "itself", "run")
     if Path("/usr/share/doc/bash/copyright").is_file():
         assert (own / "curl" / "copyright").read_bytes() == Path("/usr/share/doc/bash/copyright").read_bytes()
     # 10 Mbit/s of frames of 1514 bytes are at most 9.6 Mbit/s of payload of 1448 bytes.
     goodput = result.summary.flows["tcp"].steady_state.goodput_bps
     assert 8e6 < goodput < 9.7e6
-    assert result.counters["probes"]["ping"]["sent"] == 10
+    assert result.all_counters()["probes"]["ping"]["sent"] == 10
     assert not [line for line in result.summary.missing if "'tcp'" in line]
     rtt = result.series.filter((pl_col("name") == "irtt-probe") & (pl_col("metric") == "rtt"))["value"]
     assert rtt.min() >= 0.02

@@ -126,12 +126,12 @@ def test_every_hook_is_called_with_what_it_says(folder):
     assert ("COMPLETE_CWR",) in calls["cwnd_event"]
     assert (True,) in calls["in_ack_event"]
     # Nothing is lost and nothing is sent twice: every ACK has an RTT, of which 20 ms are the path's.
-    assert result.counters["flows"]["Spy"]["retransmits"] == 0
+    assert result.all_counters()["flows"]["Spy"]["retransmits"] == 0
     assert all(rtt_us >= 20_000 for _, rtt_us, _ in calls["pkts_acked"])
     stamps = [stamp for *_, stamp in calls["pkts_acked"]]
     assert stamps == sorted(stamps)
     # Linux counts the SYN as delivered.
-    assert sum(acked for acked, *_ in calls["pkts_acked"]) + 1 == result.counters["flows"]["Spy"]["delivered"]
+    assert sum(acked for acked, *_ in calls["pkts_acked"]) + 1 == result.all_counters()["flows"]["Spy"]["delivered"]
     own = result.trace.filter(name="Spy", metric="cc.calls")["value"].to_list()
     assert own == sorted(own)
     assert own[-1] == len(calls["in_ack_event"])

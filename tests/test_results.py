@@ -16,6 +16,7 @@ import pytest
 from bakeoff import results
 from bakeoff.errors import BakeoffError
 from bakeoff.results import Provenance, Result, RunRecord
+from bakeoff.results.counters import Counters
 from bakeoff.scenario import Run
 
 RUN = Run(
@@ -56,7 +57,7 @@ def fill(folder: Path) -> None:
 
 def record(**changes) -> RunRecord:
     record = RunRecord(
-        resolved=RESOLVED,
+        run=RUN,
         engine="sim",
         versions={"bakeoff": "1"},
         seed=3,
@@ -85,8 +86,8 @@ def change_run_json(folder: Path, **changes) -> None:
 
 def test_what_is_written_is_read_back(tmp_path):
     result = results.read(write(tmp_path / "pie"))
-    assert result.resolved == RESOLVED
-    assert result.meta == {
+    assert result.run == RUN
+    assert result.record.about() == {
         "format": 1,
         "engine": "sim",
         "versions": {"bakeoff": "1"},
@@ -110,7 +111,8 @@ def test_what_is_written_is_read_back(tmp_path):
         },
     }
     assert result.record == record()
-    assert result.counters == COUNTERS
+    assert result.all_counters() == COUNTERS
+    assert result.counters == Counters()
     assert result.summary is None
     assert result.series.equals(SAMPLES)
     assert result.key == "fake/s1/pie~seed3"
@@ -122,9 +124,9 @@ def test_a_failed_run_keeps_its_logs_and_its_error_and_no_series(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "setup.log"]
     result = results.read(folder)
     assert not result.ok
-    assert result.meta["error"] == "1 packet is missing"
-    assert result.meta["digest"] is None
-    assert result.counters == {}
+    assert result.record.error == "1 packet is missing"
+    assert result.record.digest is None
+    assert result.counters == Counters()
     with pytest.raises(BakeoffError, match="has no series: 1 packet is missing"):
         _ = result.series
 
@@ -314,7 +316,7 @@ def test_keys_that_older_documents_lack_are_filled_in_and_newer_ones_passed_over
     folder = write(tmp_path / "pie")
     older = {key: value for key, value in RESOLVED.items() if key not in ("probes", "captures", "point")}
     change_run_json(folder, resolved=older | {"of_tomorrow": 1})
-    assert results.read(folder).resolved == RESOLVED
+    assert results.read(folder).run == RUN
 
 
 def test_a_run_from_before_campaigns_had_records_is_readable(tmp_path):

@@ -133,8 +133,7 @@ def test_the_contrast_of_black_and_white_is_21():
 
 
 def test_the_network_has_every_word_of_the_interfaces():
-    run = synthetic.resolved()
-    drawing = network_drawing.drawing(run)
+    drawing = network_drawing.drawing(synthetic.made().run)
     # cli, mid and srv stand below each other, and two cables lead straight down.
     assert [box.name for box in sorted(drawing.boxes, key=lambda box: box.y)] == ["cli", "mid", "srv"]
     assert len({box.x for box in drawing.boxes}) == 1
@@ -154,7 +153,7 @@ def test_what_hangs_beside_the_path_stands_at_the_height_of_what_it_hangs_on():
     run["nodes"].append({**run["nodes"][0], "name": "outer"})
     run["links"].append({"ends": ["idle", "outer"], "rate_bps": None, "delay_s": 0.0, "mtu": 1500})
     run["flows"] += [{**run["flows"][0], "name": name, "from": name} for name in ("sender", "second")]
-    drawing = network_drawing.drawing(run)
+    drawing = network_drawing.drawing(synthetic.as_run(run))
     boxes = {box.name: box for box in drawing.boxes}
     # What sends is on the left, one below the other; what does not is on the right, and what hangs on that further out.
     assert boxes["sender"].x == boxes["second"].x < boxes["mid"].x - network_drawing._BOX_WIDTH

@@ -13,8 +13,9 @@ from bakeoff.claims.measured_run import MeasuredRun
 from bakeoff.claims.measures import MEASURES
 from bakeoff.measure.bottleneck import rates
 from bakeoff.measure.stations import frames
+from bakeoff.results.counters import FlowAtQueue, Queue
 from bakeoff.results.summary import Summary
-from synthetic import frame, made
+from synthetic import as_run, frame, made
 
 TREE = {
     "qdisc": "htb default 2",
@@ -90,7 +91,7 @@ def counted_as(result, qdisc, **packets):
     flows = {name: {"packets": count, **SEEN} for name, count in packets.items()}
     lengths = {"prague": 1514, "ping": 98, "call": 214}
     size = sum(lengths[name] * count for name, count in packets.items())
-    result.counters["queues"]["mid>srv"] |= {"sent": sum(packets.values()), "sent_bytes": size, "flows": flows}
+    result.counted["queues"]["mid>srv"] |= {"sent": sum(packets.values()), "sent_bytes": size, "flows": flows}
     return result
 
 
@@ -137,30 +138,39 @@ def test_more_than_what_is_charged_for_is_told():
     assert failed.flow == "mid>srv"
 
 
+def queue(sent, sent_bytes, packets=None):
+    flows = {name: FlowAtQueue(packets=count, marks=0, drops=0) for name, count in (packets or {}).items()}
+    return Queue(qdisc="pfifo", marks=0, drops={}, sent=sent, sent_bytes=sent_bytes, flows=flows)
+
+
 def test_lengths_follow_from_counts():
-    run = made().resolved
-    run["flows"][1] |= {"transport": "udp", "source": {"kind": "periodic", "size": 172, "every_s": 0.02, "count": 1}}
-    udp = run["flows"][1]["name"]
-    one = {"prague": {"packets": 100}, "ping": {"packets": 10}, udp: {"packets": 50}}
+    document = made().resolved
+    document["flows"][1] |= {
+        "transport": "udp",
+        "source": {"kind": "periodic", "size": 172, "every_s": 0.02, "count": 1},
+    }
+    run = as_run(document)
+    udp = run.flows[1].name
+    one = {"prague": 100, "ping": 10, udp: 50}
     # 90 full frames and 10 empty segments of prague; 10 probes of 84 + 14 bytes; 50 datagrams of 172 + 42
     size = 90 * 1514 + 10 * 66 + 10 * 98 + 50 * 214
-    sent = frames(run, "mid>srv", [{"sent": 160, "sent_bytes": size, "flows": one}])
+    sent = frames(run, "mid>srv", [queue(160, size, one)])
     assert sent == pytest.approx({1514: 90, 66: 10, 98: 10, 214: 50})
     # the other way what is left is ACKs: 7150 bytes of 100, half of them of 71 and half of 72 bytes
-    back = {"prague": {"packets": 100}}
-    assert frames(run, "mid>cli", [{"sent": 100, "sent_bytes": 7150, "flows": back}]) == {71: 50, 72: 50}
+    back = {"prague": 100}
+    assert frames(run, "mid>cli", [queue(100, 7150, back)]) == {71: 50, 72: 50}
     # buffers of 10 segments, and an engine that does not tell flows
-    assert frames(run, "mid>srv", [{"sent": 10, "sent_bytes": 151400, "flows": back}]) == {1514: 100}
-    assert frames(run, "mid>srv", [{"sent": 20, "sent_bytes": 10 * 1580}]) == pytest.approx({1514: 10, 66: 10})
-    assert frames(run, "mid>srv", [{}]) == {}
+    assert frames(run, "mid>srv", [queue(10, 151400, back)]) == {1514: 100}
+    assert frames(run, "mid>srv", [queue(20, 10 * 1580)]) == pytest.approx({1514: 10, 66: 10})
+    assert frames(run, "mid>srv", [Queue(qdisc="pfifo", marks=0, drops={})]) == {}
 
 
 def test_each_class_has_a_station_and_all_together_have_one():
     result = made()
     result.resolved["interfaces"][1]["egress"] = TREE
-    counted = result.counters["queues"].pop("mid>srv")
+    counted = result.counted["queues"].pop("mid>srv")
     seen = {"packets": 10, "marks": 3, "drops": 0}
-    result.counters["queues"] = {
+    result.counted["queues"] = {
         "mid>srv/1": counted | {"flows": {"prague": seen, "cubic": {**seen, "packets": 0}}},
         "mid>srv/2": counted | {"flows": {"cubic": seen}, "sce_marks": 7},
     }
@@ -178,14 +188,15 @@ def test_each_class_has_a_station_and_all_together_have_one():
 
 def test_a_class_of_htb_never_has_less_than_its_own_rate():
     # Rates of 15 and 10 Mbit/s below a ceil of 20: htb does not ask the class above for what is assured.
-    run = made().resolved
+    document = made().resolved
     tree = json.loads(json.dumps(TREE))
     tree["classes"][1]["class"] = "rate 10mbit ceil 12mbit"
-    run["interfaces"][1]["egress"] = tree
-    assert measure.bottleneck(run, run["flows"][0], (18, 58)).rate_bps == 12e6
+    document["interfaces"][1]["egress"] = tree
+    run = as_run(document)
+    assert measure.bottleneck(run, run.flows[0], (18, 58)).rate_bps == 12e6
     assert [rate for _, _, rate in rates(run, "mid>srv", (18, 58))] == [25e6]
     tree["classes"][0]["class"] = "rate 1mbit ceil 1mbit"
-    assert [rate for _, _, rate in rates(run, "mid>srv", (18, 58), class_id="2")] == [15e6]
+    assert [rate for _, _, rate in rates(as_run(document), "mid>srv", (18, 58), class_id="2")] == [15e6]
 
 
 def test_an_ingress_that_shapes_may_be_the_bottleneck():

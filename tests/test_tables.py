@@ -17,7 +17,7 @@ from synthetic import frame, made
 
 
 def honest(result):
-    for flow in result.counters["flows"].values():
+    for flow in result.counted["flows"].values():
         flow["ecn"] = "accecn"
     return result
 
@@ -62,7 +62,7 @@ def test_a_table_of_runs_without_flows_has_their_queues_and_probes():
     assert "Mbit/s" not in text
     [(_, record)] = records(rows([without_flows()]), "runs")
     assert (record["queue1_name"], record["queue2_name"], record["probe1_name"]) == ("mid>srv", "mid>cli", "ping")
-    assert record["queue1_marks"] == without_flows().counters["queues"]["mid>srv"]["marks"]
+    assert record["queue1_marks"] == without_flows().counted["queues"]["mid>srv"]["marks"]
 
 
 class TestRecords:
@@ -141,7 +141,7 @@ class TestPeople:
     def test_sce_marks_have_a_column_where_there_are_some(self):
         result = honest(made())
         assert "SCE" not in shown(result)
-        result.counters["queues"]["mid>srv"]["sce_marks"] = 4711
+        result.counted["queues"]["mid>srv"]["sce_marks"] = 4711
         assert "4711" in shown(result)
 
     def test_hostile_names_are_shown_and_not_obeyed(self):

@@ -260,8 +260,8 @@ def test_goodput_in_virtual_time_is_that_of_iperf3s_end(kernel, tmp_path):
     total = document["end"]["sum_received"]
     # iperf3's intervals and its end differ by some microseconds in 2 s.
     assert result.summary.flows["a"].steady_state.goodput_bps == pytest.approx(total["bits_per_second"], rel=1e-4)
-    assert result.counters["flows"]["a"]["received_bytes"] == total["bytes"]
+    assert result.all_counters()["flows"]["a"]["received_bytes"] == total["bytes"]
     windows = [stream["snd_cwnd"] for interval in document["intervals"] for stream in interval["streams"]]
-    assert result.counters["flows"]["a"]["mss"] == 1448
+    assert result.all_counters()["flows"]["a"]["mss"] == 1448
     found = result.series.filter(pl.col("metric") == "cwnd")["value"].to_list()
     assert [value * 1448 for value in found] == windows

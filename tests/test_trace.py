@@ -103,12 +103,9 @@ def test_a_number_that_differs_ends_with_1(runs, tmp_path):
 def test_a_capture_of_another_run_is_told(runs):
     [(result, path), *_] = captured(runs)
     found = trace.CaptureFile(str(path), trace.capture(path))
-    one = result.resolved["flows"][:1]
-    other = Result(
-        result.path,
-        result.record.model_copy(update={"resolved": {**result.resolved, "flows": one, "probes": []}}),
-        counters=result.counters,
-    )
+    one = result.run.model_copy(update={"flows": result.run.flows[:1], "probes": []})
+    record = result.record.model_copy(update={"run": one})
+    other = Result(result.path, record, counters=result.counters)
     with pytest.raises(BakeoffError, match="is it another run's"):
         compare(other, found.report.capture.interfaces[0].name, found.report)
 
@@ -138,8 +135,8 @@ def test_a_capture_becomes_a_run_like_any_other(runs, tmp_path):
     assert [flow["name"] for flow in result.resolved["flows"]] == names
     [run] = bakeoff.load(one.parent)
     for name, own in zip(names, ("one", "two"), strict=True):
-        counted = run.counters["flows"][own]
-        assert result.counters["flows"][name]["sent_packets"] in (counted["sent_packets"], counted["sent_packets"] + 1)
+        counted = run.counters.flows[own].sent_packets
+        assert result.counters.flows[name].sent_packets in (counted, counted + 1)
     done = cli("table", out, "--format", "csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "10.0.0.3:5201" in done.stdout

@@ -291,10 +291,10 @@ def test_goodput_is_the_rate_times_payload_over_outer_frame(request, tmp_path, k
     expected = 20e6 * mss / frame
     for name in ("sim", request.getfixturevalue("kernel")):
         result = in_virtual_time(name, run, tmp_path / name.replace("/", "_"))
-        assert result.counters["flows"]["a"]["mss"] == mss
+        assert result.all_counters()["flows"]["a"]["mss"] == mss
         got = result.series.filter(pl.col("metric") == "received").filter(pl.col("time").is_between(1.99, 4.01))
         rate = (got["value"][-1] - got["value"][0]) * 8 / (got["time"][-1] - got["time"][0])
-        queue = result.counters["queues"]["mid>srv"]
+        queue = result.all_counters()["queues"]["mid>srv"]
         # one packet in some thousands is of the handshake or the end
         assert frame - 1 < queue["sent_bytes"] / queue["sent"] <= frame
         # in order: a hole at either end holds back at most the 160 packets of a round trip; without one a packet or two
@@ -305,7 +305,7 @@ def test_goodput_is_the_rate_times_payload_over_outer_frame(request, tmp_path, k
 def test_marks_outside_come_out_inside(request, tmp_path, kind):
     run = through(kind, nodes=ecn_nodes(), interfaces=shaped("codel ecn"))
     for name in ("sim", request.getfixturevalue("kernel")):
-        counters = in_virtual_time(name, run, tmp_path / name.replace("/", "_")).counters
+        counters = in_virtual_time(name, run, tmp_path / name.replace("/", "_")).all_counters()
         sender, queue = counters["flows"]["a"], counters["queues"]["mid>srv"]
         assert sender["ecn"] == "accecn"
         # nothing was dropped, so every mark is counted, but for what was on its way at the end
@@ -326,7 +326,7 @@ def test_ce_over_what_is_not_ecn_capable(request, tmp_path, kind, dropped):
         probes=[probe(every_s=0.1, tunnel="vpn")],
     )
     for name in ("sim", request.getfixturevalue("kernel")):
-        counters = in_virtual_time(name, run, tmp_path / name.replace("/", "_")).counters
+        counters = in_virtual_time(name, run, tmp_path / name.replace("/", "_")).all_counters()
         assert counters["flows"]["a"]["received_bytes"] == 200_000
         assert counters["probes"]["p"]["sent"] == 10
         assert counters["probes"]["p"]["received"] == (0 if dropped else 10)
@@ -363,7 +363,7 @@ def test_replay_losses_by_window_and_depth_of_reordering(request, tmp_path, jitt
     )
     expected = replay_losses(every_s, jitter_ms / 1000, window)
     for name in ("sim", request.getfixturevalue("kernel")):
-        way = in_virtual_time(name, run, tmp_path / name.replace("/", "_")).counters["tunnels"]["vpn"]["cli>srv"]
+        way = in_virtual_time(name, run, tmp_path / name.replace("/", "_")).all_counters()["tunnels"]["vpn"]["cli>srv"]
         assert way["sent"] == 19_800
         assert way["replay"] == 0
         assert way["received"] + way["replay_window"] == way["sent"]

@@ -124,15 +124,15 @@ def test_a_run_in_virtual_time(kernel, tmp_path):
         "console.log", "counters.json", "plan.json", "run.json", "series.parquet", "setup.log", "summary.json",
         "teardown.log",
     ]  # fmt: skip
-    assert "kernel fingerprint" in result.meta["versions"]
+    assert "kernel fingerprint" in result.record.versions
 
 
 def test_the_same_seed_gives_the_same_bytes(kernel, tmp_path):
     # Which packets are lost is drawn by the kernel: of 20 Mbit/s in 2 s about 33.
     run = delayed("5ms loss 1%", duration_s=2.0, probes=[probe(every_s=0.1, stop_s=2.0)])
-    again = [in_virtual_time(kernel, run, tmp_path / str(i)).meta["digest"] for i in (1, 2)]
+    again = [in_virtual_time(kernel, run, tmp_path / str(i)).record.digest for i in (1, 2)]
     assert again[0] == again[1]
-    other = in_virtual_time(kernel, run.model_copy(update={"seed": 2}), tmp_path / "3").meta["digest"]
+    other = in_virtual_time(kernel, run.model_copy(update={"seed": 2}), tmp_path / "3").record.digest
     assert other != again[0]
 
 
@@ -147,7 +147,7 @@ def test_a_queue_is_followed_to_another_place(kernel, tmp_path):
     assert abs(before[-1] - before[0] - 1_125_000) < 3028
     assert abs(after[-1] - after[0] - 281_250) < 3028
     # As in the simulator: the counters are those of the queue that stands at the end.
-    counted = result.counters["queues"]["mid>srv"]
+    counted = result.all_counters()["queues"]["mid>srv"]
     assert counted["qdisc"] == "pfifo limit 50p"
     assert 0 < counted["sent_bytes"] < 5e6 / 8 * 1.05 + 50 * 1514
 
@@ -162,7 +162,7 @@ def test_marks_are_rewritten_on_the_way(kernel, tmp_path):
     flows = [flow(name=name, dscp=dscp, stop_s=4.0) for name, dscp in (("on", 0), ("off", 4), ("bleached", 5))]
     run = network(nodes=ecn_nodes(), interfaces=ends, flows=flows, duration_s=4.0, captures=["mid>srv"])
     result = in_virtual_time(kernel, run, tmp_path / "r")
-    flows = result.counters["flows"]
+    flows = result.all_counters()["flows"]
     assert [flows[name]["ecn"] for name in ("on", "off", "bleached")] == ["accecn", "off", "accecn"]
     # What cannot be marked is dropped.
     assert flows["on"]["delivered_ce"] > 0
@@ -208,7 +208,7 @@ def test_an_agent_that_is_lost_fails_the_run(kernel, tmp_path, monkeypatch):
 def test_notes_of_what_differs_stand_in_run_json(kernel, tmp_path):
     run = network(nodes=[node | {"hz": 250} for node in nodes()], interfaces=egress(HTB), flows=[flow(cc="cubic@7.3")])
     result = in_virtual_time(kernel, run, tmp_path / "r")
-    assert result.meta["effective"] == [
+    assert result.record.effective == [
         "flows[0].cc: 'cubic@7.3' asked for: the kernel's own 'cubic' is in effect",
         "nodes[].hz: 250 asked for: the kernel's HZ is 1000",
     ]
@@ -246,13 +246,13 @@ def test_a_link_loses_in_the_direction_that_is_named(kernel, tmp_path, real):
         name: result.series.filter((pl.col("name") == name) & (pl.col("metric") == "missing")).height
         for name in ("there", "back")
     }
-    arrived = {name: result.counters["flows"][name]["received_bytes"] // 1000 for name in lost}
+    arrived = {name: result.all_counters()["flows"][name]["received_bytes"] // 1000 for name in lost}
     assert abs(lost["there"] - 200) < 54
     assert lost["back"] == 0
     assert 1998 <= arrived["back"] <= 2000
     assert 2000 - lost["there"] - 2 <= arrived["there"] <= 2000 - lost["there"]
     if real:
-        drops = {name: queue["drops"]["loss"] for name, queue in result.counters["queues"].items()}
+        drops = {name: queue["drops"]["loss"] for name, queue in result.all_counters()["queues"].items()}
         assert drops["mid<cli"] == lost["there"]
         assert sum(drops.values()) == lost["there"]
 
@@ -273,7 +273,7 @@ def test_a_queue_in_a_bridge_does_not_hold_its_sender_back(kernel, tmp_path):
     result = in_virtual_time(kernel, run, tmp_path / "r")
     longest = result.series.filter(pl.col("metric") == "qlen")["value"].max()
     assert longest == 50
-    assert result.counters["queues"]["mid>srv"]["drops"]["overlimit"] > 0
+    assert result.all_counters()["queues"]["mid>srv"]["drops"]["overlimit"] > 0
 
 
 def test_datagrams_leave_on_time_and_the_hosts_queue_decides_what_is_dropped(kernel, tmp_path):
@@ -285,7 +285,7 @@ def test_datagrams_leave_on_time_and_the_hosts_queue_decides_what_is_dropped(ker
         flows=[flow(transport="udp", source=source, stop_s=1.0)], duration_s=1.0, window_s=[0.0, 1.0],
     )  # fmt: skip
     result = in_virtual_time(kernel, run, tmp_path / "r")
-    counters = result.counters
+    counters = result.all_counters()
     # One every 0.48 ms, the first at 0: none waits for the 212,992 bytes that its socket would have.
     assert counters["flows"]["a"]["sent_packets"] == 2084
     # Of 1242 bytes each 1006 leave in a second, 1000 wait: 78 are too many, give or take the first and the last.

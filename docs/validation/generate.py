@@ -241,10 +241,10 @@ def counters() -> str:
     """Our counters beside those of another laboratory."""
     lines = []
     for run, of in sorted(repetitions("counters").items()):
-        queues = [result.counters["queues"]["mid>srv"] for result in of]
+        queues = [result.counters.queues["mid>srv"] for result in of]
         sent, marks = THEIRS[run.removeprefix("sce-l4s-ect1/")]
-        ours = [queue["sent_bytes"] / 1e6 for queue in queues]
-        marked = [queue["marks"] for queue in queues]
+        ours = [(queue.sent_bytes or 0) / 1e6 for queue in queues]
+        marked = [queue.marks for queue in queues]
         megabytes = [f"{min(ours):.1f} to {max(ours):.1f}", f"{sent / 1e6:.1f}"]
         lines.append([f"`{run}`", *megabytes, *([f"{min(marked)} to {max(marked)}", str(marks)] if marks else "––")])
     return table(["run", "MB, ours", "MB, theirs", "marks, ours", "marks, theirs"], lines)

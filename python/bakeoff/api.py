@@ -71,7 +71,7 @@ class Result(results.Result):
         from bakeoff.tables import run_report
 
         if not self.ok:
-            return f"{super().__repr__()}: {self.meta['error']}"
+            return f"{super().__repr__()}: {self.record.error}"
         try:
             return run_report.text(self)
         except BakeoffError as error:
@@ -153,10 +153,10 @@ class Results(Sequence[Result]):
         rows = [
             {
                 "run": result.key,
-                "status": result.meta["status"],
-                "engine": result.meta["engine"],
+                "status": result.record.status,
+                "engine": result.record.engine,
                 "seed": result.resolved["seed"],
-                "wall_s": float(result.meta["wall_s"]),
+                "wall_s": result.record.wall_s,
                 **{f"axis_{axis}": result.resolved.get("point", {}).get(axis) for axis in axes},
                 "path": str(result.path),
             }
@@ -234,7 +234,7 @@ class Results(Sequence[Result]):
         return f"<Results: {len(self)} runs{failed}{keys}>"
 
     def _repr_html_(self) -> str:
-        reasons = [f"failed: {result.key}: {result.meta['error']}" for result in self.failed]
+        reasons = [f"failed: {result.key}: {result.record.error}" for result in self.failed]
         reasons += [f"cannot be run here: {key}: {why}" for key, why in self.refused.items()]
         failed = "".join(f"<pre>{html.escape(reason)}</pre>" for reason in reasons)
         table = self.table()._repr_html_() if len(self.failed) < len(self) else ""

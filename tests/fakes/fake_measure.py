@@ -5,19 +5,19 @@ from bakeoff.results.summary import FORMAT, Summary
 
 
 def summarise(result) -> Summary:
-    run = result.resolved
-    does = run["point"].get("does")
+    run = result.run
+    does = run.point.get("does")
     if does == "unmeasurable":
         raise BakeoffError("the run has no series")
     if does == "measure-bug":
         raise KeyError("cubic")
     return Summary(
         format=FORMAT,
-        suite=run["suite"],
-        scenario=run["scenario"],
-        run=run["run"],
-        seed=run["seed"],
-        window_s=run["window_s"],
+        suite=run.suite,
+        scenario=run.scenario,
+        run=run.run,
+        seed=run.seed,
+        window_s=run.window_s,
         flows={},
         queues={},
         probes={},

@@ -49,7 +49,7 @@ class Run:
 
     def way(self, flow: Mapping[str, Any]) -> Way:
         """Which end of the line sends the flow."""
-        return "up" if self.up_hop in path(self.resolved, flow) else "down"
+        return "up" if self.up_hop in path(self.result.run, self.result.run.named(flow["name"])) else "down"
 
     def named(self, *kinds: str, way: Way | None = None) -> list[str]:
         """The flows with these sources, or those of them that go one way."""

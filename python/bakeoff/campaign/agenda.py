@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -153,7 +152,7 @@ def _done_before(folder: Path, wanted: Run, campaign: CampaignRecord, kept: Kept
     if result.record.campaign != campaign.id:
         raise BakeoffError(f"{folder}: belongs to another campaign; move it away, or choose another --out")
     enough = kept == "measures" or result.record.kept == "all"
-    return result if result.ok and enough and result.resolved == json.loads(wanted.to_json()) else None
+    return result if result.ok and enough and result.run.to_json() == wanted.to_json() else None
 
 
 def _numbers(result: results.Result, also: worker.Also | None) -> Mapping[str, float | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,6 +110,6 @@ def _whole(folder: Path, run: Run, *, also: bool) -> tuple[RunRecord, Mapping[st
         numbers = results.measured(result) if also else {}
     except BakeoffError as error:
         raise DamagedError(str(error)) from None
-    if result.record.status != "ok" or result.record.resolved != json.loads(run.to_json()):
+    if result.record.status != "ok" or result.run.to_json() != run.to_json():
         raise DamagedError("it is another run")
     return result.record, numbers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -107,7 +106,7 @@ def _record(run: Run, task: Task, order: int | None) -> RunRecord:
     # Who reads a record checks it; of ten thousand runs the check of what was just written down here costs as much as a
     # measure.
     return RunRecord.model_construct(
-        resolved=json.loads(run.to_json()),
+        run=run,
         engine=task.engine,
         versions=engines.get(task.engine).versions(),
         seed=run.seed,

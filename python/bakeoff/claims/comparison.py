@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, log
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import interval, summary_of
@@ -36,6 +36,7 @@ from bakeoff.scenario.timeline import Timeline
 if TYPE_CHECKING:
     from bakeoff.results import Result
     from bakeoff.results.summary import Summary
+    from bakeoff.scenario.run import Run
 
 UNITS: Final = {
     "goodput": "bit/s", "queue_delay": "s", "queue_delay_p99": "s", "sojourn": "s", "sojourn_p99": "s",
@@ -80,7 +81,7 @@ class Side:
     name: str
     values: Mapping[Key, Mapping[int, float]]
     """One value per repetition, by its seed."""
-    documents: Mapping[tuple[str, str, str], Mapping[str, Any]] = field(default_factory=dict)
+    documents: Mapping[tuple[str, str, str], Run] = field(default_factory=dict)
     """The resolved run by (suite, scenario, run); none where only numbers are known."""
 
 
@@ -140,20 +141,20 @@ class Comparison:
 def side_of(name: str, results: Iterable[Result]) -> Side:
     """The numbers of a campaign's finished runs. BakeoffError if a seed stands twice or no run is finished."""
     values: dict[Key, dict[int, float]] = {}
-    documents: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    documents: dict[tuple[str, str, str], Run] = {}
     seen: set[str] = set()
     for result in results:
         if not result.ok:
             continue
-        run = result.resolved
-        of = run["suite"], run["scenario"], run["run"]
-        repetition = f"{'/'.join(of)}, seed {run['seed']}"
+        run = result.run
+        of = run.suite, run.scenario, run.run
+        repetition = f"{'/'.join(of)}, seed {run.seed}"
         if repetition in seen:
             raise BakeoffError(f"{name}: {repetition} stands twice; give one of them")
         seen.add(repetition)
         documents.setdefault(of, run)
         for flow, measure, value in _numbers(run, summary_of(result)):
-            values.setdefault(Key(*of, flow, measure), {})[run["seed"]] = value
+            values.setdefault(Key(*of, flow, measure), {})[run.seed] = value
     if not seen:
         raise BakeoffError(f"{name}: no finished run to compare")
     if not values:
@@ -171,7 +172,7 @@ def side_of_reference(name: str, lines: Iterable[Reference], ours: Side) -> Side
             continue
         measure, value = line.measure.removeprefix("steady_state."), line.value
         if measure.startswith("srtt"):
-            flow = next((flow for flow in document["flows"] if flow["name"] == line.flow), None)
+            flow = next((flow for flow in document.flows if flow.name == line.flow), None)
             if flow is None:
                 raise BakeoffError(f"{name}: {line.run} has no flow '{line.flow}'")
             measure, value = measure.replace("srtt", "queue_delay"), value - mean_base_rtt(document, flow)
@@ -248,11 +249,11 @@ def outside(differences: Iterable[Difference], bounds: Mapping[str, float]) -> l
     return sorted(beyond, key=lambda one: (list(UNITS).index(one.key.measure), -abs(one.ln)))
 
 
-def _numbers(run: Mapping[str, Any], summary: Summary) -> Iterable[tuple[str, str, float]]:
+def _numbers(run: Run, summary: Summary) -> Iterable[tuple[str, str, float]]:
     """(flow, measure, value) of all that a summary has; a measure that could not be taken is left out."""
     timeline = Timeline(run)
-    for flow in run["flows"]:
-        name, part = flow["name"], summary.flows[flow["name"]]
+    for flow in run.flows:
+        name, part = flow.name, summary.flows[flow.name]
         if part.steady_state.goodput_bps is not None:
             yield name, "goodput", part.steady_state.goodput_bps
         if part.srtt_s is not None:
@@ -260,7 +261,7 @@ def _numbers(run: Mapping[str, Any], summary: Summary) -> Iterable[tuple[str, st
             yield name, "queue_delay", part.srtt_s.mean - base
             yield name, "queue_delay_p99", part.srtt_s.p99 - base
     queues = bottleneck_queues(summary)
-    if not run["flows"]:
+    if not run.flows:
         queues = [*summary.queues.values()]
         for name, probe in summary.probes.items():
             if probe.rtt_s is not None:
@@ -276,7 +277,7 @@ def _numbers(run: Mapping[str, Any], summary: Summary) -> Iterable[tuple[str, st
 
 
 def _difference(
-    key: Key, ours: Mapping[int, float], theirs: Mapping[int, float], run: Mapping[str, Any], *, paired: bool
+    key: Key, ours: Mapping[int, float], theirs: Mapping[int, float], run: Run, *, paired: bool
 ) -> Difference:
     both = [seed for seed in ours if seed in theirs] if paired else []
     # One seed that both happen to have says less than all that they have.
@@ -287,7 +288,7 @@ def _difference(
         mine, other = [ours[seed] for seed in both], [theirs[seed] for seed in both]
     middle, middle_other = fmean(mine), fmean(other)
     ln = distance(key.measure, middle, middle_other)
-    found = Difference(key, run.get("point", {}), middle, middle_other, len(mine), len(other), ln, None, len(both))
+    found = Difference(key, run.point, middle, middle_other, len(mine), len(other), ln, None, len(both))
     if both:
         each = [distance(key.measure, one, another) for one, another in zip(mine, other, strict=True)]
         if not all(map(isfinite, each)):
@@ -330,17 +331,16 @@ def _distribution(group: tuple[str, ...], measure: str, values: list[float], bou
 
 def _unlike(of: tuple[str, str, str], ours: Side, theirs: Side) -> str | None:
     """The first part of the resolved runs that differs, start times aside."""
-    documents = [side.documents.get(of) for side in (ours, theirs)]
-    if None in documents:
+    mine, other = (side.documents.get(of) for side in (ours, theirs))
+    if mine is None or other is None:
         return None
-    mine, other = (_experiment(document) for document in documents if document is not None)
-    return next((part for part in _SAME if mine[part] != other[part]), None)
+    mine, other = _starting_together(mine), _starting_together(other)
+    return next((part for part in _SAME if getattr(mine, part) != getattr(other, part)), None)
 
 
-def _experiment(document: Mapping[str, Any]) -> dict[str, Any]:
-    flows = [{key: value for key, value in flow.items() if key != "start_s"} for flow in document["flows"]]
-    # Only a run with programs has a place for them.
-    return {part: document.get(part) for part in _SAME} | {"flows": flows, "programs": document.get("programs") or []}
+def _starting_together(run: Run) -> Run:
+    flows = [flow.model_copy(update={"start_s": 0.0}) for flow in run.flows]
+    return run.model_copy(update={"flows": flows})
 
 
 def _several(runs: Sequence[tuple[str, ...]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -90,10 +89,9 @@ def check_number(text: str, runs: Iterable[Run], option: str) -> None:
     calls = number_of(text).calls
     complaint: MeasureError | None = None
     for run in runs:
-        resolved = json.loads(run.to_json())
         try:
             for call in calls:
-                check_names(MEASURES[call.measure], dict(call.arguments), resolved)
+                check_names(MEASURES[call.measure], dict(call.arguments), run)
         except MeasureError as error:
             complaint = complaint or error
         else:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from bakeoff.measure import MeasureError, Samples, summary_of
 from bakeoff.measure.delays import base_rtt
@@ -16,10 +16,11 @@ from bakeoff.measure.rates import window_of
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array, Window
     from bakeoff.results import Result
-    from bakeoff.results.summary import Flow, Probe, Queue, RatedQueue, Summary
-
-Part = Mapping[str, Any]
-"""A flow or a probe of the resolved run."""
+    from bakeoff.results.counters import Counters
+    from bakeoff.results.summary import Flow as FlowSummary
+    from bakeoff.results.summary import Probe as ProbeSummary
+    from bakeoff.results.summary import Queue, RatedQueue, Summary
+    from bakeoff.scenario.run import Flow, Probe, Run, Traffic
 
 
 class MeasuredRun:
@@ -27,7 +28,7 @@ class MeasuredRun:
 
     def __init__(self, result: Result, metrics: Collection[str] = ()) -> None:
         self.result = result
-        self.resolved = result.resolved
+        self.document = result.run
         self._metrics = metrics
 
     @cached_property
@@ -36,7 +37,7 @@ class MeasuredRun:
         return summary_of(self.result)
 
     @property
-    def counters(self) -> Mapping[str, Any]:
+    def counters(self) -> Counters:
         """What the engine counted over the whole run."""
         return self.result.counters
 
@@ -47,20 +48,20 @@ class MeasuredRun:
 
     def window(self, begin: float | None, end: float | None) -> Window:
         """The steady-state window, with its edges replaced by those that are given; seconds."""
-        start, stop = window_of(self.resolved)
+        start, stop = window_of(self.document)
         return (start if begin is None else begin, stop if end is None else end)
 
     def whole(self, begin: float | None, end: float | None) -> Window:
         """The whole run, likewise."""
-        return (0.0 if begin is None else begin, float(self.resolved["duration_s"]) if end is None else end)
+        return (0.0 if begin is None else begin, self.document.duration_s if end is None else end)
 
-    def of_flow(self, flow: str | int) -> Flow:
+    def of_flow(self, flow: str | int) -> FlowSummary:
         """The flow's measures."""
-        return self.summary.flows[flow_of(self.resolved, flow)["name"]]
+        return self.summary.flows[flow_of(self.document, flow).name]
 
-    def of_probe(self, probe: str | None) -> Probe:
+    def of_probe(self, probe: str | None) -> ProbeSummary:
         """The probe's measures."""
-        return self.summary.probes[probe_of(self.resolved, probe)["name"]]
+        return self.summary.probes[probe_of(self.document, probe).name]
 
     def of_queue(self, queue: str | None) -> Queue:
         """The queue's measures."""
@@ -83,60 +84,58 @@ class MeasuredRun:
 
     def delays(self, name: str | None, window: Window) -> tuple[Array, Array, float]:
         """Times [s], RTTs [s] and the base RTT [s] of a flow (its smoothed RTT) or a probe."""
-        part, kind = delayed_of(self.resolved, name)
+        part, kind = delayed_of(self.document, name)
         metric = "srtt" if kind == "flow" else "rtt"
-        return *self.samples.of(kind, part["name"], metric, window), base_rtt(self.resolved, part)
+        return *self.samples.of(kind, part.name, metric, window), base_rtt(self.document, part)
 
-    def rate(self, flow: Part, smooth: float) -> tuple[Array, Array]:
+    def rate(self, flow: Flow, smooth: float) -> tuple[Array, Array]:
         """Times [s] and smoothed payload rates [bit/s]."""
-        return smoothed(*self.samples.of("flow", flow["name"], "received"), float(flow["start_s"]), smooth)
+        return smoothed(*self.samples.of("flow", flow.name, "received"), flow.start_s, smooth)
 
 
-def flow_of(resolved: Part, flow: str | int) -> Part:
+def flow_of(run: Run, flow: str | int) -> Flow:
     """The one flow that a name, a pattern or a place (1 is the first) means. MeasureError says which there are."""
-    flows: Sequence[Part] = resolved["flows"]
+    flows = run.flows
     if isinstance(flow, int):
         if not 1 <= flow <= len(flows):
             raise MeasureError(f"no flow {flow}; there are {len(flows)}")
         return flows[flow - 1]
-    name = _only([each["name"] for each in flows], flow, "flow", resolved["run"])
-    return next(each for each in flows if each["name"] == name)
+    name = _only([each.name for each in flows], flow, "flow", run.run)
+    return next(each for each in flows if each.name == name)
 
 
-def flows_of(resolved: Part, pattern: str | None) -> list[Part]:
+def flows_of(run: Run, pattern: str | None) -> list[Flow]:
     """All flows that a name or pattern means; all there are without one. MeasureError if there are none."""
-    names = [each["name"] for each in resolved["flows"]]
+    names = [each.name for each in run.flows]
     chosen = names if pattern is None else _meant(names, pattern)
     if not chosen:
-        raise MeasureError(f"no flow '{pattern}' in {resolved['run']}; there are: {', '.join(names) or 'none'}")
-    return [each for each in resolved["flows"] if each["name"] in chosen]
+        raise MeasureError(f"no flow '{pattern}' in {run.run}; there are: {', '.join(names) or 'none'}")
+    return [each for each in run.flows if each.name in chosen]
 
 
-def probe_of(resolved: Part, probe: str | None) -> Part:
+def probe_of(run: Run, probe: str | None) -> Probe:
     """The one probe that a name or a pattern means; the only one, or `ping`, without one."""
-    names = [each["name"] for each in resolved["probes"]]
+    names = [each.name for each in run.probes]
     if not names:
-        raise MeasureError(
-            f"no probe in {resolved['run']}; expected 'probes: [{{name: ping, type: icmp, every: 50ms}}]'"
-        )
-    name = _only(names, "ping" if probe is None and len(names) > 1 else probe, "probe", resolved["run"])
-    return next(each for each in resolved["probes"] if each["name"] == name)
+        raise MeasureError(f"no probe in {run.run}; expected 'probes: [{{name: ping, type: icmp, every: 50ms}}]'")
+    name = _only(names, "ping" if probe is None and len(names) > 1 else probe, "probe", run.run)
+    return next(each for each in run.probes if each.name == name)
 
 
-def delayed_of(resolved: Part, name: str | int | None) -> tuple[Part, str]:
+def delayed_of(run: Run, name: str | int | None) -> tuple[Traffic, Literal["flow", "probe"]]:
     """The flow or the probe of this name, and which of the two it is."""
-    if isinstance(name, str) and _meant([each["name"] for each in resolved["probes"]], name):
-        return probe_of(resolved, name), "probe"
+    if isinstance(name, str) and _meant([each.name for each in run.probes], name):
+        return probe_of(run, name), "probe"
     if name is None:
         raise MeasureError("names neither a flow nor a probe")
-    return flow_of(resolved, name), "flow"
+    return flow_of(run, name), "flow"
 
 
-def pair_of(resolved: Part) -> tuple[Part, Part]:
+def pair_of(run: Run) -> tuple[Flow, Flow]:
     """The two long flows, first the one that starts first. MeasureError if there are more or fewer."""
-    found = sorted(long_flows(resolved), key=lambda flow: float(flow["start_s"]))
+    found = sorted(long_flows(run), key=lambda flow: flow.start_s)
     if len(found) != 2:
-        raise MeasureError(f"{resolved['run']} has {len(found)} long flows of TCP; expected two")
+        raise MeasureError(f"{run.run} has {len(found)} long flows of TCP; expected two")
     return found[0], found[1]
 
 

@@ -41,6 +41,7 @@ from bakeoff.measure.stations import stations
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.results.summary import CompletionTimes, Distribution, Video
+    from bakeoff.scenario.run import Run, Traffic
 
 P = ParamSpec("P")
 
@@ -144,8 +145,8 @@ def _known(value: float | None, what: str) -> float:
 def _goodput_of(run: MeasuredRun, name: str, begin: float | None, end: float | None) -> float:
     if begin is None and end is None:
         return _known(run.summary.flows[name].steady_state.goodput_bps, f"the goodput of flow '{name}'")
-    flow = flow_of(run.resolved, name)
-    return goodput_of(run.resolved, run.counters, run.samples, flow, run.window(begin, end))
+    flow = flow_of(run.document, name)
+    return goodput_of(run.document, run.counters, run.samples, flow, run.window(begin, end))
 
 
 # Rates.
@@ -153,12 +154,12 @@ def _goodput_of(run: MeasuredRun, name: str, begin: float | None, end: float | N
 
 @_measure("bit/s", "payload that reached the receiving socket, per second", "received")
 def _goodput(run: MeasuredRun, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
-    return _goodput_of(run, flow_of(run.resolved, flow)["name"], begin, end)
+    return _goodput_of(run, flow_of(run.document, flow).name, begin, end)
 
 
 @_measure("bit/s", "mean of `tcpi_delivery_rate`, samples of zero left out", "delivery_rate")
 def _delivery_rate(run: MeasuredRun, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
-    name = flow_of(run.resolved, flow)["name"]
+    name = flow_of(run.document, flow).name
     if begin is None and end is None:
         return _known(run.of_flow(name).steady_state.delivery_rate_bps, f"the delivery rate of flow '{name}'")
     return steady_state_rate(*run.samples.of("flow", name, "delivery_rate"), run.window(begin, end))
@@ -168,7 +169,7 @@ def _delivery_rate(run: MeasuredRun, flow: str | int, *, begin: float | None = N
 def _total_goodput(
     run: MeasuredRun, flows: str | None = None, *, begin: float | None = None, end: float | None = None
 ) -> float:
-    return sum(_goodput_of(run, flow["name"], begin, end) for flow in flows_of(run.resolved, flows))
+    return sum(_goodput_of(run, flow.name, begin, end) for flow in flows_of(run.document, flows))
 
 
 @_measure("1", "the flow's part of the sum of all flows' goodputs", "received")
@@ -181,14 +182,14 @@ def _share(run: MeasuredRun, flow: str | int, *, begin: float | None = None, end
 
 @_measure("1", "Jain's index of the goodputs of the long TCP flows: 1 if all are equal", "received")
 def _jain(run: MeasuredRun, *, begin: float | None = None, end: float | None = None) -> float:
-    return jain_of([_goodput_of(run, flow["name"], begin, end) for flow in long_flows(run.resolved)])
+    return jain_of([_goodput_of(run, flow.name, begin, end) for flow in long_flows(run.document)])
 
 
 @_measure("1", "the largest to the smallest goodput of the long TCP flows, at least 1", "received")
 def _ratio(run: MeasuredRun, *, begin: float | None = None, end: float | None = None) -> float:
-    rates = [_goodput_of(run, flow["name"], begin, end) for flow in long_flows(run.resolved)]
+    rates = [_goodput_of(run, flow.name, begin, end) for flow in long_flows(run.document)]
     if len(rates) < 2:
-        raise MeasureError(f"{run.resolved['run']} has {len(rates)} long flows of TCP; expected two or more")
+        raise MeasureError(f"{run.document.run} has {len(rates)} long flows of TCP; expected two or more")
     return max(rates) / min(rates) if min(rates) else inf
 
 
@@ -203,8 +204,8 @@ def _utilisation(
         place = run.rated(queue)
         return _known(place.utilisation, f"the utilisation of '{place.queue}'")
     window = run.window(begin, end)
-    wanted = run.rated(queue).queue if queue else bottleneck(run.resolved, run.resolved["flows"][0], window).queue
-    places = stations(run.resolved, run.counters, run.samples, window)
+    wanted = run.rated(queue).queue if queue else bottleneck(run.document, run.document.flows[0], window).queue
+    places = stations(run.document, run.counters, run.samples, window)
     found = next((place for place in places if place.queue == wanted and place.sampled(run.samples)), None)
     if found is None:
         raise MeasureError(f"no 'sent' samples of the queue '{wanted}'")
@@ -225,18 +226,19 @@ def _delay(
     probe: bool,
 ) -> float:
     """A number of the distribution of RTTs, less the base RTT if `induced`."""
+    part: Traffic
     if probe:
-        part = probe_of(run.resolved, name if isinstance(name, str) else None)
-        found = run.summary.probes[part["name"]].rtt_s
+        part = probe_of(run.document, name if isinstance(name, str) else None)
+        found = run.summary.probes[part.name].rtt_s
     else:
-        part = flow_of(run.resolved, name or "")
-        found = run.summary.flows[part["name"]].srtt_s
+        part = flow_of(run.document, name or "")
+        found = run.summary.flows[part.name].srtt_s
     if begin is not None or end is not None:
         kind, metric = ("probe", "rtt") if probe else ("flow", "srtt")
-        found = distribution(run.samples.of(kind, part["name"], metric, run.window(begin, end))[1])
+        found = distribution(run.samples.of(kind, part.name, metric, run.window(begin, end))[1])
     if found is None:
-        raise MeasureError(f"no round-trip times of '{part['name']}'")
-    return float(getattr(found, of)) - (base_rtt(run.resolved, part) if induced else 0.0)
+        raise MeasureError(f"no round-trip times of '{part.name}'")
+    return float(getattr(found, of)) - (base_rtt(run.document, part) if induced else 0.0)
 
 
 def _flow_delay(of: str, *, induced: bool) -> Callable[..., float]:
@@ -310,18 +312,18 @@ for _name, (_what, _make, _metrics) in _FAMILIES.items():
 def _ping_delay_above(
     run: MeasuredRun, above: float, probe: str | None = None, *, begin: float | None = None, end: float | None = None
 ) -> float:
-    part = probe_of(run.resolved, probe)
-    rtts = run.samples.of("probe", part["name"], "rtt", run.window(begin, end))[1]
-    return induced_latency_above(rtts, base_rtt(run.resolved, part), above)
+    part = probe_of(run.document, probe)
+    rtts = run.samples.of("probe", part.name, "rtt", run.window(begin, end))[1]
+    return induced_latency_above(rtts, base_rtt(run.document, part), above)
 
 
 def _ipdv_of(of: str) -> Callable[..., float]:
     def take(
         run: MeasuredRun, probe: str | None = None, *, begin: float | None = None, end: float | None = None
     ) -> float:
-        part = probe_of(run.resolved, probe)
-        sent, rtt = run.samples.of("probe", part["name"], "rtt", run.window(begin, end))
-        return float(getattr(distribution(ipdv(sent, rtt, float(part["every_s"]))), of))
+        part = probe_of(run.document, probe)
+        sent, rtt = run.samples.of("probe", part.name, "rtt", run.window(begin, end))
+        return float(getattr(distribution(ipdv(sent, rtt, part.every_s)), of))
 
     return take
 
@@ -386,19 +388,19 @@ def _queues_of_bottleneck(run: MeasuredRun, queue: str | None) -> list[str]:
 
 @_measure("packets", "CE marks of the bottleneck over the whole run; of one flow's packets if it is named")
 def _marks(run: MeasuredRun, flow: str | int | None = None, *, queue: str | None = None) -> float:
-    name = None if flow is None else flow_of(run.resolved, flow)["name"]
+    name = None if flow is None else flow_of(run.document, flow).name
     return sum(marks(run.counters, each, name) for each in _queues_of_bottleneck(run, queue))
 
 
 @_measure("packets", "SCE marks, likewise")
 def _sce_marks(run: MeasuredRun, flow: str | int | None = None, *, queue: str | None = None) -> float:
-    name = None if flow is None else flow_of(run.resolved, flow)["name"]
+    name = None if flow is None else flow_of(run.document, flow).name
     return sum(sce_marks(run.counters, each, name) for each in _queues_of_bottleneck(run, queue))
 
 
 @_measure("packets", "drops, likewise")
 def _drops(run: MeasuredRun, flow: str | int | None = None, *, queue: str | None = None) -> float:
-    name = None if flow is None else flow_of(run.resolved, flow)["name"]
+    name = None if flow is None else flow_of(run.document, flow).name
     return sum(drops_of(run.counters, each, name) for each in _queues_of_bottleneck(run, queue))
 
 
@@ -418,8 +420,8 @@ def _echoed_marks(run: MeasuredRun, flow: str | int) -> float:
 
 
 def _counted(run: MeasuredRun, flow: str | int, key: str) -> float:
-    name = flow_of(run.resolved, flow)["name"]
-    return _known(run.counters.get("flows", {}).get(name, {}).get(key), f"counters: flows.{name}.{key}")
+    name = flow_of(run.document, flow).name
+    return _known(getattr(run.counters.flow(name), key), f"counters: flows.{name}.{key}")
 
 
 @_measure("1", "share of the flow's packets that were CE-marked, over the whole run")
@@ -429,12 +431,12 @@ def _mark_fraction(run: MeasuredRun, flow: str | int) -> float:
 
 @_measure("packets", "segments that the flow sent again, over the whole run")
 def _retransmissions(run: MeasuredRun, flow: str | int) -> float:
-    return retransmissions(run.counters, flow_of(run.resolved, flow)["name"])
+    return retransmissions(run.counters, flow_of(run.document, flow).name)
 
 
 @_measure("1", "share of the segments that the flow sent which it had sent before, over the whole run")
 def _resent_share(run: MeasuredRun, flow: str | int) -> float:
-    return resent_share(run.counters, flow_of(run.resolved, flow)["name"])
+    return resent_share(run.counters, flow_of(run.document, flow).name)
 
 
 # Over time.
@@ -444,13 +446,13 @@ def _pair(
     run: MeasuredRun, smooth: float, begin: float | None, end: float | None
 ) -> tuple[tuple[Array, Array], tuple[Array, Array], float]:
     """Both flows' smoothed rates, cut at `end`, and the time from which is counted."""
-    first, later = pair_of(run.resolved)
+    first, later = pair_of(run.document)
     one, two = run.rate(first, smooth), run.rate(later, smooth)
     if end is not None:
         one, two = ((time[time <= end], rate[time <= end]) for time, rate in (one, two))
     if not len(one[0]) or not len(two[0]):
         raise MeasureError(f"the two flows have no samples before {end:g} s")
-    return one, two, float(later["start_s"]) if begin is None else begin
+    return one, two, later.start_s if begin is None else begin
 
 
 @_measure("s", "from the later flow's start until both rates stay within a ratio; never: infinite", "received")
@@ -482,8 +484,8 @@ def _starvation(
     begin: float | None = None,
     end: float | None = None,
 ) -> float:
-    own = flow_of(run.resolved, flow)
-    others = [run.rate(each, smooth) for each in long_flows(run.resolved) if each is not own]
+    own = flow_of(run.document, flow)
+    others = [run.rate(each, smooth) for each in long_flows(run.document) if each is not own]
     return starvation(run.rate(own, smooth), others, run.window(begin, end), below)
 
 
@@ -510,12 +512,12 @@ def _oscillations(
     begin: float | None = None,
     end: float | None = None,
 ) -> float:
-    return oscillations(*run.rate(flow_of(run.resolved, flow), smooth), run.window(begin, end))
+    return oscillations(*run.rate(flow_of(run.document, flow), smooth), run.window(begin, end))
 
 
 def _cwnd(of: str) -> Callable[..., float]:
     def take(run: MeasuredRun, flow: str | int, *, begin: float | None = None, end: float | None = None) -> float:
-        name = flow_of(run.resolved, flow)["name"]
+        name = flow_of(run.document, flow).name
         values: Array = run.samples.of("flow", name, "cwnd", run.window(begin, end))[1]
         return float(getattr(values, of)())
 
@@ -576,18 +578,18 @@ def _udp_delay_p99(run: MeasuredRun, flow: str | int) -> float:
     return _known(found.p99 if found else None, "the one-way delay")
 
 
-def check_names(measure: Measure, arguments: dict[str, Any], resolved: dict[str, Any]) -> None:
+def check_names(measure: Measure, arguments: dict[str, Any], run: Run) -> None:
     """MeasureError if an argument names a flow or a probe that the run does not have, before anything is run."""
     looks: dict[Kind, Callable[[Any], object]] = {
-        "flow": partial(flow_of, resolved),
-        "flows": partial(flows_of, resolved),
-        "delayed": partial(delayed_of, resolved),
+        "flow": partial(flow_of, run),
+        "flows": partial(flows_of, run),
+        "delayed": partial(delayed_of, run),
     }
     for parameter in measure.parameters:
         value = arguments.get(parameter.name, parameter.default)
         if parameter.kind in looks and value is not None:
             looks[parameter.kind](value)
         elif parameter.kind == "probe":
-            probe_of(resolved, value)
+            probe_of(run, value)
     if measure.name in ("convergence", "meet"):
-        pair_of(resolved)
+        pair_of(run)

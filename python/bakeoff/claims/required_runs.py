@@ -149,15 +149,10 @@ def _near(pattern: str, known: Sequence[str]) -> str:
 
 def _check(found: Iterable[RequiredRuns]) -> None:
     """That flows and probes exist in the runs, before hours are spent on them."""
-    # Many claims are about the same runs, of which each is made once.
-    documents: dict[int, Any] = {}
     for each in found:
         for name, runs in each.runs.items():
-            document = documents.get(id(runs[0]))
-            if document is None:
-                document = documents[id(runs[0])] = json.loads(runs[0].to_json())
             for call in each.calls(name):
                 try:
-                    check_names(MEASURES[call.measure], dict(call.arguments), document)
+                    check_names(MEASURES[call.measure], dict(call.arguments), runs[0])
                 except MeasureError as error:
                     raise BakeoffError(f"{each.statement.place}: '{call}': {error}") from None

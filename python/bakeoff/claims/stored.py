@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -80,7 +79,7 @@ def _outcomes(
 
 
 def _suites(known: Mapping[str, Result]) -> set[str]:
-    return {result.resolved["suite"] for result in known.values()}
+    return {result.run.suite for result in known.values()}
 
 
 def _catalog_suites() -> set[str]:
@@ -90,8 +89,8 @@ def _catalog_suites() -> set[str]:
 
 
 def _name(result: Result) -> str:
-    at = result.resolved
-    return f"{at['suite']}/{at['scenario']}/{at['run']}"
+    at = result.run
+    return f"{at.suite}/{at.scenario}/{at.run}"
 
 
 def _has_runs(statement: Statement, names: set[str]) -> bool:
@@ -117,6 +116,6 @@ def _holds_all(one: RequiredRuns, known: Mapping[str, Result]) -> bool:
     for runs in one.runs.values():
         for run in runs:
             result = known.get(run.key)
-            if result is None or result.resolved != json.loads(run.to_json()):
+            if result is None or result.run.to_json() != run.to_json():
                 return False
     return True

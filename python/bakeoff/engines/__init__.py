@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
+    from bakeoff.results.counters import Counters
     from bakeoff.results.series import Parts
     from bakeoff.scenario import Run
 
@@ -31,8 +32,8 @@ class Outcome:
 
     parts: Parts
     """What stands in series.parquet, by kind, name and metric."""
-    counters: dict[str, Any]
-    """What stands in counters.json."""
+    counters: Counters
+    """What stands in counters.json, as far as a measure reads it."""
     notes: tuple[str, ...] = ()
     """What was in effect and differs from what the run asked for."""
 

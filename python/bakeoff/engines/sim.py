@@ -12,6 +12,7 @@ import msgspec
 from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
 from bakeoff.errors import BakeoffError, UserCodeError
 from bakeoff.results import layout, write_json, write_parts
+from bakeoff.results.counters import Counters
 
 if TYPE_CHECKING:
     from bakeoff._sim import Outcome as Simulated
@@ -58,9 +59,9 @@ class Simulator:
     def execute(self, run: Run, folder: Path) -> Outcome:
         """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
         outcome = self._simulate(run, folder)
-        found = Outcome(_parts(outcome), msgspec.json.decode(outcome["counters"]))
+        found = _outcome(outcome)
         write_parts(folder / layout.SERIES, found.parts)
-        write_json(folder / layout.COUNTERS, found.counters)
+        write_json(folder / layout.COUNTERS, msgspec.json.decode(outcome["counters"]))
         (folder / layout.SETUP_LOG).write_text(outcome["setup"], encoding="utf-8")
         (folder / layout.TEARDOWN_LOG).write_text(outcome["teardown"], encoding="utf-8")
         if outcome["trace"] is not None:
@@ -71,8 +72,7 @@ class Simulator:
 
     def outcome(self, run: Run, folder: Path) -> Outcome:
         """Simulate the run, and write into `folder` only if it fails. RuntimeError if an invariant broke."""
-        outcome = self._simulate(run, folder)
-        return Outcome(_parts(outcome), msgspec.json.decode(outcome["counters"]))
+        return _outcome(self._simulate(run, folder))
 
     def _simulate(self, run: Run, folder: Path) -> Simulated:
         from bakeoff import _sim
@@ -144,6 +144,10 @@ def _failed(run: Run, error: Exception, modules: dict[str, type]) -> UserCodeErr
     from bakeoff.engines.python_cc import explain
 
     return UserCodeError(f"{place(run)}: {error} failed\n{explain(error.__cause__ or error, modules)}")
+
+
+def _outcome(simulated: Simulated) -> Outcome:
+    return Outcome(_parts(simulated), msgspec.json.decode(simulated["counters"], type=Counters))
 
 
 def _parts(outcome: Samples) -> Parts:

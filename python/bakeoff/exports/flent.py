@@ -25,11 +25,13 @@ from bakeoff.errors import BakeoffError
 from bakeoff.exports.flent_test import Claim, claim
 from bakeoff.measure import MeasureError, Samples
 from bakeoff.measure.delays import little_over_time
+from bakeoff.scenario.run import Short, Video
 from bakeoff.version import version
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.results import Result
+    from bakeoff.scenario.run import Flow, Run
 
 SUFFIX: Final = ".flent.gz"
 EPOCH: Final = 1_700_000_000
@@ -78,19 +80,19 @@ def files(result: Result) -> Iterator[tuple[str, bytes]]:
 
 def document(result: Result) -> dict[str, Any]:
     """The JSON object of a run's data file."""
-    resolved, samples = result.resolved, Samples(result.parts)
-    chosen = claim(resolved, list(samples.names("queue")))
-    begin = _lead(resolved)
+    run, samples = result.run, Samples(result.parts)
+    chosen = claim(run, list(samples.names("queue")))
+    begin = _lead(run)
     t0 = EPOCH - begin
     raw = {name: _entries(samples, kind, of, t0 + begin) for (kind, of), name in chosen.series.items()}
-    for flow in resolved["flows"]:
-        name = chosen.series["flow", flow["name"]]
-        raw[name] = [entry for entry in raw[name] if _is_while(flow, resolved, entry["t"] - t0 - begin)]
+    for flow in run.flows:
+        name = chosen.series["flow", flow.name]
+        raw[name] = [entry for entry in raw[name] if _is_while(flow, run, entry["t"] - t0 - begin)]
     raw = {name: entries for name, entries in raw.items() if entries}
     if not any(chosen.series[kind, of] in raw for kind, of in chosen.series if kind != "queue"):
         raise BakeoffError("has no samples of a flow or probe, which a data file of Flent is made of")
-    total = begin + float(resolved["duration_s"]) + _trail(resolved)
-    step = max(float(resolved["sample_interval_s"]), total / _MOST_STEPS)
+    total = begin + run.duration_s + _trail(run)
+    step = max(run.sample_interval_s, total / _MOST_STEPS)
     grid = [round(step * n, 6) for n in range(int(total / step) + 1)]
     return {
         "version": 4,
@@ -101,24 +103,23 @@ def document(result: Result) -> dict[str, Any]:
     }
 
 
-def _lead(resolved: Mapping[str, Any]) -> int:
+def _lead(run: Run) -> int:
     """Whole seconds from T0 to the run's beginning, so that the first flow begins at Flent's LEAD_S or later."""
-    first = min((float(flow["start_s"]) for flow in resolved["flows"]), default=0.0)
+    first = min((flow.start_s for flow in run.flows), default=0.0)
     return max(0, LEAD_S - int(first))
 
 
-def _trail(resolved: Mapping[str, Any]) -> float:
+def _trail(run: Run) -> float:
     """Seconds after the run's end, so that LEAD_S come after the last flow."""
-    duration = float(resolved["duration_s"])
-    last = max((float(flow["stop_s"]) for flow in resolved["flows"]), default=duration)
-    return max(0.0, LEAD_S - (duration - last))
+    last = max((flow.stop_s for flow in run.flows), default=run.duration_s)
+    return max(0.0, LEAD_S - (run.duration_s - last))
 
 
-def _is_while(flow: Mapping[str, Any], resolved: Mapping[str, Any], at_s: float) -> bool:
+def _is_while(flow: Flow, run: Run, at_s: float) -> bool:
     """Whether a flow lasts then. What is sampled of a connection that stands idle after its end is no rate of it."""
-    if flow["source"]["kind"] in ("short", "video"):
+    if isinstance(flow.source, Short | Video):
         return True
-    return at_s <= float(flow["stop_s"]) + float(resolved["sample_interval_s"]) + 1e-6
+    return at_s <= flow.stop_s + run.sample_interval_s + 1e-6
 
 
 def _entries(samples: Samples, kind: str, name: str, start: float) -> list[Entry]:
@@ -195,16 +196,16 @@ def _metadata(
     total: float,
     step: float,
 ) -> dict[str, Any]:
-    resolved, made = result.resolved, result.record.provenance
-    first = next(iter([*resolved["flows"], *resolved["probes"]]))
-    seed = f" seed {resolved['seed']}" if resolved["seed"] > 1 else ""
+    run, made = result.run, result.record.provenance
+    first = run.traffic[0]
+    seed = f" seed {run.seed}" if run.seed > 1 else ""
     return {
         "NAME": chosen.test,
-        "TITLE": " ".join(dict.fromkeys((resolved["scenario"], resolved["run"]))) + seed,
+        "TITLE": " ".join(dict.fromkeys((run.scenario, run.run))) + seed,
         "NOTE": made.note if made else None,
-        "HOST": chosen.hosts[0] if chosen.hosts else first["to"],
-        "HOSTS": chosen.hosts or [first["to"]],
-        "LOCAL_HOST": first["from"],
+        "HOST": chosen.hosts[0] if chosen.hosts else first.to,
+        "HOSTS": chosen.hosts or [first.to],
+        "LOCAL_HOST": first.from_,
         "LENGTH": round(total - 2 * LEAD_S),
         "TOTAL_LENGTH": round(total, 6),
         "STEP_SIZE": step,
@@ -221,9 +222,9 @@ def _metadata(
             "begin_s": begin,
             "series": {name: list(of) for of, name in chosen.series.items()},
             "computed_delays": [q for q in samples.names("queue") if _is_by_littles_law(samples, q)],
-            **result.meta,
-            "resolved": resolved,
-            "counters": result.counters,
+            **result.record.about(),
+            "resolved": run.model_dump(mode="json"),
+            "counters": result.all_counters(),
         },
     }
 
@@ -238,12 +239,12 @@ def _series_meta(result: Result, chosen: Claim, raw: Mapping[str, Sequence[Entry
         if kind == "probe" and values:
             meta |= {"MIN_VALUE": min(values), "MAX_VALUE": max(values)}
         if kind == "flow":
-            counted = result.counters.get("flows", {}).get(name, {})
+            counted = result.counters.flow(name)
             known = {
-                "CONG_CONTROL": counted.get("cc"),
-                "TCP_MSS": counted.get("mss"),
-                "TCP_RETRANSMIT": counted.get("retransmits"),
-                "BYTES_RECVD": counted.get("received_bytes"),
+                "CONG_CONTROL": counted.cc,
+                "TCP_MSS": counted.mss,
+                "TCP_RETRANSMIT": counted.retransmits,
+                "BYTES_RECVD": counted.received_bytes,
             }
             meta |= {key: value for key, value in known.items() if value is not None}
         found[series] = meta

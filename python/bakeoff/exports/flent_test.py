@@ -14,14 +14,15 @@ stands there, because that is what Flent's legends show. Queues are `qdisc_stats
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bakeoff.measure import path
 from bakeoff.measure.delays import base_rtt
 
-Flow = Mapping[str, Any]
+if TYPE_CHECKING:
+    from bakeoff.scenario.run import Flow, Probe, Run
 
 
 @dataclass
@@ -37,13 +38,13 @@ class Claim:
     """From (kind, name) to the series."""
 
 
-def claim(resolved: Mapping[str, Any], queues: Sequence[str]) -> Claim:
+def claim(run: Run, queues: Sequence[str]) -> Claim:
     """The test for a run, whose sampled queues are named `queues`."""
-    flows = [flow for flow in resolved["flows"] if flow["transport"] == "tcp"]
-    ways = {flow["name"]: _way(resolved, flow) for flow in flows}
-    up = [flow for flow in flows if ways[flow["name"]] == "upload"]
-    down = [flow for flow in flows if ways[flow["name"]] == "download"]
-    alike = all(_is_alike(resolved, way) for way in (up, down))
+    flows = [flow for flow in run.flows if flow.transport == "tcp"]
+    ways = {flow.name: _way(run, flow) for flow in flows}
+    up = [flow for flow in flows if ways[flow.name] == "upload"]
+    down = [flow for flow in flows if ways[flow.name] == "download"]
+    alike = all(_is_alike(run, way) for way in (up, down))
     if not flows:
         found = Claim("ping")
     elif down and alike:
@@ -51,44 +52,44 @@ def claim(resolved: Mapping[str, Any], queues: Sequence[str]) -> Claim:
     elif alike:
         found = Claim("tcp_nup", {"upload_streams": str(len(up))})
     else:
-        found = Claim("rtt_fair_var" if down else "rtt_fair_var_up", hosts=[_token(flow["name"]) for flow in flows])
+        found = Claim("rtt_fair_var" if down else "rtt_fair_var_up", hosts=[_token(flow.name) for flow in flows])
     for way, several in (("upload", up), ("download", down)):
         for number, flow in enumerate(several, start=1):
             name = f"{'' if found.test == 'tcp_nup' else ' BE'}::{number}"
             if found.hosts:
-                name = f" BE {_token(flow['name'])}"
-            found.series["flow", flow["name"]] = f"TCP {way}{name}"
-    for flow in resolved["flows"]:
-        found.series.setdefault(("flow", flow["name"]), f"UDP {_way(resolved, flow)} {_token(flow['name'])}")
-    _name_probes(found, resolved["probes"])
+                name = f" BE {_token(flow.name)}"
+            found.series["flow", flow.name] = f"TCP {way}{name}"
+    for flow in run.flows:
+        found.series.setdefault(("flow", flow.name), f"UDP {_way(run, flow)} {_token(flow.name)}")
+    _name_probes(found, run.probes)
     _name_queues(found, queues)
     return found
 
 
-def _way(resolved: Mapping[str, Any], flow: Flow) -> str:
+def _way(run: Run, flow: Flow) -> str:
     """`upload` for what goes the way of the first flow, `download` for what comes back."""
-    there = path(resolved, resolved["flows"][0])
+    there = path(run, run.flows[0])
     back = {(peer, node) for node, peer in there}
-    return "download" if back & set(path(resolved, flow)) else "upload"
+    return "download" if back & set(path(run, flow)) else "upload"
 
 
-def _is_alike(resolved: Mapping[str, Any], flows: Sequence[Flow]) -> bool:
-    kinds = {(flow["cc"], flow["source"]["kind"], round(base_rtt(resolved, flow), 6)) for flow in flows}
+def _is_alike(run: Run, flows: Sequence[Flow]) -> bool:
+    kinds = {(flow.cc, flow.source.kind, round(base_rtt(run, flow), 6)) for flow in flows}
     return len(kinds) <= 1
 
 
-def _name_probes(found: Claim, probes: Sequence[Flow]) -> None:
+def _name_probes(found: Claim, probes: Sequence[Probe]) -> None:
     """The first of a kind has the test's own name, the others are what Flent calls extra ping hosts."""
     own = {} if found.hosts else {"icmp": "Ping (ms) ICMP"}
     if found.test in ("rrul_be_nflows", "ping"):
         own["udp"] = "Ping (ms) UDP BE" if found.test == "rrul_be_nflows" else "Ping (ms) UDP"
     extra = []
     for probe in probes:
-        series = own.pop(probe["proto"], None)
+        series = own.pop(probe.proto, None)
         if series is None:
-            extra.append(_token(probe["name"]))
+            extra.append(_token(probe.name))
             series = f"Ping (ms) ICMP {extra[-1]} (extra)"
-        found.series["probe", probe["name"]] = series
+        found.series["probe", probe.name] = series
     if extra:
         found.parameters["ping_hosts"] = ",".join(extra)
 

@@ -14,7 +14,7 @@ flow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,10 +24,13 @@ from bakeoff.errors import BakeoffError
 from bakeoff.exports import datagrams
 from bakeoff.exports.names import parts
 from bakeoff.measure import Samples
+from bakeoff.scenario.run import Bytes, ConstantRate, Periodic
 from bakeoff.version import version
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
+    from bakeoff.results.counters import Flow as Counted
+    from bakeoff.scenario.run import Flow
 
 SUFFIX: Final = ".iperf3.json"
 _SOCKET: Final = 5
@@ -38,7 +41,7 @@ Part = dict[str, Any]
 
 def suffixes(result: Result) -> list[str]:
     """A file for each flow. BakeoffError if there is none."""
-    names = [flow["name"] for flow in result.resolved["flows"]]
+    names = [flow.name for flow in result.run.flows]
     if not names:
         raise BakeoffError("has no flows, and a file of iperf3 holds one")
     return [f".{part}{SUFFIX}" for part in parts(names)]
@@ -48,22 +51,24 @@ def files(result: Result) -> Iterator[tuple[str, bytes]]:
     """One document after the other."""
     ends = suffixes(result)
     samples = Samples(result.parts)
-    for suffix, flow in zip(ends, result.resolved["flows"], strict=True):
+    for suffix, flow in zip(ends, result.run.flows, strict=True):
         text = msgspec.json.encode(document(result, samples, flow))
         yield suffix, msgspec.json.format(text, indent=1) + b"\n"
 
 
-def document(result: Result, samples: Samples, flow: Mapping[str, Any]) -> Part:
+def document(result: Result, samples: Samples, flow: Flow) -> Part:
     """What iperf3 would have written of a flow."""
-    counted = result.counters.get("flows", {}).get(flow["name"], {})
-    udp = flow["transport"] == "udp"
-    intervals = _intervals(result, samples, flow, counted.get("mss"))
+    counted = result.counters.flow(flow.name)
+    udp = flow.transport == "udp"
+    intervals = _intervals(result, samples, flow, counted.mss)
     start = _start(result, flow, counted, udp=udp)
-    received = int(counted.get("received_bytes", sum(part["bytes"] for part in intervals)))
+    received = counted.received_bytes
+    if received is None:
+        received = sum(part["bytes"] for part in intervals)
     lasted = intervals[-1]["end"] if intervals else 0.0
     about = _datagrams(result, samples, flow, counted) if udp else {}
     sent = _sent_datagrams(flow, about, received) if udp else _sent(counted, received)
-    sender = _total(lasted, sent) | ({} if udp else {"retransmits": counted.get("retransmits")})
+    sender = _total(lasted, sent) | ({} if udp else {"retransmits": counted.retransmits})
     receiver = _total(lasted, received)
     if udp:
         streams: list[Part] = [{"udp": {"socket": _SOCKET, **sender, **about, "sender": True}}]
@@ -83,7 +88,7 @@ def document(result: Result, samples: Samples, flow: Mapping[str, Any]) -> Part:
     load = dict.fromkeys(("host_total", "host_user", "host_system", "remote_total", "remote_user", "remote_system"))
     end["cpu_utilization_percent"] = load
     if not udp:
-        end |= {"sender_tcp_congestion": counted.get("cc"), "receiver_tcp_congestion": None}
+        end |= {"sender_tcp_congestion": counted.cc, "receiver_tcp_congestion": None}
     arrived = list(map(_arrived, intervals))
     if udp:
         _add_datagrams(samples, flow, intervals, arrived)
@@ -93,7 +98,7 @@ def document(result: Result, samples: Samples, flow: Mapping[str, Any]) -> Part:
         "end": end,
         "server_output_json": {
             "start": {key: of for key, of in start.items() if key != "connecting_to"}
-            | {"accepted_connection": {"host": flow["from"], "port": None}},
+            | {"accepted_connection": {"host": flow.from_, "port": None}},
             "intervals": [{"streams": [part], "sum": _sum(part)} for part in arrived],
             "end": _server_end(lasted, receiver, about, udp=udp) | {"cpu_utilization_percent": load},
         },
@@ -121,12 +126,12 @@ def _server_end(lasted: float, receiver: Part, about: Part, *, udp: bool) -> Par
     }
 
 
-def _start(result: Result, flow: Mapping[str, Any], counted: Mapping[str, Any], *, udp: bool) -> Part:
+def _start(result: Result, flow: Flow, counted: Counted, *, udp: bool) -> Part:
     made = result.record.provenance
     date = made.date.astimezone(UTC) if made else datetime.fromtimestamp(0, UTC)
-    source = flow["source"]
-    hosts = {"local_host": flow["from"], "local_port": None, "remote_host": flow["to"], "remote_port": None}
-    rate = round(source.get("rate_bps") or 0)
+    source = flow.source
+    hosts = {"local_host": flow.from_, "local_port": None, "remote_host": flow.to, "remote_port": None}
+    rate = source.rate_bps if isinstance(source, ConstantRate) else 0
     return {
         "connected": [{"socket": _SOCKET, **hosts}],
         "version": f"bakeoff {version()}",
@@ -135,9 +140,9 @@ def _start(result: Result, flow: Mapping[str, Any], counted: Mapping[str, Any], 
             "time": date.strftime("%a, %d %b %Y %H:%M:%S GMT"),
             "timesecs": int(date.timestamp()),
         },
-        "connecting_to": {"host": flow["to"], "port": None},
+        "connecting_to": {"host": flow.to, "port": None},
         "cookie": None,
-        **({} if udp else {"tcp_mss_default": counted.get("mss")}),
+        **({} if udp else {"tcp_mss_default": counted.mss}),
         "target_bitrate": rate,
         "sock_bufsize": 0,
         "sndbuf_actual": None,
@@ -145,32 +150,37 @@ def _start(result: Result, flow: Mapping[str, Any], counted: Mapping[str, Any], 
         "test_start": {
             "protocol": "UDP" if udp else "TCP",
             "num_streams": 1,
-            "blksize": source.get("size") if udp else None,
+            "blksize": _size(flow) if udp else None,
             "omit": 0,
-            "duration": round(_stop(result, flow) - float(flow["start_s"]), 6),
-            "bytes": source.get("bytes") or 0,
+            "duration": round(_stop(result, flow) - flow.start_s, 6),
+            "bytes": source.bytes if isinstance(source, Bytes) else 0,
             "blocks": 0,
             "reverse": 0,
-            "tos": int(flow["dscp"]) << 2,
+            "tos": flow.dscp << 2,
             "target_bitrate": rate,
         },
     }
 
 
-def _stop(result: Result, flow: Mapping[str, Any]) -> float:
-    return min(float(flow["stop_s"]), float(result.resolved["duration_s"]))
+def _size(flow: Flow) -> int | None:
+    """Bytes of a write, or of the payload of a datagram; None where the source has no such size."""
+    return flow.source.size if isinstance(flow.source, ConstantRate | Periodic) else None
 
 
-def _intervals(result: Result, samples: Samples, flow: Mapping[str, Any], mss: int | None) -> list[Part]:
+def _stop(result: Result, flow: Flow) -> float:
+    return min(flow.stop_s, result.run.duration_s)
+
+
+def _intervals(result: Result, samples: Samples, flow: Flow, mss: int | None) -> list[Part]:
     """What happened between one sample of the flow and the next, from its start to its stop."""
-    name, start = flow["name"], float(flow["start_s"])
+    name, start = flow.name, flow.start_s
     if ("flow", name, "received") not in samples:
-        if result.counters.get("flows", {}).get(name, {}).get("received_bytes") == 0:
+        if result.counters.flow(name).received_bytes == 0:
             return []
         raise BakeoffError(f"flow '{name}' has no samples of what was received")
     time, total = (values.tolist() for values in samples.of("flow", name, "received"))
     socket = {metric: _nearest(samples, name, metric, time) for metric in ("cwnd", "srtt", "retrans")}
-    last = _stop(result, flow) + float(result.resolved["sample_interval_s"])
+    last = _stop(result, flow) + result.run.sample_interval_s
     found: list[Part] = []
     before, had, again = 0.0, 0.0, 0.0
     for number, (at, now) in enumerate(zip(time, total, strict=True)):
@@ -229,28 +239,28 @@ def _arrived(part: Part) -> Part:
     }
 
 
-def _sent(counted: Mapping[str, Any], received: int) -> int:
+def _sent(counted: Counted, received: int) -> int:
     """Payload that was sent, without retransmissions: whole segments, so that the last one may be shorter."""
-    packets, again, mss = (counted.get(key) for key in ("sent_packets", "retransmits", "mss"))
+    packets, again, mss = counted.sent_packets, counted.retransmits, counted.mss
     if packets is None or again is None or mss is None:
         return received
-    return max(received, (int(packets) - int(again)) * int(mss))
+    return max(received, (packets - again) * mss)
 
 
-def _sent_datagrams(flow: Mapping[str, Any], about: Part, received: int) -> int:
+def _sent_datagrams(flow: Flow, about: Part, received: int) -> int:
     """Payload of the datagrams that were sent; what arrived, if it is not known how many or how large these were."""
-    size = flow["source"].get("size")
-    return received if about["packets"] is None or size is None else int(about["packets"]) * int(size)
+    size = _size(flow)
+    return received if about["packets"] is None or size is None else int(about["packets"]) * size
 
 
-def _add_datagrams(samples: Samples, flow: Mapping[str, Any], sent: list[Part], arrived: list[Part]) -> None:
+def _add_datagrams(samples: Samples, flow: Flow, sent: list[Part], arrived: list[Part]) -> None:
     """Put the datagrams of each interval into it: what the sender sent, and what the receiver missed of it."""
-    start = float(flow["start_s"])
-    told = datagrams.of_intervals(samples, flow["name"], [part["end"] + start for part in sent])
+    start = flow.start_s
+    told = datagrams.of_intervals(samples, flow.name, [part["end"] + start for part in sent])
     for one, other, (packets, lost, jitter_s) in zip(sent, arrived, told, strict=True) if told else ():
         one["packets"] = packets
-        if (size := flow["source"].get("size")) is not None:
-            one["bytes"] = packets * int(size)
+        if (size := _size(flow)) is not None:
+            one["bytes"] = packets * size
             one["bits_per_second"] = one["bytes"] * 8 / one["seconds"] if one["seconds"] else 0.0
         other |= {"jitter_ms": None if jitter_s is None else jitter_s * 1e3, "lost_packets": lost, "packets": packets}
         other["lost_percent"] = 100 * lost / packets if packets else 0
@@ -276,10 +286,10 @@ def _of_socket(intervals: list[Part]) -> Part:
     }
 
 
-def _datagrams(result: Result, samples: Samples, flow: Mapping[str, Any], counted: Mapping[str, Any]) -> Part:
+def _datagrams(result: Result, samples: Samples, flow: Flow, counted: Counted) -> Part:
     """Jitter over the measurement window, and datagrams lost over the whole run."""
-    name = flow["name"]
-    packets, lost = counted.get("sent_packets"), datagrams.lost(samples, name)
+    name = flow.name
+    packets, lost = counted.sent_packets, datagrams.lost(samples, name)
     if lost is None and packets is not None:
         lost = 0
     measured = result.summary.flows.get(name) if result.summary is not None else None

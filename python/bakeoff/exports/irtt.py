@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ from bakeoff.version import version
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
+    from bakeoff.scenario.run import Probe
 
 SUFFIX: Final = ".irtt.json.gz"
 EPOCH_NS: Final = 1_700_000_000 * 10**9
@@ -39,7 +40,7 @@ Part = dict[str, Any]
 
 def suffixes(result: Result) -> list[str]:
     """A file for each probe. BakeoffError if there is none."""
-    names = [probe["name"] for probe in result.resolved["probes"]]
+    names = [probe.name for probe in result.run.probes]
     if not names:
         raise BakeoffError("has no probes, and a file of irtt holds one")
     return [f".{part}{SUFFIX}" for part in parts(names)]
@@ -49,38 +50,38 @@ def files(result: Result) -> Iterator[tuple[str, bytes]]:
     """One document after the other."""
     ends = suffixes(result)
     samples = Samples(result.parts)
-    for suffix, probe in zip(ends, result.resolved["probes"], strict=True):
+    for suffix, probe in zip(ends, result.run.probes, strict=True):
         text = msgspec.json.format(msgspec.json.encode(document(result, samples, probe)), indent=1)
         yield suffix, gzip.compress(text + b"\n", compresslevel=6, mtime=0)
 
 
-def document(result: Result, samples: Samples, probe: Mapping[str, Any]) -> Part:
+def document(result: Result, samples: Samples, probe: Probe) -> Part:
     """What irtt would have written of a probe. BakeoffError if nothing was sampled of it."""
-    trips = _trips(samples, probe["name"])
+    trips = _trips(samples, probe.name)
     if not trips:
-        raise BakeoffError(f"probe '{probe['name']}' has no samples")
-    length = max(0, int(probe["size"]) - _HEADERS)
+        raise BakeoffError(f"probe '{probe.name}' has no samples")
+    length = max(0, probe.size - _HEADERS)
     answered = [ns for _, ns in trips if ns is not None]
     changes = [abs(two - one) for (_, one), (_, two) in pairwise(trips) if one is not None and two is not None]
     lasted = trips[-1][0] - trips[0][0]
     none = _stats([])
     params = {
         "proto_version": 1,
-        "duration": _ns(min(probe["stop_s"], result.resolved["duration_s"]) - probe["start_s"]),
-        "interval": _ns(probe["every_s"]),
+        "duration": _ns(min(probe.stop_s, result.run.duration_s) - probe.start_s),
+        "interval": _ns(probe.every_s),
         "length": length,
         "received_stats": "none",
         "stamp_at": "none",
         "clock": "both",
-        "dscp": int(probe["dscp"]) << 2 | _ECN[probe["ecn"]],
+        "dscp": probe.dscp << 2 | _ECN[probe.ecn],
         "server_fill": "",
     }
     return {
         "version": {"irtt": f"bakeoff {version()}", "protocol": 1, "json_format": 1},
-        "system_info": {"os": None, "cpus": None, "go_version": None, "hostname": probe["from"]},
+        "system_info": {"os": None, "cpus": None, "go_version": None, "hostname": probe.from_},
         "config": {
-            "local_address": probe["from"],
-            "remote_address": probe["to"],
+            "local_address": probe.from_,
+            "remote_address": probe.to,
             "open_timeouts": None,
             "params": params,
             "loose": False,

@@ -88,15 +88,15 @@ def _ms(at_s: float) -> int:
 
 def _places(result: Result) -> list[tuple[str, Callable[[], list[int]]]]:
     """Endings, and what makes the milliseconds of their traces."""
-    resolved = result.resolved
-    whole, timeline = (0.0, float(resolved["duration_s"])), Timeline(resolved)
+    run = result.run
+    whole, timeline = (0.0, run.duration_s), Timeline(run)
     found: dict[str, Callable[[], list[int]]] = {}
-    for link in resolved["links"]:
-        for node, peer in (link["ends"], link["ends"][::-1]):
-            trace = link.get("features", {}).get("trace", {}).get(node)
+    for link in run.links:
+        for node, peer in (link.ends, link.ends[::-1]):
+            trace = link.features.get("trace", {}).get(node)
             up = _up(timeline, (node, peer), whole)
             for hop, name in ((f"{node}>{peer}", f"{node}-to-{peer}"), (f"{peer}<{node}", f"{peer}-from-{node}")):
-                pieces = rates(resolved, hop, whole, frame=_FRAME, timeline=timeline)
+                pieces = rates(run, hop, whole, frame=_FRAME, timeline=timeline)
                 if trace is not None and hop == f"{node}>{peer}":
                     found[name] = partial(_played, trace["ms"], up, whole[1])
                 elif all(rate != float("inf") for _, _, rate in pieces):

@@ -39,8 +39,8 @@ def files(result: Result) -> Iterator[tuple[str, bytes]]:
 def _of_the_run(result: Result, frame: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
-    names = [pl.lit(result.resolved[name]).alias(name) for name in ("suite", "scenario", "run")]
-    return frame.select(*names, pl.lit(result.resolved["seed"], pl.Int64).alias("seed"), pl.all())
+    names = [pl.lit(getattr(result.run, name)).alias(name) for name in ("suite", "scenario", "run")]
+    return frame.select(*names, pl.lit(result.run.seed, pl.Int64).alias("seed"), pl.all())
 
 
 def _written(result: Result, sheet: Sheet, frame: pl.DataFrame) -> bytes:
@@ -63,7 +63,7 @@ def _written(result: Result, sheet: Sheet, frame: pl.DataFrame) -> bytes:
             for name, form in frame.schema.items()
         },
     )
-    about = {"key": result.key, **result.meta, "units": sheet.units}
+    about = {"key": result.key, **result.record.about(), "units": sheet.units}
     buffer = io.BytesIO()
     frame.write_parquet(buffer, arrow_schema=schema, metadata={"bakeoff": msgspec.json.encode(about).decode()})
     return buffer.getvalue()

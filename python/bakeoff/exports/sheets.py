@@ -41,7 +41,7 @@ class Sheet:
 
 def kinds(result: Result) -> Iterator[tuple[str, str]]:
     """(`series` or `summary`, kind) of every sheet that the run may have, without reading its samples."""
-    has = {"flow": bool(result.resolved["flows"]), "probe": bool(result.resolved["probes"])}
+    has = {"flow": bool(result.run.flows), "probe": bool(result.run.probes)}
     for kind in SERIES:
         if has.get(kind, True) and (kind != "cc" or (result.path / layout.TRACE).exists()):
             yield "series", kind
@@ -80,7 +80,7 @@ def summary(result: Result) -> Iterator[Sheet]:
             pl.col(name).cast(pl.String if name.rpartition("_")[2] in _WORDS else pl.Float64) for name in empty
         )
         at = frame.columns.index("run") + 1 if "run" in frame.columns else 0
-        frame.insert_column(at, pl.Series("seed", [result.resolved["seed"]] * frame.height, dtype=pl.Int64))
+        frame.insert_column(at, pl.Series("seed", [result.run.seed] * frame.height, dtype=pl.Int64))
         yield Sheet(kind, frame, {name: unit for name in frame.columns if (unit := unit_in(name))})
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bakeoff import imports, results
 from bakeoff.campaign import begin, place
@@ -40,7 +39,7 @@ def write_all(
             found = _named(imports.read(path), known, flows)
             for warning in found.warnings:
                 warn(f"{path}: {warning}")
-            key = recording.key_of(found.record)
+            key = found.record.run.key
             if key in known:
                 raise BakeoffError(f"{path}: is the run {key}, and so is {known[key]}; import one of them")
             try:
@@ -56,10 +55,9 @@ def _named(found: Recording, known: dict[str, Path], flows: dict[str, list[str]]
     """The recording under a name of its own: another seed of what has the same flows, or another name."""
     if found.names_its_run:
         return found
-    at: dict[str, Any] = found.record.resolved
-    names = sorted(flow["name"] for flow in at["flows"])
-    run, seed = at["run"], 1
-    while (key := recording.key_of(_as(found, run, seed).record)) in known:
+    names = sorted(flow.name for flow in found.record.run.flows)
+    run, seed = found.record.run.run, 1
+    while (key := _as(found, run, seed).record.run.key) in known:
         if flows[key] == names:
             seed += 1
         else:
@@ -69,6 +67,6 @@ def _named(found: Recording, known: dict[str, Path], flows: dict[str, list[str]]
 
 
 def _as(found: Recording, run: str, seed: int) -> Recording:
-    resolved = {**found.record.resolved, "run": run, "seed": seed}
-    record = found.record.model_copy(update={"resolved": resolved, "seed": seed})
+    renamed = found.record.run.model_copy(update={"run": run, "seed": seed})
+    record = found.record.model_copy(update={"run": renamed, "seed": seed})
     return replace(found, record=record)

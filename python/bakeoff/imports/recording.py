@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -66,7 +65,7 @@ def recorded(
     """
     known = {"date": date, "host": host}
     return RunRecord(
-        resolved=json.loads(run.to_json()),
+        run=run,
         engine=engine,
         versions=versions,
         seed=run.seed,
@@ -83,9 +82,9 @@ def recorded(
 
 def counted(recording: Recording) -> pl.DataFrame:
     """The samples, with those of counters that a recording does not have and its measures need."""
-    at = recording.record.resolved
-    starts = {flow["name"]: float(flow["start_s"]) for flow in at["flows"]}
-    return sample_rows.counted(recording.series, starts, at["window_s"], from_zero=recording.counts_from_start)
+    run = recording.record.run
+    starts = {flow.name: flow.start_s for flow in run.flows}
+    return sample_rows.counted(recording.series, starts, run.window_s, from_zero=recording.counts_from_start)
 
 
 def write(recording: Recording, root: Path, campaign: str, order: int) -> Path:
@@ -112,17 +111,9 @@ def write(recording: Recording, root: Path, campaign: str, order: int) -> Path:
     return folder
 
 
-def key_of(record: RunRecord) -> str:
-    """suite/scenario/run, with ~seedN for a repetition."""
-    from bakeoff.scenario.run import run_key
-
-    at = record.resolved
-    return run_key(at["suite"], at["scenario"], at["run"], at["seed"])
-
-
 def _key(record: RunRecord) -> str:
     """The key as a path of three parts. BakeoffError if it leads elsewhere: the names may be a stranger's."""
-    key = key_of(record)
+    key = record.run.key
     parts = key.split("/")
     if len(parts) != 3 or any(
         part in ("", ".", "..") or "\0" in part or len(part.encode()) > _LONGEST for part in parts

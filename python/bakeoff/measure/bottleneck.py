@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from bakeoff import tc
 from bakeoff.measure.framing import Frames, payload_share
 from bakeoff.measure.samples import MeasureError, Window
 from bakeoff.results.summary import Bottleneck
+from bakeoff.scenario.run import Flow
 from bakeoff.scenario.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bakeoff.scenario.run import Class, Qdisc, Run, Traffic
 
 Hop = tuple[str, str]
 _ETHERNET = 14
@@ -23,72 +29,70 @@ _UDP_HEADERS = 42
 """Ethernet 14, IPv4 20, UDP 8 bytes."""
 
 
-def path(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[Hop]:
+def path(run: Run, flow: Traffic) -> list[Hop]:
     """The hops (node, next node) from a flow's sender to its receiver, by the fewest links."""
     neighbours: dict[str, list[str]] = {}
-    for link in resolved["links"]:
-        one, other = link["ends"]
+    for link in run.links:
+        one, other = link.ends
         neighbours.setdefault(one, []).append(other)
         neighbours.setdefault(other, []).append(one)
-    came_from: dict[str, str] = {flow["from"]: flow["from"]}
-    waiting = deque([flow["from"]])
-    while waiting and flow["to"] not in came_from:
+    came_from: dict[str, str] = {flow.from_: flow.from_}
+    waiting = deque([flow.from_])
+    while waiting and flow.to not in came_from:
         here = waiting.popleft()
         for there in neighbours.get(here, ()):
             if there not in came_from:
                 came_from[there] = here
                 waiting.append(there)
-    if flow["to"] not in came_from:
-        raise MeasureError(f"flow '{flow['name']}': no path from '{flow['from']}' to '{flow['to']}'")
+    if flow.to not in came_from:
+        raise MeasureError(f"flow '{flow.name}': no path from '{flow.from_}' to '{flow.to}'")
     hops: list[Hop] = []
-    node = flow["to"]
-    while node != flow["from"]:
+    node = flow.to
+    while node != flow.from_:
         hops.append((came_from[node], node))
         node = came_from[node]
     return hops[::-1]
 
 
-def payload_fraction(resolved: Mapping[str, Any], flow: Mapping[str, Any], payload: float) -> float:
+def payload_fraction(run: Run, flow: Flow, payload: float) -> float:
     """`payload` [B] over what the bottleneck counts for it; no unit.
 
     That is for a full segment of TCP the path MTU and 14 bytes of Ethernet, for a datagram 42 bytes of headers more.
     """
-    if flow["transport"] == "udp":
+    if flow.transport == "udp":
         return payload / (payload + _UDP_HEADERS)
-    hops = {frozenset(hop) for hop in path(resolved, flow)}
-    mtu = min(int(link["mtu"]) for link in resolved["links"] if frozenset(link["ends"]) in hops)
+    hops = {frozenset(hop) for hop in path(run, flow)}
+    mtu = min(link.mtu for link in run.links if frozenset(link.ends) in hops)
     return payload / (mtu + _ETHERNET)
 
 
-def bottleneck(
-    resolved: Mapping[str, Any], flow: Mapping[str, Any], window: Window, timeline: Timeline | None = None
-) -> Bottleneck:
+def bottleneck(run: Run, flow: Traffic, window: Window, timeline: Timeline | None = None) -> Bottleneck:
     """The place on the flow's way with the lowest mean rate in the window, the first of equals.
 
     A place is the egress of a hop (`mid>srv`) or the ingress at its other end (`srv<mid`); its rate is that of `rates`.
     Raises MeasureError if nothing on the path has a rate.
     """
-    timeline = timeline or Timeline(resolved)
+    timeline = timeline or Timeline(run)
     found: Bottleneck | None = None
-    for hop in _places(resolved, flow):
-        pieces = rates(resolved, hop, window, traffic=flow, timeline=timeline)
+    for hop in _places(run, flow):
+        pieces = rates(run, hop, window, traffic=flow, timeline=timeline)
         mean = sum(rate * (stop - start) for start, stop, rate in pieces) / (window[1] - window[0])
         if mean != float("inf") and (found is None or mean < found.rate_bps):
             found = Bottleneck(queue=hop, rate_bps=mean)
     if found is None:
-        raise MeasureError(f"flow '{flow['name']}': nothing on its path has a rate")
+        raise MeasureError(f"flow '{flow.name}': nothing on its path has a rate")
     return found
 
 
 def capacity(
-    resolved: Mapping[str, Any], flow: Mapping[str, Any], window: Window, timeline: Timeline | None = None
+    run: Run, flow: Traffic, window: Window, timeline: Timeline | None = None
 ) -> tuple[list[float], list[float]]:
     """Edges [s] over the window, and between them the lowest rate [bit/s] on the flow's way; infinite without a rate.
 
     The place of that rate may be another one after a change.
     """
-    timeline = timeline or Timeline(resolved)
-    places = [rates(resolved, hop, window, traffic=flow, timeline=timeline) for hop in _places(resolved, flow)]
+    timeline = timeline or Timeline(run)
+    places = [rates(run, hop, window, traffic=flow, timeline=timeline) for hop in _places(run, flow)]
     edges = sorted({edge for pieces in places for start, stop, _ in pieces for edge in (start, stop)})
     lowest = [float("inf")] * (len(edges) - 1)
     for pieces in places:
@@ -100,17 +104,17 @@ def capacity(
     return edges, lowest
 
 
-def _places(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[str]:
+def _places(run: Run, flow: Traffic) -> list[str]:
     """The egress and the ingress of each hop of a flow's way."""
-    return [place for node, peer in path(resolved, flow) for place in (f"{node}>{peer}", f"{peer}<{node}")]
+    return [place for node, peer in path(run, flow) for place in (f"{node}>{peer}", f"{peer}<{node}")]
 
 
 def rates(
-    resolved: Mapping[str, Any],
+    run: Run,
     hop: str,
     window: Window,
     *,
-    traffic: Mapping[str, Any] | None = None,
+    traffic: Traffic | None = None,
     class_id: str | None = None,
     frame: int | Frames | None = None,
     timeline: Timeline | None = None,
@@ -126,7 +130,7 @@ def rates(
     """
     node, peer, side = end_of(hop)
     found: list[tuple[float, float, float]] = []
-    for start, stop, state in (timeline or Timeline(resolved)).pieces((node, peer), window):
+    for start, stop, state in (timeline or Timeline(run)).pieces((node, peer), window):
         link, tree = (state.rate_bps, state.egress) if side == "egress" else (float("inf"), state.ingress)
         rate = min(link, float("inf") if tree is None else _shaper(tree, traffic or class_id, frame))
         if found and found[-1][2] == rate:
@@ -147,68 +151,72 @@ def leaves(hop: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name == hop or name.startswith(hop + "/")]
 
 
-def _shaper(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, frame: int | Frames | None) -> float:
-    if tc.kind(tree["qdisc"]) == "htb":
+def _shaper(tree: Qdisc, of: Traffic | str | None, frame: int | Frames | None) -> float:
+    if tc.kind(tree.qdisc) == "htb":
         return _htb(tree, of, frame)
-    word = tc.limiting_word(tree["qdisc"])
-    rate = tc.value(tree["qdisc"], word) if word is not None else None
-    return float("inf") if rate is None or rate == "unlimited" else tc.rate(rate) * _share(tree["qdisc"], frame)
+    word = tc.limiting_word(tree.qdisc)
+    rate = tc.value(tree.qdisc, word) if word is not None else None
+    return float("inf") if rate is None or rate == "unlimited" else tc.rate(rate) * _share(tree.qdisc, frame)
 
 
 def _share(line: str, frame: int | Frames | None) -> float:
     return 1.0 if frame is None else payload_share(line, frame)
 
 
-def _htb(tree: Mapping[str, Any], of: Mapping[str, Any] | str | None, frame: int | Frames | None) -> float:
+def _htb(tree: Qdisc, of: Traffic | str | None, frame: int | Frames | None) -> float:
     """What a class may send at most: `ceil` up to the root, but never less than its own `rate`, which htb does not ask
     the classes above for. All of them together: the roots' ceils, or the rates below them if these are more.
     """
-    classes = {class_["id"]: class_ for class_ in tree.get("classes", ())}
+    classes = {class_.id: class_ for class_ in tree.classes}
     _shallow(classes)
 
-    def words(class_: Mapping[str, Any]) -> tuple[float, float]:
-        given = class_.get("class", "")
+    def words(class_: Class) -> tuple[float, float]:
+        given = class_.class_
         rate, share = tc.value(given, "rate") or "1000gbit", _share(given, frame)
         return tc.rate(rate) * share, tc.rate(tc.value(given, "ceil") or rate) * share
 
-    def assured(class_: Mapping[str, Any]) -> float:
-        below = [child for child in classes.values() if child.get("parent") == class_["id"]]
+    def assured(class_: Class) -> float:
+        below = [child for child in classes.values() if child.parent == class_.id]
         return sum(assured(child) for child in below) if below else words(class_)[0]
 
     if of is None:
-        roots = [class_ for class_ in classes.values() if not class_.get("parent")]
+        roots = [class_ for class_ in classes.values() if not class_.parent]
         return sum(max(words(root)[1], assured(root)) for root in roots)
     taken = classes.get(of) if isinstance(of, str) else class_of(tree, of)
     lowest, own = float("inf"), 0.0 if taken is None else words(taken)[0]
     while taken is not None:
         lowest = min(lowest, words(taken)[1])
-        taken = classes.get(taken.get("parent") or "")
+        taken = classes.get(taken.parent or "")
     return max(lowest, own)
 
 
-def _shallow(classes: Mapping[str, Mapping[str, Any]]) -> None:
+def _shallow(classes: Mapping[str, Class]) -> None:
     """MeasureError if a class lies below itself, or deeper than htb has levels."""
     for id_, class_ in classes.items():
         above = class_
         for _ in range(_HTB_LEVELS):
-            if (above := classes.get(above.get("parent") or "", {})) == {}:
+            over = classes.get(above.parent or "")
+            if over is None:
                 break
+            above = over
         else:
             raise MeasureError(f"class '{id_}': lies below itself, or below more than {_HTB_LEVELS - 1} others")
 
 
-def class_of(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def class_of(tree: Qdisc, flow: Traffic) -> Class | None:
     """The class whose filter names the flow or probe (by name, DSCP or protocol), else the default class.
 
     A filter on what differs from packet to packet (the ECN field, a SYN) names nobody.
     """
-    known = {"flow": flow["name"], "dscp": flow["dscp"], "proto": flow.get("transport") or flow.get("proto")}
-    for class_ in tree.get("classes", ()):
-        for want in class_.get("filters", ()):
-            if all(key in known and known[key] == value for key, value in want.items()):
-                return class_  # type: ignore[no-any-return]
-    default = tc.value(tree["qdisc"], "default")
-    return next((c for c in tree.get("classes", ()) if default is not None and _same_id(c["id"], default)), None)
+    proto = flow.transport if isinstance(flow, Flow) else flow.proto
+    for class_ in tree.classes:
+        for want in class_.filters:
+            per_packet = want.ecn is not None or want.syn is not None
+            named = want.flow in (None, flow.name) and want.dscp in (None, flow.dscp) and want.proto in (None, proto)
+            if named and not per_packet:
+                return class_
+    default = tc.value(tree.qdisc, "default")
+    return next((c for c in tree.classes if default is not None and _same_id(c.id, default)), None)
 
 
 def _same_id(one: str, other: str) -> bool:

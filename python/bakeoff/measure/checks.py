@@ -6,17 +6,21 @@ with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bakeoff.results.summary import Check
 from bakeoff.scenario.cc import is_met, parse
 
+if TYPE_CHECKING:
+    from bakeoff.results.counters import Counters
+    from bakeoff.scenario.run import Flow, Run
+
 _TCP_ECN = "net.ipv4.tcp_ecn"
 
 
-def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[Check]:
+def checks(run: Run, counters: Counters) -> list[Check]:
     """One check per thing compared.
 
     `cc`: the congestion control each TCP flow ran (a plain name asks for any version of it). `ecn`: the negotiated
@@ -27,39 +31,39 @@ def checks(resolved: Mapping[str, Any], counters: Mapping[str, Any]) -> list[Che
     sent = delivered + dropped + queued.
     """
     found = []
-    flows = [flow for flow in resolved["flows"] if flow["transport"] == "tcp"]
-    total = counters.get("conservation")
+    flows = [flow for flow in run.flows if flow.transport == "tcp"]
+    total = counters.conservation
     for flow in flows:
-        counted = counters.get("flows", {}).get(flow["name"], {})
-        cc, ecn = counted.get("cc"), counted.get("ecn")
-        if total is not None or cc is not None or flow["cc"] != "unknown":
-            found.append(_check("cc", flow["name"], flow["cc"], cc, ok=cc is not None and is_met(flow["cc"], cc)))
-        wanted = _negotiated(resolved, flow)
-        if total is None and ("ecn" not in counted or flow["cc"] == "unknown"):
+        counted = counters.flow(flow.name)
+        cc, ecn = counted.cc, counted.ecn
+        if total is not None or cc is not None or flow.cc != "unknown":
+            found.append(_check("cc", flow.name, flow.cc, cc, ok=cc is not None and is_met(flow.cc, cc)))
+        wanted = _negotiated(run, flow)
+        if total is None and (ecn is None or flow.cc == "unknown"):
             continue  # a tool tells nothing of it; what was captured does not tell what was asked for
-        if total is not None and counted and not counted.get("delivered"):
+        if total is not None and flow.name in counters.flows and not counted.delivered:
             continue  # nothing of it came through, perhaps not even what negotiates it
-        found.append(_check("ecn", flow["name"], wanted, ecn, ok=ecn is not None and wanted in (None, ecn)))
+        found.append(_check("ecn", flow.name, wanted, ecn, ok=ecn is not None and wanted in (None, ecn)))
     found += _unlike(flows, counters)
     if total is not None:
-        gone = total["delivered"] + total["dropped"] + total["queued"]
-        found.append(_check("conservation", None, total["sent"], gone, ok=total["sent"] == gone))
+        gone = total.delivered + total.dropped + total.queued
+        found.append(_check("conservation", None, total.sent, gone, ok=total.sent == gone))
     return found
 
 
-def _unlike(flows: Sequence[Mapping[str, Any]], counters: Mapping[str, Any]) -> Iterator[Check]:
+def _unlike(flows: Sequence[Flow], counters: Counters) -> Iterator[Check]:
     # Of ten thousand flows there are fifty million pairs, and of what they ask for a few.
     asked: dict[str, dict[str | None, str]] = {}  # control asked for -> control that ran -> the first such flow
     for flow in flows:
-        ran = counters.get("flows", {}).get(flow["name"], {}).get("cc")
-        asked.setdefault(flow["cc"], {}).setdefault(ran, flow["name"])
+        ran = counters.flow(flow.name).cc
+        asked.setdefault(flow.cc, {}).setdefault(ran, flow.name)
     for one, other in combinations(asked, 2):
         if is_met(one, other) or is_met(other, one):
             continue
         both = [ran for ran in asked[one] if ran in asked[other]]
-        ran = [next(iter(both or asked[words])) for words in (one, other)]
-        names = f"{asked[one][ran[0]]}, {asked[other][ran[1]]}"
-        yield _check("unlike", names, f"{one}, {other}", f"{ran[0]}, {ran[1]}", ok=not both)
+        first, second = (next(iter(both or asked[words])) for words in (one, other))
+        names = f"{asked[one][first]}, {asked[other][second]}"
+        yield _check("unlike", names, f"{one}, {other}", f"{first}, {second}", ok=not both)
 
 
 def _check(
@@ -68,21 +72,17 @@ def _check(
     return Check(check=check, flow=flow, requested=requested, effective=effective, ok=ok)
 
 
-def _negotiated(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> str | None:
+def _negotiated(run: Run, flow: Flow) -> str | None:
     """What the ends' `tcp_ecn` negotiate, None if more than that decides.
 
     Source: Linux 7.3, ip-sysctl: 3 requests AccECN, 3 to 5 accept it; 1 and 4 request RFC 3168, all but 0 accept it.
     """
-    rewritten = any(
-        rule.get("clear_syn_ecn")
-        for interface in resolved.get("interfaces", ())
-        for rule in interface.get("mangle", ())
-    )
+    rewritten = any(rule.clear_syn_ecn for interface in run.interfaces for rule in interface.mangle)
     if rewritten:
         return None
-    sysctl = {node["name"]: node.get("sysctls", {}).get(_TCP_ECN, "2") for node in resolved["nodes"]}
-    asks, accepts = sysctl[flow["from"]], sysctl[flow["to"]]
-    cc = parse(flow["cc"]).name
+    sysctl = {node.name: node.sysctls.get(_TCP_ECN, "2") for node in run.nodes}
+    asks, accepts = sysctl[flow.from_], sysctl[flow.to]
+    cc = parse(flow.cc).name
     if (asks == "3" and accepts in ("3", "4", "5")) or cc == "prague":
         return "accecn"
     if cc in ("dctcp", "dctcp-sce"):  # asks for ECN by itself

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -25,8 +25,8 @@ from bakeoff.scenario.timeline import Timeline
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
-    from bakeoff.results.summary import Distribution
-
+    from bakeoff.results.counters import Histogram
+    from bakeoff.scenario.run import Qdisc, Run, Traffic
 
 PARTS: Final[Mapping[str, str]] = {"L": "sojourn_l", "C": "sojourn_c"}
 """The queues within dualpi2, each with the metric of its delay."""
@@ -61,16 +61,16 @@ def distribution(values: Array) -> Distribution:
     )
 
 
-def histogram(counters: Mapping[str, Any], kind: str, name: str, key: str) -> Distribution:
+def histogram(found: Histogram, what: str) -> Distribution:
     """What an engine measured per event inside the window: `n`, `mean`, `min`, `max`, `p5` to `p999`, in seconds.
 
-    `kind`, `name`, `key`: `queues`, `mid>srv`, `sojourn` (every packet's queue delay), `flows`, …, `rtt` (every
-    ACK's RTT sample), `probes`, …, `rtt` (every answer). Raises MeasureError if there was no event.
+    `sojourn` of a queue has every packet's delay, `rtt` of a flow every ACK's RTT sample, `rtt` of a probe every
+    answer. Raises MeasureError if there was no event, and names it as `what`, such as `flows.cubic.rtt`.
     """
-    found = counters.get(kind, {}).get(name, {}).get(key, {"n": 0})
-    if not found["n"]:
-        raise MeasureError(f"counters: {kind}.{name}.{key} has no samples")
-    return msgspec.convert({field.removesuffix("_s"): value for field, value in found.items()}, Distribution)
+    if not found.n:
+        raise MeasureError(f"counters: {what} has no samples")
+    fields = msgspec.structs.asdict(found)
+    return msgspec.convert({field.removesuffix("_s"): value for field, value in fields.items()}, Distribution)
 
 
 def arrivals(samples: Samples, flow: str, window: Window | None = None) -> tuple[Array, Array]:
@@ -181,39 +181,37 @@ def induced_latency_above(rtt: Array, base_s: float, limit_s: float) -> float:
     return float((rtt - base_s > limit_s).mean())
 
 
-def base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
+def base_rtt(run: Run, flow: Traffic) -> float:
     """Propagation there and back, in seconds: the delays of the links and of every netem on the way, as the run begins.
 
     The time to send a packet is not in it (0.24 ms for a full frame at 50 Mbit/s), nor what netem's jitter and slots
     add.
     """
-    return base_rtt_at({**resolved, "changes": ()}, flow, 0)
+    return _delay(Timeline(run), _round(run, flow), flow, float("-inf"))
 
 
-def mean_base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any], timeline: Timeline | None = None) -> float:
+def mean_base_rtt(run: Run, flow: Traffic, timeline: Timeline | None = None) -> float:
     """The mean of `base_rtt` over the steady state, in seconds: timed changes of links and qdiscs count."""
-    start, stop = map(float, resolved["window_s"])
-    timeline, hops = timeline or Timeline(resolved), _round(resolved, flow)
+    start, stop = run.window_s
+    timeline, hops = timeline or Timeline(run), _round(run, flow)
     total = 0.0
     for since, until in pairwise(timeline.times([end for hop in hops for end in (hop, hop[::-1])], (start, stop))):
         total += (until - since) * _delay(timeline, hops, flow, since)
     return total / (stop - start)
 
 
-def base_rtt_at(
-    resolved: Mapping[str, Any], flow: Mapping[str, Any], at_s: float, timeline: Timeline | None = None
-) -> float:
+def base_rtt_at(run: Run, flow: Traffic, at_s: float, timeline: Timeline | None = None) -> float:
     """`base_rtt` as the timed changes have left it `at_s` seconds after the start of the run."""
-    return _delay(timeline or Timeline(resolved), _round(resolved, flow), flow, at_s)
+    return _delay(timeline or Timeline(run), _round(run, flow), flow, at_s)
 
 
-def _round(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[Hop]:
+def _round(run: Run, flow: Traffic) -> list[Hop]:
     """The hops to the receiver and back."""
-    there = path(resolved, flow)
+    there = path(run, flow)
     return there + [(peer, node) for node, peer in reversed(there)]
 
 
-def _delay(timeline: Timeline, hops: list[Hop], flow: Mapping[str, Any], at_s: float) -> float:
+def _delay(timeline: Timeline, hops: list[Hop], flow: Traffic, at_s: float) -> float:
     """What leaves `node` for `peer` passes the egress there, the link, and then the ingress of the other end."""
     total = 0.0
     for node, peer in hops:
@@ -223,12 +221,12 @@ def _delay(timeline: Timeline, hops: list[Hop], flow: Mapping[str, Any], at_s: f
     return total
 
 
-def _tree(tree: Mapping[str, Any], flow: Mapping[str, Any]) -> float:
-    below = tree.get("child")
-    if tree.get("classes"):
+def _tree(tree: Qdisc, flow: Traffic) -> float:
+    below = tree.child
+    if tree.classes:
         taken = class_of(tree, flow)
-        below = taken.get("child") if taken is not None else None
-    return _netem(tree["qdisc"]) + (_tree(below, flow) if below is not None else 0.0)
+        below = taken.child if taken is not None else None
+    return _netem(tree.qdisc) + (_tree(below, flow) if below is not None else 0.0)
 
 
 @lru_cache(maxsize=256)  # thousands of runs have the same few

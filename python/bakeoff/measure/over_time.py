@@ -5,15 +5,17 @@ Each measure has parameters that claims may set; `Rates` and `spike_of` give the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import inf, isinf
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.results.summary import Pair, Spike
+from bakeoff.scenario.run import Bulk
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
+    from bakeoff.scenario.run import Flow, Run
 
 
 SMOOTH_S: Final = 1.0
@@ -202,21 +204,21 @@ _MOST: Final = 64
 """Of more long flows the summary does not tell who starves: each is held against all others."""
 
 
-def long_flows(resolved: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def long_flows(run: Run) -> list[Flow]:
     """The long flows of TCP, which take what they can get."""
-    return [flow for flow in resolved["flows"] if flow["transport"] == "tcp" and flow["source"]["kind"] == "bulk"]
+    return [flow for flow in run.flows if flow.transport == "tcp" and isinstance(flow.source, Bulk)]
 
 
 class Rates:
     """The smoothed rates of a run's long flows, each computed once: (times [s], rates [bit/s]) by the flow's name."""
 
-    def __init__(self, resolved: Mapping[str, Any], samples: Samples) -> None:
-        self._flows = long_flows(resolved)
+    def __init__(self, run: Run, samples: Samples) -> None:
+        self._flows = long_flows(run)
         self._of: dict[str, tuple[Array, Array]] = {}
         for flow in self._flows:
             try:
-                received = samples.of("flow", flow["name"], "received")
-                self._of[flow["name"]] = smoothed(*received, float(flow["start_s"]))
+                received = samples.of("flow", flow.name, "received")
+                self._of[flow.name] = smoothed(*received, flow.start_s)
             except MeasureError:
                 continue  # a flow that starts as the run ends
 
@@ -235,14 +237,14 @@ class Rates:
         """How two long flows come to share; None of fewer, more, or of two that are never there together."""
         if len(self._flows) != 2 or len(self._of) != 2:
             return None
-        first, later = sorted(self._flows, key=lambda flow: float(flow["start_s"]))
-        one, two, start = self._of[first["name"]], self._of[later["name"]], float(later["start_s"])
+        first, later = sorted(self._flows, key=lambda flow: flow.start_s)
+        one, two, start = self._of[first.name], self._of[later.name], later.start_s
         try:
             converged, met = convergence(one, two, start), meeting(one, two, start)
         except MeasureError:
             return None
         return Pair(
-            flows=(first["name"], later["name"]),
+            flows=(first.name, later.name),
             convergence_s=None if isinf(converged) else converged,
             meet_s=None if isinf(met) else met,
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import isinf
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from bakeoff.measure.delays import (
     arrivals,
@@ -23,10 +23,13 @@ from bakeoff.measure.over_time import recovery
 from bakeoff.measure.rates import goodput_of, steady_state_rate
 from bakeoff.measure.samples import MeasureError, Samples, Window
 from bakeoff.results.summary import Phase, PhaseFlow, PhaseProbe, PhaseQueue
+from bakeoff.scenario.run import ClassChange, QdiscChange, QdiscReplace
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.measure.stations import Station
+    from bakeoff.results.counters import Counters
+    from bakeoff.scenario.run import Change, Flow, Probe, Qdisc, Run
     from bakeoff.scenario.timeline import Timeline
 
 T = TypeVar("T")
@@ -35,22 +38,22 @@ MOST: Final = 20
 """More phases than these are not told apart: a link that follows a schedule is one link."""
 
 
-def changes(resolved: Mapping[str, Any], window: Window) -> list[tuple[float, str]]:
+def changes(run: Run, window: Window) -> list[tuple[float, str]]:
     """(time [s], what happens) strictly inside the window, in order of time: timed changes, flows that start or stop.
 
     A flow that starts within one sampling interval of the window's beginning started with it.
     """
     start, stop = window
-    margin = float(resolved["sample_interval_s"])
-    found = [(float(change["at_s"]), _words(change)) for change in resolved.get("changes", ())]
-    for flow in resolved["flows"]:
-        found += [(float(flow["start_s"]), f"{flow['name']} starts"), (float(flow["stop_s"]), f"{flow['name']} stops")]
+    margin = run.sample_interval_s
+    found = [(change.at_s, _words(change)) for change in run.changes]
+    for flow in run.flows:
+        found += [(flow.start_s, f"{flow.name} starts"), (flow.stop_s, f"{flow.name} stops")]
     return sorted((at, what) for at, what in found if start + margin < at < stop - margin)
 
 
 def phases(
-    resolved: Mapping[str, Any],
-    counters: Mapping[str, Any],
+    run: Run,
+    counters: Counters,
     samples: Samples,
     window: Window,
     stations: Sequence[Station],
@@ -58,7 +61,7 @@ def phases(
     timeline: Timeline,
 ) -> list[Phase]:
     """The numbers of each part of the window between changes; none if nothing changes, or more often than `MOST`."""
-    happened = changes(resolved, window)
+    happened = changes(run, window)
     edges = [window[0], *dict.fromkeys(at for at, _ in happened), window[1]]
     if not 3 <= len(edges) <= MOST + 1:
         return []
@@ -70,29 +73,24 @@ def phases(
                 from_s=start,
                 to_s=stop,
                 changes=[what for at, what in happened if at == start],
-                flows={
-                    flow["name"]: _flow(resolved, counters, flow, samples, part, timeline=timeline)
-                    for flow in resolved["flows"]
-                },
+                flows={flow.name: _flow(run, counters, flow, samples, part, timeline=timeline) for flow in run.flows},
                 queues={station.queue: _queue(station, samples, part) for station in stations},
-                probes={
-                    probe["name"]: _probe(resolved, probe, samples, part, timeline) for probe in resolved["probes"]
-                },
+                probes={probe.name: _probe(run, probe, samples, part, timeline) for probe in run.probes},
             )
         )
     return found
 
 
 def _flow(
-    resolved: Mapping[str, Any],
-    counters: Mapping[str, Any],
-    flow: Mapping[str, Any],
+    run: Run,
+    counters: Counters,
+    flow: Flow,
     samples: Samples,
     part: Window,
     *,
     timeline: Timeline,
 ) -> PhaseFlow:
-    name, udp = flow["name"], flow["transport"] == "udp"
+    name, udp = flow.name, flow.transport == "udp"
 
     def of(metric: str) -> tuple[Array, Array]:
         return samples.of("flow", name, metric, part)
@@ -101,14 +99,14 @@ def _flow(
     came = _tried(lambda: arrivals(samples, name, part)) if udp and not told else None
     return PhaseFlow(
         delivery_rate_bps=_tried(lambda: steady_state_rate(*of("delivery_rate"), window=part)),
-        goodput_bps=_tried(lambda: goodput_of(resolved, counters, samples, flow, part)),
+        goodput_bps=_tried(lambda: goodput_of(run, counters, samples, flow, part)),
         srtt_s=_tried(lambda: distribution(of("srtt")[1])),
         delay_s=distribution(came[1]) if came and shares_a_clock(samples, name) else None,
         jitter_s=_tried(lambda: told_jitter(samples, name, part)) if told else jitter(*came) if came else None,
         loss=_tried(lambda: told_loss(samples, name, part) if told else lost_share(samples, "flow", name, part))
         if udp
         else None,
-        recovery_s=_recovery(lambda: of("srtt"), part[0], lambda: base_rtt_at(resolved, flow, part[0], timeline)),
+        recovery_s=_recovery(lambda: of("srtt"), part[0], lambda: base_rtt_at(run, flow, part[0], timeline)),
     )
 
 
@@ -132,10 +130,8 @@ def _queue(station: Station, samples: Samples, part: Window) -> PhaseQueue:
     )
 
 
-def _probe(
-    resolved: Mapping[str, Any], probe: Mapping[str, Any], samples: Samples, part: Window, timeline: Timeline
-) -> PhaseProbe:
-    name = probe["name"]
+def _probe(run: Run, probe: Probe, samples: Samples, part: Window, timeline: Timeline) -> PhaseProbe:
+    name = probe.name
     rtts = _tried(lambda: samples.of("probe", name, "rtt", part))
     return PhaseProbe(
         rtt_s=distribution(rtts[1]) if rtts else None,
@@ -144,7 +140,7 @@ def _probe(
         recovery_s=_recovery(
             lambda: samples.of("probe", name, "rtt", part),
             part[0],
-            lambda: base_rtt_at(resolved, probe, part[0], timeline),
+            lambda: base_rtt_at(run, probe, part[0], timeline),
         ),
     )
 
@@ -163,33 +159,28 @@ def _tried(measure: Callable[[], T]) -> T | None:
         return None
 
 
-def _words(change: Mapping[str, Any]) -> str:
+def _words(change: Change) -> str:
     """A timed change as people say it: `mid>srv: class 1: rate 10mbit ceil 10mbit`."""
-    action = change["action"]
-    sign = "<" if action.get("side") == "ingress" else ">"
-    place = f"{change['node']}{sign}{change['peer']}"
-    match action["kind"]:
-        case "class-change":
-            return f"{place}: class {action['id']}: {action['class']}"
-        case "qdisc-change":
-            return f"{place}: {action['qdisc']}"
-        case "qdisc-replace":
-            return f"{place}: replaced by {_tree(action['qdisc'])}"
-        case _:
-            told = {
-                "rate": (action.get("rate_bps"), 1e-6, " Mbit/s"),
-                "delay": (action.get("delay_s"), 1e3, " ms"),
-                "loss": (action.get("loss"), 100, " %"),
-            }
-            parts = [
-                f"{what} {value * scale:g}{unit}" for what, (value, scale, unit) in told.items() if value is not None
-            ]
-            up = action.get("up")
-            return f"{place}: link {', '.join(parts + ([] if up is None else ['up' if up else 'down']))}"
+    action = change.action
+    sign = "<" if action.kind != "link" and action.side == "ingress" else ">"
+    place = f"{change.node}{sign}{change.peer}"
+    if isinstance(action, ClassChange):
+        return f"{place}: class {action.id}: {action.class_}"
+    if isinstance(action, QdiscChange):
+        return f"{place}: {action.qdisc}"
+    if isinstance(action, QdiscReplace):
+        return f"{place}: replaced by {_tree(action.qdisc)}"
+    told = {
+        "rate": (action.rate_bps, 1e-6, " Mbit/s"),
+        "delay": (action.delay_s, 1e3, " ms"),
+        "loss": (action.loss, 100, " %"),
+    }
+    parts = [f"{what} {value * scale:g}{unit}" for what, (value, scale, unit) in told.items() if value is not None]
+    return f"{place}: link {', '.join(parts + ([] if action.up is None else ['up' if action.up else 'down']))}"
 
 
-def _tree(tree: Mapping[str, Any]) -> str:
-    below = [tree["child"]] if tree.get("child") else []
-    below += [class_["child"] for class_ in tree.get("classes", ()) if class_.get("child")]
-    classes = [class_.get("class", "") for class_ in tree.get("classes", ())]
-    return ", ".join([tree["qdisc"], *classes, *(_tree(child) for child in below)])
+def _tree(tree: Qdisc) -> str:
+    below = [tree.child] if tree.child else []
+    below += [class_.child for class_ in tree.classes if class_.child]
+    classes = [class_.class_ for class_ in tree.classes]
+    return ", ".join([tree.qdisc, *classes, *(_tree(child) for child in below)])

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from bakeoff.measure.samples import MeasureError, Samples, Window
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
+    from bakeoff.results.counters import Counters
+    from bakeoff.scenario.run import Flow, Run
 
 
 End = Literal["text", "code"]
 
 
-def window_of(resolved: Mapping[str, Any], *, end: End = "text", last_s: float | None = None) -> Window:
+def window_of(run: Run, *, end: End = "text", last_s: float | None = None) -> Window:
     """The steady-state window (from, to) of a run, in seconds.
 
     `text`: the run's `window_s`, as the text of l4s-tests defines it (it ends 2 s before the flows end). `code`: as
     that suite's steady_state.go computes it, (tl - W - 1, tl - 1) for a flow whose last sample stands at tl =
     `last_s`, where W is the length of `window_s`.
     """
-    start, stop = (float(edge) for edge in resolved["window_s"])
+    start, stop = run.window_s
     if end == "text":
         return start, stop
     if last_s is None:
@@ -57,10 +59,10 @@ def goodput(time: Array, received: Array, window: Window) -> float:
 
 
 def goodput_of(
-    resolved: Mapping[str, Any],
-    counters: Mapping[str, Any],
+    run: Run,
+    counters: Counters,
     samples: Samples,
-    flow: Mapping[str, Any],
+    flow: Flow,
     window: Window,
 ) -> float:
     """`goodput` of a flow of the run, in bit/s; 0 of one that was to send in the window and got nothing through.
@@ -70,18 +72,18 @@ def goodput_of(
     Without any sample in the run, `received_bytes` of the counters has to say so too. Raises MeasureError of a flow
     that is not there in the window: it is not starved, and 0 would say so.
     """
-    name, start, stop = flow["name"], float(flow["start_s"]), float(flow["stop_s"])
+    name, start, stop = flow.name, flow.start_s, flow.stop_s
     seen = ("flow", name, "received") in samples
     if seen:
         time, received = samples.of("flow", name, "received")
         if time[0] <= window[1]:
             return goodput(time, received, window)
-    if stop <= window[0] or start > window[1] - float(resolved["sample_interval_s"]):
+    if stop <= window[0] or start > window[1] - run.sample_interval_s:
         raise MeasureError(
             f"flow '{name}' is to send from {start:g} s to {stop:g} s, and the window is {window[0]:g} s to"
             f" {window[1]:g} s"
         )
-    if not seen and counters.get("flows", {}).get(name, {}).get("received_bytes") != 0:
+    if not seen and counters.flow(name).received_bytes != 0:
         raise MeasureError(f"no 'received' samples of flow '{name}'")
     return 0.0
 

@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.measure.bottleneck import end_of, path, rates
 from bakeoff.measure.framing import Frames
 from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.scenario.run import ConstantRate, Periodic
 from bakeoff.scenario.timeline import Timeline
 
 if TYPE_CHECKING:
     from bakeoff.measure.bottleneck import Hop
+    from bakeoff.results.counters import Counters, Queue
+    from bakeoff.scenario.run import Flow, Run
 
 
 _ETHERNET: Final = 14
@@ -29,45 +32,43 @@ _EMPTY: Final = 66
 """Of a segment without data: Ethernet 14, IPv4 20, TCP 20, timestamps 12 bytes."""
 _FULL: Final = 1514
 
-Part = Mapping[str, Any]
 
-
-def frames(resolved: Part, hop: str, queues: Iterable[Part]) -> Frames:
+def frames(run: Run, hop: str, queues: Iterable[Queue]) -> Frames:
     """How many frames of each length [byte] the queues of a place sent, by their counts over the whole run."""
     found: dict[int, float] = {}
     for queue in queues:
-        packets, size = float(queue.get("sent") or 0), float(queue.get("sent_bytes") or 0)
-        of = {name: float(part["packets"]) for name, part in (queue.get("flows") or {}).items()}
+        packets, size = float(queue.sent or 0), float(queue.sent_bytes or 0)
+        of = {name: float(part.packets) for name, part in queue.flows.items()}
         if of:
-            _of_flows(found, resolved, hop, of, size)
+            _of_flows(found, run, hop, of, size)
         elif packets:
             _segments(found, packets, size, _FULL)
     return found
 
 
-def _of_flows(found: dict[int, float], resolved: Part, hop: str, of: Mapping[str, float], size: float) -> None:
+def _of_flows(found: dict[int, float], run: Run, hop: str, of: Mapping[str, float], size: float) -> None:
     node, peer, side = end_of(hop)
     ahead = (node, peer) if side == "egress" else (peer, node)
     data: dict[int, float] = {}
     ways: dict[tuple[str, str], list[tuple[str, str]]] = {}
     empty = 0.0
-    for probe in resolved["probes"]:
-        if packets := of.get(probe["name"], 0.0):
-            _count(found, int(probe["size"]) + _ETHERNET, packets)
-            size -= packets * (probe["size"] + _ETHERNET)
-    for flow in resolved["flows"]:
-        packets = of.get(flow["name"], 0.0)
+    for probe in run.probes:
+        if packets := of.get(probe.name, 0.0):
+            _count(found, probe.size + _ETHERNET, packets)
+            size -= packets * (probe.size + _ETHERNET)
+    for flow in run.flows:
+        packets = of.get(flow.name, 0.0)
         if not packets:
             continue
-        if flow["transport"] == "udp" and "size" in flow["source"]:
-            _count(found, int(flow["source"]["size"]) + _UDP, packets)
-            size -= packets * (flow["source"]["size"] + _UDP)
+        if flow.transport == "udp" and isinstance(flow.source, ConstantRate | Periodic):
+            _count(found, flow.source.size + _UDP, packets)
+            size -= packets * (flow.source.size + _UDP)
             continue
-        ends = flow["from"], flow["to"]
+        ends = flow.from_, flow.to
         if ends not in ways:
-            ways[ends] = path(resolved, flow)
+            ways[ends] = path(run, flow)
         if ahead in ways[ends]:
-            full = _mtu(resolved, ways[ends]) + _ETHERNET
+            full = _mtu(run, ways[ends]) + _ETHERNET
             data[full] = data.get(full, 0.0) + packets
         else:
             empty += packets
@@ -97,9 +98,9 @@ def _count(found: dict[int, float], length: int, packets: float) -> None:
         found[length] = found.get(length, 0.0) + packets
 
 
-def _mtu(resolved: Part, way: Iterable[tuple[str, str]]) -> int:
+def _mtu(run: Run, way: Iterable[tuple[str, str]]) -> int:
     hops = {frozenset(hop) for hop in way}
-    return min(int(link["mtu"]) for link in resolved["links"] if frozenset(link["ends"]) in hops)
+    return min(link.mtu for link in run.links if frozenset(link.ends) in hops)
 
 
 _LONG, _SHORT = 1514, 66
@@ -162,8 +163,8 @@ class Station:
 
 
 def stations(
-    resolved: Mapping[str, Any],
-    counters: Mapping[str, Any],
+    run: Run,
+    counters: Counters,
     samples: Samples,
     window: Window,
     timeline: Timeline | None = None,
@@ -173,23 +174,23 @@ def stations(
     They are in the flows' order. A hop whose classes lead to several queues gives one station per queue and one for all
     of them together.
     """
-    counted = counters.get("queues", {})
-    sampled = {name: counted.get(name, {}) for name in samples.names("queue")}
+    counted = counters.queues
+    sampled = {name: counted.get(name) for name in samples.names("queue")}
     found: dict[str, Station] = {}
-    timeline = timeline or Timeline(resolved)
-    ways = [(flow, path(resolved, flow)) for flow in resolved["flows"]]
-    back = [_back(there) for flow, there in ways if flow["transport"] == "tcp"]
-    probed = [path(resolved, probe) for probe in resolved["probes"]]
+    timeline = timeline or Timeline(run)
+    ways = [(flow, path(run, flow)) for flow in run.flows]
+    back = [_back(there) for flow, there in ways if flow.transport == "tcp"]
+    probed = [path(run, probe) for probe in run.probes]
     hops = [hop for way in [*(there for _, there in ways), *back, *probed, *map(_back, probed)] for hop in way]
     for node, peer in dict.fromkeys(hops):
         for hop in (f"{node}>{peer}", f"{peer}<{node}"):
-            for station in _at(resolved, hop, window, sampled, timeline):
+            for station in _at(run, hop, window, sampled, timeline):
                 found.setdefault(station.queue, station)
     for flow, there in ways:
         for station in found.values():
             node, peer, side = end_of(station.hop)
             if ((node, peer) if side == "egress" else (peer, node)) in there and _passes(flow, station, counted):
-                station.flows.append(flow["name"])
+                station.flows.append(flow.name)
     return sorted(found.values(), key=lambda station: not station.flows)
 
 
@@ -197,25 +198,25 @@ def _back(there: list[Hop]) -> list[Hop]:
     return [(peer, node) for node, peer in reversed(there)]
 
 
-def _passes(flow: Mapping[str, Any], station: Station, counted: Mapping[str, Any]) -> bool:
+def _passes(flow: Flow, station: Station, counted: Mapping[str, Queue]) -> bool:
     """Whether one of the station's queues counted the flow's packets; without such counts, whether it may have."""
-    told = [counted[leaf]["flows"] for leaf in station.leaves if counted.get(leaf, {}).get("flows")]
-    return not told or any(part.get(flow["name"], {"packets": 0})["packets"] for part in told)
+    told = [counted[leaf].flows for leaf in station.leaves if leaf in counted and counted[leaf].flows]
+    return not told or any(part[flow.name].packets for part in told if flow.name in part)
 
 
 def _at(
-    resolved: Mapping[str, Any], hop: str, window: Window, counts: Mapping[str, Part], timeline: Timeline
+    run: Run, hop: str, window: Window, counts: Mapping[str, Queue | None], timeline: Timeline
 ) -> Iterator[Station]:
     """The stations of one side of a hop: each class's, and that of all of them; `counts` are of all sampled queues."""
 
     def station(queue: str, leaves: list[str], class_id: str | None = None) -> Station | None:
-        own = rates(resolved, hop, window, class_id=class_id, timeline=timeline)
+        own = rates(run, hop, window, class_id=class_id, timeline=timeline)
         if not _finite(own):
             return None
-        charged = partial(rates, resolved, hop, window, class_id=class_id, timeline=timeline)
+        charged = partial(rates, run, hop, window, class_id=class_id, timeline=timeline)
         if charged(frame=_LONG) == charged(frame=_SHORT) == own:
             return Station(queue, hop, own, leaves, own)
-        sent = frames(resolved, hop, [counts[leaf] for leaf in leaves])
+        sent = frames(run, hop, [known for leaf in leaves if (known := counts[leaf]) is not None])
         return Station(queue, hop, own, leaves, charged(frame=sent) if sent else own)
 
     inside = [name for name in counts if name == hop or name.startswith(hop + "/")]

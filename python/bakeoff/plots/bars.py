@@ -351,7 +351,7 @@ def _bars_of(
     flows = {flow["name"]: flow for flow in row.resolved["flows"]}
     queue = {name: flow.bottleneck for name, flow in row.summaries[0].flows.items()}
     narrow = row.summaries[0].bottleneck
-    way = {name: way_of(row.resolved, flow) for name, flow in flows.items()}
+    way = {name: way_of(row.run_, name) for name in flows}
     shown = [flow for flow in row.flows if flow.name not in left_out]
     names = short_names([flow.name for flow in shown])[0]
     # Flows that meet in a queue stand beside each other, those of the first flow's first.

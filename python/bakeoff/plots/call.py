@@ -157,9 +157,9 @@ def _felt_by(shown: PlottedRun, flow: Mapping[str, Any]) -> str:
 
     name = f"{plain(flow['name'])} in the steady state"
     if not _told(shown, flow):
-        counted = shown.result.counters.get("flows", {}).get(flow["name"], {})
-        sent = counted.get("sent_packets", 0) * flow["source"].get("size", 0)
-        lost = max(0.0, 1 - counted.get("received_bytes", 0) / sent) if sent else 0.0
+        counted = shown.result.counters.flow(flow["name"])
+        sent = (counted.sent_packets or 0) * flow["source"].get("size", 0)
+        lost = max(0.0, 1 - (counted.received_bytes or 0) / sent) if sent else 0.0
         return f"{plain(flow['name'])}: {100 * lost:.2g} % lost" if sent else ""
     try:
         share = lost_share(shown.samples, "flow", flow["name"], shown.window)

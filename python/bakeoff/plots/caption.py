@@ -68,7 +68,7 @@ def _heading(shown: PlottedRun) -> list[str]:
 def queues(shown: PlottedRun) -> list[str]:
     """`mid>srv: 50 Mbit/s, fq_codel flows 1024 …`, for every bottleneck."""
     found = []
-    counted = shown.result.counters.get("queues", {})
+    counted = shown.result.counters.queues
     for queue in bottlenecks([shown]):
         if queue is None:
             continue
@@ -77,7 +77,7 @@ def queues(shown: PlottedRun) -> list[str]:
         rate = f"{', then '.join(rates)} Mbit/s, " if 0 < len(rates) <= 4 else f"{len(rates)} rates, " if rates else ""
         leaves = [name for name in counted if name == queue or name.startswith(queue + "/")]
         leaves = [name for name in leaves if not name.endswith("/root")] or leaves
-        kinds = list(dict.fromkeys(str(counted[name]["qdisc"]) for name in leaves))
+        kinds = list(dict.fromkeys(counted[name].qdisc for name in leaves))
         more = f" and {len(kinds) - 2} more" if len(kinds) > 2 else ""
         found.append(f"{queue}: {rate}{'; '.join(kinds[:2])}{more}")
     return found

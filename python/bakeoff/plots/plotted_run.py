@@ -24,6 +24,7 @@ from bakeoff.tables.control_connections import control_connections
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.results import Result
+    from bakeoff.scenario.run import Run, Traffic
 
 MOST_LINES = 8
 """More lines than this in one panel nobody tells apart: flows that are alike then share one."""
@@ -90,8 +91,8 @@ class PlottedRun:
         if self.result.record.kept == "measures":
             told = summary_of(self.result).flows[flow["name"]]
             return told.cc if flow["transport"] == "tcp" else None, told.ecn
-        counted = self.result.counters.get("flows", {}).get(flow["name"], {})
-        return (counted.get("cc") if flow["transport"] == "tcp" else None), counted.get("ecn")
+        counted = self.result.counters.flow(flow["name"])
+        return (counted.cc if flow["transport"] == "tcp" else None), counted.ecn
 
     def control(self, flow: Mapping[str, Any]) -> str:
         """The congestion control that a flow ran, without its version."""
@@ -105,7 +106,7 @@ class PlottedRun:
 
     def _bottleneck(self, flow: Mapping[str, Any]) -> str | None:
         try:
-            return bottleneck(self.resolved, flow, self.window, self._timeline).queue
+            return bottleneck(self.result.run, self._typed(flow), self.window, self._timeline).queue
         except MeasureError:
             return None
 
@@ -114,7 +115,9 @@ class PlottedRun:
         if queue is None:
             return self.bottlenecks[flow["name"]] is None
         # In a picture of several runs, another one may have its bottleneck where this one has none.
-        return queue in self.bottlenecks.values() and tuple(queue.split(">")) in path_of(self.resolved, flow)
+        return queue in self.bottlenecks.values() and tuple(queue.split(">")) in path_of(
+            self.result.run, self._typed(flow)
+        )
 
     def capacity(self, queue: str | None) -> tuple[list[float], list[float]] | None:
         """Edges [s] and rates [bit/s] of a bottleneck over the run, None if it has no known rate."""
@@ -129,18 +132,21 @@ class PlottedRun:
         found: dict[str | None, tuple[list[float], list[float]]] = {}
         for queue, flow in first.items():
             with suppress(MeasureError):
-                edges, rates = capacity(self.resolved, flow, (0.0, self.end_s), self._timeline)
+                edges, rates = capacity(self.result.run, self._typed(flow), (0.0, self.end_s), self._timeline)
                 if queue is not None and max(rates) < float("inf"):
                     found[queue] = edges, rates
         return found
 
     @cached_property
     def _timeline(self) -> Timeline:
-        return Timeline(self.resolved)
+        return Timeline(self.result.run)
 
     def base_rtt_s(self, flow_or_probe: Mapping[str, Any]) -> float:
         """The round-trip time of its path while all queues are empty."""
-        return base_rtt(self.resolved, flow_or_probe)
+        return base_rtt(self.result.run, self._typed(flow_or_probe))
+
+    def _typed(self, flow_or_probe: Mapping[str, Any]) -> Traffic:
+        return self.result.run.named(flow_or_probe["name"])
 
     def rate_metric(self, flow: Mapping[str, Any], metric: str) -> str:
         """`metric`, or `goodput` for what has none: UDP, and many connections under one name."""
@@ -162,21 +168,23 @@ class Line:
 def bottlenecks(several: Sequence[PlottedRun]) -> list[str | None]:
     """The bottlenecks of the flows, in the order in which the first flow comes through them; others follow."""
     found = dict.fromkeys(queue for shown in several for queue in shown.bottlenecks.values())
-    ways = (path_of(shown.resolved, flow) for shown in several for flow in shown.flows)
+    ways = (
+        path_of(shown.result.run, shown.result.run.named(flow["name"])) for shown in several for flow in shown.flows
+    )
     way = [f"{node}>{peer}" for node, peer in next(ways, [])]
     return sorted(found, key=lambda queue: way.index(queue) if queue in way else len(way))
 
 
 def direction(shown: PlottedRun, flow: Mapping[str, Any]) -> str:
     """`up` for what goes the way of the first flow, `down` for what comes back, by the ends of the path."""
-    return way_of(shown.resolved, flow)
+    return way_of(shown.result.run, flow["name"])
 
 
-def way_of(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> str:
-    """The same of a resolved run."""
-    there = path_of(resolved, resolved["flows"][0])
+def way_of(run: Run, flow: str) -> str:
+    """The same of a resolved run and the name of a flow."""
+    there = path_of(run, run.flows[0])
     back = {(peer, node) for node, peer in there}
-    return "down" if back & set(path_of(resolved, flow)) else "up"
+    return "down" if back & set(path_of(run, run.named(flow))) else "up"
 
 
 def short_names(names: Sequence[str]) -> tuple[dict[str, str], str]:

@@ -29,19 +29,17 @@ def record(results: Iterable[Result], source: str) -> Iterator[dict[str, Any]]:
     for result in results:
         if not result.ok:
             continue
-        run, summary = result.resolved, summary_of(result)
-        of = {"suite": run["suite"], "scenario": run["scenario"], "run": run["run"]}
+        run, summary = result.run, summary_of(result)
+        of = {"suite": run.suite, "scenario": run.scenario, "run": run.run}
         found = [
-            (flow["name"], measure, measured([summary], flow["name"], measure))
-            for flow in run["flows"]
-            for measure in _MEASURES
+            (flow.name, measure, measured([summary], flow.name, measure)) for flow in run.flows for measure in _MEASURES
         ]
         queues = bottleneck_queues(summary)
         found += [("", count, float(sum(getattr(queue, count) for queue in queues))) for count in COUNTS]
         for flow, measure, value in found:
             if value or (value is not None and measure in COUNTS):
                 number = {"flow": flow, "measure": measure, "value": f"{value:.{_DIGITS}g}", "unit": UNITS[measure]}
-                yield {**of, **number, "source": source, "seed": run["seed"]}
+                yield {**of, **number, "source": source, "seed": run.seed}
 
 
 def write(results: Iterable[Result], source: str, stream: TextIO) -> None:

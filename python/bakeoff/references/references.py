@@ -145,10 +145,10 @@ def deviation(results: Iterable[Result], reference: Iterable[Reference]) -> list
     """
     runs: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
-        at = result.resolved
+        at = result.run
         if not result.ok:
             continue
-        runs.setdefault((at["scenario"], at["run"], at.get("point", {}).get("qdisc", "")), []).append(result)
+        runs.setdefault((at.scenario, at.run, at.point.get("qdisc", "")), []).append(result)
     wanted: dict[tuple[str, str], list[tuple[str, str, str, Expected]]] = {}
     for (name, scenario, run, flow, measure), value in expected(reference).items():
         wanted.setdefault((scenario, run), []).append((name, measure, flow, value))

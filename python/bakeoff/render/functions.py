@@ -227,7 +227,7 @@ class Functions:
 
     def topology(self, run: str) -> str:
         """The path of a run and what was set up on it, as a block of text."""
-        return network_text.text(self._store.repetitions([self._store.one(run)])[0].resolved)
+        return network_text.text(self._store.repetitions([self._store.one(run)])[0].run)
 
     def runs(self, pattern: str | list[str] = "*") -> list[str]:
         """The names of the runs that a glob means."""

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from bakeoff.measure.bottleneck import path
 from bakeoff.text.columns import clean
 
+if TYPE_CHECKING:
+    from bakeoff.scenario.run import Run
 
-def text(resolved: Mapping[str, Any]) -> str:
+
+def text(run: Run) -> str:
     """A block of code: the path, then a line for each interface on it that has a queue or a delay, in either direction.
 
     `a>b` is what leaves a for b, and `a<b` what arrives at a from b. Links with a rate or a delay have a line too.
     """
-    flows = resolved["flows"] or resolved["probes"]
-    hops = path(resolved, flows[0]) if flows else []
+    resolved: Mapping[str, Any] = msgspec.json.decode(run.to_json())
+    hops = path(run, run.traffic[0]) if run.traffic else []
     nodes = [hops[0][0], *(peer for _, peer in hops)] if hops else [node["name"] for node in resolved["nodes"]]
     rows = [*_interfaces(resolved, nodes), *_links(resolved, nodes)]
     width = max((len(place) for place, _ in rows), default=0)

@@ -5,7 +5,7 @@ Keys that no measure reads are not looked at. An engine leaves out what it canno
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Final
 
 import msgspec
 
@@ -51,7 +51,8 @@ class Flow(Record, frozen=True, kw_only=True):
     received_ce: Count | None = None
     received_ect1: Count | None = None
     retransmits: Count | None = None
-    rtt: Histogram | msgspec.UnsetType = msgspec.UNSET
+    acks: Count | None = None
+    rtt: Histogram = Histogram(n=0)
 
     def __post_init__(self) -> None:
         """ValueError unless the marks that AccECN tells have a number of packets to be a share of."""
@@ -75,9 +76,12 @@ class Queue(Record, frozen=True, kw_only=True):
     qdisc: str
     marks: Count
     drops: dict[str, Count]
+    sent: Count | None = None
+    sent_bytes: Count | None = None
+    queued: Count = 0
     sce_marks: Count = 0
     flows: dict[str, FlowAtQueue] = msgspec.field(default_factory=dict)
-    sojourn: Histogram | msgspec.UnsetType = msgspec.UNSET
+    sojourn: Histogram = Histogram(n=0)
 
 
 class Probe(Record, frozen=True, kw_only=True):
@@ -85,7 +89,7 @@ class Probe(Record, frozen=True, kw_only=True):
 
     sent: Count | None = None
     received: Count | None = None
-    rtt: Histogram | msgspec.UnsetType = msgspec.UNSET
+    rtt: Histogram = Histogram(n=0)
 
 
 class Conservation(Record, frozen=True, kw_only=True):
@@ -97,18 +101,39 @@ class Conservation(Record, frozen=True, kw_only=True):
     queued: Count
 
 
+class TunnelDirection(Record, frozen=True, kw_only=True):
+    """What one end of a tunnel sent to the other."""
+
+    sent: Count | None = None
+
+
 class Counters(Record, frozen=True, kw_only=True):
     """All that was counted."""
 
     flows: dict[str, Flow] = msgspec.field(default_factory=dict)
     queues: dict[str, Queue] = msgspec.field(default_factory=dict)
     probes: dict[str, Probe] = msgspec.field(default_factory=dict)
+    tunnels: dict[str, dict[str, TunnelDirection]] = msgspec.field(default_factory=dict)
+    """By the tunnel's name, then by `sender>receiver`."""
     conservation: Conservation | None = None
+    """Only of an engine that sees single packets and ACKs."""
+
+    @classmethod
+    def of(cls, content: object, place: str) -> Counters:
+        """The counters in a JSON object. BakeoffError names `place` and the first key that is not of its form."""
+        try:
+            return msgspec.convert(content, cls)
+        except msgspec.ValidationError as error:
+            raise BakeoffError(f"{place}: {wrong(cls, content, error)}") from None
+
+    def flow(self, name: str) -> Flow:
+        """What was counted of a flow; without any number for one that no end counted."""
+        return self.flows.get(name, _NO_FLOW)
+
+    def probe(self, name: str) -> Probe:
+        """What was counted of a probe; without any number for one that no end counted."""
+        return self.probes.get(name, _NO_PROBE)
 
 
-def check(content: dict[str, Any], place: str) -> None:
-    """BakeoffError names the `place` and the first key that is not of its form."""
-    try:
-        msgspec.convert(content, Counters)
-    except msgspec.ValidationError as error:
-        raise BakeoffError(f"{place}: {wrong(Counters, content, error)}") from None
+_NO_FLOW: Final = Flow()
+_NO_PROBE: Final = Probe()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.run import Run
@@ -19,7 +19,7 @@ Kept = Literal["all", "measures"]
 class Record(BaseModel):
     """Nothing changes after construction, and keys that this version does not know are left."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, defer_build=True, populate_by_name=True, serialize_by_alias=True)
 
     @classmethod
     def of(cls, content: dict[str, Any], place: str) -> Self:
@@ -82,11 +82,13 @@ class CampaignRecord(Record):
     """How many runs it was begun for; None of a campaign that chooses runs as it goes on, or of an older bakeoff."""
 
 
-def _whole(resolved: dict[str, Any]) -> dict[str, Any]:
-    """The resolved run with every key that this version reads, of the form that it has to have.
+def _read(resolved: object) -> Run:
+    """The resolved run of a JSON object, with the default of every key that its bakeoff did not write yet.
 
     Names show as they are: they hold nothing that a terminal would act on.
     """
+    if isinstance(resolved, Run):
+        return resolved
     try:
         run = Run.from_json(msgspec.json.encode(resolved), stored=True)
     except (BakeoffError, RecursionError) as error:
@@ -102,7 +104,7 @@ def _whole(resolved: dict[str, Any]) -> dict[str, Any]:
     for name in (*names, *(part.name for parts in several for part in parts)):
         if not name.isprintable():
             raise ValueError(f"the name {name!r} holds a character that cannot be printed")
-    return resolved if run.is_written_out() else run.model_dump(mode="json")
+    return run
 
 
 def _unknown(run: Run) -> str | None:
@@ -129,8 +131,8 @@ class RunRecord(Record):
     """run.json: what one run was and how it ended."""
 
     format: Literal[1] = 1
-    resolved: Annotated[dict[str, Any], AfterValidator(_whole)]
-    """docs/resolved-run.md"""
+    run: Annotated[Run, BeforeValidator(_read), Field(alias="resolved")]
+    """The resolved run: docs/resolved-run.md."""
     engine: str
     versions: dict[str, str]
     seed: int
@@ -157,3 +159,7 @@ class RunRecord(Record):
         """Plain JSON values."""
         usual = {name for name, value in (("kept", "all"), ("taken", None)) if getattr(self, name) == value}
         return self.model_dump(mode="json", exclude=usual or None)
+
+    def about(self) -> dict[str, Any]:
+        """Plain JSON values of all but the resolved run."""
+        return {key: value for key, value in self.to_json().items() if key != "resolved"}

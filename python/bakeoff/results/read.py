@@ -15,13 +15,14 @@ from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.results.metadata import CampaignRecord, Record, RunRecord
-from bakeoff.scenario.run import run_key
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from bakeoff.results.counters import Counters
     from bakeoff.results.series import Parts
     from bakeoff.results.summary import Summary
+    from bakeoff.scenario.run import Run
 
 _LARGEST = 256 << 20
 """Bytes of a JSON file of a results folder. A million short flows take about 30 MB."""
@@ -45,7 +46,7 @@ class Result:
         record: RunRecord,
         *,
         parts: Parts | None = None,
-        counters: dict[str, Any] | None = None,
+        counters: Counters | None = None,
     ) -> None:
         """What whoever wrote the folder still has in memory, `parts` and `counters`, need not be read."""
         self.path = path
@@ -62,20 +63,20 @@ class Result:
         return cls(path, _whole(path))
 
     @property
-    def resolved(self) -> dict[str, Any]:
+    def run(self) -> Run:
         """The resolved run (docs/resolved-run.md)."""
-        return self.record.resolved
+        return self.record.run
 
     @cached_property
-    def meta(self) -> dict[str, Any]:
-        """run.json without the resolved run."""
-        return {key: value for key, value in self.record.to_json().items() if key != "resolved"}
+    def resolved(self) -> dict[str, Any]:
+        """The resolved run as plain JSON values."""
+        plain: dict[str, Any] = msgspec.json.decode(self.run.to_json())
+        return plain
 
     @property
     def key(self) -> str:
         """suite/scenario/run, with ~seedN for a repetition."""
-        at = self.resolved
-        return run_key(at["suite"], at["scenario"], at["run"], at["seed"])
+        return self.run.key
 
     @property
     def ok(self) -> bool:
@@ -83,16 +84,18 @@ class Result:
         return self.record.status == "ok"
 
     @cached_property
-    def counters(self) -> dict[str, Any]:
-        """What the engine counted (counters.json); {} if the run failed. BakeoffError if a key is not of its form."""
-        from bakeoff.results.counters import check
+    def counters(self) -> Counters:
+        """What the engine counted (counters.json), nothing if the run failed. BakeoffError names a wrong key."""
+        from bakeoff.results.counters import Counters
 
         if not self.ok:
-            return {}
+            return Counters()
+        return Counters.of(self.all_counters(), f"{self.path}: {layout.COUNTERS}")
+
+    def all_counters(self) -> dict[str, object]:
+        """Every number of counters.json, with those that no measure reads, as plain JSON values."""
         self._need_all("counters")
-        content = _read(os.fspath(self.path / layout.COUNTERS))
-        check(content, f"{self.path}: {layout.COUNTERS}")
-        return content
+        return _read(os.fspath(self.path / layout.COUNTERS))
 
     @cached_property
     def summary(self) -> Summary | None:
@@ -111,8 +114,8 @@ class Result:
             raise BakeoffError(f"{path}: cannot be read: {error.strerror}") from error
         summary = Summary.from_json(text, path)
         names = (
-            [flow["name"] for flow in self.resolved["flows"]],
-            [probe["name"] for probe in self.resolved["probes"]],
+            [flow.name for flow in self.run.flows],
+            [probe.name for probe in self.run.probes],
         )
         if (wrong := summary.unlike(*names)) is not None:
             raise BakeoffError(f"{path}: {wrong}; is it another run's file?")

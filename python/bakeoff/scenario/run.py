@@ -276,6 +276,9 @@ class LinkChange(Part):
     up: bool | None = None
 
 
+Traffic = Flow | Probe
+"""What goes from one host to another."""
+
 Action = Annotated[ClassChange | QdiscChange | QdiscReplace | LinkChange, Field(discriminator="kind")]
 
 
@@ -439,6 +442,18 @@ class Run(Grown):
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "document"
             raise BakeoffError(f"resolved run: {place}: {first['msg']}") from None
+
+    @property
+    def traffic(self) -> list[Traffic]:
+        """All flows, then all probes."""
+        return [*self.flows, *self.probes]
+
+    def named(self, name: str) -> Traffic:
+        """The flow or the probe of this name. KeyError if there is none."""
+        for one in self.traffic:
+            if one.name == name:
+                return one
+        raise KeyError(name)
 
     def by_programs(self, what: Literal["flow", "probe"]) -> set[str]:
         """The names of the flows, or of the probes, that programs make."""

@@ -8,15 +8,17 @@ time on. A change of a link concerns what its node sends. `tc qdisc change` keep
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bakeoff.scenario.effective import after_change
+from bakeoff.scenario.run import LinkChange, Qdisc, QdiscChange, QdiscReplace
 
-Tree = Mapping[str, Any]
-"""A qdisc with its classes and its child, as docs/resolved-run.md has it."""
+if TYPE_CHECKING:
+    from bakeoff.scenario.run import Action, Change, Class, Interface, Link, Run
+
 End = tuple[str, str]
 """One end of a cable: the node, and its peer."""
 
@@ -30,23 +32,23 @@ class State:
     delay_s: float = 0.0
     loss: float = 0.0
     up: bool = True
-    egress: Tree | None = None
-    ingress: Tree | None = None
+    egress: Qdisc | None = None
+    ingress: Qdisc | None = None
 
 
 class Timeline:
     """The states of all ends of a resolved run. The changes of an end are applied once, when it is first asked for."""
 
-    def __init__(self, resolved: Mapping[str, Any]) -> None:
-        self._links: dict[frozenset[str], Mapping[str, Any]] = {}
-        for link in resolved["links"]:
-            self._links.setdefault(frozenset(link["ends"]), link)
-        self._interfaces: dict[End, Mapping[str, Any]] = {}
-        for interface in resolved.get("interfaces", ()):
-            self._interfaces.setdefault((interface["node"], interface["peer"]), interface)
-        self._changes: dict[End, list[Mapping[str, Any]]] = {}
-        for change in sorted(resolved.get("changes", ()), key=lambda change: float(change["at_s"])):
-            self._changes.setdefault((change["node"], change["peer"]), []).append(change)
+    def __init__(self, run: Run) -> None:
+        self._links: dict[frozenset[str], Link] = {}
+        for link in run.links:
+            self._links.setdefault(frozenset(link.ends), link)
+        self._interfaces: dict[End, Interface] = {}
+        for interface in run.interfaces:
+            self._interfaces.setdefault((interface.node, interface.peer), interface)
+        self._changes: dict[End, list[Change]] = {}
+        for change in sorted(run.changes, key=lambda change: change.at_s):
+            self._changes.setdefault((change.node, change.peer), []).append(change)
         self._states: dict[End, tuple[list[float], list[State]]] = {}
 
     def at(self, end: End, at_s: float) -> State:
@@ -70,56 +72,63 @@ class Timeline:
             state = self._first(end)
             times, states = [float("-inf")], [state]
             for change in self._changes.get(end, ()):
-                state = _after(state, change["action"])
-                times.append(float(change["at_s"]))
+                state = _after(state, change.action)
+                times.append(change.at_s)
                 states.append(state)
             self._states[end] = times, states
         return self._states[end]
 
     def _first(self, end: End) -> State:
         link = self._links[frozenset(end)]
-        interface = self._interfaces.get(end, {})
-        loss, rate = link.get("loss", 0.0), link["rate_bps"]
+        interface = self._interfaces.get(end)
         return State(
-            rate_bps=float("inf") if rate is None else float(rate),
-            delay_s=float(link["delay_s"]),
-            loss=float(loss.get(end[0], 0.0) if isinstance(loss, Mapping) else loss),
-            egress=interface.get("egress"),
-            ingress=interface.get("ingress"),
+            rate_bps=float("inf") if link.rate_bps is None else float(link.rate_bps),
+            delay_s=link.delay_s,
+            loss=link.loss_of(end[0]),
+            egress=None if interface is None else interface.egress,
+            ingress=None if interface is None else interface.ingress,
         )
 
 
-def _after(state: State, action: Mapping[str, Any]) -> State:
+def _after(state: State, action: Action) -> State:
     """The state that an action leaves."""
-    if action["kind"] == "link":
-        told = {key: action.get(key) for key in ("rate_bps", "delay_s", "loss", "up")}
-        return replace(state, **{key: value for key, value in told.items() if value is not None})
-    tree: Tree | None = state.egress if action["side"] == "egress" else state.ingress
-    if action["kind"] == "qdisc-change":
-        tree = _edited(tree, action["handle"], lambda found: _changed(found, action["qdisc"]))
-    elif action["kind"] == "qdisc-replace":
-        tree = _edited(tree, action["handle"], lambda _: action["qdisc"])
+    if isinstance(action, LinkChange):
+        return replace(
+            state,
+            rate_bps=state.rate_bps if action.rate_bps is None else float(action.rate_bps),
+            delay_s=state.delay_s if action.delay_s is None else action.delay_s,
+            loss=state.loss if action.loss is None else action.loss,
+            up=state.up if action.up is None else action.up,
+        )
+    tree = state.egress if action.side == "egress" else state.ingress
+    if isinstance(action, QdiscChange):
+        tree = _edited(tree, action.handle, lambda found: _changed(found, action.qdisc))
+    elif isinstance(action, QdiscReplace):
+        tree = _edited(tree, action.handle, lambda _: action.qdisc)
     elif tree is not None:
-        tree = _with_class(tree, action["id"], lambda found: {**found, "class": action["class"]})
-    return replace(state, egress=tree) if action["side"] == "egress" else replace(state, ingress=tree)
+        tree = _with_class(tree, action.id, lambda found: found.model_copy(update={"class_": action.class_}))
+    return replace(state, egress=tree) if action.side == "egress" else replace(state, ingress=tree)
 
 
-def _edited(tree: Tree | None, handle: str, edit: Callable[[Tree | None], Tree]) -> Tree | None:
+def _edited(tree: Qdisc | None, handle: str, edit: Callable[[Qdisc | None], Qdisc]) -> Qdisc | None:
     """The tree with the qdisc edited that `handle` leads to: `""`, `"1"` (what hangs below class 1), `"1/child"`."""
     if not handle:
         return edit(tree)
     if tree is None:
         return None
     first, _, rest = handle.partition("/")
-    if first == "child" and not tree.get("classes"):
-        return {**tree, "child": _edited(tree.get("child"), rest, edit)}
-    return _with_class(tree, first, lambda found: {**found, "child": _edited(found.get("child"), rest, edit)})
+
+    def below(found: Qdisc | Class) -> dict[str, Qdisc | None]:
+        return {"child": _edited(found.child, rest, edit)}
+
+    if first == "child" and not tree.classes:
+        return tree.model_copy(update=below(tree))
+    return _with_class(tree, first, lambda found: found.model_copy(update=below(found)))
 
 
-def _with_class(tree: Tree, id_: str, edit: Callable[[Tree], Tree]) -> Tree:
-    classes = tree.get("classes", ())
-    return {**tree, "classes": [edit(each) if each["id"] == id_ else each for each in classes]} if classes else tree
+def _with_class(tree: Qdisc, id_: str, edit: Callable[[Class], Class]) -> Qdisc:
+    return tree.model_copy(update={"classes": [edit(each) if each.id == id_ else each for each in tree.classes]})
 
 
-def _changed(tree: Tree | None, words: str) -> Tree:
-    return {"qdisc": words} if tree is None else {**tree, "qdisc": after_change(tree["qdisc"], words)}
+def _changed(tree: Qdisc | None, words: str) -> Qdisc:
+    return Qdisc(qdisc=words) if tree is None else tree.model_copy(update={"qdisc": after_change(tree.qdisc, words)})

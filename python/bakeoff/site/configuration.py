@@ -104,7 +104,7 @@ def _source(source: Mapping[str, Any]) -> str:
 
 
 def _queues(shown: PlottedRun) -> list[list[str]]:
-    return [[name, str(queue["qdisc"])] for name, queue in shown.result.counters.get("queues", {}).items()]
+    return [[name, queue.qdisc] for name, queue in shown.result.counters.queues.items()]
 
 
 def _interfaces(resolved: Mapping[str, Any]) -> list[list[str]]:

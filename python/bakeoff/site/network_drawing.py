@@ -11,11 +11,16 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from bakeoff.measure import path
 from bakeoff.measure.samples import MeasureError
 from bakeoff.site.interfaces import cable_words, qdisc_words
+
+if TYPE_CHECKING:
+    from bakeoff.scenario.run import Flow, Run
 
 _BOX_WIDTH: Final = 116
 _BOX_HEIGHT: Final = 40
@@ -100,7 +105,8 @@ class _Hanging:
 class _Network:
     """The parts of a resolved run that are drawn."""
 
-    def __init__(self, resolved: Mapping[str, Any]) -> None:
+    def __init__(self, run: Run) -> None:
+        resolved: Mapping[str, Any] = msgspec.json.decode(run.to_json())
         self.nodes = {str(node["name"]): str(node["kind"]) for node in resolved["nodes"]}
         self.links = {frozenset(map(str, link["ends"])): link for link in resolved["links"]}
         self.neighbours: dict[str, list[str]] = {name: [] for name in self.nodes}
@@ -108,7 +114,7 @@ class _Network:
             for one, other in (link["ends"], reversed(link["ends"])):
                 self.neighbours[str(one)].append(str(other))
         self.interfaces = {(one["node"], one["peer"]): one for one in resolved.get("interfaces", ())}
-        self.hops = [hops for flow in resolved["flows"] if (hops := _path(resolved, flow))]
+        self.hops = [hops for flow in run.flows if (hops := _path(run, flow))]
         self.spine = [self.hops[0][0][0], *(peer for _, peer in self.hops[0])] if self.hops else [*self.nodes][:1]
         self.senders = {hops[0][0] for hops in self.hops}
         self.hanging = {one.name: one for one in self._hang()}
@@ -150,9 +156,9 @@ class _Network:
         return [(text, True) for text in cable_words(self.links[frozenset((node, peer))])]
 
 
-def drawing(resolved: Mapping[str, Any]) -> Drawing:
+def drawing(run: Run) -> Drawing:
     """The network of a resolved run."""
-    net = _Network(resolved)
+    net = _Network(run)
     upright = _upright(net)
     beside = {one.name: _level(net, one) for one in net.hanging.values()}
     columns, width = _columns(net, upright, beside)
@@ -179,7 +185,7 @@ def drawing(resolved: Mapping[str, Any]) -> Drawing:
         if all(name in corners for name in ends):
             cables.append(_line([(x + _BOX_WIDTH / 2, y + _BOX_HEIGHT / 2) for x, y in map(corners.__getitem__, ends)]))
     boxes = [Box(x, y, _short(name), net.nodes[name], name) for name, (x, y) in corners.items()]
-    return Drawing(width, height, boxes, cables, words, _says(resolved))
+    return Drawing(width, height, boxes, cables, words, _says(run))
 
 
 def _to_the_side(one: _Hanging, corners: Mapping[str, tuple[float, float]]) -> tuple[Cable, tuple[float, float]]:
@@ -277,9 +283,9 @@ def _beside_level(sides: Sides, x: float, y: float, anchor: str) -> Iterator[Wor
         yield Words(x, y + _LINE * n, anchor, text, faint)
 
 
-def _path(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> list[Way]:
+def _path(run: Run, flow: Flow) -> list[Way]:
     try:
-        return list(path(resolved, flow))
+        return list(path(run, flow))
     except MeasureError:
         return []
 
@@ -310,7 +316,7 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
-def _says(resolved: Mapping[str, Any]) -> str:
-    nodes = ", ".join(f"{node['name']} ({node['kind']})" for node in resolved["nodes"])
-    cables = ", ".join(" to ".join(link["ends"]) for link in resolved["links"])
+def _says(run: Run) -> str:
+    nodes = ", ".join(f"{node.name} ({node.kind})" for node in run.nodes)
+    cables = ", ".join(" to ".join(link.ends) for link in run.links)
     return f"The network: {nodes}; cables from {cables}. The table of interfaces below has all words of the drawing."

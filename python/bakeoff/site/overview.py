@@ -180,9 +180,9 @@ def _known(run: Run) -> dict[str, list[str]]:
     failed = len(run.failed)
     status = ["ok"] if not failed else ["failed"] if failed == len(run.pages) else ["ok", "failed"]
     rtts = []
-    for flow in at["flows"]:
+    for flow in page.result.run.flows:
         with suppress(MeasureError, BakeoffError):
-            rtts.append(f"{base_rtt(at, flow) * 1e3:.3g} ms")
+            rtts.append(f"{base_rtt(page.result.run, flow) * 1e3:.3g} ms")
     found = {
         "suite": [at["suite"]],
         "scenario": [f"{at['suite']}/{at['scenario']}"],

@@ -16,6 +16,7 @@ from bakeoff.measure import repetitions, summary_of
 from bakeoff.plots import caption
 from bakeoff.plots.plotted_run import PlottedRun
 from bakeoff.results import layout as names
+from bakeoff.results.counters import Counters, Queue
 from bakeoff.site import chart_data, charts, configuration, downloads, network_drawing
 from bakeoff.site.long_tables import NAMES, Whole, cut, cut_lines
 from bakeoff.tables import column_specs, run_labels
@@ -90,7 +91,7 @@ def write(page: Page, folder: Path, site: Site) -> None:
         said=charts.said,
         changes=_changes(shown),
         window=shown.window,
-        network=network_drawing.drawing(result.resolved),
+        network=network_drawing.drawing(result.run),
         configuration=[_cut_words(table, folder) for table in configuration.of(shown)],
         logs=_logs(result),
         downloads=taken,
@@ -118,10 +119,8 @@ def _told(result: Result, summary: Summary | None) -> Result:
     """The result; of one whose measures alone were kept with what its summary says of the counters."""
     if summary is None or result.record.kept == "all":
         return result
-    counters = {
-        "flows": {name: {"cc": flow.cc, "ecn": flow.ecn} for name, flow in summary.flows.items()},
-        "queues": {name: {"qdisc": queue.qdisc} for name, queue in summary.queues.items()},
-    }
+    queues = {name: Queue(qdisc=queue.qdisc, marks=0, drops={}) for name, queue in summary.queues.items()}
+    counters = Counters(queues=queues)
     return results.Result(result.path, result.record, counters=counters)
 
 

@@ -21,11 +21,10 @@ def control_connections(result: Result) -> Sequence[tuple[str, float]]:
     """
     if result.record.engine != "capture":
         return []
-    counted = result.counters.get("flows", {})
     carried = {
-        flow["name"]: float(counted.get(flow["name"], {}).get("received_bytes") or 0.0)
-        for flow in result.resolved["flows"]
-        if flow["transport"] == "tcp"
+        flow.name: float(result.counters.flow(flow.name).received_bytes or 0)
+        for flow in result.run.flows
+        if flow.transport == "tcp"
     }
     most = max(carried.values(), default=0.0)
     return [(name, size) for name, size in carried.items() if size < min(_MOST_BYTES, _MOST_SHARE * most)]

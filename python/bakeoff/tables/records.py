@@ -316,7 +316,7 @@ def _flows(row: Row) -> Iterator[Record]:
             "ecn": flow.ecn,
             "start_s": document["start_s"],
             "stop_s": document["stop_s"],
-            "base_rtt_s": _base_rtt(row.resolved, document),
+            "base_rtt_s": _base_rtt(row, name),
             "bottleneck": flow.bottleneck,
             "share": part[name],
             **_numbers(parts, "", _FLOW),
@@ -331,9 +331,9 @@ def _mean_goodput(row: Row, name: str) -> float | None:
     return sum(value or 0.0 for value in values) / len(values)
 
 
-def _base_rtt(resolved: Mapping[str, Any], flow: Mapping[str, Any]) -> float | None:
+def _base_rtt(row: Row, flow: str) -> float | None:
     try:
-        return base_rtt(resolved, flow)
+        return base_rtt(row.run_, row.run_.named(flow))
     except MeasureError:
         return None
 
@@ -419,7 +419,7 @@ def equal_flows(row: Row) -> list[list[str]]:
         if kept["source"]["kind"] == "short":
             kept["source"] = "short"
         queues = [rated.queue for rated in row.summaries[0].rated if flow["name"] in rated.flows]
-        groups.setdefault(f"{kept} {_base_rtt(row.resolved, flow)} {queues}", []).append(flow["name"])
+        groups.setdefault(f"{kept} {_base_rtt(row, flow['name'])} {queues}", []).append(flow["name"])
     return list(groups.values())
 
 

@@ -19,6 +19,7 @@ from bakeoff.tables.run_labels import engine_of, failures
 if TYPE_CHECKING:
     from bakeoff.results import Result
     from bakeoff.results.summary import Summary
+    from bakeoff.scenario.run import Run
 
 RATES = ("delivery_rate", "goodput")
 
@@ -100,6 +101,8 @@ class Row:
     """What is wrong or missing, for people."""
     resolved: Mapping[str, Any]
     """The resolved run of the first repetition."""
+    run_: Run
+    """The same."""
     summaries: tuple[Summary, ...]
     """The measures of each repetition."""
 
@@ -248,6 +251,7 @@ def _row(
         drops=Mean.over(sum(q.drops for q in part) if part else None for part in queues),
         notes=tuple(dict.fromkeys(note for summary in summaries for note in notes(summary, engine))),
         resolved=first,
+        run_=members[0].run,
         summaries=tuple(summaries),
     )
 

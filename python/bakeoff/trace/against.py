@@ -7,15 +7,18 @@ reached it. Where packets can stand between the place that counts and the captur
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure.bottleneck import path
 
 if TYPE_CHECKING:
+    from bakeoff.measure.bottleneck import Hop
     from bakeoff.results import Result
+    from bakeoff.results.counters import Queue
+    from bakeoff.scenario.run import Flow, Link, Run, Traffic
     from bakeoff.trace.report import Direction, Endpoint, Report, Udp
 
 FIRST_PORT: Final = 5201
@@ -106,8 +109,8 @@ class _Seen:
         self.report = report
         self.there: dict[str, _Way] = {}
         self.back: dict[str, _Way] = {}
-        names = [flow["name"] for flow in result.resolved["flows"]]
-        probes = [probe["name"] for probe in result.resolved["probes"]]
+        names = [flow.name for flow in result.run.flows]
+        probes = [probe.name for probe in result.run.probes]
         self.requests: dict[str, int] = {}
         self.replies: dict[str, int] = {}
         self.udp: dict[int, int] = {}
@@ -168,16 +171,15 @@ class _Place:
         leaves = ">" in name
         self.node, self.peer = name.split(">" if leaves else "<")
         self.leaves = leaves
-        nodes = {node["name"]: node for node in result.resolved["nodes"]}
-        self.whole_buffers = any(node["offloads"] for node in nodes.values())
+        nodes = {node.name: node for node in result.run.nodes}
+        self.whole_buffers = any(node.offloads for node in nodes.values())
         """Whether a frame of the capture may be several segments."""
 
     @property
-    def link(self) -> dict[str, Any]:
+    def link(self) -> Link:
         """The cable of the interface."""
         ends = {self.node, self.peer}
-        found: dict[str, Any] = next(link for link in self.result.resolved["links"] if set(link["ends"]) == ends)
-        return found
+        return next(link for link in self.result.run.links if set(link.ends) == ends)
 
     @property
     def held(self) -> int | None:
@@ -185,26 +187,32 @@ class _Place:
 
         What leaves a queue for parallel paths waits in a fifo of its path, and is captured when it leaves that.
         """
-        features = self.link["features"]
+        features = self.link.features
         if not self.leaves or not features:
             return 0
-        return None if "multipath" in features else int(self.counters["conservation"]["queued"])
+        return None if "multipath" in features else self._queued
 
-    def flows(self, transport: str | None = None) -> Iterator[tuple[dict[str, Any], list[tuple[str, str]]]]:
+    @property
+    def _queued(self) -> int:
+        """The packets that the whole network held at the end."""
+        total = self.result.counters.conservation
+        return 0 if total is None else total.queued
+
+    def flows(self, transport: str | None = None) -> Iterator[tuple[Flow, list[Hop]]]:
         """The flows with their hops."""
-        for flow in self.result.resolved["flows"]:
-            if transport is None or flow["transport"] == transport:
-                yield flow, path(self.result.resolved, flow)
+        for flow in self.result.run.flows:
+            if transport is None or flow.transport == transport:
+                yield flow, path(self.result.run, flow)
 
-    def readable(self, flow: Mapping[str, Any]) -> bool:
+    def readable(self, flow: Traffic) -> bool:
         """Whether its packets can be told apart: no tunnel encrypts them."""
-        kinds = {tunnel["name"]: tunnel["kind"] for tunnel in self.result.resolved["tunnels"]}
-        return kinds.get(flow["tunnel"] or "") not in ("wireguard", "ipsec")
+        kinds = {tunnel.name: tunnel.kind for tunnel in self.result.run.tunnels}
+        return kinds.get(flow.tunnel or "") not in ("wireguard", "ipsec")
 
-    def queues(self, name: str | None = None) -> dict[str, dict[str, Any]]:
+    def queues(self, name: str | None = None) -> dict[str, Queue]:
         """The queues of an interface, the outermost first."""
         name = name or self.name
-        found = {key: q for key, q in self.counters["queues"].items() if key == name or key.startswith(f"{name}/")}
+        found = {key: q for key, q in self.counters.queues.items() if key == name or key.startswith(f"{name}/")}
         return dict(sorted(found.items(), key=lambda item: not item[0].endswith("/root")))
 
     def row(self, of: str, what: str, captured: int, counted: int, may_lack: int = 0, *, may_exceed: int = 0) -> Row:
@@ -216,26 +224,22 @@ class _Place:
 
         None if that cannot be said: it is not next, or the line or a queue behind it loses some.
         """
-        resolved = self.result.resolved
+        run = self.result.run
         if node != (self.peer if self.leaves else self.node):
             return None
         other = self.peer if node == self.node else self.node
         behind = self.queues(f"{node}<{other}")
-        if any(sum(queue["drops"].values()) for queue in behind.values()):
+        if any(sum(queue.drops.values()) for queue in behind.values()):
             return None
-        waiting: int = sum(queue.get("queued", 0) for queue in behind.values())
+        waiting = sum(queue.queued for queue in behind.values())
         if not self.leaves:
             return waiting
         link = self.link
-        if (
-            link["loss"]
-            or link["features"]
-            or any(change["action"]["kind"] == "link" for change in resolved["changes"])
-        ):
+        if link.loss or link.features or any(change.action.kind == "link" for change in run.changes):
             return None
-        if link["delay_s"] == 0 and link["rate_bps"] is None:
+        if link.delay_s == 0 and link.rate_bps is None:
             return waiting
-        return int(self.counters["conservation"]["queued"])
+        return self._queued
 
 
 def _queue(at: _Place) -> Iterator[Row]:
@@ -247,64 +251,68 @@ def _queue(at: _Place) -> Iterator[Row]:
     outermost = next(iter(queues.values()))
     capture = at.seen.report.capture
     if not at.whole_buffers:
-        yield at.row("", "packets", capture.packets, outermost["sent"], held)
-        yield at.row("", "bytes", capture.frame_bytes, outermost["sent_bytes"], held * _MOST_FRAME)
+        yield at.row("", "packets", capture.packets, outermost.sent or 0, held)
+        yield at.row("", "bytes", capture.frame_bytes, outermost.sent_bytes or 0, held * _MOST_FRAME)
     for flow, hops in at.flows():
         if not at.readable(flow):
             continue
         there = (at.node, at.peer) in hops
-        way = (at.seen.there if there else at.seen.back).get(flow["name"], _Way())
-        counted = outermost["flows"].get(flow["name"], {"packets": 0})
+        way = (at.seen.there if there else at.seen.back).get(flow.name, _Way())
+        counted = outermost.flows.get(flow.name)
         if not at.whole_buffers:
-            yield at.row(flow["name"], "packets", way.packets, counted["packets"], held)
+            yield at.row(flow.name, "packets", way.packets, counted.packets if counted else 0, held)
         if there:
             yield from _marks(at, flow, hops, way)
 
 
-def _marks(at: _Place, flow: Mapping[str, Any], hops: Sequence[tuple[str, str]], way: _Way) -> Iterator[Row]:
+def _marks(at: _Place, flow: Flow, hops: Sequence[Hop], way: _Way) -> Iterator[Row]:
     """The marks of this queue, if no other before it can have marked the flow or changed its ECN field."""
-    name, index = flow["name"], hops.index((at.node, at.peer))
+    name, index = flow.name, hops.index((at.node, at.peer))
     before = [key for a, b in hops[:index] for key in (f"{a}>{b}", f"{b}<{a}")]
     own = list(at.queues().values())
-    of_flow = [queue["flows"][name] for queue in own if name in queue["flows"]]
-    if _mangled(at.result.resolved, [f"{b}<{a}" for a, b in hops[:index]]) or flow["tunnel"]:
+    of_flow = [queue.flows[name] for queue in own if name in queue.flows]
+    if _mangled(at.result.run, [f"{b}<{a}" for a, b in hops[:index]]) or flow.tunnel:
         return
     for key, codepoint, captured in (("marks", "CE", way.ce), ("sce_marks", "SCE", way.ect1)):
-        earlier = sum(q["flows"].get(name, {}).get(key, 0) for one in before for q in at.queues(one).values())
-        counted = sum(each.get(key, 0) for each in of_flow)
+        earlier = sum(
+            getattr(queue.flows[name], key)
+            for one in before
+            for queue in at.queues(one).values()
+            if name in queue.flows
+        )
+        counted = sum(getattr(each, key) for each in of_flow)
         if earlier or (key == "sce_marks" and not counted):
             continue
         # Marked on entry, and still there or dropped since.
-        lacking = sum(queue.get("queued", 0) for queue in own) + sum(each["drops"] for each in of_flow)
+        lacking = sum(queue.queued for queue in own) + sum(each.drops for each in of_flow)
         lacking += at.held or 0
         yield at.row(name, f"{codepoint} marks", captured, counted, min(lacking, counted))
 
 
-def _mangled(resolved: Mapping[str, Any], places: Sequence[str]) -> bool:
+def _mangled(run: Run, places: Sequence[str]) -> bool:
     """Whether a rule at one of these interfaces sets the ECN field."""
     return any(
-        f"{interface['node']}<{interface['peer']}" in places
-        and any(rule.get("set_ecn") is not None for rule in interface["mangle"])
-        for interface in resolved["interfaces"]
+        f"{interface.node}<{interface.peer}" in places and any(rule.set_ecn is not None for rule in interface.mangle)
+        for interface in run.interfaces
     )
 
 
 def _sender(at: _Place) -> Iterator[Row]:
     """What the sender of a flow counted, at its own interface."""
     for flow, hops in at.flows():
-        counted = at.counters["flows"].get(flow["name"], {})
+        counted = at.counters.flow(flow.name)
         held = at.held
         if not at.leaves or hops[0] != (at.node, at.peer) or at.whole_buffers or not at.readable(flow) or held is None:
             continue
-        way = at.seen.there.get(flow["name"], _Way())
+        way = at.seen.there.get(flow.name, _Way())
         queues = list(at.queues().values())
-        dropped = sum(queue["flows"].get(flow["name"], {}).get("drops", 0) for queue in queues)
-        lacking = held + dropped + sum(queue.get("queued", 0) for queue in queues)
-        yield at.row(flow["name"], "data packets", way.data_packets, counted["sent_packets"], lacking)
-        if not flow["tunnel"]:
-            yield at.row(flow["name"], "data bytes", way.data_bytes, counted["sent_bytes"], lacking * _MOST_FRAME)
-        if flow["transport"] == "tcp":
-            yield at.row(flow["name"], "retransmissions", way.retransmits, counted["retransmits"], lacking)
+        dropped = sum(queue.flows[flow.name].drops for queue in queues if flow.name in queue.flows)
+        lacking = held + dropped + sum(queue.queued for queue in queues)
+        yield at.row(flow.name, "data packets", way.data_packets, counted.sent_packets or 0, lacking)
+        if not flow.tunnel:
+            yield at.row(flow.name, "data bytes", way.data_bytes, counted.sent_bytes or 0, lacking * _MOST_FRAME)
+        if flow.transport == "tcp":
+            yield at.row(flow.name, "retransmissions", way.retransmits, counted.retransmits or 0, lacking)
 
 
 def _receiver(at: _Place) -> Iterator[Row]:
@@ -314,15 +322,15 @@ def _receiver(at: _Place) -> Iterator[Row]:
         if {before, receiver} != {at.node, at.peer} or at.whole_buffers or not at.readable(flow):
             continue
         more = at.way_to(receiver)
-        if more is None or _mangled(at.result.resolved, [f"{receiver}<{before}"]) or flow["tunnel"]:
+        if more is None or _mangled(at.result.run, [f"{receiver}<{before}"]) or flow.tunnel:
             continue
-        counted = at.counters["flows"].get(flow["name"], {})
-        way = at.seen.there.get(flow["name"], _Way())
-        yield at.row(flow["name"], "CE received", way.data_ce, counted["received_ce"], may_exceed=more)
-        yield at.row(flow["name"], "ECT(1) received", way.data_ect1, counted["received_ect1"], may_exceed=more)
-        if flow["transport"] == "udp":
+        counted = at.counters.flow(flow.name)
+        way = at.seen.there.get(flow.name, _Way())
+        yield at.row(flow.name, "CE received", way.data_ce, counted.received_ce or 0, may_exceed=more)
+        yield at.row(flow.name, "ECT(1) received", way.data_ect1, counted.received_ect1 or 0, may_exceed=more)
+        if flow.transport == "udp":
             yield at.row(
-                flow["name"], "payload bytes", way.payload, counted["received_bytes"], may_exceed=more * _MOST_PAYLOAD
+                flow.name, "payload bytes", way.payload, counted.received_bytes or 0, may_exceed=more * _MOST_PAYLOAD
             )
 
 
@@ -331,48 +339,49 @@ def _answers(at: _Place) -> Iterator[Row]:
     for flow, hops in at.flows("tcp"):
         if at.whole_buffers or not at.readable(flow):
             continue
-        counted = at.counters["flows"].get(flow["name"], {})
-        way, there = at.seen.back.get(flow["name"], _Way()), at.seen.there.get(flow["name"], _Way())
+        counted = at.counters.flow(flow.name)
+        way, there = at.seen.back.get(flow.name, _Way()), at.seen.there.get(flow.name, _Way())
         if at.leaves and hops[-1] == (at.peer, at.node) and at.held is not None:
-            lacking = at.held + sum(queue.get("queued", 0) for queue in at.queues().values())
-            lacking += sum(queue["flows"].get(flow["name"], {}).get("drops", 0) for queue in at.queues().values())
-            yield at.row(flow["name"], "ACKs", way.pure_acks, counted["acks"], lacking)
+            queues = list(at.queues().values())
+            dropped = sum(queue.flows[flow.name].drops for queue in queues if flow.name in queue.flows)
+            lacking = at.held + dropped + sum(queue.queued for queue in queues)
+            yield at.row(flow.name, "ACKs", way.pure_acks, counted.acks or 0, lacking)
         sender = hops[0][0]
         if set(hops[0]) == {at.node, at.peer} and there.echoed is not None:
             more = at.way_to(sender)
             if more is not None:
                 yield at.row(
-                    flow["name"], "CE echoed", there.echoed, counted["delivered_ce"], may_exceed=more * _MOST_CE
+                    flow.name, "CE echoed", there.echoed, counted.delivered_ce or 0, may_exceed=more * _MOST_CE
                 )
 
 
 def _probes(at: _Place) -> Iterator[Row]:
     """Requests where they are sent, replies where they come back."""
-    for probe in at.result.resolved["probes"]:
-        name, hops = probe["name"], path(at.result.resolved, probe)
-        counted = at.counters["probes"].get(name, {})
+    for probe in at.result.run.probes:
+        name, hops = probe.name, path(at.result.run, probe)
+        counted = at.counters.probe(name)
         if set(hops[0]) != {at.node, at.peer} or not at.readable(probe):
             continue
-        udp, own = probe["proto"] == "udp", at.leaves and at.node == probe["from"]
+        udp, own = probe.proto == "udp", at.leaves and at.node == probe.from_
         if own and not at.queues():
             requests = at.seen.there.get(name, _Way()).packets if udp else at.seen.requests.get(name, 0)
-            yield at.row(name, "requests", requests, counted["sent"])
-        elif not own and (more := at.way_to(probe["from"])) is not None:
+            yield at.row(name, "requests", requests, counted.sent or 0)
+        elif not own and (more := at.way_to(probe.from_)) is not None:
             replies = at.seen.back.get(name, _Way()).packets if udp else at.seen.replies.get(name, 0)
-            yield at.row(name, "replies", replies, counted["received"], may_exceed=more)
+            yield at.row(name, "replies", replies, counted.received or 0, may_exceed=more)
 
 
 def _tunnels(at: _Place) -> Iterator[Row]:
     """The packets of tunnels that encrypt, where they begin."""
     ipsec = 0
-    for number, tunnel in enumerate(at.result.resolved["tunnels"]):
-        ends = tunnel["ends"]
-        if not at.leaves or at.node not in ends or tunnel["kind"] not in ("wireguard", "ipsec") or at.queues():
+    for number, tunnel in enumerate(at.result.run.tunnels):
+        ends = tunnel.ends
+        if not at.leaves or at.node not in ends or tunnel.kind not in ("wireguard", "ipsec") or at.queues():
             continue
         other = ends[1] if ends[0] == at.node else ends[0]
-        sent = at.counters["tunnels"][tunnel["name"]][f"{at.node}>{other}"]["sent"]
-        if tunnel["kind"] == "wireguard":
-            yield at.row(tunnel["name"], "packets", at.seen.udp.get(number, 0), sent)
+        sent = at.counters.tunnels[tunnel.name][f"{at.node}>{other}"].sent or 0
+        if tunnel.kind == "wireguard":
+            yield at.row(tunnel.name, "packets", at.seen.udp.get(number, 0), sent)
         else:
             ipsec += sent
     if ipsec:

@@ -1,8 +1,6 @@
 """Two scenarios: fake/s1-first with the runs a, b and c, fake/s2-second with one that does each thing of fake_sim."""
 
-import json
 import tempfile
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -43,7 +41,7 @@ def select(patterns, seeds=None, *, only=None, settings=None, yes=False) -> list
                 if any(fnmatchcase(head, pattern) for head in heads) and (only is None or fnmatchcase(name, only)):
                     file = str(Path(tempfile.gettempdir()) / f"{scenario}.yaml")
                     made = [make(name, seed, scenario, **point) for seed in range(1, (seeds or 1) + 1)]
-                    runs += [replace(run, source=file) for run in made]
+                    runs += [run.from_file(file) for run in made]
     if not runs:
         raise BakeoffError(f"'{patterns}' names no run of the catalog")
-    return list({json.dumps(run.to_json()): run for run in runs}.values())
+    return list({run.to_json(): run for run in runs}.values())

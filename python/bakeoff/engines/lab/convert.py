@@ -12,6 +12,7 @@ from bakeoff.engines.lab import agent, pcapng, programs, tc_show, tool_output, t
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json, write_series
+from bakeoff.results.counters import Counters
 from bakeoff.scenario import Run
 from bakeoff.scenario.run import Flow, Short
 
@@ -33,7 +34,7 @@ _MOST_SAMPLES: Final = 1 << 30
 """Bytes of what one agent wrote: a million short flows leave about 100 MB."""
 
 
-def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFrame, dict[str, Any], list[str]]:
+def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFrame, Counters, list[str]]:
     """Write series.parquet, counters.json and captures into `folder` from what the agents, tc and tcpdump left there.
 
     Returns the samples, the counters, and notes on what the kernel counted that may have shaped them.
@@ -73,7 +74,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
         target = (folder / file).with_suffix(".pcapng")
         pcapng.convert(folder / file, target, name, len(plan.captures), comment=pcapng.comment(run))
         (folder / file).unlink()
-    return frame, counted, [*notes, *told.notes]
+    return frame, Counters.of(counted, layout.COUNTERS), [*notes, *told.notes]
 
 
 def _begins(flow: Flow) -> bool:
