@@ -6,9 +6,10 @@ import pytest
 
 from bakeoff.claims.evaluate import number_of
 from bakeoff.measure import Mean, ends, interval, partly
-from bakeoff.plots import named_measures
-from bakeoff.results.units import limits, unit_in
+from bakeoff.plots import axes
+from bakeoff.results.units import unit_in
 from bakeoff.tables import cells
+from bakeoff.tables.cells import limits
 from bakeoff.tables.label_order import by_value
 from bakeoff.tables.records import interval_of, without_unit
 from bakeoff.text import columns
@@ -55,10 +56,10 @@ def test_digits(name, value, text):
 
 
 def test_the_axis_of_a_measure_has_its_unit():
-    assert named_measures.measure_of("flows.*.oscillations_per_s").text == "flows.*.oscillations_per_s [1/s]"
-    assert named_measures.measure_of("flows.*.srtt_s.max").unit == "ms"
-    assert named_measures.measure_of("flows.*.srtt_s.n").unit == "1"
-    assert named_measures.measure_of("flows.*.loss").unit == "%"
+    assert axes.axis_of("flows.*.oscillations_per_s").text == "flows.*.oscillations_per_s [1/s]"
+    assert axes.axis_of("flows.*.srtt_s.max").unit == "ms"
+    assert axes.axis_of("flows.*.srtt_s.n").unit == "1"
+    assert axes.axis_of("flows.*.loss").unit == "%"
 
 
 def test_the_interval_of_a_column_stands_beside_it():
@@ -208,5 +209,5 @@ def test_two_campaigns_side_by_side_have_digits():
 
     assert written("goodput", 1000.0, unit=True) == "0.0010 Mbit/s"
     assert written("goodput", 45.678e6) == "45.68"
-    assert written("queue_delay", 3e-6, unit=True) == "0.0030 ms"
+    assert written("tcp_delay_mean", 3e-6, unit=True) == "0.0030 ms"
     assert written("marks", 12.0) == "12"

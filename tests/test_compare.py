@@ -90,8 +90,8 @@ def test_the_distance_of_a_rate_is_the_logarithm_of_the_ratio():
 def test_the_queue_delay_is_what_srtt_has_above_the_base_rtt():
     differences = by_key(found([made()], [made()]))
     # srtt is 25 ms, and 26 ms of the second flow, over 20 ms
-    assert differences["prague", "queue_delay"].ours == pytest.approx(0.005, rel=1e-4)
-    assert differences["cubic", "queue_delay"].ours == pytest.approx(0.006, rel=1e-4)
+    assert differences["prague", "tcp_delay_mean"].ours == pytest.approx(0.005, rel=1e-4)
+    assert differences["cubic", "tcp_delay_mean"].ours == pytest.approx(0.006, rel=1e-4)
 
 
 def test_counts_are_compared_with_one_added():
@@ -182,9 +182,9 @@ def without_flows(rtt_s, drops):
 
 def test_of_runs_without_flows_queues_and_probes_are_compared():
     differences = by_key(found([without_flows(0.03, 1)], [without_flows(0.02, 0)]))
-    assert [*differences] == [("ping", "probe_rtt"), ("ping", "probe_rtt_p99"), ("", "marks"), ("", "drops")]
+    assert [*differences] == [("ping", "ping_mean"), ("ping", "ping_p99"), ("", "marks"), ("", "drops")]
     # ln(30 / 20), and of counts ln((1 + 1) / (0 + 1))
-    assert differences["ping", "probe_rtt"].ln == pytest.approx(math.log(1.5))
+    assert differences["ping", "ping_mean"].ln == pytest.approx(math.log(1.5))
     assert differences["", "drops"].ln == pytest.approx(math.log(2))
 
 
@@ -240,12 +240,12 @@ def test_distributions_by_an_axis():
 
 
 def test_an_unknown_measure_is_refused():
-    with pytest.raises(BakeoffError, match="bound: unknown measure 'srtt'; expected one of goodput, queue_delay"):
+    with pytest.raises(BakeoffError, match="bound: unknown measure 'srtt'; expected one of goodput, tcp_delay_mean"):
         distributions([], {"srtt": 0.1})
 
 
 def test_what_is_outside_is_listed_by_measure_the_farthest_first():
-    differences = [*differences_of(0.5, measure="queue_delay"), *differences_of(0.04, -0.2, 0.1)]
+    differences = [*differences_of(0.5, measure="tcp_delay_mean"), *differences_of(0.04, -0.2, 0.1)]
     assert [one.ln for one in outside(differences, comparison.BOUNDS)] == [-0.2, 0.1, 0.5]
 
 

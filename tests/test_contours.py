@@ -9,7 +9,7 @@ import pytest
 
 from bakeoff import results
 from bakeoff.errors import BakeoffError
-from bakeoff.plots import contours, heatmap, named_measures, points
+from bakeoff.plots import axes, contours, heatmap, points
 from synthetic import made
 
 RTTS = ("1ms", "4ms", "16ms", "64ms")
@@ -109,8 +109,8 @@ def test_an_expression_is_what_was_taken(tmp_path):
     assert results.measured(runs[3]) == {'goodput("a")': 3e6}
     [matrix] = points.matrices(runs)
     text = 'goodput("a")'
-    measure = named_measures.measure_of(text)
+    measure = axes.axis_of(text)
     assert measure.unit == "Mbit/s"
     assert matrix.points[3].measured(measure)[""].found["mean"] == pytest.approx(3.0)
     with pytest.raises(BakeoffError, match="unknown measure 'goodputt'"):
-        named_measures.measure_of("goodputt(1)")
+        axes.axis_of("goodputt(1)")

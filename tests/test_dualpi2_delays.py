@@ -6,8 +6,8 @@ import pytest
 
 import bakeoff
 from bakeoff import results
-from bakeoff.claims.measured_run import MeasuredRun
-from bakeoff.claims.measures import MEASURES
+from bakeoff.measure.functions import CATALOGUE
+from bakeoff.measure.measured_run import MeasuredRun
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_a_queue_that_nothing_passed_in_the_window_has_no_delay(tmp_path):
 
 def test_a_claim_asks_for_either(duel):
     run = MeasuredRun(results.read(duel[1]), ("sojourn", "sojourn_l", "sojourn_c"))
-    mean = MEASURES["queue_mean"].take
+    mean = CATALOGUE["queue_delay_over_time_mean"].take
     parts = run.summary.queues["mid>srv"].parts
     assert mean(run, "L") == mean(run, "mid>srv/L") == parts["L"].mean
     assert mean(run, "C") == parts["C"].mean

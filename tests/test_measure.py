@@ -339,14 +339,14 @@ class TestSummary:
         summary = measure.summarise(made((40e6, 0.0)))
         steady = summary.flows["cubic"].steady_state
         assert (steady.delivery_rate_bps, steady.goodput_bps) == (None, 0)
-        assert summary.jain is None  # one flow alone would look perfectly fair
-        assert summary.jain_goodput == 0.5
-        assert summary.ratio_goodput is None
+        assert summary.jain_delivery_rate is None  # one flow alone would look perfectly fair
+        assert summary.jain == 0.5
+        assert summary.ratio is None
         assert summary.missing == [
             "flows.cubic.steady_state.delivery_rate_bps: no sample other than zero between 18 s and 58 s",
-            "jain: a flow has no delivery rate",
-            "ratio: a flow has no delivery rate",
-            "ratio_goodput: a ratio needs rates above zero",
+            "ratio: a ratio needs rates above zero",
+            "jain_delivery_rate: a flow has no delivery rate",
+            "ratio_delivery_rate: a flow has no delivery rate",
         ]
 
     def test_a_probe_whose_every_answer_in_the_window_is_lost_has_no_delay_but_a_loss(self):
@@ -375,13 +375,13 @@ class TestSummary:
         assert (third.srtt_s, third.rtt_s, third.mark_fraction, third.retransmissions) == (None, None, None, None)
         # The goodputs of the two others are a and b; x + 0 leaves both sums as they are: (a + b)^2 / (3 (a^2 + b^2)).
         a, b = (summary.flows[name].steady_state.goodput_bps for name in ("prague", "cubic"))
-        assert summary.jain_goodput == pytest.approx((a + b) ** 2 / (3 * (a * a + b * b)))
-        assert summary.jain is None
+        assert summary.jain == pytest.approx((a + b) ** 2 / (3 * (a * a + b * b)))
+        assert summary.jain_delivery_rate is None
         assert summary.missing == [
             "flows.third: no samples, because its receiver never heard of it; it has no rate, RTT and marks",
-            "jain: a flow has no delivery rate",
-            "ratio: a flow has no delivery rate",
-            "ratio_goodput: a ratio needs rates above zero",
+            "ratio: a ratio needs rates above zero",
+            "jain_delivery_rate: a flow has no delivery rate",
+            "ratio_delivery_rate: a flow has no delivery rate",
         ]
         assert not any(check.check == "ecn" and check.flow == "third" for check in summary.checks)
 

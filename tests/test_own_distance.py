@@ -70,7 +70,7 @@ def test_what_a_reader_sees(monkeypatch):
     # ln 2 = 0.693: see above; delays and marks are equal in all runs
     assert line.split()[:6] == ["s6-rfc3168", "2", "1", "0.000/0.485", "0.347/0.624", "0.347/1.040"]
     rows = list(csv.DictReader(io.StringIO(render(found[0], made_groups, ["scenario"], "csv"))))
-    assert [row["measure"] for row in rows] == ["goodput", "queue_delay", "marks"]
+    assert [row["measure"] for row in rows] == ["goodput", "tcp_delay_mean", "marks"]
     assert float(rows[0]["own_p90"]) == pytest.approx(1.5 * math.log(2))
     document = json.loads(render(found[0], made_groups, ["scenario"], "json"))
     assert document["groups"][0]["all_n"] == 4

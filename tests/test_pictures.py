@@ -427,7 +427,7 @@ class TestBars:
         seeds = [self.of("10Mbit", "dualpi2", ("20ms", "20ms"), rates=(4e6 + 1e5 * n, 5e6), seed=n) for n in (1, 2, 3)]
         at = seeds[0].resolved
         published = [
-            Reference("l4s-tests", at["suite"], at["scenario"], at["run"], flow["name"], "steady_state.delivery_rate",
+            Reference("l4s-tests", at["suite"], at["scenario"], at["run"], flow["name"], "delivery_rate",
                       rate, "bit/s", "a test")
             for flow, rate in zip(at["flows"], (3e6, 6e6), strict=True)
         ]  # fmt: skip

@@ -30,7 +30,7 @@ def test_load_names_the_reference_by_its_file(tmp_path):
     write(tmp_path, "linux-7.3", line("prague", "44e6", "steady_state.goodput") + ",2", head=HEAD + ",seed")
     first, second = references.load(tmp_path)
     assert (first.reference, first.flow, first.value, first.seed) == ("l4s-tests", "prague", 45.69e6, None)
-    assert (second.reference, second.measure, second.seed) == ("linux-7.3", "steady_state.goodput", 2)
+    assert (second.reference, second.measure, second.seed) == ("linux-7.3", "goodput", 2)
 
 
 def test_a_folder_without_files_has_no_references(tmp_path):
@@ -44,9 +44,12 @@ def test_a_folder_without_files_has_no_references(tmp_path):
         (line("prague", "0"), "l4s-tests.csv:2: value: '0'; expected a number above zero"),
         (
             line("prague", "45.7", unit="Mbit/s"),
-            "l4s-tests.csv:2: unit: 'Mbit/s' for steady_state.delivery_rate; expected bit/s",
+            "l4s-tests.csv:2: unit: 'Mbit/s' for delivery_rate; expected bit/s",
         ),
-        (line("prague", "1", measure="rate"), "l4s-tests.csv:2: measure: unknown 'rate'; expected one of steady_state"),
+        (
+            line("prague", "1", measure="rate"),
+            "l4s-tests.csv:2: measure: unknown 'rate'; expected one of delivery_rate",
+        ),
     ],
 )
 def test_mistakes_are_named_with_their_line(tmp_path, text, message):

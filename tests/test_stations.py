@@ -9,9 +9,9 @@ import pytest
 
 import bakeoff
 from bakeoff import measure
-from bakeoff.claims.measured_run import MeasuredRun
-from bakeoff.claims.measures import MEASURES
 from bakeoff.measure.bottleneck import rates
+from bakeoff.measure.functions import CATALOGUE
+from bakeoff.measure.measured_run import MeasuredRun
 from bakeoff.measure.stations import frames
 from bakeoff.results.counters import FlowAtQueue, Queue
 from bakeoff.results.summary import Summary
@@ -275,7 +275,7 @@ def test_what_the_datagrams_of_a_call_met():
     assert (seen.delay_s, seen.jitter_s, seen.loss) == (None, 0, 0.05)
     assert "flows.call.delay_s: its ends are two machines, whose clocks differ" in " ".join(summary.missing)
     assert summary.jain is not None  # of prague and cubic: a call takes what it needs, and is no competitor
-    assert summary.jain_goodput == pytest.approx(summary.jain)
+    assert summary.jain_delivery_rate == pytest.approx(summary.jain)
 
 
 def test_a_claim_may_ask_for_the_utilisation_of_either_direction(tmp_path):
@@ -290,7 +290,7 @@ def test_a_claim_may_ask_for_the_utilisation_of_either_direction(tmp_path):
     )
     [ran] = bakeoff.run(str(tmp_path / "both.yaml"), jobs=1, out=tmp_path / "r")
     run = MeasuredRun(ran, ("sent",))
-    utilisation = MEASURES["utilisation"].take
+    utilisation = CATALOGUE["utilisation"].take
     # 1000 bytes and 42 of headers each ms are 8.336 Mbit/s, and the upload's ACKs are some permille besides
     assert utilisation(run, "mid>cli") == pytest.approx(8.336 / 20, abs=0.02)
     assert utilisation(run, "mid>cli", begin=5.0) == pytest.approx(8.336 / 20, abs=0.02)

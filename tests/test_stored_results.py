@@ -87,10 +87,10 @@ def test_a_run_is_reproduced_and_a_number_that_it_does_not_give_is_different(her
     assert (code, told["verdict"]) == (0, "within the interval")
     assert {row["measure"] for row in told["numbers"]} == {
         "goodput",
-        "queue_delay",
-        "queue_delay_p99",
-        "sojourn",
-        "sojourn_p99",
+        "tcp_delay_mean",
+        "tcp_delay_p99",
+        "little_delay_mean",
+        "little_delay_p99",
         "marks",
         "drops",
     }

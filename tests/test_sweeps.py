@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from bakeoff.errors import BakeoffError
-from bakeoff.plots import against_axis, draw, heatmap, named_measures, points
+from bakeoff.plots import against_axis, axes, draw, heatmap, points
 from bakeoff.tables import label_order
 from synthetic import made
 
@@ -97,19 +97,19 @@ def test_a_missing_point_is_an_empty_cell():
 
 def test_measures_by_name_and_by_place():
     summary = {"flows": {"a": {"srtt_s": {"max": 0.5}}, "b": {"srtt_s": None}}, "jain": 0.5}
-    assert named_measures.values(summary, named_measures.measure_of("flows.*.srtt_s.max")) == {"a": 500.0}
-    assert named_measures.values(summary, named_measures.measure_of("jain")) == {"": 0.5}
+    assert axes.values(summary, axes.axis_of("flows.*.srtt_s.max")) == {"a": 500.0}
+    assert axes.values(summary, axes.axis_of("jain")) == {"": 0.5}
     with pytest.raises(BakeoffError, match="measure: unknown 'fairness'; expected one of goodput, delivery_rate"):
-        named_measures.measure_of("fairness")
+        axes.axis_of("fairness")
 
 
-def test_every_measure_stands_in_a_summary():
-    result = matrix()[0]
-    # Of short flows, of dualpi2, and of a queue whose departures are sampled
-    absent = {"fct", "fct_p95", "queue_delay_l", "queue_delay_c", "queue_delay_mean"}
-    summary = points.Point({}, (result,)).summaries[0]
-    found = {name for name, measure in named_measures.MEASURES.items() if named_measures.values(summary, measure)}
-    assert found == set(named_measures.MEASURES) - absent
+def test_measures_are_found_in_a_summary_and_others_are_of_what_the_run_has_not():
+    # Of short flows, videos and UDP, of a kernel's AccECN, of dualpi2, of sampled departures, and of three flows
+    absent = ("fct", "unfinished", "video", "startup", "stall", "switches", "udp", "seen")
+    absent += ("l_delay", "c_delay", "little_delay", "convergence", "meet", "ping_spike")
+    summary = points.Point({}, (matrix()[0],)).summaries[0]
+    for name in axes.names():
+        assert bool(axes.values(summary, axes.axis_of(name))) == (not name.startswith(absent)), name
 
 
 def test_mistakes_name_the_axes(monkeypatch):

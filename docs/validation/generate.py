@@ -177,7 +177,7 @@ def linux() -> str:
             continue
         for queue in ("all", row["axis_qdisc"]):
             by.setdefault(queue, {}).setdefault(row["measure"], []).append(abs(float(row["ln"])))
-    measures = ["goodput", "queue_delay", "queue_delay_p99", "marks", "drops"]
+    measures = ["goodput", "tcp_delay_mean", "tcp_delay_p99", "marks", "drops"]
     lines = [[queue, *(f"{median(of[m]):.3f}, {ninth(of[m]):.2f}" for m in measures)] for queue, of in by.items()]
     return table(["queue", "goodput", "queue delay", "its 99th percentile", "marks", "drops"], lines)
 
@@ -188,7 +188,7 @@ def linux_groups() -> str:
     by: dict[str, dict[str, dict[str, str]]] = {}
     for row in csv.DictReader(io.StringIO(text)):
         by.setdefault(row["axis_scenario"], {})[row["measure"]] = row
-    measures = {"goodput": "goodput", "queue_delay": "queue delay", "marks": "marks"}
+    measures = {"goodput": "goodput", "tcp_delay_mean": "queue delay", "marks": "marks"}
     sides = ("all", "apart", "own")
     lines = []
     for scenario, of in by.items():
@@ -210,7 +210,10 @@ def queue_delay() -> str:
         of = row["axis_rate"], row["axis_rtt"], row["measure"]
         by.setdefault(row["axis_qdisc"], {})[of] = both
     at = [(rate, rtt) for rate in ("10mbit", "50mbit") for rtt in ("20ms", "80ms")]
-    lines = [[queue, *(f"{of[*one, 'sojourn']}; {of[*one, 'sojourn_p99']}" for one in at)] for queue, of in by.items()]
+    lines = [
+        [queue, *(f"{of[*one, 'little_delay_mean']}; {of[*one, 'little_delay_p99']}" for one in at)]
+        for queue, of in by.items()
+    ]
     return table(["queue", *(f"{rate}, {rtt}" for rate, rtt in at)], lines)
 
 

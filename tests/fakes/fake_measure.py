@@ -24,8 +24,6 @@ def summarise(result) -> Summary:
         bottleneck=None,
         jain=None,
         ratio=None,
-        jain_goodput=None,
-        ratio_goodput=None,
         utilisation=float(result.series["value"].mean()),
         checks=[],
         missing=[],

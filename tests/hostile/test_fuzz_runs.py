@@ -33,7 +33,7 @@ QDISCS = [
 CCS = [name for name in _sim.congestion_controls() if name != "none"]
 SIGNED = {"ipdv_s", "induced_s"}
 """What may be below zero: a difference of two delays."""
-SHARES = {"jain", "jain_goodput", "mark_fraction", "loss", "starvation"}
+SHARES = {"jain", "jain_delivery_rate", "mark_fraction", "loss", "starvation"}
 """What is at most 1; so is `utilisation` of a queue that was sampled. Without samples it is of payload, which arrives
 in bursts behind what was lost or overtaken."""
 

@@ -4,16 +4,8 @@ A distance is ln(ours / theirs): 0 if equal, 0.1 for about 10 %, 0.69 for a fact
 seeds) are taken together by their mean on each side. Where both sides have a run with the same seeds, these are pairs:
 whether the sides differ is told from ln(ours / theirs) of each pair.
 
-| measure | of | unit | what |
-|---|---|---|---|
-| goodput | flow | bit/s | payload received in the steady state; where the rate is the same, also the share of it |
-| queue_delay | flow | s | mean of srtt in the steady state, less the mean of the path's base RTT there |
-| queue_delay_p99 | flow | s | 99th percentile of srtt there, less the same |
-| sojourn | run | s | mean delay of the bottleneck's queue there, by Little's law; of several the slowest |
-| sojourn_p99 | run | s | 99th percentile of the same over the sampling intervals there |
-| marks, drops | run | packet | of the bottleneck over the whole run; compared with one added to both sides |
-| probe_rtt | probe | s | mean round-trip time in the steady state, of runs without flows |
-| probe_rtt_p99 | probe | s | its 99th percentile there |
+The measures are those of the catalogue named in `MEASURES`; marks and drops are compared with one added to both sides,
+and of several queues at the bottleneck the slowest counts.
 
 A run without flows, whose programs told nobody what they sent, has no bottleneck of a flow: then all its queues count.
 """
@@ -38,11 +30,18 @@ if TYPE_CHECKING:
     from bakeoff.results.summary import Summary
     from bakeoff.scenario.run import Run
 
-UNITS: Final = {
-    "goodput": "bit/s", "queue_delay": "s", "queue_delay_p99": "s", "sojourn": "s", "sojourn_p99": "s",
-    "marks": "packet", "drops": "packet", "probe_rtt": "s", "probe_rtt_p99": "s",
+MEASURES: Final = (
+    "goodput", "tcp_delay_mean", "tcp_delay_p99", "little_delay_mean", "little_delay_p99", "marks", "drops",
+    "ping_mean", "ping_p99",
+)  # fmt: skip
+"""What is compared, in this order: probes only in runs without flows."""
+RENAMED: Final[Mapping[str, str]] = {
+    "queue_delay": "tcp_delay_mean", "queue_delay_p99": "tcp_delay_p99",
+    "sojourn": "little_delay_mean", "sojourn_p99": "little_delay_p99",
+    "probe_rtt": "ping_mean", "probe_rtt_p99": "ping_p99",
 }  # fmt: skip
-BOUNDS: Final = {"goodput": 0.05, "queue_delay": 0.15}
+"""Names of bounds and tolerances until format 5 of summary.json."""
+BOUNDS: Final = {"goodput": 0.05, "tcp_delay_mean": 0.15}
 """What is asked of the median by default."""
 
 SCENARIO: Final = "scenario"
@@ -170,12 +169,12 @@ def side_of_reference(name: str, lines: Iterable[Reference], ours: Side) -> Side
         document = ours.documents.get(of)
         if line.reference != name or document is None:
             continue
-        measure, value = line.measure.removeprefix("steady_state."), line.value
+        measure, value = line.measure, line.value
         if measure.startswith("srtt"):
             flow = next((flow for flow in document.flows if flow.name == line.flow), None)
             if flow is None:
                 raise BakeoffError(f"{name}: {line.run} has no flow '{line.flow}'")
-            measure, value = measure.replace("srtt", "queue_delay"), value - mean_base_rtt(document, flow)
+            measure, value = measure.replace("srtt", "tcp_delay"), value - mean_base_rtt(document, flow)
         repetitions = values.setdefault(Key(*of, line.flow, measure), {})
         repetitions[len(repetitions) + 1 if line.seed is None else line.seed] = value
     return Side(name, values)
@@ -219,13 +218,13 @@ def distributions(
     BakeoffError for a measure that does not exist, or an axis that no run has.
     """
     for measure in bounds:
-        if measure not in UNITS:
-            raise BakeoffError(f"bound: unknown measure '{measure}'; expected one of {', '.join(UNITS)}")
+        if measure not in MEASURES:
+            raise BakeoffError(f"bound: unknown measure '{measure}'; expected one of {', '.join(MEASURES)}")
     every = [*differences]
     groups: dict[tuple[tuple[str, ...], str], list[float]] = {}
     for one, group in zip(every, labels(every, by), strict=True):
         groups.setdefault((group, one.key.measure), []).append(abs(one.ln))
-    order = list(UNITS)
+    order = list(MEASURES)
     ordered = sorted(groups.items(), key=lambda item: order.index(item[0][1]))
     return [_distribution(group, measure, values, bounds.get(measure)) for (group, measure), values in ordered]
 
@@ -246,7 +245,7 @@ def labels(differences: Sequence[Difference], by: Sequence[str]) -> list[tuple[s
 def outside(differences: Iterable[Difference], bounds: Mapping[str, float]) -> list[Difference]:
     """What is beyond its measure's bound, the farthest first."""
     beyond = [one for one in differences if abs(one.ln) > bounds.get(one.key.measure, inf)]
-    return sorted(beyond, key=lambda one: (list(UNITS).index(one.key.measure), -abs(one.ln)))
+    return sorted(beyond, key=lambda one: (MEASURES.index(one.key.measure), -abs(one.ln)))
 
 
 def _numbers(run: Run, summary: Summary) -> Iterable[tuple[str, str, float]]:
@@ -258,19 +257,19 @@ def _numbers(run: Run, summary: Summary) -> Iterable[tuple[str, str, float]]:
             yield name, "goodput", part.steady_state.goodput_bps
         if part.srtt_s is not None:
             base = mean_base_rtt(run, flow, timeline)
-            yield name, "queue_delay", part.srtt_s.mean - base
-            yield name, "queue_delay_p99", part.srtt_s.p99 - base
+            yield name, "tcp_delay_mean", part.srtt_s.mean - base
+            yield name, "tcp_delay_p99", part.srtt_s.p99 - base
     queues = bottleneck_queues(summary)
     if not run.flows:
         queues = [*summary.queues.values()]
         for name, probe in summary.probes.items():
             if probe.rtt_s is not None:
-                yield name, "probe_rtt", probe.rtt_s.mean
-                yield name, "probe_rtt_p99", probe.rtt_s.p99
+                yield name, "ping_mean", probe.rtt_s.mean
+                yield name, "ping_p99", probe.rtt_s.p99
     delays = [queue.sojourn_little_s for queue in queues if queue.sojourn_little_s is not None]
     if delays:
-        yield "", "sojourn", max(delay.mean for delay in delays)
-        yield "", "sojourn_p99", max(delay.p99 for delay in delays)
+        yield "", "little_delay_mean", max(delay.mean for delay in delays)
+        yield "", "little_delay_p99", max(delay.p99 for delay in delays)
     if queues:
         for count in _COUNTS:
             yield "", count, float(sum(getattr(queue, count) for queue in queues))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff.campaign import ending
 from bakeoff.claims.expression import TRUTH, Call, Expression, ExpressionError, Values, parse
-from bakeoff.claims.measured_run import MeasuredRun
-from bakeoff.claims.measures import MEASURES, check_names
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
+from bakeoff.measure.functions import CATALOGUE, check_names
+from bakeoff.measure.measured_run import MeasuredRun
 from bakeoff.results import Result
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
         expression = parse(_whole(text), names)
     except ExpressionError as error:
         raise BakeoffError(f"{text}: {error}") from None
-    metrics = {metric for call in expression.calls for metric in MEASURES[call.measure].metrics}
+    metrics = {metric for call in expression.calls for metric in CATALOGUE[call.measure].needs}
     several = {name: MeasuredRun(result, metrics) for name, result in runs.items()}
     values = {call: take(several[call.of], call) for call in expression.calls if call.of in several}
     if len(values) < len(expression.calls):
@@ -91,7 +91,7 @@ def check_number(text: str, runs: Iterable[Run], option: str) -> None:
     for run in runs:
         try:
             for call in calls:
-                check_names(MEASURES[call.measure], dict(call.arguments), run)
+                check_names(CATALOGUE[call.measure], dict(call.arguments), run)
         except MeasureError as error:
             complaint = complaint or error
         else:
@@ -105,7 +105,7 @@ def numbers(result: Result, texts: Sequence[str]) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for text in texts:
         expression = number_of(text)
-        metrics = {metric for call in expression.calls for metric in MEASURES[call.measure].metrics}
+        metrics = {metric for call in expression.calls for metric in CATALOGUE[call.measure].needs}
         run = MeasuredRun(result, metrics)
         try:
             value = expression.number({call: take(run, call) for call in expression.calls})
@@ -118,7 +118,7 @@ def numbers(result: Result, texts: Sequence[str]) -> dict[str, float | None]:
 def take(run: MeasuredRun, call: Call) -> float | MeasureError:
     """A measure of a run, or the reason why it cannot be taken."""
     try:
-        return float(MEASURES[call.measure].take(run, **dict(call.arguments)))
+        return float(CATALOGUE[call.measure].take(run, **dict(call.arguments)))
     except MeasureError as error:
         return error
     except BakeoffError as error:
@@ -127,6 +127,6 @@ def take(run: MeasuredRun, call: Call) -> float | MeasureError:
 
 def _evaluated(task: Task) -> dict[Call, float | MeasureError]:
     path, calls = task
-    metrics = {metric for call in calls for metric in MEASURES[call.measure].metrics}
+    metrics = {metric for call in calls for metric in CATALOGUE[call.measure].needs}
     run = MeasuredRun(Result.read(path), metrics)
     return {call: take(run, call) for call in calls}

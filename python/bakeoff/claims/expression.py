@@ -17,10 +17,10 @@ from statistics import fmean, median
 from typing import Any, Final
 
 from bakeoff.claims import quantity
-from bakeoff.claims.measures import MEASURES, Measure, Parameter
 from bakeoff.measure import MeasureError
+from bakeoff.measure.catalogue import Measure, Parameter
+from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.rates import harm, harm_less, under_utilisation
-from bakeoff.results.units import limits
 
 TRUTH: Final = "true or false"
 """The unit of a comparison."""
@@ -165,7 +165,7 @@ def _limits(node: Node) -> tuple[float, float]:
     if isinstance(node, Number):
         return node.value, node.value
     if isinstance(node, Taken):
-        return limits(node.call.measure)
+        return CATALOGUE[node.call.measure].bounds
     lows, highs = zip(*map(_limits, node.parts), strict=True)
     if node.name in ("min", "max", "mean", "median"):
         return min(lows), max(highs)
@@ -306,14 +306,14 @@ class _Reader:
             return self._under_utilisation(node)
         if name in _FUNCTIONS:
             return self._function(name, node, depth)
-        measure = MEASURES.get(name)
+        measure = CATALOGUE.get(name)
         if measure is None:
-            near = get_close_matches(name, [*MEASURES, *_FUNCTIONS], n=1)
+            near = get_close_matches(name, [*CATALOGUE.names, *_FUNCTIONS], n=1)
             raise ExpressionError(
                 f"unknown measure '{name}'{f'; did you mean {near[0]!r}?' if near else ''}; {_expected()}"
             )
         arguments, of = self._arguments(measure, node)
-        return Taken(Call(name, arguments, of, _whole(node)), measure.unit)
+        return Taken(Call(measure.name, arguments, of, _whole(node)), measure.unit)
 
     def _function(self, name: str, node: ast.Call, depth: int) -> Apply:
         _, least, most = _FUNCTIONS[name]
@@ -410,7 +410,7 @@ def _check_range(sides: Sequence[Node], node: ast.expr) -> None:
     for one, other in (*pairwise(sides), *pairwise(reversed(sides))):
         if not isinstance(one, Taken) or not isinstance(other, Number):
             continue
-        low, high = MEASURES[one.call.measure].range
+        low, high = CATALOGUE[one.call.measure].bounds
         if not low <= other.value <= high:
             bounds = f"is from {low:g} to {high:g}" if isfinite(high) else f"is at least {low:g}"
             percent = f', such as "{other.value:g}%"' if high < other.value <= 100 else ""

@@ -17,7 +17,7 @@ from bakeoff.claims.comparison import Comparison, Difference, Side, distance, la
 from bakeoff.errors import BakeoffError
 from bakeoff.measure.delays import quantile
 
-MEASURES: Final = ("goodput", "queue_delay", "marks")
+MEASURES: Final = ("goodput", "tcp_delay_mean", "marks")
 ALL: Final = "all"
 
 

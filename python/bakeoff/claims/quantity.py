@@ -15,8 +15,8 @@ UNITS: Final = {
         for unit in ("bit", "bit/s")
     },
     "%": ("1", 0.01),
-    "packets": ("packets", 1.0),
-    "packet": ("packets", 1.0),
+    "packets": ("packet", 1.0),
+    "packet": ("packet", 1.0),
     "/s": ("1/s", 1.0),
 }
 """Each unit's base unit, and how many of those it is."""
@@ -84,7 +84,9 @@ def _prefix(largest: float, unit: str | None) -> tuple[float, str]:
             return (1e3, "ms") if 0 < largest < 1 else (1.0, "s")
         case "bit/s":
             return (1e-6, "Mbit/s") if largest >= 1e6 else (1e-3, "kbit/s")
-        case "packets" | "1/s":
+        case "packet":
+            return 1.0, "packets"
+        case "1/s":
             return 1.0, unit
     return 1.0, ""
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from bakeoff.claims.claim import Claim, Statement, Wanted
 from bakeoff.claims.expression import Call
-from bakeoff.claims.measures import MEASURES, check_names
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
+from bakeoff.measure.functions import CATALOGUE, check_names
 from bakeoff.scenario import catalog
 from bakeoff.scenario.error import did_you_mean
 
@@ -153,6 +153,6 @@ def _check(found: Iterable[RequiredRuns]) -> None:
         for name, runs in each.runs.items():
             for call in each.calls(name):
                 try:
-                    check_names(MEASURES[call.measure], dict(call.arguments), runs[0])
+                    check_names(CATALOGUE[call.measure], dict(call.arguments), runs[0])
                 except MeasureError as error:
                     raise BakeoffError(f"{each.statement.place}: '{call}': {error}") from None

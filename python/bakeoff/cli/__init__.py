@@ -7,7 +7,9 @@ import gc
 import os
 import signal
 import sys
+import warnings
 from contextlib import suppress
+from typing import TextIO
 
 from bakeoff.cli import output
 from bakeoff.errors import BakeoffError
@@ -27,6 +29,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _utf8()
     output.guard()
+    warnings.showwarning = _note
     # Nothing here does linear algebra. The threads that numpy starts for it would keep each other core busy for a tenth
     # of a second.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -86,6 +89,20 @@ def _target() -> tuple[int, int] | None:
     except (OSError, ValueError, AttributeError):
         return None
     return found.st_dev, found.st_ino
+
+
+def _note(  # noqa: PLR0917 (as `warnings.showwarning` is called)
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """One line on standard error; notes about the code of libraries are for those who change it."""
+    if issubclass(category, FutureWarning):
+        with suppress(OSError):
+            print(f"bakeoff: note: {message}", file=sys.stderr)
 
 
 def _complain(message: str) -> int:

@@ -42,9 +42,9 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="MEASURE=X",
-            help="How far |ln(ours / theirs)| of a measure may go: goodput, queue_delay, queue_delay_p99, sojourn, "
-            "sojourn_p99, marks, drops, probe_rtt, probe_rtt_p99; repeatable.",
-            show_default="goodput=0.05 queue_delay=0.15",
+            help="How far |ln(ours / theirs)| of a measure may go: goodput, tcp_delay_mean, tcp_delay_p99, "
+            "little_delay_mean, little_delay_p99, marks, drops, ping_mean, ping_p99; repeatable.",
+            show_default="goodput=0.05 tcp_delay_mean=0.15",
         ),
     ] = None,
     own: Annotated[
@@ -120,9 +120,16 @@ def compare(
 
 def bounds_of(words: list[str], option: str) -> dict[str, float]:
     """`goodput=0.05` of `option` as a measure and a number; the measure is checked where the measures are known."""
+    import warnings
+
+    from bakeoff.claims.comparison import RENAMED
+
     bounds = {}
     for word in words:
         measure, equals, value = word.partition("=")
+        if measure in RENAMED:
+            warnings.warn(f"measure '{measure}' is now called '{RENAMED[measure]}'", FutureWarning, stacklevel=2)
+            measure = RENAMED[measure]
         try:
             bounds[measure] = float(value)
         except ValueError:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from bakeoff.measure.catalogue import Of
 
 RESULTS: Final = Path("results")
 LATEST: Final = RESULTS / "latest"
@@ -17,36 +20,20 @@ Words = Callable[[str], list[str]]
 """From the beginning of a word to the words that begin so."""
 
 _RUN: Final = (
-    "suite scenario run engine n window_from_s window_to_s bottleneck_rate_bps reference compared jain ratio "
-    "convergence_s converged meet_s met utilisation queue_delay_p50_s queue_delay_p99_s queue_delay_of "
-    "probe_rtt_mean_s marks sce_marks drops changes notes"
+    "suite scenario run engine n window_from_s window_to_s bottleneck_rate_bps reference compared converged met "
+    "utilisation queue_delay_p50_s queue_delay_p99_s queue_delay_of probe_rtt_mean_s marks sce_marks drops "
+    "changes notes"
 )
-_FLOW: Final = (
-    "name cc ecn delivery_rate_bps goodput_bps reference_bps reference_ln_spread log_ratio srtt_mean_s "
-    "srtt_p99_s retransmissions mark_fraction starvation oscillations_per_s spike_height_s spike_duration_s"
-)
-_QUEUE: Final = (
-    "name rate_bps utilisation delay_mean_s delay_p50_s delay_p99_s little_delay_mean_s little_delay_p50_s "
-    "little_delay_p99_s l_delay_mean_s l_delay_p50_s l_delay_p99_s c_delay_mean_s c_delay_p50_s c_delay_p99_s "
-    "marks sce_marks drops"
-)
-_PROBE: Final = (
-    "name rtt_mean_s rtt_p50_s rtt_p99_s jitter_s loss induced_mean_s induced_p50_s induced_p99_s ipdv_mean_s "
-    "ipdv_p50_s ipdv_p99_s spike_height_s spike_duration_s"
-)
-_NUMBERED: Final = (("flow", _FLOW), ("queue", _QUEUE), ("probe", _PROBE))
-# Of the other kinds of rows, which have names of their own.
+"""Columns of runs besides the measures of a run."""
+_OBJECTS: Final[Mapping[Of, str]] = {
+    "flow": "name cc ecn reference_bps reference_ln_spread log_ratio", "queue": "name", "probe": "name",
+}  # fmt: skip
+"""Columns of each object in a run besides its measures."""
 _PARTS: Final = (
-    "cc ecn goodput_bps delivery_rate_bps srtt_mean_s srtt_p99_s retransmissions mark_fraction "
-    "flow from to transport source start_s stop_s base_rtt_s bottleneck share rtt_mean_s rtt_p50_s rtt_p99_s "
-    "delay_mean_s delay_p50_s delay_p99_s jitter_s loss fct_geometric_mean_s fct_p50_s fct_p95_s fct_p99_s "
-    "unfinished video_mean_rate_bps video_startup_s video_stalls video_stalled_s video_switches srtt_p50_s "
-    "seen_marks seen_ect1 "
-    "echoed_marks starvation oscillations_per_s spike_height_s spike_duration_s induced_mean_s induced_p50_s "
-    "induced_p99_s ipdv_mean_s ipdv_p50_s ipdv_p99_s l_delay_mean_s l_delay_p50_s l_delay_p99_s c_delay_mean_s "
-    "c_delay_p50_s c_delay_p99_s little_delay_mean_s little_delay_p50_s little_delay_p99_s delay_of queue qdisc flows "
-    "rate_bps probe protocol phase from_s to_s"
+    "flow cc ecn from to transport source start_s stop_s base_rtt_s bottleneck share queue qdisc flows delay_of probe "
+    "protocol phase from_s to_s"
 )
+"""Columns of tables with a row for each flow, queue, probe or phase besides the measures."""
 
 
 _SAFE: Final = re.compile(r"[\w.,:/@%+()-][\w.,:/@%+=~()-]*")
@@ -140,9 +127,9 @@ def kind(_: str) -> list[str]:
 @_words
 def measure(_: str) -> Iterable[str]:
     """What pictures of a campaign can measure."""
-    from bakeoff.plots.named_measures import MEASURES
+    from bakeoff.plots import axes
 
-    return MEASURES
+    return axes.names()
 
 
 @_listed
@@ -174,8 +161,15 @@ def reference(_: str) -> list[str]:
 @_listed
 def columns(_: str) -> list[str]:
     """The columns of tables; `flow1_`, `queue1_` and `probe1_` stand for others of their kind."""
-    numbered = [f"{part}1_{name}" for part, names in _NUMBERED for name in names.split()]
-    return [*_RUN.split(), *(f"axis_{axis}" for axis in _axis_names()), *_PARTS.split(), *numbered, "?"]
+    from bakeoff.measure.functions import CATALOGUE
+
+    def measured(of: Of) -> list[str]:
+        return [measure.column for measure in CATALOGUE.of(of) if measure.tabled]
+
+    numbered = [f"{of}1_{name}" for of, names in _OBJECTS.items() for name in (*names.split(), *measured(of))]
+    parts = [name for of in _OBJECTS for name in measured(of)]
+    axes = (f"axis_{axis}" for axis in _axis_names())
+    return [*_RUN.split(), *measured("run"), *axes, *_PARTS.split(), *parts, *numbered, "?"]
 
 
 @_listed

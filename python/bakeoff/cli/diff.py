@@ -35,8 +35,8 @@ def diff(
         list[str] | None,
         typer.Option(
             metavar="MEASURE=X",
-            help="List a measure only where |ln(A / B)| is more than X: goodput, queue_delay, queue_delay_p99, "
-            "sojourn, sojourn_p99, marks, drops; repeatable.",
+            help="List a measure only where |ln(A / B)| is more than X: goodput, tcp_delay_mean, "
+            "tcp_delay_p99, little_delay_mean, little_delay_p99, marks, drops; repeatable.",
             show_default="0 for each",
         ),
     ] = None,
@@ -55,8 +55,9 @@ def diff(
     from bakeoff.cli.output import say
     from bakeoff.cli.progress import patience
     from bakeoff.cli.table import chosen_results
+    from bakeoff.measure.functions import CATALOGUE
 
-    bounds = dict.fromkeys(comparison.UNITS, 0.0) | bounds_of(tolerance or [], "--tolerance")
+    bounds = dict.fromkeys(comparison.MEASURES, 0.0) | bounds_of(tolerance or [], "--tolerance")
     sides = []
     for name in (a, b):
         _, chosen = chosen_results(name)
@@ -67,7 +68,7 @@ def diff(
     differing = comparison.outside(found.differences, bounds)
     if as_json:
         rows = [
-            {**one.key._asdict(), "unit": comparison.UNITS[one.key.measure], "a": one.ours, "b": one.theirs}
+            {**one.key._asdict(), "unit": CATALOGUE[one.key.measure].unit, "a": one.ours, "b": one.theirs}
             for one in differing
         ]
         typer.echo(
@@ -78,7 +79,7 @@ def diff(
             say(f"note: {note}", indent=6)
         for one in sorted(differing, key=lambda each: each.key):
             where = "/".join(one.key[:3]) + (f" {one.key.flow}" if one.key.flow else "")
-            unit = comparison.UNITS[one.key.measure]
+            unit = CATALOGUE[one.key.measure].unit
             change = f"{100 * (one.theirs / one.ours - 1):+.2f} %" if one.ours else "from nothing"
             say(f"{where}  {one.key.measure}: {one.ours:.6g} -> {one.theirs:.6g} {unit} ({change})", indent=2)
         typer.echo(f"{len(differing)} of {len(found.differences)} numbers differ")

@@ -37,6 +37,7 @@ def reproduce(
 
     from bakeoff import campaign, results
     from bakeoff.claims import comparison
+    from bakeoff.measure.functions import CATALOGUE
     from bakeoff.scenario import Run
 
     stored = chosen_run(run)
@@ -64,7 +65,7 @@ def reproduce(
                 [value] = repetitions.values()
                 least, most = min(today[key].values()), max(today[key].values())
                 inside = least <= value <= most
-                unit = comparison.UNITS[key.measure]
+                unit = CATALOGUE[key.measure].unit
                 row = {"flow": key.flow, "measure": key.measure, "unit": unit, "stored": value}
                 rows.append(row | {"least": least, "greatest": most, "within": inside})
             verdict = "within the interval" if all(row["within"] for row in rows) else "different"

@@ -66,10 +66,10 @@ def goal_of(text: str) -> Goal:
 def _range(expression: Expression) -> tuple[float, float]:
     """The least and the most that a number can be which is one measure."""
     from bakeoff.claims.expression import Taken
-    from bakeoff.claims.measures import MEASURES
+    from bakeoff.measure.functions import CATALOGUE
 
     root = expression.root
-    return MEASURES[root.call.measure].range if isinstance(root, Taken) else (-inf, inf)
+    return CATALOGUE[root.call.measure].bounds if isinstance(root, Taken) else (-inf, inf)
 
 
 class Until:

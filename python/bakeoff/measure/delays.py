@@ -190,9 +190,9 @@ def base_rtt(run: Run, flow: Traffic) -> float:
     return _delay(Timeline(run), _round(run, flow), flow, float("-inf"))
 
 
-def mean_base_rtt(run: Run, flow: Traffic, timeline: Timeline | None = None) -> float:
-    """The mean of `base_rtt` over the steady state, in seconds: timed changes of links and qdiscs count."""
-    start, stop = run.window_s
+def mean_base_rtt(run: Run, flow: Traffic, timeline: Timeline | None = None, window: Window | None = None) -> float:
+    """The mean of `base_rtt` over the window (the steady state) in seconds: timed changes of links and qdiscs count."""
+    start, stop = window or run.window_s
     timeline, hops = timeline or Timeline(run), _round(run, flow)
     total = 0.0
     for since, until in pairwise(timeline.times([end for hop in hops for end in (hop, hop[::-1])], (start, stop))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -30,8 +30,9 @@ from bakeoff.measure.delays import (
 )
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
 from bakeoff.measure.over_time import Rates, spike_of
-from bakeoff.measure.rates import End, goodput_of, jain, ratio, steady_state_rate, utilisation, window_of
+from bakeoff.measure.rates import End, goodput_of, steady_state_rate, utilisation, window_of
 from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.measure.sharing import of_the_only, sharing
 from bakeoff.measure.stations import Station, stations
 from bakeoff.results.summary import (
     FORMAT,
@@ -43,6 +44,7 @@ from bakeoff.results.summary import (
     Probe,
     Queue,
     RatedQueue,
+    Sharing,
     Spike,
     SteadyState,
     Summary,
@@ -82,7 +84,9 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
     queues = {name: _queue(given, name) for name in counters.queues}
     probes = {probe.name: _probe(given, probe) for probe in run.probes}
     places = given.tried("rated", lambda: stations(run, counters, samples, given.window, given.timeline)) or []
-    shared = _shared(given, flows, places)
+    first = run.flows[0] if run.flows else None
+    narrow = given.tried("bottleneck", lambda: given.bottleneck(first)) if first else None
+    shared = _sharing(given, flows)
     changed = cut.changes(run, given.window)
     told = cut.phases(run, counters, samples, given.window, places, timeline=given.timeline)
     if changed and not told:
@@ -97,13 +101,16 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
         flows=flows,
         queues=queues,
         probes=probes,
-        **shared,
+        bottleneck=narrow,
+        utilisation=given.tried("utilisation", lambda: _used(given, flows, places, narrow)) if first else None,
+        shared=shared,
+        **of_the_only(shared),
         checks=[*checks(run, counters), *_capacities(given, places)],
         missing=given.missing,
         rated=[_rated(given, place) for place in places],
         changes=[f"at {at:g} s {what}" for at, what in changed],
         phases=told,
-        pair=given.rates.pair(),
+        pair=given.rates.pair() if [len(each.flows) for each in shared.values()] == [2] else None,
     )
     # Whole numbers where the form has fractions become such, as in what is read again.
     return msgspec.convert(msgspec.to_builtins(found), Summary)
@@ -112,7 +119,20 @@ def summarise(result: Result, *, end: End = "text") -> Summary:
 def summary_of(result: Result) -> Summary:
     """The summary that lies beside a result; a new one if there is none, or one of an older format."""
     found = result.summary
-    return found if found is not None and found.format == FORMAT else summarise(result)
+    if found is None or found.format < _UPGRADED:
+        return summarise(result)
+    return found if found.format == FORMAT else _upgraded(found, result.run)
+
+
+_UPGRADED: Final = 4
+"""The oldest format that has all of today's numbers but `shared`."""
+
+
+def _upgraded(found: Summary, run: Run) -> Summary:
+    """A summary of format 4, which had one index for the flows at the first flow's bottleneck."""
+    long = {name for name, flow in found.flows.items() if flow.transport == "tcp" and flow.fct is None}
+    shared = sharing(found.flows, _ends(run), long, [])
+    return msgspec.structs.replace(found, format=FORMAT, shared=shared, **of_the_only(shared))
 
 
 @dataclass(frozen=True)
@@ -344,44 +364,32 @@ def _capacities(given: _Inputs, places: Sequence[Station]) -> list[Check]:
     return found
 
 
-def _shared(given: _Inputs, flows: Mapping[str, Flow], places: Sequence[Station]) -> dict[str, Any]:
-    """What is one number for the flows that meet in one bottleneck."""
-    run, counters, tried = given.run, given.counters, given.tried
-    if not run.flows:
-        return dict.fromkeys(("bottleneck", "jain", "ratio", "jain_goodput", "ratio_goodput", "utilisation"))
-    first = run.flows[0]
-    narrow = tried("bottleneck", lambda: given.bottleneck(first))
-    queue = narrow.queue if narrow else None
-    together = [flow for flow in run.flows if flows[flow.name].bottleneck == queue]
-    steady = [flows[flow.name].steady_state for flow in together]
-    long = [flow.transport == "tcp" and not _is_short(flow) for flow in together]
-    # A flow with no rate to show would make the rest look fair: then there is no index.
-    rates = [part.delivery_rate_bps for part, one in zip(steady, long, strict=True) if one]
-    goodputs = [part.goodput_bps for part in steady]
-    shares = [share for share, one in zip(goodputs, long, strict=True) if one]
+def _used(given: _Inputs, flows: Mapping[str, Flow], places: Sequence[Station], narrow: Bottleneck | None) -> float:
+    """The utilisation of the first flow's bottleneck."""
+    if narrow is None:
+        raise MeasureError("the path has no bottleneck")
+    place = next((place for place in places if place.queue == narrow.queue), None)
+    if place is not None and place.sampled(given.samples):
+        return place.utilisation(given.samples, given.window)
+    parts = []
+    for flow in given.run.flows:
+        found = flows[flow.name]
+        if found.bottleneck == narrow.queue:
+            goodput = found.steady_state.goodput_bps
+            if goodput is None:
+                raise MeasureError("a flow has no goodput")
+            parts.append((goodput, payload_fraction(given.run, flow, _payload(given.counters, flow))))
+    return utilisation(parts, narrow.rate_bps)
 
-    def used() -> float:
-        if narrow is None:
-            raise MeasureError("the path has no bottleneck")
-        place = next((place for place in places if place.queue == narrow.queue), None)
-        if place is not None and place.sampled(given.samples):
-            return place.utilisation(given.samples, given.window)
-        parts = [
-            (rate, payload_fraction(run, flow, _payload(counters, flow)))
-            for rate, flow in zip(_all(goodputs, "goodput"), together, strict=True)
-        ]
-        return utilisation(parts, narrow.rate_bps)
 
-    several = len(shares) > 1
-    told = not any(given.by_tool(flow.name, "delivery_rate") for flow, one in zip(together, long, strict=True) if one)
-    return {
-        "bottleneck": narrow,
-        "jain": tried("jain", lambda: jain(_all(rates, "delivery rate"))) if several and told else None,
-        "ratio": tried("ratio", lambda: ratio(_all(rates, "delivery rate"))) if several and told else None,
-        "jain_goodput": tried("jain_goodput", lambda: jain(_all(shares, "goodput"))) if several else None,
-        "ratio_goodput": tried("ratio_goodput", lambda: ratio(_all(shares, "goodput"))) if several else None,
-        "utilisation": tried("utilisation", used),
-    }
+def _sharing(given: _Inputs, flows: Mapping[str, Flow]) -> dict[str, Sharing]:
+    long = {flow.name for flow in given.run.flows if flow.transport == "tcp" and not _is_short(flow)}
+    told = not any(given.by_tool(name, "delivery_rate") for name in long)
+    return sharing(flows, _ends(given.run), long, given.missing, delivery_rates=told)
+
+
+def _ends(run: Run) -> dict[str, tuple[str, str]]:
+    return {flow.name: (flow.from_, flow.to) for flow in run.flows}
 
 
 def _payload(counters: Counters, flow: RunFlow) -> float:
@@ -399,13 +407,6 @@ def _payload(counters: Counters, flow: RunFlow) -> float:
     if isinstance(flow.source, Bulk) and delivered and received:
         return min(float(mss), received / delivered)
     return float(mss)
-
-
-def _all(rates: list[float | None], what: str) -> list[float]:
-    known = [rate for rate in rates if rate is not None]
-    if len(known) < len(rates):
-        raise MeasureError(f"a flow has no {what}")
-    return known
 
 
 def bottleneck_queues(summary: Summary) -> list[Queue]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.plots import caption, colours
+from bakeoff.plots.axes import Axis, axis_of
 from bakeoff.plots.flow_styles import FlowStyles, Look, looks
-from bakeoff.plots.named_measures import Measure, measure_of
 from bakeoff.plots.plotted_run import MOST_LINES, PlottedRun
 from bakeoff.plots.points import Estimate, Matrix, Point, axis_words, order_of
 from bakeoff.plots.style import plain, styled
@@ -57,7 +57,7 @@ def sweep(
     BakeoffError for an unknown measure or axis, without a numeric axis, and for more panels than anybody looks at.
     """
     name = measure or default_measure(matrix, "sweep")
-    what = measure_of(name)
+    what = axis_of(name)
     x = _chosen_x(matrix, x)
     lined, faceted = _split(matrix, what, x, lines, panels)
     facets = facets_of(matrix, faceted)
@@ -71,7 +71,7 @@ def sweep(
 
 
 def _split(
-    matrix: Matrix, what: Measure, x: str, lines: Sequence[str] | None, panels: Sequence[str] | None
+    matrix: Matrix, what: Axis, x: str, lines: Sequence[str] | None, panels: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
     """The axes that are lines, and those that are panels."""
     rest = [axis for axis in matrix.axes if axis != x]
@@ -134,7 +134,7 @@ def _series(
 
 def _draw(
     matrix: Matrix,
-    what: Measure,
+    what: Axis,
     x: str,
     lined: Sequence[str],
     faceted: Sequence[str],
@@ -303,7 +303,7 @@ def default_measure(matrix: Matrix, kind: str) -> str:
     return "jain" if several else "utilisation"
 
 
-def grid(matrix: Matrix, facets: Sequence[Key], what: Measure, *, row_inch: float = 3.6) -> tuple[Picture, list[Axes]]:
+def grid(matrix: Matrix, facets: Sequence[Key], what: Axis, *, row_inch: float = 3.6) -> tuple[Picture, list[Axes]]:
     """A picture with a panel for each facet."""
     from bakeoff.plots.panels import columns_of
     from bakeoff.plots.picture import titled
@@ -321,7 +321,7 @@ def grid(matrix: Matrix, facets: Sequence[Key], what: Measure, *, row_inch: floa
     return made, places[:n]
 
 
-def _caption(matrix: Matrix, what: Measure) -> list[str]:
+def _caption(matrix: Matrix, what: Axis) -> list[str]:
     results = [result for point in matrix.points for result in point.results]
     shown = [PlottedRun(result) for result in results]
     fixed = {axis: label for axis, label in matrix.points[0].axes.items() if axis not in matrix.axes}

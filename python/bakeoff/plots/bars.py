@@ -19,7 +19,7 @@ from bakeoff.plots.style import plain, save, styled
 from bakeoff.references import Reference
 from bakeoff.tables.control_connections import control_connections
 from bakeoff.tables.label_order import by_value, number
-from bakeoff.tables.rows import RATES, FlowRow, Row, choose_references, finished, qdisc_order, rows
+from bakeoff.tables.rows import FlowRow, Row, choose_references, finished, qdisc_order, rows
 from bakeoff.tables.run_labels import engine_of
 
 if TYPE_CHECKING:
@@ -231,8 +231,8 @@ def _drawn(
         )
         grid = made.subplots(lines * (2 if late else 1), columns, squeeze=False)
         made.leave_empty([] if late else list(grid.flat)[len(found) :])
-        rate = "delivery rate" if any(flow.rates_bps[RATES[0]] for row in table for flow in row.flows) else "goodput"
-        rate = rate if first.metric == RATES[0] else "goodput"
+        delivered = any(flow.rates_bps["delivery_rate"] for row in table for flow in row.flows)
+        rate = "delivery rate" if first.metric == "delivery_rate" and delivered else "goodput"
         for i, chart in enumerate(found):
             axes = grid.flat[i]
             panel = panels.Panel(axes, "Mbit/s", f"rate {chart.rows[0].rate_bps}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bakeoff.errors import BakeoffError
 from bakeoff.plots import contours
 from bakeoff.plots.against_axis import MOST_PANELS, default_measure, facet_title, facets_of, grid, too_many
-from bakeoff.plots.named_measures import in_other_unit, measure_of
+from bakeoff.plots.axes import axis_of, in_other_unit
 from bakeoff.plots.points import Estimate, Matrix, Point, axis_words
 from bakeoff.plots.style import plain, styled
 from bakeoff.tables.label_order import number
@@ -28,7 +28,7 @@ def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y:
     from matplotlib.colors import Normalize
 
     name = measure or default_measure(matrix, "heatmap")
-    what = measure_of(name)
+    what = axis_of(name)
     x, y = two_axes(matrix, x, y)
     faceted = [axis for axis in matrix.axes if axis not in (x, y)]
     points = facets_of(matrix, faceted)

@@ -9,8 +9,8 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.plots import caption, colours
+from bakeoff.plots.axes import other_unit
 from bakeoff.plots.mpl import Line2D, Patch, StepPatch
-from bakeoff.plots.named_measures import other_unit
 from bakeoff.plots.picture import Picture, titled
 from bakeoff.plots.plotted_run import Line, PlottedRun, bins, means
 from bakeoff.plots.style import plain

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError, ends, interval, summary_of
 from bakeoff.plots import colours
-from bakeoff.plots.named_measures import Measure, values
+from bakeoff.plots.axes import Axis, values
 from bakeoff.plots.plotted_run import MOST_LINES
 from bakeoff.results import measured
 from bakeoff.tables.label_order import by_value, number
@@ -63,7 +63,7 @@ class Point:
     axes: Mapping[str, str]
     results: tuple[Result, ...]
 
-    def measured(self, measure: Measure) -> dict[str, Estimate]:
+    def measured(self, measure: Axis) -> dict[str, Estimate]:
         """The measure over the seeds, by flow, probe or queue; of many flows by control, as their mean.
 
         A number that a seed has no finite value for (two rates that never meet) counts among the seeds.

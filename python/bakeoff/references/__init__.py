@@ -2,7 +2,7 @@
 
 from bakeoff.references.references import (
     COUNTS,
-    UNITS,
+    MEASURES,
     Deviation,
     Expected,
     Reference,
@@ -12,12 +12,11 @@ from bakeoff.references.references import (
     load,
     log_ratio,
     measured,
-    rate_of,
 )
 
 __all__ = [
     "COUNTS",
-    "UNITS",
+    "MEASURES",
     "Deviation",
     "Expected",
     "Reference",
@@ -27,5 +26,4 @@ __all__ = [
     "load",
     "log_ratio",
     "measured",
-    "rate_of",
 ]

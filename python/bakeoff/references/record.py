@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bakeoff.measure import summary_of
+from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.summarise import bottleneck_queues
-from bakeoff.references import COUNTS, UNITS, measured
+from bakeoff.references import COUNTS, measured
 from bakeoff.results import survey
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
 
 COLUMNS = ("suite", "scenario", "run", "flow", "measure", "value", "unit", "source", "seed")
-_MEASURES = ("steady_state.goodput", "steady_state.srtt", "steady_state.srtt_p99")
+_MEASURES = ("goodput", "srtt_mean", "srtt_p99")
 _DIGITS = 6
 
 
@@ -38,7 +39,8 @@ def record(results: Iterable[Result], source: str) -> Iterator[dict[str, Any]]:
         found += [("", count, float(sum(getattr(queue, count) for queue in queues))) for count in COUNTS]
         for flow, measure, value in found:
             if value or (value is not None and measure in COUNTS):
-                number = {"flow": flow, "measure": measure, "value": f"{value:.{_DIGITS}g}", "unit": UNITS[measure]}
+                unit = CATALOGUE[measure].unit
+                number = {"flow": flow, "measure": measure, "value": f"{value:.{_DIGITS}g}", "unit": unit}
                 yield {**of, **number, "source": source, "seed": run.seed}
 
 

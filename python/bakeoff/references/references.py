@@ -18,20 +18,19 @@ from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import summary_of
 from bakeoff.measure.delays import quantile
+from bakeoff.measure.functions import CATALOGUE
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
-    from bakeoff.results.summary import Flow, Summary
+    from bakeoff.results.summary import Summary
 
-UNITS = {
-    "steady_state.delivery_rate": "bit/s",
-    "steady_state.goodput": "bit/s",
-    "steady_state.srtt": "s",
-    "steady_state.srtt_p99": "s",
-    "marks": "packet",
-    "drops": "packet",
-}
-"""The measures that references hold, with the unit that their lines must state."""
+MEASURES: Final = ("delivery_rate", "goodput", "srtt_mean", "srtt_p99", "marks", "drops")
+"""What references hold, by the catalogue's names; each line states the unit."""
+_IN_FILES: Final[Mapping[str, str]] = {
+    "steady_state.delivery_rate": "delivery_rate", "steady_state.goodput": "goodput",
+    "steady_state.srtt": "srtt_mean", "steady_state.srtt_p99": "srtt_p99",
+}  # fmt: skip
+"""Older names of measures in files."""
 
 COUNTS = ("marks", "drops")
 """Numbers of a whole run, with an empty flow; they may be 0."""
@@ -54,7 +53,7 @@ class Reference:
     run: str
     flow: str
     measure: str
-    """One of `UNITS`."""
+    """One of `MEASURES`."""
     value: float
     unit: str
     source: str
@@ -167,21 +166,12 @@ def deviation(results: Iterable[Result], reference: Iterable[Reference]) -> list
     ]
 
 
-def rate_of(flow: Flow, rate: str) -> float | None:
-    """A flow's `delivery_rate` or `goodput` in the steady state, in bit/s."""
-    steady = flow.steady_state
-    return steady.delivery_rate_bps if rate == "delivery_rate" else steady.goodput_bps
-
-
 def _pick(summary: Summary, flow: str, measure: str) -> float | None:
     part = summary.flows.get(flow)
     if part is None:
         return None
-    if measure.startswith("steady_state.srtt"):
-        srtt = part.srtt_s
-        return None if srtt is None else srtt.p99 if measure.endswith("p99") else srtt.mean
-    value = rate_of(part, measure.removeprefix("steady_state."))
-    if value is None and part.steady_state.goodput_bps == 0:
+    value = CATALOGUE[measure].read(part)
+    if value is None and measure == "delivery_rate" and part.steady_state.goodput_bps == 0:
         # A flow that got nothing has no delivery-rate sample either: that is the worst result, not a missing one.
         return 0.0
     return value
@@ -212,11 +202,11 @@ def _row(file: Path, line: int, cells: Mapping[str, str]) -> Reference:
     short = [column for column in _COLUMNS if cells[column] is None]
     if short:
         raise BakeoffError(f"{file}:{line}: {short[0]} is missing; expected a value for each column")
-    measure, unit, value = cells["measure"], cells["unit"], cells["value"]
-    if measure not in UNITS:
-        raise BakeoffError(f"{file}:{line}: measure: unknown '{measure}'; expected one of {', '.join(UNITS)}")
-    if unit != UNITS[measure]:
-        raise BakeoffError(f"{file}:{line}: unit: '{unit}' for {measure}; expected {UNITS[measure]}")
+    measure, unit, value = _IN_FILES.get(cells["measure"], cells["measure"]), cells["unit"], cells["value"]
+    if measure not in MEASURES:
+        raise BakeoffError(f"{file}:{line}: measure: unknown '{measure}'; expected one of {', '.join(MEASURES)}")
+    if unit != CATALOGUE[measure].unit:
+        raise BakeoffError(f"{file}:{line}: unit: '{unit}' for {measure}; expected {CATALOGUE[measure].unit}")
     try:
         number, seed = float(value), int(cells["seed"]) if cells.get("seed") else None
     except ValueError as error:

@@ -19,7 +19,7 @@ import msgspec
 from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
-from bakeoff.results.summary import Record, Summary
+from bakeoff.results.summary import OF_GOODPUT, Record, Summary
 from bakeoff.results.units import unit_in
 from bakeoff.results.write import take_place, write_json
 from bakeoff.scenario import units
@@ -107,6 +107,10 @@ def _read(runs: Iterable[Path]) -> tuple[list[_Record], _Numbers]:
                 summary = _objects.decode(files.read(f"{path}/{layout.SUMMARY}", _LARGEST))
                 if len(record.resolved.flows) > MOST_FLOWS:
                     summary = {key: value for key, value in summary.items() if not isinstance(value, dict)}
+                if summary.get("format", 1) < OF_GOODPUT:
+                    for name in ("jain", "ratio"):
+                        summary[f"{name}_delivery_rate"] = summary.pop(name, None)
+                        summary[name] = summary.pop(f"{name}_goodput", None)
                 _add(summary, "", numbers, row)
                 named = f"{path}/{layout.MEASURED}"
                 if os.path.exists(named):  # noqa: PTH110

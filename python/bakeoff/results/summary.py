@@ -15,9 +15,12 @@ import msgspec
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """The format that is written; this one and all before it can be read. Those before lack what has a default here."""
 
+
+OF_GOODPUT: Final = 5
+"""The first format whose `jain` and `ratio` are those of goodputs; before it they were those of delivery rates."""
 
 _SCALARS: Final = frozenset({int, float, bool, str, type(None)})
 
@@ -88,6 +91,11 @@ class Completion(Record, frozen=True, kw_only=True):
     fct_s: CompletionTimes | None
     """None if none ended."""
     sizes: list[SizeClass]
+
+    @property
+    def unfinished(self) -> int:
+        """How many of them had not ended with the run."""
+        return self.begun - self.ended
 
 
 class Video(Record, frozen=True, kw_only=True):
@@ -260,6 +268,11 @@ class PhaseFlow(Record, frozen=True, kw_only=True):
     recovery_s: float | None = None
     """From the phase's beginning until the smoothed RTT stays at most 10 ms above the base RTT; None: it never does."""
 
+    @property
+    def steady_state(self) -> SteadyState:
+        """The rates, as a flow of the whole window has them."""
+        return SteadyState(delivery_rate_bps=self.delivery_rate_bps, goodput_bps=self.goodput_bps)
+
 
 class PhaseQueue(Record, frozen=True, kw_only=True):
     """What a queue with a rate did in one phase."""
@@ -317,6 +330,19 @@ class Bottleneck(Record, frozen=True, kw_only=True):
     """Its rate, averaged over time where it changes in the window."""
 
 
+class Sharing(Record, frozen=True, kw_only=True):
+    """How the two or more long TCP flows whose bottleneck a queue is share it."""
+
+    flows: list[str]
+    jain: float | None
+    """Jain's index of the goodputs; None if a flow has none, or all have 0."""
+    ratio: float | None
+    """The largest goodput over the smallest; None if the smallest is 0 or unknown."""
+    jain_delivery_rate: float | None = None
+    """Jain's index of the delivery rates; None where the engine does not report them."""
+    ratio_delivery_rate: float | None = None
+
+
 class Pair(Record, frozen=True, kw_only=True):
     """How the two long TCP flows of a run come to share, counted from the start of the later one."""
 
@@ -351,13 +377,9 @@ class Summary(Record, frozen=True, kw_only=True):
     queues: dict[str, Queue]
     probes: dict[str, Probe]
     bottleneck: Bottleneck | None
-    """Of the first flow; what follows is over the flows that share it."""
-    jain: float | None
-    """Jain's index of the delivery rates."""
-    ratio: float | None
-    jain_goodput: float | None
-    ratio_goodput: float | None
+    """Of the first flow."""
     utilisation: float | None
+    """Of this bottleneck."""
     checks: list[Check]
     missing: list[str]
     rated: list[RatedQueue] = []
@@ -367,7 +389,13 @@ class Summary(Record, frozen=True, kw_only=True):
     phases: list[Phase] = []
     """The parts of the window between these changes; none if nothing changes, or too much to be told apart."""
     pair: Pair | None = None
-    """Of a run with two long TCP flows."""
+    """Of a run with two long TCP flows that share a queue."""
+    shared: dict[str, Sharing] = {}
+    """By queue: each that two or more long TCP flows share. What follows is None unless there is exactly one."""
+    jain: float | None = None
+    ratio: float | None = None
+    jain_delivery_rate: float | None = None
+    ratio_delivery_rate: float | None = None
 
     @classmethod
     def from_json(cls, text: str | bytes, place: str) -> Self:
@@ -380,6 +408,8 @@ class Summary(Record, frozen=True, kw_only=True):
             ) from None
         if found.format not in range(1, FORMAT + 1):
             raise BakeoffError(f"{place}: format: {found.format}; this version reads formats 1 to {FORMAT}")
+        if found.format < OF_GOODPUT:
+            found = msgspec.structs.replace(found, jain=None, ratio=None)
         return found
 
     def unlike(self, flows: Collection[str], probes: Collection[str]) -> str | None:

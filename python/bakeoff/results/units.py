@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from typing import Final
 
 UNITS: Final[dict[str, dict[str, str]]] = {
@@ -62,17 +61,8 @@ def with_unit(metric: str, unit: str | None) -> str:
     return metric + SUFFIXES.get(unit or "1", "")
 
 
-MAY_NEVER: Final = ("convergence_s", "meet_s", "recovery_s", "startup_s")
-"""Times until something that may never happen: null then."""
-
 STATISTICS: Final = frozenset({"mean", "geometric_mean", "min", "p5", "p50", "p90", "p95", "p99", "p999", "max"})
 """Last parts of a dotted name that have the unit of the part before them, as in `srtt_s.p99`."""
-
-_SHARES: Final = (
-    "share", "loss", "mark_fraction", "utilisation", "starvation", "jain", "jain_goodput", "ping_delay_above",
-)  # fmt: skip
-_FROM_ONE: Final = ("ratio", "ratio_goodput")
-_OF_ANY_SIGN: Final = ("ln", "log_ratio")
 
 
 def unit_in(name: str) -> str | None:
@@ -85,20 +75,3 @@ def unit_in(name: str) -> str | None:
     if last.endswith("_per_s"):
         return "1/s"
     return next((unit for unit, suffix in SUFFIXES.items() if suffix and last.endswith(suffix)), None)
-
-
-def limits(name: str) -> tuple[float, float]:
-    """The least and the greatest value that a measure of this name can have: no share is above 1, no time below 0."""
-    last = name.rpartition(".")[2]
-
-    def one_of(words: tuple[str, ...]) -> bool:
-        return any(last == word or last.endswith(f"_{word}") for word in words)
-
-    if one_of(_OF_ANY_SIGN) or "induced_" in last:  # of a base RTT that is known too high
-        return -inf, inf
-    return (0.0, 1.0) if one_of(_SHARES) else (1.0, inf) if one_of(_FROM_ONE) else (0.0, inf)
-
-
-def is_share(name: str) -> bool:
-    """Whether people read a measure of this name in per cent: all that lie between 0 and 1 but Jain's index."""
-    return limits(name) == (0.0, 1.0) and "jain" not in name.rpartition(".")[2]

@@ -6,22 +6,20 @@ from math import floor, inf, isfinite, log10
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bakeoff.measure import Interval, ends, partly
-from bakeoff.results.units import is_share, limits, unit_in
+from bakeoff.measure.catalogue import ANY_SIGN, DISPLAY, FROM_ZERO, Measure
+from bakeoff.measure.functions import CATALOGUE
+from bakeoff.results.units import unit_in
 from bakeoff.text.columns import clean, number
 
 if TYPE_CHECKING:
     from bakeoff.tables.filters import Value
     from bakeoff.tables.rows import Row
 
-_MOMENTS: Final = ("window_from_s", "window_to_s", "from_s", "to_s", "start_s", "stop_s")
-_IN_SECONDS: Final = ("startup_s", "stalled_s", "convergence_s", "meet_s", "recovery_s")
-_SHOWN: Final = {
-    "bit/s": (1e-6, "Mbit/s", 2), "s": (1e3, "ms", 1), "byte": (1.0, "bytes", None), "packet": (1.0, "packets", None),
-    "1/s": (1.0, "1/s", None),
-}  # fmt: skip
-"""By base unit what a number is multiplied with, the unit that it then has, and the decimals that it is shown with."""
-_SHARES: Final = {"utilisation": 1, "share": 0}
-"""Decimals of shares in per cent, by the end of the name; others have two."""
+_IN_SECONDS: Final = ("window_from_s", "window_to_s", "from_s", "to_s", "start_s", "stop_s")
+"""Moments of a run."""
+_DECIMALS: Final = {"Mbit/s": 2, "ms": 1, "%": 2}
+"""By the unit of the cell; other numbers have as many as they need."""
+_ANY_SIGN: Final = ("log_ratio",)
 
 
 class Form(NamedTuple):
@@ -43,17 +41,31 @@ class Form(NamedTuple):
 
 
 def form_of(name: str) -> Form:
-    """How people see a number of this name: rates in Mbit/s, times in ms, shares in per cent.
+    """How people see a number of this column, or place of summary.json: rates in Mbit/s, times in ms, shares in %.
 
     Moments, and what takes seconds, are in s.
     """
-    if is_share(name):
-        places = next((places for word, places in _SHARES.items() if name == word or name.endswith(f"_{word}")), 2)
-        return Form(100.0, "%", places)
-    unit = unit_in(name)
-    if unit == "s" and (name in _MOMENTS or name.endswith(_IN_SECONDS)):
+    found = _measure(name)
+    if found is not None:
+        scale, unit = found.display
+        return Form(scale, unit, _DECIMALS.get(unit) if found.decimals is None else found.decimals)
+    if name in _IN_SECONDS:
         return Form(1.0, "s", None)
-    return Form(*_SHOWN[unit]) if unit is not None else Form(1.0, "", None)
+    unit = unit_in(name) or ""
+    scale, unit = DISPLAY.get(unit, (1.0, unit))
+    return Form(scale, unit, _DECIMALS.get(unit))
+
+
+def limits(name: str) -> tuple[float, float]:
+    """The least and the greatest value of a column, or of a place of summary.json, in the base unit."""
+    found = _measure(name)
+    if found is not None:
+        return found.bounds
+    return ANY_SIGN if name.endswith(_ANY_SIGN) else FROM_ZERO
+
+
+def _measure(name: str) -> Measure | None:
+    return CATALOGUE.of_path(name) if "." in name else CATALOGUE.of_column(name)
 
 
 def decimals(value: float, least: int) -> int:

@@ -186,8 +186,7 @@ def _runs(table: Sequence[Row]) -> list[Column]:
         found += groups.columns(table)
     else:
         found += _each(table)
-    found.append(Column("ratio", [told(row.ratio, ".2f" if (row.ratio or 0) < 10 else ".1f") for row in table], 6))
-    found.append(Column("Jain", [told(row.jain, ".3f") for row in table], 5))
+    found += _sharing(table)
     found.append(Column("FCT ms\n50/95/99 %", [_completion(row) for row in table], 8))
     found.append(Column("video\nMbit/s", ["/".join(_video(row, "mean_rate_bps")) for row in table], 8))
     found.append(Column("stalls\ns", ["/".join(_video(row, "stalled_s")) for row in table], 8))
@@ -202,6 +201,25 @@ def _runs(table: Sequence[Row]) -> list[Column]:
     return [column for column in found if column.keep == 9 or any(column.cells)]
 
 
+def _sharing(table: Sequence[Row]) -> list[Column]:
+    """Ratio and Jain's index of the goodputs, for each queue that long flows share."""
+    queues = list(dict.fromkeys(queue for row in table for queue in row.summaries[0].shared))
+    alone = all(len(row.summaries[0].shared) < 2 for row in table)
+    found = []
+    for queue in [None] if alone else queues[:MANY]:
+
+        def mean(row: Row, name: str, queue: str | None = queue) -> Mean | None:
+            if queue is None:
+                return Mean.over(getattr(summary, name) for summary in row.summaries)
+            return Mean.over(getattr(summary.shared.get(queue), name, None) for summary in row.summaries)
+
+        at = "" if queue is None else f"{clean(queue)}\n"
+        ratios = [mean(row, "ratio") for row in table]
+        found.append(Column(f"{at}ratio", [told(ratio, ".2f" if (ratio or 0) < 10 else ".1f") for ratio in ratios], 6))
+        found.append(Column(f"{at}Jain", [told(mean(row, "jain"), ".3f") for row in table], 5))
+    return found
+
+
 def _each(table: Sequence[Row]) -> list[Column]:
     """A column per flow, with the reference beside it."""
     found = []
@@ -213,7 +231,8 @@ def _each(table: Sequence[Row]) -> list[Column]:
         found.append(Column("n", [str(row.n) for row in table], 8))
     compared = any(flow.reference for row in table for flow in row.flows)
     for i, head in enumerate(heads):
-        found.append(Column(f"{head}\nMbit/s", _flow_cells(table, i, _share), 9))
+        rate = "" if all(row.metric == RATES[0] for row in table) else " delivery\nrate"
+        found.append(Column(f"{head}{rate}\nMbit/s", _flow_cells(table, i, _share), 9))
         if compared:
             found.append(Column("ref", _flow_cells(table, i, _reference), 7))
             found.append(Column("ln", _flow_cells(table, i, lambda flow, _: number(flow.log_ratio, "+.2f")), 7))
@@ -428,11 +447,12 @@ def rates_shown(table: Sequence[Row]) -> str:
     """What the column Mbit/s is, in words."""
     first = table[0]
     flows = [flow for row in table for flow in row.flows]
-    if first.metric != RATES[0] or not any(flow.rates_bps[first.metric] for flow in flows):
-        return "goodput"
+    if first.metric == RATES[0] or not any(flow.rates_bps[first.metric] for flow in flows):
+        return RATES[0]
     other = sorted({clean(flow.name) for flow in flows if not flow.rates_bps[first.metric] and flow.rate_bps(RATES[0])})
     more = f" and {len(other) - MANY} more" if len(other) > MANY else ""
-    return "mean tcp_delivery_rate" + (f" (goodput of {', '.join(other[:MANY])}{more})" if other else "")
+    also = f" (goodput of {', '.join(other[:MANY])}{more})" if other else ""
+    return f"mean tcp_delivery_rate{also}; ratio, Jain: of goodputs"
 
 
 def counts_shown(table: Sequence[Row]) -> str:

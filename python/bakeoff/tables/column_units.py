@@ -8,8 +8,10 @@ from math import inf, isfinite
 from typing import Final, Literal
 
 from bakeoff.claims import quantity
-from bakeoff.results.units import limits, unit_in
+from bakeoff.measure.catalogue import SHARE
+from bakeoff.results.units import unit_in
 from bakeoff.scenario import units
+from bakeoff.tables.cells import form_of, limits
 
 Unit = Literal["s", "bit/s", "B", "1", "%", "1/s", ""]
 """`1` is a share, `%` a label in per cent, `` a plain number."""
@@ -54,7 +56,7 @@ def of_column(key: str, values: Sequence[object]) -> Kind:
     if texts:
         return Kind(None, labels=texts)
     low, high = limits(key)
-    unit = "1" if (low, high) == (0.0, 1.0) else _UNITS.get(unit_in(key) or "", "")
+    unit = "1" if form_of(key).unit == "%" or (low, high) == SHARE else _UNITS.get(unit_in(key) or "", "")
     return Kind(unit, low, high)
 
 

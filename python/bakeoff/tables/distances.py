@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
-from bakeoff.claims.comparison import UNITS, Comparison, Difference, Distribution, distributions, outside
+from bakeoff.claims.comparison import Comparison, Difference, Distribution, distributions, outside
+from bakeoff.measure.functions import CATALOGUE
 from bakeoff.tables.cells import decimals
 from bakeoff.tables.rows import finite
 from bakeoff.text import markup
@@ -24,7 +25,7 @@ _SCALE = {"bit/s": (1e-6, "Mbit/s", 2), "s": (1e3, "ms", 2), "packet": (1.0, "pa
 
 def written(measure: str, value: float, *, unit: bool = False) -> str:
     """A number of a measure as people read it, with its unit if that is asked for."""
-    scale, name, places = _SCALE[UNITS[measure]]
+    scale, name, places = _SCALE[CATALOGUE[measure].unit]
     text = number(value * scale, f".{decimals(value * scale, places)}f")
     return f"{text} {name}" if unit else text
 
@@ -70,7 +71,7 @@ def record(one: Difference, bounds: Mapping[str, float]) -> dict[str, Any]:
         "run": run,
         "flow": flow,
         "measure": measure,
-        "unit": UNITS[measure],
+        "unit": CATALOGUE[measure].unit,
         "ours": one.ours,
         "theirs": one.theirs,
         "n_ours": one.n_ours,
@@ -98,7 +99,7 @@ def _cells(one: Distribution) -> list[str]:
 def _listed(beyond: Sequence[Difference]) -> Iterator[list[str]]:
     for one in beyond:
         n = "" if one.overlap is None else f"{_seeds(one)} {'overlap' if one.overlap else 'apart'}"
-        unit = _SCALE[UNITS[one.key.measure]][1]
+        unit = _SCALE[CATALOGUE[one.key.measure].unit][1]
         values = [written(one.key.measure, value) for value in (one.ours, one.theirs)]
         yield [one.key.measure, one.key.run, one.key.flow, *values, unit, number(one.ln, "+.2f"), n]
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Mean, interval
+from bakeoff.measure.catalogue import Of
 from bakeoff.measure.delays import base_rtt
+from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.samples import MeasureError
 from bakeoff.results.units import SUFFIXES, unit_in
 from bakeoff.tables.rows import RATES, finite
 
 if TYPE_CHECKING:
-    from bakeoff.results.summary import Distribution, Flow, Phase, Queue, RatedQueue, Summary
+    from bakeoff.results.summary import Flow, Phase, Queue, RatedQueue, Summary
     from bakeoff.tables.filters import Value
     from bakeoff.tables.rows import Row
 
@@ -67,37 +69,36 @@ def run(row: Row) -> Record:
     }
     for i, flow in enumerate(row.flows, start=1):
         of = f"flow{i}_"
+        parts = [summary.flows[flow.name] for summary in row.summaries]
         flat |= {f"{of}name": flow.name, f"{of}cc": flow.cc, f"{of}ecn": flow.ecn}
         for rate in RATES:
-            share = flow.rates_bps[rate]
-            flat |= {f"{of}{rate}_bps": share and share["mean"], f"{of}{rate}_ci95_bps": share and share["ci95"]}
+            found = flow.rates_bps[rate]
+            flat |= {f"{of}{rate}_bps": found and found["mean"], f"{of}{rate}_ci95_bps": found and found["ci95"]}
         flat |= {
             f"{of}reference_bps": flow.reference.value if flow.reference else None,
             f"{of}reference_ln_spread": flow.reference.spread if flow.reference else None,
             f"{of}log_ratio": finite(flow.log_ratio),
-            f"{of}srtt_mean_s": flow.srtt_mean_s,
-            f"{of}srtt_p99_s": flow.srtt_p99_s,
-            f"{of}retransmissions": flow.retransmissions,
-            f"{of}mark_fraction": flow.mark_fraction,
         }
-        parts = [summary.flows[flow.name] for summary in row.summaries]
+        flat |= _means(parts, of, _FLOW_OF_RUN)
         if parts[0].spike is not None:
             flat |= _numbers(parts, of, _OVER_TIME)
         if parts[0].transport == "udp":
             flat |= _numbers(parts, of, _DATAGRAMS)
-        if flow.unfinished is not None:
-            flat |= {f"{of}fct_{name}_s": value for name, value in (flow.fct_s or {}).items()}
-            flat[f"{of}unfinished"] = flow.unfinished
-        flat |= {f"{of}video_{name}": value for name, value in (flow.video or {}).items()}
-    for i, (name, several) in enumerate(_rated(row, with_data=True), start=1):
-        flat |= {f"queue{i}_name": name} | _numbers(several, f"queue{i}_", _QUEUE)
+        if any(part.fct for part in parts):
+            flat |= _means(parts, of, _COMPLETION)
+        if any(part.video for part in parts):
+            flat |= _means(parts, of, _VIDEO)
+    several = len(row.summaries[0].shared) > 1
+    for i, (name, queues) in enumerate(_rated(row, with_data=True), start=1):
+        flat |= {f"queue{i}_name": name} | _numbers(queues, f"queue{i}_", _QUEUE)
+        if several and name in row.summaries[0].shared:
+            flat |= _means([summary.shared.get(name) for summary in row.summaries], f"queue{i}_", _SHARING)
     for i, name in enumerate(row.summaries[0].probes, start=1):
         probes = [summary.probes[name] for summary in row.summaries]
-        flat |= {f"probe{i}_name": name} | _numbers(probes, f"probe{i}_", _PROBE_OF_RUN)
+        flat |= {f"probe{i}_name": name} | _numbers(probes, f"probe{i}_", _PROBE)
     sce = [sum(queue.sce_marks for queue in summary.queues.values()) for summary in row.summaries]
     return flat | {
-        "jain": row.jain,
-        "ratio": row.ratio,
+        **_means(row.summaries, "", _SHARING),
         **_pair(row),
         "utilisation": row.utilisation,
         "queue_delay_p50_s": row.queue_delay_p50_s,
@@ -144,110 +145,51 @@ def _of(row: Row) -> Record:
 Take = Callable[[Any], float | None]
 
 
-def _spread(part: Distribution | None, which: str) -> float | None:
-    return None if part is None else getattr(part, which)
+def _takes(of: Of, *, without: Collection[str] = ()) -> dict[str, Take]:
+    """How each column of a kind of object is read from its record in summary.json."""
+    return {each.column: each.read for each in CATALOGUE.of(of) if each.tabled and each.name not in without}
 
 
-def _distribution(name: str, take: Callable[[Any], Distribution | None]) -> dict[str, Take]:
-    def one(which: str) -> Take:
-        return lambda of: _spread(take(of), which)
-
-    return {f"{name}_{which}_s": one(which) for which in ("mean", "p50", "p99")}
+def _named(*names: str) -> dict[str, Take]:
+    return {CATALOGUE[name].column: CATALOGUE[name].read for name in names}
 
 
-def _completion(which: str) -> Take:
-    def take(flow: Flow) -> float | None:
-        times = flow.fct.fct_s if flow.fct else None
-        return getattr(times, which) if times else None
-
-    return take
-
-
-def _spike(which: str) -> Take:
-    return lambda part: getattr(part.spike, which) if part.spike else None
-
-
-_OVER_TIME: Final[dict[str, Take]] = {
-    "starvation": lambda flow: flow.starvation,
-    "oscillations_per_s": lambda flow: flow.oscillations_per_s,
-    "spike_height_s": _spike("height_s"),
-    "spike_duration_s": _spike("duration_s"),
-}
-_DATAGRAMS: Final[dict[str, Take]] = {
-    **_distribution("delay", lambda flow: flow.delay_s),
-    "jitter_s": lambda flow: flow.jitter_s,
-    "loss": lambda flow: flow.loss,
-}
-_FLOW: Final[dict[str, Take]] = {
-    "goodput_bps": lambda flow: flow.steady_state.goodput_bps,
-    "delivery_rate_bps": lambda flow: flow.steady_state.delivery_rate_bps,
-    **_distribution("srtt", lambda flow: flow.srtt_s),
-    **_distribution("rtt", lambda flow: flow.rtt_s),
-    **_DATAGRAMS,
-    "retransmissions": lambda flow: flow.retransmissions,
-    "mark_fraction": lambda flow: flow.mark_fraction,
-    "seen_marks": lambda flow: flow.seen_marks,
-    "seen_ect1": lambda flow: flow.seen_ect1,
-    "echoed_marks": lambda flow: flow.echoed_marks,
-    **_OVER_TIME,
-    **{f"fct_{which}_s": _completion(which) for which in ("geometric_mean", "p50", "p95", "p99")},
-    "unfinished": lambda flow: flow.fct and flow.fct.begun - flow.fct.ended,
-    "video_mean_rate_bps": lambda flow: flow.video and flow.video.mean_rate_bps,
-    "video_startup_s": lambda flow: flow.video and flow.video.startup_s,
-    "video_stalls": lambda flow: flow.video and flow.video.stalls,
-    "video_stalled_s": lambda flow: flow.video and flow.video.stalled_s,
-    "video_switches": lambda flow: flow.video and flow.video.switches,
-}
-_PROBE: Final[dict[str, Take]] = {
-    **_distribution("rtt", lambda probe: probe.rtt_s),
-    "jitter_s": lambda probe: probe.jitter_s,
-    "loss": lambda probe: probe.loss,
-}
-_PROBE_OF_PHASE: Final[dict[str, Take]] = {**_PROBE, "recovery_s": lambda probe: probe.recovery_s}
-_PROBE_OF_RUN: Final[dict[str, Take]] = {
-    **_PROBE,
-    **_distribution("induced", lambda probe: probe.induced_s),
-    **_distribution("ipdv", lambda probe: probe.ipdv_s),
-    "spike_height_s": _spike("height_s"),
-    "spike_duration_s": _spike("duration_s"),
-}
+_FLOW: Final = _takes("flow")
+_QUEUE: Final = _takes("queue")
+_PROBE: Final = _takes("probe")
+_OVER_TIME: Final = _named("starvation", "oscillations", "spike_height", "spike_duration")
+_DATAGRAMS: Final = _named("udp_delay_mean", "udp_delay_p50", "udp_delay_p99", "udp_jitter", "udp_loss")
+_FLOW_OF_RUN: Final = _named("srtt_mean", "srtt_p99", "retransmissions", "mark_fraction")
+_COMPLETION: Final = _named("fct_geometric_mean", "fct_p50", "fct_p95", "fct_p99", "unfinished")
+_VIDEO: Final = _named("video_rate", "startup", "stalled")
+_SHARING: Final = _named("jain", "ratio", "jain_delivery_rate", "ratio_delivery_rate")
+_RECOVERY: Final[dict[str, Take]] = {CATALOGUE["recovery"].column: lambda part: part.recovery_s}
+_PROBE_OF_PHASE: Final = _named("ping_mean", "ping_p50", "ping_p99", "ping_jitter", "ping_loss") | _RECOVERY
+_QUEUE_OF_PHASE: Final = _named(
+    "rate", "utilisation", "queue_delay_mean", "queue_delay_p50", "queue_delay_p99", "marks", "drops"
+)
+_FLOW_OF_PHASE: Final = _named("goodput", "delivery_rate", "srtt_mean", "srtt_p50", "srtt_p99")
 
 
-class Standing:
-    """A queue with a rate, and what its queues counted."""
+class RatedCounts:
+    """A queue with a rate and what its queues counted, as the catalogue reads the record of a queue."""
 
     def __init__(self, rated: RatedQueue, summary: Summary) -> None:
         self.rated = rated
+        self.rate_bps = rated.rate_bps
+        self.utilisation = rated.utilisation
         self.queues: list[Queue] = [summary.queues[name] for name in rated.queues if name in summary.queues]
+        # Percentiles of several queues do not add up.
+        only = self.queues[0] if len(self.queues) == 1 else None
+        self.delay_s = only.delay_s if only else None
+        self.sojourn_little_s = only.sojourn_little_s if only else None
+        self.parts = only.parts if only else None
+        self.marks = self._sum("marks")
+        self.sce_marks = self._sum("sce_marks")
+        self.drops = self._sum("drops")
 
-    def delay(self) -> Distribution | None:
-        """None for several queues together: percentiles of each are told, and do not add up."""
-        return self.queues[0].delay_s if len(self.queues) == 1 else None
-
-    def little(self) -> Distribution | None:
-        """The delay by Little's law, likewise."""
-        return self.queues[0].sojourn_little_s if len(self.queues) == 1 else None
-
-    def part(self, name: str) -> Distribution | None:
-        """The delay in one of the queues within."""
-        return (self.queues[0].parts or {}).get(name) if len(self.queues) == 1 else None
-
-    def count(self, what: str) -> float | None:
-        """Marks or drops of all of them."""
+    def _sum(self, what: str) -> int | None:
         return sum(getattr(queue, what) for queue in self.queues) if self.queues else None
-
-
-_QUEUE: Final[dict[str, Take]] = {
-    "rate_bps": lambda standing: standing.rated.rate_bps,
-    "utilisation": lambda standing: standing.rated.utilisation,
-    **_distribution("delay", lambda standing: standing.delay()),
-    **_distribution("little_delay", lambda standing: standing.little()),
-    **_distribution("l_delay", lambda standing: standing.part("L")),
-    **_distribution("c_delay", lambda standing: standing.part("C")),
-    "marks": lambda standing: standing.count("marks"),
-    "sce_marks": lambda standing: standing.count("sce_marks"),
-    "drops": lambda standing: standing.count("drops"),
-}
 
 
 def _numbers(several: Sequence[object], prefix: str, takes: Mapping[str, Take]) -> Record:
@@ -262,6 +204,11 @@ def _numbers(several: Sequence[object], prefix: str, takes: Mapping[str, Take]) 
     return flat
 
 
+def _means(several: Sequence[object], prefix: str, takes: Mapping[str, Take]) -> Record:
+    """The mean of each number over the repetitions that have it."""
+    return {prefix + name: Mean.over(take(one) for one in several) for name, take in takes.items()}
+
+
 def without_unit(name: str) -> str:
     """The name of a column without its unit: `goodput` of `goodput_bps`."""
     return name.removesuffix(SUFFIXES.get(unit_in(name) or "", ""))
@@ -272,11 +219,14 @@ def interval_of(name: str) -> str:
     return f"{without_unit(name)}_ci95{SUFFIXES.get(unit_in(name) or '', '')}"
 
 
-def _rated(row: Row, *, with_data: bool = False) -> Iterator[tuple[str, list[Standing]]]:
+def _rated(row: Row, *, with_data: bool = False) -> Iterator[tuple[str, list[RatedCounts]]]:
     for rated in row.summaries[0].rated:
         if rated.flows or not row.flows or not with_data:
             same = [
-                Standing(one, summary) for summary in row.summaries for one in summary.rated if one.queue == rated.queue
+                RatedCounts(one, summary)
+                for summary in row.summaries
+                for one in summary.rated
+                if one.queue == rated.queue
             ]
             yield rated.queue, same
 
@@ -341,7 +291,7 @@ def _base_rtt(row: Row, flow: str) -> float | None:
 def _queues(row: Row) -> Iterator[Record]:
     for name, several in _rated(row):
         qdiscs = dict.fromkeys(queue.qdisc for one in several for queue in one.queues)
-        told = dict.fromkeys(one.queues[0].delay_of for one in several if one.delay())
+        told = dict.fromkeys(one.queues[0].delay_of for one in several if one.delay_s)
         yield {
             **_of(row),
             "queue": name,
@@ -362,7 +312,7 @@ def _probes(row: Row) -> Iterator[Record]:
             "protocol": document["proto"],
             "from": document["from"],
             "to": document["to"],
-            **_numbers([summary.probes[name] for summary in row.summaries], "", _PROBE_OF_RUN),
+            **_numbers([summary.probes[name] for summary in row.summaries], "", _PROBE),
         }
 
 
@@ -386,25 +336,13 @@ def _phases(row: Row) -> Iterator[Record]:
 def _phase(row: Row, phase: Phase, same: Sequence[Phase]) -> Record:
     flat: Record = {}
     for i, name in enumerate(phase.flows, start=1):
-        takes: dict[str, Take] = {
-            "goodput_bps": lambda flow: flow.goodput_bps,
-            "delivery_rate_bps": lambda flow: flow.delivery_rate_bps,
-            **_distribution("srtt", lambda flow: flow.srtt_s),
-            "recovery_s": lambda flow: flow.recovery_s,
-            **(_DATAGRAMS if row.summaries[0].flows[name].transport == "udp" else {}),
-        }
+        datagrams = _DATAGRAMS if row.summaries[0].flows[name].transport == "udp" else {}
+        takes = _FLOW_OF_PHASE | _RECOVERY | datagrams
         flat |= {f"flow{i}_name": name} | _numbers([one.flows[name] for one in same], f"flow{i}_", takes)
     data = [rated.queue for rated in row.summaries[0].rated if rated.flows]
     for i, name in enumerate(data, start=1):
-        takes = {
-            "rate_bps": lambda queue: queue.rate_bps,
-            "utilisation": lambda queue: queue.utilisation,
-            **_distribution("delay", lambda queue: queue.delay_s),
-            "marks": lambda queue: queue.marks,
-            "drops": lambda queue: queue.drops,
-        }
-        if any(one.queues[name].sce_marks is not None for one in same):
-            takes["sce_marks"] = lambda queue: queue.sce_marks
+        sce = any(one.queues[name].sce_marks is not None for one in same)
+        takes = _QUEUE_OF_PHASE | (_named("sce_marks") if sce else {})
         flat |= {f"queue{i}_name": name} | _numbers([one.queues[name] for one in same], f"queue{i}_", takes)
     for i, name in enumerate(phase.probes, start=1):
         flat |= {f"probe{i}_name": name} | _numbers([one.probes[name] for one in same], f"probe{i}_", _PROBE_OF_PHASE)

@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import Interval, Mean, interval, summary_of
+from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.summarise import bottleneck_queues
-from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured, rate_of
+from bakeoff.references import Expected, Reference, expected, load, log_ratio, measured
 from bakeoff.tables.label_order import Key, by_value
 from bakeoff.tables.run_labels import engine_of, failures
 
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from bakeoff.results.summary import Summary
     from bakeoff.scenario.run import Run
 
-RATES = ("delivery_rate", "goodput")
+RATES: Final = ("goodput", "delivery_rate")
+"""What the rate of a flow can be; the first is shown unless a reference holds the other."""
 
-_FCT = ("geometric_mean", "p50", "p95", "p99")
-_VIDEO = ("mean_rate_bps", "startup_s", "stalled_s")
 _RECORDINGS = ("capture", "irtt", "iperf3", "flent")
 """Engines of runs that were read from files: their network and the state of their senders are unknown."""
-_UNTOLD = re.compile(r"(flows\..*\.)?(bottleneck|steady_state\.delivery_rate_bps|jain|ratio|utilisation)\b[^.]*: ")
+_UNTOLD = re.compile(
+    r"(flows\..*\.)?(bottleneck|steady_state\.delivery_rate_bps|(jain|ratio)(_delivery_rate)?|utilisation)\b[^.]*: "
+)
 _QDISC_ORDER = ("dualpi2", "pfifo", "cnq_codel_af", "fq_codel")
 """l4s-tests, steady_state.go; others follow by name."""
 
@@ -88,7 +90,9 @@ class Row:
     rate_bps: float | None
     """Of the bottleneck."""
     jain: Mean | None
+    """Of the goodputs of the long flows that share a queue; None if several are shared (see `summaries`)."""
     ratio: Mean | None
+    """Likewise their ratio."""
     utilisation: Mean | None
     queue_delay_p50_s: Mean | None
     queue_delay_p99_s: Mean | None
@@ -154,12 +158,12 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
     """The rows of finished results, in order of rate, qdisc (as l4s-tests has them), round-trip times and other axes.
 
     Runs that differ only in their seed become one row. `metric` (`delivery_rate` or `goodput`) is by default the one
-    that the references hold, else `delivery_rate`. Raises BakeoffError for an unknown metric and for a seed that
+    that the references hold, else `goodput`. Raises BakeoffError for an unknown metric and for a seed that
     stands twice.
     """
     if metric is None:
         held = {line.measure for line in references}
-        metric = next((rate for rate in RATES if f"steady_state.{rate}" in held), RATES[0])
+        metric = next((rate for rate in RATES if rate in held), RATES[0])
     if metric not in RATES:
         raise BakeoffError(f"metric: unknown '{metric}'; expected {' or '.join(RATES)}")
     groups: dict[tuple[str, str, str, str], list[Result]] = {}
@@ -167,7 +171,7 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
         at = result.resolved
         key = (at["suite"], at["scenario"], at["run"], engine_of(result))
         groups.setdefault(key, []).append(result)
-    known = expected(line for line in references if line.measure == f"steady_state.{metric}")
+    known = expected(line for line in references if line.measure == metric)
     names = list(dict.fromkeys(line.reference for line in references))
     held_by = {name: {key[1:3] for key in known if key[0] == name} for name in names}
     made = [_row(key, members, known, held_by, metric) for key, members in groups.items()]
@@ -218,7 +222,7 @@ def _row(
     reference = next((name for name, runs in held_by.items() if (scenario, run) in runs), None)
     flows = []
     for flow in first["flows"]:
-        of = known.get((reference or "", scenario, run, flow["name"], f"steady_state.{metric}"))
+        of = known.get((reference or "", scenario, run, flow["name"], metric))
         flows.append(_flow_row(flow["name"], summaries, of, metric))
     queues = [bottleneck_queues(summary) for summary in summaries]
     slowest = [
@@ -227,7 +231,6 @@ def _row(
     ]
     probes = [next((p.rtt_s for p in summary.probes.values() if p.rtt_s), None) for summary in summaries]
     rates = [summary.bottleneck.rate_bps for summary in summaries if summary.bottleneck]
-    delivery = metric == RATES[0]
     return Row(
         suite=suite,
         scenario=scenario,
@@ -240,8 +243,8 @@ def _row(
         reference=reference,
         flows=tuple(flows),
         rate_bps=rates[0] if rates else None,
-        jain=Mean.over(summary.jain if delivery else summary.jain_goodput for summary in summaries),
-        ratio=Mean.over(summary.ratio if delivery else summary.ratio_goodput for summary in summaries),
+        jain=Mean.over(summary.jain for summary in summaries),
+        ratio=Mean.over(summary.ratio for summary in summaries),
         utilisation=Mean.over(summary.utilisation for summary in summaries),
         queue_delay_p50_s=Mean.over(at[0].p50 if at else None for at in slowest),
         queue_delay_p99_s=Mean.over(at[0].p99 if at else None for at in slowest),
@@ -268,9 +271,9 @@ def _flow_row(name: str, summaries: Sequence[Summary], of: Expected | None, metr
     parts = [summary.flows[name] for summary in summaries]
     rates: dict[str, Interval | None] = {}
     for rate in RATES:
-        values = [v for part in parts if (v := rate_of(part, rate)) is not None]
+        values = [v for part in parts if (v := CATALOGUE[rate].read(part)) is not None]
         rates[rate] = interval(values) if values else None
-    ours = measured(summaries, name, f"steady_state.{metric}")
+    ours = measured(summaries, name, metric)
     return FlowRow(
         name=name,
         cc=parts[0].cc,
@@ -281,9 +284,9 @@ def _flow_row(name: str, summaries: Sequence[Summary], of: Expected | None, metr
         srtt_p99_s=Mean.over(part.srtt_s.p99 if part.srtt_s else None for part in parts),
         retransmissions=Mean.over(part.retransmissions for part in parts),
         mark_fraction=Mean.over(part.mark_fraction for part in parts),
-        fct_s=_means([part.fct.fct_s if part.fct else None for part in parts], _FCT),
+        fct_s=_means([part.fct.fct_s if part.fct else None for part in parts], ("geometric_mean", "p50", "p95", "p99")),
         unfinished=Mean.over(part.fct.begun - part.fct.ended if part.fct else None for part in parts),
-        video=_means([part.video for part in parts], _VIDEO),
+        video=_means([part.video for part in parts], ("mean_rate_bps", "startup_s", "stalled_s")),
         reference=of,
         log_ratio=log_ratio(ours, of.value) if of and ours is not None else None,
     )

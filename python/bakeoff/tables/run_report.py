@@ -155,10 +155,12 @@ def _bar(share: float, *, ascii_only: bool) -> str:
 def _together(summary: Summary, *, sharing: bool) -> list[str]:
     """What is one number for all flows, and for the queue they share; `sharing`: whether all of them are transfers."""
     parts = []
-    if sharing and summary.ratio_goodput is not None:
-        parts.append(f"ratio {summary.ratio_goodput:.2f}:1")
-    if sharing and summary.jain_goodput is not None:
-        parts.append(f"Jain's index {summary.jain_goodput:.3f}")
+    for queue, shared in summary.shared.items() if sharing else ():
+        at = f" at {clean(queue)}" if len(summary.shared) > 1 else ""
+        if shared.ratio is not None:
+            parts.append(f"ratio{at} {shared.ratio:.2f}:1")
+        if shared.jain is not None:
+            parts.append(f"Jain's index{at} {shared.jain:.3f}")
     queues = run_labels.passed(summary)
     if summary.utilisation is not None and len(queues) < 2:
         parts.append(f"utilisation {summary.utilisation:.1%}")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bakeoff.results.counters import Counters
     from bakeoff.results.summary import Flow as FlowSummary
     from bakeoff.results.summary import Probe as ProbeSummary
-    from bakeoff.results.summary import Queue, RatedQueue, Summary
+    from bakeoff.results.summary import Queue, RatedQueue, Sharing, Summary
     from bakeoff.scenario.run import Flow, Probe, Run, Traffic
 
 
@@ -81,6 +81,13 @@ class MeasuredRun:
         known = self.summary.rated
         name = _only([place.queue for place in known], queue, "queue with a rate", self.result.key)
         return next(place for place in known if place.queue == name)
+
+    def sharing(self, queue: str | None) -> Sharing:
+        """The long flows that share the queue of a name or a pattern; the only shared one without one."""
+        known = self.summary.shared
+        if not known:
+            raise MeasureError(f"{self.result.key}: no two long TCP flows share a queue")
+        return known[_only(list(known), queue, "queue that long flows share", self.result.key)]
 
     def delays(self, name: str | None, window: Window) -> tuple[Array, Array, float]:
         """Times [s], RTTs [s] and the base RTT [s] of a flow (its smoothed RTT) or a probe."""

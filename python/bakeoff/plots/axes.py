@@ -8,6 +8,9 @@ from math import nan
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.errors import BakeoffError
+from bakeoff.measure.catalogue import DISPLAY, FROM_ZERO, Measure, Of
+from bakeoff.measure.functions import CATALOGUE
+from bakeoff.results.units import unit_in
 
 if TYPE_CHECKING:
     from bakeoff.results.summary import Summary
@@ -19,24 +22,23 @@ _MOST_TOP: Final = 1e4
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A number of summary.json; `*` in its path stands for each flow, probe or queue."""
+class Axis:
+    """What an axis shows: a number of summary.json (`*` in its path is each flow, probe or queue), or an expression."""
 
     path: str
     label: str
     unit: str
     scale: float = 1.0
     expression: bool = False
-    """Whether `path` is an expression of claims, and no place in summary.json."""
-    bounds: tuple[float, float] | None = None
-    """What an expression can be, in its base unit; of a place in summary.json its name says it."""
+    """Whether `path` is an expression of claims."""
+    bounds: tuple[float, float] = FROM_ZERO
+    """The least and the greatest possible value in the base unit."""
+    may_never: bool = False
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The least and the greatest value that is possible, in `unit`."""
-        from bakeoff.results.units import limits
-
-        low, high = self.bounds or limits(self.path)
+        """The least and the greatest possible value in `unit`."""
+        low, high = self.bounds
         return low * self.scale, high * self.scale
 
     @property
@@ -45,29 +47,24 @@ class Measure:
         return f"{self.label} [{self.unit}]"
 
 
-MEASURES: Final[Mapping[str, Measure]] = {
-    "goodput": Measure("flows.*.steady_state.goodput_bps", "goodput", "Mbit/s", 1e-6),
-    "delivery_rate": Measure("flows.*.steady_state.delivery_rate_bps", "delivery rate", "Mbit/s", 1e-6),
-    "tcp_rtt": Measure("flows.*.srtt_s.mean", "mean TCP RTT", "ms", 1e3),
-    "tcp_rtt_p99": Measure("flows.*.srtt_s.p99", "TCP RTT, 99th percentile", "ms", 1e3),
-    "retransmissions": Measure("flows.*.retransmissions", "retransmissions", "packets"),
-    "mark_fraction": Measure("flows.*.mark_fraction", "share of packets marked", "%", 100.0),
-    "fct": Measure("flows.*.fct.fct_s.p50", "flow completion time, median", "ms", 1e3),
-    "fct_p95": Measure("flows.*.fct.fct_s.p95", "flow completion time, 95th percentile", "ms", 1e3),
-    "jain": Measure("jain", "Jain's index", "1"),
-    "ratio": Measure("ratio", "ratio of the rates", "1"),
-    "utilisation": Measure("utilisation", "utilisation", "%", 100.0),
-    "queue_delay": Measure("queues.BOTTLENECK.delay_s.p50", "queue delay, median", "ms", 1e3),
-    "queue_delay_p99": Measure("queues.BOTTLENECK.delay_s.p99", "queue delay, 99th percentile", "ms", 1e3),
-    "queue_delay_mean": Measure("queues.BOTTLENECK.sojourn_little_s.mean", "mean queue delay", "ms", 1e3),
-    "queue_delay_l": Measure("queues.BOTTLENECK.parts.L.mean", "mean delay in the L queue", "ms", 1e3),
-    "queue_delay_c": Measure("queues.BOTTLENECK.parts.C.mean", "mean delay in the C queue", "ms", 1e3),
-    "marks": Measure("queues.BOTTLENECK.marks", "marks", "packets"),
-    "drops": Measure("queues.BOTTLENECK.drops", "drops", "packets"),
-    "ping": Measure("probes.*.rtt_s.mean", "mean probe RTT", "ms", 1e3),
-    "ping_p99": Measure("probes.*.rtt_s.p99", "probe RTT, 99th percentile", "ms", 1e3),
-    "ping_loss": Measure("probes.*.loss", "probes lost", "%", 100.0),
-}
+_OF: Final[Mapping[Of, str]] = {"flow": "flows.*.", "probe": "probes.*.", "queue": "queues.BOTTLENECK.", "run": ""}
+_OF_THE_BOTTLENECK: Final[Mapping[str, str]] = {"utilisation": "utilisation", "rate": "bottleneck.rate_bps"}
+"""Places of what the record of a queue does not hold."""
+
+
+def names() -> list[str]:
+    """The measures that an axis can show by name."""
+    return [name for name, measure in CATALOGUE.names.items() if measure.at is not None]
+
+
+def _axis(path: str, label: str, measure: Measure | None) -> Axis:
+    """`measure` is that at the path, if it has one; the unit of other paths is at their end."""
+    if measure is None:
+        unit = unit_in(path) or "1"
+        scale, shown = DISPLAY.get(unit, (1.0, unit))
+        return Axis(path, label, shown or "1", scale)
+    scale, shown = measure.display
+    return Axis(path, label, shown or "1", scale, bounds=measure.bounds, may_never=measure.may_never)
 
 
 PREFIXES: Final = (("Mbit/s", "kbit/s", "Gbit/s"), ("ms", "µs", "s"))
@@ -84,54 +81,41 @@ def other_unit(unit: str, top: float) -> tuple[str, float] | None:
     return None
 
 
-def in_other_unit(measure: Measure, top: float) -> Measure | None:
+def in_other_unit(measure: Axis, top: float) -> Axis | None:
     """The measure in such a unit; None if its own is as good."""
     found = other_unit(measure.unit, top)
     return None if found is None else replace(measure, unit=found[0], scale=measure.scale * found[1])
 
 
-def measure_of(name: str) -> Measure:
+def axis_of(name: str) -> Axis:
     """A measure by its name, by its place in summary.json, `flows.*.srtt_s.max`, or an expression: `share("prague")`.
 
     BakeoffError lists the names for any other word, and says what is wrong in an expression.
     """
-    if name in MEASURES:
-        return MEASURES[name]
-    if "(" in name or (name.isidentifier() and _in_claims(name)):
+    measure = CATALOGUE.get(name)
+    if measure is not None and measure.at is not None:
+        path = _OF_THE_BOTTLENECK.get(measure.name, _OF[measure.of] + measure.at)
+        return _axis(path, measure.label, measure)
+    if "(" in name or measure is not None:
         from bakeoff.claims.evaluate import number_of
 
         found = number_of(name)
-        unit, scale = _UNITS.get(found.unit or "", (found.unit or "1", 1.0))
-        return Measure(name if "(" in name else f"{name}()", name, unit, scale, expression=True, bounds=found.limits)
+        scale, unit = DISPLAY.get(found.unit or "1", (1.0, found.unit or "1"))
+        path = name if "(" in name else f"{name}()"
+        return Axis(path, name, unit or "1", scale, expression=True, bounds=found.limits)
     if "." not in name:
         raise BakeoffError(
-            f"measure: unknown '{name}'; expected one of {', '.join(MEASURES)}, a place in summary.json such as "
+            f"measure: unknown '{name}'; expected one of {', '.join(names())}, a place in summary.json such as "
             "flows.*.srtt_s.max, or an expression of claims such as 'share(1)'"
         )
-    from bakeoff.results.units import is_share, unit_in  # heavier than the names alone, which completion asks for
-
-    if is_share(name):
-        return Measure(name, name, "%", 100.0)
-    return Measure(name, name, *_UNITS.get(unit_in(name) or "", (unit_in(name) or "1", 1.0)))
+    return _axis(name, name, CATALOGUE.of_path(name))
 
 
-def _in_claims(name: str) -> bool:
-    from bakeoff.claims.measures import MEASURES as OF_CLAIMS
-
-    return name in OF_CLAIMS
-
-
-_UNITS: Final = {"s": ("ms", 1e3), "bit/s": ("Mbit/s", 1e-6)}
-"""What axes have in the place of a base unit, and what a number is multiplied with."""
-
-
-def values(summary: Summary | Mapping[str, object], measure: Measure) -> dict[str, float]:
+def values(summary: Summary | Mapping[str, object], measure: Axis) -> dict[str, float]:
     """The measure's values in a summary, or in its plain JSON, by what stands for the `*`; `""` where there is none.
 
     Not a number where it never came: the time until two rates meet that never do.
     """
-    from bakeoff.results.units import MAY_NEVER
-
     *way, last = measure.path.split(".")
     found: dict[str, float] = {}
     several: list[float] = []
@@ -140,7 +124,7 @@ def values(summary: Summary | Mapping[str, object], measure: Measure) -> dict[st
     def walk(tree: object, at: int, name: str) -> None:
         if at == len(way):
             number = _part(tree, last)
-            if number is None and last in MAY_NEVER and tree is not None:
+            if number is None and measure.may_never and tree is not None:
                 number = nan
             if isinstance(number, int | float) and not isinstance(number, bool):
                 if "BOTTLENECK" in way:
