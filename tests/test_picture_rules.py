@@ -236,7 +236,7 @@ class TestBars:
         [picture] = bars.charts([self.both_ways()]).values()
         axes = picture.axes[0]
         # (5 + 4)² / (2 (25 + 16)) = 0.988 of the two uploads alone; the call and the downloads have no part in it
-        [index] = [text for text in axes.texts if re.fullmatch(r"\d\.\d\d", text.get_text())]
+        index, *_ = [text for text in axes.texts if re.fullmatch(r"\d\.\d\d", text.get_text())]
         assert index.get_text() == "0.99"
         first, second = (bar.get_x() + bar.get_width() / 2 for bar in axes.patches[:2])
         assert index.get_position()[0] == pytest.approx((first + second) / 2)
@@ -368,7 +368,7 @@ class TestSweeps:
             points, "_taken", lambda result, text: told[result.resolved["run"], result.resolved["seed"]]
         )
         [matrix] = points.matrices(runs)
-        texts = [text.get_text() for text in heatmap.heatmap(matrix, "convergence").axes[0].texts]
+        texts = [text.get_text() for text in heatmap.heatmap(matrix, "convergence()").axes[0].texts]
         assert sorted(texts) == sorted(["5000", "4140\n1 of 3", "never"] * 2)
 
     def test_lines_stand_by_the_size_of_their_labels(self):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.errors import BakeoffError
-from bakeoff.measure import ends
+from bakeoff.measure import Mean, ends
 from bakeoff.plots import caption, colours
 from bakeoff.plots.flow_styles import UNKNOWN, FlowStyles, Look, looks
 from bakeoff.plots.plotted_run import PlottedRun, control_words, short_names, way_of
@@ -53,8 +53,8 @@ class Bar:
     low: float
     high: float
     reference: float | None = None
-    shares: bool = False
-    """Whether the run's Jain index is of this flow, among others."""
+    shares: str | None = None
+    """The queue that this long flow shares with others."""
     few: str = ""
     """`2/3`, where only some seeds have a rate, of which the bar is the mean."""
     late: tuple[float, float] | None = None
@@ -291,10 +291,12 @@ def _panel(made: Picture, panel: object, chart: Chart, stacks: Mapping[int, list
             _bar(axes, left + i, bar)
             ticks[left + i] = bar.name
             panel.values.append((0.0, max(bar.high, bar.reference or 0.0)))
-        share = [i for i, bar in enumerate(stack) if bar.shares]
-        if row.jain is not None and len(share) > 1:
-            axes.text(left + (share[0] + share[-1]) / 2, 0.985, f"{row.jain:.2f}", ha="center", va="top", fontsize=8,
-                      color="#666666", transform=axes.get_xaxis_transform())  # fmt: skip
+        for queue in row.summaries[0].shared:
+            share = [i for i, bar in enumerate(stack) if bar.shares == queue]
+            jain = Mean.over(getattr(summary.shared.get(queue), "jain", None) for summary in row.summaries)
+            if jain is not None and len(share) > 1:
+                axes.text(left + (share[0] + share[-1]) / 2, 0.985, f"{jain:.2f}", ha="center", va="top", fontsize=8,
+                          color="#666666", transform=axes.get_xaxis_transform())  # fmt: skip
     _x_axis(made, axes, ticks, middles, end=end, columns=columns)
     if chart.title:
         axes.set_title(plain(chart.title), fontsize=10, loc="left", pad=20 if len(middles) > 1 else 6)
@@ -350,7 +352,7 @@ def _bars_of(
     """A bar for each flow, or for all flows of one control, direction and queue."""
     flows = {flow["name"]: flow for flow in row.resolved["flows"]}
     queue = {name: flow.bottleneck for name, flow in row.summaries[0].flows.items()}
-    narrow = row.summaries[0].bottleneck
+    shared = {flow: queue for queue, each in row.summaries[0].shared.items() for flow in each.flows}
     way = {name: way_of(row.run_, name) for name in flows}
     shown = [flow for flow in row.flows if flow.name not in left_out]
     names = short_names([flow.name for flow in shown])[0]
@@ -367,7 +369,6 @@ def _bars_of(
         low, high = (ends(share, (0.0, row.capacity_bps(flow.name))) if share else None) or (mean, mean)
         control = _control(flow)
         mark = f"{_WAYS[way[flow.name]]} " if both else ""
-        long = flow.transport == "tcp" and flows[flow.name]["source"]["kind"] != "short"
         bar = Bar(
             ", ".join(row.axes.get(axis, "") for axis in named_by) or mark + names[flow.name],
             looked.of(row.resolved, flow.name, control),
@@ -376,7 +377,7 @@ def _bars_of(
             low / 1e6,
             high / 1e6,
             flow.reference.value / 1e6 if flow.reference is not None else None,
-            long and narrow is not None and queue[flow.name] == narrow.queue,
+            shared.get(flow.name),
             f"{share['n']}/{row.n}" if share and share["n"] < row.n else "",
             (1e3 * late[0], 1e3 * late[1]) if named_by and late[0] is not None and late[1] is not None else None,
         )
@@ -452,7 +453,7 @@ def _entries(table: Sequence[Row], drawn: Sequence[Bar], *, together: bool) -> l
         handles.append(Line2D([], [], linestyle="", label="n/N: mean of n of N seeds; the others have no rate"))
     if any(bar.name[:1] in _WAYS.values() for bar in drawn):
         handles.append(Line2D([], [], linestyle="", label="↑ up, ↓ down"))
-    if any(row.jain is not None for row in table) and sum(bar.shares for bar in drawn) > 1:
+    if sum(bar.shares is not None for bar in drawn) > 1:
         handles.append(Line2D([], [], linestyle="", label="small figures: Jain's index of the bars below"))
     return handles
 

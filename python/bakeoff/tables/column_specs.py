@@ -231,8 +231,8 @@ def _each(table: Sequence[Row]) -> list[Column]:
         found.append(Column("n", [str(row.n) for row in table], 8))
     compared = any(flow.reference for row in table for flow in row.flows)
     for i, head in enumerate(heads):
-        rate = "" if all(row.metric == RATES[0] for row in table) else " delivery\nrate"
-        found.append(Column(f"{head}{rate}\nMbit/s", _flow_cells(table, i, _share), 9))
+        rate = "" if all(row.metric == RATES[0] for row in table) else "delivery\nrate "
+        found.append(Column(f"{head}\n{rate}Mbit/s", _flow_cells(table, i, _share), 9))
         if compared:
             found.append(Column("ref", _flow_cells(table, i, _reference), 7))
             found.append(Column("ln", _flow_cells(table, i, lambda flow, _: number(flow.log_ratio, "+.2f")), 7))
@@ -448,11 +448,11 @@ def rates_shown(table: Sequence[Row]) -> str:
     first = table[0]
     flows = [flow for row in table for flow in row.flows]
     if first.metric == RATES[0] or not any(flow.rates_bps[first.metric] for flow in flows):
-        return RATES[0]
+        return f"{RATES[0]} in the steady state"
     other = sorted({clean(flow.name) for flow in flows if not flow.rates_bps[first.metric] and flow.rate_bps(RATES[0])})
     more = f" and {len(other) - MANY} more" if len(other) > MANY else ""
     also = f" (goodput of {', '.join(other[:MANY])}{more})" if other else ""
-    return f"mean tcp_delivery_rate{also}; ratio, Jain: of goodputs"
+    return f"mean tcp_delivery_rate{also} in the steady state; ratio, Jain: of goodputs"
 
 
 def counts_shown(table: Sequence[Row]) -> str:

@@ -170,9 +170,7 @@ def _captions(table: Sequence[Row], kind: str) -> list[str]:
         names = sorted({row.reference for row in table if row.reference})
         of = f"; ref: {', '.join(names)}; ln: ln(ours / ref)" if names else ""
         seeds = ", mean ± 95 % interval over n seeds" if any(row.n > 1 for row in table) else ""
-        rate = (
-            f"Mbit/s: {column_specs.rates_shown(table)} in the steady state" if any(row.flows for row in table) else ""
-        )
+        rate = f"Mbit/s: {column_specs.rates_shown(table)}" if any(row.flows for row in table) else ""
         captions.append(f"{rate}{seeds}{of if rate else ''}".removeprefix(", "))
     captions.append(_WHOLE[kind] if kind != "runs" else column_specs.counts_shown(table))
     more = [kind for kind, count in _unseen(table).items() if count] if kind == "runs" and len(set(table)) > 1 else []
