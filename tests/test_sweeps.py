@@ -106,7 +106,7 @@ def test_measures_by_name_and_by_place():
 def test_measures_are_found_in_a_summary_and_others_are_of_what_the_run_has_not():
     # Of short flows, videos and UDP, of a kernel's AccECN, of dualpi2, of sampled departures, and of three flows
     absent = ("fct", "unfinished", "video", "startup", "stall", "switches", "udp", "seen")
-    absent += ("l_delay", "c_delay", "little_delay", "convergence", "meet")
+    absent += ("l_delay", "c_delay", "little_delay")
     summary = points.Point({}, (matrix()[0],)).summaries[0]
     for name in axes.names():
         assert bool(axes.values(summary, axes.axis_of(name))) == (not name.startswith(absent)), name
