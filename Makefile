@@ -68,7 +68,7 @@ sdist: setup ## a source distribution, into dist/
 
 # First, so that nobody waits for a download or a compiler to learn what is missing.
 kernel-tools:
-	@$(PYTHON) -I python/bakeoff/engines/kernel/tools.py
+	@$(PYTHON) -I python/bakeoff/engines/kernel/build_tools.py
 
 kernel: kernel-tools setup agent ## a virtual-time kernel from Debian's linux-source package, once (10 minutes)
 	$(BIN)/python kernel/fetch-programs --suite forky

@@ -13,7 +13,7 @@ import pytest
 import typer
 from hypothesis import settings
 
-from bakeoff.engines.kernel import programs, registry, virtual
+from bakeoff.engines.kernel import host_programs, registry, virtual
 from bakeoff.engines.lab import agent
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import catalog
@@ -60,7 +60,7 @@ def real_kernel():
     if NAMED is None and not registry.list_kernels():
         pytest.skip("no virtual-time kernel was built here, and BAKEOFF_TEST_KERNEL names none")
     for program in ("ip", "tc"):
-        if programs.find(program) is None:
+        if host_programs.find(program) is None:
             pytest.skip(f"{program} is not installed")
     built = virtual.choose(NAMED).kernel
     with tempfile.TemporaryDirectory() as folder:

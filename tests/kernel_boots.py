@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from bakeoff.engines.kernel import boot, programs
+from bakeoff.engines.kernel import boot, host_programs
 from bakeoff.engines.kernel.registry import BuiltKernel
 
 GUEST = Path(__file__).with_name("kernel_guest.py")
@@ -52,7 +52,7 @@ def guest(
     results = folder / "results"
     results.mkdir(parents=True)
     script = folder / "script.json"
-    script.write_text(json.dumps({"results": str(results), "path": programs.search_path(), **words}))
+    script.write_text(json.dumps({"results": str(results), "path": host_programs.search_path(), **words}))
     text = (more.read_text() if more else "") + GUEST.read_text()
     init = executable(folder / "init", f"#!{sys.executable} -IS\n{text}")
     python = boot.python_files()

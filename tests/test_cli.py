@@ -12,7 +12,7 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import begin
+from bakeoff.campaign import campaign_record
 
 SRC = Path(__file__).parent.parent / "python"
 HEAVY = (
@@ -111,7 +111,7 @@ def test_what_does_runs_is_imported_when_it_is_asked_for():
 print([name for name in sys.modules if name.startswith("bakeoff.campaign.")])
 print(all(hasattr(campaign, name) for name in campaign.__all__), hasattr(campaign, "other"))"""
     out, err = child("-c", code).communicate(timeout=60)
-    assert (out, err) == ("['bakeoff.campaign.place']\nTrue False\n", "")
+    assert (out, err) == ("['bakeoff.campaign.locations']\nTrue False\n", "")
 
 
 def test_version(cli):
@@ -516,9 +516,9 @@ def test_a_failed_duel_ends_with_1(cli):
 def test_a_campaign_that_was_interrupted_at_once_says_how_to_go_on(cli):
     folder = Path("begun")
     folder.mkdir()
-    made = begin.provenance()
+    made = campaign_record.provenance()
     asked = campaign.Asked("run", ("fake/s1*", "--set flows.0.cc=bbr -k 're:(a|b) *'"))
-    begin.begin(folder, asked, "kernel:x", {}, made, runs=2)
+    campaign_record.begin(folder, asked, "kernel:x", {}, made, runs=2)
     code, _, err = cli("table", "begun")
     assert (code, err) == (
         2,

@@ -18,7 +18,7 @@ from bakeoff import engines
 from bakeoff.cli.app import app
 from bakeoff.duels import Duel
 from bakeoff.scenario import catalog, parse_settings
-from bakeoff.scenario.duels import duels
+from bakeoff.scenario.duel_runs import duels
 
 ROOT = Path(__file__).parent.parent
 # The tutorials are run as a whole (test_tutorials.py).

@@ -13,7 +13,7 @@ import pytest
 
 import bakeoff
 from bakeoff import _sim
-from bakeoff.campaign import place
+from bakeoff.campaign import locations
 from bakeoff.cli import complete
 from bakeoff.plots.kinds import KINDS
 from bakeoff.references import load
@@ -56,7 +56,7 @@ def test_results_are_completed_part_by_part(made, monkeypatch):
     assert complete.results("l4s-tests/s6-rfc3168/") == [RUN, f"{RUN}~seed2"]
     assert complete.results_or_reference("li") == ["linux", "linux-7.3"]
     assert complete.axis("") == ["other", "ecn", "qdisc"]
-    assert (complete.RESULTS, complete.LATEST) == (place.RESULTS, place.LATEST)
+    assert (complete.RESULTS, complete.LATEST) == (locations.RESULTS, locations.LATEST)
 
 
 @pytest.mark.parametrize("kind", ["runs", "flows", "queues", "probes"])

@@ -28,7 +28,7 @@ def test_cargo_comes_from_where_readme_says():
 
 
 def test_every_program_that_a_kernel_build_needs_is_installed():
-    from bakeoff.engines.kernel.tools import TOOLS
+    from bakeoff.engines.kernel.build_tools import TOOLS
 
     # A slim Debian has these of its own; gcc brings binutils.
     there = {"tar", "gzip", "mawk", "diffutils", "binutils", "make", "gcc"}

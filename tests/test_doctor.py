@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff import data, doctor
-from bakeoff.engines.kernel import programs, registry, tools
+from bakeoff.engines.kernel import build_tools, host_programs, registry
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import agent
 from bakeoff.errors import BakeoffError
@@ -34,8 +34,8 @@ def lines():
 
 
 def test_what_is_missing_has_its_package_and_a_command(cache_folder, debian, monkeypatch):
-    monkeypatch.setattr(programs, "find", lambda _: None)
-    monkeypatch.setattr(tools, "missing_tools", lambda: {"flex": "flex", "bison": "bison"})
+    monkeypatch.setattr(host_programs, "find", lambda _: None)
+    monkeypatch.setattr(build_tools, "missing_tools", lambda: {"flex": "flex", "bison": "bison"})
     monkeypatch.setattr(doctor, "_capabilities", lambda: 1 << 12)
     found = lines()
     kernel = found["kernel", "virtual-time kernel"]
@@ -72,8 +72,8 @@ def test_without_apt_the_packages_are_named_as_debian_calls_them(monkeypatch):
 
 def test_without_insmod_a_kernel_with_modules_cannot_run(cache_folder, debian, monkeypatch):
     """Every run on it loads them; one without modules runs."""
-    found = programs.find
-    monkeypatch.setattr(programs, "find", lambda name: None if name == "insmod" else found(name))
+    found = host_programs.find
+    monkeypatch.setattr(host_programs, "find", lambda name: None if name == "insmod" else found(name))
 
     def built(name: str, *modules: str) -> BuiltKernel:
         return BuiltKernel(name, Path("linux"), "7.3.4", "f", {}, tuple(map(Path, modules)))
@@ -92,7 +92,7 @@ def test_without_insmod_a_kernel_with_modules_cannot_run(cache_folder, debian, m
 
 def test_an_old_tc_is_told(tmp_path, cache_folder, monkeypatch):
     old = executable(tmp_path / "tc", "#!/bin/sh\necho tc utility, iproute2-6.1.0, libbpf 1.1.0\n")
-    monkeypatch.setattr(programs, "find", lambda _: old)
+    monkeypatch.setattr(host_programs, "find", lambda _: old)
     line = lines()["kernel", "tc"]
     assert (line.status, line.install) == ("limited", "bakeoff kernel fetch-programs --suite forky")
 

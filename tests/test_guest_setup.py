@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bakeoff.engines.kernel import boot, programs
+from bakeoff.engines.kernel import boot, host_programs
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.virtual import _covered, _mount
 from bakeoff.engines.lab import agent
@@ -21,7 +21,7 @@ def set_up(kernel: BuiltKernel, folder: Path, *lines: str) -> tuple[dict, str]:
     for line in lines:
         netns, *argv = line.split()
         name = None if netns == "-" else netns
-        steps.append({"node": "n", "netns": name, "argv": [str(programs.need(argv[0])), *argv[1:]]})
+        steps.append({"node": "n", "netns": name, "argv": [str(host_programs.need(argv[0])), *argv[1:]]})
     plan = {"format": 1, "sample_interval_s": 1.0, "duration_s": 1.0, "output": f"{GUEST}/agent.tsv", "roles": []}
     script = folder / "script.json"
     mounts = [_mount(GUEST, results), *_covered([step["argv"][0] for step in steps])]
@@ -77,7 +77,9 @@ def test_the_command_that_fails_is_named(real_kernel, tmp_path):
         "- ip link add z type dummy",
     )
     assert (status["status"], status["phase"]) == ("failed", "setup")
-    assert "n: ip link add y type no-such-kind: exit code " in status["error"].replace(str(programs.need("ip")), "ip")
+    assert "n: ip link add y type no-such-kind: exit code " in status["error"].replace(
+        str(host_programs.need("ip")), "ip"
+    )
     assert "Unknown device type" in status["error"]
     assert [line.split(":")[0] for line in log.splitlines()] == ["+ n", "+ n", "! n"]
 

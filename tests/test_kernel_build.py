@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff import data
-from bakeoff.engines.kernel import build, config, registry, source, tools
+from bakeoff.engines.kernel import build, build_tools, config, registry, source
 from bakeoff.errors import BakeoffError
 from kernel_boots import executable
 
@@ -173,7 +173,7 @@ def test_no_source_explains_where_to_get_one():
 
 def only(folder: Path, *absent: str) -> Path:
     """A folder for PATH in which every tool of a build does nothing, but for those that are absent."""
-    for tool in tools.TOOLS:
+    for tool in build_tools.TOOLS:
         if tool not in absent:
             executable(folder / tool, "#!/bin/sh\n")
     return folder
@@ -187,14 +187,14 @@ def test_missing_tools_are_named_with_the_command_that_installs_them(tmp_path, m
     with pytest.raises(BakeoffError, match=f"^{message}$"):
         build.build(tree)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert tools.install_command({"xz": "xz-utils", "bc": "bc"}) == "sudo apt-get install --yes bc xz-utils"
+    assert build_tools.install_command({"xz": "xz-utils", "bc": "bc"}) == "sudo apt-get install --yes bc xz-utils"
 
 
 def test_a_gcc_without_headers_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(only(tmp_path)))
-    assert tools.missing_tools() == {}
+    assert build_tools.missing_tools() == {}
     executable(tmp_path / "gcc", "#!/bin/sh\nexit 1\n")
-    assert tools.missing_tools() == {"the C library's headers": "libc6-dev"}
+    assert build_tools.missing_tools() == {"the C library's headers": "libc6-dev"}
 
 
 @pytest.mark.parametrize("command", [["make", "kernel"], ["kernel/fetch-source"]])
@@ -224,7 +224,9 @@ def test_a_bad_name_is_refused(tmp_path, name):
         build.build(linux_tree(tmp_path / "linux"), name=name)
 
 
-@pytest.mark.skipif(bool(tools.missing_tools()), reason=f"not installed: {', '.join(tools.missing_tools())}")
+@pytest.mark.skipif(
+    bool(build_tools.missing_tools()), reason=f"not installed: {', '.join(build_tools.missing_tools())}"
+)
 def test_a_failing_compiler_is_quoted_and_the_kernel_is_not_listed(tmp_path, cache_folder):
     tree = linux_tree(tmp_path / "linux")
     with (tree / "Makefile").open("a") as makefile:
@@ -235,7 +237,9 @@ def test_a_failing_compiler_is_quoted_and_the_kernel_is_not_listed(tmp_path, cac
     assert registry.list_kernels() == []
 
 
-@pytest.mark.skipif(bool(tools.missing_tools()), reason=f"not installed: {', '.join(tools.missing_tools())}")
+@pytest.mark.skipif(
+    bool(build_tools.missing_tools()), reason=f"not installed: {', '.join(build_tools.missing_tools())}"
+)
 def test_a_tree_that_does_not_grant_what_is_required_is_refused(tmp_path, cache_folder):
     tree = linux_tree(tmp_path / "linux")
     with (tree / "Makefile").open("a") as makefile:
@@ -259,7 +263,9 @@ modules:
 """
 
 
-@pytest.mark.skipif(bool(tools.missing_tools()), reason=f"not installed: {', '.join(tools.missing_tools())}")
+@pytest.mark.skipif(
+    bool(build_tools.missing_tools()), reason=f"not installed: {', '.join(build_tools.missing_tools())}"
+)
 def test_a_build_is_registered_with_its_module_and_fingerprint(tmp_path, cache_folder, monkeypatch):
     tree = linux_tree(tmp_path / "linux")
     with (tree / "Makefile").open("a") as makefile:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.engines.kernel import check, programs, registry
+from bakeoff.engines.kernel import check, host_programs, registry
 from bakeoff.errors import BakeoffError
 from kernel_boots import executable, fake_linux
 
@@ -51,17 +51,17 @@ def test_missing_names_every_place_that_a_kernel_cannot_serve():
 @pytest.mark.parametrize("program", ["ip", "tc"])
 def test_check_without_ip_or_tc_names_the_package(tmp_path, monkeypatch, program):
     kernel = registry.get(fake_linux(tmp_path / "linux", ""))
-    monkeypatch.setattr(programs, "find", lambda name: None if name == program else Path("/bin/true"))
+    monkeypatch.setattr(host_programs, "find", lambda name: None if name == program else Path("/bin/true"))
     with pytest.raises(BakeoffError, match=f"{program} is not installed; install: iproute2"):
         check.check_kernel(kernel)
 
 
 def test_a_borrowed_program_is_found_before_the_systems_own(cache_folder):
-    assert programs.find("made-up-program") is None
+    assert host_programs.find("made-up-program") is None
     (cache_folder / "programs" / "bin").mkdir(parents=True)
     mine = executable(
         cache_folder / "programs" / "bin" / "tc", "#!/bin/sh\necho tc utility, iproute2-7.2.0, libbpf 1.7.0\n"
     )
-    assert programs.find("tc") == mine
-    assert programs.iproute2_version(mine) == (7, 2)
-    assert programs.search_path().startswith(str(mine.parent))
+    assert host_programs.find("tc") == mine
+    assert host_programs.iproute2_version(mine) == (7, 2)
+    assert host_programs.search_path().startswith(str(mine.parent))

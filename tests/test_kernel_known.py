@@ -3,7 +3,7 @@
 import pytest
 
 from bakeoff import campaign
-from bakeoff.engines.kernel import check, known, programs, virtual
+from bakeoff.engines.kernel import check, check_cache, host_programs, virtual
 from bakeoff.engines.kernel.boot import Outcome
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import agent
@@ -17,7 +17,7 @@ def asked(tmp_path, monkeypatch):
     for name in ("linux", "tcp_prague.ko", "bakeoff-agent", "tc"):
         (tmp_path / name).write_bytes(name.encode())
     monkeypatch.setattr(agent, "find", lambda: tmp_path / "bakeoff-agent")
-    monkeypatch.setattr(programs, "find", lambda name: tmp_path / "tc" if name == "tc" else None)
+    monkeypatch.setattr(host_programs, "find", lambda name: tmp_path / "tc" if name == "tc" else None)
     times = []
 
     def boot(kernel):
@@ -35,8 +35,8 @@ def kernel(folder, fingerprint="abc", foreign=False):
 
 
 def test_a_second_command_reads_what_the_first_one_was_told(tmp_path, asked):
-    first = known.report(kernel(tmp_path))
-    assert known.report(kernel(tmp_path)) == first
+    first = check_cache.report(kernel(tmp_path))
+    assert check_cache.report(kernel(tmp_path)) == first
     assert len(asked) == 1
     assert [path.name for path in tmp_path.glob("*check*")] == ["check.json"]
     assert not list(tmp_path.glob(".check*"))
@@ -44,30 +44,30 @@ def test_a_second_command_reads_what_the_first_one_was_told(tmp_path, asked):
 
 @pytest.mark.parametrize("changed", ["linux", "tcp_prague.ko", "bakeoff-agent", "tc", "check.json"])
 def test_it_is_asked_again_when_something_has_changed(tmp_path, asked, changed):
-    known.report(kernel(tmp_path))
+    check_cache.report(kernel(tmp_path))
     (tmp_path / changed).write_bytes(b"another length than before")
-    assert known.report(kernel(tmp_path)).findings[1].why == "asked 2 times"
+    assert check_cache.report(kernel(tmp_path)).findings[1].why == "asked 2 times"
 
 
 def test_another_configuration_of_the_same_name_is_asked_again(tmp_path, asked):
-    known.report(kernel(tmp_path))
-    known.report(kernel(tmp_path, fingerprint="def"))
+    check_cache.report(kernel(tmp_path))
+    check_cache.report(kernel(tmp_path, fingerprint="def"))
     assert len(asked) == 2
 
 
 def test_neither_a_kernel_that_did_not_boot_nor_a_foreign_one_is_remembered(tmp_path, asked):
     for _ in range(2):
-        known.report(kernel(tmp_path, fingerprint="broken"))
-        known.report(kernel(tmp_path, foreign=True))
+        check_cache.report(kernel(tmp_path, fingerprint="broken"))
+        check_cache.report(kernel(tmp_path, foreign=True))
     assert len(asked) == 4
     assert not (tmp_path / "check.json").exists()
 
 
 def test_a_kernel_that_is_too_slow_to_say_what_it_has_ends_the_command_and_refuses_no_run(tmp_path, monkeypatch):
     hang = Outcome("hang", "out of its budget of 70 s", -9, 70.0, tmp_path / "console.log", confined=True, seeded=True)
-    monkeypatch.setattr(programs, "need", lambda name: tmp_path / name)
+    monkeypatch.setattr(host_programs, "need", lambda name: tmp_path / name)
     monkeypatch.setattr(check, "boot", lambda *_, **__: hang)
-    monkeypatch.setattr(known, "report", check.check_kernel)
+    monkeypatch.setattr(check_cache, "report", check.check_kernel)
     slow = virtual.VirtualTime()
     (tmp_path / "linux").write_bytes(b"")
     slow.__dict__["kernel"] = BuiltKernel("mine", tmp_path / "linux", "7.3.4", "abc", {}, (), foreign=False)

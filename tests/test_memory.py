@@ -3,10 +3,10 @@
 import pytest
 
 from bakeoff.engines import netns
-from bakeoff.engines.kernel import memory
+from bakeoff.engines.kernel import guest_memory
 from bakeoff.engines.lab import plan
-from bakeoff.engines.lab.memory import held
 from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.engines.lab.tcp_memory import held
 from bakeoff.scenario import Run, catalog
 from lab_runs import HTB, action, egress, flow, network, nodes, probe
 
@@ -66,18 +66,18 @@ def test_short_flows_hold_what_they_carry():
 
 
 def test_a_guest_is_sized_by_the_run_and_bounded_by_the_host():
-    small = memory.guest(network(interfaces=egress(HTB)), host=1 << 34)
+    small = guest_memory.guest(network(interfaces=egress(HTB)), host=1 << 34)
     assert (small.option, small.note) == ("512M", None)
     # 512 MiB without the kernel's own 128, one half for TCP, in pages of 4096 bytes.
     assert small.tcp_pages == 192 * MIB // 4096
     # Eight flows of 128 MiB are 1 GiB; twice that and 128 MiB, in steps of 256 MiB.
     eight = shaped("pfifo limit 100000", flows=[flow(name=f"f{number}") for number in range(8)])
-    large = memory.guest(eight, host=1 << 34)
+    large = guest_memory.guest(eight, host=1 << 34)
     assert (large.held, large.option, large.note) == (1024 * MIB, "2304M", None)
     # The limit lies a quarter above what the buffers can grow to.
     assert large.tcp_pages * 4096 == 1280 * MIB
     # Three quarters of 2 GiB are 1536 MiB: 704 MiB for TCP.
-    less = memory.guest(eight, host=2 << 30)
+    less = guest_memory.guest(eight, host=2 << 30)
     assert (less.option, less.tcp_pages) == ("1536M", large.tcp_pages)
     assert less.note == (
         "guest memory: TCP may hold up to 1.0 GiB in this run, and this machine can give it 0.7 GiB; "
@@ -87,7 +87,7 @@ def test_a_guest_is_sized_by_the_run_and_bounded_by_the_host():
 
 def test_a_guest_of_the_catalog_is_the_least_there_is(every_run):
     """So that a run's guest is the same on every machine."""
-    larger = {run.key for run in every_run if memory.guest(run, host=1 << 34).option != "512M"}
+    larger = {run.key for run in every_run if guest_memory.guest(run, host=1 << 34).option != "512M"}
     # Where 32 bulk flows or 240 short ones may have buffers at once, and a queue that holds as much: not a short FIFO.
     many = catalog.select(["linux/many/32-*", "linux/short", "ccafct", "future/many-flows/64-*", "advice/household"])
     assert larger == {run.key for run in many if "fifo" not in run.run}

@@ -7,7 +7,7 @@ import pytest
 
 from bakeoff import campaign, results
 from bakeoff.engines import netns
-from bakeoff.engines.kernel import programs
+from bakeoff.engines.kernel import host_programs
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
 from lab_runs import NETEM, SHORT, by_tools, check_slowed, ctrl_c, egress, flow, meanwhile, network, slowed
@@ -22,7 +22,7 @@ def test_netns_names_a_missing_capability(monkeypatch):
 def test_netns_names_a_missing_module(monkeypatch):
     monkeypatch.setattr(netns, "missing_capabilities", list)
     monkeypatch.setattr(netns, "_tried", lambda argv: "Error: Specified qdisc kind is unknown." * ("netem" in argv))
-    monkeypatch.setattr(programs, "need", Path)
+    monkeypatch.setattr(host_programs, "need", Path)
     with pytest.raises(BakeoffError, match=r"has no netem: module sch_netem \(CONFIG_NET_SCH_NETEM\)"):
         netns.Namespaces().check(network(interfaces=[{"node": "mid", "peer": "cli", "ingress": NETEM}]))
     with pytest.raises(BakeoffError, match="flow 'a': cc 'nix' is not in this host's kernel; module tcp_nix"):
@@ -31,8 +31,10 @@ def test_netns_names_a_missing_module(monkeypatch):
 
 def test_a_missing_tool_is_named_with_its_package(monkeypatch):
     monkeypatch.setattr(netns, "missing_capabilities", list)
-    find = programs.find
-    monkeypatch.setattr(programs, "find", lambda name: None if name == "irtt" else find(name) or Path("/bin", name))
+    find = host_programs.find
+    monkeypatch.setattr(
+        host_programs, "find", lambda name: None if name == "irtt" else find(name) or Path("/bin", name)
+    )
     with pytest.raises(BakeoffError, match="irtt is not installed; install: irtt"):
         netns.Namespaces().check(by_tools("iperf3", "irtt"))
 
@@ -45,7 +47,7 @@ def host(alone, built_agent):
     if lacking := netns.missing_capabilities():
         pytest.skip(f"no {', '.join(lacking)}: the host's namespaces cannot be used")
     for name in ("ip", "tc"):
-        if programs.find(name) is None:
+        if host_programs.find(name) is None:
             pytest.skip(f"{name} is not installed")
     yield
     assert list(Path("/run/netns").glob("bakeoff-*")) == []

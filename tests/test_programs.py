@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from bakeoff import campaign, engines, files, measure, results
-from bakeoff.engines.kernel import registry, standstill
-from bakeoff.engines.lab import plan, programs, tool_output
+from bakeoff.engines.kernel import registry, stall
+from bakeoff.engines.lab import plan, scenario_programs, tool_output
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run, expand, load
 from bakeoff.scenario.run import Program
@@ -137,7 +137,7 @@ def test_ping_tells_answers_and_losses():
 3 packets transmitted, 2 received, 33.3333% packet loss, time 200ms
 """
     told = tool_output.Told()
-    programs.ping(text, "p", 90.0, told)
+    scenario_programs.ping(text, "p", 90.0, told)
     assert [(round(t, 6), metric, value) for t, _, _, metric, value in told.rows] == [
         (10.0, "rtt", 0.02),
         (10.2, "rtt", 0.03),
@@ -160,9 +160,9 @@ def test_the_form_of_iperf3_is_read():
 
 def test_a_standstill_names_the_time_and_the_program(tmp_path):
     [run] = runs(tmp_path, "  - {node: cli, name: spin, run: \"sh -c 'while :; do :; done'\"}")
-    watch = standstill.Watch(run, tmp_path, patience_s=0.0)
+    watch = stall.Watch(run, tmp_path, patience_s=0.0)
     assert watch() is None
-    (tmp_path / standstill.PROGRESS).write_text('{"now_ns": 5, "t_s": 1.5, "running": ["spin"]}')
+    (tmp_path / stall.PROGRESS).write_text('{"now_ns": 5, "t_s": 1.5, "running": ["spin"]}')
     assert watch() is None
     said = watch()
     assert said is not None

@@ -23,8 +23,8 @@ from bakeoff.results.series import read_series
 from bakeoff.scenario import Run, catalog, load
 from bakeoff.scenario.observe import observe
 from bakeoff.scenario.python_cc import permitted
-from bakeoff.scenario.sweep import parse_over
-from bakeoff.scenario.swept import Swept
+from bakeoff.scenario.sweep_points import parse_over
+from bakeoff.scenario.sweep_runs import SweepRuns
 from scenario_texts import duel
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "reno.py"
@@ -452,12 +452,12 @@ def test_a_flow_has_the_name_of_what_it_runs_unless_something_names_it(folder, e
 def test_a_sweep_over_own_classes_and_their_parameters(folder, elsewhere):
     mine("    def __init__(self, beta=0.5): pass\n    def cong_avoid(self, sk, acked): pass\n")
     over = parse_over(["cc=./mine.py:Mine beta 0.5,./mine.py:Mine beta 0.7,reno"])
-    swept = Swept(elsewhere, over)
+    swept = SweepRuns(elsewhere, over)
     assert [run.run for value in over[0].values for run in swept.runs({"cc": value})] == [
         f"{cc}-{q}" for cc in ("Mine beta 0.5", "Mine beta 0.7", "reno") for q in ("pfifo", "fq_codel")
     ]
     [over] = parse_over(["flows.0.cc=./mine.py:Mine beta 0.5,cubic"])
-    swept = Swept(elsewhere, [over])
+    swept = SweepRuns(elsewhere, [over])
     assert [run.flows[0].name for value in over.values for run in swept.runs({over.key: value})] == [
         "Mine", "Mine", "cubic", "cubic",
     ]  # fmt: skip

@@ -5,7 +5,7 @@ import pytest
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import catalog
-from bakeoff.scenario.duels import duels, flow_names
+from bakeoff.scenario.duel_runs import duels, flow_names
 from scenario_texts import duel, interface
 
 # The duel

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.engines.kernel import line, programs, shell, virtual
+from bakeoff.engines.kernel import command_stream, host_programs, shell, virtual
 from bakeoff.engines.lab.topology import topology
 from kernel_boots import fake_linux, gone
 from lab_runs import network
@@ -92,7 +92,7 @@ def test_a_shell_begins_where_the_first_flow_is_sent(own):
 
 
 def test_frames_pass_in_both_directions(capfdbinary):
-    joined = line.Line(terminal=False)
+    joined = command_stream.CommandStream(terminal=False)
     reads, writes = joined.guest
     with joined.attached():
         # 'ab' as output, 'c' as an error, and 300, which is 1 * 256 + 44, as the exit code.
@@ -141,7 +141,7 @@ def test_files_stay_in_a_folder_of_the_users(kernel, own, tmp_path):
 
 
 def test_a_tunnel_has_a_name_and_its_packets_are_wrapped_outside(kernel, own):
-    if programs.host_program("tcpdump") is None:
+    if host_programs.host_program("tcpdump") is None:
         pytest.skip("tcpdump is not installed")
     # The second ping goes while tcpdump listens for one packet each way.
     words = (

@@ -207,13 +207,13 @@ def test_a_node_that_cannot_be_one_is_named_before_anything_is_done(fake, monkey
 
 
 def machine_facts(machine: Connection) -> None:
-    from bakeoff.engines.ssh import facts
+    from bakeoff.engines.ssh import machine_info
 
     try:
         machine.open()
     except connection.LostError as error:
         raise BakeoffError(str(error)) from None
-    facts.gather(machine)
+    machine_info.gather(machine)
 
 
 def test_a_clock_is_compared_within_half_a_round_trip(fake, monkeypatch):

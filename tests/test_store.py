@@ -12,7 +12,7 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import Asked, archive, shelf, store
+from bakeoff.campaign import Asked, archive, store, store_access
 from bakeoff.campaign.archive import packed, unpack
 from bakeoff.campaign.store_local import LocalStore
 from bakeoff.campaign.store_remote import RemoteStore
@@ -158,7 +158,7 @@ def test_a_link_in_a_store_is_not_followed(tmp_path, make):
 
 def test_another_result_under_the_same_key_is_not_taken(tmp_path, make, monkeypatch):
     place = str(tmp_path / "store")
-    monkeypatch.setattr(shelf.stored, "key", lambda *_: "ab" * 32)
+    monkeypatch.setattr(store_access.stored, "key", lambda *_: "ab" * 32)
     assert do([make("a")], tmp_path / "one", place) == ["ok"]
     assert do([make("b")], tmp_path / "two", place) == ["ok"]
 

@@ -12,7 +12,7 @@ import pytest
 
 import fakes
 from bakeoff import campaign, results
-from bakeoff.campaign import begin, parallel, processes, worker
+from bakeoff.campaign import campaign_record, parallel, processes, worker
 from bakeoff.campaign.processes import Processes
 from bakeoff.errors import BakeoffError
 
@@ -82,7 +82,7 @@ def test_a_run_that_kills_its_worker_each_time_fails_alone(tmp_path, make, undis
 def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make, monkeypatch):
     # On any machine: a run is short unless it is called long.
     monkeypatch.setattr(processes, "_SHORT_S", 1000.0)
-    task = worker.Task("sim", "id", begin.provenance(None))
+    task = worker.Task("sim", "id", campaign_record.provenance(None))
     workers = Processes(1, lambda run: 2000.0 if run.run == "long" else 0.0)
 
     def begun(name: str, **options):
@@ -112,7 +112,7 @@ def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make, m
 def test_after_a_long_run_each_worker_has_one(tmp_path, make, monkeypatch):
     monkeypatch.setattr(processes, "_SHORT_S", 0.0)
     workers = Processes(2, lambda _: -1.0)
-    task = worker.Task("sim", "id", begin.provenance(None))
+    task = worker.Task("sim", "id", campaign_record.provenance(None))
     try:
         futures = [workers.begin(make(name), tmp_path / name, task, 0) for name in "ab"]
         workers.result(futures[0])

@@ -8,8 +8,8 @@ import pytest
 
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import units
-from bakeoff.scenario.sweep import Parameter, grid, parse_over, sample
-from bakeoff.scenario.swept import Swept
+from bakeoff.scenario.sweep_points import Parameter, grid, parse_over, sample
+from bakeoff.scenario.sweep_runs import SweepRuns
 
 TWO = """
 scenario: two
@@ -147,7 +147,7 @@ def test_a_wrong_sample_is_named(how, over, why):
 def test_runs_at_the_points(two):
     parameters = parse_over(["network.rtt=20ms,40ms", "target=1ms,2ms"])
     points = grid(parameters)
-    swept = Swept(two, parameters)
+    swept = SweepRuns(two, parameters)
     swept.check(parameters, points)
     runs = [run for point in points for run in swept.runs(point, seeds=2)]
     assert len(runs) == 4 * 2 * 2  # points, the axis that stays, seeds
@@ -159,7 +159,7 @@ def test_runs_at_the_points(two):
 
 def test_some_runs_of_a_scenario_alone(two):
     parameters = parse_over(["target=1ms,2ms"])
-    swept = Swept(two, parameters, only="*reno", settings={"network.rtt": "30ms"})
+    swept = SweepRuns(two, parameters, only="*reno", settings={"network.rtt": "30ms"})
     [run] = swept.runs({"target": "2ms"})
     assert run.key == "local/two/2ms-reno+network.rtt=30ms"
 
@@ -175,15 +175,15 @@ def test_some_runs_of_a_scenario_alone(two):
 def test_a_parameter_that_is_none_is_named(two, over, why):
     parameters = parse_over([over])
     with pytest.raises(BakeoffError, match=why):
-        Swept(two, parameters).check(parameters, grid(parameters))
+        SweepRuns(two, parameters).check(parameters, grid(parameters))
 
 
 def test_a_parameter_that_changes_nothing_is_named(two):
     parameters = parse_over(["source=one,other"])
     with pytest.raises(BakeoffError, match="--over source: changes nothing: the runs with 'one' and with 'other' are"):
-        Swept(two, parameters).check(parameters, grid(parameters))
+        SweepRuns(two, parameters).check(parameters, grid(parameters))
 
 
 def test_one_scenario_at_a_time():
     with pytest.raises(BakeoffError, match="names runs of 2 scenarios; expected one of: linux/"):
-        Swept("re:linux/(single|pairs)/", parse_over(["network.rtt=1ms,2ms"]))
+        SweepRuns("re:linux/(single|pairs)/", parse_over(["network.rtt=1ms,2ms"]))

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from bakeoff import results
 from bakeoff.campaign.adaptive import Adaptive
-from bakeoff.campaign.sweep import Budget, Listed, Sweep
+from bakeoff.campaign.sweep_schedule import Budget, Listed, Sweep
 from bakeoff.cli.app import app
 from bakeoff.errors import BakeoffError
 from bakeoff.results import dataset
 from bakeoff.results.storage import remove
-from bakeoff.scenario.sweep import parse_over
+from bakeoff.scenario.sweep_points import parse_over
 
 SHORT = """
 scenario: short

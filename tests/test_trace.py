@@ -14,7 +14,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.results import Result, layout
 from bakeoff.trace import tables
 from bakeoff.trace.against import compare
-from bakeoff.trace.recording import write_all
+from bakeoff.trace.result_folder import write_all
 
 
 def cli(*words, cwd, **env):

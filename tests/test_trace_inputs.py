@@ -14,7 +14,7 @@ import capture_files as write
 from bakeoff import campaign, trace
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import expand, load
-from bakeoff.trace.recording import write_all
+from bakeoff.trace.result_folder import write_all
 
 DATA = Path(__file__).parent / "data" / "captures"
 CLIENT, SERVER = (write.CLIENT, 40_000), (write.SERVER, 443)

@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 import polars as pl
 import pytest
 
-from bakeoff.engines.kernel import check, programs
+from bakeoff.engines.kernel import check, host_programs
 from bakeoff.engines.lab import plan, tunnels, x25519
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.errors import BakeoffError
@@ -117,7 +117,7 @@ def test_keys_follow_from_the_seed_and_belong_together():
     assert (cli["Endpoint"], cli["AllowedIPs"], cli["ListenPort"]) == ("10.9.0.2:51820", "10.8.0.2/32", "51820")
     assert configuration(run, "cli") == cli
     assert configuration(run.model_copy(update={"seed": 2}), "cli")["PrivateKey"] != cli["PrivateKey"]
-    wg = programs.find("wg")
+    wg = host_programs.find("wg")
     if wg is not None:
         told = subprocess.run([str(wg), "pubkey"], input=cli["PrivateKey"], capture_output=True, text=True, check=True)
         assert told.stdout.strip() == srv["PublicKey"]

@@ -10,7 +10,7 @@ from bakeoff import campaign, engines
 from bakeoff.cli.options import with_kernel
 from bakeoff.engines.kernel import virtual
 from bakeoff.engines.kernel.registry import BuiltKernel
-from bakeoff.engines.kernel.standstill import standstill
+from bakeoff.engines.kernel.stall import stall_reason
 from bakeoff.engines.lab import plan
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import Run
@@ -39,7 +39,7 @@ def test_without_a_kernel_the_engine_says_how_to_get_one(monkeypatch, tmp_path):
 
 
 def test_a_kernel_that_can_looks_for_lost_memory_when_the_run_is_over(monkeypatch, tmp_path):
-    monkeypatch.setattr(virtual.programs, "need", Path)
+    monkeypatch.setattr(virtual.host_programs, "need", Path)
     (tmp_path / "linux").write_bytes(b"")
     looked = []
     for options in ({}, {"DEBUG_KMEMLEAK": "y"}):
@@ -92,11 +92,11 @@ def test_what_lies_below_the_guests_own_tmp_is_mounted_again(monkeypatch, tmp_pa
 def test_a_flow_that_nothing_slows_down_would_stop_time():
     message = "flows[0]: 'a' is bulk and nothing in the network has a rate or a delay"
     for tree in ({"qdisc": "fq_codel target 5ms"}, {"qdisc": "netem delay 0ms limit 9"}, {"qdisc": "netem rate 0"}):
-        assert str(standstill(network(interfaces=egress(tree)))).startswith(message)
+        assert str(stall_reason(network(interfaces=egress(tree)))).startswith(message)
     for tree in (HTB, {"qdisc": "cake bandwidth 5mbit"}, {"qdisc": "fq", "child": {"qdisc": "netem delay 0.1ms"}}):
-        assert standstill(network(interfaces=egress(tree))) is None
-    assert standstill(network(flows=[flow(max_pacing_rate_bps=1000)])) is None
-    assert standstill(network(flows=[flow(source={"kind": "bytes", "bytes": 9})])) is None
+        assert stall_reason(network(interfaces=egress(tree))) is None
+    assert stall_reason(network(flows=[flow(max_pacing_rate_bps=1000)])) is None
+    assert stall_reason(network(flows=[flow(source={"kind": "bytes", "bytes": 9})])) is None
 
 
 def delayed(delay: str, **changes: object) -> Run:

@@ -20,7 +20,7 @@ from bakeoff.cli.run import execute
 from bakeoff.engines.kernel import virtual
 from bakeoff.engines.lab import versions
 from bakeoff.scenario import Run
-from bakeoff.scenario.cc import parse
+from bakeoff.scenario.cc_words import parse
 
 PAGE = Path(__file__).with_suffix(".md")
 ROOT = Path("results/verify-versions")

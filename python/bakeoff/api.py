@@ -291,8 +291,8 @@ def duel(
         [run] = _observed([run], trace, capture)
         root = Path(tempfile.mkdtemp(dir=_temporary())) if out is None else Path(out)
         asked = campaign.Asked("duel", (run.run,), note)
-        shelves = opened(store)
-        [done] = campaign.run([run], root, engine=engine, jobs=1, asked=asked, store=shelves, fresh=fresh).runs
+        opened_store = opened(store)
+        [done] = campaign.run([run], root, engine=engine, jobs=1, asked=asked, store=opened_store, fresh=fresh).runs
     if done.error is not None:
         raise RuntimeError(f"{done.key}: {done.error}")
     return Result.read(done.path)

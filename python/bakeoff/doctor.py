@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from bakeoff import data
-from bakeoff.engines.kernel import programs, tools
+from bakeoff.engines.kernel import build_tools, host_programs
 from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def install_all(checks: Iterable[Check]) -> str:
 def _install(packages: dict[str, str]) -> str:
     if shutil.which("apt-get") is None:
         return f"install what Debian calls {' '.join(sorted(set(packages.values())))}"
-    return tools.install_command(packages)
+    return build_tools.install_command(packages)
 
 
 def _packaged(area: str, name: str, status: Status, detail: str, package: str) -> Check:
@@ -123,7 +123,7 @@ def _kernel() -> Iterator[Check]:
         yield Check("kernel", "virtual-time kernel", "ok", names)
     else:
         yield Check("kernel", "virtual-time kernel", "missing", "none built yet", _build_a_kernel())
-    if missing := tools.missing_tools():
+    if missing := build_tools.missing_tools():
         detail = f"no kernel can be built without {', '.join(missing)}"
         packages = tuple(sorted(set(missing.values())))
         yield Check("kernel", "build tools", "limited", detail, _install(missing), packages)
@@ -178,12 +178,12 @@ def _agent(area: str, note: str = "makes the traffic and samples it") -> Check:
 
 
 def _tc(area: str) -> Check:
-    tc = programs.find("tc")
-    version = programs.iproute2_version(tc) if tc else None
+    tc = host_programs.find("tc")
+    version = host_programs.iproute2_version(tc) if tc else None
     if tc is None:
-        return _packaged(area, "tc", "missing", "not installed: no run", programs.PACKAGES["tc"])
-    if version is None or version < programs.TC_DUALPI2:
-        detail = f"{tc} is of iproute2 {_dotted(version)}: options of dualpi2 need {_dotted(programs.TC_DUALPI2)}"
+        return _packaged(area, "tc", "missing", "not installed: no run", host_programs.PACKAGES["tc"])
+    if version is None or version < host_programs.TC_DUALPI2:
+        detail = f"{tc} is of iproute2 {_dotted(version)}: options of dualpi2 need {_dotted(host_programs.TC_DUALPI2)}"
         return Check(area, "tc", "limited", detail, "bakeoff kernel fetch-programs --suite forky")
     return Check(area, "tc", "ok", f"{tc} (iproute2 {_dotted(version)})")
 
@@ -193,11 +193,11 @@ def _dotted(version: tuple[int, int] | None) -> str:
 
 
 def _program(area: str, name: str, lost: str, without: Status | None = None) -> Check:
-    path = programs.find(name)
+    path = host_programs.find(name)
     if path is not None:
         return Check(area, name, "ok", str(path))
     status: Status = without or ("missing" if lost == "no run" else "limited")
-    return _packaged(area, name, status, f"not installed: {lost}", programs.PACKAGES.get(name, name))
+    return _packaged(area, name, status, f"not installed: {lost}", host_programs.PACKAGES.get(name, name))
 
 
 def _netns() -> Iterator[Check]:
@@ -242,6 +242,6 @@ def _tools() -> Iterator[Check]:
         if path is None:
             lost = "no captures" if name == "tcpdump" else f"no scenario with 'tools: {{…: {name}}}'"
             detail = f"not installed: {lost} on netns and ssh"
-            yield _packaged("tools", name, "limited", detail, programs.PACKAGES[name])
+            yield _packaged("tools", name, "limited", detail, host_programs.PACKAGES[name])
         else:
             yield Check("tools", name, "ok", path)

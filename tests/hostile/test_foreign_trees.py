@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.engines.kernel import archive, build, cache, registry, source
+from bakeoff.engines.kernel import build, cache, registry, source, untar
 from bakeoff.errors import BakeoffError
 
 MAKEFILE = b"VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\n"
@@ -83,7 +83,7 @@ def test_a_lone_link_is_no_tree(tmp_path):
 
 
 def test_a_tarball_that_unfolds_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive, "MOST_BYTES", 1000)
+    monkeypatch.setattr(untar, "MOST_BYTES", 1000)
     with pytest.raises(BakeoffError, match="unpacks to more than 1,000 bytes or 1,000,000 files"):
         source.prepare(tarball(tmp_path, ("linux/zeros", {"size": 1001})))
 
@@ -274,7 +274,7 @@ modules:
 @pytest.fixture
 def built_with(tmp_path, monkeypatch):
     """Builds a kernel with the module in the folder `module`, which is made here; where its copy lies."""
-    monkeypatch.setattr(build.tools, "missing_tools", list)
+    monkeypatch.setattr(build.build_tools, "missing_tools", list)
     tree = tree_at(tmp_path)
     (tree / "Makefile").write_bytes(MAKEFILE + BUILDS)
     module = tmp_path / "module"

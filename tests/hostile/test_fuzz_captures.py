@@ -17,7 +17,7 @@ from test_fuzz import CHANGES, changed, drawn, read_all
 import capture_files as write
 from bakeoff import _sim, trace
 from bakeoff.errors import BakeoffError
-from bakeoff.trace import recording, tables
+from bakeoff.trace import result_folder, tables
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
@@ -141,7 +141,7 @@ def use(path: Path, folder: Path, interval_s: float) -> None:
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     try:
-        recording.write_all([found], out, interval_s)
+        result_folder.write_all([found], out, interval_s)
     except BakeoffError as error:
         assert len(str(error)) < 1000  # noqa: PT017 (either is right)
         assert not out.exists()

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from bakeoff import _sim, engines
-from bakeoff.campaign import begin, worker
+from bakeoff.campaign import campaign_record, worker
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
 from bakeoff.scenario import expand, load
@@ -119,7 +119,7 @@ def impossible(part: object, place: str = "") -> list[str]:
 def done(tmp_path_factory):
     """What was drawn and could be run: its number and the folder of its results; and those that were refused."""
     folder = tmp_path_factory.mktemp("fuzz")
-    task = worker.Task("sim", "fuzz", begin.provenance(None), "measures")
+    task = worker.Task("sim", "fuzz", campaign_record.provenance(None), "measures")
     found, refused = [], []
     for number in dict.fromkeys((*FIRST, *range(RUNS))):
         path = folder / f"{number}.yaml"

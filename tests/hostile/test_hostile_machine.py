@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from bakeoff import engines
-from bakeoff.engines.ssh import answers, connection, facts, inventory, undo
+from bakeoff.engines.ssh import connection, inventory, machine_info, replies, undo
 from bakeoff.engines.ssh.connection import LostError
 from bakeoff.errors import BakeoffError
 from lab_runs import short
@@ -77,14 +77,14 @@ def test_an_answer_of_many_lines_is_no_message_of_many_lines(machine, code):
         printf '\\n%s {code}\\n' "$end"
     done"""
     with pytest.raises(BakeoffError, match=HERE + r".*not root \(no 'become' in the inventory\): ") as told:
-        facts.gather(machine(said))
+        machine_info.gather(machine(said))
     assert "(2,499,980 lines are left out)" in str(told.value)
     assert str(told.value).count("\n") == 20
 
 
 def test_an_answer_of_one_long_line_of_words_is_shown_in_part(machine):
     with pytest.raises(BakeoffError, match=HERE + r".*not root (?s:.*)\(197,999 characters are left out\)") as told:
-        facts.gather(machine(says("x y " * 50_000)))
+        machine_info.gather(machine(says("x y " * 50_000)))
     assert len(str(told.value)) < 2300
 
 
@@ -186,7 +186,7 @@ def test_a_clock_is_one(machine, clock, message):
 def test_a_device_is_one(machine, said):
     bad = machine(says(said))
     with pytest.raises(BakeoffError, match=HERE) as told:
-        answers.link(bad, "ip", "link")
+        replies.link(bad, "ip", "link")
     assert len(str(told.value)) < 1000
     assert str(told.value).isprintable()
 
@@ -195,7 +195,7 @@ def test_a_device_as_ip_tells_it_is_taken_and_put_back(machine):
     real = [
         {"ifindex": 2, "ifname": "e0", "flags": ["UP"], "mtu": 9000, "operstate": "UP", "address": "02:00:00:00:00:01"}
     ]
-    told = answers.link(machine(says(json.dumps(real))), "ip", "link")
+    told = replies.link(machine(says(json.dumps(real))), "ip", "link")
     # A queue of no length is not told.
     before = undo.Before({}, {"e0": told}, {})
     assert undo._link(("ip", "link", "set", "dev", "e0", "txqueuelen", "9"), before)[-1] == "0"
@@ -205,7 +205,7 @@ def test_a_device_as_ip_tells_it_is_taken_and_put_back(machine):
 @pytest.mark.parametrize("text", ["7.3.4\\nmore", "", "\x1b]0;x\x07", "x" * 201])
 def test_a_version_is_one_line(machine, text):
     with pytest.raises(BakeoffError, match=HERE + "uname -r: said .*; expected one line of plain text"):
-        answers.line(machine(says(text.replace("\\n", "\n"))), "uname", "-r")
+        replies.line(machine(says(text.replace("\\n", "\n"))), "uname", "-r")
 
 
 # The agent's file
@@ -217,7 +217,7 @@ SUMMARY = '#{"complete": true, "error": null, "sources": {"a": {"connected_s": -
 def test_what_an_agent_measures_is_taken(tmp_path):
     file = tmp_path / "agent.tsv"
     file.write_text(f"{HEAD}0.5\tflow\ta\tcwnd\t10\n0.5\tflow\tu\ttransit\t-3.5\n{SUMMARY}")
-    answers.need_sane("node 'mid' (h-mid)", file, short())
+    replies.need_sane("node 'mid' (h-mid)", file, short())
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_what_nothing_measures_names_the_machine(tmp_path, text):
     file = tmp_path / "agent.tsv"
     file.write_text(text)
     with pytest.raises(RuntimeError, match="^" + HERE) as told:
-        answers.need_sane("node 'mid' (h-mid)", file, short())
+        replies.need_sane("node 'mid' (h-mid)", file, short())
     assert len(str(told.value)) < 500
 
 

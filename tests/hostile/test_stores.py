@@ -126,7 +126,7 @@ def test_only_what_was_stored_is_removed(cli, folder, monkeypatch, kind, way):
     assert (left, everything(Path("elsewhere"))) == before
 
 
-def test_a_link_in_the_place_of_a_shelf_is_neither_read_nor_written(folder):
+def test_a_link_in_the_place_of_a_shard_is_neither_read_nor_written(folder):
     stored_by(KEY, folder, Path("elsewhere"))
     Path("S").mkdir()
     Path("S/ab").symlink_to(Path("elsewhere/ab").absolute())

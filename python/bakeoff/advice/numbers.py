@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from bakeoff.measure import MeasureError, Samples, path, summary_of
 from bakeoff.measure.delays import quantile
 from bakeoff.scenario.access_line import LINE
-from bakeoff.scenario.cc import parse
+from bakeoff.scenario.cc_words import parse
 
 if TYPE_CHECKING:
     from bakeoff.results import Result

@@ -11,7 +11,7 @@ from bakeoff.advice.numbers import GRACE_S, Run, is_l4s, line_ends
 from bakeoff.advice.quantities import figure, named
 from bakeoff.advice.rule import CLOSE_S, DELAY, NEEDS
 from bakeoff.scenario.access_line import LINE
-from bakeoff.scenario.cc import parse
+from bakeoff.scenario.cc_words import parse
 from bakeoff.text.columns import clean
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ The modules that do runs are imported when they are first used. Commands that on
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.campaign.place import ADVICE, DUELS, LATEST, LATEST_ADVICE, LATEST_DUEL, VERIFY, latest, new_folder
+from bakeoff.campaign.locations import ADVICE, DUELS, LATEST, LATEST_ADVICE, LATEST_DUEL, VERIFY, latest, new_folder
 
 if TYPE_CHECKING:
-    from bakeoff.campaign.begin import Asked
+    from bakeoff.campaign.campaign_record import Asked
     from bakeoff.campaign.schedule import Report, accepted, cores, missing, run
     from bakeoff.campaign.worker import Done
 
@@ -31,7 +31,7 @@ __all__ = [
     "run",
 ]
 
-_MODULE_OF: Final = {"Asked": "begin", "Done": "worker"} | dict.fromkeys(
+_MODULE_OF: Final = {"Asked": "campaign_record", "Done": "worker"} | dict.fromkeys(
     ("Report", "accepted", "cores", "missing", "run"), "schedule"
 )
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from bakeoff.campaign.sweep import Outcome
-    from bakeoff.scenario.sweep import Parameter, Point
+    from bakeoff.campaign.sweep_schedule import Outcome
+    from bakeoff.scenario.sweep_points import Parameter, Point
 
     Array = npt.NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from bakeoff import engines, results
-from bakeoff.campaign import deploy, ending, worker
+from bakeoff.campaign import deploy, signals, worker
 from bakeoff.campaign.archive import DamagedError, packed, unpack
 from bakeoff.campaign.parallel import LostError, Pending
 from bakeoff.campaign.worker import Done
@@ -90,8 +90,8 @@ class Cluster:
         if deploy.is_address(form):
             _check_scheduler(form)
         # A Ctrl-C in the terminal is for this process: workers inherit that it is held back.
-        ending.start_tracker()
-        with ending.starting_workers():
+        signals.start_tracker()
+        with signals.starting_workers():
             self._cluster = deploy.start(form, jobs)
         try:
             # Any: most of what distributed gives has no types.

@@ -9,8 +9,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bakeoff.campaign import ending, worker
-from bakeoff.campaign.agenda import Waiting
+from bakeoff.campaign import signals, worker
+from bakeoff.campaign.run_queue import Waiting
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError
 
@@ -101,7 +101,7 @@ class Parallel:
         A run whose worker is lost waits again, and counts as failed the third time. BakeoffError if worker after worker
         is lost and no run ends.
         """
-        with ending.counted() as interrupts:
+        with signals.collected() as interrupts:
             try:
                 while (self.waiting or self._under_way) and not interrupts:
                     self._begin_all()
@@ -123,7 +123,7 @@ class Parallel:
                     self._next()
                 self.workers.close()
         if interrupts:
-            ending.leave(interrupts)
+            signals.leave(interrupts)
 
     def _begin_all(self) -> None:
         while self.waiting and self.workers.free(self.waiting[0][1], ahead=self.ahead):

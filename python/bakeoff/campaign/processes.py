@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.campaign import ending, worker
+from bakeoff.campaign import signals, worker
 from bakeoff.campaign.parallel import LostError, Pending
 from bakeoff.campaign.worker import Done
 
@@ -29,14 +29,14 @@ class _Slot:
 
     def __init__(self) -> None:
         # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
-        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), ending.prepare_worker)
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), signals.prepare_worker)
         self.process: BaseProcess | None = None
         self.given: list[Pending] = []
         """Runs whose results nobody has taken yet: the first is under way or has ended, others come after it."""
 
     def submit(self, run: Run, folder: Path, task: worker.Task, order: int) -> Future[Done]:
         before = set(multiprocessing.active_children())
-        with ending.starting_workers():
+        with signals.starting_workers():
             future = self._pool.submit(worker.execute, run, folder, task, order)
         if self.process is None:
             self.process = next(iter(set(multiprocessing.active_children()) - before), None)
@@ -61,7 +61,7 @@ class Processes:
         """Whether the last run that ended was short."""
         self._slots: list[_Slot] = []
         self._slot_of: dict[Pending, _Slot] = {}
-        ending.start_tracker()
+        signals.start_tracker()
 
     def free(self, run: Run, *, ahead: bool) -> bool:
         """See `Workers`."""

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff import engines, files, results
-from bakeoff.campaign import begin, ending, lock, place, worker
-from bakeoff.campaign.agenda import Agenda, More, Waiting, folders, is_done
-from bakeoff.campaign.begin import Asked
+from bakeoff.campaign import campaign_record, locations, lock, signals, worker
+from bakeoff.campaign.campaign_record import Asked
 from bakeoff.campaign.parallel import Parallel, Workers
 from bakeoff.campaign.processes import Processes
-from bakeoff.campaign.shelf import Shelf
+from bakeoff.campaign.run_queue import More, RunQueue, Waiting, folders, is_done
 from bakeoff.campaign.store import Store
+from bakeoff.campaign.store_access import StoreAccess
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError, UnreachableError
 from bakeoff.results import CampaignRecord, Kept, Provenance, layout
@@ -103,7 +103,7 @@ def run(
     """
     started = time.perf_counter()
     asked = asked or Asked()
-    made = begin.provenance(asked.note)
+    made = campaign_record.provenance(asked.note)
     if allow_code:
         engines.permit_code(engine)
     module = engines.get(engine)
@@ -117,17 +117,17 @@ def run(
         )
     jobs = 1 if module.one_at_a_time else jobs or cores()
 
-    shelf = Shelf(store if module.repeatable else None, engine, module.versions(), kept, also, fresh=fresh)
-    agenda = Agenda(root, module, places, shelf, on_done, more, allow_code)
+    access = StoreAccess(store if module.repeatable else None, engine, module.versions(), kept, also, fresh=fresh)
+    queue = RunQueue(root, module, places, access, on_done, more, allow_code)
     begins = on_start or (lambda _: None)
-    with ending.unwinding(), _writable(root), lock.locked(root):
+    with signals.unwinding(), _writable(root), lock.locked(root):
         runs_known = len(places) if more is None else None
         known = results.read_campaign(root)
         record = _claim(known, root, asked, engine, module.versions(), made=made, resume=resume, runs=runs_known)
         results.discard_partials(root)
-        agenda.begin(record, kept, also)
-        agenda.check_captures()
-        waiting = agenda.waiting
+        queue.begin(record, kept, also)
+        queue.check_captures()
+        waiting = queue.waiting
         task = worker.Task(engine, record.id, made, kept, also)
         jobs = jobs if more is not None else min(jobs, len(waiting))
         doing = _one_by_one(waiting, task, begins)
@@ -138,21 +138,21 @@ def run(
                 workers = Processes(jobs, module.estimate_s) if cluster is None else cluster()
             doing = Parallel(waiting, task, workers, begins, timeout_s, ahead).do(on_interrupt)
         if latest is not None:
-            place.point(latest, root)
+            locations.link_latest(latest, root)
         try:
             with closing(doing):
                 for done in doing:
                     stop = stop_on_failure and done.status == "failed"
-                    agenda.end(done, alone=stop)
-                    agenda.check_captures()
+                    queue.end(done, alone=stop)
+                    queue.check_captures()
                     if stop:
                         waiting.clear()
         finally:
             # All workers have ended, and the lock says that nobody else writes: what is left was killed half-way.
             results.discard_partials(root)
-            shelf.close()
-    done_runs = agenda.in_order()
-    return Report(root, done_runs, len(places) - len(done_runs), time.perf_counter() - started, shelf.problem)
+            access.close()
+    done_runs = queue.in_order()
+    return Report(root, done_runs, len(places) - len(done_runs), time.perf_counter() - started, access.problem)
 
 
 def missing(runs: Sequence[Run], root: Path) -> list[Run]:
@@ -239,12 +239,12 @@ def _claim(
             "choose another --out"
         )
     if record is None:
-        return begin.begin(root, asked, engine, versions, made, runs=runs)
+        return campaign_record.begin(root, asked, engine, versions, made, runs=runs)
     if not resume:
         raise BakeoffError(
             f"{root}: there are files here already; --resume continues the campaign, or choose another --out"
         )
-    begin.check_same(root, record, asked, engine, versions)
+    campaign_record.check_same(root, record, asked, engine, versions)
     return record
 
 

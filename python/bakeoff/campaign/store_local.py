@@ -31,7 +31,7 @@ _LIMIT: Final = 4_000_000_000
 _TOTAL: Final = "bytes"
 """The file that says how much is stored. Who adds to the store takes it away, and puts a new one when he ends."""
 _NUMBER: Final = re.compile(rb"\d{1,19}\n")
-_SHELF: Final = re.compile(r"[0-9a-f]{2}")
+_SHARD: Final = re.compile(r"[0-9a-f]{2}")
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 _PARTIAL: Final = re.compile(r"\.[0-9a-f]{64}(\.removed|\.replaced)?\.\d+\.partial")
 """As `layout.partial_name` names what is being written or removed."""
@@ -124,9 +124,9 @@ class LocalStore:
         BakeoffError if the system refuses.
         """
         removed = [entry.bytes for entry in list(self._entries()) if self._removed(entry)]
-        for shelf in self._shelves():
+        for shard in self._shards():
             with suppress(OSError):
-                shelf.rmdir()
+                shard.rmdir()
         if self._total() is not None:
             (self.root / _TOTAL).unlink(missing_ok=True)
         return Content(len(removed), sum(removed))
@@ -188,33 +188,33 @@ class LocalStore:
             return False
         gone = layout.partial_name(f"{entry.place.name}.removed", os.getpid())
         try:
-            with _opened(entry.place.parent) as shelf:
-                os.rename(entry.place.name, gone, src_dir_fd=shelf, dst_dir_fd=shelf)
-                with _opened(gone, shelf) as folder:
+            with _opened(entry.place.parent) as shard:
+                os.rename(entry.place.name, gone, src_dir_fd=shard, dst_dir_fd=shard)
+                with _opened(gone, shard) as folder:
                     for name in (*entry.listed, archive.MANIFEST):
                         os.unlink(name, dir_fd=folder)
-                os.rmdir(gone, dir_fd=shelf)
+                os.rmdir(gone, dir_fd=shard)
         except FileNotFoundError:
             return False  # by another campaign
         except OSError as error:
             raise BakeoffError(f"{entry.place}: cannot be removed: {error.strerror or error}") from error
         return True
 
-    def _shelves(self) -> list[Path]:
+    def _shards(self) -> list[Path]:
         """The folders KEY[:2]."""
         with suppress(OSError), os.scandir(self.root) as entries:
             names = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
-            return [self.root / name for name in sorted(names) if _SHELF.fullmatch(name)]
+            return [self.root / name for name in sorted(names) if _SHARD.fullmatch(name)]
         return []
 
     def _entries(self) -> Iterator[_Entry]:
         """Every stored run, by its name, kind and manifest; what a crash left half-written is none, and is removed."""
-        for shelf in self._shelves():
+        for shard in self._shards():
             with suppress(OSError):
-                for place in sorted(shelf.iterdir()):
+                for place in sorted(shard.iterdir()):
                     if _PARTIAL.fullmatch(place.name):
                         _discard_stale(place)
-                    elif _KEY.fullmatch(place.name) and place.name.startswith(shelf.name):
+                    elif _KEY.fullmatch(place.name) and place.name.startswith(shard.name):
                         with suppress(OSError, DamagedError):
                             yield _entry(place)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bakeoff import engines, files, results
-from bakeoff.campaign import ending
+from bakeoff.campaign import signals
 from bakeoff.errors import BakeoffError, UserCodeError
 from bakeoff.results import Kept, Provenance, RunRecord, layout
 
@@ -76,7 +76,7 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
             raise
         # A fault in one run must not end the other runs. Panics of Rust (polars) are BaseExceptions.
         except BaseException as problem:
-            ending.check()
+            signals.check()
             wall_s = record.wall_s or _since(started)
             record = record.model_copy(
                 update={"wall_s": wall_s, "status": "failed", "digest": None, "error": _message(problem)}
@@ -86,7 +86,7 @@ def execute(run: Run, folder: Path, task: Task, order: int | None = None) -> Don
             log = partial / layout.TEARDOWN_LOG
             with open(log, "a", encoding="utf-8", opener=files.opener) as file:
                 file.write(_log(problem))
-        ending.check()
+        signals.check()
         results.seal(partial, record)
     return Done(run.key, folder, record.status, record.wall_s, record.error, numbers)
 

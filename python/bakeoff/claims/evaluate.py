@@ -9,7 +9,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.campaign import ending
+from bakeoff.campaign import signals
 from bakeoff.claims.expression import TRUTH, Call, Expression, ExpressionError, Values, parse
 from bakeoff.errors import BakeoffError
 from bakeoff.measure import MeasureError
@@ -32,11 +32,11 @@ def evaluate(tasks: Mapping[Path, Iterable[Call]], jobs: int) -> dict[Path, Valu
     several = [(path, tuple(dict.fromkeys(calls))) for path, calls in tasks.items()]
     if jobs < 2 or len(several) < _FEW:
         return dict(zip(tasks, map(_evaluated, several), strict=True))
-    ending.start_tracker()
+    signals.start_tracker()
     # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
     with (
-        ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), ending.prepare_worker) as pool,
-        ending.starting_workers(),
+        ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), signals.prepare_worker) as pool,
+        signals.starting_workers(),
     ):
         found = pool.map(_evaluated, several, chunksize=_CHUNK)
     return dict(zip(tasks, found, strict=True))

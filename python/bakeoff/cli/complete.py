@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 RESULTS: Final = Path("results")
 LATEST: Final = RESULTS / "latest"
-"""As in `bakeoff.campaign.place`, whose room is heavy."""
+"""As in `bakeoff.campaign.locations`, whose room is heavy."""
 
 Words = Callable[[str], list[str]]
 """From the beginning of a word to the words that begin so."""

@@ -94,7 +94,7 @@ def duel(
     """
     from bakeoff import campaign, results
     from bakeoff.cli.run import execute, tell_taken
-    from bakeoff.scenario.duels import duels
+    from bakeoff.scenario.duel_runs import duels
 
     every = Duel(cc1=cc1, cc2=cc2, qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
     runs = duels(every, seeds=seeds, yes=yes)

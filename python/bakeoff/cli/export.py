@@ -50,7 +50,7 @@ def export(
       bakeoff export 'l4s-tests/s2*' --iperf3 --irtt          flows and probes as these tools write them
     """
     from bakeoff import exports
-    from bakeoff.campaign.ending import unwinding
+    from bakeoff.campaign.signals import unwinding
     from bakeoff.cli.progress import patience
     from bakeoff.results import below
 

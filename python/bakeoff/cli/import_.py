@@ -37,7 +37,7 @@ def import_(
       bakeoff import recorded/*.flent.gz
       bakeoff import iperf3.json
     """
-    from bakeoff.campaign.ending import unwinding
+    from bakeoff.campaign.signals import unwinding
     from bakeoff.cli.progress import patience
     from bakeoff.errors import printable
     from bakeoff.imports.folder import write_all

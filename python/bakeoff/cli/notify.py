@@ -97,14 +97,14 @@ def message(report: Report) -> tuple[str, str]:
 
 def _send(places: Sequence[str], title: str, body: str, *, failed: bool) -> None:
     """Send the message from a process of its own, which ends in time whatever the other side does."""
-    from bakeoff.campaign import ending
+    from bakeoff.campaign import signals
 
     process = None
     try:
         spawn = multiprocessing.get_context("spawn")
         ours, theirs = spawn.Pipe(duplex=False)
         process = spawn.Process(target=_deliver, args=(theirs, tuple(places), title, body, failed), daemon=True)
-        with ending.starting_workers():
+        with signals.starting_workers():
             process.start()
         theirs.close()
         why = ours.recv() if ours.poll(_PATIENCE_S) else f"it took longer than {_PATIENCE_S:g} s"
@@ -126,9 +126,9 @@ def _deliver(answer: Connection, urls: Sequence[str], title: str, body: str, fai
     """In that process: send the message, and answer why it was not sent, or None."""
     import apprise
 
-    from bakeoff.campaign import ending
+    from bakeoff.campaign import signals
 
-    ending.prepare_worker()
+    signals.prepare_worker()
     kind = apprise.NotifyType.FAILURE if failed else apprise.NotifyType.SUCCESS
     try:
         service = apprise.Apprise(list(urls))

@@ -71,7 +71,7 @@ def patience(what: str) -> AbstractContextManager[Tell]:
 
 @contextmanager
 def _line(what: str) -> Iterator[Tell]:
-    from bakeoff.campaign.ending import unwinding
+    from bakeoff.campaign.signals import unwinding
 
     done = 0
     shown: list[Live] = []

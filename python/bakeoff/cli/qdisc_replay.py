@@ -16,7 +16,7 @@ from bakeoff.errors import BakeoffError
 
 if TYPE_CHECKING:
     from bakeoff.replay import Arrivals, Comparison, Replayed
-    from bakeoff.replay.compare import Statistics
+    from bakeoff.replay.statistics import Statistics
 
 
 def qdisc_replay(
@@ -66,7 +66,7 @@ def qdisc_replay(
     """
     from bakeoff import replay
     from bakeoff.replay.arrivals import write as write_csv
-    from bakeoff.replay.compare import statistics
+    from bakeoff.replay.statistics import statistics
 
     port = replay.port(qdisc, rate)
     packets = replay.load(arrivals, rate_bps=port.rate_bps, seed=seed)

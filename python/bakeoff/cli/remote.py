@@ -112,7 +112,7 @@ def pull(
 
 
 def _folder_for(url: str) -> Path:
-    from bakeoff.campaign.place import RESULTS, TAKEN
+    from bakeoff.campaign.locations import RESULTS, TAKEN
 
     name = re.split(r"[/\\]", url.rstrip("/"))[-1]
     if name in ("", *TAKEN) or name.startswith(".") or not name.isprintable() or ":" in name:
@@ -132,7 +132,7 @@ def _watching(what: str) -> Iterator[Tell]:
     """Let SIGTERM and SIGHUP clean up, and show a bar on a terminal once two seconds have passed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from bakeoff.campaign.ending import unwinding
+    from bakeoff.campaign.signals import unwinding
     from bakeoff.cli import output
 
     # Neither a form nor markup: a name may have braces and brackets.

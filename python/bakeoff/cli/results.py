@@ -135,7 +135,7 @@ def check_sure(command: str, listed: list[str]) -> None:
 
 
 def _campaigns(status: str | None, only: str | None) -> list[dict[str, Any]]:
-    from bakeoff.campaign.place import ADVICE, DUELS, RESULTS, VERIFY
+    from bakeoff.campaign.locations import ADVICE, DUELS, RESULTS, VERIFY
     from bakeoff.results import storage
 
     rows = []

@@ -300,7 +300,7 @@ def execute(
     from bakeoff.cli.progress import progress
 
     tell_warnings(runs)
-    shelves = opened(store)
+    opened_store = opened(store)
     console = output.console(err=True)
 
     def waiting() -> None:
@@ -338,7 +338,7 @@ def execute(
                 latest=latest,
                 stop_on_failure=stop_on_failure,
                 allow_code=allow_code,
-                store=shelves,
+                store=opened_store,
                 fresh=fresh,
                 timeout_s=timeout_s,
                 cluster=None if dask is None else started,
@@ -375,7 +375,7 @@ def tell_taken(report: Report) -> None:
 def root_of(out: Path | None, name: str | None, *, resume: bool) -> Path:
     """The folder that the results go to; with `resume` the latest where none is named."""
     from bakeoff import campaign
-    from bakeoff.campaign.place import RESULTS, TAKEN
+    from bakeoff.campaign.locations import RESULTS, TAKEN
 
     if out is not None and name is not None:
         raise BakeoffError("--out and --name both say where the results go; expected one of them")

@@ -37,7 +37,7 @@ def serve(
     import tempfile
 
     from bakeoff import campaign
-    from bakeoff.campaign.ending import unwinding
+    from bakeoff.campaign.signals import unwinding
     from bakeoff.cli.progress import patience
     from bakeoff.site.live import Live
     from bakeoff.site.server import Server

@@ -83,7 +83,7 @@ def shell(
     """
     import sys
 
-    from bakeoff.campaign.ending import unwinding
+    from bakeoff.campaign.signals import unwinding
     from bakeoff.cli import output
     from bakeoff.engines.kernel import shell as inside
     from bakeoff.engines.kernel import virtual

@@ -36,7 +36,7 @@ def site(
       bakeoff site --no-downloads                       without samples and captures: a quarter of the size
     """
     from bakeoff import campaign
-    from bakeoff.campaign.ending import unwinding
+    from bakeoff.campaign.signals import unwinding
     from bakeoff.cli.progress import patience
     from bakeoff.cli.table import chosen_results
     from bakeoff.site import claims_page

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bakeoff.campaign import Report
-    from bakeoff.campaign.sweep import Budget, Chooser, Told
+    from bakeoff.campaign.sweep_schedule import Budget, Chooser, Told
     from bakeoff.scenario import Run
-    from bakeoff.scenario.sweep import Parameter, Point
-    from bakeoff.scenario.swept import Swept
+    from bakeoff.scenario.sweep_points import Parameter, Point
+    from bakeoff.scenario.sweep_runs import SweepRuns
 
 _ASKED_AHEAD = 200
 """Runs whose cost is added up before any is done; of more the mean is taken."""
@@ -157,12 +157,12 @@ def sweep(
       bakeoff plot --kind heatmap --measure jain     draws the latest
     """
     from bakeoff import campaign, engines
-    from bakeoff.campaign.sweep import Budget, Sweep
+    from bakeoff.campaign.sweep_schedule import Budget, Sweep
     from bakeoff.claims.evaluate import numbers
     from bakeoff.results import dataset
     from bakeoff.scenario import parse_settings
-    from bakeoff.scenario.sweep import parse_over
-    from bakeoff.scenario.swept import Swept
+    from bakeoff.scenario.sweep_points import parse_over
+    from bakeoff.scenario.sweep_runs import SweepRuns
 
     if keep not in ("measures", "series"):
         raise BakeoffError(f"--keep: '{keep}'; expected measures or series")
@@ -177,7 +177,7 @@ def sweep(
     texts = list(dict.fromkeys([*(measure or []), *([adaptive] if adaptive is not None else [])]))
     parameters = parse_over(over)
     cost = Budget.parse(budget)
-    swept = Swept(scenario, parameters, only=only, settings=parse_settings(set_ or ()))
+    swept = SweepRuns(scenario, parameters, only=only, settings=parse_settings(set_ or ()))
     times = swept.seeds if seeds is None else seeds
     plan = _Plan.of(swept, parameters, times, sample=sample, adaptive=adaptive is not None, yes=yes)
     plan.check_measures(measure or [], adaptive)
@@ -242,7 +242,7 @@ class _Plan:
 
     def __init__(
         self,
-        swept: Swept,
+        swept: SweepRuns,
         lists: Sequence[Point],
         ranges: Sequence[Parameter],
         points: Sequence[Point],
@@ -259,11 +259,18 @@ class _Plan:
 
     @classmethod
     def of(
-        cls, swept: Swept, parameters: Sequence[Parameter], seeds: int, *, sample: str | None, adaptive: bool, yes: bool
+        cls,
+        swept: SweepRuns,
+        parameters: Sequence[Parameter],
+        seeds: int,
+        *,
+        sample: str | None,
+        adaptive: bool,
+        yes: bool,
     ) -> _Plan:
         """The points, checked: each value alone where there are many. BakeoffError for what cannot be."""
         from bakeoff.scenario import bounds
-        from bakeoff.scenario import sweep as space
+        from bakeoff.scenario import sweep_points as space
 
         if adaptive:
             ranges = space.free(parameters, "--adaptive")
@@ -296,7 +303,7 @@ class _Plan:
         BakeoffError for an adaptive sweep without a budget, and, unless `yes`, with one for very many runs.
         """
         from bakeoff.campaign.adaptive import Adaptive
-        from bakeoff.campaign.sweep import Listed
+        from bakeoff.campaign.sweep_schedule import Listed
         from bakeoff.scenario import bounds
 
         if not self._ranges:

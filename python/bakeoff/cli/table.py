@@ -163,7 +163,7 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
     from fnmatch import fnmatchcase
 
     from bakeoff import campaign
-    from bakeoff.campaign.place import LATEST
+    from bakeoff.campaign.locations import LATEST
     from bakeoff.cli.progress import patience
     from bakeoff.results import survey
 

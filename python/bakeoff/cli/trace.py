@@ -107,7 +107,7 @@ def trace(
             found.append(one)
             tell(number)
     if out is not None:
-        from bakeoff.trace.recording import write_all
+        from bakeoff.trace.result_folder import write_all
 
         folder = write_all(found, out, interval_s)
         typer.echo(f"results: {folder}", err=as_json)

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from bakeoff import lockfile
 from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
-from bakeoff.engines.kernel import programs
+from bakeoff.engines.kernel import host_programs
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, parts, write_json
 
@@ -51,7 +51,7 @@ class Namespaces:
         if lacking := missing_capabilities():
             raise BakeoffError(f"engine netns: this process has no {', '.join(lacking)}; run it as root")
         for name in sorted({c.argv[0] for c in (*made.setup, *made.changes, *made.programs, *made.statistics)}):
-            programs.need(name)
+            host_programs.need(name)
         for where, why in _lacking(made):
             raise BakeoffError(f"{place(run)}: {where}: {why}")
         return made.text()
@@ -62,7 +62,7 @@ class Namespaces:
 
         made = plan(run, folder)
         write_json(folder / _PLAN, made.to_json())
-        paths = {name: str(programs.need(name)) for name in {c.argv[0] for c in (*made.changes, *made.programs)}}
+        paths = {name: str(host_programs.need(name)) for name in {c.argv[0] for c in (*made.changes, *made.programs)}}
         made.write_files(folder)
         tsv = folder / agent.OUTPUT
         document = folder / _AGENT_PLAN
@@ -95,7 +95,7 @@ class Namespaces:
         from bakeoff.engines.lab import agent
         from bakeoff.version import version
 
-        iproute2 = programs.iproute2_version(programs.need("tc"))
+        iproute2 = host_programs.iproute2_version(host_programs.need("tc"))
         return {
             "bakeoff": version(),
             "kernel": os.uname().release,
@@ -123,7 +123,7 @@ def plan(run: Run, folder: Path | None = None) -> Plan:
 
     captures = str(folder.resolve()) if folder is not None else "."
     try:
-        ethtool = programs.find("ethtool") is not None
+        ethtool = host_programs.find("ethtool") is not None
         made = make(run, prefix=PREFIX, ethtool=ethtool, captures=captures, netem=_has_netem())
     except BakeoffError as error:
         raise BakeoffError(f"{place(run)}: {error}") from error
@@ -133,14 +133,14 @@ def plan(run: Run, folder: Path | None = None) -> Plan:
 
 def _tcp_memory(run: Run, pages: int) -> str | None:
     """What to know where this machine's TCP may hold less than the run's does; `pages`: the first of its limits."""
-    from bakeoff.engines.lab import memory
+    from bakeoff.engines.lab import tcp_memory
 
-    held = memory.held(run)
-    if held <= pages * memory.PAGE:
+    held = tcp_memory.held(run)
+    if held <= pages * tcp_memory.PAGE:
         return None
     return (
-        f"net.ipv4.tcp_mem: from {pages} pages ({pages * memory.PAGE >> 20} MiB) on this machine lets no window grow, "
-        f"and counts nothing; TCP may hold up to {held >> 20} MiB in this run"
+        f"net.ipv4.tcp_mem: from {pages} pages ({pages * tcp_memory.PAGE >> 20} MiB) on this machine lets no window "
+        f"grow, and counts nothing; TCP may hold up to {held >> 20} MiB in this run"
     )
 
 
@@ -181,7 +181,7 @@ def _has_netem() -> bool:
 @cache
 def _tried(argv: tuple[str, ...]) -> str:
     """What a command says in a namespace of its own, which goes with it."""
-    path = str(programs.need(argv[0]))
+    path = str(host_programs.need(argv[0]))
     done = subprocess.run(
         ["unshare", "--net", path, *argv[1:]],
         capture_output=True,
@@ -209,7 +209,7 @@ def _clean(log: IO[str] | None) -> None:
     """Delete every namespace of ours, whatever happened; devices go with them."""
     for path in sorted(_NETNS.glob(f"{PREFIX}*")):
         done = subprocess.run(
-            [str(programs.need("ip")), "netns", "del", path.name], capture_output=True, text=True, check=False
+            [str(host_programs.need("ip")), "netns", "del", path.name], capture_output=True, text=True, check=False
         )
         if log is not None:
             log.write(f"+ {path.name}: ip netns del {path.name}\n{done.stdout}{done.stderr}")
@@ -256,8 +256,8 @@ def _do(command: Command, log: IO[str], phase: str) -> None:
 
 
 def _argv(command: Command) -> list[str]:
-    inside = [str(programs.need("ip")), "netns", "exec", command.netns] if command.netns is not None else []
-    return [*inside, str(programs.need(command.argv[0])), *command.argv[1:]]
+    inside = [str(host_programs.need("ip")), "netns", "exec", command.netns] if command.netns is not None else []
+    return [*inside, str(host_programs.need(command.argv[0])), *command.argv[1:]]
 
 
 def _traffic(binary: Path, document: Path, duration_s: float) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from bakeoff.errors import BakeoffError
-from bakeoff.exports.flent_test import Claim, claim
+from bakeoff.exports.flent_test_kind import Claim, claim
 from bakeoff.measure import MeasureError, Samples
 from bakeoff.measure.delays import little_over_time
 from bakeoff.scenario.run import Short, Video

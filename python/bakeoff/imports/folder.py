@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bakeoff import imports, results
-from bakeoff.campaign import begin, place
+from bakeoff.campaign import campaign_record, locations
 from bakeoff.errors import BakeoffError
 from bakeoff.imports import recording
 from bakeoff.imports.recording import Recording
@@ -26,15 +26,15 @@ def write_all(
     files. BakeoffError names the file and what is wrong with it; then there is no folder. `tell` is called with the
     number of files that are done, and `warn` with what is wrong with a file that is read all the same.
     """
-    root = out if out is not None else place.new_folder()
+    root = out if out is not None else locations.new_folder()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise BakeoffError(f"--out: '{root}' is there already; expected a new folder")
-    made = begin.provenance()
+    made = campaign_record.provenance()
     known: dict[str, Path] = {}
     flows: dict[str, list[str]] = {}
     with results.writing(root) as partial:
-        asked = begin.Asked("import", tuple(str(path) for path in paths))
-        campaign = begin.begin(partial, asked, "import", {"bakeoff": version()}, made, runs=len(paths))
+        asked = campaign_record.Asked("import", tuple(str(path) for path in paths))
+        campaign = campaign_record.begin(partial, asked, "import", {"bakeoff": version()}, made, runs=len(paths))
         for number, path in enumerate(paths):
             found = _named(imports.read(path), known, flows)
             for warning in found.warnings:

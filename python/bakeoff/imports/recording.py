@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import results
-from bakeoff.campaign.begin import provenance
+from bakeoff.campaign.campaign_record import provenance
 from bakeoff.errors import BakeoffError
 from bakeoff.results import RunRecord, layout, sample_rows
 from bakeoff.results.series import parts

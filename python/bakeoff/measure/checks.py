@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from bakeoff.results.summary import Check
-from bakeoff.scenario.cc import is_met, parse
+from bakeoff.scenario.cc_words import is_met, parse
 
 if TYPE_CHECKING:
     from bakeoff.results.counters import Counters

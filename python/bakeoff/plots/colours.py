@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from bakeoff.errors import BakeoffError
-from bakeoff.scenario.cc import parse
+from bakeoff.scenario.cc_words import parse
 
 CONTROLS: Final[Mapping[str, tuple[str, str]]] = {
     "cubic": ("#0072B2", "o"),

@@ -2,10 +2,10 @@
 (docs/qdisc-replay.md)."""
 
 from bakeoff.replay.arrivals import Arrival, Arrivals, load, names, pattern
-from bakeoff.replay.compare import Comparison, compare, permutation_test
 from bakeoff.replay.kernel import Recorded, record
 from bakeoff.replay.port import Port, port
 from bakeoff.replay.sim import Replayed, simulate
+from bakeoff.replay.statistics import Comparison, compare, permutation_test
 
 __all__ = [
     "Arrival",

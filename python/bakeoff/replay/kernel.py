@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from bakeoff import files, jsonfile
-from bakeoff.engines.kernel import programs, virtual
+from bakeoff.engines.kernel import host_programs, virtual
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.lab import agent, module_qdiscs
 from bakeoff.errors import BakeoffError
@@ -48,7 +48,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
     """
     built = virtual.choose(kernel).kernel
     for program in ("ip", "tc"):
-        programs.need(program)
+        host_programs.need(program)
     with tempfile.TemporaryDirectory(prefix="bakeoff-replay-") as name:
         folder = Path(name)
         results = folder / "results"
@@ -63,7 +63,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
             json.dumps(
                 {
                     "results": str(results),
-                    "path": programs.search_path(),
+                    "path": host_programs.search_path(),
                     "modules": [str(path) for path in built.modules],
                     "start_ns": START_NS,
                     "arrivals": frames,
@@ -73,7 +73,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
             )
         )
         init = folder / "init"
-        init.write_text(f"#!{sys.executable} -IS\n{Path(virtual.__file__).with_name('frames.py').read_text()}")
+        init.write_text(f"#!{sys.executable} -IS\n{Path(virtual.__file__).with_name('replay_guest.py').read_text()}")
         init.chmod(0o755)
         simulated_s = sum(arrivals.packets[-1].ns / 1e9 + _AROUND_S for _, arrivals in jobs)
         outcome = boot(
@@ -96,7 +96,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
 def _jobs(
     jobs: Sequence[tuple[Port, Arrivals]], offered: Collection[str]
 ) -> tuple[dict[str, list[list[int]]], list[dict[str, object]]]:
-    """The sequences as frames.py reads them, each once, and the replays that name them."""
+    """The sequences as replay_guest.py reads them, each once, and the replays that name them."""
     frames: dict[str, list[list[int]]] = {}
     names: dict[tuple[int, tuple[int, ...]], str] = {}
     replays: list[dict[str, object]] = []
@@ -132,7 +132,7 @@ def _answer(path: Path, hashes: tuple[int, ...]) -> Replayed | str:
 
 
 class _Answer(msgspec.Struct):
-    """What `frames.py` writes of a replay."""
+    """What `replay_guest.py` writes of a replay."""
 
     arrivals: tuple[int, ...] = ()
     departures: tuple[tuple[int, int, int], ...] = ()

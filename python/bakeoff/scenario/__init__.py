@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from bakeoff.scenario import catalog
-    from bakeoff.scenario.duels import duel
+    from bakeoff.scenario.duel_runs import duel
     from bakeoff.scenario.run import Run
     from bakeoff.scenario.scenario import Scenario, expand, load
     from bakeoff.scenario.schema import json_schema
@@ -21,7 +21,7 @@ __all__ = ["Run", "Scenario", "catalog", "duel", "expand", "json_schema", "load"
 _MODULES: Final = {
     "Run": "run",
     "Scenario": "scenario",
-    "duel": "duels",
+    "duel": "duel_runs",
     "expand": "scenario",
     "json_schema": "schema",
     "load": "scenario",

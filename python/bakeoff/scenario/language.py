@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from bakeoff.scenario import cc as cc_words
+from bakeoff.scenario import cc_words
 from bakeoff.scenario.defaults import HOST_SYSCTLS
 from bakeoff.scenario.network import (
     Direction,

@@ -9,8 +9,7 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import Final, Literal
 
-from bakeoff.scenario import bounds, short
-from bakeoff.scenario import cc as cc_words
+from bakeoff.scenario import bounds, cc_words, short
 from bakeoff.scenario import run as resolved
 from bakeoff.scenario.changes import resolve_changes
 from bakeoff.scenario.dumbbell import Ends, Placed, put_bottlenecks, put_delay, put_mangling

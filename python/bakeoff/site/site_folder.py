@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
-from bakeoff.campaign import ending
+from bakeoff.campaign import signals
 from bakeoff.errors import BakeoffError
 from bakeoff.results import Result
 from bakeoff.results.epochs import epoch_warning
@@ -128,10 +128,10 @@ def _write_runs(pages: Sequence[Page], folder: Path, site: Site, jobs: int, tell
         for task in tasks:
             note(_write_chunk(task))
         return broken
-    ending.start_tracker()
+    signals.start_tracker()
     # Not fork: polars and numpy have threads, and a forked child of a threaded process may hang.
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), ending.prepare_worker) as pool:
-        with ending.starting_workers():
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), signals.prepare_worker) as pool:
+        with signals.starting_workers():
             futures = [pool.submit(_write_chunk, task) for task in tasks]
         try:
             for future in futures:

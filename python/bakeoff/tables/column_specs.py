@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff.measure import Mean, partly
 from bakeoff.scenario import python_cc
-from bakeoff.scenario.cc import parse
+from bakeoff.scenario.cc_words import parse
 from bakeoff.tables import groups, run_labels
 from bakeoff.tables.cells import around, form_of, mbit, rate, shown, starred, told
 from bakeoff.tables.filters import lookup

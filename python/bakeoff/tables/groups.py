@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bakeoff.scenario.cc import parse
+from bakeoff.scenario.cc_words import parse
 from bakeoff.tables.cells import mbit, milli, percent, starred
 from bakeoff.tables.records import equal_flows
 from bakeoff.text.columns import Column, clean

@@ -20,7 +20,7 @@ from stat import S_IMODE
 from typing import IO, Final
 
 from bakeoff import data, lockfile
-from bakeoff.engines.kernel import cache, config, registry, seed, source, tools
+from bakeoff.engines.kernel import build_tools, cache, config, registry, seed, source
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.errors import BakeoffError
 
@@ -58,8 +58,8 @@ def build(
     for folder in modules:
         if not any((folder / file).is_file() for file in ("Makefile", "Kbuild")):
             raise BakeoffError(f"--module {folder}: not a folder with a Makefile or Kbuild (obj-m := NAME.o)")
-    if missing := tools.missing_tools():
-        raise BakeoffError(tools.complaint(missing))
+    if missing := build_tools.missing_tools():
+        raise BakeoffError(build_tools.complaint(missing))
 
     prepared = source.prepare(tree, lambda step: progress(step, 0))
     folder = cache.kernels() / (name or registry.check_name(f"linux-{prepared.release}"))

@@ -19,12 +19,12 @@ from typing import Any, Final
 import msgspec
 
 from bakeoff import files, jsonfile
-from bakeoff.engines.kernel import config, programs, registry
+from bakeoff.engines.kernel import config, host_programs, registry
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import agent, module_qdiscs
 from bakeoff.errors import BakeoffError, UnreachableError
-from bakeoff.scenario import cc
+from bakeoff.scenario import cc_words
 
 
 def _words(text: str) -> frozenset[str]:
@@ -179,7 +179,7 @@ def check_kernel(kernel: BuiltKernel) -> Report:
     UnreachableError if it was stopped because it had used up its wall time: then nobody knows what it has.
     """
     for program in ("ip", "tc"):
-        programs.need(program)
+        host_programs.need(program)
     with tempfile.TemporaryDirectory(prefix="bakeoff-check-") as name:
         folder = Path(name)
         results = folder / "results"
@@ -256,7 +256,7 @@ def missing(run: Mapping[str, Any], report: Report) -> list[str]:
 
     for index, flow in enumerate(run.get("flows", ())):
         if flow.get("transport", "tcp") == "tcp" and flow.get("cc"):
-            look(f"flows[{index}].cc", "cc", cc.parse(flow["cc"]).name)
+            look(f"flows[{index}].cc", "cc", cc_words.parse(flow["cc"]).name)
     has_sce = any(name.endswith("-sce") for name in report.adds.get("cc", []))
     for index, node in enumerate(run.get("nodes", ())):
         for key in _SCE if not has_sce else ():
@@ -298,7 +298,7 @@ def _script(kernel: BuiltKernel, results: Path) -> dict[str, object]:
     trials |= {f"{kind} {name}": commands for (kind, name), (_, commands) in _OTHERS.items()}
     return {
         "results": str(results),
-        "path": programs.search_path(),
+        "path": host_programs.search_path(),
         "modules": [str(path) for path in kernel.modules],
         "trials": {name: [command.split() for command in commands] for name, commands in trials.items()},
         "htb": [command.split() for command in _HTB],

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.engines import place
 from bakeoff.engines.kernel import check as kernel_check
-from bakeoff.engines.kernel import memory, programs, virtual
+from bakeoff.engines.kernel import guest_memory, host_programs, virtual
 from bakeoff.engines.kernel.boot import Clock, boot
-from bakeoff.engines.kernel.line import Line
+from bakeoff.engines.kernel.command_stream import CommandStream
 from bakeoff.engines.kernel.virtual import GUEST, VirtualTime
 from bakeoff.errors import BakeoffError
 from bakeoff.results import write_json
@@ -87,7 +87,7 @@ def enter(engine: VirtualTime, run: Run, asked: Asked) -> int:
         plan = replace(engine.plan(run), programs=())
         plan.write_files(folder)
         write_json(script, _script(engine, run, asked, folder.resolve()))
-        line = Line(terminal=asked.terminal)
+        line = CommandStream(terminal=asked.terminal)
         try:
             with line.attached():
                 outcome = boot(
@@ -96,7 +96,7 @@ def enter(engine: VirtualTime, run: Run, asked: Asked) -> int:
                     results=folder,
                     init=agent.find(),
                     simulated_s=None,
-                    memory=memory.guest(run).option,
+                    memory=guest_memory.guest(run).option,
                     seed=run.seed,
                     parameters=engine.built_in(run),
                     readable=[*map(Path, virtual.host_paths(plan).values()), *asked.reads],
@@ -132,11 +132,11 @@ def _script(engine: VirtualTime, run: Run, asked: Asked, folder: Path) -> dict[s
     plan = replace(engine.plan(run), programs=())
     net = topology(run)
     shell = _shell()
-    borrowed = Path(programs.search_path().partition(":")[0])
+    borrowed = Path(host_programs.search_path().partition(":")[0])
     needed = [*map(str, asked.reads), *([str(borrowed / "x")] if borrowed.is_dir() else [])]
     prepared = engine.prepared(run, plan, folder, needed)
-    on = _ON.format(shell=shlex.join(shell), ip=shlex.quote(str(programs.need("ip"))))
-    sh = str(programs.need("sh"))
+    on = _ON.format(shell=shlex.join(shell), ip=shlex.quote(str(host_programs.need("ip"))))
+    sh = str(host_programs.need("sh"))
     own = [
         _step(sh, f"mkdir {_BIN} && cat > {_BIN}/on && chmod 755 {_BIN}/on", on),
         _step(sh, f"cat > {_BIN}/.hosts && mount --bind {_BIN}/.hosts /etc/hosts", hosts(run, net)),
@@ -184,15 +184,15 @@ def hosts(run: Run, net: Topology) -> str:
 
 def _shell() -> list[str]:
     """bash without what a user's own set-up does, or sh."""
-    bash = programs.host_program("bash")
-    return [str(bash), "--norc"] if bash is not None else [str(programs.need("sh"))]
+    bash = host_programs.host_program("bash")
+    return [str(bash), "--norc"] if bash is not None else [str(host_programs.need("sh"))]
 
 
 def _environment(run: Run, node: str, ours: Mapping[str, str]) -> dict[str, str]:
     label = "".join(c if c.isalnum() or c in " .,:;/+=@%()_-" else "_" for c in run.run)
     passed = {name: ours[name] for name in _PASSED_ON if name in ours}
     return passed | {
-        "PATH": f"{_BIN}:{programs.search_path()}",
+        "PATH": f"{_BIN}:{host_programs.search_path()}",
         "HOME": GUEST,
         "USER": "root",
         "SHELL": _shell()[0],

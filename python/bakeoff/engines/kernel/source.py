@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_IMODE, S_ISGID, S_ISLNK, S_ISREG, S_ISUID
 
-from bakeoff.engines.kernel import archive, cache
+from bakeoff.engines.kernel import cache, untar
 from bakeoff.errors import BakeoffError
 
 OLDEST = (6, 6)
@@ -105,7 +105,7 @@ def _unpack(tarball: Path, digest: str, progress: Callable[[str], None]) -> Path
         progress(f"unpacking {tarball.name}")
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".unpack-") as folder:
-            archive.unpack(tarball, Path(folder))
+            untar.unpack(tarball, Path(folder))
             _rename(_top(Path(folder)), target)
     return target
 

@@ -19,10 +19,10 @@ from bakeoff import files
 from bakeoff.engines import Outcome, place
 from bakeoff.engines.kernel import cache as folders
 from bakeoff.engines.kernel import check as kernel_check
-from bakeoff.engines.kernel import console, known, memory, programs, registry
+from bakeoff.engines.kernel import check_cache, console, guest_memory, host_programs, registry
 from bakeoff.engines.kernel.boot import boot, read_console
 from bakeoff.engines.kernel.registry import BuiltKernel
-from bakeoff.engines.kernel.standstill import PROGRESS, Watch, standstill
+from bakeoff.engines.kernel.stall import PROGRESS, Watch, stall_reason
 from bakeoff.errors import BakeoffError, NoKernelError
 from bakeoff.results import layout, parts, write_json
 
@@ -86,7 +86,7 @@ class VirtualTime:
     @cached_property
     def report(self) -> kernel_check.Report:
         """What the kernel has, from one boot: of this command, or of an earlier one."""
-        return known.report(self.kernel)
+        return check_cache.report(self.kernel)
 
     @cached_property
     def _versions_offered(self) -> dict[str, Parameter]:
@@ -130,7 +130,7 @@ class VirtualTime:
         A kernel that somebody else built is not executed: what it has, its configuration says. The run asks it itself.
         """
         plan = self.plan(run)
-        if still := standstill(run):
+        if still := stall_reason(run):
             raise BakeoffError(f"{place(run)}: {still}")
         kernel = self.kernel
         report = kernel_check.configured(kernel) if kernel.foreign else self.report
@@ -153,11 +153,11 @@ class VirtualTime:
         except BakeoffError as error:
             raise BakeoffError(f"{place(run)}: {error}") from error
         _ = self.kernel  # what no kernel can do has been said by now
-        guest = memory.guest(run)
+        guest = guest_memory.guest(run)
         try:
             made = plan(
                 run,
-                ethtool=programs.find("ethtool") is not None,
+                ethtool=host_programs.find("ethtool") is not None,
                 captures=GUEST,
                 tcp_pages=guest.tcp_pages,
                 versions_offered=self._versions_offered,
@@ -175,7 +175,7 @@ class VirtualTime:
     def execute(self, run: Run, folder: Path) -> Outcome:
         """See `Engine.execute`. RuntimeError if the set-up, the kernel or the agent failed."""
         from bakeoff.engines.lab import agent, convert
-        from bakeoff.engines.lab import programs as lab_programs
+        from bakeoff.engines.lab import scenario_programs as lab_programs
 
         plan = self.plan(run)
         if self.kernel.foreign:
@@ -192,7 +192,7 @@ class VirtualTime:
             results=folder,
             init=agent.find(),
             simulated_s=run.duration_s + _AROUND_S,
-            memory=memory.guest(run).option,
+            memory=guest_memory.guest(run).option,
             seed=run.seed,
             parameters=self.built_in(run),
             wall_per_simulated_s=_WALL_WITH_PROGRAMS if plan.programs else _WALL_BOUND,
@@ -266,7 +266,7 @@ class VirtualTime:
                 "node": "kernel",
                 "netns": None,
                 "argv": [
-                    str(programs.need("insmod")),
+                    str(host_programs.need("insmod")),
                     str(module),
                     *(f"{parameter.name}={parameter.value}" for parameter in given if parameter.module == module.stem),
                 ],
@@ -290,7 +290,7 @@ class VirtualTime:
         found = paths(plan)
         looked = []
         if self.kernel.options.get("DEBUG_KMEMLEAK") == "y":
-            argv = [str(programs.need("sh")), "-c", _LOOK_FOR_LEAKS]
+            argv = [str(host_programs.need("sh")), "-c", _LOOK_FOR_LEAKS]
             looked.append({"node": "kernel", "netns": None, "argv": argv})
         return {
             **self.prepared(run, plan, folder),
@@ -309,7 +309,7 @@ def choose(named: str | None) -> VirtualTime:
 
 @cache
 def _iproute2() -> str:
-    version = programs.iproute2_version(programs.need("tc"))
+    version = host_programs.iproute2_version(host_programs.need("tc"))
     return ".".join(map(str, version)) if version else "unknown"
 
 
@@ -318,10 +318,10 @@ def host_paths(plan: Plan) -> dict[str, str]:
     from bakeoff.engines.lab import agent
 
     names = sorted({command.argv[0] for command in (*plan.setup, *plan.changes, *plan.statistics)})
-    found = {name: str(programs.need(name)) for name in names if name != agent.NAME}
+    found = {name: str(host_programs.need(name)) for name in names if name != agent.NAME}
     for program in plan.programs:
         name = program.argv[0]
-        found[name] = str(programs.host_program(name) or programs.need(name))
+        found[name] = str(host_programs.host_program(name) or host_programs.need(name))
     return found
 
 
@@ -344,9 +344,9 @@ def _need_programs(run: Run) -> None:
     """BakeoffError names a program of the scenario that is not on this machine."""
     for index, program in enumerate(run.programs):
         name = program.argv[0]
-        if programs.host_program(name) is None:
+        if host_programs.host_program(name) is None:
             what = "is no program that can be executed" if "/" in name else "is not installed on this machine"
-            install = f"; install: {programs.PACKAGES[name]}" if name in programs.PACKAGES else ""
+            install = f"; install: {host_programs.PACKAGES[name]}" if name in host_programs.PACKAGES else ""
             raise BakeoffError(f"{place(run)}: programs[{index}].run: '{name}' {what}{install}")
 
 

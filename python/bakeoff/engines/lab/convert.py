@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import files, jsonfile
-from bakeoff.engines.lab import agent, pcapng, programs, tc_show, tool_output, tunnels, unwanted
+from bakeoff.engines.lab import agent, pcapng, scenario_programs, tc_show, tool_output, tunnels, unwanted
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout, write_json, write_series
@@ -49,7 +49,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
     check_bursts(plan, setup_log)
     notes = unwanted.check(run, plan, setup_log, log)
     told = tool_output.read(run, plan, folder, summaries)
-    programs.read(run, folder, tool_output.started(summaries), told)
+    scenario_programs.read(run, folder, tool_output.started(summaries), told)
     for part, more in told.counters.items():
         summary[part].update(more)
     for flow in run.flows:

@@ -14,7 +14,7 @@ from bakeoff import tc
 from bakeoff.engines.lab import versions
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.versions import Parameter
-from bakeoff.scenario import Run, cc
+from bakeoff.scenario import Run, cc_words
 
 
 class _Meaning(NamedTuple):
@@ -65,13 +65,13 @@ OFFERED: Final = frozenset((meaning.module, meaning.name) for words in _KNOWN.va
 
 def _known(text: str) -> Mapping[str, _Meaning]:
     """The words that the congestion control has which this kernel runs; its own, where it lacks the version."""
-    asked = cc.parse(text)
+    asked = cc_words.parse(text)
     return _KNOWN.get(asked.versioned if asked.versioned in versions.OFFERED else asked.name, {})
 
 
 def _asked(text: str) -> dict[str, str]:
     """Word -> value; without that of SCE's pacing, which a sysctl speaks of as well (`sce.pacing`)."""
-    words = cc.parse(text).parameters
+    words = cc_words.parse(text).parameters
     return {word: value for word, value in zip(words[::2], words[1::2], strict=True) if word != "pacing"}
 
 
@@ -93,11 +93,11 @@ def given(run: Run, offered: frozenset[tuple[str, str]]) -> list[Parameter]:
     not both ask for the same value: a kernel has one for all.
     """
     flows = [(index, flow.cc) for index, flow in enumerate(run.flows) if flow.transport == "tcp"]
-    if any(cc.parse(text).parameters for _, text in flows):
+    if any(cc_words.parse(text).parameters for _, text in flows):
         _check(run)
     values: dict[Parameter, tuple[int, str]] = {}
     for index, text in flows:
-        versioned = cc.parse(text).versioned
+        versioned = cc_words.parse(text).versioned
         known = _known(text)
         for word, value in _asked(text).items():
             meaning = known.get(word)

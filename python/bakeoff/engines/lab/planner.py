@@ -7,16 +7,16 @@ from types import MappingProxyType
 from typing import Final
 
 from bakeoff.engines.lab import (
-    changes,
+    change_commands,
     ingress,
     module_qdiscs,
     nodes,
     parameters,
     pcapng,
-    programs,
     sce,
+    scenario_programs,
     small_queues,
-    tools,
+    traffic_tools,
     tunnels,
     unwanted,
     versions,
@@ -27,7 +27,7 @@ from bakeoff.engines.lab.roles import packets, roles
 from bakeoff.engines.lab.topology import End, Machines, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
 from bakeoff.results import layout
-from bakeoff.scenario import Run, cc, python_cc, units
+from bakeoff.scenario import Run, cc_words, python_cc, units
 from bakeoff.scenario.run import Interface, Qdisc
 
 # Enough for a link's delay: a cable drops nothing for want of room.
@@ -73,7 +73,7 @@ def plan(
         *(f"flows[].cc: {each.module}.{each.name} is {each.value} for the whole kernel" for each in asked),
         *_notes(run, ethtool=ethtool),
         *tunnels.notes(run),
-        *tools.notes(run),
+        *traffic_tools.notes(run),
     ]
     run = versions.plain(run, qdiscs_offered)
     if sce.by_module(versions_offered):
@@ -90,7 +90,7 @@ def plan(
     queues = _queues(interfaces, policers, net, flows, trees, qdiscs_offered=qdiscs_offered)
     let_go, held = small_queues.let_go(run, net, interfaces, netem=netem)
     shown_first = _shown(interfaces, policers, net, trees, "-d")
-    changed = tuple(changes.timed(run, net, trees))
+    changed = tuple(change_commands.timed(run, net, trees))
     shared = nodes.of_the_kernel(run, net, tcp_pages)
     first = run.nodes[0].name
     setup = [Command(first, ("sysctl", "-w", f"{key}={value}")) for key, value in shared.items()]
@@ -126,7 +126,7 @@ def plan(
         queues=tuple(_leaves(interfaces, net, trees)),
         captures=files,
         files=tuple(tunnels.files(run, net)),
-        programs=(*tools.programs(run, net, captures), *programs.programs(run, net, captures)),
+        programs=(*traffic_tools.programs(run, net, captures), *scenario_programs.programs(run, net, captures)),
     )
 
 
@@ -142,7 +142,7 @@ def refuse(run: Run) -> None:
 def _refuse_parameters(run: Run) -> None:
     """On a kernel that other things use as well."""
     for index, flow in enumerate(run.flows):
-        asked = cc.parse(flow.cc)
+        asked = cc_words.parse(flow.cc)
         if asked.parameters:
             raise RefusedError(
                 f"flows[{index}].cc: '{flow.cc}': only the engine sim gives a flow parameters of its own; a kernel's "

@@ -12,7 +12,7 @@ from typing import Final
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.versions import Parameter
 from bakeoff.scenario import Run
-from bakeoff.scenario.cc import parse
+from bakeoff.scenario.cc_words import parse
 from bakeoff.scenario.run import Flow
 
 MODULE: Final = "tcp_sce"

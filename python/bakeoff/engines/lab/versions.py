@@ -13,7 +13,7 @@ from bakeoff import tc
 from bakeoff.engines.lab import module_qdiscs
 from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.scenario import Run
-from bakeoff.scenario.cc import parse
+from bakeoff.scenario.cc_words import parse
 from bakeoff.scenario.run import Qdisc
 
 

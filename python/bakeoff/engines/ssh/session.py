@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from bakeoff.engines.lab import Command, Plan, agent, pcapng
-from bakeoff.engines.ssh import answers, undo
+from bakeoff.engines.ssh import replies, undo
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset, ended, excerpt, tail, talkative
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
@@ -215,7 +215,7 @@ class Session:
                 raise RuntimeError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
             tsv = self.folder / f"{command.node}.{agent.OUTPUT}"
             self.machines[command.node].fetch(f"{folder_of(command.node)}/{agent.OUTPUT}", tsv, _TABLE)
-            answers.need_sane(self.machines[command.node].place, tsv, self.run)
+            replies.need_sane(self.machines[command.node].place, tsv, self.run)
             tsvs.append(tsv)
         for program in self.plan.programs:
             machine, folder = self.machines[program.node], folder_of(program.node)

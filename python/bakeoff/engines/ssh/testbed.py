@@ -29,7 +29,7 @@ from bakeoff.results import parts, write_json
 
 if TYPE_CHECKING:
     from bakeoff.engines.lab import Plan
-    from bakeoff.engines.ssh.facts import Facts
+    from bakeoff.engines.ssh.machine_info import MachineInfo
     from bakeoff.scenario import Run
 
 _PLAN: Final = "plan.json"
@@ -44,7 +44,7 @@ class Testbed:
     named: str
     one_at_a_time: ClassVar = True
     repeatable: ClassVar = False
-    _facts: dict[str, Facts] = field(default_factory=dict)
+    _facts: dict[str, MachineInfo] = field(default_factory=dict)
 
     @cached_property
     def inventory(self) -> Inventory:
@@ -105,9 +105,9 @@ class Testbed:
         except BakeoffError as error:
             raise BakeoffError(f"{place(run)}: {error}") from error
 
-    def facts(self, node: str) -> Facts:
+    def facts(self, node: str) -> MachineInfo:
         """What the node's machine is like; BakeoffError if it cannot be one."""
-        from bakeoff.engines.ssh import facts
+        from bakeoff.engines.ssh import machine_info
 
         if node not in self._facts:
             machine = self.connections[node]
@@ -116,7 +116,7 @@ class Testbed:
             except LostError as error:
                 raise UnreachableError(str(error)) from None
             try:
-                self._facts[node] = facts.gather(machine)
+                self._facts[node] = machine_info.gather(machine)
             except BaseException:
                 # Who asks again connects again, and nothing would end the first connection.
                 machine.close()
@@ -167,13 +167,13 @@ class Testbed:
 
     def _check_node(self, run: Run, made: Plan, machine: Connection) -> None:
         from bakeoff.engines.lab import agent
-        from bakeoff.engines.ssh import facts, session
+        from bakeoff.engines.ssh import machine_info, session
 
         agent.find()
         commands = (*made.setup, *made.changes, *made.programs, *made.statistics)
-        facts.need_programs(machine, sorted({c.argv[0] for c in commands if c.node == machine.node}))
+        machine_info.need_programs(machine, sorted({c.argv[0] for c in commands if c.node == machine.node}))
         ccs = [role["cc"] for role in made.roles if role["node"] == machine.node and "cc" in role]
-        for name in facts.lacking_ccs(machine, ccs):
+        for name in machine_info.lacking_ccs(machine, ccs):
             raise BakeoffError(f"{place(run)}: {machine.place}: cc '{name}' is not in its kernel; module tcp_{name}")
         session.need_free(machine)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.engines.ssh import answers
+from bakeoff.engines.ssh import replies
 
 if TYPE_CHECKING:
     from bakeoff.engines.lab import Command
@@ -49,7 +49,7 @@ def read(machine: Connection, commands: Sequence[Command]) -> Before:
         elif argv[:3] == ("ip", "link", "set"):
             device = _device(argv)
             if device not in made and device not in links:
-                links[device] = answers.link(machine, "ip", "-json", "link", "show", "dev", device)
+                links[device] = replies.link(machine, "ip", "-json", "link", "show", "dev", device)
         elif argv[:2] == ("ethtool", "-K"):
             offloads[argv[2]] = features(machine.ask("ethtool", "-k", argv[2]))
     return Before(sysctls, links, offloads)

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from bakeoff import files
-from bakeoff.engines.kernel import check, programs
+from bakeoff.engines.kernel import check, host_programs
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import agent
 
@@ -55,7 +55,7 @@ def report(kernel: BuiltKernel) -> check.Report:
 def _key(kernel: BuiltKernel) -> str:
     """A digest of the kernel, its modules, the agent, the programs that ask, and the questions."""
     looked_at = [kernel.binary, *kernel.modules, agent.find()]
-    looked_at += [path for path in map(programs.find, _ASKED_WITH) if path is not None]
+    looked_at += [path for path in map(host_programs.find, _ASKED_WITH) if path is not None]
     digest = hashlib.sha256(f"{kernel.name}\n{kernel.fingerprint}\n".encode())
     for path in looked_at:
         status = path.stat()

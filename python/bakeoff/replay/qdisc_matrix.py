@@ -1,4 +1,4 @@
-"""The whole matrix as a table: `python -m bakeoff.replay.matrix [--kernel NAME] [--seeds 30] [--only WORD]`.
+"""The whole matrix as a table: `python -m bakeoff.replay.qdisc_matrix [--kernel NAME] [--seeds 30] [--only WORD]`.
 
 Every queue with every pattern. One that draws no random numbers is compared packet by packet; one that does, over
 seeds: a two-sample Kolmogorov-Smirnov test by permutation on the counts of drops and of marks, and on the mean sojourn
@@ -194,7 +194,7 @@ def distributions(
 
 def main() -> None:
     """Print both tables in Markdown."""
-    parser = argparse.ArgumentParser(prog="python -m bakeoff.replay.matrix", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bakeoff.replay.qdisc_matrix", description=__doc__)
     parser.add_argument("--kernel", help="a kernel's name or path; the newest that was built")
     parser.add_argument("--seeds", type=int, default=30, help="replays of a random queue with each pattern")
     parser.add_argument("--only", default="", help="only queues whose words begin so")

@@ -1,7 +1,7 @@
 # ruff: noqa: S108  (the guest's own /tmp, mounted by this program)
 """PID 1 of the boot that `replay` makes: send recorded frames through a qdisc, and write down when each left it.
 
-Runs inside the guest, on the host's Python with the standard library only: `frames.py init SCRIPT`, where SCRIPT is a
+Runs inside the guest, on the host's Python with the standard library only: `replay_guest.py init SCRIPT`. SCRIPT is a
 JSON object with `results` (the host's path of the results folder), `path` (PATH), `modules`, `start_ns`, `arrivals`
 (name -> list of [ns, bytes, flow, priority, ecn]), `flows` (how many there are) and `replays` (list of {`arrivals`:
 name, `commands`, `show`}). Writes `hashes.json`, the kernel's hash of each flow, and `N.json` for replay N:

@@ -6,7 +6,7 @@ from typing import Any
 from bakeoff.duels import Duel
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import bounds
-from bakeoff.scenario.cc import parse
+from bakeoff.scenario.cc_words import parse
 from bakeoff.scenario.python_cc import label
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.scenario import OWN, from_document

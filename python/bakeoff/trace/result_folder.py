@@ -50,14 +50,16 @@ def write_all(found: Sequence[CaptureFile | IrttFile], out: Path, interval_s: fl
     BakeoffError if it is there already, or names the file that holds nothing that could be a run; then there is none.
     """
     from bakeoff import results
-    from bakeoff.campaign import begin
+    from bakeoff.campaign import campaign_record
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BakeoffError(f"--out: '{out}' is there already; expected a new folder")
     names = _names([one.file for one in found])
     with results.writing(out) as partial:
-        asked = begin.Asked("import", tuple(one.file for one in found))
-        campaign = begin.begin(partial, asked, "capture", {"bakeoff": version()}, begin.provenance(), runs=len(found))
+        asked = campaign_record.Asked("import", tuple(one.file for one in found))
+        campaign = campaign_record.begin(
+            partial, asked, "capture", {"bakeoff": version()}, campaign_record.provenance(), runs=len(found)
+        )
         for number, (name, one) in enumerate(zip(names, found, strict=True)):
             try:
                 made = of_capture(one, name, interval_s) if isinstance(one, CaptureFile) else of_irtt(one, name)

@@ -12,7 +12,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.engines.lab import memory
+from bakeoff.engines.lab import tcp_memory
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -48,7 +48,7 @@ class Memory:
     @property
     def tcp_pages(self) -> int:
         """TCP's limit in pages, where no socket comes; whether the guest's memory is enough, its kernel tells."""
-        return max(self._share, round(self.buffers * _MARGIN)) // memory.PAGE
+        return max(self._share, round(self.buffers * _MARGIN)) // tcp_memory.PAGE
 
     @property
     def note(self) -> str | None:
@@ -68,12 +68,12 @@ class Memory:
 
 def guest(run: Run, host: int | None = None) -> Memory:
     """The memory that a run's guest gets; `host`: bytes that this machine has for it, found out if not given."""
-    held = memory.held(run)
+    held = tcp_memory.held(run)
     wanted = max(_LEAST, -(-(_BASE + _TWICE * held) // _STEP) * _STEP)
     if wanted > _LEAST:
         most = int((of_host() if host is None else host) * _SHARE) // _STEP * _STEP
         wanted = max(_LEAST, min(wanted, most))
-    return Memory(bytes=wanted, held=held, buffers=memory.buffers(run))
+    return Memory(bytes=wanted, held=held, buffers=tcp_memory.buffers(run))
 
 
 def of_host() -> int:

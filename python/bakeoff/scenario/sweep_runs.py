@@ -1,4 +1,4 @@
-"""The runs of a sweep: one scenario of the catalog or of a file, at points that `bakeoff.scenario.sweep` makes."""
+"""The runs of a sweep: one scenario of the catalog or of a file, at the points of `bakeoff.scenario.sweep_points`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bakeoff.scenario.effect import NAMES
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.scenario import Scenario, from_document, runs_at, suite_of
 from bakeoff.scenario.settings import Settings, axis_of
-from bakeoff.scenario.sweep import Parameter, Point
+from bakeoff.scenario.sweep_points import Parameter, Point
 from bakeoff.scenario.yaml_file import read_yaml
 
 _NO_PARAMETERS: Final = ("exclude", "seeds", "run", "title", "scenario", "suite", "profile")
 """What names or repeats runs, and changes none."""
 
 
-class Swept:
+class SweepRuns:
     """A scenario whose runs are made at the points of a sweep; other axes of its matrix stay what they are."""
 
     def __init__(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bakeoff.scenario import Run
 
 
-class Shelf:
+class StoreAccess:
     """The part of a store that a campaign sees. A store that refuses costs no run."""
 
     def __init__(

@@ -72,7 +72,7 @@ class Watch:
         return f"virtual time has stood still {at} for {self.patience_s:.0f} s: {who}, and programs take no time here"
 
 
-def standstill(run: Run) -> str | None:
+def stall_reason(run: Run) -> str | None:
     """The place and reason if a bulk flow has neither a rate nor a delay in its network; None if time will pass.
 
     In `time-travel=inf-cpu` a program takes no time: a flow that nothing slows down has infinitely much to do at once.

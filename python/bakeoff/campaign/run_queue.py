@@ -11,14 +11,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bakeoff import results
-from bakeoff.campaign import ending, worker
+from bakeoff.campaign import signals, worker
 from bakeoff.campaign.worker import Done
 from bakeoff.errors import BakeoffError
 from bakeoff.results import CampaignRecord, Kept, captures
 from bakeoff.scenario import python_cc
 
 if TYPE_CHECKING:
-    from bakeoff.campaign.shelf import Shelf
+    from bakeoff.campaign.store_access import StoreAccess
     from bakeoff.engines import Engine
     from bakeoff.scenario import Run
 
@@ -29,14 +29,14 @@ More = Callable[[Done, int], Iterable["Run"]]
 
 
 @dataclass
-class Agenda:
+class RunQueue:
     """The runs of a campaign that is under way."""
 
     root: Path
     module: Engine
     places: dict[Path, Run]
     """Every run by its folder."""
-    shelf: Shelf
+    store: StoreAccess
     """What was done before, elsewhere."""
     on_done: Callable[[Done], None] | None = None
     more: More | None = None
@@ -52,10 +52,10 @@ class Agenda:
         self._claim = record, kept, also
         self._order = {folder: number for number, folder in enumerate(self.places)}
         # As an exception a Ctrl-C could come inside of a library, which makes another error of it.
-        with ending.counted() as self._interrupts:
+        with signals.collected() as self._interrupts:
             self._join(deque(self.places))
         if self._interrupts:
-            ending.leave(self._interrupts)
+            signals.leave(self._interrupts)
 
     def end(self, done: Done, *, alone: bool = False) -> None:
         """Note how a run ended, and have those wait that it calls for; `alone` if it is not asked for them."""
@@ -82,7 +82,7 @@ class Agenda:
         if self.places[done.path].captures:
             self._captured += captures.taken(done.path)
         if done.status == "ok":
-            self.shelf.put(self.places[done.path], done.path)
+            self.store.put(self.places[done.path], done.path)
         if self.on_done is not None:
             self.on_done(done)
 
@@ -92,7 +92,7 @@ class Agenda:
             folder = fresh.popleft()
             run = self.places[folder]
             known = _done_before(folder, run, record, kept)
-            done = self.shelf.take(run, folder, record, self._order[folder]) if known is None else None
+            done = self.store.take(run, folder, record, self._order[folder]) if known is None else None
             if known is not None:
                 done = Done(run.key, folder, "skipped", numbers=_numbers(known, also))
             if done is None:

@@ -28,7 +28,7 @@ _MOST: Final = 4096
 _IN, _OUT, _ERR = 0, 1, 2
 
 
-class Line:
+class CommandStream:
     """Passes on between the standard streams of this process and a command in the guest, in two threads."""
 
     def __init__(self, *, terminal: bool) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bakeoff.engines.kernel.programs import PACKAGES
+from bakeoff.engines.kernel.host_programs import PACKAGES
 from bakeoff.engines.lab.topology import Device
-from bakeoff.engines.ssh import answers
+from bakeoff.engines.ssh import replies
 from bakeoff.engines.ssh.connection import Connection, LostError
 from bakeoff.errors import BakeoffError, UnreachableError
 
@@ -18,7 +18,7 @@ _CONGESTION_CONTROLS: Final = "/proc/sys/net/ipv4/tcp_available_congestion_contr
 
 
 @dataclass(frozen=True)
-class Facts:
+class MachineInfo:
     """One machine."""
 
     kernel: str
@@ -27,7 +27,7 @@ class Facts:
     """peer -> device."""
 
 
-def gather(machine: Connection) -> Facts:
+def gather(machine: Connection) -> MachineInfo:
     """Look at a machine; BakeoffError names the first thing that is not as it has to be, UnreachableError the machine.
 
     Changes nothing.
@@ -38,16 +38,16 @@ def gather(machine: Connection) -> Facts:
         raise UnreachableError(str(error)) from None
 
 
-def _gather(machine: Connection) -> Facts:
+def _gather(machine: Connection) -> MachineInfo:
     user = machine.run(["id", "-u"])
     if user.code != 0 or user.out.strip() != b"0":
         how = f"become: '{machine.machine.become}'" if machine.machine.become else "no 'become' in the inventory"
         said = f": {user.shown}" if user.code != 0 else f": user id {user.shown}"
         raise BakeoffError(f"{machine.place}: not root ({how}){said}; expected a command such as 'sudo -n'")
     need_programs(machine, _NEEDED)
-    kernel = answers.line(machine, "uname", "-r")
+    kernel = replies.line(machine, "uname", "-r")
     devices = {peer: _device(machine, peer) for peer in machine.machine.interfaces}
-    return Facts(kernel, answers.line(machine, "tc", "-V"), devices)
+    return MachineInfo(kernel, replies.line(machine, "tc", "-V"), devices)
 
 
 def need_programs(machine: Connection, names: Sequence[str]) -> None:
@@ -63,9 +63,9 @@ def _device(machine: Connection, peer: str) -> Device:
     name = interface.device
     place = f"{machine.place}: interface '{name}' to '{peer}'"
     if machine.run(["ip", "link", "show", "dev", name]).code != 0:
-        there = ", ".join(each["ifname"] for each in answers.links(machine, "ip", "-json", "link", "show"))
+        there = ", ".join(each["ifname"] for each in replies.links(machine, "ip", "-json", "link", "show"))
         raise BakeoffError(f"{place}: does not exist; there is: {there}")
-    told = answers.link(machine, "ip", "-json", "addr", "show", "dev", name)
+    told = replies.link(machine, "ip", "-json", "addr", "show", "dev", name)
     addresses = [each.get("local", "") for each in told.get("addr_info", []) if each.get("scope") == "global"]
     ours = machine.ask("sh", "-c", 'echo "$SSH_CONNECTION"', root=False).split()
     if len(ours) > 2 and ours[2] in addresses:
@@ -80,7 +80,7 @@ def _device(machine: Connection, peer: str) -> Device:
             raise BakeoffError(
                 f"{place}: is in use, it belongs to '{told['master']}'; expected one by itself, or 'in_use: allowed'"
             )
-    for qdisc in answers.qdiscs(machine, "tc", "-json", "qdisc", "show", "dev", name):
+    for qdisc in replies.qdiscs(machine, "tc", "-json", "qdisc", "show", "dev", name):
         # The kernel's own have no handle, and come back by themselves.
         if (qdisc.get("root") and qdisc["handle"] != "0:") or qdisc["kind"] in ("ingress", "clsact"):
             raise BakeoffError(

@@ -13,7 +13,7 @@ from bakeoff.scenario import units
 if TYPE_CHECKING:
     from bakeoff.campaign.worker import Done
     from bakeoff.scenario import Run
-    from bakeoff.scenario.sweep import Point
+    from bakeoff.scenario.sweep_points import Point
 
 _TRIAL: Final = 8
 """Points by whose runs the time of the others is told."""

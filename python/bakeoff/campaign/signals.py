@@ -58,7 +58,7 @@ def check() -> None:
 
 
 @contextmanager
-def counted() -> Iterator[list[int]]:
+def collected() -> Iterator[list[int]]:
     """Gather these signals in a list: as exceptions they could come anywhere inside of the pool, and leave it waiting.
 
     Ctrl-C asks twice: the first lets what is under way end. SIGTERM and SIGHUP count as two.

@@ -35,7 +35,7 @@ def new_folder(below: Path = RESULTS) -> Path:
     return folder
 
 
-def point(link: Path, root: Path) -> None:
+def link_latest(link: Path, root: Path) -> None:
     """Make `link` (LATEST, LATEST_DUEL) lead to the campaign in `root`.
 
     A convenience: where it cannot be made (read-only directory, something else has the name) it is left.
