@@ -152,7 +152,7 @@ class Catalogue:
     def __init__(self) -> None:
         self._by_name: dict[str, Measure] = {}
         self._aliases: dict[str, str] = {}
-        self._by_column: dict[str, Measure] = {}
+        self._by_column: dict[tuple[str | None, str], Measure] = {}
         self._by_path: dict[str, Measure] = {}
 
     def add(self, measure: Measure) -> None:
@@ -163,7 +163,8 @@ class Catalogue:
         self._by_name[measure.name] = measure
         self._aliases |= dict.fromkeys(measure.aliases, measure.name)
         for column in (measure.column, f"{measure.name}{SUFFIXES[measure.unit]}"):
-            self._by_column.setdefault(column, measure)
+            self._by_column.setdefault((measure.of, column), measure)
+            self._by_column.setdefault((None, column), measure)
         if measure.at is not None:
             self._by_path.setdefault(measure.at, measure)
 
@@ -191,9 +192,15 @@ class Catalogue:
     def of_column(self, column: str) -> Measure | None:
         """The measure of a table's column, `flow1_goodput_bps`; None for a column that is no measure.
 
-        A flow, a queue and a probe may each have a column of one name: their units and bounds are the same.
+        In a table of queues, say, `delay_mean_s` has no object in front. A flow, a queue and a probe may each have a
+        column of that name, with one unit and one range.
         """
-        return self._by_column.get(_OBJECT.sub("", column))
+        named = _OBJECT.match(column)
+        if named is None:
+            return self._by_column.get((None, column))
+        of, rest = named[1], column[named.end() :]
+        # `queue1_jain` is of the flows that share the queue.
+        return self._by_column.get((of, rest)) or self._by_column.get(("run", rest))
 
     def of_path(self, path: str) -> Measure | None:
         """The measure at a place of summary.json, `flows.*.srtt_s.mean`; None for any other place.
