@@ -82,7 +82,9 @@ def test_functions_are_what_tables_show(result):
     checked = set()
     for (name, at), value in of_table(result).items():
         measure = CATALOGUE[name]
-        arguments = {"flow": f'("{at}")', "probe": f'("{at}")', "queue": "()", "run": "()"}[measure.of]
+        arguments = {"flow": f'("{at}")', "probe": f'("{at}")', "queue": "()", "run": f'("{at}")' if at else "()"}[
+            measure.of
+        ]
         if measure.of == "queue":
             continue  # below
         text = f"{name}{arguments}"

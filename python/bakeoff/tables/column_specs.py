@@ -266,17 +266,17 @@ def _counts(table: Sequence[Row]) -> list[Column]:
     names = _passed(table)
     if not names:
         marks, drops = ([told(getattr(row, what), ".0f") for row in table] for what in ("marks", "drops"))
-        used = [starred(row, told(row.utilisation, ".2f")) for row in table]
+        used = [starred(row, shown("utilisation", row.utilisation)) for row in table]
         sce = [_mean(row, lambda summary: sum(queue.sce_marks for queue in summary.queues.values())) for row in table]
         sces = [told(count, ".0f") for count in sce]
     else:
 
-        def each(what: str, form: str) -> list[str]:
-            joined = ["/".join(told(_at(row, name, what), form) or "-" for name in names) for row in table]
+        def each(what: str) -> list[str]:
+            joined = ["/".join(shown(what, _at(row, name, what)) or "-" for name in names) for row in table]
             return ["" if set(cell) <= {"-", "/"} else cell for cell in joined]
 
-        marks, sces, drops = (each(what, ".0f") for what in ("marks", "sce_marks", "drops"))
-        used = [starred(row, cell) for row, cell in zip(table, each("utilisation", ".2f"), strict=True)]
+        marks, sces, drops = (each(what) for what in ("marks", "sce_marks", "drops"))
+        used = [starred(row, cell) for row, cell in zip(table, each("utilisation"), strict=True)]
     found = [
         Column("marks", marks, 2),
         Column("SCE\nmarks", sces, 2),
@@ -334,7 +334,7 @@ def _probes(table: Sequence[Row]) -> list[Column]:
         found.append(Column(f"{clean(name)} ms\np50/p99", [_quantiles(row, rtt) for row in table], 3))
         losses = [_mean(row, loss) for row in table]
         if any(losses):
-            found.append(Column("lost", [told(loss, ".1%") for loss in losses], 3))
+            found.append(Column("lost", [shown("loss", loss) for loss in losses], 3))
     return found
 
 
