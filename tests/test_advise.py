@@ -17,6 +17,7 @@ from bakeoff.advice.rule import decide, mean, missed, most, pick
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario import catalog
 from bakeoff.scenario.access_line import Asked, own_choices, runs, scenario
+from bakeoff.scenario.run import Flow, Short
 from bakeoff.scenario.yaml_file import read_yaml
 
 LINE = {"up": "1mbit", "down": "10mbit", "rtt": "30ms"}
@@ -218,12 +219,12 @@ def test_a_need_may_be_missed_by_chance():
 def test_the_mean_gap_between_pages_is_that_of_all_repetitions():
     # Pages begin 1 s after the flow's start in one repetition, and 0.4 s after it in the other: 3 + 0.8 s over 5 pages.
     def result(*starts):
-        flow = {"name": "web", "cc": "cubic", "transport": "tcp", "start_s": 1.0}
-        source = {"kind": "short", "objects": [(start, 1e5) for start in starts]}
-        return SimpleNamespace(resolved={"flows": [{**flow, "source": source}], "probes": [], "links": []})
+        source = Short(objects=[(start, 100_000) for start in starts])
+        flow = Flow(name="web", from_="a", to="b", cc="cubic", start_s=1.0, stop_s=9.0, source=source)
+        return SimpleNamespace(run=SimpleNamespace(flows=[flow], probes=[], links=[]))
 
     several = result(2.0, 3.0, 4.0), result(1.4, 1.8)
-    household = SimpleNamespace(resolved=several[0].resolved, transfers=lambda way: {})
+    household = SimpleNamespace(document=several[0].run, transfers=lambda way: {})
     advice = SimpleNamespace(main=SimpleNamespace(choices=[SimpleNamespace(results=several)]), variants=[None])
     [_, pages] = sentences._traffic(household, advice)
     assert pages.startswith("A web page every 0.8 s on average, of 100 kB in the median")  # 3.8 / 5 = 0.76

@@ -18,7 +18,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_duel_returns_samples_measures_and_a_figure(folder):
     result = bakeoff.duel("prague", "cubic", qdisc="fq_codel flows 1", rate="50mbit", rtt="20ms", seed=2)
-    assert result.resolved["point"]["qdisc"] == "fq_codel flows 1"
+    assert result.run.point["qdisc"] == "fq_codel flows 1"
     assert isinstance(result.series, pl.DataFrame)
     assert result.series.filter(name="prague")["value"].to_list() == [2.0, 3.0, 4.0, 5.0, 6.0]
     assert result.summary.utilisation == 104.0

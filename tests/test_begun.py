@@ -38,7 +38,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def cc_of(run):
-    return [flow["cc"] for flow in run.resolved["flows"]]
+    return [flow.cc for flow in run.run.flows]
 
 
 def test_last_failed_needs_no_patterns_and_keeps_options_seeds_and_traces(cli):
@@ -51,7 +51,7 @@ def test_last_failed_needs_no_patterns_and_keeps_options_seeds_and_traces(cli):
     assert (code, out.splitlines()[0][:14]) == (0, "2 runs: 2 done")
     assert err.startswith("as the campaign was begun: mine.yaml --set network.rtt=30ms -k reno --seeds 2 --trace cc\n")
     done = results.survey(Path("results/latest")).results
-    assert [(run.ok, run.resolved["seed"], run.resolved["trace"]) for run in done] == [
+    assert [(run.ok, run.run.seed, run.run.trace) for run in done] == [
         (True, 1, ["cc"]),
         (True, 2, ["cc"]),
     ]
@@ -81,7 +81,8 @@ def test_resume_takes_seeds_traces_and_captures_too(cli):
     assert (code, out.splitlines()[0][:31]) == (0, "2 runs: 1 done, 1 there already")
     assert err.startswith("as the campaign was begun: -k reno --seeds 2 --trace cc --capture 'm>b'\n")
     assert results.scan("results/x") == [first, second]
-    assert [results.read(second).resolved[key] for key in ("trace", "captures")] == [["cc"], ["m>b"]]
+    again = results.read(second).run
+    assert (again.trace, again.captures) == (["cc"], ["m>b"])
     code, out, err = cli("run", "mine.yaml", "--resume", "--seeds", "3", "-j", "1")  # one more makes no other campaign
     assert (code, out.splitlines()[0][:31]) == (0, "3 runs: 1 done, 2 there already")
     assert err.startswith("as the campaign was begun: -k reno --trace cc --capture 'm>b'\n")

@@ -63,7 +63,7 @@ def test_a_run_becomes_a_whole_folder(tmp_path, make):
     assert result.summary.utilisation == 104.0
     assert result.all_counters()["events"] == 100
     assert result.record.digest == results.digest(results.parts(result.series))
-    assert result.resolved == json.loads(make("pie", seed=2).to_json())
+    assert result.run == make("pie", seed=2)
     assert (done.path / "setup.log").read_text() == "mid>srv: pie limit 1000p (pie)\n"
     assert (done.path / "teardown.log").read_text() == "qdisc pie 8001: sent 10 pkt\n"
     assert not (tmp_path / "c" / ".lock").exists()
@@ -131,7 +131,7 @@ def test_resume_skips_what_is_whole_and_equal_and_makes_the_rest(tmp_path, make)
     assert [done.status for done in report.runs] == ["skipped", "ok", "ok", "ok", "ok", "ok"]
     assert [done.path for done in report.skipped] == [kept]
     assert files(kept) == before
-    assert results.read(changed).resolved["point"] == {"rtt": "20ms"}
+    assert results.read(changed).run.point == {"rtt": "20ms"}
     assert results.read(failed).ok
     assert len(results.scan(root)) == 6
     assert results.survey(root).half_written == []

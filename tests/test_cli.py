@@ -475,7 +475,7 @@ def test_duel_shows_who_got_what(cli, folder):
         0,
         "shares of prague-vs-cubic\nnext:    bakeoff plot d/fake/duel/prague-vs-cubic\n",
     )
-    assert results.read(folder / "d" / "fake" / "duel" / "prague-vs-cubic").resolved["point"] == {
+    assert results.read(folder / "d" / "fake" / "duel" / "prague-vs-cubic").run.point == {
         "qdisc": "pie ecn",
         "rate": "50mbit",
         "rtt": "20ms",

@@ -82,7 +82,7 @@ def test_parquet_says_units_in_its_schema(results):
     assert about["key"] == results[0].key
     assert about["units"]["cwnd_packets"] == "packet"
     frame = pl.read_parquet(io.BytesIO(content))
-    assert frame.row(0)[:4] == ("local", "mine", results[0].resolved["run"], 1)
+    assert frame.row(0)[:4] == ("local", "mine", results[0].run.run, 1)
 
 
 def arrow_schema(content):

@@ -121,10 +121,10 @@ def test_what_was_exported_for_iperf3_comes_back(result, tmp_path):
     for suffix, content in iperf3.files(result):
         (tmp_path / f"x{suffix}").write_bytes(content)
     written = sorted(tmp_path.glob("*.json"))
-    back = {each.resolved["run"]: each for each in map(read, scan(write_all(written, tmp_path / "back")))}
+    back = {each.run.run: each for each in map(read, scan(write_all(written, tmp_path / "back")))}
     received = {flow: result.all_counters()["flows"][flow]["received_bytes"] for flow in ("cubic", "bulk")}
     tcp = back["x.cubic"].summary.flows["cubic"]
-    starts = {flow["name"]: flow["start_s"] for flow in result.resolved["flows"]}
+    starts = {flow.name: flow.start_s for flow in result.run.flows}
     assert tcp.steady_state.goodput_bps == pytest.approx(8 * received["cubic"] / (4 - starts["cubic"]))
     assert tcp.retransmissions == result.all_counters()["flows"]["cubic"]["retransmits"]
     assert tcp.srtt_s.mean == pytest.approx(result.series.filter(name="cubic", metric="srtt")["value"].mean(), abs=1e-6)

@@ -129,7 +129,7 @@ def test_what_flent_recorded_has_its_rates_round_trips_and_losses(tmp_path):
     assert told.probes["ICMP"].loss == pytest.approx(5 / 50, abs=0.01)
     assert told.bottleneck.rate_bps == 10e6
     # 20 ms of round trip, half of it each way.
-    assert result.resolved["links"][0]["delay_s"] == pytest.approx(0.01)
+    assert result.run.links[0].delay_s == pytest.approx(0.01)
     assert (result.record.versions["kernel"], result.record.provenance.host) == ("Linux 6.1.0", "laptop")
     assert result.record.provenance.note == "rainy"
 
@@ -165,7 +165,7 @@ def test_the_first_interval_counts_from_where_the_window_begins(tmp_path):
     document = of_rates([{"t": T0 + n, "dur": 1.0, "val": 40.0 if n == 6 else 8.0} for n in (6, 7, 8)])
     document["raw_values"]["TCP upload::2"] = [{"t": T0 + n, "dur": 1.0, "val": 8.0} for n in (6.5, 7.5)]
     [result] = taken_in(tmp_path, document)
-    assert result.resolved["window_s"] == pytest.approx([5.5, 7.5], abs=1e-5)
+    assert result.run.window_s == pytest.approx([5.5, 7.5], abs=1e-5)
     assert result.summary.flows["upload"].steady_state.goodput_bps == pytest.approx((20 + 8 + 4) / 2 * 1e6, rel=1e-5)
     assert result.summary.flows["upload::2"].steady_state.goodput_bps == pytest.approx(8e6)
 
@@ -196,7 +196,7 @@ def test_repetitions_are_seeds_of_one_run(tmp_path):
     other = recorded()
     del other["raw_values"]["TCP upload::2"]
     found = taken_in(tmp_path, recorded(), recorded(), other)
-    assert sorted((one.resolved["run"][-1], one.resolved["seed"]) for one in found) == [("+", 1), ("c", 1), ("c", 2)]
+    assert sorted((one.run.run[-1], one.run.seed) for one in found) == [("+", 1), ("c", 1), ("c", 2)]
 
 
 def test_older_versions_say_the_same_otherwise(tmp_path):
@@ -211,7 +211,7 @@ def test_older_versions_say_the_same_otherwise(tmp_path):
     # From 8 to 15, and from 2 to 16.
     queue = result.summary.queues["laptop>server.example"]
     assert (queue.drops, queue.marks) == (7, 14)
-    assert result.resolved["flows"][0]["start_s"] == pytest.approx(5.0, abs=1e-3)
+    assert result.run.flows[0].start_s == pytest.approx(5.0, abs=1e-3)
 
 
 def test_the_first_version_has_its_values_on_the_grid(tmp_path):

@@ -47,9 +47,9 @@ def test_a_clients_upload_has_the_losses_of_its_end(tmp_path):
 
 def test_the_direction_of_a_servers_file_without_sender(tmp_path):
     result = taken_in(tmp_path, "server-old")
-    [flow] = result.resolved["flows"]
-    assert (flow["from"], flow["to"]) == ("10.0.0.1", "10.0.0.2")
-    assert result.resolved["title"] == "TCP from 10.0.0.1 to 10.0.0.2, recorded by iperf3"
+    [flow] = result.run.flows
+    assert (flow.from_, flow.to) == ("10.0.0.1", "10.0.0.2")
+    assert result.run.title == "TCP from 10.0.0.1 to 10.0.0.2, recorded by iperf3"
     assert measured(result, "tcp")[0] == pytest.approx(7.92)
 
 
@@ -149,7 +149,7 @@ def totals(name):
 def test_goodput_is_what_the_end_has(tmp_path, name, sums):
     """The sums of a test that lasted 3 s, of which iperf3 may count some milliseconds more."""
     result = taken_in(tmp_path, name)
-    found = [measured(result, flow["name"])[0] for flow in result.resolved["flows"]]
+    found = [measured(result, flow.name)[0] for flow in result.run.flows]
     assert found == pytest.approx([totals(name)[each]["bits_per_second"] / 1e6 for each in sums], rel=0.01)
 
 
@@ -171,7 +171,7 @@ def test_goodput_is_what_the_end_has(tmp_path, name, sums):
 )
 def test_losses_are_those_of_the_receiver(tmp_path, name, lost):
     result = taken_in(tmp_path, name)
-    found = [measured(result, flow["name"])[1] for flow in result.resolved["flows"]]
+    found = [measured(result, flow.name)[1] for flow in result.run.flows]
     assert found == [None if each is None else pytest.approx(each[0] / each[1]) for each in lost]
 
 
@@ -188,8 +188,7 @@ def test_losses_are_those_of_the_receiver(tmp_path, name, lost):
 def test_directions_and_retransmissions(tmp_path, name, flows):
     result = taken_in(tmp_path, name)
     assert [
-        (flow["from"], flow["to"], result.summary.flows[flow["name"]].retransmissions)
-        for flow in result.resolved["flows"]
+        (flow.from_, flow.to, result.summary.flows[flow.name].retransmissions) for flow in result.run.flows
     ] == flows
 
 

@@ -26,8 +26,8 @@ def test_a_trace_has_a_row_per_ack_and_changes_nothing_else():
     plain = bakeoff.duel("cubic", "prague", duration="8s", rate="10mbit", qdisc="pie ecn")
     traced = bakeoff.duel("cubic", "prague", duration="8s", rate="10mbit", qdisc="pie ecn", trace=["cc"])
     assert traced.record.digest == plain.record.digest
-    assert "trace" not in plain.resolved
-    assert traced.resolved["trace"] == ["cc"]
+    assert plain.run.trace == []
+    assert traced.run.trace == ["cc"]
     for name, own in (("cubic", "cc.last_max_cwnd"), ("prague", "cc.alpha")):
         rows = traced.trace.filter(name=name)
         # One row for the SYN-ACK, one per ACK, one per timeout; the receiver counts also the ACKs under way at the end.
@@ -77,7 +77,7 @@ def test_run_takes_both(cli, folder):
     code, _, err = cli("run", run, "--trace", "cc", "--capture", "mid>srv", "--capture", "mid<cli", "--out", "x")
     assert code == 0, err
     [result] = bakeoff.load("x")
-    assert result.resolved["captures"] == ["mid>srv", "mid<cli"]
+    assert result.run.captures == ["mid>srv", "mid<cli"]
     assert sorted(path.name for path in result.path.glob("*.pcapng")) == ["mid-from-cli.pcapng", "mid-to-srv.pcapng"]
     assert result.trace.filter(metric="cc.alpha")["name"].unique().to_list() == ["prague"]
 

@@ -117,10 +117,10 @@ def test_every_hook_is_called_with_what_it_says(folder):
     Path("spy.py").write_text(SPY)
     result = bakeoff.duel("spy.py:Spy", "reno", duration="4s", rate="10mbit", qdisc="fq_codel flows 1", trace=["cc"])
     assert result.ok
-    assert result.resolved["flows"][0]["name"] == "Spy"
+    assert result.run.flows[0].name == "Spy"
     calls = vars(sys.modules["bakeoff_cc_spy"])["CALLS"]
     # Ethernet's 1500 less 20 of IPv4, 20 of TCP and 12 of timestamps; AccECN by tcp_ecn=3.
-    assert calls["init"] == [(10, 0x7FFFFFFF, 1448, True, result.resolved["nodes"][0]["hz"])]
+    assert calls["init"] == [(10, 0x7FFFFFFF, 1448, True, result.run.nodes[0].hz)]
     assert ("OPEN", "CWR") in calls["set_state"]
     assert ("TX_START",) in calls["cwnd_event"]
     assert ("COMPLETE_CWR",) in calls["cwnd_event"]
@@ -166,13 +166,13 @@ class Frozen:
 
 def test_a_class_object_will_do(folder):
     result = bakeoff.duel(Frozen, "reno", duration="3s")
-    flow = result.resolved["flows"][0]
-    assert (flow["name"], flow["cc"]) == ("Frozen", f"python:{__name__}.Frozen")
-    assert re.fullmatch("[0-9a-f]{64}", flow["cc_sha256"])
+    flow = result.run.flows[0]
+    assert (flow.name, flow.cc) == ("Frozen", f"python:{__name__}.Frozen")
+    assert re.fullmatch("[0-9a-f]{64}", flow.cc_sha256)
     cwnd = result.series.filter(name="Frozen", metric="cwnd")["value"]
     assert set(cwnd.to_list()) == {10.0}
     with pytest.raises(BakeoffError, match=r"was a class object of the Python that made this run; expected a file"):
-        sim.Simulator().check(Run.from_json(json.dumps(result.resolved)))
+        sim.Simulator().check(result.run)
 
 
 # Records.

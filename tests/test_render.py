@@ -103,7 +103,7 @@ def answers(store, done, monkeypatch):
 @pytest.fixture(scope="module")
 def summaries(store):
     """The measures of the runs by name and seed."""
-    return {(one.resolved["run"], one.resolved["seed"]): one.summary for one in store.results}
+    return {(one.run.run, one.run.seed): one.summary for one in store.results}
 
 
 def test_numbers_are_means_over_the_seeds(render, summaries):

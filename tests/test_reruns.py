@@ -42,7 +42,7 @@ def rerun(tmp_path_factory):
     assert not campaign.run(runs, folder, jobs=1).failed
     found = {name: [] for name in SENT}
     for result in read_all(scan(folder)):
-        found[f"{result.resolved['scenario']}/{result.resolved['run']}"].append(result)
+        found[f"{result.run.scenario}/{result.run.run}"].append(result)
     assert {len(results) for results in found.values()} == {4}
     return found
 

@@ -150,7 +150,7 @@ def test_the_overview_shows_the_numbers_of_tables(site, done):
     from bakeoff.tables.records import records
     from bakeoff.tables.rows import rows
 
-    table = rows([result for result in results.survey(done).results if result.resolved["point"]["qdisc"] == HTML])
+    table = rows([result for result in results.survey(done).results if result.run.point["qdisc"] == HTML])
     flows = [record for _, record in records(table, "flows")]
     told = overview(site)
     [run] = [run for run in told["runs"] if run["name"] == HTML.replace("/", "_")]

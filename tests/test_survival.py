@@ -207,7 +207,7 @@ def test_a_panic_of_a_library_fails_one_run(tmp_path, make, monkeypatch):
     measure = worker._measure
 
     def panics(result) -> None:
-        if result.record.resolved["run"] == "b":
+        if result.record.run.run == "b":
             raise PanicException("failed to spawn a thread")
         measure(result)
 

@@ -82,7 +82,7 @@ def test_captures_agree_with_the_runs_counters(runs):
 
 
 def test_a_number_that_differs_ends_with_1(runs, tmp_path):
-    [result] = [one for one in bakeoff.load(runs) if one.resolved["scenario"] == "accecn"]
+    [result] = [one for one in bakeoff.load(runs) if one.run.scenario == "accecn"]
     done = cli("trace", "--against", result.path, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     counters = json.loads((result.path / layout.COUNTERS).read_text())
@@ -132,7 +132,7 @@ def test_a_capture_becomes_a_run_like_any_other(runs, tmp_path):
     [result] = bakeoff.load(out)
     assert result.key == "trace/capture/cli-to-mid"
     names = ["10.0.0.1:32768>10.0.0.3:5201", "10.0.0.1:32769>10.0.0.3:5202"]
-    assert [flow["name"] for flow in result.resolved["flows"]] == names
+    assert [flow.name for flow in result.run.flows] == names
     [run] = bakeoff.load(one.parent)
     for name, own in zip(names, ("one", "two"), strict=True):
         counted = run.counters.flows[own].sent_packets

@@ -119,7 +119,7 @@ def test_pauses_and_times_that_no_run_has_are_one_message(tmp_path):
 
 def test_a_hosts_name_in_a_file_of_irtt_may_be_anything(tmp_path):
     [result] = bakeoff.load(write_all([trace.read(DATA / "irtt_ctrl.json")], tmp_path / "out", 1.0))
-    assert [node["name"] for node in result.resolved["nodes"]] == ["cli", "[2J", "network"]
+    assert [node.name for node in result.run.nodes] == ["cli", "[2J", "network"]
 
 
 def test_damaged_data_is_not_empty(tmp_path):

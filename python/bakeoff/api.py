@@ -149,15 +149,15 @@ class Results(Sequence[Result]):
         """A row per run: its name, status, engine, seed, wall time [s], the labels of its axes and its folder."""
         import polars as pl
 
-        axes = dict.fromkeys(axis for result in self for axis in result.resolved.get("point", {}))
+        axes = dict.fromkeys(axis for result in self for axis in result.run.point)
         rows = [
             {
                 "run": result.key,
                 "status": result.record.status,
                 "engine": result.record.engine,
-                "seed": result.resolved["seed"],
+                "seed": result.run.seed,
                 "wall_s": result.record.wall_s,
-                **{f"axis_{axis}": result.resolved.get("point", {}).get(axis) for axis in axes},
+                **{f"axis_{axis}": result.run.point.get(axis) for axis in axes},
                 "path": str(result.path),
             }
             for result in self

@@ -152,11 +152,11 @@ def _slowest(choice: Choice) -> list[tuple[float, float]]:
     result = choice.results[0]
     samples = Samples(result.parts)
     most: dict[int, float] = {}
-    for flow in result.resolved["flows"]:
-        if flow["transport"] != "udp":
+    for flow in result.run.flows:
+        if flow.transport != "udp":
             continue
         try:
-            sent, took = arrivals(samples, flow["name"])
+            sent, took = arrivals(samples, flow.name)
         except MeasureError:
             continue
         for time, delay in zip(sent.tolist(), took.tolist(), strict=True):

@@ -73,11 +73,11 @@ def advise(results: Sequence[Result], *, own: Collection[str] = ()) -> Advice:
     The queues whose labels are in `own` are not the catalog's, and have no words but their labels.
     """
     sorted_: dict[str, dict[str, list[Result]]] = {}
-    for result in sorted(results, key=lambda each: int(each.resolved["seed"])):
-        point = result.resolved["point"]
+    for result in sorted(results, key=lambda each: int(each.run.seed)):
+        point = result.run.point
         variant = ", ".join(label for axis, label in point.items() if axis not in (QUEUE, LINE))
         sorted_.setdefault(variant, {}).setdefault(point[QUEUE], []).append(result)
-    order = list(dict.fromkeys(result.resolved["point"][QUEUE] for result in results))
+    order = list(dict.fromkeys(result.run.point[QUEUE] for result in results))
     said = {label: words(label, own=label in own) for label in order}
     variants = tuple(_variant(label, found, said) for label, found in sorted_.items())
     known = {key for variant in variants for choice in variant.choices for key in choice.means}

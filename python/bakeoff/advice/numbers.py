@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -14,6 +14,8 @@ from bakeoff.scenario.cc_words import parse
 if TYPE_CHECKING:
     from bakeoff.results import Result
     from bakeoff.results.summary import Flow, Probe, Summary
+    from bakeoff.scenario.run import Flow as RunFlow
+    from bakeoff.scenario.run import Run as ResolvedRun
 
 Unit = Literal["s", "1", "bit/s", "n"]
 Way = Literal["up", "down"]
@@ -35,10 +37,10 @@ class Run:
 
     def __init__(self, result: Result) -> None:
         self.result = result
-        self.resolved: Mapping[str, Any] = result.resolved
+        self.document = result.run
         self.summary: Summary = summary_of(result)
         self._samples: Samples | None = None
-        self.up_hop, self.down_hop = line_ends(self.resolved)
+        self.up_hop, self.down_hop = line_ends(self.document)
 
     @property
     def samples(self) -> Samples:
@@ -47,26 +49,24 @@ class Run:
             self._samples = Samples(self.result.parts)
         return self._samples
 
-    def way(self, flow: Mapping[str, Any]) -> Way:
+    def way(self, flow: RunFlow) -> Way:
         """Which end of the line sends the flow."""
-        return "up" if self.up_hop in path(self.result.run, self.result.run.named(flow["name"])) else "down"
+        return "up" if self.up_hop in path(self.document, flow) else "down"
 
     def named(self, *kinds: str, way: Way | None = None) -> list[str]:
         """The flows with these sources, or those of them that go one way."""
         return [
-            flow["name"]
-            for flow in self.resolved["flows"]
-            if flow["source"]["kind"] in kinds and way in (None, self.way(flow))
+            flow.name for flow in self.document.flows if flow.source.kind in kinds and way in (None, self.way(flow))
         ]
 
     def calls(self) -> list[Flow]:
         """Streams of datagrams."""
-        datagrams = [flow["name"] for flow in self.resolved["flows"] if flow["transport"] == "udp"]
+        datagrams = [flow.name for flow in self.document.flows if flow.transport == "udp"]
         return [self.summary.flows[name] for name in datagrams]
 
     def games(self, *, l4s: bool) -> list[Probe]:
         """Probes whose packets are marked as L4S, or the others."""
-        chosen = [probe["name"] for probe in self.resolved["probes"] if (probe["ecn"] == "ect1") == l4s]
+        chosen = [probe.name for probe in self.document.probes if (probe.ecn == "ect1") == l4s]
         return [self.summary.probes[name] for name in chosen]
 
     def transfers(self, way: Way) -> dict[str, float]:
@@ -76,10 +76,10 @@ class Run:
 
     def l4s(self, name: str) -> bool:
         """Whether a flow speaks L4S."""
-        return any(flow["name"] == name and is_l4s(flow["cc"]) for flow in self.resolved["flows"])
+        return any(flow.name == name and is_l4s(flow.cc) for flow in self.document.flows)
 
     def _datagrams(self) -> set[str]:
-        return {flow["name"] for flow in self.resolved["flows"] if flow["transport"] == "udp"}
+        return {flow.name for flow in self.document.flows if flow.transport == "udp"}
 
 
 def is_l4s(cc: str | None) -> bool:
@@ -87,9 +87,9 @@ def is_l4s(cc: str | None) -> bool:
     return cc is not None and parse(cc).name == "prague"
 
 
-def line_ends(resolved: Mapping[str, Any]) -> tuple[tuple[str, str], tuple[str, str]]:
+def line_ends(run: ResolvedRun) -> tuple[tuple[str, str], tuple[str, str]]:
     """The hops at which the line's two ends send: (up, down). Links are written along the path."""
-    ends = [tuple(link["ends"]) for link in resolved["links"]]
+    ends = [link.ends for link in run.links]
     up = next((hop for hop in ends if hop[0] == LINE), None)
     down = next(((hop[1], hop[0]) for hop in ends if hop[1] == LINE), None)
     if up is None or down is None:
@@ -146,7 +146,7 @@ def _videos(run: Run, take: Callable[[Any], float]) -> list[float]:
 
 def _stalled(run: Run) -> Number | None:
     """Seconds in which the video stood still; a player that never began stood still throughout."""
-    end = float(run.resolved["duration_s"])
+    end = run.document.duration_s
     stalled = _videos(run, lambda video: video.stalled_s if video.startup_s is not None else end)
     return Number(max(stalled)) if stalled else None
 

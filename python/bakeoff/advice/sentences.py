@@ -12,6 +12,7 @@ from bakeoff.advice.quantities import figure, named
 from bakeoff.advice.rule import CLOSE_S, DELAY, NEEDS
 from bakeoff.scenario.access_line import LINE
 from bakeoff.scenario.cc_words import parse
+from bakeoff.scenario.run import ConstantRate, Periodic, Short, Video
 from bakeoff.text.columns import clean
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from bakeoff.advice.rule import Verdict
     from bakeoff.measure import Interval
     from bakeoff.scenario.access_line import Asked
+    from bakeoff.scenario.run import Flow, Qdisc
+    from bakeoff.scenario.run import Run as ResolvedRun
 
 _LINKS = {
     "plain": "Rates count packets as Linux does, with 14 bytes of Ethernet header and without what a kind of line adds",
@@ -78,7 +81,6 @@ def rule(advice: Advice) -> list[str]:
 def assumptions(asked: Asked, advice: Advice) -> list[str]:
     """What was assumed of the line, of the household and of the choices, as far as the runs know it."""
     first = advice.main.choices[0].results[0]
-    resolved: Mapping[str, Any] = first.resolved
     run = Run(first)
     window = run.summary.window_s
     return [
@@ -87,7 +89,7 @@ def assumptions(asked: Asked, advice: Advice) -> list[str]:
         "No packet asks for a better class than others, and the call does not speak L4S. Nobody on the path takes "
         "marks away, and nothing is lost but in these queues.",
         "The home network is faster than the line. Wi-Fi adds delays of its own, which none of these choices changes.",
-        f"Each run lasts {resolved['duration_s']:g} s. What happens in the first {window[0]:g} s is not counted, nor "
+        f"Each run lasts {first.run.duration_s:g} s. What happens in the first {window[0]:g} s is not counted, nor "
         f"are pages that begin in the last {GRACE_S:g} s. {_repetitions(advice)}",
     ]
 
@@ -228,43 +230,41 @@ def _buffers(asked: Asked) -> str:
 def _traffic(run: Run, advice: Advice) -> list[str]:
     """What the people on the line do, in the main variant."""
     found = []
-    flows = run.resolved["flows"]
+    flows = run.document.flows
     found += _transfers(run)
-    controls = [parse(flow["cc"]).name for flow in flows if flow["transport"] == "tcp"]
+    controls = [parse(flow.cc).name for flow in flows if flow.transport == "tcp"]
     known = [_CONTROLS[name] for name in dict.fromkeys(controls) if name in _CONTROLS]
     if known:
         found.append(f"{'; '.join(known)[:1].upper()}{'; '.join(known)[1:]}.")
     for flow in flows:
-        source = flow["source"]
-        if source["kind"] == "short":
+        source = flow.source
+        if isinstance(source, Short):
             # The whole schedules of all repetitions, of which the runs take the beginning.
-            schedules = [_schedule(each.resolved, flow["name"]) for each in advice.main.choices[0].results]
+            schedules = [_schedule(each.run, flow.name) for each in advice.main.choices[0].results]
             objects = [each for schedule in schedules for each in schedule]
             if objects:
-                ends = sum(schedule[-1][0] - flow["start_s"] for schedule in schedules if schedule)
+                ends = sum(schedule[-1][0] - flow.start_s for schedule in schedules if schedule)
                 every = ends / len(objects)
                 size = f"{median(size for _, size in objects) / 1e3:.0f} kB"
                 found.append(
                     f"A web page every {every:.1f} s on average, of {size} in the median, each fetched over a "
-                    f"connection of its own ({clean(flow['cc'])})."
+                    f"connection of its own ({clean(flow.cc)})."
                 )
-        if source["kind"] == "video":
-            rates = [rate / 1e6 for rate in source["rates_bps"]]
+        if isinstance(source, Video):
+            rates = [rate / 1e6 for rate in source.rates_bps]
             found.append(
                 f"A video that adapts between {min(rates):g} and {max(rates):g} Mbit/s and can be buffered for "
-                f"{source['buffer_s']:g} s ({clean(flow['cc'])})."
+                f"{source.buffer_s:g} s ({clean(flow.cc)})."
             )
-    calls = [flow for flow in flows if flow["transport"] == "udp"]
+    calls = [flow for flow in flows if flow.transport == "udp"]
     for what in dict.fromkeys(_datagrams(flow) for flow in calls):
         ways = Counter(run.way(flow) for flow in calls if _datagrams(flow) == what)
         found.append(
             f"A call, {' and '.join(sorted(ways, reverse=True))}: {what}. It does not slow down where packets are lost."
         )
-    for probe in run.resolved["probes"]:
-        l4s = ", which is marked as L4S," if probe["ecn"] == "ect1" else ""
-        found.append(
-            f"A game: a packet of {probe['size']} bytes every {probe['every_s'] * 1e3:g} ms{l4s} and its answer."
-        )
+    for probe in run.document.probes:
+        l4s = ", which is marked as L4S," if probe.ecn == "ect1" else ""
+        found.append(f"A game: a packet of {probe.size} bytes every {probe.every_s * 1e3:g} ms{l4s} and its answer.")
     mine = set(_transfers(run))
     for other in advice.variants[1:]:
         unlike = [line for line in _transfers(Run(other.choices[0].results[0])) if line not in mine]
@@ -273,10 +273,10 @@ def _traffic(run: Run, advice: Advice) -> list[str]:
     return found
 
 
-def _schedule(resolved: Mapping[str, Any], name: str) -> list[tuple[float, int]]:
+def _schedule(run: ResolvedRun, name: str) -> list[tuple[float, int]]:
     """(when it begins [s], size [B]) of the objects of a short flow."""
-    [found] = [flow["source"]["objects"] for flow in resolved["flows"] if flow["name"] == name]
-    return [(float(at), int(size)) for at, size in found]
+    [found] = [flow.source for flow in run.flows if flow.name == name]
+    return found.objects if isinstance(found, Short) else []
 
 
 def _transfers(run: Run) -> list[str]:
@@ -284,7 +284,7 @@ def _transfers(run: Run) -> list[str]:
     found = []
     for way, what in (("up", "upload"), ("down", "download")):
         names = list(run.transfers("up" if way == "up" else "down"))
-        ccs = [flow["cc"] for flow in run.resolved["flows"] if flow["name"] in names]
+        ccs = [flow.cc for flow in run.document.flows if flow.name in names]
         controls = [clean(cc) + (" (L4S)" if is_l4s(cc) else "") for cc in ccs]
         if names:
             head = f"{len(names)} {what}s that never end" if len(names) > 1 else f"One {what} that never ends"
@@ -292,13 +292,13 @@ def _transfers(run: Run) -> list[str]:
     return found
 
 
-def _datagrams(flow: Mapping[str, Any]) -> str:
-    source = flow["source"]
-    if source["kind"] == "periodic":
-        count = f"{source['count']} packets" if source["count"] > 1 else "a packet"
-        return f"{count} of {source['size']} bytes of sound or picture every {source['every_s'] * 1e3:g} ms"
-    if source["kind"] == "rate":
-        return f"{source['rate_bps'] / 1e3:g} kbit/s in packets of {source['size']} bytes"
+def _datagrams(flow: Flow) -> str:
+    source = flow.source
+    if isinstance(source, Periodic):
+        count = f"{source.count} packets" if source.count > 1 else "a packet"
+        return f"{count} of {source.size} bytes of sound or picture every {source.every_s * 1e3:g} ms"
+    if isinstance(source, ConstantRate):
+        return f"{source.rate_bps / 1e3:g} kbit/s in packets of {source.size} bytes"
     return "datagrams as fast as they go"
 
 
@@ -316,7 +316,7 @@ def _in_tc(choice: Choice) -> str:
     """What stands in the queues of the line's two ends and of the router."""
     result = choice.results[0]
     summary = Run(result).summary
-    up, down = line_ends(result.resolved)
+    up, down = line_ends(result.run)
     parts = []
     for rated in summary.rated:
         names = rated.queues or [rated.queue]
@@ -327,30 +327,30 @@ def _in_tc(choice: Choice) -> str:
 
 
 def _commands(choice: Choice) -> list[str]:
-    resolved: Mapping[str, Any] = choice.results[0].resolved
-    ahead = {tuple(link["ends"]) for link in resolved["links"]}
+    run = choice.results[0].run
+    ahead = {link.ends for link in run.links}
     lines: list[str] = []
-    for interface in resolved["interfaces"]:
-        tree = interface.get("egress")
-        at_line = interface["node"] == LINE
+    for interface in run.interfaces:
+        tree = interface.egress
+        at_line = interface.node == LINE
         if tree is None or at_line != (choice.words.where == "line"):
             continue
-        device = "UP" if (interface["node"], interface["peer"]) in ahead else "DOWN"
+        device = "UP" if (interface.node, interface.peer) in ahead else "DOWN"
         lines += _of_tree(tree, device)
     return [clean(line) for line in lines]
 
 
-def _of_tree(tree: Mapping[str, Any], device: str) -> list[str]:
+def _of_tree(tree: Qdisc, device: str) -> list[str]:
     """A qdisc, or htb with one level of classes, as tc sets it up."""
-    classes = tree.get("classes", ())
+    classes = tree.classes
     root = f"tc qdisc replace dev {device} root"
-    lines = [f"{root} handle 1: {tree['qdisc']}" if classes or tree.get("child") else f"{root} {tree['qdisc']}"]
+    lines = [f"{root} handle 1: {tree.qdisc}" if classes or tree.child else f"{root} {tree.qdisc}"]
     for class_ in classes:
-        lines.append(f"tc class replace dev {device} parent 1: classid 1:{class_['id']} htb {class_['class']}")
-        if class_.get("child"):
-            lines.append(f"tc qdisc replace dev {device} parent 1:{class_['id']} {class_['child']['qdisc']}")
-    if tree.get("child"):
-        lines.append(f"tc qdisc replace dev {device} parent 1:1 {tree['child']['qdisc']}")
+        lines.append(f"tc class replace dev {device} parent 1: classid 1:{class_.id} htb {class_.class_}")
+        if class_.child:
+            lines.append(f"tc qdisc replace dev {device} parent 1:{class_.id} {class_.child.qdisc}")
+    if tree.child:
+        lines.append(f"tc qdisc replace dev {device} parent 1:1 {tree.child.qdisc}")
     return lines
 
 

@@ -38,27 +38,25 @@ def reproduce(
     from bakeoff import campaign, results
     from bakeoff.claims import comparison
     from bakeoff.measure.functions import CATALOGUE
-    from bakeoff.scenario import Run
 
     stored = chosen_run(run)
     if not stored.ok:
         raise BakeoffError(f"{stored.key} failed, so that there is nothing to compare with: {stored.record.error}")
-    resolved = Run.model_validate(stored.resolved)
     engine = stored.record.engine
     rows = []
     with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
 
         def again(seed: int) -> results.Result:
-            each = resolved.model_copy(update={"seed": seed})
+            each = stored.run.model_copy(update={"seed": seed})
             [done] = campaign.run([each], Path(folder) / str(seed), engine=engine, jobs=1, allow_code=allow_code).runs
             if done.error is not None:
                 raise BakeoffError(f"{stored.key} fails today with seed {seed}: {done.error}")
             return results.read(done.path)
 
-        fresh = again(resolved.seed)
+        fresh = again(stored.run.seed)
         verdict = "identical"
         if fresh.record.digest != stored.record.digest:
-            repeated = [fresh, *(again(resolved.seed + n) for n in range(1, seeds))]
+            repeated = [fresh, *(again(stored.run.seed + n) for n in range(1, seeds))]
             sides = [comparison.side_of(name, found) for name, found in (("stored", [stored]), ("today", repeated))]
             today = sides[1].values
             for key, repetitions in sides[0].values.items():

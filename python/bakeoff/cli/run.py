@@ -173,7 +173,7 @@ def run(
         set_, only, seeds, trace, capture = begun.options
         if not patterns and last_failed:
             patterns, engine = begun.patterns, begun.engine if engine == "sim" else engine
-            seeds = seeds or max(int(run.resolved["seed"]) for run in failed.values())
+            seeds = seeds or max(run.run.seed for run in failed.values())
     if not patterns:
         raise BakeoffError("Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none")
     repeated = Until(until, seeds, max_seeds, last_failed=last_failed)
@@ -486,13 +486,12 @@ def _check_taken(root: Path, begun: _Begun, set_: list[str] | None, runs: list[R
 
 def _as_observed(run: Run, failed: dict[str, Result]) -> Run:
     """The run with the traces and captures that were asked for when it failed."""
-    before = failed[run.key].resolved
-    trace, capture = before.get("trace", []), before.get("captures", [])
-    if not trace and not capture:
+    before = failed[run.key].run
+    if not before.trace and not before.captures:
         return run
     from bakeoff.scenario.observe import observe
 
-    return observe(run, trace=trace, capture=capture)
+    return observe(run, trace=before.trace, capture=before.captures)
 
 
 def _tell(

@@ -125,12 +125,12 @@ def shell(
 def _chosen(name: str, only: str | None, set_: list[str] | None) -> Run:
     """The one run that is meant. BakeoffError lists the first of them if several are."""
     from bakeoff.cli.table import chosen_run
-    from bakeoff.scenario import Run, catalog, parse_settings
+    from bakeoff.scenario import catalog, parse_settings
 
     if Path(name).is_dir():
         if only is not None or set_:
             raise BakeoffError(f"{name}: is a folder of results, which -k and --set do not change")
-        return Run.model_validate(chosen_run(name).resolved)
+        return chosen_run(name).run
     runs = catalog.select(name, 1, only=only, settings=parse_settings(set_ or ()))
     if len(runs) > 1:
         shown = "".join(f"\n  {each.key}" for each in runs[:_SHOWN])

@@ -158,7 +158,7 @@ def _against(captures: list[Path], results: str, run: str | None, *, ecn: Ecn, a
 def _is_called(result: Result, run: str | None) -> bool:
     from fnmatch import fnmatchcase
 
-    return run is None or fnmatchcase(result.key, run) or fnmatchcase(result.resolved["run"], run)
+    return run is None or fnmatchcase(result.key, run) or fnmatchcase(result.run.run, run)
 
 
 def _pairs(captures: list[Path], chosen: list[Result]) -> list[tuple[Result, Path]]:

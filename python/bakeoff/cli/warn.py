@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bakeoff import tc
+from bakeoff.scenario.run import Bulk
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
-
-Part = Mapping[str, Any]
-"""Of a resolved run."""
 
 _TIMES: Final = frozenset({
     "target", "interval", "ce_threshold", "tupdate", "max_rtt", "typical_rtt", "step_thresh", "rtt", "latency", "lat",
@@ -28,18 +25,15 @@ def warnings(runs: Iterable[Run]) -> list[str]:
     """The warnings for the runs, each once, with the first run that it is about."""
     found: dict[str, list[str]] = {}
     for run in runs:
-        document = json.loads(run.to_json())
-        for each in dict.fromkeys(
-            (*getattr(run, "notices", ()), *_of_qdiscs(document), *_of_window(document), *_of_rate(document))
-        ):
+        for each in dict.fromkeys((*run.notices, *_of_qdiscs(run), *_of_window(run), *_of_rate(run))):
             found.setdefault(each, []).append(run.key)
     return [
         f"{keys[0]}{f' and {len(keys) - 1} more runs' if len(keys) > 1 else ''}: {text}" for text, keys in found.items()
     ]
 
 
-def _of_qdiscs(run: Part) -> Iterator[str]:
-    for line in dict.fromkeys(_lines(run)):
+def _of_qdiscs(run: Run) -> Iterator[str]:
+    for line in dict.fromkeys(line for _, line in run.qdiscs()):
         netem = tc.kernel_kind(line) == "netem"
         words = line.split()
         for number, (before, word) in enumerate(pairwise(words), start=1):
@@ -60,30 +54,10 @@ def _is_bare(word: str) -> bool:
     return word.replace(".", "", 1).isdecimal() and float(word) != 0
 
 
-def _lines(run: Part) -> Iterator[str]:
-    for interface in run["interfaces"]:
-        for side in ("egress", "ingress"):
-            yield from _of_tree(interface.get(side))
-    for change in run["changes"]:
-        words = change["action"].get("qdisc")
-        yield from [words] if isinstance(words, str) else _of_tree(words)
-
-
-def _of_tree(tree: Part | None) -> Iterator[str]:
-    if tree is None:
-        return
-    yield tree["qdisc"]
-    yield from _of_tree(tree.get("child"))
-    for class_ in tree.get("classes", ()):
-        yield from _of_tree(class_.get("child"))
-
-
-def _of_window(run: Part) -> Iterator[str]:
+def _of_window(run: Run) -> Iterator[str]:
     """That no long flow of TCP has begun when the steady state begins."""
-    starts = [
-        flow["start_s"] for flow in run["flows"] if flow["transport"] == "tcp" and flow["source"]["kind"] == "bulk"
-    ]
-    begin, end = run["window_s"]
+    starts = [flow.start_s for flow in run.flows if flow.transport == "tcp" and isinstance(flow.source, Bulk)]
+    begin, end = run.window_s
     if starts and min(starts) >= begin:
         yield (
             f"the steady state from {begin:.4g} s to {end:.4g} s begins before the flows do and holds their slow start"
@@ -91,16 +65,15 @@ def _of_window(run: Part) -> Iterator[str]:
         )
 
 
-def _of_rate(run: Part) -> Iterator[str]:
+def _of_rate(run: Run) -> Iterator[str]:
     """That something on the ways has a rate: without one no queue ever fills."""
-    rated = any(link["rate_bps"] is not None or link["features"] for link in run["links"])
-    lines = [*_lines(run), *(each["class"] for _, each in _classes(run))]
-    if run["flows"] and not rated and not any(set(line.split()) & {"rate", "bandwidth", "ceil"} for line in lines):
+    rated = any(link.rate_bps is not None or link.features for link in run.links)
+    lines = [*(line for _, line in run.qdiscs()), *_classes(run)]
+    if run.flows and not rated and not any(set(line.split()) & {"rate", "bandwidth", "ceil"} for line in lines):
         yield "nothing on the way has a rate, so no queue ever fills; expected for example 'bottleneck: {rate: 50mbit}'"
 
 
-def _classes(run: Part) -> Iterator[tuple[str, Part]]:
-    for interface in run["interfaces"]:
-        for side in ("egress", "ingress"):
-            tree = interface.get(side)
-            yield from ((side, each) for each in (tree or {}).get("classes", ()))
+def _classes(run: Run) -> Iterator[str]:
+    for interface in run.interfaces:
+        for tree in (interface.egress, interface.ingress):
+            yield from (class_.class_ for class_ in (tree.classes if tree is not None else ()))

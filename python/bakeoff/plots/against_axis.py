@@ -225,16 +225,16 @@ def _line(panel: Panel, series: Mapping[float, Estimate], look: Dressed, *, shif
 def _look(point: Point, key: Key, known: Mapping[Key, Dressed], looked: FlowStyles) -> Dressed:
     """The colour of the flow, or of the control that a label names; else one of the others."""
     entity = key[-1]
-    resolved = point.results[0].resolved
+    run = point.results[0].run
     found: Look | None = None
     if entity in point.summaries[0].flows:
-        found = looked.of(resolved, entity, point.control(entity))
+        found = looked.of(run, entity, point.control(entity))
     elif entity:
         control = point.control(entity)
-        found = looked.of_control(resolved, control) if control in colours.CONTROLS else None
+        found = looked.of_control(run, control) if control in colours.CONTROLS else None
     else:
         control = next((name for word in key if (name := colours.control(word)) in looked.controls), "")
-        found = looked.of_control(resolved, control) if control else None
+        found = looked.of_control(run, control) if control else None
     alike = list(known.values())
     if found is None:
         i = len(alike)
@@ -299,7 +299,7 @@ def default_measure(matrix: Matrix, kind: str) -> str:
     """What is shown where nothing is asked for: rates; in a heat map one number per run."""
     if kind == "sweep":
         return "goodput"
-    several = any(len(point.results[0].resolved["flows"]) > 1 for point in matrix.points)
+    several = any(len(point.results[0].run.flows) > 1 for point in matrix.points)
     return "jain" if several else "utilisation"
 
 

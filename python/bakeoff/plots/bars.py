@@ -178,8 +178,8 @@ def _of(row: Row) -> Of:
 
 def _name(result: Result) -> Of:
     """What tells the row of a result from others."""
-    at = result.resolved
-    return at["suite"], at["scenario"], at["run"], engine_of(result)
+    at = result.run
+    return at.suite, at.scenario, at.run, engine_of(result)
 
 
 def _names_flows(axis: str, table: Sequence[Row]) -> bool:
@@ -350,10 +350,10 @@ def _bars_of(
     row: Row, looked: FlowStyles, named_by: Sequence[str], left_out: Collection[str], *, together: bool
 ) -> list[Bar]:
     """A bar for each flow, or for all flows of one control, direction and queue."""
-    flows = {flow["name"]: flow for flow in row.resolved["flows"]}
+    flows = {flow.name: flow for flow in row.document.flows}
     queue = {name: flow.bottleneck for name, flow in row.summaries[0].flows.items()}
     shared = {flow: queue for queue, each in row.summaries[0].shared.items() for flow in each.flows}
-    way = {name: way_of(row.run_, name) for name in flows}
+    way = {name: way_of(row.document, name) for name in flows}
     shown = [flow for flow in row.flows if flow.name not in left_out]
     names = short_names([flow.name for flow in shown])[0]
     # Flows that meet in a queue stand beside each other, those of the first flow's first.
@@ -371,7 +371,7 @@ def _bars_of(
         mark = f"{_WAYS[way[flow.name]]} " if both else ""
         bar = Bar(
             ", ".join(row.axes.get(axis, "") for axis in named_by) or mark + names[flow.name],
-            looked.of(row.resolved, flow.name, control),
+            looked.of(row.document, flow.name, control),
             control,
             mean / 1e6,
             low / 1e6,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bakeoff.measure import MeasureError, jitter
 from bakeoff.measure.delays import arrivals, jitter_over_time, lost_share, shares_a_clock
 from bakeoff.plots.plotted_run import Line, PlottedRun, bins, lines
 from bakeoff.plots.style import plain
 from bakeoff.plots.time_series import delays_panel, probe_entries, rate_panels
+from bakeoff.scenario.run import ConstantRate, Periodic
 from bakeoff.tables import run_labels
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
     from bakeoff.measure.samples import Array
     from bakeoff.plots.picture import Picture
+    from bakeoff.scenario.run import Flow
 
 _MOST_SAID = 6
 _UNIT = re.compile(r"(\d) (ms|%)")
 Series = tuple["Array", "Array"]
-Draw = Callable[[PlottedRun, Mapping[str, Any]], Series]
+Draw = Callable[["PlottedRun", "Flow"], Series]
 
 
 def call(several: Sequence[PlottedRun]) -> Picture:
@@ -40,14 +42,14 @@ def call(several: Sequence[PlottedRun]) -> Picture:
     others = lines(several, lambda _, flow: offered_bps(flow) is None)
     if not calls:
         raise MeasureError(f"{run_labels.title(several[0].result)}: no flow is a call: UDP at a rate of its own")
-    queues = list(dict.fromkeys(s.bottlenecks[f["name"]] for line in others for s, f in line.members))
+    queues = list(dict.fromkeys(s.bottlenecks[f.name] for line in others for s, f in line.members))
     told = all(_told(shown, flow) for line in calls for shown, flow in line.members)
-    probes = not told and any(("probe", p["name"], "rtt") in s.samples for s in several for p in s.resolved["probes"])
+    probes = not told and any(("probe", p.name, "rtt") in s.samples for s in several for p in s.run.probes)
     rows = (3 if told else 1) + probes
     made = panels.picture(several, rows + len(queues), row_inch=2.3 if told else 2.6, said=_felt(several))
     entries: list[Artist] = [panels.line_entry(line) for line in [*calls, *others]]
     if told:
-        known = all(shares_a_clock(s.samples, f["name"]) for line in calls for s, f in line.members)
+        known = all(shares_a_clock(s.samples, f.name) for line in calls for s, f in line.members)
         late = "one-way delay\n[ms]" if known else "one-way delay above\nthe quickest [ms]"
         _panel(made, 0, several, calls, _delays, label=late, unit="ms", thin=True)
         _panel(made, 1, several, calls, _jitters, label="jitter\n[ms]", unit="ms")
@@ -102,24 +104,24 @@ def _lost_panel(made: Picture, axes: Axes, several: Sequence[PlottedRun], calls:
         axes.text(0.5, 0.5, "nothing was lost", transform=axes.transAxes, ha="center", va="center", color="#888888")
 
 
-def _told(shown: PlottedRun, flow: Mapping[str, Any]) -> bool:
+def _told(shown: PlottedRun, flow: Flow) -> bool:
     """Whether it is known of each datagram what became of it."""
-    return any(("flow", flow["name"], metric) in shown.samples for metric in ("delay", "delay_variation"))
+    return any(("flow", flow.name, metric) in shown.samples for metric in ("delay", "delay_variation"))
 
 
-def _delays(shown: PlottedRun, flow: Mapping[str, Any]) -> Series:
-    sent, took = arrivals(shown.samples, flow["name"])
+def _delays(shown: PlottedRun, flow: Flow) -> Series:
+    sent, took = arrivals(shown.samples, flow.name)
     return sent, 1e3 * took
 
 
-def _jitters(shown: PlottedRun, flow: Mapping[str, Any]) -> Series:
-    time, estimate = jitter_over_time(*arrivals(shown.samples, flow["name"]))
+def _jitters(shown: PlottedRun, flow: Flow) -> Series:
+    time, estimate = jitter_over_time(*arrivals(shown.samples, flow.name))
     return time, 1e3 * estimate
 
 
-def _arrived(shown: PlottedRun, flow: Mapping[str, Any]) -> Series:
-    time, goodput = shown.samples.of("flow", flow["name"], "goodput")
-    inside = (time > flow["start_s"] + shown.resolved["sample_interval_s"]) & (time <= flow["stop_s"])
+def _arrived(shown: PlottedRun, flow: Flow) -> Series:
+    time, goodput = shown.samples.of("flow", flow.name, "goodput")
+    inside = (time > flow.start_s + shown.run.sample_interval_s) & (time <= flow.stop_s)
     return time[inside], 100 * goodput[inside] / (offered_bps(flow) or 1.0)
 
 
@@ -130,9 +132,9 @@ def _lost(line: Line, edges: Array) -> Array:
     lost, came = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     for shown, flow in line.members:
         with suppress(MeasureError):  # nothing of it arrived
-            came += np.histogram(arrivals(shown.samples, flow["name"])[0], edges)[0]
-        if ("flow", flow["name"], "missing") in shown.samples:
-            lost += np.histogram(shown.samples.of("flow", flow["name"], "missing")[0], edges)[0]
+            came += np.histogram(arrivals(shown.samples, flow.name)[0], edges)[0]
+        if ("flow", flow.name, "missing") in shown.samples:
+            lost += np.histogram(shown.samples.of("flow", flow.name, "missing")[0], edges)[0]
     sent = lost + came
     return np.where(sent > 0, 100 * lost / np.maximum(sent, 1), np.nan)
 
@@ -152,24 +154,25 @@ def _felt(several: Sequence[PlottedRun]) -> list[str]:
     return [_UNIT.sub("\\1\u00a0\\2", plain(part)) for part in said]
 
 
-def _felt_by(shown: PlottedRun, flow: Mapping[str, Any]) -> str:
+def _felt_by(shown: PlottedRun, flow: Flow) -> str:
     import numpy as np
 
-    name = f"{plain(flow['name'])} in the steady state"
+    name = f"{plain(flow.name)} in the steady state"
     if not _told(shown, flow):
-        counted = shown.result.counters.flow(flow["name"])
-        sent = (counted.sent_packets or 0) * flow["source"].get("size", 0)
-        lost = max(0.0, 1 - (counted.received_bytes or 0) / sent) if sent else 0.0
-        return f"{plain(flow['name'])}: {100 * lost:.2g} % lost" if sent else ""
+        counted = shown.result.counters.flow(flow.name)
+        size = flow.source.size if isinstance(flow.source, ConstantRate | Periodic) else 0
+        handed = (counted.sent_packets or 0) * size
+        missing = max(0.0, 1 - (counted.received_bytes or 0) / handed) if handed else 0.0
+        return f"{plain(flow.name)}: {100 * missing:.2g} % lost" if handed else ""
     try:
-        share = lost_share(shown.samples, "flow", flow["name"], shown.window)
-        sent, took = arrivals(shown.samples, flow["name"], shown.window)
+        share = lost_share(shown.samples, "flow", flow.name, shown.window)
+        sent, took = arrivals(shown.samples, flow.name, shown.window)
     except MeasureError:
         return f"{name}: nothing arrived"
     half, most = 1e3 * np.quantile(took, [0.5, 0.99])
     lost = f"{100 * share:.2g} % lost" if share else "nothing lost"
     shaken = f"jitter {_ms(jitter(sent, took) or 0.0)}, {lost}"
-    if not shares_a_clock(shown.samples, flow["name"]):
+    if not shares_a_clock(shown.samples, flow.name):
         return f"{name}: {shaken}"
     return f"{name}: half took over {half:.3g} ms, 1 % over {most:.3g} ms, {shaken}"
 
@@ -182,26 +185,26 @@ def _felt_by_probes(shown: PlottedRun) -> list[str]:
     import numpy as np
 
     parts = []
-    for probe in shown.resolved["probes"]:
-        if ("probe", probe["name"], "rtt") in shown.samples:
-            time, rtt = shown.samples.of("probe", probe["name"], "rtt")
+    for probe in shown.run.probes:
+        if ("probe", probe.name, "rtt") in shown.samples:
+            time, rtt = shown.samples.of("probe", probe.name, "rtt")
             inside = rtt[(time >= shown.window[0]) & (time <= shown.window[1])]
             if len(inside):
                 half, most = 1e3 * np.quantile(inside, [0.5, 0.99])
                 parts.append(
-                    f"{probe['name']}: half of the round trips above {half:.3g} ms, 1 % above {most:.3g} ms, "
+                    f"{probe.name}: half of the round trips above {half:.3g} ms, 1 % above {most:.3g} ms, "
                     f"{1e3 * shown.base_rtt_s(probe):.3g} ms on an empty path"
                 )
     return parts
 
 
-def offered_bps(flow: Mapping[str, Any]) -> float | None:
+def offered_bps(flow: Flow) -> float | None:
     """The payload rate that a UDP flow's source sends by itself [bit/s]; None of what fills whatever there is."""
-    source = flow["source"]
-    if flow["transport"] != "udp":
+    source = flow.source
+    if flow.transport != "udp":
         return None
-    if source["kind"] == "rate":
-        return float(source["rate_bps"])
-    if source["kind"] == "periodic":
-        return 8.0 * float(source["size"] * source["count"]) / float(source["every_s"])
+    if isinstance(source, ConstantRate):
+        return float(source.rate_bps)
+    if isinstance(source, Periodic):
+        return 8.0 * source.size * source.count / source.every_s
     return None

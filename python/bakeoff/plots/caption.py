@@ -61,7 +61,7 @@ def epochs(results: Iterable[Result]) -> list[str]:
 
 
 def _heading(shown: PlottedRun) -> list[str]:
-    heading = str(shown.resolved.get("title") or "")
+    heading = str(shown.run.title or "")
     return [heading] if heading else []
 
 
@@ -88,12 +88,8 @@ def flows(shown: PlottedRun) -> str:
     groups: dict[str, list[str]] = {}
     for flow in shown.flows:
         cc, ecn = shown.ran(flow)
-        ran = (
-            "UDP"
-            if flow["transport"] != "tcp"
-            else f"{run_labels.cc_words(cc or flow['cc'])}, {run_labels.ecn_words(ecn)}"
-        )
-        groups.setdefault(ran, []).append(shown.names[flow["name"]])
+        ran = "UDP" if flow.transport != "tcp" else f"{run_labels.cc_words(cc or flow.cc)}, {run_labels.ecn_words(ecn)}"
+        groups.setdefault(ran, []).append(shown.names[flow.name])
     said = []
     for ran, names in groups.items():
         which = ", ".join(names) if len(names) <= 4 else f"{names[0]}, {names[1]} … {names[-1]} ({len(names)} flows)"
@@ -114,17 +110,17 @@ def recorded(shown: PlottedRun) -> list[str]:
 
 def engine(shown: PlottedRun) -> str:
     """The engine and the seed."""
-    return f"engine {run_labels.engine_of(shown.result)}, seed {shown.resolved['seed']}"
+    return f"engine {run_labels.engine_of(shown.result)}, seed {shown.run.seed}"
 
 
 def averaged(several: Sequence[PlottedRun]) -> list[str]:
     """That a timed change lies in the steady state, so that what is taken there averages over it."""
     start, end = several[0].window
     within = {
-        float(change["at_s"])
+        float(change.at_s)
         for shown in several
-        for change in shown.resolved.get("changes", ())
-        if shown.window[0] < float(change["at_s"]) < shown.window[1]
+        for change in shown.run.changes
+        if shown.window[0] < float(change.at_s) < shown.window[1]
     }
     if not within:
         return []

@@ -14,6 +14,7 @@ from bakeoff.plots.colours import DASHES, SERIES
 from bakeoff.plots.plotted_run import Line, PlottedRun, bins, direction, lines, means
 from bakeoff.plots.queues import queue_lines
 from bakeoff.plots.style import plain
+from bakeoff.scenario.run import Short
 from bakeoff.tables import run_labels
 
 if TYPE_CHECKING:
@@ -22,13 +23,15 @@ if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.plots.panels import Panel
     from bakeoff.plots.picture import Picture
+    from bakeoff.scenario.run import Probe
 
 Part = tuple[Line, "Array"]
 
 
 def ping_cdf(several: Sequence[PlottedRun]) -> Picture:
     """The share of a probe's answers that took at most so long."""
-    return _cumulative(several, _answers(several), "round-trip time of a probe [ms]")
+    parts = [(line, rtt) for line, rtt, _, _ in _answers(several)]
+    return _cumulative(several, parts, "round-trip time of a probe [ms]")
 
 
 def queue_cdf(several: Sequence[PlottedRun]) -> Picture:
@@ -37,15 +40,15 @@ def queue_cdf(several: Sequence[PlottedRun]) -> Picture:
     for shown, name, line in queue_lines(several):
         with suppress(MeasureError):
             parts.append((line, delay_over_time(shown.samples, name, shown.window)[1] * 1e3))
-    step = several[0].resolved["sample_interval_s"] * 1e3
+    step = several[0].run.sample_interval_s * 1e3
     return _cumulative(several, parts, f"queue delay, means over {step:g} ms [ms]", what="queue delays")
 
 
 def fct_cdf(several: Sequence[PlottedRun]) -> Picture:
     """The share of short flows that were complete after at most so long."""
     parts = []
-    for line in lines(several, lambda shown, flow: flow["source"]["kind"] == "short"):
-        times = [t for shown, flow in line.members for t in _completions(shown, flow["name"])]
+    for line in lines(several, lambda shown, flow: isinstance(flow.source, Short)):
+        times = [t for shown, flow in line.members for t in _completions(shown, flow.name)]
         if times:
             parts.append((line, _array(times)))
     if not parts:
@@ -56,8 +59,7 @@ def fct_cdf(several: Sequence[PlottedRun]) -> Picture:
 def induced_latency_cdf(several: Sequence[PlottedRun]) -> Picture:
     """The share of a probe's answers that waited longer than so much beyond the empty path's round-trip time."""
     parts = []
-    for line, rtt in _answers(several):
-        shown, probe = line.members[0]
+    for line, rtt, shown, probe in _answers(several):
         parts.append((line, rtt - shown.base_rtt_s(probe) * 1e3))
     return _cumulative(several, parts, "induced latency: round-trip time above the empty path's [ms]", reverse=True)
 
@@ -85,10 +87,10 @@ def box_totals(several: Sequence[PlottedRun]) -> Picture:
             srtt = _of(shown, line, "srtt", 1e3)
             if srtt is not None:
                 delays.append((f"{of}{line.label}\nTCP RTT", line.colour, srtt))
-        for probe in shown.resolved["probes"]:
-            if ("probe", probe["name"], "rtt") in shown.samples:
-                rtt = shown.samples.of("probe", probe["name"], "rtt", shown.window)[1] * 1e3
-                delays.append((f"{of}{plain(probe['name'])}", panels.probe_colour(shown, probe["name"]), rtt))
+        for probe in shown.run.probes:
+            if ("probe", probe.name, "rtt") in shown.samples:
+                rtt = shown.samples.of("probe", probe.name, "rtt", shown.window)[1] * 1e3
+                delays.append((f"{of}{plain(probe.name)}", panels.probe_colour(shown, probe.name), rtt))
     both = [(rates, "goodput [Mbit/s]", "Mbit/s"), (delays, "round-trip time [ms]", "ms")]
     both = [part for part in both if part[0]]
     if not both:
@@ -111,7 +113,7 @@ def box_totals(several: Sequence[PlottedRun]) -> Picture:
 
 
 def _boxes_are(several: Sequence[PlottedRun]) -> str:
-    step = several[0].resolved["sample_interval_s"] * 1e3
+    step = several[0].run.sample_interval_s * 1e3
     _, width = bins(several)
     return (
         f"box: quartiles and median in the steady state of rates over {width:g} s and of delays every {step:g} ms; "
@@ -206,15 +208,15 @@ def steps(values: Array, *, reverse: bool = False) -> tuple[Array, Array]:
     return (ordered, 1 - np.arange(n) / n) if reverse else (ordered, np.arange(1, n + 1) / n)
 
 
-def _answers(several: Sequence[PlottedRun]) -> list[Part]:
+def _answers(several: Sequence[PlottedRun]) -> list[tuple[Line, Array, PlottedRun, Probe]]:
     """Each probe's round-trip times in the steady state [ms]."""
     from bakeoff.plots import panels
 
-    found: list[Part] = []
-    names = {probe["name"] for shown in several for probe in shown.resolved["probes"]}
+    found: list[tuple[Line, Array, PlottedRun, Probe]] = []
+    names = {probe.name for shown in several for probe in shown.run.probes}
     for shown in several:
-        for probe in shown.resolved["probes"]:
-            name = probe["name"]
+        for probe in shown.run.probes:
+            name = probe.name
             if ("probe", name, "rtt") not in shown.samples:
                 continue
             try:
@@ -226,8 +228,8 @@ def _answers(several: Sequence[PlottedRun]) -> list[Part]:
             colour = asked if asked != SERIES[0] else SERIES[at % len(SERIES)]
             label = shown.label if shown.label and len(names) == 1 else f"{shown.label}: {name}".removeprefix(": ")
             label = plain(label) + _lost(shown, name, len(rtt))
-            look = Line(label, colour, "os^DvP<>"[at % 8], ((shown, probe),), DASHES[at // len(SERIES) % len(DASHES)])
-            found.append((look, rtt * 1e3))
+            look = Line(label, colour, "os^DvP<>"[at % 8], dash=DASHES[at // len(SERIES) % len(DASHES)])
+            found.append((look, rtt * 1e3, shown, probe))
     if not found:
         raise MeasureError(f"{run_labels.title(several[0].result)}: no probe was answered in the steady state")
     return found
@@ -276,7 +278,7 @@ def _of(shown: PlottedRun, line: Line, metric: str, scale: float) -> Array | Non
             return _over_bins(shown, *shown.samples.of("flow", name, metric))
         return shown.samples.of("flow", name, metric, shown.window)[1]
 
-    names = [flow["name"] for _, flow in line.members if ("flow", flow["name"], metric) in shown.samples]
+    names = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in shown.samples]
     found = []
     for name in names:
         try:

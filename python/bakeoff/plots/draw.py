@@ -165,11 +165,11 @@ def default_kind(results: Sequence[Result], *, overlay: bool = False) -> str:
     from bakeoff.plots.call import offered_bps
     from bakeoff.plots.points import matrices
 
-    if not any(result.resolved["flows"] for result in results):
+    if not any(result.run.flows for result in results):
         queues = any(kind == "queue" for result in results for kind, _, _ in result.parts)
         return "queue" if queues else DEFAULT
     if overlay or len(results) == 1:
-        flows = results[0].resolved["flows"]
+        flows = results[0].run.flows
         return "call" if any(offered_bps(flow) is not None for flow in flows) else DEFAULT
     proposed = {sweep_default(matrix) for matrix in matrices(results)}
     return proposed.pop() if len(proposed) == 1 else "bars"
@@ -226,9 +226,9 @@ def labels(results: Sequence[Result]) -> list[str]:
     """What tells runs apart: the labels of the axes in which they differ; else as much of their names as it takes."""
     if len(results) < 2:
         return [""] * len(results)
-    points = [{**result.resolved.get("point", {})} for result in results]
+    points = [{**result.run.point} for result in results]
     for point, result in zip(points, results, strict=True):
-        point["seed"] = f"seed {result.resolved['seed']}"
+        point["seed"] = f"seed {result.run.seed}"
     axes = [axis for axis in dict.fromkeys(a for p in points for a in p) if len({p.get(axis) for p in points}) > 1]
     # A rate or a time says by its unit what it is; a number alone does not.
     bare = {axis for axis in axes if all(str(point.get(axis, 0)).replace(".", "", 1).isdigit() for point in points)}
@@ -238,7 +238,7 @@ def labels(results: Sequence[Result]) -> list[str]:
     ]
     candidates = [
         short,
-        [str(result.resolved["run"]) for result in results],
+        [str(result.run.run) for result in results],
         [result.key for result in results],
         [f"{result.record.engine} {result.key}" for result in results],
         [str(result.path) for result in results],

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
 from bakeoff.plots import colours
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bakeoff.results import Result
+    from bakeoff.scenario.run import Run
 
 Look = tuple[str, str]
 """A colour and a marker."""
@@ -35,9 +36,9 @@ class FlowStyles:
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Flows whose control nobody knows, by name, with a number for each."""
 
-    def of(self, resolved: Mapping[str, Any], flow: str, control: str) -> Look:
+    def of(self, run: Run, flow: str, control: str) -> Look:
         """Of a flow: what its scenario asks for by its name, else what its congestion control has."""
-        asked = colours.wanted(resolved.get("present") or {}).get(flow)
+        asked = colours.wanted(run.present).get(flow)
         if control == UNKNOWN and flow in self.unknown:
             place = self.unknown[flow]
             colour, marker = colours.SERIES[1:][place % (len(colours.SERIES) - 1)], "os^DvP<>"[place % 8]
@@ -45,12 +46,12 @@ class FlowStyles:
             colour, marker = self.controls.get(control) or colours.looks([control])[control]
         return asked or colour, marker
 
-    def of_control(self, resolved: Mapping[str, Any], control: str) -> Look:
+    def of_control(self, run: Run, control: str) -> Look:
         """Of a control in a run: as its flows have it if they all look alike, else the control's own look."""
         asked = {
-            self.of(resolved, flow["name"], control)
-            for flow in resolved["flows"]
-            if colours.control(flow["cc"], flow["transport"]) == control
+            self.of(run, flow.name, control)
+            for flow in run.flows
+            if colours.control(flow.cc, flow.transport) == control
         }
         return asked.pop() if len(asked) == 1 else self.controls.get(control) or colours.looks([control])[control]
 
@@ -61,11 +62,11 @@ def looks(results: Iterable[Result]) -> FlowStyles:
     controls: set[str] = set()
     unknown: dict[str, int] = {}
     for result in every:
-        for flow in result.resolved["flows"]:
-            control = colours.control(flow["cc"], flow["transport"])
+        for flow in result.run.flows:
+            control = colours.control(flow.cc, flow.transport)
             controls.add(control)
             if control == UNKNOWN:
-                unknown.setdefault(flow["name"], len(unknown))
+                unknown.setdefault(flow.name, len(unknown))
     if controls - set(colours.CONTROLS):
         # A class of the user's own has the next colour that is free among all of the campaign.
         for root in {root for result in every if (root := _campaign(result.path)) is not None}:

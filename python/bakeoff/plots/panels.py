@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import nan
@@ -14,12 +14,14 @@ from bakeoff.plots.mpl import Line2D, Patch, StepPatch
 from bakeoff.plots.picture import Picture, titled
 from bakeoff.plots.plotted_run import Line, PlottedRun, bins, means
 from bakeoff.plots.style import plain
+from bakeoff.scenario.run import ClassChange, QdiscChange, QdiscReplace
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
     from bakeoff.measure.samples import Array
+    from bakeoff.scenario.run import Action
 
 BAND = "#f2f2f2"
 CHANGE = "#888888"
@@ -164,7 +166,7 @@ def over_time(panel: Panel, several: Sequence[PlottedRun]) -> None:
     panel.axes.set_xlim(0, max(shown.end_s for shown in several))
     if len({shown.window for shown in several}) == 1:
         panel.axes.axvspan(*several[0].window, color=BAND, zorder=0)
-    times = {float(change["at_s"]) for shown in several for change in shown.resolved.get("changes", ())}
+    times = {change.at_s for shown in several for change in shown.run.changes}
     if times:
         # One artist: thousands of them would take longer than the rest of the picture.
         across = [part for at in sorted(times) for part in (at, at, nan)]
@@ -238,39 +240,34 @@ def time_entries(several: Sequence[PlottedRun], *, means_in: Picture | None = No
 def changes(shown: PlottedRun) -> list[str]:
     """The timed changes in words: `20 s: rate 10mbit at mid>srv, mid>cli`; what happens at once is one."""
     places: dict[tuple[float, str], list[str]] = {}
-    for change in shown.resolved.get("changes", ()):
-        at = (float(change["at_s"]), action_words(change["action"]))
-        places.setdefault(at, []).append(f"{change['node']}>{change['peer']}")
+    for change in shown.run.changes:
+        at = (change.at_s, action_words(change.action))
+        places.setdefault(at, []).append(f"{change.node}>{change.peer}")
     return [
         plain(f"{at_s:g} s: {what} at {', '.join(dict.fromkeys(where))}")
         for (at_s, what), where in sorted(places.items())
     ]
 
 
-def action_words(action: Mapping[str, Any]) -> str:
+def action_words(action: Action) -> str:
     """What a timed change does: `rate 10mbit`, `delay 20 ms, loss 0.01`."""
-    match action["kind"]:
-        case "class-change":
-            words = str(action["class"]).split()
-            named = dict(pairwise(words))
-            return (
-                f"rate {named['rate']}"
-                if named.get("ceil", named.get("rate")) == named.get("rate")
-                else " ".join(words)
-            )
-        case "qdisc-change":
-            return str(action["qdisc"])
-        case "qdisc-replace":
-            return f"replaced by {action['qdisc']['qdisc']}"
+    if isinstance(action, ClassChange):
+        words = action.class_.split()
+        named = dict(pairwise(words))
+        return f"rate {named['rate']}" if named.get("ceil", named.get("rate")) == named.get("rate") else " ".join(words)
+    if isinstance(action, QdiscChange):
+        return action.qdisc
+    if isinstance(action, QdiscReplace):
+        return f"replaced by {action.qdisc.qdisc}"
     parts = []
-    if action.get("rate_bps") is not None:
-        parts.append(f"rate {action['rate_bps'] / 1e6:g} Mbit/s")
-    if action.get("delay_s") is not None:
-        parts.append(f"delay {action['delay_s'] * 1e3:g} ms")
-    if action.get("loss") is not None:
-        parts.append(f"loss {action['loss']:.3g}")
-    if action.get("up") is not None:
-        parts.append("link up" if action["up"] else "link down")
+    if action.rate_bps is not None:
+        parts.append(f"rate {action.rate_bps / 1e6:g} Mbit/s")
+    if action.delay_s is not None:
+        parts.append(f"delay {action.delay_s * 1e3:g} ms")
+    if action.loss is not None:
+        parts.append(f"loss {action.loss:.3g}")
+    if action.up is not None:
+        parts.append("link up" if action.up else "link down")
     return ", ".join(parts) or "link"
 
 
@@ -310,4 +307,4 @@ def thin_lines(n: int) -> bool:
 
 def probe_colour(shown: PlottedRun, name: str) -> str:
     """Black, or what the scenario asks for."""
-    return colours.wanted(shown.resolved.get("present", {})).get(name, colours.PROBE)
+    return colours.wanted(shown.run.present).get(name, colours.PROBE)

@@ -24,7 +24,7 @@ from bakeoff.tables.control_connections import control_connections
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.results import Result
-    from bakeoff.scenario.run import Run, Traffic
+    from bakeoff.scenario.run import Flow, Run, Traffic
 
 MOST_LINES = 8
 """More lines than this in one panel nobody tells apart: flows that are alike then share one."""
@@ -50,26 +50,26 @@ class PlottedRun:
         return Samples(self.result.parts)
 
     @property
-    def resolved(self) -> Mapping[str, Any]:
+    def run(self) -> Run:
         """What was asked for."""
-        return self.result.resolved
+        return self.result.run
 
     @property
     def end_s(self) -> float:
         """When it ended."""
-        return float(self.resolved["duration_s"])
+        return self.run.duration_s
 
     @property
     def window(self) -> tuple[float, float]:
         """The steady state, in seconds."""
-        start, end = self.resolved["window_s"]
+        start, end = self.run.window_s
         return float(start), float(end)
 
     @cached_property
-    def flows(self) -> Sequence[Mapping[str, Any]]:
+    def flows(self) -> Sequence[Flow]:
         """Its flows as the resolved run has them, without the control connections of tools in a capture."""
         left_out = {name for name, _ in self.left_out}
-        return [flow for flow in self.resolved["flows"] if flow["name"] not in left_out]
+        return [flow for flow in self.run.flows if flow.name not in left_out]
 
     @cached_property
     def left_out(self) -> Sequence[tuple[str, float]]:
@@ -79,45 +79,43 @@ class PlottedRun:
     @cached_property
     def names(self) -> Mapping[str, str]:
         """What its flows are called in pictures: of addresses with ports what tells them apart."""
-        return short_names([flow["name"] for flow in self.flows])[0]
+        return short_names([flow.name for flow in self.flows])[0]
 
     @cached_property
     def between(self) -> str:
         """What the names of a recording's flows leave out, in words; empty if nothing."""
-        return short_names([flow["name"] for flow in self.flows])[1]
+        return short_names([flow.name for flow in self.flows])[1]
 
-    def ran(self, flow: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    def ran(self, flow: Flow) -> tuple[str | None, str | None]:
         """The congestion control and the feedback that a flow had, as the engine reported it."""
         if self.result.record.kept == "measures":
-            told = summary_of(self.result).flows[flow["name"]]
-            return told.cc if flow["transport"] == "tcp" else None, told.ecn
-        counted = self.result.counters.flow(flow["name"])
-        return (counted.cc if flow["transport"] == "tcp" else None), counted.ecn
+            told = summary_of(self.result).flows[flow.name]
+            return told.cc if flow.transport == "tcp" else None, told.ecn
+        counted = self.result.counters.flow(flow.name)
+        return (counted.cc if flow.transport == "tcp" else None), counted.ecn
 
-    def control(self, flow: Mapping[str, Any]) -> str:
+    def control(self, flow: Flow) -> str:
         """The congestion control that a flow ran, without its version."""
         cc, _ = self.ran(flow)
-        return colours.control(cc or flow["cc"], flow["transport"])
+        return colours.control(cc or flow.cc, flow.transport)
 
     @cached_property
     def bottlenecks(self) -> dict[str, str | None]:
         """The queue that each flow fights for, by the flow's name; None if nothing on its path has a rate."""
-        return {flow["name"]: self._bottleneck(flow) for flow in self.flows}
+        return {flow.name: self._bottleneck(flow) for flow in self.flows}
 
-    def _bottleneck(self, flow: Mapping[str, Any]) -> str | None:
+    def _bottleneck(self, flow: Flow) -> str | None:
         try:
-            return bottleneck(self.result.run, self._typed(flow), self.window, self._timeline).queue
+            return bottleneck(self.run, flow, self.window, self._timeline).queue
         except MeasureError:
             return None
 
-    def crosses(self, flow: Mapping[str, Any], queue: str | None) -> bool:
+    def crosses(self, flow: Flow, queue: str | None) -> bool:
         """Whether a flow goes through the interface `queue`, which is a bottleneck of its run."""
         if queue is None:
-            return self.bottlenecks[flow["name"]] is None
+            return self.bottlenecks[flow.name] is None
         # In a picture of several runs, another one may have its bottleneck where this one has none.
-        return queue in self.bottlenecks.values() and tuple(queue.split(">")) in path_of(
-            self.result.run, self._typed(flow)
-        )
+        return queue in self.bottlenecks.values() and tuple(queue.split(">")) in path_of(self.run, flow)
 
     def capacity(self, queue: str | None) -> tuple[list[float], list[float]] | None:
         """Edges [s] and rates [bit/s] of a bottleneck over the run, None if it has no known rate."""
@@ -126,41 +124,39 @@ class PlottedRun:
     @cached_property
     def _capacities(self) -> dict[str | None, tuple[list[float], list[float]]]:
         """Of each bottleneck, by the way of the first flow that has it."""
-        first: dict[str | None, Mapping[str, Any]] = {}
+        first: dict[str | None, Flow] = {}
         for flow in self.flows:
-            first.setdefault(self.bottlenecks[flow["name"]], flow)
+            first.setdefault(self.bottlenecks[flow.name], flow)
         found: dict[str | None, tuple[list[float], list[float]]] = {}
         for queue, flow in first.items():
             with suppress(MeasureError):
-                edges, rates = capacity(self.result.run, self._typed(flow), (0.0, self.end_s), self._timeline)
+                edges, rates = capacity(self.run, flow, (0.0, self.end_s), self._timeline)
                 if queue is not None and max(rates) < float("inf"):
                     found[queue] = edges, rates
         return found
 
     @cached_property
     def _timeline(self) -> Timeline:
-        return Timeline(self.result.run)
+        return Timeline(self.run)
 
-    def base_rtt_s(self, flow_or_probe: Mapping[str, Any]) -> float:
+    def base_rtt_s(self, flow_or_probe: Traffic) -> float:
         """The round-trip time of its path while all queues are empty."""
-        return base_rtt(self.result.run, self._typed(flow_or_probe))
+        return base_rtt(self.run, flow_or_probe)
 
-    def _typed(self, flow_or_probe: Mapping[str, Any]) -> Traffic:
-        return self.result.run.named(flow_or_probe["name"])
-
-    def rate_metric(self, flow: Mapping[str, Any], metric: str) -> str:
+    def rate_metric(self, flow: Flow, metric: str) -> str:
         """`metric`, or `goodput` for what has none: UDP, and many connections under one name."""
-        return metric if ("flow", flow["name"], metric) in self.samples else "goodput"
+        return metric if ("flow", flow.name, metric) in self.samples else "goodput"
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a panel: a flow, or several that are alike."""
+    """One line of a panel: a flow or several that are alike, a probe, or a queue."""
 
     label: str
     colour: str
     marker: str
-    members: tuple[tuple[PlottedRun, Mapping[str, Any]], ...]
+    members: tuple[tuple[PlottedRun, Flow], ...] = ()
+    """The flows that it stands for."""
     dash: Any = "-"
     key: tuple[Any, ...] = field(default=(), compare=False)
 
@@ -168,16 +164,14 @@ class Line:
 def bottlenecks(several: Sequence[PlottedRun]) -> list[str | None]:
     """The bottlenecks of the flows, in the order in which the first flow comes through them; others follow."""
     found = dict.fromkeys(queue for shown in several for queue in shown.bottlenecks.values())
-    ways = (
-        path_of(shown.result.run, shown.result.run.named(flow["name"])) for shown in several for flow in shown.flows
-    )
+    ways = (path_of(shown.result.run, shown.result.run.named(flow.name)) for shown in several for flow in shown.flows)
     way = [f"{node}>{peer}" for node, peer in next(ways, [])]
     return sorted(found, key=lambda queue: way.index(queue) if queue in way else len(way))
 
 
-def direction(shown: PlottedRun, flow: Mapping[str, Any]) -> str:
+def direction(shown: PlottedRun, flow: Flow) -> str:
     """`up` for what goes the way of the first flow, `down` for what comes back, by the ends of the path."""
-    return way_of(shown.result.run, flow["name"])
+    return way_of(shown.result.run, flow.name)
 
 
 def way_of(run: Run, flow: str) -> str:
@@ -208,9 +202,7 @@ def short_names(names: Sequence[str]) -> tuple[dict[str, str], str]:
     return short, f"addresses begin with {shared.strip('[')[:-1]}"
 
 
-def lines(
-    several: Sequence[PlottedRun], only: Callable[[PlottedRun, Mapping[str, Any]], bool] | None = None
-) -> list[Line]:
+def lines(several: Sequence[PlottedRun], only: Callable[[PlottedRun, Flow], bool] | None = None) -> list[Line]:
     """The lines that stand for all flows of some runs, or for those that `only` chooses.
 
     A line for each flow, as long as eyes can tell them apart; else one for all that are alike: control, feedback,
@@ -227,19 +219,19 @@ def lines(
     return _dashed(made, several)
 
 
-Key = Callable[[PlottedRun, Mapping[str, Any]], tuple[Any, ...]]
+Key = Callable[["PlottedRun", "Flow"], tuple[Any, ...]]
 
 
-def _grouped(flows: Sequence[tuple[PlottedRun, Mapping[str, Any]]], key: Key) -> list[Line]:
-    groups: dict[tuple[Any, ...], list[tuple[PlottedRun, Mapping[str, Any]]]] = {}
+def _grouped(flows: Sequence[tuple[PlottedRun, Flow]], key: Key) -> list[Line]:
+    groups: dict[tuple[Any, ...], list[tuple[PlottedRun, Flow]]] = {}
     for shown, flow in flows:
-        asked = colours.wanted(shown.resolved.get("present", {})).get(flow["name"])
+        asked = colours.wanted(shown.run.present).get(flow.name)
         groups.setdefault((shown.label, asked, *key(shown, flow)), []).append((shown, flow))
     looked = looks({id(shown): shown.result for shown, _ in flows}.values())
     made = []
     for (label, _, *rest), members in groups.items():
         shown, flow = members[0]
-        colour, marker = looked.of(shown.resolved, flow["name"], shown.control(flow))
+        colour, marker = looked.of(shown.run, flow.name, shown.control(flow))
         name = _label([(s, f) for s, f in members])
         made.append(
             Line(
@@ -269,12 +261,12 @@ def _dashed(made: Sequence[Line], several: Sequence[PlottedRun]) -> list[Line]:
     return found
 
 
-def _label(members: Sequence[tuple[PlottedRun, Mapping[str, Any]]]) -> str:
+def _label(members: Sequence[tuple[PlottedRun, Flow]]) -> str:
     shown, flow = members[0]
     if len(members) == 1:
         cc = shown.control(flow)
-        name = plain(shown.names[flow["name"]])
-        return name if cc in flow["name"] else f"{name} ({control_words(cc)})"
+        name = plain(shown.names[flow.name])
+        return name if cc in flow.name else f"{name} ({control_words(cc)})"
     controls = sorted({control_words(s.control(f)) for s, f in members})
     of = controls[0] if len(controls) == 1 else f"{len(controls)} controls"
     ways = {direction(s, f) for s, f in members}
@@ -287,21 +279,21 @@ def control_words(control: str) -> str:
     return {"udp": "UDP", UNKNOWN: "TCP"}.get(control, control)
 
 
-def _alone(shown: PlottedRun, flow: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (flow["name"],)
+def _alone(shown: PlottedRun, flow: Flow) -> tuple[Any, ...]:
+    return (flow.name,)
 
 
-def _alike(shown: PlottedRun, flow: Mapping[str, Any]) -> tuple[Any, ...]:
-    start = round(float(flow["start_s"]))
+def _alike(shown: PlottedRun, flow: Flow) -> tuple[Any, ...]:
+    start = round(float(flow.start_s))
     rtt = round(shown.base_rtt_s(flow), 3)
-    return (*_same_control(shown, flow), *shown.ran(flow), flow["source"]["kind"], rtt, start)
+    return (*_same_control(shown, flow), *shown.ran(flow), flow.source.kind, rtt, start)
 
 
-def _same_control(shown: PlottedRun, flow: Mapping[str, Any]) -> tuple[Any, ...]:
-    return shown.control(flow), direction(shown, flow), shown.bottlenecks[flow["name"]]
+def _same_control(shown: PlottedRun, flow: Flow) -> tuple[Any, ...]:
+    return shown.control(flow), direction(shown, flow), shown.bottlenecks[flow.name]
 
 
-def _same_direction(shown: PlottedRun, flow: Mapping[str, Any]) -> tuple[Any, ...]:
+def _same_direction(shown: PlottedRun, flow: Flow) -> tuple[Any, ...]:
     return (direction(shown, flow),)
 
 
@@ -312,7 +304,7 @@ def bins(shown: Sequence[PlottedRun]) -> tuple[Array, float]:
     end = max(one.end_s for one in shown)
     steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if end < 20 else (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
     width = next((width for width in steps if end / width <= (40 if end < 20 else 300)), end / 300)
-    width = max(width, *(float(one.resolved["sample_interval_s"]) for one in shown))
+    width = max(width, *(float(one.run.sample_interval_s) for one in shown))
     return np.arange(0.0, end + width * 0.999, width), width
 
 

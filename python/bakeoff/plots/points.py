@@ -204,9 +204,9 @@ def axis_words(axis: str) -> str:
 
 
 def _of(result: Result) -> tuple[str, str, str]:
-    return result.resolved["suite"], result.resolved["scenario"], engine_of(result)
+    return result.run.suite, result.run.scenario, engine_of(result)
 
 
 def _point(result: Result) -> tuple[tuple[str, str], ...]:
-    at = result.resolved
-    return tuple(dict(at.get("point") or {"run": at["run"]}).items())
+    at = result.run
+    return tuple(dict(at.point or {"run": at.run}).items())

@@ -99,7 +99,7 @@ def queue_lines(several: Sequence[PlottedRun]) -> list[tuple[PlottedRun, str, Li
         label = plain(f"{shown.label}: {name}" if shown.label else name)
         if left_out > 0 and i == len(found) - 1:
             label += f"  ({left_out} queues with less traffic are left out)"
-        look = Line(label, SERIES[i % len(SERIES)], "os^DvP<>"[i % 8], ((shown, {}),), DASHES[i // len(SERIES) % 4])
+        look = Line(label, SERIES[i % len(SERIES)], "os^DvP<>"[i % 8], dash=DASHES[i // len(SERIES) % 4])
         made.append((shown, name, look))
     return made
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.plots.panels import Panel
     from bakeoff.plots.picture import Picture
+    from bakeoff.scenario.run import Flow
 
 Scale = Literal["auto", "fixed", "var"]
-Flow = Mapping[str, Any]
 _LEAST_USED = 0.25
 """Share of the axis that a scenario asks for that the data fill; else the axis is theirs."""
 
@@ -51,7 +51,7 @@ def totals_with_tcp_rtt(several: Sequence[PlottedRun], scale: Scale = "auto") ->
             of = [flow for flow in shown.flows if shown.crosses(flow, queue)]
             time, rate = total(shown, of)
             label = f"{shown.label}: total" if shown.label else "total"
-            line = Line(plain(label), "#333333", "o", ((shown, {}),), DASHES[i % len(DASHES)])
+            line = Line(plain(label), "#333333", "o", dash=DASHES[i % len(DASHES)])
             panels.draw_line(panel, several, line, [(time, rate)], thin=False)
             if queue == queues[0]:
                 entries.append(panels.line_entry(line))
@@ -100,7 +100,7 @@ def cwnd(several: Sequence[PlottedRun]) -> Picture:
     from bakeoff.plots import panels
 
     traces = {shown.label: _trace(shown) for shown in several}
-    drawn = [line for line in lines(several) if any(f["transport"] == "tcp" for _, f in line.members)]
+    drawn = [line for line in lines(several) if any(f.transport == "tcp" for _, f in line.members)]
     if not any(_window(traces, s, f, "cwnd") for line in drawn for s, f in line.members):
         raise MeasureError(f"{run_labels.title(several[0].result)}: no congestion window of a flow was sampled")
     alphas = [line for line in drawn if any(_traced(traces, s, f, "alpha") is not None for s, f in line.members)]
@@ -243,7 +243,7 @@ def _rate_panel(
     panels.capacity(panel, several, queue)
     panels.over_time(panel, several)
     top = max((max(steps[1]) for shown in several if (steps := shown.capacity(queue))), default=None)
-    hints = {tuple(h) for shown in several if (h := shown.resolved.get("present", {}).get("rate_axis_bps"))}
+    hints = {tuple(h) for shown in several if (h := shown.run.present.get("rate_axis_bps"))}
     if scale == "fixed" and top is not None:
         panel.fixed = (0.0, 1.2 * top / 1e6)
     elif scale == "auto" and len(hints) == 1 and not several_queues:
@@ -252,11 +252,11 @@ def _rate_panel(
     return panel
 
 
-def _rates_of(members: Sequence[tuple[PlottedRun, Any]], metric: str) -> list[tuple[Array, Array]]:
+def _rates_of(members: Sequence[tuple[PlottedRun, Flow]], metric: str) -> list[tuple[Array, Array]]:
     """Of those that got anything through."""
     found = []
     for shown, flow in members:
-        of = ("flow", flow["name"], shown.rate_metric(flow, metric))
+        of = ("flow", flow.name, shown.rate_metric(flow, metric))
         if of in shown.samples:
             time, value = shown.samples.of(*of)
             found.append((time, value / 1e6))
@@ -267,7 +267,7 @@ def total(shown: PlottedRun, flows: Sequence[Any]) -> tuple[Array, Array]:
     """The goodputs of several flows, added at each time of sampling."""
     import numpy as np
 
-    named = [("flow", flow["name"], "goodput") for flow in flows]
+    named = [("flow", flow.name, "goodput") for flow in flows]
     parts = [shown.samples.of(*of) for of in named if of in shown.samples]
     time = np.unique(np.concatenate([np.array([]), *(time for time, _ in parts)]))
     added = np.zeros(len(time))
@@ -278,8 +278,8 @@ def total(shown: PlottedRun, flows: Sequence[Any]) -> tuple[Array, Array]:
 
 def has_delays(several: Sequence[PlottedRun]) -> bool:
     """Whether a round-trip time was sampled, of a flow or of a probe."""
-    return any(("flow", flow["name"], "srtt") in shown.samples for shown in several for flow in shown.flows) or any(
-        ("probe", probe["name"], "rtt") in shown.samples for shown in several for probe in shown.resolved["probes"]
+    return any(("flow", flow.name, "srtt") in shown.samples for shown in several for flow in shown.flows) or any(
+        ("probe", probe.name, "rtt") in shown.samples for shown in several for probe in shown.run.probes
     )
 
 
@@ -302,25 +302,26 @@ def delays_panel(
     axes.set_ylabel(label)
     seen = []
     for line in drawn:
-        parts = [s.samples.of("flow", f["name"], "srtt") for s, f in line.members
-                 if ("flow", f["name"], "srtt") in s.samples]  # fmt: skip
+        parts = [s.samples.of("flow", f.name, "srtt") for s, f in line.members
+                 if ("flow", f.name, "srtt") in s.samples]  # fmt: skip
         if parts:
             seen.append(line)
             thin = panels.thin_lines(len(drawn)) and hints
             panels.draw_line(panel, several, line, [(time, rtt * 1e3) for time, rtt in parts], thin=thin)
     for i, shown in enumerate(several):
-        for j, probe in enumerate(shown.resolved["probes"]):
-            name = probe["name"]
+        for j, probe in enumerate(shown.run.probes):
+            name = probe.name
             if ("probe", name, "rtt") in shown.samples:
                 time, rtt = shown.samples.of("probe", name, "rtt")
                 dash = DASHES[(i if len(several) > 1 else j) % len(DASHES)]
-                look = Line(name, panels.probe_colour(shown, name), "x+1234"[j % 6], ((shown, probe),), dash)
+                look = Line(name, panels.probe_colour(shown, name), "x+1234"[j % 6], dash=dash)
                 thin = panels.thin_lines(len(drawn)) and hints
                 panels.draw_line(panel, several, look, [(time, rtt * 1e3)], thin=thin)
     panels.over_time(panel, several)
-    ways = ((shown, way) for shown in several for way in (*shown.flows, *shown.resolved["probes"]))
-    base = min((shown.base_rtt_s(way) for shown, way in ways), default=0.0) * 1e3
-    asked = {tuple(h) for shown in several if (h := shown.resolved.get("present", {}).get("rtt_axis_s"))}
+    bases = [shown.base_rtt_s(flow) for shown in several for flow in shown.flows]
+    bases += [shown.base_rtt_s(probe) for shown in several for probe in shown.run.probes]
+    base = min(bases, default=0.0) * 1e3
+    asked = {tuple(h) for shown in several if (h := shown.run.present.get("rtt_axis_s"))}
     if scale == "fixed":
         panel.fixed = (base, base + 100)
     elif scale == "var" and panel.extent is not None:
@@ -342,14 +343,14 @@ def probe_entries(several: Sequence[PlottedRun]) -> list[Artist]:
 
     entries: list[Artist] = []
     for i, shown in enumerate(several):
-        for j, probe in enumerate(shown.resolved["probes"]):
-            if ("probe", probe["name"], "rtt") not in shown.samples:
+        for j, probe in enumerate(shown.run.probes):
+            if ("probe", probe.name, "rtt") not in shown.samples:
                 continue
-            label = f"{shown.label}: {probe['name']}" if shown.label else probe["name"]
+            label = f"{shown.label}: {probe.name}" if shown.label else probe.name
             entries.append(
-                Line2D([], [], color=panels.probe_colour(shown, probe["name"]), marker="x+1234"[j % 6], linewidth=1.8,
+                Line2D([], [], color=panels.probe_colour(shown, probe.name), marker="x+1234"[j % 6], linewidth=1.8,
                        linestyle=DASHES[(i if len(several) > 1 else j) % len(DASHES)],
-                       label=plain(f"{label} ({probe['proto'].upper()} probe)"))
+                       label=plain(f"{label} ({probe.proto.upper()} probe)"))
             )  # fmt: skip
     return entries
 
@@ -358,7 +359,7 @@ def _named(line: Line, metric: str, *, alone: bool) -> Line:
     """The line, saying so where another rate than the others' is drawn, or none; `alone`: there are no others."""
     from dataclasses import replace
 
-    if not any(("flow", flow["name"], "goodput") in shown.samples for shown, flow in line.members):
+    if not any(("flow", flow.name, "goodput") in shown.samples for shown, flow in line.members):
         return replace(line, label=f"{line.label}, no samples")
     used = {shown.rate_metric(flow, metric) for shown, flow in line.members}
     return line if used == {metric} or alone else replace(line, label=f"{line.label}, goodput")
@@ -400,17 +401,17 @@ def _trace(shown: PlottedRun) -> Samples | None:
 
 def _traced(traces: Traces, shown: PlottedRun, flow: Flow, metric: str) -> tuple[Array, Array] | None:
     trace = traces[shown.label]
-    if trace is None or ("flow", flow["name"], f"cc.{metric}") not in trace:
+    if trace is None or ("flow", flow.name, f"cc.{metric}") not in trace:
         return None
-    return trace.of("flow", flow["name"], f"cc.{metric}")
+    return trace.of("flow", flow.name, f"cc.{metric}")
 
 
 def _window(traces: Traces, shown: PlottedRun, flow: Flow, metric: str) -> tuple[Array, Array] | None:
     """Every ACK's where there is a trace, else the samples."""
     traced = _traced(traces, shown, flow, metric)
-    if traced is not None or ("flow", flow["name"], metric) not in shown.samples:
+    if traced is not None or ("flow", flow.name, metric) not in shown.samples:
         return traced
-    return shown.samples.of("flow", flow["name"], metric)
+    return shown.samples.of("flow", flow.name, metric)
 
 
 def _windows(panel: Panel, line: Line, parts: Sequence[tuple[Array, Array]]) -> None:

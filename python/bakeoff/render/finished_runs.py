@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.errors import BakeoffError
 from bakeoff.results import survey
@@ -43,7 +43,7 @@ class FinishedRuns:
         if not self.results:
             raise BakeoffError(f"{self.root}: no finished run")
         self.by_name: dict[str, list[Result]] = {}
-        for result in sorted(self.results, key=lambda result: int(result.resolved["seed"])):
+        for result in sorted(self.results, key=lambda result: int(result.run.seed)):
             self.by_name.setdefault(name_of(result), []).append(result)
 
     @property
@@ -89,5 +89,5 @@ class FinishedRuns:
 
 def name_of(result: Result) -> str:
     """`suite/scenario/run` of a result."""
-    at: dict[str, Any] = result.resolved
-    return f"{at['suite']}/{at['scenario']}/{at['run']}"
+    at = result.run
+    return f"{at.suite}/{at.scenario}/{at.run}"

@@ -112,9 +112,9 @@ class Functions:
     def _of_seed(self, name: str, seed: int) -> Result:
         found = self._store.repetitions([name])
         for result in found:
-            if result.resolved["seed"] == seed:
+            if result.run.seed == seed:
                 return result
-        have = ", ".join(str(result.resolved["seed"]) for result in found)
+        have = ", ".join(str(result.run.seed) for result in found)
         raise BakeoffError(f"{name}: no repetition with seed {seed}; there are: {have}")
 
     def measure(
@@ -292,7 +292,7 @@ def _several(names: Sequence[str]) -> str:
 
 def _by_seed(text: str, chosen: Mapping[str | None, Sequence[Result]]) -> list[float]:
     """The expression's value for each seed that all runs have. BakeoffError if there is none, or no value."""
-    by_seed = {short: {int(one.resolved["seed"]): one for one in several} for short, several in chosen.items()}
+    by_seed = {short: {int(one.run.seed): one for one in several} for short, several in chosen.items()}
     seeds = sorted(set[int].intersection(*map(set, by_seed.values())))
     if not seeds:
         raise BakeoffError(f"measure: '{text}': its runs have no seed in common")

@@ -12,13 +12,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, get_args, get_origin
 
 import msgspec
 
 from bakeoff import files
 from bakeoff.errors import BakeoffError
 from bakeoff.results import layout
+from bakeoff.results.read import Result
 from bakeoff.results.summary import OF_GOODPUT, Record, Summary
 from bakeoff.results.units import unit_in
 from bakeoff.results.write import take_place, write_json
@@ -26,6 +27,8 @@ from bakeoff.scenario import units
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from bakeoff.results.metadata import RunRecord
 
 FOLDER: Final = "sweep"
 """Where it lies in a campaign's folder."""
@@ -47,28 +50,30 @@ _OF_A_RUN: Final = {
 _NOT_MEASURED: Final = ("format", "suite", "scenario", "run", "seed", "window_s", "start_s")
 
 
-class _Resolved(msgspec.Struct):
+class _Row(NamedTuple):
+    """What the data set tells of a run besides its measures."""
+
     suite: str
     scenario: str
     run: str
     seed: int
-    flows: list[msgspec.Raw]
     point: dict[str, str]
-
-
-class _Record(msgspec.Struct):
-    resolved: _Resolved
     engine: str
-    digest: str | None
     status: str
-    wall_s: float
     error: str | None
+    digest: str | None
+    wall_s: float
+
+    @classmethod
+    def of(cls, record: RunRecord) -> Self:
+        run = record.run
+        about = record.engine, record.status, record.error, record.digest, record.wall_s
+        return cls(run.suite, run.scenario, run.run, run.seed, run.point, *about)
 
 
 _Numbers = dict[str, list[float | int | None]]
 """A column for each measure, with a place for each run; None where a run has no such number."""
 
-_records: Final = msgspec.json.Decoder(_Record)
 _objects: Final = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -95,17 +100,17 @@ def write(root: Path, runs: Iterable[Path]) -> tuple[Path, int]:
     return folder, len(records)
 
 
-def _read(runs: Iterable[Path]) -> tuple[list[_Record], _Numbers]:
+def _read(runs: Iterable[Path]) -> tuple[list[_Row], _Numbers]:
     """What is known of each run, and the measures of all."""
-    records: list[_Record] = []
+    records: list[_Row] = []
     numbers: _Numbers = {}
     for row, path in enumerate(runs):
         try:
             # Of ten thousand runs every call counts: names are put together as text.
-            record = _records.decode(files.read(f"{path}/{layout.RUN}", _LARGEST))
+            record = Result.read(path).record
             if record.status == "ok":
                 summary = _objects.decode(files.read(f"{path}/{layout.SUMMARY}", _LARGEST))
-                if len(record.resolved.flows) > MOST_FLOWS:
+                if len(record.run.flows) > MOST_FLOWS:
                     summary = {key: value for key, value in summary.items() if not isinstance(value, dict)}
                 if summary.get("format", 1) < OF_GOODPUT:
                     for name in ("jain", "ratio"):
@@ -119,7 +124,7 @@ def _read(runs: Iterable[Path]) -> tuple[list[_Record], _Numbers]:
                         _put(numbers, name, row, None if value is None else float(value))
         except (OSError, ValueError, RecursionError) as error:
             raise BakeoffError(f"{path}: cannot be read: {error}") from error
-        records.append(record)
+        records.append(_Row.of(record))
     for column in numbers.values():
         column.extend([None] * (len(records) - len(column)))
     return records, numbers
@@ -171,7 +176,7 @@ def _put(numbers: _Numbers, name: str, row: int, value: float | int | None) -> N
     column.append(value)
 
 
-def _columns(records: Sequence[_Record], numbers: _Numbers) -> tuple[dict[str, pl.Series], dict[str, dict[str, str]]]:
+def _columns(records: Sequence[_Row], numbers: _Numbers) -> tuple[dict[str, pl.Series], dict[str, dict[str, str]]]:
     """Every column but the partitions, and what schema.json says of it."""
     import polars as pl
 
@@ -179,11 +184,11 @@ def _columns(records: Sequence[_Record], numbers: _Numbers) -> tuple[dict[str, p
     about: dict[str, dict[str, str]] = {}
     forms = {"seed": pl.Int64, "wall_s": pl.Float64}
     for name, what in _OF_A_RUN.items():
-        of = [getattr(record.resolved if name in ("run", "seed") else record, name) for record in records]
+        of = [getattr(record, name) for record in records]
         made[name] = pl.Series(name, of, dtype=forms.get(name, pl.String))
         about[name] = {"kind": "run", "unit": "s" if name == "wall_s" else "", "what": what}
-    for axis in dict.fromkeys(axis for record in records for axis in record.resolved.point):
-        labels = [record.resolved.point.get(axis) for record in records]
+    for axis in dict.fromkeys(axis for record in records for axis in record.point):
+        labels = [record.point.get(axis) for record in records]
         known = [None if label is None else units.si(label) for label in labels]
         of_one = {each[1] for each in known if each is not None}
         numeric = len(of_one) == 1 and all(each is not None for each, label in zip(known, labels, strict=True) if label)
@@ -201,15 +206,14 @@ def _columns(records: Sequence[_Record], numbers: _Numbers) -> tuple[dict[str, p
     return made, about
 
 
-def _parts(records: Sequence[_Record], columns: Mapping[str, pl.Series]) -> Iterator[tuple[str, pl.DataFrame]]:
+def _parts(records: Sequence[_Row], columns: Mapping[str, pl.Series]) -> Iterator[tuple[str, pl.DataFrame]]:
     """Each file of the data set, with its place."""
     import polars as pl
 
     frame = pl.DataFrame(list(columns.values()))
     places: dict[str, list[int]] = {}
     for index, record in enumerate(records):
-        at = record.resolved
-        words = zip(_PARTITIONS, (at.suite, at.scenario, record.engine), strict=True)
+        words = zip(_PARTITIONS, (record.suite, record.scenario, record.engine), strict=True)
         places.setdefault("/".join(f"{name}={_escaped(word)}" for name, word in words), []).append(index)
     for place, indices in places.items():
         part = frame[indices]

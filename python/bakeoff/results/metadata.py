@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from bakeoff.errors import BakeoffError
 from bakeoff.scenario.run import Run
@@ -24,12 +24,19 @@ class Record(BaseModel):
     @classmethod
     def of(cls, content: dict[str, Any], place: str) -> Self:
         """The record that a JSON object holds. BakeoffError names `place`, the first wrong key and its form."""
+        return cls.from_json(msgspec.json.encode(content), place)
+
+    @classmethod
+    def from_json(cls, text: bytes, place: str) -> Self:
+        """The same of JSON text."""
         try:
-            return cls.model_validate(content)
+            return cls.model_validate_json(text, strict=True, extra="ignore")
         except ValidationError as error:
             first = error.errors()[0]
-            key, why = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-            raise BakeoffError(f"{place}: {key}: {why}") from None
+            key, *inside = map(str, first["loc"] or ("the file",))
+            why = first["msg"].removeprefix("Value error, ")
+            separator = ": " if key == "resolved" else "."
+            raise BakeoffError(f"{place}: {key}{separator if inside else ''}{'.'.join(inside)}: {why}") from None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -82,17 +89,11 @@ class CampaignRecord(Record):
     """How many runs it was begun for; None of a campaign that chooses runs as it goes on, or of an older bakeoff."""
 
 
-def _read(resolved: object) -> Run:
-    """The resolved run of a JSON object, with the default of every key that its bakeoff did not write yet.
+def _checked(run: Run) -> Run:
+    """The run, whose window holds something and whose parts name each other.
 
     Names show as they are: they hold nothing that a terminal would act on.
     """
-    if isinstance(resolved, Run):
-        return resolved
-    try:
-        run = Run.from_json(msgspec.json.encode(resolved), stored=True)
-    except (BakeoffError, RecursionError) as error:
-        raise ValueError(str(error).removeprefix("resolved run: ")) from None
     begin, end = run.window_s
     if begin >= end:
         raise ValueError(f"window_s: from {begin:g} s to {end:g} s; expected a window that is not empty")
@@ -131,7 +132,7 @@ class RunRecord(Record):
     """run.json: what one run was and how it ended."""
 
     format: Literal[1] = 1
-    run: Annotated[Run, BeforeValidator(_read), Field(alias="resolved")]
+    run: Annotated[Run, AfterValidator(_checked), Field(alias="resolved")]
     """The resolved run: docs/resolved-run.md."""
     engine: str
     versions: dict[str, str]

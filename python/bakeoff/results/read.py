@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import msgspec
 
@@ -66,12 +66,6 @@ class Result:
     def run(self) -> Run:
         """The resolved run (docs/resolved-run.md)."""
         return self.record.run
-
-    @cached_property
-    def resolved(self) -> dict[str, Any]:
-        """The resolved run as plain JSON values."""
-        plain: dict[str, Any] = msgspec.json.decode(self.run.to_json())
-        return plain
 
     @property
     def key(self) -> str:
@@ -331,15 +325,25 @@ def _whole(path: Path) -> RunRecord:
     return run
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str) -> dict[str, object]:
     """The object that a JSON file of a results folder holds; BakeoffError if it holds none."""
+    return _object(_text(path), path)
+
+
+def _text(path: str) -> bytes:
     folder, name = os.path.split(path)
     try:
-        content = msgspec.json.decode(files.read(path, _LARGEST))
+        return files.read(path, _LARGEST)
     except FileNotFoundError:
         raise HalfWrittenError(f"{folder}: half-written: {name} is missing") from None
     except OSError as error:
         raise BakeoffError(f"{folder}: {name} cannot be read: {error.strerror}") from error
+
+
+def _object(text: bytes, path: str) -> dict[str, object]:
+    folder, name = os.path.split(path)
+    try:
+        content = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
         raise HalfWrittenError(f"{folder}: half-written: {name} is no JSON: {error}") from None
     if not isinstance(content, dict):
@@ -349,13 +353,17 @@ def _read(path: str) -> dict[str, Any]:
 
 def _record(path: str, form: type[R]) -> R:
     """The record that a file holds; BakeoffError names the first key that is wrong, or the format."""
-    content = _read(path)
     folder, name = os.path.split(path)
-    if content.get("format", layout.FORMAT) != layout.FORMAT:
-        raise BakeoffError(
-            f"{folder}: {name} is of format {content['format']!r}; this version reads format {layout.FORMAT}"
-        )
-    return form.of(content, f"{folder}: {name}")
+    text = _text(path)
+    try:
+        return form.from_json(text, f"{folder}: {name}")
+    except BakeoffError:
+        written = _object(text, path).get("format", layout.FORMAT)
+        if written != layout.FORMAT:
+            raise BakeoffError(
+                f"{folder}: {name} is of format {written!r}; this version reads format {layout.FORMAT}"
+            ) from None
+        raise
 
 
 def _is_whole_parquet(path: str) -> bool:

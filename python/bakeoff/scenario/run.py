@@ -4,7 +4,7 @@ The same contract as `crates/document/src/run.rs`, field by field and name by na
 `docs/resolved-run.md` explains it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
@@ -118,6 +118,15 @@ class Qdisc(Sparse):
     qdisc: str
     classes: list["Class"] = Field(default_factory=list)
     child: "Qdisc | None" = None
+
+    def lines(self, place: str = "") -> Iterator[tuple[str, str]]:
+        """The words of this qdisc and of all below it, each with its place, which begins with `place`."""
+        yield f"{place}.qdisc", self.qdisc
+        for index, class_ in enumerate(self.classes):
+            if class_.child is not None:
+                yield from class_.child.lines(f"{place}.classes[{index}].child")
+        if self.child is not None:
+            yield from self.child.lines(f"{place}.child")
 
 
 class Class(Sparse):
@@ -454,6 +463,18 @@ class Run(Grown):
             if one.name == name:
                 return one
         raise KeyError(name)
+
+    def qdiscs(self) -> Iterator[tuple[str, str]]:
+        """The words of every qdisc, those of timed changes too, with its place in the document."""
+        for index, interface in enumerate(self.interfaces):
+            for side, tree in (("egress", interface.egress), ("ingress", interface.ingress)):
+                if tree is not None:
+                    yield from tree.lines(f"interfaces[{index}].{side}")
+        for index, change in enumerate(self.changes):
+            if isinstance(change.action, QdiscChange):
+                yield f"changes[{index}].action.qdisc", change.action.qdisc
+            elif isinstance(change.action, QdiscReplace):
+                yield from change.action.qdisc.lines(f"changes[{index}].action.qdisc")
 
     def by_programs(self, what: Literal["flow", "probe"]) -> set[str]:
         """The names of the flows, or of the probes, that programs make."""

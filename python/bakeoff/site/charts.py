@@ -6,7 +6,7 @@ A chart says the same as the picture of docs/gallery.md with these series: lines
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from bakeoff.plots.style import plain
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array
     from bakeoff.results.summary import Summary
+    from bakeoff.scenario.run import Flow
 
     Series = tuple[Array, Array]
 
@@ -100,8 +101,8 @@ def charts(shown: PlottedRun, summary: Summary) -> list[Chart]:
 def _busiest(drawn: Sequence[Line], summary: Summary) -> list[Line]:
     """The lines with the highest goodput, in their order; of many flows with one line the busiest come first."""
 
-    def goodput(flow: Mapping[str, Any]) -> float:
-        return summary.flows[flow["name"]].steady_state.goodput_bps or 0.0
+    def goodput(flow: Flow) -> float:
+        return summary.flows[flow.name].steady_state.goodput_bps or 0.0
 
     found = []
     for line in drawn:
@@ -229,7 +230,7 @@ def _key(line: Line) -> str:
 def _rates(shown: PlottedRun, summary: Summary, drawn: Sequence[Line], metric: str) -> Chart | None:
     traces = []
     for line in drawn:
-        members = [flow["name"] for _, flow in line.members if ("flow", flow["name"], metric) in shown.samples]
+        members = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in shown.samples]
         if not members:
             continue
         parts = [_scaled(shown.samples.of("flow", name, metric), 1e-6) for name in members]
@@ -274,22 +275,18 @@ def _scaled(series: Series, scale: float) -> Series:
 def _round_trips(shown: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> Chart | None:
     traces = []
     for line in drawn:
-        members = [flow["name"] for _, flow in line.members if ("flow", flow["name"], "srtt") in shown.samples]
+        members = [flow.name for _, flow in line.members if ("flow", flow.name, "srtt") in shown.samples]
         if members:
             parts = [_scaled(shown.samples.of("flow", name, "srtt"), 1e3) for name in members]
             spreads = [summary.flows[name].srtt_s for name in members]
             mean = _average((spread.mean if spread else None for spread in spreads), 1e3)
             traces.append(_trace(shown, line, parts, of=_key(line), mean=mean))
-    asked = colours.wanted(shown.resolved.get("present", {}))
-    answered = [
-        (i, probe)
-        for i, probe in enumerate(shown.resolved["probes"])
-        if ("probe", probe["name"], "rtt") in shown.samples
-    ]
+    asked = colours.wanted(shown.run.present)
+    answered = [(i, probe) for i, probe in enumerate(shown.run.probes) if ("probe", probe.name, "rtt") in shown.samples]
     for i, probe in answered[:_MOST_LINES]:
-        name = probe["name"]
+        name = probe.name
         dash = colours.DASHES[i % len(colours.DASHES)]
-        look = Line(plain(f"probe {name}"), asked.get(name, colours.PROBE), "", ((shown, probe),), dash)
+        look = Line(plain(f"probe {name}"), asked.get(name, colours.PROBE), "", dash=dash)
         spread = summary.probes[name].rtt_s
         parts = [_scaled(shown.samples.of("probe", name, "rtt"), 1e3)]
         mean = spread.mean * 1e3 if spread else None
@@ -304,7 +301,7 @@ def _datagrams(shown: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> Ch
     traces = []
     for line in drawn:
         for metric, more in (("delay", ""), ("delay_variation", ", above the quickest")):
-            members = [flow["name"] for _, flow in line.members if ("flow", flow["name"], metric) in shown.samples]
+            members = [flow.name for _, flow in line.members if ("flow", flow.name, metric) in shown.samples]
             if members:
                 parts = [_scaled(shown.samples.of("flow", name, metric), 1e3) for name in members]
                 spreads = [summary.flows[name].delay_s for name in members]
@@ -392,7 +389,7 @@ def _windows(shown: PlottedRun, drawn: Sequence[Line]) -> list[Chart]:
     windows, inner = [], []
     top = 0.0
     for line in drawn:
-        names = [flow["name"] for _, flow in line.members if flow["transport"] == "tcp"]
+        names = [flow.name for _, flow in line.members if flow.transport == "tcp"]
         found = [one for name in names if (one := _window(shown, trace, name, "cwnd")) is not None]
         if not found:
             continue
@@ -433,7 +430,7 @@ def _window(shown: PlottedRun, trace: Samples | None, name: str, metric: str) ->
 def _retransmissions(shown: PlottedRun, drawn: Sequence[Line]) -> Chart:
     traces = []
     for line in drawn:
-        members = [flow["name"] for _, flow in line.members if ("flow", flow["name"], "retrans") in shown.samples]
+        members = [flow.name for _, flow in line.members if ("flow", flow.name, "retrans") in shown.samples]
         if members:
             parts = [_per_second(shown.samples.of("flow", name, "retrans")) for name in members]
             traces.append(_trace(shown, line, parts, of=_key(line), mean=None))
@@ -453,7 +450,7 @@ def _applications(shown: PlottedRun, summary: Summary, drawn: Sequence[Line]) ->
     made: dict[str, list[Trace]] = {chart: [] for _, chart, *_ in _VIDEO}
     for line in drawn:
         for _, flow in line.members:
-            name = flow["name"]
+            name = flow.name
             if ("flow", name, "fct") in shown.samples:
                 found = _scaled(shown.samples.of("flow", name, "fct"), 1e3)
                 spread = summary.flows[name].fct

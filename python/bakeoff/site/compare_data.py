@@ -41,10 +41,10 @@ def document(page: Page) -> dict[str, Any]:
     told: dict[str, Any] = {
         "id": page.id,
         "run": clean(run_labels.title(result)),
-        "title": clean(str(result.resolved.get("title") or "")),
+        "title": clean(str(result.run.title or "")),
         "engine": clean(run_labels.engine_of(result)),
         "epoch": made.model_epoch if made else None,
-        "point": {clean(axis): clean(label) for axis, label in result.resolved.get("point", {}).items()},
+        "point": {clean(axis): clean(label) for axis, label in result.run.point.items()},
         "n": page.row.n if page.row else 0,
         "error": None if result.record.error is None else clean(result.record.error),
         "effect": [],

@@ -11,16 +11,14 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Final
 
 from bakeoff.measure import path
 from bakeoff.measure.samples import MeasureError
 from bakeoff.site.interfaces import cable_words, qdisc_words
 
 if TYPE_CHECKING:
-    from bakeoff.scenario.run import Flow, Run
+    from bakeoff.scenario.run import Flow, Qdisc, Run
 
 _BOX_WIDTH: Final = 116
 _BOX_HEIGHT: Final = 40
@@ -106,14 +104,13 @@ class _Network:
     """The parts of a resolved run that are drawn."""
 
     def __init__(self, run: Run) -> None:
-        resolved: Mapping[str, Any] = msgspec.json.decode(run.to_json())
-        self.nodes = {str(node["name"]): str(node["kind"]) for node in resolved["nodes"]}
-        self.links = {frozenset(map(str, link["ends"])): link for link in resolved["links"]}
+        self.nodes = {node.name: str(node.kind) for node in run.nodes}
+        self.links = {frozenset(link.ends): link for link in run.links}
         self.neighbours: dict[str, list[str]] = {name: [] for name in self.nodes}
-        for link in resolved["links"]:
-            for one, other in (link["ends"], reversed(link["ends"])):
-                self.neighbours[str(one)].append(str(other))
-        self.interfaces = {(one["node"], one["peer"]): one for one in resolved.get("interfaces", ())}
+        for link in run.links:
+            for one, other in (link.ends, link.ends[::-1]):
+                self.neighbours[one].append(other)
+        self.interfaces = {(one.node, one.peer): one for one in run.interfaces}
         self.hops = [hops for flow in run.flows if (hops := _path(run, flow))]
         self.spine = [self.hops[0][0][0], *(peer for _, peer in self.hops[0])] if self.hops else [*self.nodes][:1]
         self.senders = {hops[0][0] for hops in self.hops}
@@ -145,11 +142,13 @@ class _Network:
 
     def leaving(self, node: str, peer: str, arrow: str) -> list[Text]:
         """What packets meet where they leave `node` towards `peer`."""
-        return _lines(arrow, self.interfaces.get((node, peer), {}).get("egress"))
+        interface = self.interfaces.get((node, peer))
+        return _lines(arrow, None if interface is None else interface.egress)
 
     def arriving(self, node: str, peer: str, arrow: str) -> list[Text]:
         """What packets from `node` meet where they arrive at `peer`."""
-        return _lines(f"{arrow} arriving:", self.interfaces.get((peer, node), {}).get("ingress"))
+        interface = self.interfaces.get((peer, node))
+        return _lines(f"{arrow} arriving:", None if interface is None else interface.ingress)
 
     def cable(self, node: str, peer: str) -> list[Text]:
         """The words of a cable itself."""
@@ -294,7 +293,7 @@ def _pairs(names: Sequence[str]) -> list[Way]:
     return list(pairwise(names))
 
 
-def _lines(arrow: str, tree: Mapping[str, Any] | None) -> list[Text]:
+def _lines(arrow: str, tree: Qdisc | None) -> list[Text]:
     if tree is None:
         return []
     lines = [line for words in qdisc_words(tree) for line in textwrap.wrap(words, _WRAP, subsequent_indent=" ") or [""]]

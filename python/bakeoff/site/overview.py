@@ -24,6 +24,8 @@ from bakeoff.tables.run_labels import engine_of
 from bakeoff.text.columns import clean
 
 if TYPE_CHECKING:
+    from bakeoff.scenario.run import Flow as RunFlow
+    from bakeoff.scenario.run import Run as ResolvedRun
     from bakeoff.site.site_contents import Contents, Page
     from bakeoff.tables.rows import Row
 
@@ -50,9 +52,9 @@ class Run:
         return [page for page in self.pages if not page.result.ok]
 
     @property
-    def resolved(self) -> Mapping[str, Any]:
+    def document(self) -> ResolvedRun:
         """The resolved run of the first."""
-        return self.pages[0].result.resolved
+        return self.pages[0].result.run
 
 
 def runs(contents: Contents) -> list[Run]:
@@ -99,17 +101,17 @@ def document(contents: Contents) -> dict[str, Any]:
     several = runs(contents)
     facets = {key: _Facet(key, label) for key, label in _EVERY.items()}
     for run in several:
-        for axis in run.resolved.get("point", {}):
+        for axis in run.document.point:
             facets.setdefault(f"vary.{axis}", _Facet(f"vary.{axis}", f"Varied: {axis}"))
     words: dict[str, int] = {}
     scenarios: dict[str, dict[str, Any]] = {}
     listed = []
     looked = looks(page.result for page in contents.pages)
     for run in several:
-        at = run.resolved
-        name = f"{at['suite']}/{at['scenario']}"
+        at = run.document
+        name = f"{at.suite}/{at.scenario}"
         scenario = scenarios.setdefault(name, {"name": clean(name), "title": "", "axes": {}, "at": len(scenarios)})
-        scenario["axes"].update(dict.fromkeys(at.get("point", {})))
+        scenario["axes"].update(dict.fromkeys(at.point))
         listed.append(_run(run, facets, words, looked, scenario["at"]))
     order = {facet.key: _ordered(facet) for facet in facets.values()}
     chosen = [facet for facet in facets.values() if facet.values]
@@ -149,14 +151,14 @@ def _run(
 
     made: dict[str, Any] = {
         "id": best.id,
-        "name": clean(run.resolved["run"]),
+        "name": clean(run.document.run),
         "s": scenario,
         "n": len(run.pages),
         "facets": {key: [facets[key].code(value) for value in values] for key, values in _known(run).items()},
     }
     if run.failed:
         made["failed"] = [
-            [page.id, word(f"seed {page.result.resolved['seed']}"), word(page.result.record.error or "no reason given")]
+            [page.id, word(f"seed {page.result.run.seed}"), word(page.result.record.error or "no reason given")]
             for page in run.failed
         ]
     if row is not None:
@@ -176,7 +178,7 @@ def _run(
 
 def _known(run: Run) -> dict[str, list[str]]:
     """The run's values of every facet."""
-    at, row, page = run.resolved, run.row, run.pages[0]
+    at, row, page = run.document, run.row, run.pages[0]
     failed = len(run.failed)
     status = ["ok"] if not failed else ["failed"] if failed == len(run.pages) else ["ok", "failed"]
     rtts = []
@@ -184,25 +186,25 @@ def _known(run: Run) -> dict[str, list[str]]:
         with suppress(MeasureError, BakeoffError):
             rtts.append(f"{base_rtt(page.result.run, flow) * 1e3:.3g} ms")
     found = {
-        "suite": [at["suite"]],
-        "scenario": [f"{at['suite']}/{at['scenario']}"],
+        "suite": [at.suite],
+        "scenario": [f"{at.suite}/{at.scenario}"],
         "campaign": [page.campaign] if page.campaign else [],
         "engine": [engine_of(page.result)],
         "status": status,
-        "cc": list(dict.fromkeys(_cc(flow, row) for flow in at["flows"])),
+        "cc": list(dict.fromkeys(_cc(flow, row) for flow in at.flows)),
         "qdisc": _qdiscs(row),
         "rate": [f"{row.rate_bps / 1e6:.4g} Mbit/s"] if row and row.rate_bps else [],
         "rtt": list(dict.fromkeys(rtts)),
-        **{f"vary.{axis}": [label] for axis, label in at.get("point", {}).items()},
+        **{f"vary.{axis}": [label] for axis, label in at.point.items()},
     }
     return {key: [clean(value) for value in values] for key, values in found.items() if values}
 
 
-def _cc(flow: Mapping[str, Any], row: Row | None) -> str:
-    if flow["transport"] != "tcp":
+def _cc(flow: RunFlow, row: Row | None) -> str:
+    if flow.transport != "tcp":
         return "udp"
-    ran = row.summaries[0].flows[flow["name"]].cc if row is not None else None
-    return str(ran or flow["cc"])
+    ran = row.summaries[0].flows[flow.name].cc if row is not None else None
+    return str(ran or flow.cc)
 
 
 def _some(row: Row) -> list[str]:
@@ -248,16 +250,16 @@ def _bars(row: Row, word: Any, looked: FlowStyles) -> list[list[Any]]:  # noqa: 
     A part has a name, a control, a share, the same in words, and a colour.
     """
     known = shares(row)
-    flows = {flow["name"]: flow for flow in row.resolved["flows"]}
+    flows = {flow.name: flow for flow in row.document.flows}
     used = {rated.queue: rated.utilisation for rated in row.summaries[0].rated}
     by_queue: dict[str, list[str]] = {}
     for name, flow in row.summaries[0].flows.items():
         by_queue.setdefault(flow.bottleneck or "", []).append(name)
     bars = []
     for queue, names in by_queue.items():
-        controls = {name: colours.control(flows[name]["cc"], flows[name]["transport"]) for name in names}
+        controls = {name: colours.control(flows[name].cc, flows[name].transport) for name in names}
         parts = [
-            (name, controls[name], known[name], looked.of(row.resolved, name, controls[name])[0]) for name in names
+            (name, controls[name], known[name], looked.of(row.document, name, controls[name])[0]) for name in names
         ]
         if len(names) > _SEGMENTS:
             parts = []
@@ -265,7 +267,7 @@ def _bars(row: Row, word: Any, looked: FlowStyles) -> list[list[Any]]:  # noqa: 
                 own = [name for name in names if controls[name] == control]
                 label = own[0] if len(own) == 1 else f"{control_words(control)} ({len(own)} flows)"
                 share = sum(known[name] or 0.0 for name in own)
-                parts.append((label, control, share, looked.of_control(row.resolved, control)[0]))
+                parts.append((label, control, share, looked.of_control(row.document, control)[0]))
         there = [part[2] or 0.0 for part in parts]
         texts = percent(there) if sum(there) > 0 else [""] * len(parts)
         bars.append(
@@ -344,7 +346,7 @@ def summary(contents: Contents) -> str:
     several = runs(contents)
     if not several:
         return "No run has ended yet."
-    scenarios = {(run.resolved["suite"], run.resolved["scenario"]) for run in several}
+    scenarios = {(run.document.suite, run.document.scenario) for run in several}
     engines = list(dict.fromkeys(engine_of(page.result) for page in contents.pages))
     failed = sum(not page.result.ok for page in contents.pages)
     repetitions = f", {len(contents.pages)} with their repetitions" if len(contents.pages) > len(several) else ""

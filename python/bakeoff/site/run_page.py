@@ -79,7 +79,7 @@ def write(page: Page, folder: Path, site: Site) -> None:
         page=page,
         result=result,
         record=result.record,
-        resolved=result.resolved,
+        run=result.run,
         title=run_labels.title(result),
         lead=lead(shown),
         wrong=_wrong(result, summary),
@@ -110,7 +110,7 @@ def lead(shown: PlottedRun) -> str:
     queues = [text.rstrip(", ") for text in caption.queues(shown)]
     more = f" and {len(queues) - _NAMED} more queues" if len(queues) > _NAMED else ""
     where = f" through {'; '.join(queues[:_NAMED])}{more}" if queues else ", without a bottleneck"
-    heading = str(shown.resolved.get("title") or "").strip()
+    heading = str(shown.run.title or "").strip()
     heading = f"{heading}{'' if heading.endswith(('.', '!', '?')) else '.'} " if heading else ""
     return f"{heading}{flows}{where}; {shown.end_s:g} s on the engine {run_labels.engine_of(shown.result)}."
 
@@ -137,7 +137,7 @@ def _charts(shown: PlottedRun, summary: Summary | None) -> tuple[list[charts.Cha
 
 def _common(shown: PlottedRun) -> dict[str, Any]:
     """What all charts of a page have: the run's end, its steady state, and when something is changed [s]."""
-    at = sorted({float(change["at_s"]) for change in shown.resolved.get("changes", ())})
+    at = sorted({float(change.at_s) for change in shown.run.changes})
     return {"end": shown.end_s, "window": shown.window, "changes": at}
 
 
@@ -166,7 +166,7 @@ def _tables(result: Result, together: Row | None, folder: Path) -> list[Table]:
         return []
     own, several = together, [(together, "")]
     if together.n > 1:
-        [own] = rows([result], _published(str(result.resolved["suite"])))
+        [own] = rows([result], _published(str(result.run.suite)))
         several = [(own, "")]
         several.append((together, f", mean of {together.n} seeds, ± 95 % interval where one number stands alone"))
     start, stop = own.summaries[0].window_s
@@ -175,7 +175,7 @@ def _tables(result: Result, together: Row | None, folder: Path) -> list[Table]:
         for row, of in several:
             part = records([row], kind)
             if part and (kind != "phases" or not of):
-                alone = f", seed {result.resolved['seed']}" if together.n > 1 and not of else ""
+                alone = f", seed {result.run.seed}" if together.n > 1 and not of else ""
                 when = "" if kind == "phases" else f", steady state {start:.4g} s to {stop:.4g} s"
                 what = (
                     f". Mbit/s: {column_specs.rates_shown([row])}. {column_specs.counts_shown([row])}"
@@ -247,7 +247,7 @@ def _command(page: Page, site: Site) -> str:
         folder = str(page.result.path.resolve())
     elif not site.downloads:
         folder = f"RESULTS/{page.result.key}"
-    more = " --allow-code" if any(flow.get("cc_sha256") for flow in page.result.resolved["flows"]) else ""
+    more = " --allow-code" if any(flow.cc_sha256 for flow in page.result.run.flows) else ""
     return f"bakeoff reproduce {shlex.quote(folder)}{more}"
 
 

@@ -92,8 +92,8 @@ def _first(pages: Sequence[Page]) -> dict[Run, Page]:
     """By run the page of the first repetition."""
     found: dict[Run, Page] = {}
     for page in pages:
-        at = page.result.resolved
-        found.setdefault((at["suite"], at["scenario"], at["run"]), page)
+        at = page.result.run
+        found.setdefault((at.suite, at.scenario, at.run), page)
     return found
 
 

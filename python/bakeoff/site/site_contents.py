@@ -88,7 +88,7 @@ def gather(root: Path, results: Sequence[Result]) -> Contents:
                 places[result.path],
                 campaigns[result.path] if several else "",
                 of_run.get(result.path),
-                seeds=tuple(Link(f"seed {one.resolved['seed']}", places[one.path]) for one in repetitions)
+                seeds=tuple(Link(f"seed {one.run.seed}", places[one.path]) for one in repetitions)
                 if len(repetitions) > 1
                 else (),
                 elsewhere=tuple(
@@ -131,8 +131,8 @@ def _rows(results: Iterable[Result], campaigns: dict[Path, str]) -> dict[Path, R
             for row in rows(members, choose_references(members, None))
         }
         for result in members:
-            at = result.resolved
-            found[result.path] = by_run[at["suite"], at["scenario"], at["run"], engine_of(result)]
+            at = result.run
+            found[result.path] = by_run[at.suite, at.scenario, at.run, engine_of(result)]
     return found
 
 

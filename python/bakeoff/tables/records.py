@@ -12,6 +12,7 @@ from bakeoff.measure.delays import base_rtt
 from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.samples import MeasureError
 from bakeoff.results.units import SUFFIXES, unit_in
+from bakeoff.scenario.run import Short
 from bakeoff.tables.rows import RATES, finite
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def shares(row: Row) -> dict[str, float | None]:
 
 
 def _flows(row: Row) -> Iterator[Record]:
-    documents = {flow["name"]: flow for flow in row.resolved["flows"]}
+    documents = {flow.name: flow for flow in row.document.flows}
     first = row.summaries[0].flows
     part = shares(row)
     for name, flow in first.items():
@@ -258,14 +259,14 @@ def _flows(row: Row) -> Iterator[Record]:
         yield {
             **_of(row),
             "flow": name,
-            "from": document["from"],
-            "to": document["to"],
+            "from": document.from_,
+            "to": document.to,
             "transport": flow.transport,
-            "source": document["source"]["kind"],
+            "source": document.source.kind,
             "cc": flow.cc,
             "ecn": flow.ecn,
-            "start_s": document["start_s"],
-            "stop_s": document["stop_s"],
+            "start_s": document.start_s,
+            "stop_s": document.stop_s,
             "base_rtt_s": _base_rtt(row, name),
             "bottleneck": flow.bottleneck,
             "share": part[name],
@@ -283,7 +284,7 @@ def _mean_goodput(row: Row, name: str) -> float | None:
 
 def _base_rtt(row: Row, flow: str) -> float | None:
     try:
-        return base_rtt(row.run_, row.run_.named(flow))
+        return base_rtt(row.document, row.document.named(flow))
     except MeasureError:
         return None
 
@@ -303,15 +304,15 @@ def _queues(row: Row) -> Iterator[Record]:
 
 
 def _probes(row: Row) -> Iterator[Record]:
-    documents = {probe["name"]: probe for probe in row.resolved["probes"]}
+    documents = {probe.name: probe for probe in row.document.probes}
     for name in row.summaries[0].probes:
         document = documents[name]
         yield {
             **_of(row),
             "probe": name,
-            "protocol": document["proto"],
-            "from": document["from"],
-            "to": document["to"],
+            "protocol": document.proto,
+            "from": document.from_,
+            "to": document.to,
             **_numbers([summary.probes[name] for summary in row.summaries], "", _PROBE),
         }
 
@@ -352,12 +353,11 @@ def _phase(row: Row, phase: Phase, same: Sequence[Phase]) -> Record:
 def equal_flows(row: Row) -> list[list[str]]:
     """The names of the flows in groups: those that differ in nothing but name, DSCP and start."""
     groups: dict[str, list[str]] = {}
-    for flow in row.resolved["flows"]:
-        kept = {key: value for key, value in flow.items() if key not in ("name", "dscp", "start_s")}
-        if kept["source"]["kind"] == "short":
-            kept["source"] = "short"
-        queues = [rated.queue for rated in row.summaries[0].rated if flow["name"] in rated.flows]
-        groups.setdefault(f"{kept} {_base_rtt(row, flow['name'])} {queues}", []).append(flow["name"])
+    for flow in row.document.flows:
+        source = Short(objects=[]) if isinstance(flow.source, Short) else flow.source
+        kept = flow.model_copy(update={"name": "", "dscp": 0, "start_s": 0.0, "source": source}).model_dump_json()
+        queues = [rated.queue for rated in row.summaries[0].rated if flow.name in rated.flows]
+        groups.setdefault(f"{kept} {_base_rtt(row, flow.name)} {queues}", []).append(flow.name)
     return list(groups.values())
 
 

@@ -261,5 +261,5 @@ def _qdisc_of(distance: Deviation) -> tuple[Any, ...]:
 
 
 def _why(result: Result) -> str:
-    at, record = result.resolved, result.record
-    return f"{at['suite']}/{at['scenario']}/{at['run']}: {record.status}: {record.error or 'no reason given'}"
+    at, record = result.run, result.record
+    return f"{at.suite}/{at.scenario}/{at.run}: {record.status}: {record.error or 'no reason given'}"

@@ -103,10 +103,8 @@ class Row:
     drops: Mean | None
     notes: tuple[str, ...]
     """What is wrong or missing, for people."""
-    resolved: Mapping[str, Any]
+    document: Run
     """The resolved run of the first repetition."""
-    run_: Run
-    """The same."""
     summaries: tuple[Summary, ...]
     """The measures of each repetition."""
 
@@ -140,7 +138,7 @@ def choose_references(results: Iterable[Result], wanted: str | Sequence[Referenc
     if wanted is not None and not isinstance(wanted, str):
         return list(wanted)
     if wanted is None:
-        return own_references({result.resolved["suite"] for result in results})
+        return own_references({result.run.suite for result in results})
     known = load()
     chosen = [line for line in known if line.reference == wanted]
     if not chosen:
@@ -168,8 +166,8 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
         raise BakeoffError(f"metric: unknown '{metric}'; expected {' or '.join(RATES)}")
     groups: dict[tuple[str, str, str, str], list[Result]] = {}
     for result in finished(results):
-        at = result.resolved
-        key = (at["suite"], at["scenario"], at["run"], engine_of(result))
+        at = result.run
+        key = (at.suite, at.scenario, at.run, engine_of(result))
         groups.setdefault(key, []).append(result)
     known = expected(line for line in references if line.measure == metric)
     names = list(dict.fromkeys(line.reference for line in references))
@@ -209,21 +207,19 @@ def _row(
     suite, scenario, run, engine = key
     seeds: dict[int, Result] = {}
     for member in members:
-        twin = seeds.setdefault(member.resolved["seed"], member)
+        twin = seeds.setdefault(member.run.seed, member)
         if twin is not member:
-            seed = f"{suite}/{scenario}/{run}: seed {member.resolved['seed']}"
+            seed = f"{suite}/{scenario}/{run}: seed {member.run.seed}"
             raise BakeoffError(f"{seed} stands twice: {twin.path}, {member.path}; give one of them")
-        if {flow["name"] for flow in member.resolved["flows"]} != {
-            flow["name"] for flow in members[0].resolved["flows"]
-        }:
+        if {flow.name for flow in member.run.flows} != {flow.name for flow in members[0].run.flows}:
             raise BakeoffError(f"{member.path}: its flows are not those of {members[0].path}, another seed of the run")
     summaries = [summary_of(member) for member in members]
-    first = members[0].resolved
+    first = members[0].run
     reference = next((name for name, runs in held_by.items() if (scenario, run) in runs), None)
     flows = []
-    for flow in first["flows"]:
-        of = known.get((reference or "", scenario, run, flow["name"], metric))
-        flows.append(_flow_row(flow["name"], summaries, of, metric))
+    for flow in first.flows:
+        of = known.get((reference or "", scenario, run, flow.name, metric))
+        flows.append(_flow_row(flow.name, summaries, of, metric))
     queues = [bottleneck_queues(summary) for summary in summaries]
     slowest = [
         max(((q.delay_s, q.delay_of) for q in part if q.delay_s), key=lambda at: at[0].p99, default=None)
@@ -236,7 +232,7 @@ def _row(
         scenario=scenario,
         run=run,
         engine=engine,
-        axes=first.get("point", {}),
+        axes=first.point,
         n=len(members),
         order=min((member.record.order for member in members if member.record.order is not None), default=None),
         metric=metric,
@@ -253,8 +249,7 @@ def _row(
         marks=Mean.over(sum(q.marks for q in part) if part else None for part in queues),
         drops=Mean.over(sum(q.drops for q in part) if part else None for part in queues),
         notes=tuple(dict.fromkeys(note for summary in summaries for note in notes(summary, engine))),
-        resolved=first,
-        run_=members[0].run,
+        document=first,
         summaries=tuple(summaries),
     )
 

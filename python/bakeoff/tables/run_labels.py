@@ -14,8 +14,8 @@ _NAMED: Final = 4
 
 def title(result: Result) -> str:
     """Which run this is: `l4s-tests/s6-rfc3168/ns-prague-vs-cubic-…`."""
-    at = result.resolved
-    return f"{at['suite']}/{at['scenario']}/{at['run']}"
+    at = result.run
+    return f"{at.suite}/{at.scenario}/{at.run}"
 
 
 def in_effect(result: Result, summary: Summary) -> list[str]:
@@ -30,7 +30,7 @@ def in_effect(result: Result, summary: Summary) -> list[str]:
         flows.setdefault(ran, []).append(name)
     told = [f"{_several(names)}: {ran}" for ran, names in flows.items()]
     lines += ["; ".join(told)] if told else []
-    lines.append(f"engine {engine_of(result)}, seed {result.resolved['seed']}")
+    lines.append(f"engine {engine_of(result)}, seed {result.run.seed}")
     return lines
 
 

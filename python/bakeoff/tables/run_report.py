@@ -218,7 +218,7 @@ def _rates(result: Result, summary: Summary, samples: Samples, console: Console)
     lines = [samples.of("flow", name, "goodput") for name in names]
     rates = [rated.rate_bps for rated in run_labels.passed(summary)]
     top = max(rates, default=0.0) or max(float(rate.max()) for _, rate in lines) or 1.0
-    end = float(result.resolved["duration_s"])
+    end = float(result.run.duration_s)
     braille = console.color_system is not None and not console.options.ascii_only
     ascii_only = console.options.ascii_only
     width, height = _CHART

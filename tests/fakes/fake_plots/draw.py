@@ -6,7 +6,7 @@ def overlay(results, kind, *, scale="auto"):
     from matplotlib.figure import Figure
 
     drawing = Figure()
-    drawing.suptitle(f"{kind} of {', '.join(result.resolved['run'] for result in results)}")
+    drawing.suptitle(f"{kind} of {', '.join(result.run.run for result in results)}")
     return drawing
 
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -25,6 +25,9 @@ from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import agent, module_qdiscs
 from bakeoff.errors import BakeoffError, UnreachableError
 from bakeoff.scenario import cc_words
+
+if TYPE_CHECKING:
+    from bakeoff.scenario.run import Run
 
 
 def _words(text: str) -> frozenset[str]:
@@ -235,7 +238,7 @@ def configured(kernel: BuiltKernel) -> Report:
     return Report(kernel.name, kernel.release, kernel.fingerprint, tuple(findings), adds)
 
 
-def missing(run: Mapping[str, Any], report: Report) -> list[str]:
+def missing(run: Run, report: Report) -> list[str]:
     """Why this kernel cannot do a resolved run: one line for each place that names what it lacks; empty if it can.
 
     A version after `@` (`prague@2020-08`) belongs to the simulator: a kernel has the one it was built with.
@@ -254,36 +257,19 @@ def missing(run: Mapping[str, Any], report: Report) -> list[str]:
         elif not finding.ok:
             reasons.append(f"{place}: {plain!r}: {finding.why}")
 
-    for index, flow in enumerate(run.get("flows", ())):
-        if flow.get("transport", "tcp") == "tcp" and flow.get("cc"):
-            look(f"flows[{index}].cc", "cc", cc_words.parse(flow["cc"]).name)
+    for index, flow in enumerate(run.flows):
+        if flow.transport == "tcp" and flow.cc:
+            look(f"flows[{index}].cc", "cc", cc_words.parse(flow.cc).name)
     has_sce = any(name.endswith("-sce") for name in report.adds.get("cc", []))
-    for index, node in enumerate(run.get("nodes", ())):
+    for index, node in enumerate(run.nodes):
         for key in _SCE if not has_sce else ():
-            if key in node.get("sysctls", {}):
+            if key in node.sysctls:
                 reasons.append(f"nodes[{index}].sysctls: '{key}' is of the SCE tree, and not in kernel {report.kernel}")
-    for index, tunnel in enumerate(run.get("tunnels", ())):
-        look(f"tunnels[{index}]", "tunnel", " ".join(filter(None, (tunnel["kind"], tunnel.get("cipher")))))
-    for place, words in _qdiscs(run, ""):
+    for index, tunnel in enumerate(run.tunnels):
+        look(f"tunnels[{index}]", "tunnel", " ".join(filter(None, (tunnel.kind, tunnel.cipher))))
+    for place, words in run.qdiscs():
         look(place, "qdisc", module_qdiscs.kernel_kind(words, report.names("qdisc")))
     return reasons
-
-
-def _qdiscs(value: object, place: str) -> list[tuple[str, str]]:
-    """(place, words) of every `qdisc` key in a document."""
-    if isinstance(value, Mapping):
-        found = []
-        for key, inner in value.items():
-            here = f"{place}.{key}" if place else str(key)
-            # `point` holds the words of the matrix, not of tc.
-            if key == "qdisc" and isinstance(inner, str) and inner.strip():
-                found.append((here, inner))
-            elif key != "point":
-                found += _qdiscs(inner, here)
-        return found
-    if isinstance(value, list | tuple):
-        return [found for index, inner in enumerate(value) for found in _qdiscs(inner, f"{place}[{index}]")]
-    return []
 
 
 def _script(kernel: BuiltKernel, results: Path) -> dict[str, object]:
@@ -384,7 +370,7 @@ def _adds(kernel: BuiltKernel, available: list[str]) -> dict[str, list[str]]:
     return {"cc": sorted(set(available) - _MAINLINE_CC), "qdisc": sorted(kinds)}
 
 
-def require(run: Mapping[str, Any], report: Report, *, place: str) -> None:
+def require(run: Run, report: Report, *, place: str) -> None:
     """BakeoffError with every reason of `missing`, each named by its place in the run."""
     if reasons := missing(run, report):
         raise BakeoffError("\n".join(f"{place}: {reason}" for reason in reasons))

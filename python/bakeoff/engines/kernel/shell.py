@@ -6,7 +6,6 @@ runs' own clock, which stands still while programs compute.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import tempfile
@@ -69,7 +68,7 @@ def check(engine: VirtualTime, run: Run, asked: Asked) -> None:
         raise BakeoffError(f"{place(run)}: '{asked.node}' is no node; expected one of {', '.join(names)}")
     _check_kernel(engine, asked)
     plan = replace(engine.plan(run), programs=())
-    kernel_check.require(json.loads(run.to_json()), engine.report, place=place(run))
+    kernel_check.require(run, engine.report, place=place(run))
     virtual.host_paths(plan)
 
 

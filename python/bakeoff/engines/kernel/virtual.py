@@ -5,7 +5,6 @@ It takes the newest kernel that was built; `kernel:NAME` and `kernel:PATH` take 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,7 +133,7 @@ class VirtualTime:
             raise BakeoffError(f"{place(run)}: {still}")
         kernel = self.kernel
         report = kernel_check.configured(kernel) if kernel.foreign else self.report
-        kernel_check.require(json.loads(run.to_json()), report, place=place(run))
+        kernel_check.require(run, report, place=place(run))
         _need_programs(run)
         host_paths(plan)
         if not kernel.foreign:
@@ -179,7 +178,7 @@ class VirtualTime:
 
         plan = self.plan(run)
         if self.kernel.foreign:
-            kernel_check.require(json.loads(run.to_json()), self.report, place=place(run))
+            kernel_check.require(run, self.report, place=place(run))
         write_json(folder / PLAN, plan.to_json())
         plan.write_files(folder)
         _need_programs(run)
