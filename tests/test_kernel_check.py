@@ -9,6 +9,7 @@ import pytest
 from bakeoff.engines.kernel import check, host_programs, registry
 from bakeoff.errors import BakeoffError
 from kernel_boots import executable, fake_linux
+from synthetic import as_run, resolved
 
 # What a kernel cannot run
 
@@ -18,19 +19,15 @@ def report(*findings: check.Finding, adds: dict[str, list[str]] | None = None) -
 
 
 def test_missing_names_every_place_that_a_kernel_cannot_serve():
-    run = {
-        "nodes": [{"sysctls": {"net.ipv4.tcp_ecn": "1"}}, {"sysctls": {"net.ipv4.tcp_sce": "1"}}],
-        "flows": [
-            {"name": "a", "cc": "prague@2020-08", "transport": "tcp"},
-            {"name": "b", "cc": "cubic"},
-            {"name": "c", "cc": "own"},
-        ],
-        "interfaces": [
-            {"egress": {"qdisc": "htb default 1", "classes": [{"id": "1", "child": {"qdisc": "cnq_codel_af"}}]}}
-        ],
-        "changes": [{"action": {"kind": "qdisc-replace", "qdisc": "made_up limit 5"}}],
-        "point": {"qdisc": "words of the matrix"},
-    }
+    document = resolved(flows=(("a", "prague@2020-08"), ("b", "cubic"), ("c", "own")), point={"qdisc": "of the matrix"})
+    document["nodes"] = document["nodes"][:2]
+    document["nodes"][1]["sysctls"] = {"net.ipv4.tcp_sce": "1"}
+    tree = {"qdisc": "htb default 1", "classes": [{"id": "1", "class": "", "child": {"qdisc": "cnq_codel_af"}}]}
+    document["interfaces"] = [{"node": "mid", "peer": "srv", "egress": tree}]
+    put = {"kind": "qdisc-replace", "side": "egress", "handle": "", "qdisc": {"qdisc": "made_up limit 5"}}
+    change = {"kind": "qdisc-change", "side": "egress", "handle": "", "qdisc": "other limit 5"}
+    document["changes"] = [{"at_s": 1.0, "node": "mid", "peer": "srv", "action": each} for each in (put, change)]
+    run = as_run(document)
     known = report(
         check.Finding("cc", "prague", False, "CONFIG_TCP_CONG_PRAGUE is not set"),
         check.Finding("cc", "cubic", True, ""),
@@ -42,7 +39,8 @@ def test_missing_names_every_place_that_a_kernel_cannot_serve():
         "flows[0].cc: 'prague': CONFIG_TCP_CONG_PRAGUE is not set",
         "nodes[1].sysctls: 'net.ipv4.tcp_sce' is of the SCE tree, and not in kernel mine",
         "interfaces[0].egress.classes[0].child.qdisc: 'cnq_codel_af': CONFIG_NET_SCH_CNQ_CODEL_AF is not set",
-        "changes[0].action.qdisc: 'made_up' is not in kernel mine",
+        "changes[0].action.qdisc.qdisc: 'made_up' is not in kernel mine",
+        "changes[1].action.qdisc: 'other' is not in kernel mine",
     ]
     with pytest.raises(BakeoffError, match=r"s1\.yaml: flows\[0\]\.cc: 'prague'"):
         check.require(run, known, place="s1.yaml")

@@ -13,8 +13,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from bakeoff import results
+from bakeoff import measure, results
 from bakeoff.errors import BakeoffError
+from bakeoff.measure.bottleneck import rates
+from bakeoff.measure.delays import base_rtt
 from bakeoff.results import Provenance, Result, RunRecord
 from bakeoff.results.counters import Counters
 from bakeoff.scenario import Run
@@ -392,3 +394,23 @@ def test_discard_partials_leaves_whole_runs(tmp_path):
 def test_not_a_number_is_no_json(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         results.write_json(tmp_path / "x.json", {"ratio": float("nan")})
+
+
+def test_a_folder_that_an_earlier_version_wrote_is_read_whole():
+    """`bakeoff run` of d633c91 wrote it: TCP and UDP, a probe and a timed change of the rate."""
+    [result] = results.survey(Path(__file__).parent / "data" / "results-d633c91").results
+    written = json.loads((result.path / "run.json").read_text())
+    assert json.loads(result.run.to_json()) == written.pop("resolved")
+    assert result.record.about() == written
+    assert result.record.digest == results.digest(result.parts)
+    # 100 kbit/s in datagrams of 200 bytes over the 4 s: 250, each in a frame of 242 bytes.
+    call = result.counters.flow("call")
+    assert (call.sent_packets, call.sent_bytes) == (250, 250 * 242)
+    # 20 ms there and back; the class has 10 Mbit/s until 2.5 s, and 8 Mbit/s from then on.
+    assert base_rtt(result.run, result.run.named("ping")) == pytest.approx(0.020)
+    assert rates(result.run, "mid>srv", result.run.window_s) == [(2.0, 2.5, 10e6), (2.5, 4.0, 8e6)]
+    stored, again = result.summary, measure.summarise(result)
+    for name in ("prague", "cubic", "call"):
+        assert again.flows[name].steady_state.goodput_bps == stored.flows[name].steady_state.goodput_bps
+        assert again.flows[name].srtt_s == stored.flows[name].srtt_s
+    assert again.checks == stored.checks

@@ -226,7 +226,7 @@ def test_what_is_in_a_tunnel_cannot_be_told_on_the_way():
 def test_a_kernel_without_a_tunnel_is_named():
     findings = (check.Finding("tunnel", f"ipsec {CBC}", False, "CONFIG_INET_ESP is not set"),)
     report = check.Report("k", "7.3", "f", findings, {})
-    run = {"tunnels": [tunnel("ipsec"), tunnel("gre")]}
+    run = through("ipsec", tunnels=[tunnel("ipsec"), tunnel("gre", name="other")], flows=[], interfaces=[])
     assert check.missing(run, report) == [
         f"tunnels[0]: 'ipsec {CBC}': CONFIG_INET_ESP is not set",
         "tunnels[1]: 'gre' is not in kernel k",

@@ -5,7 +5,6 @@ The same contract as `crates/document/src/run.rs`, field by field and name by na
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
@@ -480,36 +479,12 @@ class Run(Grown):
         """The names of the flows, or of the probes, that programs make."""
         return {program.name for program in self.programs if program.measures == what}
 
-    def is_written_out(self) -> bool:
-        """Whether the document that this was read from had every key that is written today."""
-        parts: Iterable[Part] = (
-            *(
-                self,
-                *self.nodes,
-                *self.links,
-                *self.interfaces,
-                *self.tunnels,
-                *self.flows,
-                *self.probes,
-                *self.changes,
-            ),
-            *(flow.source for flow in self.flows),
-            *(change.action for change in self.changes),
-        )
-        return all(part.model_fields_set >= _written(type(part)) for part in parts)
-
 
 def _sent(text: str, source: str, own_code: frozenset[str], executable: bool) -> Run:
     """The run that another process sent."""
     run = Run.model_validate_json(text)
     run._source, run._own_code, run._executable, run._text = source, own_code, executable, text
     return run
-
-
-@cache
-def _written(form: type[Part]) -> frozenset[str]:
-    """The fields that are written whatever they hold."""
-    return frozenset(form.model_fields) - frozenset(form._later if issubclass(form, Grown) else ())
 
 
 def run_key(suite: str, scenario: str, run: str, seed: int) -> str:
