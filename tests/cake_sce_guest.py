@@ -1,4 +1,4 @@
-"""What tests/test_cake_sce_module.py does in a guest: cake_sce configured by rtnetlink, watched at work, taken down.
+"""What test_cake_sce_module.py does in a guest: cake_sce configured by rtnetlink, watched at work, taken down.
 
 kernel_boots.guest puts this ahead of kernel_guest.py, which calls `do_cake`. Standard library only.
 """

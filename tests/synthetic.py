@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -248,3 +248,20 @@ def made(
     }
     meta = {"format": 1, "engine": "sim", "versions": {"bakeoff": "0.1.0"}, "seed": run["seed"], "status": "ok"}
     return StandIn(path, meta, run, frame(rows), counters)
+
+
+def honest(result):
+    for flow in result.counted["flows"].values():
+        flow["ecn"] = "accecn"
+    return result
+
+
+def with_call(result):
+    """The stand-in with a call whose datagrams took 30 ms, of which one in twenty was lost."""
+    call = {**result.resolved["flows"][0], "name": "call", "transport": "udp", "cc": "none"}
+    call["source"] = {"kind": "periodic", "size": 160, "count": 1, "every_s": 0.02}
+    result.resolved["flows"].append(call)
+    samples = [(20 + i * 0.02, "flow", "call", "delay", 0.03) for i in range(95)]
+    samples += [(30 + i, "flow", "call", "missing", 1.0) for i in range(5)]
+    samples += [(i * 0.05, "flow", "call", "received", 400.0 * i) for i in range(1200)]
+    return replace(result, series=result.series.extend(frame(samples)))

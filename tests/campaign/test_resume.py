@@ -1,0 +1,148 @@
+"""A campaign says what it is and where it comes from, and only its own runs are added to it."""
+
+import json
+import socket
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import fakes
+from bakeoff import campaign, results
+from bakeoff.campaign import Asked
+from bakeoff.errors import BakeoffError
+from bakeoff.version import MODEL_EPOCH, commit, version
+
+S1 = Asked("run", ("fake/s1*", "mine.yaml"))
+
+
+@pytest.fixture(autouse=True)
+def make():
+    """Make a run of the fake scenario."""
+    with fakes.in_place():
+        from bakeoff.scenario import make
+
+        yield make
+
+
+@pytest.fixture
+def begun(tmp_path, make):
+    """A campaign of one run, begun and interrupted."""
+    campaign.run([make("a")], tmp_path / "c", jobs=1, asked=S1)
+    return tmp_path / "c"
+
+
+def resume(root: Path, make, *, asked: Asked = S1, engine: str = "sim") -> list[str]:
+    report = campaign.run([make("a"), make("b")], root, jobs=1, resume=True, asked=asked, engine=engine)
+    return [done.status for done in report.runs]
+
+
+def change(root: Path, **changes) -> None:
+    record = results.read_campaign(root)
+    results.write_campaign(root, record.model_copy(update=changes))
+
+
+def content(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_the_campaign_and_each_run_say_where_they_come_from(tmp_path, make, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/bakeoff", "run", "fake/s1*", "b\udcffd"])
+    campaign.run([make("a")], tmp_path / "c", jobs=1, asked=Asked("run", ("fake/s1*",), "after the patch"))
+    record = results.read_campaign(tmp_path / "c")
+    assert (record.kind, record.patterns, record.engine) == ("run", ("fake/s1*",), "sim")
+    assert record.versions == {"bakeoff": version()}
+    made = record.provenance
+    assert (made.version, made.model_epoch, made.host) == (version(), MODEL_EPOCH, socket.gethostname())
+    assert (made.commit, made.dirty) == ((commit().id, commit().dirty) if commit() else (None, None))
+    assert made.command == ("bakeoff", "run", "fake/s1*", "b\\udcffd")
+    assert made.note == "after the patch"
+    assert datetime.now(UTC) - made.date < timedelta(minutes=1)
+    run = results.read(tmp_path / "c" / "fake" / "s1-first" / "a").record
+    assert run.campaign == record.id
+    assert run.provenance.model_copy(update={"date": made.date}) == made
+
+
+def test_the_commit_is_that_of_this_checkout():
+    top = Path(__file__).parents[2]
+    if not (top / ".git").exists():
+        pytest.skip("this is no checkout")
+    assert commit() is not None
+    assert len(commit().id) == 40
+
+
+def test_its_own_runs_are_added(begun, make):
+    identity = results.read_campaign(begun).id
+    assert resume(begun, make, asked=Asked("run", ("mine.yaml",), "second day")) == ["skipped", "ok"]
+    added = results.read(begun / "fake" / "s1-first" / "b").record
+    assert (added.campaign, added.provenance.note) == (identity, "second day")
+    assert results.read_campaign(begun).provenance.note is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked", "message"),
+    [
+        ({"kind": "duel"}, S1, "holds a duel, and a run cannot go on in it; give another --out"),
+        (
+            {},
+            Asked("run", ("fake/s1*", "fake/s2*")),
+            r"holds the campaign of 'fake/s1\*', 'mine.yaml'; 'fake/s2\*' is not part of it; resume it with its own",
+        ),
+        ({"engine": "kernel"}, S1, "its runs are of the engine kernel, not sim; resume it with --engine kernel, or"),
+        (
+            {"versions": {"bakeoff": "0.0.9", "kernel": "7.3"}},
+            S1,
+            rf"begun with other versions \(bakeoff 0.0.9 then and {version()} now; kernel 7.3 then and unknown now\)",
+        ),
+    ],
+)
+def test_what_is_not_its_own_is_refused_and_nothing_changes(begun, make, changes, asked, message):
+    change(begun, **changes)
+    before = content(begun)
+    with pytest.raises(BakeoffError, match=message):
+        resume(begun, make, asked=asked)
+    assert content(begun) == before
+
+
+def test_another_model_epoch_is_refused(begun, make):
+    older = results.read_campaign(begun).provenance.model_copy(update={"model_epoch": MODEL_EPOCH - 1})
+    change(begun, provenance=older)
+    with pytest.raises(
+        BakeoffError, match=rf"c: was begun in model epoch {MODEL_EPOCH - 1} .* this bakeoff has epoch {MODEL_EPOCH}"
+    ):
+        resume(begun, make)
+
+
+def test_a_folder_that_does_not_say_what_it_holds_is_refused(begun, make):
+    (begun / "campaign.json").unlink()
+    before = content(begun)
+    with pytest.raises(BakeoffError, match=r"c: no campaign.json says which campaign its files belong to"):
+        resume(begun, make)
+    assert content(begun) == before
+
+
+def test_a_campaign_of_a_later_format_is_refused(begun, make):
+    document = json.loads((begun / "campaign.json").read_text())
+    (begun / "campaign.json").write_text(json.dumps(document | {"format": 2}))
+    with pytest.raises(BakeoffError, match=r"c: campaign.json is of format 2; this version reads format 1"):
+        resume(begun, make)
+
+
+def test_a_run_of_another_campaign_is_not_taken_for_its_own(tmp_path, begun, make):
+    campaign.run([make("b")], tmp_path / "d", jobs=1, asked=S1)
+    stranger = tmp_path / "d" / "fake" / "s1-first" / "b"
+    stranger.rename(begun / "fake" / "s1-first" / "b")
+    with pytest.raises(BakeoffError, match="c/fake/s1-first/b: belongs to another campaign; move it away"):
+        resume(begun, make)
+
+
+def test_a_campaign_inside_of_another_is_refused(begun, make):
+    with pytest.raises(BakeoffError, match=r"c/inside: lies inside of another campaign's folder, .*c; choose another"):
+        campaign.run([make("a")], begun / "inside", jobs=1)
+    assert not (begun / "inside").exists()
+
+
+def test_resuming_nothing_begins(tmp_path, make):
+    assert resume(tmp_path / "new", make) == ["ok", "ok"]
+    assert results.read_campaign(tmp_path / "new").patterns == S1.patterns

@@ -1,0 +1,527 @@
+"""The command line: what it prints, where it writes, how it ends."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fakes
+from bakeoff import campaign, results
+from bakeoff.campaign import campaign_record
+
+SRC = Path(__file__).parents[2] / "python"
+HEAVY = (
+    "matplotlib",
+    "numpy",
+    "polars",
+    "pydantic",
+    "rich",
+    "yaml",
+    "bakeoff.api",
+    "bakeoff.scenario",
+    "bakeoff.campaign",
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory, with the fakes in place."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    with fakes.in_place():
+        yield tmp_path
+
+
+def child(*arguments: str, **options) -> subprocess.Popen:
+    path = os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+# Help, version, completion.
+
+
+@pytest.mark.parametrize("command", ["list", "show", "run", "table", "plot", "compare", "duel", "schema"])
+def test_every_help_has_an_example_that_calls_the_command(cli, command):
+    code, out, err = cli(command, "--help")
+    assert (code, err) == (0, "")
+    assert re.search(rf"Examples?:\n(    .*\n)*?    bakeoff {command}", out)
+
+
+def test_help_names_all_commands(cli):
+    code, out, _ = cli("--help")
+    assert code == 0
+    for command in ("list", "show", "run", "table", "plot", "compare", "duel", "schema"):
+        assert re.search(rf"^  {command} ", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("module", ["bakeoff", "bakeoff.cli.app"])
+def test_help_imports_nothing_heavy(module):
+    code = f"import sys, {module}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    out, err = child("-c", code).communicate(timeout=60)
+    assert (out, err) == ("[]\n", "")
+
+
+def test_help_on_a_command_imports_nothing_heavy():
+    code = f"""import atexit, sys, bakeoff.cli
+atexit.register(lambda: print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr))
+sys.argv = ["bakeoff", "run", "--help"]
+bakeoff.cli.main()"""
+    out, err = child("-c", code).communicate(timeout=60)
+    assert "bakeoff run" in out
+    assert err == "[]\n"
+
+
+def test_help_on_a_command_reads_the_parameters_of_no_other():
+    code = """import sys
+from bakeoff import cli
+from bakeoff.cli import command
+
+read = []
+whole = command.get_command_from_info
+
+def reading(info, **settings):
+    read.append(info.name)
+    return whole(info, **settings)
+
+command.get_command_from_info = reading
+sys.argv = ["bakeoff", "run", "--help"]
+try:
+    cli.main()
+finally:
+    print(read, file=sys.stderr)"""
+    out, err = child("-c", code).communicate(timeout=60)
+    assert "bakeoff run" in out
+    assert err == "['run']\n"
+
+
+def test_what_does_runs_is_imported_when_it_is_asked_for():
+    code = """import sys; from bakeoff import campaign
+print([name for name in sys.modules if name.startswith("bakeoff.campaign.")])
+print(all(hasattr(campaign, name) for name in campaign.__all__), hasattr(campaign, "other"))"""
+    out, err = child("-c", code).communicate(timeout=60)
+    assert (out, err) == ("['bakeoff.campaign.locations']\nTrue False\n", "")
+
+
+def test_version(cli):
+    code, out, _ = cli("--version")
+    assert code == 0
+    assert re.fullmatch(r"bakeoff \d+.*\n", out)
+
+
+# list, show, schema.
+
+
+def test_list_shows_scenarios_with_runs_and_time(cli):
+    code, out, err = cli("list")
+    assert code == 0
+    assert out.splitlines() == [
+        "fake/s1-first   3 runs  180 s  The first",
+        "fake/s2-second  3 runs  180 s  The second",
+    ]
+    assert err == "in all: 6 runs, 360 s simulated\n"
+
+
+def test_list_of_a_pattern_shows_its_runs(cli):
+    _, out, err = cli("list", "fake/s1*")
+    assert [line.split()[0] for line in out.splitlines()] == [f"fake/s1-first/{name}" for name in "abc"]
+    assert err == "in all: 3 runs, 180 s simulated\n"
+
+
+def test_list_as_json(cli):
+    assert json.loads(cli("list", "--json")[1])[0] == {
+        "scenario": "fake/s1-first",
+        "title": "The first",
+        "runs": 3,
+        "simulated_s": 180.0,
+    }
+    assert json.loads(cli("list", "*/a", "--json")[1]) == [{"run": "fake/s1-first/a", "title": "", "simulated_s": 60.0}]
+
+
+def test_show_a_run_is_json_and_says_what_is_in_effect(cli):
+    code, out, err = cli("show", "fake/s1-first/b")
+    assert code == 0
+    assert json.loads(out)["run"] == "b"
+    assert err == "\nIn effect (sim):\nmid>srv: pie limit 1000p (b)\n"
+
+
+def test_show_a_scenario_is_its_file(cli, folder, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    (folder / "s1-first.yaml").write_text("scenario: s1-first  # as written\n")
+    code, out, err = cli("show", "fake/s1-first")
+    assert (code, out) == (0, "scenario: s1-first  # as written\n")
+    assert "3 runs have this name; the first is fake/s1-first/a" in err
+    assert "mid>srv: pie limit 1000p (a)" in err
+
+
+def test_show_what_the_engine_refuses(cli):
+    code, out, err = cli("show", "fake/s2-second/refused")
+    assert code == 2
+    assert json.loads(out)["run"] == "refused"
+    assert "s2-second.yaml: fake/s2-second/refused: flows[0].cc: unknown congestion control 'pragu'" in err
+
+
+def test_schema_is_json(cli):
+    assert json.loads(cli("schema")[1]) == {"title": "fake scenario"}
+
+
+# run.
+
+
+def test_run_ends_with_where_the_results_lie_and_what_to_do_next(cli, folder):
+    code, out, err = cli("run", "fake/s1*", "--jobs", "1")
+    assert code == 0
+    [root] = [path for path in (folder / "results").iterdir() if not path.is_symlink()]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", root.name)
+    counts, where, then = out.splitlines()
+    assert re.fullmatch(r"3 runs: 3 done in \d+\.\d s", counts)
+    assert where == f"results: results/{root.name}"
+    assert then == f"next:    bakeoff table results/{root.name}"
+    assert [re.sub(r"\d+\.\d\d s", "T", line) for line in err.splitlines()] == [
+        f"[{i}/3] fake/s1-first/{name}: T" for i, name in enumerate("abc", 1)
+    ]
+    assert (folder / "results" / "latest").resolve() == root
+    assert len(results.scan(root)) == 3
+
+
+def test_run_as_json(cli):
+    _, out, _ = cli("run", "fake/s1-first/a", "--json", "--out", "x")
+    document = json.loads(out)
+    assert document["results"] == "x"
+    [run] = document["runs"]
+    assert run.pop("wall_s") >= 0
+    assert run == {"run": "fake/s1-first/a", "path": "x/fake/s1-first/a", "status": "ok", "error": None}
+
+
+def test_run_with_seeds_and_a_name(cli, folder):
+    code, _, _ = cli("run", "fake/s1-first/a", "fake/s1-first/b", "--seeds", "2", "--name", "mine", "-j", "1")
+    assert code == 0
+    assert [path.name for path in results.scan(folder / "results" / "mine")] == ["a", "a~seed2", "b", "b~seed2"]
+
+
+def test_run_with_a_failed_run_ends_with_1_and_names_it(cli, folder):
+    code, out, err = cli("run", "*/violates", "*/a", "--out", "x", "--jobs", "1")
+    assert code == 1
+    assert out.startswith("2 runs: 1 done, 1 failed in ")
+    line = (
+        "failed: fake/s2-second/violates: conservation: sent 10, delivered 8, dropped 1, queued 0: 1 packet is missing"
+    )
+    assert f"{line} (x/fake/s2-second/violates)\n" in err
+    assert len(results.scan(folder / "x")) == 2
+
+
+def test_a_refused_run_is_told_and_the_others_are_done(cli):
+    code, out, err = cli("run", "fake/s1-first/a", "fake/s2-second/refused", "--out", "r", "--jobs", "1")
+    assert code == 1
+    assert "cannot be run here: fake/s2-second/refused: flows[0].cc: unknown congestion control 'pragu'" in err
+    assert "1 more cannot be run here, such as fake/s2-second/refused" in out
+    assert [result.key for result in results.survey("r").results] == ["fake/s1-first/a"]
+
+
+def test_a_refused_run_ends_with_2_and_writes_nothing(cli, folder):
+    code, out, err = cli("run", "fake*", "--out", "x", "--strict")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"bakeoff: .*/s2-second.yaml: fake/s2-second/refused: flows\[0\].cc: unknown .*\n", err)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nothing*"], "names no run of the catalog"),
+        (["run", "*/a", "--engine", "smi"], "unknown engine 'smi'; there is: sim"),
+        (["run", "*/a", "--out", "x", "--name", "y"], "--out and --name both say where the results go"),
+        (["run", "*/a", "--name", "../x"], "'../x' is no name for a folder"),
+        (["run", "*/a", "--name", "latest"], "'latest' is no name for a folder"),
+        (["run", "*/a", "--name", "duels"], "'duels' is no name for a folder"),
+        (["run", "*/a", "--note", "two\nlines"], "note: 'two\\nlines' holds a character that cannot be printed"),
+        (["run", "*/a", "--resume"], "results/latest: no campaign yet"),
+        (["run", "*/a", "--out", "file"], "file: is a file; expected a folder for the results"),
+        (["table"], "results/latest: no campaign yet; make one: bakeoff run"),
+        (["plot", "nowhere"], "nowhere: no such results folder"),
+        (["table", "empty"], "empty: holds no results; make some: bakeoff run"),
+        (["duel", "prague", "cubic", "--rate", "50"], "duel: rate: '50' has no unit"),
+        (["run", "*/a", "--jobs", "0"], "Invalid value for '--jobs'"),
+        (["run", "*/a", "--seeds", "0"], "Invalid value for '--seeds'"),
+        (["run"], "Missing argument 'PATTERN'"),
+    ],
+)
+def test_a_mistake_ends_with_2_and_one_message(cli, folder, arguments, message):
+    (folder / "file").write_text("notes")
+    (folder / "empty").mkdir()
+    code, out, err = cli(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert sorted(path.name for path in folder.iterdir()) == ["empty", "file"]
+
+
+def test_dry_run_counts_and_writes_nothing(cli, folder):
+    # 3 runs of 60 s; at 12 Mbit/s each takes 0.1 s + 60 000 packets / 2 million per second = 0.13 s.
+    code, out, _ = cli("run", "fake/s1*", "--dry-run", "--jobs", "1", "--json")
+    assert code == 0
+    cost = json.loads(out)
+    assert (cost["runs"], cost["simulated_s"], cost["jobs"], cost["estimated_wall_s"]) == (3, 180.0, 1, 0.4)
+    assert cost["keys"] == [f"fake/s1-first/{name}" for name in "abc"]
+    assert cli("run", "fake/s1*", "--dry-run", "-j", "1")[1] == "3 runs, 180 s simulated, about 0 s with 1 jobs\n"
+    assert cli("run", "fake*", "--dry-run", "--strict")[0] == 2
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_x_begins_no_run_after_one_that_failed(cli, folder, jobs):
+    # Where two run at a time, the first ends while the one that fails is still to come.
+    code, out, err = cli("run", "*/violates", "fake/s1*", "--seeds", "2", "-x", "--out", "x", "-j", jobs)
+    assert code == 1
+    done = len(results.scan(folder / "x"))
+    assert 1 <= done < 8
+    assert f"stopped at a failure: {8 - done} of 8 runs were not begun\n" in err
+    assert out.startswith(f"{done} runs: ")
+
+
+def test_last_failed_does_those_again_in_their_place(cli, folder):
+    cli("run", "*/violates", "fake/s1*", "--out", "x", "-j", "1")
+    before = (folder / "x" / "fake" / "s2-second" / "violates" / "run.json").stat().st_mtime_ns
+    code, out, _ = cli("run", "*/violates", "fake/s1*", "--last-failed", "-j", "1")
+    assert (code, out.splitlines()[0][:16]) == (1, "1 runs: 1 failed")
+    assert (folder / "x" / "fake" / "s2-second" / "violates" / "run.json").stat().st_mtime_ns > before
+    assert cli("run", "fake/s1*", "--last-failed") == (0, "x: no such run failed\n", "")
+
+
+def test_durations_shows_the_longest_first(cli):
+    out = cli("run", "fake/s1*", "--out", "x", "-j", "1", "--durations", "2")[1]
+    head, *lines = out[out.index("slowest:") :].splitlines()
+    seconds = [float(line.split()[0]) for line in lines]
+    assert (head, len(lines), seconds) == ("slowest:", 2, sorted(seconds, reverse=True))
+    assert all(re.fullmatch(r" +\d+\.\d\d s  fake/s1-first/[abc]", line) for line in lines)
+
+
+def test_quiet_shows_only_what_failed(cli):
+    assert cli("run", "fake/s1*", "--out", "x", "--quiet", "-j", "1") == (0, "", "")
+    code, out, err = cli("run", "*/violates", "--out", "y", "-q")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("failed: fake/s2-second/violates: ")
+    assert cli("duel", "a", "b", "-q", "--out", "z")[2] == ""
+
+
+def test_verbose_shows_when_a_run_begins(cli):
+    err = cli("run", "*/a", "--out", "x", "-v")[2]
+    assert re.fullmatch(r"      fake/s1-first/a: begins\n\[1/1\] fake/s1-first/a: \d\.\d\d s\n", err)
+    assert "--quiet and --verbose were both given" in cli("run", "*/a", "-q", "-v", "--out", "y")[2]
+
+
+def test_ctrl_c_says_how_to_go_on_and_resume_does(cli, folder):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, out, err = cli("run", "fake/s1*", "*/interrupts", "--out", "x", "-j", "1", "--seeds", "2")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (code, out) == (130, "")
+    assert "interrupted: 6 of 8 runs are in x\n" in err
+    assert "go on with: bakeoff run 'fake/s1*' '*/interrupts' --out x --resume --seeds 2\n" in err
+    assert list(folder.rglob("*.partial")) == []
+    code, out, _ = cli("run", "fake/s1*", "--resume", "--seeds", "2", "-j", "1")  # the latest
+    assert code == 0
+    assert out.startswith("6 runs: 6 there already in ")
+    assert "results: x\n" in out
+
+
+def test_a_second_campaign_into_the_same_folder_is_refused(cli, folder):
+    cli("run", "*/a", "--out", "x")
+    code, _, err = cli("run", "*/b", "--out", "x")
+    assert code == 2
+    assert "bakeoff: x: there are files here already; --resume continues the campaign" in err
+    assert [path.name for path in results.scan(folder / "x")] == ["a"]
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_terminal_gets_a_bar(folder, colour):
+    primary, secondary = os.openpty()
+    path = os.pathsep.join([os.environ["PYTHONPATH"], str(SRC)])
+    with subprocess.Popen(
+        [sys.executable, "-m", "bakeoff", "run", "*/violates", "fake/s1*", "--out", "x", "-j", "1"],
+        env=os.environ | {"PYTHONPATH": path, "TERM": "xterm"} | ({} if colour else {"NO_COLOR": "1"}),
+        stdout=subprocess.PIPE,
+        stderr=secondary,
+    ) as process:
+        os.close(secondary)
+        shown = b""
+        try:
+            while piece := os.read(primary, 1 << 16):
+                shown += piece
+        except OSError:  # Linux's end of file at a terminal
+            pass
+        process.communicate(timeout=60)
+    os.close(primary)
+    assert process.returncode == 1
+    assert "━" in shown.decode()
+    assert "4/4" in shown.decode()
+    assert "failed: fake/s2-second/violates: conservation" in shown.decode()
+    assert "fake/s1-first/a" in shown.decode()
+    assert (re.search(rb"\x1b\[[0-9;]*3[0-9]", shown) is not None) == colour
+
+
+# table, plot.
+
+
+@pytest.fixture
+def three(cli):
+    cli("run", "fake/s1*", "--out", "results/three", "-j", "1")
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize("results_", [[], ["results/three"], ["fake/s1-first"], ["results"]])
+def test_table_of(cli, results_):
+    assert cli("table", *results_) == (0, "terminal beside None\na,1\nb,1\nc,1\n", "")
+
+
+@pytest.mark.usefixtures("three")
+def test_table_of_one_run_in_a_format_beside_a_reference(cli):
+    expected = (0, "markdown beside linux\nb,1\n", "")
+    assert cli("table", "*/b", "--format", "markdown", "--reference", "linux") == expected
+    assert cli("table", "results/three/fake/s1-first/b", "-f", "markdown", "--reference", "linux") == expected
+    code, _, err = cli("table", "*/z")
+    assert code == 2
+    assert "'*/z' is no folder, and no run in results/three has such a name" in err
+
+
+@pytest.mark.usefixtures("three")
+def test_half_written_folders_are_reported_and_left_out(cli, folder):
+    (folder / "results" / "three" / "fake" / "s1-first" / "b" / "counters.json").unlink()
+    code, out, err = cli("table")
+    assert (code, out) == (0, "terminal beside None\na,1\nc,1\n")
+    assert err == (
+        "bakeoff: left out as half-written: results/three/fake/s1-first/b (counters.json is missing); "
+        "'bakeoff run … --resume' makes them anew\n"
+    )
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize("command", [["table"], ["plot"]])
+def test_runs_of_different_model_epochs_do_not_stand_together_unsaid(cli, folder, command):
+    path = folder / "results" / "three" / "fake" / "s1-first" / "b" / "run.json"
+    run = json.loads(path.read_text())
+    run["provenance"]["model_epoch"] = 0
+    path.write_text(json.dumps(run))
+    code, _, err = cli(*command)
+    assert code == 0
+    assert err.startswith("bakeoff: the runs come from different model epochs (1 from epoch 0, 2 from epoch ")
+
+
+@pytest.mark.usefixtures("three")
+def test_plot_of_a_campaign_and_of_a_run(cli, folder):
+    three = Path("results/three")
+    assert cli("plot") == (0, f"{three}/plots/first.svg\n", "")
+    assert (folder / three / "plots" / "first.svg").read_text() == "bars of 3"
+    alone = three / "fake" / "s1-first" / "b" / "tcp_delivery_with_rtt.png"
+    assert cli("plot", "*/b", "--format", "png") == (0, f"{alone}\n", "")
+    assert cli("plot", "*/b", "--kind", "cwnd", "--out", "here/b.svg") == (0, "here/b.svg\n", "")
+    assert (folder / "here" / "b.svg").read_text() == "cwnd of b"
+    names = [f"here/fake_s1-first_{name}-cwnd.svg" for name in "abc"]
+    assert cli("plot", "results/three", "--kind", "cwnd", "--out", "here")[1].split() == names
+    assert cli("plot", "*/a", "*/b", "--overlay", "--out", "ab.pdf") == (0, "ab.pdf\n", "")
+    assert (folder / "ab.pdf").read_text() == "tcp_delivery_with_rtt of a, b"
+    assert len(results.scan(three)) == 3
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kind", "pie"], "unknown 'pie'; expected one of tcp_delivery_with_rtt, cwnd, bars, sweep"),
+        (
+            ["--kind", "cwnd", "--out", "all.svg"],
+            "--out: 'all.svg' is one file, and there are several pictures; end it in /",
+        ),
+        (
+            ["--out", "a.jpg"],
+            "--out: 'a.jpg' is no picture's name; expected a file that ends in .svg, .png, .pdf, or a",
+        ),
+        (["--out", "a.svg", "-f", "png"], "--out: 'a.svg' is no png, which --format asks for"),
+        (["--measure", "jain"], "--measure: only valid with --kind sweep or heatmap, not with 'bars'"),
+        (["--kind", "sweep", "--y", "rtt"], "--y: only valid with --kind heatmap, not with 'sweep'"),
+        (["--kind", "cwnd", "--scale", "var"], "--scale: 'cwnd' has no scales; these have: tcp_delivery_with_rtt"),
+        (["--kind", "bars", "--overlay"], "--overlay: 'bars' shows all runs in one picture anyway"),
+    ],
+)
+def test_options_of_plot_that_do_not_fit(cli, folder, arguments, message):
+    before = set(folder.rglob("*"))
+    code, _, err = cli("plot", *arguments)
+    assert code == 2
+    assert message in err
+    assert set(folder.rglob("*")) == before
+
+
+def test_the_kinds_are_listed(cli):
+    assert "of a campaign:\n  bars" in cli("plot", "--list-kinds")[1]
+
+
+# duel.
+
+
+def test_duel_shows_who_got_what(cli, folder):
+    code, out, _ = cli("duel", "prague", "cubic", "--qdisc", "pie ecn", "--rtt2", "40ms", "--out", "d")
+    assert (code, out) == (
+        0,
+        "shares of prague-vs-cubic\nnext:    bakeoff plot d/fake/duel/prague-vs-cubic\n",
+    )
+    assert results.read(folder / "d" / "fake" / "duel" / "prague-vs-cubic").run.point == {
+        "qdisc": "pie ecn",
+        "rate": "50mbit",
+        "rtt": "20ms",
+        "rtt2": "40ms",
+        "duration": "30s",
+    }
+
+
+def test_a_duel_has_its_own_place_and_leaves_the_latest_run(cli, folder):
+    cli("run", "*/a", "--out", "results/mine")
+    assert cli("duel", "prague", "cubic")[0] == 0
+    duel = (folder / "results" / "duels" / "latest").resolve()
+    assert duel.parent == folder / "results" / "duels"
+    assert [path.name for path in results.scan(duel)] == ["prague-vs-cubic"]
+    assert (folder / "results" / "latest").resolve() == folder / "results" / "mine"
+    code, _, err = cli("run", "*/a", "--resume", "--out", str(duel))
+    assert code == 2
+    assert "holds a duel, and a run cannot go on in it; give another --out to make it anew" in err
+
+
+def test_duel_as_json_and_with_seeds(cli):
+    # The mean of 3 series of 5 samples: 100 (0 + 1 + 2) / 3 + (0 + … + 4) / 5 + seed.
+    one = json.loads(cli("duel", "prague", "cubic", "--json", "--out", "d")[1])
+    summary = one.pop("summary")
+    assert one == {"results": "d/fake/duel/prague-vs-cubic", "run": "fake/duel/prague-vs-cubic"}
+    assert (summary["run"], summary["utilisation"]) == ("prague-vs-cubic", 103.0)
+    two = json.loads(cli("duel", "prague", "cubic", "--json", "--seeds", "2", "--out", "e", "-j", "1")[1])
+    assert [each["summary"]["utilisation"] for each in two] == [103.0, 104.0]
+    assert "prague-vs-cubic,2\n" in cli("duel", "prague", "cubic", "--seeds", "2", "--out", "f", "-j", "1")[1]
+
+
+def test_a_failed_duel_ends_with_1(cli):
+    code, _, err = cli("duel", "violates", "cubic")
+    assert code == 1
+    assert "failed: fake/duel/violates-vs-cubic: conservation" in err
+
+
+def test_a_campaign_that_was_interrupted_at_once_says_how_to_go_on(cli):
+    folder = Path("begun")
+    folder.mkdir()
+    made = campaign_record.provenance()
+    asked = campaign.Asked("run", ("fake/s1*", "--set flows.0.cc=bbr -k 're:(a|b) *'"))
+    campaign_record.begin(folder, asked, "kernel:x", {}, made, runs=2)
+    code, _, err = cli("table", "begun")
+    assert (code, err) == (
+        2,
+        "bakeoff: begun: holds no results; its campaign was interrupted before the first; go on with: "
+        "bakeoff run 'fake/s1*' --set flows.0.cc=bbr -k 're:(a|b) *' --engine kernel:x --out begun --resume\n",
+    )
