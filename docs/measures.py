@@ -22,8 +22,9 @@ All values are in base units and over the measurement window, unless the formula
 """
 _VALIDATION: Final = """## Validation
 
-`tests/measure/test_measure.py` and the tests beside it show the arithmetic of each formula; `tests/measure/test_one_number.py`
-collects what every command shows of two runs, and asserts that equal names are equal numbers.
+`tests/measure/test_measure.py` and the tests beside it show the arithmetic of each formula.
+`tests/measure/test_one_number.py` collects what every command shows of two runs, and asserts that equal names are equal
+numbers.
 """
 
 
