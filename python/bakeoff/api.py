@@ -18,7 +18,7 @@ from bakeoff import campaign, results
 from bakeoff.arguments import check
 from bakeoff.campaign.store import opened
 from bakeoff.duels import Duel
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RunError, UsageError
 from bakeoff.results import Result as _Result
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class Results(Sequence[Result]):
 
         ours = comparison.side_of("ours", self)
         if not isinstance(theirs, str | Results):
-            raise BakeoffError(f"compare: theirs: {theirs!r}; expected Results, or the name of a reference")
+            raise UsageError(f"compare: theirs: {theirs!r}; expected Results, or the name of a reference")
         if isinstance(theirs, str):
             other = comparison.side_of_reference(theirs, references.load(), ours)
         else:
@@ -267,13 +267,13 @@ def duel(
     `["all"]` the packets at interfaces. `note` is a line of your own that the results keep. Without `out` the results
     folder is a temporary one that goes when Python ends: the same duel gives the same result again. It is taken from
     the `store` (a path, a URL or `none`; by default your own) if it was done before, unless `fresh`. BakeoffError for
-    what cannot be read or is not modelled, RuntimeError if the run failed.
+    what cannot be read or is not modelled, RunError if the run failed.
     """
     from bakeoff import scenario
 
     for name, cc in (("cc1", cc1), ("cc2", cc2)):
         if not isinstance(cc, str | type):
-            raise BakeoffError(f"duel: {name}: {cc!r}; expected a name such as 'cubic', a file's class or a class")
+            raise UsageError(f"duel: {name}: {cc!r}; expected a name such as 'cubic', a file's class or a class")
     check(
         "duel", qdisc=("text", qdisc), rate=("rate", rate), rtt=("time", rtt), rtt2=("time?", rtt2),
         duration=("time", duration), seed=("whole", seed), engine=("text", engine), out=("path?", out),
@@ -282,7 +282,7 @@ def duel(
     )  # fmt: skip
     seed = operator.index(seed)
     if not 0 <= seed < 2**64:
-        raise BakeoffError(f"duel: seed: {seed}; expected 0 or more, and less than 2^64")
+        raise UsageError(f"duel: seed: {seed}; expected 0 or more, and less than 2^64")
     with ExitStack() as classes:
         names = [cc if isinstance(cc, str) else classes.enter_context(_named(cc)) for cc in (cc1, cc2)]
         wanted = Duel(cc1=names[0], cc2=names[1], qdisc=qdisc, rate=rate, rtt=rtt, rtt2=rtt2, duration=duration)
@@ -294,7 +294,7 @@ def duel(
         opened_store = opened(store)
         [done] = campaign.run([run], root, engine=engine, jobs=1, asked=asked, store=opened_store, fresh=fresh).runs
     if done.error is not None:
-        raise RuntimeError(f"{done.key}: {done.error}")
+        raise RunError(done.error, place=done.key)
     return Result.read(done.path)
 
 
@@ -343,7 +343,7 @@ def run(
     seeds = None if seeds is None else operator.index(seeds)
     jobs = None if jobs is None else operator.index(jobs)
     if jobs is not None and jobs < 1:
-        raise BakeoffError(f"run: jobs: {jobs}; expected at least 1")
+        raise UsageError(f"run: jobs: {jobs}; expected at least 1")
     runs = _observed(catalog.select(patterns, seeds, only=only, settings=settings, yes=yes), trace, capture)
     can, refused = (runs, {}) if strict else campaign.accepted(runs, engine)
     if can:  # otherwise the campaign says why
@@ -378,7 +378,7 @@ def measured(expression: str, results: results.Result | Mapping[str, results.Res
     check("measured", expression=("text", expression))
     several = results.values() if isinstance(results, Mapping) else [results]
     if not all(isinstance(each, _Result) for each in several):
-        raise BakeoffError("measured: results: expected a Result, or a dictionary of names and Results")
+        raise UsageError("measured: results: expected a Result, or a dictionary of names and Results")
     return evaluate.measure(results, expression)
 
 

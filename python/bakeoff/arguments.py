@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import UsageError
 
 Kind = Literal[
     "text", "text?", "texts", "texts?", "names", "whole", "whole?", "flag", "path", "path?", "rate", "time", "time?",
@@ -32,7 +32,7 @@ def check(function: str, **arguments: tuple[Kind, object]) -> None:
     for name, (kind, value) in arguments.items():
         of = kind.removesuffix("?")
         if not ((value is None and of != kind) or _IS[of](value)):
-            raise BakeoffError(f"{function}: {name}: {_shown(value)}; expected {_FORMS[of]}")
+            raise UsageError(f"{function}: {name}: {_shown(value)}; expected {_FORMS[of]}")
 
 
 def _shown(value: object) -> str:

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ def _values(name: str, text: str | None) -> list[Any]:
         return [text]
     values = [value.strip().replace("\\,", ",") for value in re.split(r"(?<!\\),", text)]
     if len(values) > 1 and not all(values):
-        raise BakeoffError(f"duel: {name}: '{text}' has an empty value; expected values with commas between them")
+        raise ScenarioError(f"duel: {name}: '{text}' has an empty value; expected values with commas between them")
     twice = next((value for value in values if values.count(value) > 1), None)
     if twice is not None:
-        raise BakeoffError(f"duel: {name}: '{text}' has '{twice}' twice; expected unlike values")
+        raise ScenarioError(f"duel: {name}: '{text}' has '{twice}' twice; expected unlike values")
     return values

@@ -22,7 +22,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import FileError, RunError
 
 # The largest text that is read whole: a log, a status, what a traffic tool wrote.
 MOST_TEXT: Final = 256 << 20
@@ -114,16 +114,16 @@ def check_output(path: Path) -> None:
     A device, a pipe or a link would be replaced by the file, or written through.
     """
     if path.name in ("", ".."):
-        raise BakeoffError(f"{path}: is a folder; expected the name of a file")
+        raise FileError(f"{path}: is a folder; expected the name of a file")
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return
     except (OSError, ValueError) as error:
-        raise BakeoffError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        raise FileError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     if not stat.S_ISREG(mode):
         what = _KINDS.get(stat.S_IFMT(mode), "no regular file")
-        raise BakeoffError(f"{path}: is {what}; expected the name of a regular file, or of a new one")
+        raise FileError(f"{path}: is {what}; expected the name of a regular file, or of a new one")
 
 
 def write(path: Path, content: bytes, *, replace: bool = True) -> None:
@@ -157,9 +157,9 @@ def write_all(contents: Mapping[Path, bytes], *, replace: bool = True) -> None:
         if isinstance(error, FileExistsError) and not replace:
             raise
         if (other := in_the_way(path.parent)) is not None:
-            raise BakeoffError(f"{other}: is a file; expected a folder for {path.name}") from None
+            raise FileError(f"{other}: is a file; expected a folder for {path.name}") from None
         # The error's own name may be that of the partial file.
-        raise BakeoffError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         for partial in made.values():
             with contextlib.suppress(OSError):
@@ -254,26 +254,26 @@ def opener(path: str, flags: int) -> int:
 def plain_opened(path: Path, mode: Literal["rb", "r+b"] = "rb", most: int | None = None) -> BinaryIO:
     """Open for reading, with `r+b` for changing it too.
 
-    RuntimeError if it is missing, not a regular file with one name, or larger than `most` bytes.
+    RunError if it is missing, not a regular file with one name, or larger than `most` bytes.
     """
     try:
         file = open(path, mode, opener=opener)  # noqa: SIM115 (the caller closes it)
     except OSError as error:
         why = "is a symbolic link, not a regular file" if error.errno == errno.ELOOP else error.strerror
-        raise RuntimeError(f"{path.name}: {why}") from error
+        raise RunError(f"{path.name}: {why}") from error
     size = os.fstat(file.fileno()).st_size
     if most is not None and size > most:
         file.close()
-        raise RuntimeError(f"{path.name}: has {size:,} bytes; expected at most {most:,}")
+        raise RunError(f"{path.name}: has {size:,} bytes; expected at most {most:,}")
     return file
 
 
 def plain_bytes(path: Path, most: int = MOST_TEXT) -> bytes:
-    """The whole file. RuntimeError if it is not a regular file, or larger than `most` bytes."""
+    """The whole file. RunError if it is not a regular file, or larger than `most` bytes."""
     with plain_opened(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise RuntimeError(f"{path.name}: is larger than {most} bytes")
+        raise RunError(f"{path.name}: is larger than {most} bytes")
     return content
 
 
@@ -282,11 +282,11 @@ def plain_text(path: Path, most: int = MOST_TEXT) -> str:
     try:
         return plain_bytes(path, most).decode()
     except UnicodeDecodeError as error:
-        raise RuntimeError(f"{path.name}: is not UTF-8 text: {error}") from error
+        raise RunError(f"{path.name}: is not UTF-8 text: {error}") from error
 
 
 def plain_last_line(path: Path, most: int = MOST_TEXT) -> str:
-    """The last line of a text of any length, without its end. RuntimeError as in `plain_text`."""
+    """The last line of a text of any length, without its end. RunError as in `plain_text`."""
     with plain_opened(path) as file:
         tail = b""
         for block in _backwards(file):
@@ -294,11 +294,11 @@ def plain_last_line(path: Path, most: int = MOST_TEXT) -> str:
             if b"\n" in tail.rstrip(b"\n"):
                 break
             if len(tail) > most:
-                raise RuntimeError(f"{path.name}: its last line is longer than {most} bytes")
+                raise RunError(f"{path.name}: its last line is longer than {most} bytes")
     try:
         return tail.rstrip(b"\n").rpartition(b"\n")[2].decode()
     except UnicodeDecodeError as error:
-        raise RuntimeError(f"{path.name}: is not UTF-8 text: {error}") from error
+        raise RunError(f"{path.name}: is not UTF-8 text: {error}") from error
 
 
 def _backwards(file: BinaryIO, size: int = 1 << 20) -> Iterator[bytes]:

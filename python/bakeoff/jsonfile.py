@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import FileError
 
 DEEPEST: Final = 100
 """Objects and arrays within each other. A qdisc with its classes, the deepest of ours, has about 20."""
@@ -36,13 +36,13 @@ def decoded(text: bytes | str | msgspec.Raw, place: str, form: type[T]) -> T:
     try:
         found = msgspec.json.decode(text, type=form)
     except msgspec.ValidationError as error:
-        raise BakeoffError(_in_words(place, str(error))) from None
+        raise FileError(_in_words(place, str(error))) from None
     except (msgspec.DecodeError, ValueError) as error:
-        raise BakeoffError(f"{place}: is no JSON: {error}") from None
+        raise FileError(f"{place}: is no JSON: {error}") from None
     except RecursionError:
-        raise BakeoffError(f"{place}: is nested too deeply") from None
+        raise FileError(f"{place}: is nested too deeply") from None
     if is_deep(found):
-        raise BakeoffError(f"{place}: is nested too deeply: more than {DEEPEST} objects and arrays within each other")
+        raise FileError(f"{place}: is nested too deeply: more than {DEEPEST} objects and arrays within each other")
     return found
 
 

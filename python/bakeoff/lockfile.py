@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import FileError
 
 # No link is followed, a pipe is not waited for, and what a file holds stays: another process may own the lock.
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -23,7 +23,7 @@ def opened(path: Path) -> int:
         if not os.path.lexists(path):
             raise  # the folder's fault
         why = "is a link" if error.errno == errno.ELOOP else f"cannot be opened: {error.strerror}"
-        raise BakeoffError(_refusal(path, why)) from None
+        raise FileError(_refusal(path, why)) from None
     found = os.fstat(descriptor)
     what = ""
     if not stat.S_ISREG(found.st_mode):
@@ -35,7 +35,7 @@ def opened(path: Path) -> int:
         what = "is another name of a file that lies elsewhere too"
     if what:
         os.close(descriptor)
-        raise BakeoffError(_refusal(path, what))
+        raise FileError(_refusal(path, what))
     return descriptor
 
 

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Final, Literal
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, ScenarioError
 
 RATES: Final[dict[str, int]] = {
     prefix + unit: bits * int(base**power)
@@ -133,9 +133,9 @@ def _split(word: str, what: str, example: str) -> tuple[float, str]:
     number, power, unit = match.groups()
     value = float(f"{number}e{power or 0}")
     if not value <= _LARGEST:
-        raise BakeoffError(f"'{word}' is too large a {what}; expected at most 2^64")
+        raise ScenarioError(f"'{word}' is too large a {what}; expected at most 2^64")
     return value, unit.lower()
 
 
 def _none(what: str, word: str, example: str) -> BakeoffError:
-    return BakeoffError(f"'{word}' is no {what} in tc's language; expected for example '{example}'")
+    return ScenarioError(f"'{word}' is no {what} in tc's language; expected for example '{example}'")

@@ -89,7 +89,7 @@ def test_a_run_that_waits_for_its_worker_loses_nothing_with_it(tmp_path, make, m
         return workers.begin(make(name, **options), tmp_path / name, task, 0)
 
     def attempts(future) -> int:
-        with pytest.raises(parallel.LostError, match="SIGKILL") as lost:
+        with pytest.raises(parallel.WorkerLostError, match="SIGKILL") as lost:
             workers.result(future)
         return lost.value.attempts
 

@@ -10,8 +10,7 @@ import pytest
 
 from bakeoff import _sim
 from bakeoff.engines.lab.planner import plan
-from bakeoff.engines.lab.refused import RefusedError
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RefusedError
 from bakeoff.scenario import expand, json_schema, load
 from lab_runs import in_virtual_time
 

@@ -5,8 +5,8 @@ import pytest
 from bakeoff.engines import netns
 from bakeoff.engines.kernel import guest_memory
 from bakeoff.engines.lab import plan
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.tcp_memory import held
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run, catalog
 from lab_runs import HTB, action, egress, flow, network, nodes, probe
 

@@ -10,8 +10,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from bakeoff.engines.lab import Queue, plan
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.tree import Tree
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run, catalog
 from bakeoff.scenario.run import Class, Match, Qdisc
 from lab_runs import HTB, egress, flow, lines, network, probe

@@ -19,10 +19,9 @@ import pytest
 from bakeoff import campaign, engines, results
 from bakeoff.engines import netns
 from bakeoff.engines.lab import Command, Device, plan
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.ssh import connection, inventory, undo
 from bakeoff.engines.ssh.connection import Connection
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RefusedError
 from bakeoff.scenario import Run
 from kernel_boots import gone
 from lab_runs import SHORT, check_slowed, ctrl_c, egress, flow, meanwhile, network, probe, short, slowed

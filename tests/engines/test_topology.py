@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from bakeoff.engines.lab import plan
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import topology
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
 from lab_runs import HTB, NETEM, action, egress, flow, lines, network, nodes, probe
 

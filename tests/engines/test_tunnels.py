@@ -10,8 +10,7 @@ import pytest
 
 from bakeoff.engines.kernel import check, host_programs
 from bakeoff.engines.lab import plan, tunnels, x25519
-from bakeoff.engines.lab.refused import RefusedError
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RefusedError
 from bakeoff.scenario import Run, expand, load
 from lab_runs import ecn_nodes, flow, in_virtual_time, lines, network, probe
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bakeoff.advice import sentences
 from bakeoff.advice.quantities import around, few, figure, groups, head, limits, scale, unit
-from bakeoff.measure import MeasureError, ends
+from bakeoff.errors import MeasureError
+from bakeoff.measure import ends
 from bakeoff.measure.delays import arrivals
 from bakeoff.text.templates import environment
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from bakeoff.measure import MeasureError, Samples, path, summary_of
+from bakeoff.errors import MeasureError
+from bakeoff.measure import Samples, path, summary_of
 from bakeoff.measure.delays import quantile
 from bakeoff.scenario.access_line import LINE
 from bakeoff.scenario.cc_words import parse

@@ -19,7 +19,7 @@ from itertools import product
 from math import factorial
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import CampaignError
 from bakeoff.scenario.settings import label
 
 if TYPE_CHECKING:
@@ -54,13 +54,13 @@ class Adaptive:
     def __init__(self, ranges: Sequence[Parameter], expected: int) -> None:
         """`expected` points will be done in all, as far as is known. BakeoffError for too many ranges or too few."""
         if len(ranges) > MOST_RANGES:
-            raise BakeoffError(
+            raise CampaignError(
                 f"--adaptive: {len(ranges)} ranges; expected at most {MOST_RANGES}, or --sample for as many as you like"
             )
         self._ranges = [each for each in ranges if each.range is not None]
         least = _LEAST ** len(ranges)
         if expected < least:
-            raise BakeoffError(
+            raise CampaignError(
                 f"--adaptive: begins with a grid of {least} points, and the budget has room for {expected}; "
                 "expected a larger --budget"
             )

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, Protocol
 import msgspec
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import StoreError
 from bakeoff.results import layout
 
 MANIFEST: Final = "stored.json"
@@ -37,7 +37,7 @@ class Readable(Protocol):
         """The next bytes, at most so many; none at the end."""
 
 
-class DamagedError(Exception):
+class DamagedError(StoreError):
     """There is no such run, or not as it was packed."""
 
 
@@ -64,7 +64,7 @@ def manifest(folder: Path) -> Listed:
     try:
         return read_manifest(written(found))
     except (DamagedError, UnicodeEncodeError) as error:
-        raise BakeoffError(f"{folder}: cannot be stored: {error}") from None
+        raise StoreError(f"{folder}: cannot be stored: {error}") from None
 
 
 def written(found: Listed) -> bytes:

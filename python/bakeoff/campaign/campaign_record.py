@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bakeoff import results
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import CampaignError
 from bakeoff.results import CampaignRecord, Kind, Provenance
 from bakeoff.version import MODEL_EPOCH, commit, version
 
@@ -35,7 +35,7 @@ def provenance(note: str | None = None) -> Provenance:
     BakeoffError for a note that a terminal would not show as it is written.
     """
     if note is not None and not note.isprintable():
-        raise BakeoffError(f"note: {note!r} holds a character that cannot be printed; expected one line of text")
+        raise CampaignError(f"note: {note!r} holds a character that cannot be printed; expected one line of text")
     at = commit()
     return Provenance(
         version=version(),
@@ -70,21 +70,21 @@ def check_same(root: Path, record: CampaignRecord, asked: Asked, engine: str, ve
     """BakeoffError if what is asked for is no part of the campaign in `root`, or would not be made as that was."""
     elsewhere = "give another --out to make it anew"
     if record.kind != asked.kind:
-        raise BakeoffError(f"{root}: holds a {record.kind}, and a {asked.kind} cannot go on in it; {elsewhere}")
+        raise CampaignError(f"{root}: holds a {record.kind}, and a {asked.kind} cannot go on in it; {elsewhere}")
     others = [pattern for pattern in asked.patterns if pattern not in record.patterns]
     if others and record.patterns:
-        raise BakeoffError(
+        raise CampaignError(
             f"{root}: holds the campaign of {_quoted(record.patterns)}; {_quoted(others)} is not part of it; "
             f"resume it with its own patterns, or {elsewhere}"
         )
     if record.engine != engine:
-        raise BakeoffError(
+        raise CampaignError(
             f"{root}: its runs are of the engine {record.engine}, not {engine}; "
             f"resume it with --engine {record.engine}, or {elsewhere}"
         )
     theirs = record.provenance.model_epoch
     if theirs != MODEL_EPOCH:
-        raise BakeoffError(
+        raise CampaignError(
             f"{root}: was begun in model epoch {theirs} (bakeoff {record.provenance.version}); this bakeoff has epoch "
             f"{MODEL_EPOCH}, whose numbers may differ; {elsewhere}"
         )
@@ -94,7 +94,7 @@ def check_same(root: Path, record: CampaignRecord, asked: Asked, engine: str, ve
         if record.versions.get(name) != versions.get(name)
     ]
     if changed:
-        raise BakeoffError(f"{root}: was begun with other versions ({'; '.join(changed)}); {elsewhere}")
+        raise CampaignError(f"{root}: was begun with other versions ({'; '.join(changed)}); {elsewhere}")
 
 
 def _quoted(patterns: tuple[str, ...] | list[str]) -> str:

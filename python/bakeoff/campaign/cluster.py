@@ -23,9 +23,9 @@ import msgspec
 from bakeoff import engines, results
 from bakeoff.campaign import deploy, signals, worker
 from bakeoff.campaign.archive import DamagedError, packed, unpack
-from bakeoff.campaign.parallel import LostError, Pending
+from bakeoff.campaign.parallel import Pending, WorkerLostError
 from bakeoff.campaign.worker import Done
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, CampaignError
 from bakeoff.version import MODEL_EPOCH, version
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Cluster:
         try:
             import distributed
         except ImportError:
-            raise BakeoffError(
+            raise CampaignError(
                 "--dask: needs the Python package distributed, which is not installed; "
                 "install it: pip install 'bakeoff[dask]'"
             ) from None
@@ -106,7 +106,7 @@ class Cluster:
         except BaseException as error:
             self._close_all()
             if isinstance(error, OSError | TimeoutError):
-                raise BakeoffError(f"--dask {form}: the scheduler does not answer: {_named(error)}") from None
+                raise CampaignError(f"--dask {form}: the scheduler does not answer: {_named(error)}") from None
             raise
 
     @property
@@ -140,18 +140,18 @@ class Cluster:
         run, place = self._busy.pop(future)
         if future in self._killed:
             self._killed.discard(future)
-            raise LostError("its worker was ended")
+            raise WorkerLostError("its worker was ended")
         try:
             answer = msgspec.msgpack.decode(future.result(), type=_Answer)
             if answer.archive is not None:
                 with results.writing(place) as partial:
                     unpack(io.BytesIO(answer.archive), partial)
         except KilledWorker as error:
-            raise LostError(f"the worker {error.last_worker.address} ended", error.allowed_failures + 1) from None
+            raise WorkerLostError(f"the worker {error.last_worker.address} ended", error.allowed_failures + 1) from None
         except CancelledError:
             raise self._gone() from None
         except (DamagedError, msgspec.MsgspecError, TypeError) as error:
-            raise BakeoffError(f"{place}: came damaged from its worker: {error}") from None
+            raise CampaignError(f"{place}: came damaged from its worker: {error}") from None
         return Done(run.key, place, answer.status, answer.wall_s, answer.error, answer.numbers)
 
     def kill(self, future: Any) -> None:  # noqa: ANN401 (distributed's)
@@ -185,7 +185,7 @@ class Cluster:
             begun: list[Any] = list(self._busy)
             for future in begun:
                 future.cancel()
-            raise BakeoffError(
+            raise CampaignError(
                 f"--dask {self._form}: no worker is left: out of memory, or killed; "
                 "the runs that ended were kept, --resume does the others"
             )
@@ -195,7 +195,7 @@ class Cluster:
         self._close_all()
 
     def _gone(self) -> BakeoffError:
-        return BakeoffError(
+        return CampaignError(
             f"--dask {self._form}: the scheduler is gone; the runs that ended were kept, --resume does the others"
         )
 
@@ -215,10 +215,10 @@ class Cluster:
         try:
             answers = client.sync(client._run, unlike, self._expected, on_error="return", callback_timeout=_ANSWER_S)
         except TypeError:  # distributed's, of data that is no msgpack
-            raise BakeoffError(f"--dask {self._form}: a worker does not answer as bakeoff's do") from None
+            raise CampaignError(f"--dask {self._form}: a worker does not answer as bakeoff's do") from None
         for address, answer in answers.items():
             if answer is not None:
-                raise BakeoffError(f"--dask {self._form}: the worker {address} {_said(answer)}")
+                raise CampaignError(f"--dask {self._form}: the worker {address} {_said(answer)}")
 
     def _close_all(self) -> None:
         for each in (getattr(self, "_client", None), self._cluster):
@@ -256,7 +256,7 @@ def execute(run: Run, folder: Path, task: worker.Task, order: int, expected: Exp
     # A worker may come later than the campaign began.
     problem = unlike(expected)
     if problem is not None:
-        raise BakeoffError(f"the worker {get_worker().address} {problem}")
+        raise CampaignError(f"the worker {get_worker().address} {problem}")
     if _sees(folder, task):
         return _encoded(worker.execute(run, folder, task, order), None)
     with tempfile.TemporaryDirectory(prefix="bakeoff-") as temporary:
@@ -317,18 +317,18 @@ def _check_scheduler(form: str) -> None:
     except ValueError:
         known = False
     if not known:
-        raise BakeoffError(f"--dask: '{form}' is no address of a scheduler; expected {form[:3]}://HOST:PORT")
+        raise CampaignError(f"--dask: '{form}' is no address of a scheduler; expected {form[:3]}://HOST:PORT")
     logger = logging.getLogger("distributed")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)  # it would write tracebacks of what the other side sends
     try:
         answer = asyncio.run(identity())
     except Exception as error:  # of any kind: the other side may send anything
-        raise BakeoffError(f"--dask {form}: no scheduler answers: {_named(error)}") from None
+        raise CampaignError(f"--dask {form}: no scheduler answers: {_named(error)}") from None
     finally:
         logger.setLevel(before)
     if not isinstance(answer, dict) or answer.get("type") != "Scheduler":
-        raise BakeoffError(f"--dask {form}: is no scheduler of Dask")
+        raise CampaignError(f"--dask {form}: is no scheduler of Dask")
 
 
 def _named(error: BaseException) -> str:

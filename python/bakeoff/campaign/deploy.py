@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, CampaignError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -37,7 +37,7 @@ def start(form: str, jobs: int | None) -> Any:  # noqa: ANN401 (of several packa
     kind, _, rest = form.partition(":")
     started = {"local": _local, "slurm": slurm, "ssh": _ssh}.get(kind)
     if started is None:
-        raise BakeoffError(f"--dask: '{form}' names no workers; expected {FORMS}")
+        raise CampaignError(f"--dask: '{form}' names no workers; expected {FORMS}")
     try:
         import dask
 
@@ -46,7 +46,7 @@ def start(form: str, jobs: int | None) -> Any:  # noqa: ANN401 (of several packa
     except BakeoffError:
         raise
     except Exception as error:  # each package has exceptions of its own
-        raise BakeoffError(f"--dask {form}: cannot be started: {error or type(error).__name__}") from error
+        raise CampaignError(f"--dask {form}: cannot be started: {error or type(error).__name__}") from error
 
 
 def _security() -> Any:  # noqa: ANN401 (distributed has no types)
@@ -57,7 +57,7 @@ def _security() -> Any:  # noqa: ANN401 (distributed has no types)
     try:
         return security.temporary()
     except ImportError:
-        raise BakeoffError(
+        raise CampaignError(
             "--dask: needs the Python package cryptography, which is not installed; install it: pip install "
             "'bakeoff[dask]'"
         ) from None
@@ -67,7 +67,7 @@ def _count(form: str, text: str, otherwise: int | None) -> int:
     if not text and otherwise is not None:
         return otherwise
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 100_000:
-        raise BakeoffError(f"--dask: '{form}:{text}'; expected a number of workers, such as {form}:8")
+        raise CampaignError(f"--dask: '{form}:{text}'; expected a number of workers, such as {form}:8")
     return int(text)
 
 
@@ -105,7 +105,7 @@ def slurm(rest: str, jobs: int | None) -> Any:  # noqa: ANN401
     count = _count("slurm", rest, jobs)
     cores = dask.config.get("jobqueue.slurm.cores", None)
     if not isinstance(cores, int) or dask.config.get("jobqueue.slurm.memory", None) is None:
-        raise BakeoffError(
+        raise CampaignError(
             "--dask slurm: Dask's configuration says nothing of jobqueue.slurm.cores and jobqueue.slurm.memory; "
             "expected for example ~/.config/dask/jobqueue.yaml with both"
         )
@@ -129,7 +129,7 @@ def _ssh(rest: str, _: int | None) -> Any:  # noqa: ANN401
 
     hosts = rest.split(",")
     if not all(hosts):
-        raise BakeoffError(f"--dask: 'ssh:{rest}'; expected names of machines, such as ssh:one,one,two")
+        raise CampaignError(f"--dask: 'ssh:{rest}'; expected names of machines, such as ssh:one,one,two")
     security = _security()
     # The first has the scheduler, too. Each time that a machine is named it gets a worker.
     scheduler = {"cls": Scheduler, "options": {"host": hosts[0], "security": security}}

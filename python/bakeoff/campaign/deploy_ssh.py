@@ -41,6 +41,10 @@ _TLS: Final = {
 """Dask's settings (distributed.comm.tls) by the attribute of its Security."""
 
 
+class StartError(Exception):
+    """A scheduler or a worker did not start on its machine; `deploy.start` names the option."""
+
+
 class _Remote(_Interface):  # type: ignore[misc]
     """A process of Dask on another machine, which ends with its connection."""
 
@@ -61,7 +65,7 @@ class _Remote(_Interface):  # type: ignore[misc]
         raise NotImplementedError
 
     async def start(self) -> None:
-        """Connect and start the process. RuntimeError or OSError if that fails, or takes too long."""
+        """Connect and start the process. StartError or OSError if that fails, or takes too long."""
         import asyncssh
 
         try:
@@ -69,9 +73,9 @@ class _Remote(_Interface):  # type: ignore[misc]
                 self._connection = await asyncssh.connect(self._host)
                 self.address = await self._started()
         except asyncssh.Error as error:
-            raise RuntimeError(f"{self._host}: {error.reason}") from error
+            raise StartError(f"{self._host}: {error.reason}") from error
         except TimeoutError:
-            raise RuntimeError(f"{self._host}: no {type(self).__name__.lower()} within {_PATIENCE_S:g} s") from None
+            raise StartError(f"{self._host}: no {type(self).__name__.lower()} within {_PATIENCE_S:g} s") from None
         await super().start()
 
     async def _started(self) -> str:
@@ -86,7 +90,7 @@ class _Remote(_Interface):  # type: ignore[misc]
                 self._drained = asyncio.ensure_future(self._drain())
                 return str(address.strip().removeprefix("'").removesuffix("'"))
             said = line.strip() or said
-        raise RuntimeError(f"{self._host}: the {type(self).__name__.lower()} ended as it started: {said}")
+        raise StartError(f"{self._host}: the {type(self).__name__.lower()} ended as it started: {said}")
 
     async def _drain(self) -> None:
         """Read on, so that the process never waits for room for its log."""

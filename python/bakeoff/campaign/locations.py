@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import CampaignError
 
 RESULTS: Final = Path("results")
 LATEST: Final = RESULTS / "latest"
@@ -53,7 +53,7 @@ def link_latest(link: Path, root: Path) -> None:
 def latest() -> Path:
     """The folder of the last `bakeoff run`. BakeoffError if there is none yet."""
     if not LATEST.is_dir():
-        raise BakeoffError(
+        raise CampaignError(
             f"{LATEST}: no campaign yet; make one: bakeoff run 'l4s-tests/s6*', or give the results folder"
         )
     return Path(os.path.relpath(LATEST.resolve()))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from bakeoff import lockfile
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import CampaignError
 from bakeoff.results import layout
 
 NAME: Final = ".lock"
@@ -59,7 +59,7 @@ def refuse_written(folder: Path) -> None:
     for root in (place, *place.parents):
         known = root == place or (root / layout.CAMPAIGN).exists()  # elsewhere a file of this name may be anything
         if known and (owner := writer(root)) is not None:
-            raise BakeoffError(f"{folder}: a campaign (process {owner}) is writing in {root}; wait until it ends")
+            raise CampaignError(f"{folder}: a campaign (process {owner}) is writing in {root}; wait until it ends")
 
 
 def _acquire(root: Path) -> int:
@@ -75,7 +75,7 @@ def _acquire(root: Path) -> int:
         except BlockingIOError:
             owner = os.read(descriptor, 32).decode(errors="replace").strip()
             os.close(descriptor)
-            raise BakeoffError(
+            raise CampaignError(
                 f"{root}: another campaign (process {owner or 'unknown'}) is writing here; "
                 "wait until it ends or choose another --out"
             ) from None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from bakeoff.campaign import signals, worker
 from bakeoff.campaign.run_queue import Waiting
 from bakeoff.campaign.worker import Done
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import CampaignError
 
 if TYPE_CHECKING:
     from collections import deque
@@ -25,7 +25,7 @@ _ATTEMPTS: Final = 3
 """So often a run may lose its worker before it counts as failed."""
 
 
-class LostError(Exception):
+class WorkerLostError(CampaignError):
     """The worker that had the run is gone; the message says how it ended."""
 
     def __init__(self, how: str, attempts: int = 1) -> None:
@@ -57,7 +57,7 @@ class Workers(Protocol):
         """Have `worker.execute` do the run."""
 
     def result(self, future: Pending) -> Done:
-        """How the run ended; LostError if its worker did. The worker is free again."""
+        """How the run ended; WorkerLostError if its worker did. The worker is free again."""
 
     def kill(self, future: Pending) -> None:
         """End the run at once, with its worker."""
@@ -157,14 +157,14 @@ class Parallel:
         folder, run, order = begun.waiting
         try:
             done = self.workers.result(future)
-        except LostError as error:
+        except WorkerLostError as error:
             if begun.late:
                 why = f"took longer than {self.timeout_s:g} s and was ended"
                 return worker.failed(run, folder, self.task, order, why)
             self._lost[folder] = self._lost.get(folder, 0) + error.attempts
             self._in_a_row += min(1, error.attempts)
             if self._in_a_row >= _ATTEMPTS * (_ATTEMPTS + len(self._under_way)):
-                raise BakeoffError(
+                raise CampaignError(
                     f"one worker after the other is lost and no run ends ({error}): out of memory (try fewer --jobs) "
                     "or killed; the runs that ended were kept, --resume does the others"
                 ) from error

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.campaign import signals, worker
-from bakeoff.campaign.parallel import LostError, Pending
+from bakeoff.campaign.parallel import Pending, WorkerLostError
 from bakeoff.campaign.worker import Done
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Processes:
             if slot in self._slots:
                 self._slots.remove(slot)
             # The others had not begun.
-            raise LostError(_ended(slot.process), attempts=int(future is slot.given[0])) from None
+            raise WorkerLostError(_ended(slot.process), attempts=int(future is slot.given[0])) from None
         except BaseException:
             slot.given.remove(future)
             raise

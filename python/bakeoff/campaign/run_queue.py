@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bakeoff import results
 from bakeoff.campaign import signals, worker
 from bakeoff.campaign.worker import Done
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, CampaignError
 from bakeoff.results import CampaignRecord, Kept, captures
 from bakeoff.scenario import python_cc
 
@@ -67,7 +67,7 @@ class RunQueue:
         """BakeoffError if the packets that were kept take more than a campaign may."""
         most = captures.of_campaign()
         if self._captured > most and self.waiting:
-            raise BakeoffError(
+            raise CampaignError(
                 f"{self.root}: the captures of {len(self.ended)} of {len(self.places)} runs take {self._captured:,} "
                 f"bytes, and the budget of a campaign is {most:,}; the runs that ended were kept. Capture less, or set "
                 f"the environment variable {captures.OF_CAMPAIGN} higher and continue with --resume"
@@ -122,15 +122,15 @@ def folders(runs: Iterable[Run], root: Path, known: Mapping[Path, Run] = Mapping
     places: dict[Path, Run] = {}
     for each in runs:
         if any(part in ("", ".", "..") or part.startswith(".") for part in each.key.split("/")):
-            raise BakeoffError(
+            raise CampaignError(
                 f"{each.key}: cannot name a results folder; expected suite/scenario/run without leading dots"
             )
         if not each.key.isprintable():
-            raise BakeoffError(f"{each.key!r}: cannot name a results folder; expected characters that can be printed")
+            raise CampaignError(f"{each.key!r}: cannot name a results folder; expected characters that can be printed")
         folder = results.below(root, each.key)
         there = places.get(folder, known.get(folder))
         if there is not None and there.to_json() != each.to_json():
-            raise BakeoffError(f"{each.key}: two different runs have this name; expected one")
+            raise CampaignError(f"{each.key}: two different runs have this name; expected one")
         if folder not in known:
             places[folder] = each
     return places
@@ -150,7 +150,7 @@ def _done_before(folder: Path, wanted: Run, campaign: CampaignRecord, kept: Kept
     except BakeoffError:
         return None
     if result.record.campaign != campaign.id:
-        raise BakeoffError(f"{folder}: belongs to another campaign; move it away, or choose another --out")
+        raise CampaignError(f"{folder}: belongs to another campaign; move it away, or choose another --out")
     enough = kept == "measures" or result.record.kept == "all"
     return result if result.ok and enough and result.run.to_json() == wanted.to_json() else None
 

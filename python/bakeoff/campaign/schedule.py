@@ -20,7 +20,7 @@ from bakeoff.campaign.run_queue import More, RunQueue, Waiting, folders, is_done
 from bakeoff.campaign.store import Store
 from bakeoff.campaign.store_access import StoreAccess
 from bakeoff.campaign.worker import Done
-from bakeoff.errors import BakeoffError, UnreachableError
+from bakeoff.errors import BakeoffError, CampaignError, UnreachableError
 from bakeoff.results import CampaignRecord, Kept, Provenance, layout
 from bakeoff.scenario import python_cc
 
@@ -110,9 +110,9 @@ def run(
     runs = [python_cc.permitted(each, allow_code=allow_code) for each in runs]
     places = _checked(runs, root, module, jobs)
     if cluster is not None and module.one_at_a_time:
-        raise BakeoffError(f"--dask: runs of the engine {engine} are done from this machine; expected sim or kernel")
+        raise CampaignError(f"--dask: runs of the engine {engine} are done from this machine; expected sim or kernel")
     if timeout_s is not None and module.one_at_a_time:
-        raise BakeoffError(
+        raise CampaignError(
             f"--run-timeout: a run of the engine {engine} cannot be ended half-way; expected sim or kernel"
         )
     jobs = 1 if module.one_at_a_time else jobs or cores()
@@ -192,7 +192,7 @@ def _refusal(module: engines.Engine, run: Run) -> str | None:
     except UnreachableError:
         raise
     except BakeoffError as error:
-        return str(error).removeprefix(f"{engines.place(run)}: ")
+        return error.problem if error.place == engines.place(run) else str(error)
     return None
 
 
@@ -204,12 +204,12 @@ def cores() -> int:
 def _checked(runs: Sequence[Run], root: Path, module: engines.Engine, jobs: int | None) -> dict[Path, Run]:
     """Which folder each run goes to; BakeoffError for what can be said before anything is written."""
     if jobs is not None and jobs < 1:
-        raise BakeoffError(f"jobs: {jobs}; expected 1 or more")
+        raise CampaignError(f"jobs: {jobs}; expected 1 or more")
     if not runs:
-        raise BakeoffError("no runs; expected at least one")
+        raise CampaignError("no runs; expected at least one")
     for parent in root.resolve().parents:
         if (parent / layout.CAMPAIGN).exists():
-            raise BakeoffError(f"{root}: lies inside of another campaign's folder, {parent}; choose another --out")
+            raise CampaignError(f"{root}: lies inside of another campaign's folder, {parent}; choose another --out")
     places = folders(runs, root)
     for each in places.values():
         module.check(each)
@@ -233,15 +233,15 @@ def _claim(
     """
     if record is None and _holds_files(root):
         if not resume:
-            raise BakeoffError(f"{root}: there are files here already, of no campaign; choose another --out")
-        raise BakeoffError(
+            raise CampaignError(f"{root}: there are files here already, of no campaign; choose another --out")
+        raise CampaignError(
             f"{root}: no {layout.CAMPAIGN} says which campaign its files belong to (an older bakeoff wrote none); "
             "choose another --out"
         )
     if record is None:
         return campaign_record.begin(root, asked, engine, versions, made, runs=runs)
     if not resume:
-        raise BakeoffError(
+        raise CampaignError(
             f"{root}: there are files here already; --resume continues the campaign, or choose another --out"
         )
     campaign_record.check_same(root, record, asked, engine, versions)
@@ -269,8 +269,10 @@ def _writable(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if (file := files.in_the_way(root)) is not None:
-            raise BakeoffError(f"{file}: is a file; expected a folder for the results") from error
-        raise BakeoffError(f"{error.filename or root}: {error.strerror or error}{results.and_earlier(root)}") from error
+            raise CampaignError(f"{file}: is a file; expected a folder for the results") from error
+        raise CampaignError(
+            f"{error.filename or root}: {error.strerror or error}{results.and_earlier(root)}"
+        ) from error
 
 
 def _one_by_one(

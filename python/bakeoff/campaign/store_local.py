@@ -21,7 +21,7 @@ from bakeoff import files
 from bakeoff.campaign import archive
 from bakeoff.campaign.archive import DamagedError
 from bakeoff.campaign.store import Content
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RunError, StoreError
 from bakeoff.results import layout
 from bakeoff.results.write import take_place
 
@@ -87,9 +87,9 @@ class LocalStore:
         partial = place.with_name(layout.partial_name(key, os.getpid()))
         self._begin()
         if place.parent.is_symlink():
-            raise BakeoffError(f"{place.parent}: is a link, and nothing is stored behind it")
+            raise StoreError(f"{place.parent}: is a link, and nothing is stored behind it")
         if os.path.lexists(place) and not _replaceable(place):
-            raise BakeoffError(f"{place}: holds no stored run of yours; move it away")
+            raise StoreError(f"{place}: holds no stored run of yours; move it away")
         try:
             partial.mkdir(parents=True)
             listed = archive.manifest(folder)
@@ -147,7 +147,7 @@ class LocalStore:
 
     def _total(self) -> int | None:
         """What the file _TOTAL says; None if it is missing, or is none of bakeoff's."""
-        with suppress(RuntimeError):
+        with suppress(RunError):
             text = files.plain_bytes(self.root / _TOTAL, 64)
             return int(text) if _NUMBER.fullmatch(text) else None
         return None
@@ -197,7 +197,7 @@ class LocalStore:
         except FileNotFoundError:
             return False  # by another campaign
         except OSError as error:
-            raise BakeoffError(f"{entry.place}: cannot be removed: {error.strerror or error}") from error
+            raise StoreError(f"{entry.place}: cannot be removed: {error.strerror or error}") from error
         return True
 
     def _shards(self) -> list[Path]:
@@ -310,5 +310,5 @@ def limit() -> int:
     if not text:
         return _LIMIT
     if not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise BakeoffError(f"{LIMIT}: '{text}'; expected a number of bytes such as {_LIMIT}")
+        raise StoreError(f"{LIMIT}: '{text}'; expected a number of bytes such as {_LIMIT}")
     return int(text)

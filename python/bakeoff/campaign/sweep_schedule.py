@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import CampaignError
 from bakeoff.scenario import units
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Budget:
             return cls(runs=int(known[0]))
         if known is not None and known[1] == "s" and known[0] > 0:
             return cls(wall_s=known[0])
-        raise BakeoffError(f"--budget: '{text}'; expected a number of runs such as 500, or a time such as 10min")
+        raise CampaignError(f"--budget: '{text}'; expected a number of runs such as 500, or a time such as 10min")
 
     def points(self, runs_per_point: int, run_s: float | None, jobs: int) -> int | None:
         """How many points it has room for, if a run takes `run_s` on one of `jobs` cores; None for any number.
@@ -56,7 +56,7 @@ class Budget:
         if self.runs is not None:
             room = self.runs // runs_per_point
             if not room:
-                raise BakeoffError(
+                raise CampaignError(
                     f"--budget: {self.runs} runs, and each point of the sweep takes {runs_per_point} of them; "
                     f"expected {runs_per_point} or more"
                 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import CampaignError
 from bakeoff.measure import interval
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Repetitions:
         self._of = {run.key: each for each in self.all for run in each.runs}
         for each in self.all:
             if len(each.runs) < LEAST:
-                raise BakeoffError(f"--max-seeds: {len(each.runs)}; expected {LEAST} or more")
+                raise CampaignError(f"--max-seeds: {len(each.runs)}; expected {LEAST} or more")
 
     def first(self) -> list[Run]:
         """The runs to begin with."""

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from bakeoff.claims import quantity
 from bakeoff.claims.expression import TRUTH, Expression, ExpressionError, parse
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ClaimError
 from bakeoff.scenario import catalog
 from bakeoff.scenario.error import did_you_mean, shown
 from bakeoff.scenario.explain import explain
@@ -225,7 +225,7 @@ def load(where: Path | None = None) -> list[Claim]:
     for claim in found:
         for other in claim.contradicts:
             if other not in names:
-                raise BakeoffError(
+                raise ClaimError(
                     f"{where / claim.document}.yaml: {claim.name}: contradicts: there is no claim '{other}'"
                     f"{did_you_mean(other, names)}"
                 )
@@ -244,7 +244,7 @@ def select(claims: Sequence[Claim], pattern: str | None) -> list[Claim]:
     if not chosen:
         near = get_close_matches(bare, [claim.name for claim in claims], n=2, cutoff=0.5)
         known = " or ".join(f"'{name}'" for name in near) or ", ".join(dict.fromkeys(c.document for c in claims))
-        raise BakeoffError(f"'{pattern}' names no claim; expected for example {known or 'a file in ' + str(folder())}")
+        raise ClaimError(f"'{pattern}' names no claim; expected for example {known or 'a file in ' + str(folder())}")
     return chosen
 
 
@@ -259,15 +259,15 @@ def read(path: Path) -> list[Claim]:
     try:
         file = File.model_validate(data)
     except ValidationError as error:
-        raise BakeoffError(f"{path}: {explain(error, data)}") from None
+        raise ClaimError(f"{path}: {explain(error, data)}") from None
     name = file.document.name
     if name != path.stem:
-        raise BakeoffError(f"{path}: document.name: '{name}'; expected '{path.stem}', as the file is called")
+        raise ClaimError(f"{path}: document.name: '{name}'; expected '{path.stem}', as the file is called")
     found: dict[str, Claim] = {}
     for number, text in enumerate(file.claims):
         place = f"{path}: claims[{number}]"
         if text.id in found:
-            raise BakeoffError(f"{place}.id: '{text.id}' stands twice; expected a name of its own for each claim")
+            raise ClaimError(f"{place}.id: '{text.id}' stands twice; expected a name of its own for each claim")
         found[text.id] = _claim(name, text, f"{place} ({text.id})")
     return list(found.values())
 
@@ -277,13 +277,13 @@ def _claim(document: str, text: ClaimText, place: str) -> Claim:
     statement = None
     if text.needs is not None:
         if decided or text.cause is not None or text.share is not None:
-            raise BakeoffError(
+            raise ClaimError(
                 f"{place}: has 'needs', so that it cannot be run, and also '{(decided or ['cause'])[0]}'; "
                 "expected one of them"
             )
     else:
         if text.runs is None:
-            raise BakeoffError(f"{place}: 'runs' is missing; expected the runs that decide it, or 'needs'")
+            raise ClaimError(f"{place}: 'runs' is missing; expected the runs that decide it, or 'needs'")
         statement = _statement(text, text.runs, text.set or {}, place)
     return Claim(
         name=f"{document}/{text.id}",
@@ -301,7 +301,7 @@ def _cause(claim: ClaimText, text: CauseText, place: str) -> Cause:
     tried = () if text.tried is None else (text.tried,) if isinstance(text.tried, str) else tuple(text.tried)
     told = [text.runs, text.direction, text.size, text.set, text.engine]
     if text.kind == "open" and not tried:
-        raise BakeoffError(f"{place}.tried: is missing; expected a sentence for each thing that was tried")
+        raise ClaimError(f"{place}.tried: is missing; expected a sentence for each thing that was tried")
     statement = None
     if any(part is not None for part in told):
         runs = text.runs if text.runs is not None else claim.runs
@@ -310,7 +310,7 @@ def _cause(claim: ClaimText, text: CauseText, place: str) -> Cause:
         if runs is not None:
             statement = _statement(text, runs, {**(claim.set or {}), **(text.set or {})}, place)
     elif text.kind != "open":
-        raise BakeoffError(
+        raise ClaimError(
             f"{place}: nothing tests it; expected 'set', 'runs', 'engine', 'direction' or 'size' that show it, or "
             "'kind: open' with what was 'tried'"
         )
@@ -319,12 +319,12 @@ def _cause(claim: ClaimText, text: CauseText, place: str) -> Cause:
 
 def _statement(text: ClaimText | CauseText, runs: Runs, changed: dict[str, Any], place: str) -> Statement:
     if text.direction is None and text.size is None:
-        raise BakeoffError(f"{place}: neither 'direction' nor 'size'; expected one of them at least")
+        raise ClaimError(f"{place}: neither 'direction' nor 'size'; expected one of them at least")
     if not runs:
-        raise BakeoffError(f"{place}.runs: is empty; expected the name of a run")
+        raise ClaimError(f"{place}.runs: is empty; expected the name of a run")
     named = runs if isinstance(runs, dict) else {}
     if named and text.share is not None:
-        raise BakeoffError(f"{place}.share: is for patterns of runs; 'runs' gives each run a name")
+        raise ClaimError(f"{place}.share: is for patterns of runs; 'runs' gives each run a name")
     return Statement(
         place=place,
         runs=_wanted(runs, changed),
@@ -345,9 +345,9 @@ def _wanted(runs: Runs, changed: dict[str, Any]) -> tuple[Wanted, ...]:
 def _direction(text: str, runs: Sequence[str], place: str) -> Expression:
     found = _expression(text, runs, place)
     if found.unit != TRUTH:
-        raise BakeoffError(f"{place}: '{found.text}' is a number; expected a comparison")
+        raise ClaimError(f"{place}: '{found.text}' is a number; expected a comparison")
     if not found.calls:
-        raise BakeoffError(f"{place}: '{found.text}' measures nothing; expected a measure such as goodput(1)")
+        raise ClaimError(f"{place}: '{found.text}' measures nothing; expected a measure such as goodput(1)")
     return found
 
 
@@ -355,27 +355,27 @@ def _expression(text: str, runs: Sequence[str], place: str) -> Expression:
     try:
         found = parse(text, runs)
     except ExpressionError as error:
-        raise BakeoffError(f"{place}: {error}") from None
+        raise ClaimError(f"{place}: {error}") from None
     return found
 
 
 def _size(text: SizeText, runs: Sequence[str], place: str) -> Size:
     of = _expression(str(text.of), runs, f"{place}.of")
     if of.unit == TRUTH:
-        raise BakeoffError(f"{place}.of: '{of.text}' is true or false; expected a number")
+        raise ClaimError(f"{place}.of: '{of.text}' is true or false; expected a number")
     published = text.published if isinstance(text.published, list) else [text.published]
     numbers = [_published(value, of.unit, f"{place}.published") for value in published]
     low, high = numbers[0], numbers[-1]
     if low > high:
-        raise BakeoffError(f"{place}.published: {shown(text.published)}; expected the smaller number first")
+        raise ClaimError(f"{place}.published: {shown(text.published)}; expected the smaller number first")
     tolerance = _quantity(text.tolerance, f"{place}.tolerance")
     if tolerance.value < 0:
-        raise BakeoffError(f"{place}.tolerance: {shown(text.tolerance)}; expected at least 0")
+        raise ClaimError(f"{place}.tolerance: {shown(text.tolerance)}; expected at least 0")
     relative = isinstance(text.tolerance, str) and text.tolerance.strip().endswith("%")
     if not relative and tolerance.unit not in (None, of.unit) and of.unit is not None:
-        raise BakeoffError(f"{place}.tolerance: {shown(text.tolerance)}; expected a share such as '30%', or {of.unit}")
+        raise ClaimError(f"{place}.tolerance: {shown(text.tolerance)}; expected a share such as '30%', or {of.unit}")
     if not relative and tolerance.unit is None and of.unit in _UNITS_TO_WRITE and tolerance.value:
-        raise BakeoffError(f"{place}.tolerance: {shown(text.tolerance)} has no unit; expected '30%', or {of.unit}")
+        raise ClaimError(f"{place}.tolerance: {shown(text.tolerance)} has no unit; expected '30%', or {of.unit}")
     return Size(
         of=of,
         published=(low, high),
@@ -391,18 +391,18 @@ def _size(text: SizeText, runs: Sequence[str], place: str) -> Size:
 def _published(value: Number, unit: str | None, place: str) -> float:
     found = _quantity(value, place)
     if found.unit is None and unit in _UNITS_TO_WRITE and found.value:
-        raise BakeoffError(f"{place}: {shown(value)} has no unit; expected a text such as '10 {unit}'")
+        raise ClaimError(f"{place}: {shown(value)} has no unit; expected a text such as '10 {unit}'")
     if found.unit is not None and unit is not None and found.unit != unit:
-        raise BakeoffError(f"{place}: {shown(value)}; expected {'no unit' if unit == '1' else unit}, as 'of' has it")
+        raise ClaimError(f"{place}: {shown(value)}; expected {'no unit' if unit == '1' else unit}, as 'of' has it")
     return found.value
 
 
 def _quantity(value: Number, place: str) -> quantity.Quantity:
     if not isinstance(value, str):
         if not isfinite(value):
-            raise BakeoffError(f"{place}: {shown(value)}; expected a number")
+            raise ClaimError(f"{place}: {shown(value)}; expected a number")
         return quantity.Quantity(float(value), None)
     try:
         return quantity.parse(value)
     except ValueError as error:
-        raise BakeoffError(f"{place}: {error}") from None
+        raise ClaimError(f"{place}: {error}") from None

@@ -18,7 +18,7 @@ from math import inf, isfinite, log
 from statistics import fmean
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ClaimError
 from bakeoff.measure import interval, summary_of
 from bakeoff.measure.delays import mean_base_rtt, quantile
 from bakeoff.measure.summarise import bottleneck_queues
@@ -149,15 +149,15 @@ def side_of(name: str, results: Iterable[Result]) -> Side:
         of = run.suite, run.scenario, run.run
         repetition = f"{'/'.join(of)}, seed {run.seed}"
         if repetition in seen:
-            raise BakeoffError(f"{name}: {repetition} stands twice; give one of them")
+            raise ClaimError(f"{name}: {repetition} stands twice; give one of them")
         seen.add(repetition)
         documents.setdefault(of, run)
         for flow, measure, value in _numbers(run, summary_of(result)):
             values.setdefault(Key(*of, flow, measure), {})[run.seed] = value
     if not seen:
-        raise BakeoffError(f"{name}: no finished run to compare")
+        raise ClaimError(f"{name}: no finished run to compare")
     if not values:
-        raise BakeoffError(f"{name}: nothing to compare, because no finished run has a flow, a probe or a queue")
+        raise ClaimError(f"{name}: nothing to compare, because no finished run has a flow, a probe or a queue")
     return Side(name, values, documents)
 
 
@@ -173,7 +173,7 @@ def side_of_reference(name: str, lines: Iterable[Reference], ours: Side) -> Side
         if measure.startswith("srtt"):
             flow = next((flow for flow in document.flows if flow.name == line.flow), None)
             if flow is None:
-                raise BakeoffError(f"{name}: {line.run} has no flow '{line.flow}'")
+                raise ClaimError(f"{name}: {line.run} has no flow '{line.flow}'")
             measure, value = measure.replace("srtt", "tcp_delay"), value - mean_base_rtt(document, flow)
         repetitions = values.setdefault(Key(*of, line.flow, measure), {})
         repetitions[len(repetitions) + 1 if line.seed is None else line.seed] = value
@@ -206,7 +206,7 @@ def compare(ours: Side, theirs: Side, *, paired: bool = True) -> Comparison:
         if key in theirs.values and key[:3] not in unlike
     ]
     if not found:
-        raise BakeoffError("\n  ".join([f"{ours.name} and {theirs.name} have no run in common", *notes]))
+        raise ClaimError("\n  ".join([f"{ours.name} and {theirs.name} have no run in common", *notes]))
     return Comparison(ours.name, theirs.name, found, [*notes, *_methods(found)])
 
 
@@ -219,7 +219,7 @@ def distributions(
     """
     for measure in bounds:
         if measure not in MEASURES:
-            raise BakeoffError(f"bound: unknown measure '{measure}'; expected one of {', '.join(MEASURES)}")
+            raise ClaimError(f"bound: unknown measure '{measure}'; expected one of {', '.join(MEASURES)}")
     every = [*differences]
     groups: dict[tuple[tuple[str, ...], str], list[float]] = {}
     for one, group in zip(every, labels(every, by), strict=True):
@@ -238,7 +238,7 @@ def labels(differences: Sequence[Difference], by: Sequence[str]) -> list[tuple[s
     for axis in by:
         if axis not in axes and axis != SCENARIO:
             known = ", ".join([*axes, SCENARIO])
-            raise BakeoffError(f"by: no run has an axis '{axis}'; expected one of {known}")
+            raise ClaimError(f"by: no run has an axis '{axis}'; expected one of {known}")
     return [tuple(({SCENARIO: one.key.scenario} | {**one.axes}).get(axis, "") for axis in by) for one in differences]
 
 

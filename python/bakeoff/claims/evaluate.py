@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff.campaign import signals
 from bakeoff.claims.expression import TRUTH, Call, Expression, ExpressionError, Values, parse
-from bakeoff.errors import BakeoffError
-from bakeoff.measure import MeasureError
+from bakeoff.errors import BakeoffError, ClaimError, MeasureError
 from bakeoff.measure.functions import CATALOGUE, check_names
 from bakeoff.measure.measured_run import MeasuredRun
 from bakeoff.results import Result
@@ -55,12 +54,12 @@ def measure(results: Result | Mapping[str, Result], text: str) -> float | bool:
     try:
         expression = parse(_whole(text), names)
     except ExpressionError as error:
-        raise BakeoffError(f"{text}: {error}") from None
+        raise ClaimError(f"{text}: {error}") from None
     metrics = {metric for call in expression.calls for metric in CATALOGUE[call.measure].needs}
     several = {name: MeasuredRun(result, metrics) for name, result in runs.items()}
     values = {call: take(several[call.of], call) for call in expression.calls if call.of in several}
     if len(values) < len(expression.calls):
-        raise BakeoffError(f"{text}: names no run; expected the results that it is about")
+        raise ClaimError(f"{text}: names no run; expected the results that it is about")
     return expression.truth(values) if expression.unit == TRUTH else expression.number(values)
 
 
@@ -78,9 +77,9 @@ def number_of(text: str) -> Expression:
     try:
         found = parse(_whole(text), ())
     except ExpressionError as error:
-        raise BakeoffError(f"{text}: {error}") from None
+        raise ClaimError(f"{text}: {error}") from None
     if found.unit == TRUTH:
-        raise BakeoffError(f"{text}: is true or false; expected a number")
+        raise ClaimError(f"{text}: is true or false; expected a number")
     return found
 
 
@@ -97,7 +96,7 @@ def check_number(text: str, runs: Iterable[Run], option: str) -> None:
         else:
             return
     if complaint is not None:
-        raise BakeoffError(f"{option}: '{text}': {complaint}")
+        raise ClaimError(f"{option}: '{text}': {complaint}")
 
 
 def numbers(result: Result, texts: Sequence[str]) -> dict[str, float | None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from bakeoff import files
 from bakeoff.claims import claim as claims
 from bakeoff.claims.verdict import WORDS
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ClaimError
 
 if TYPE_CHECKING:
     from bakeoff.claims.verdict import Decided
@@ -45,23 +45,23 @@ def load() -> dict[tuple[str, str], Recorded]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise BakeoffError(f"{file}: cannot be read: {error}") from None
+        raise ClaimError(f"{file}: cannot be read: {error}") from None
     try:
         lines = list(csv.reader(io.StringIO(text), strict=True))
     except csv.Error as error:
-        raise BakeoffError(f"{file}: is no CSV: {error}") from None
+        raise ClaimError(f"{file}: is no CSV: {error}") from None
     if not lines or lines[0] != _COLUMNS:
-        raise BakeoffError(f"{file}: line 1: expected the columns {','.join(_COLUMNS)}")
+        raise ClaimError(f"{file}: line 1: expected the columns {','.join(_COLUMNS)}")
     found: dict[tuple[str, str], Recorded] = {}
     for number, line in enumerate(lines[1:], 2):
         if len(line) != len(_COLUMNS):
-            raise BakeoffError(f"{file}: line {number}: {len(line)} values; expected {len(_COLUMNS)}")
+            raise ClaimError(f"{file}: line {number}: {len(line)} values; expected {len(_COLUMNS)}")
         name, engine, *words = line
         for word in words:
             if word and word not in WORDS:
-                raise BakeoffError(f"{file}: line {number}: '{word}'; expected one of {', '.join(WORDS)}")
+                raise ClaimError(f"{file}: line {number}: '{word}'; expected one of {', '.join(WORDS)}")
         if (name, engine) in found:
-            raise BakeoffError(f"{file}: line {number}: '{name}' stands twice for {engine}; expected it once")
+            raise ClaimError(f"{file}: line {number}: '{name}' stands twice for {engine}; expected it once")
         found[name, engine] = Recorded(*words)
     return found
 

@@ -17,7 +17,7 @@ from statistics import fmean, median
 from typing import Any, Final
 
 from bakeoff.claims import quantity
-from bakeoff.measure import MeasureError
+from bakeoff.errors import ClaimError, MeasureError
 from bakeoff.measure.catalogue import Measure, Parameter
 from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.rates import harm, harm_less, under_utilisation
@@ -31,7 +31,7 @@ _DEEPEST: Final = 50
 Argument = float | str | int
 
 
-class ExpressionError(ValueError):
+class ExpressionError(ClaimError):
     """What is wrong in an expression, in its own words."""
 
 

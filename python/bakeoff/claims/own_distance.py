@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Final
 
 from bakeoff.claims.comparison import Comparison, Difference, Side, distance, labels
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ClaimError
 from bakeoff.measure.delays import quantile
 
 MEASURES: Final = ("goodput", "tcp_delay_mean", "marks")
@@ -57,7 +57,7 @@ def groups(found: Comparison, ours: Side, theirs: Side, by: Sequence[str]) -> li
         if one.key.measure in MEASURES:
             members.setdefault(of, []).append(one)
     if not any(ours.values[one.key].keys() & theirs.values[one.key].keys() for one in found.differences):
-        raise BakeoffError(f"{ours.name} and {theirs.name} have no seed in common; expected runs with equal seeds")
+        raise ClaimError(f"{ours.name} and {theirs.name} have no seed in common; expected runs with equal seeds")
     made = [_group(of, some, ours, theirs) for of, some in members.items()]
     if len(made) > 1:
         every = [one for some in members.values() for one in some]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bakeoff.claims.claim import Claim, Statement, Wanted
 from bakeoff.claims.expression import Call
-from bakeoff.errors import BakeoffError
-from bakeoff.measure import MeasureError
+from bakeoff.errors import BakeoffError, ClaimError, MeasureError
 from bakeoff.measure.functions import CATALOGUE, check_names
 from bakeoff.scenario import catalog
 from bakeoff.scenario.error import did_you_mean
@@ -88,7 +87,7 @@ def required_runs(
             names, changed = asked[wanted]
             for name in names:
                 if name not in expanded[_key(changed)]:
-                    raise BakeoffError(f"{each.place}: with its settings there is no run '{name}' any more")
+                    raise ClaimError(f"{each.place}: with its settings there is no run '{name}' any more")
                 runs[wanted.short or name] = expanded[_key(changed)][name]
         found[each] = RequiredRuns(each, runs)
     _check(found.values())
@@ -102,7 +101,7 @@ def _expanded(names: set[str], seeds: int, changed: dict[str, Any], place: str |
     except BakeoffError as error:
         if place is None:
             raise
-        raise BakeoffError(f"{place}: with what it sets a run is not as expected: {error}") from None
+        raise ClaimError(f"{place}: with what it sets a run is not as expected: {error}") from None
 
 
 def _key(changed: dict[str, Any]) -> str:
@@ -116,7 +115,7 @@ def _asked(
     place = f"{statement.place}.runs" + (f".{wanted.short}" if wanted.short else "")
     names = _names(wanted.pattern, known, place)
     if wanted.short is not None and len(names) > 1:
-        raise BakeoffError(f"{place}: '{wanted.pattern}' names {len(names)} runs, such as {names[0]}; expected one")
+        raise ClaimError(f"{place}: '{wanted.pattern}' names {len(names)} runs, such as {names[0]}; expected one")
     return names, {**settings, **wanted.set}
 
 
@@ -131,7 +130,7 @@ def _names(pattern: str, known: Sequence[str], place: str) -> list[str]:
     # A run's name may hold a slash, which its folder has as an underscore.
     found = [name for name in known if fnmatchcase(name, pattern) or fnmatchcase(_as_folder(name), pattern)]
     if not found:
-        raise BakeoffError(f"{place}: '{pattern}' names no run of the catalog{_near(pattern, known)}")
+        raise ClaimError(f"{place}: '{pattern}' names no run of the catalog{_near(pattern, known)}")
     return found
 
 
@@ -155,4 +154,4 @@ def _check(found: Iterable[RequiredRuns]) -> None:
                 try:
                     check_names(CATALOGUE[call.measure], dict(call.arguments), runs[0])
                 except MeasureError as error:
-                    raise BakeoffError(f"{each.statement.place}: '{call}': {error}") from None
+                    raise ClaimError(f"{each.statement.place}: '{call}': {error}") from None

@@ -10,7 +10,8 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
 from bakeoff.claims.expression import Call, Expression, Values, value_of
-from bakeoff.measure import MeasureError, ends, interval
+from bakeoff.errors import MeasureError
+from bakeoff.measure import ends, interval
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Cause, Claim, Statement

@@ -25,7 +25,7 @@ from bakeoff.cli.options import (
     with_inventory,
     with_kernel,
 )
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, UsageError
 
 if TYPE_CHECKING:
     from bakeoff.scenario.access_line import Asked
@@ -151,7 +151,7 @@ def _latest() -> Path:
     from bakeoff import campaign
 
     if not campaign.LATEST_ADVICE.is_dir():
-        raise BakeoffError(f"{campaign.LATEST_ADVICE}: no advice yet that could be gone on with; expected --out")
+        raise UsageError(f"{campaign.LATEST_ADVICE}: no advice yet that could be gone on with; expected --out")
     return campaign.LATEST_ADVICE.resolve()
 
 
@@ -169,6 +169,6 @@ def _check_html(path: Path) -> None:
     try:
         files.check_output(path)
     except BakeoffError as error:
-        raise BakeoffError(f"--html: {error}") from None
+        raise UsageError(f"--html: {error}") from None
     if not path.parent.is_dir():
-        raise BakeoffError(f"--html: {path}: there is no folder {path.parent}")
+        raise UsageError(f"--html: {path}: there is no folder {path.parent}")

@@ -10,7 +10,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.table import Format, chosen_results, warn_of_epochs
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import UsageError
 
 
 def compare(
@@ -84,7 +84,7 @@ def compare(
     from bakeoff.tables.distances import render
 
     if own and (bound or each):
-        raise BakeoffError(f"--own: shows no bounds; leave out {'--bound' if bound else '--each'}")
+        raise UsageError(f"--own: shows no bounds; leave out {'--bound' if bound else '--each'}")
     bounds = bounds_of(bound, "--bound") if bound else dict(comparison.BOUNDS)
     our_results = chosen_results(ours)[1]
     with patience("measuring"):
@@ -99,7 +99,7 @@ def compare(
         lines = references.load()
         names = list(dict.fromkeys(line.reference for line in lines))
         if theirs not in names:
-            raise BakeoffError(f"{theirs}: no such results folder, and no reference; there are: {', '.join(names)}")
+            raise UsageError(f"{theirs}: no such results folder, and no reference; there are: {', '.join(names)}")
         other = comparison.side_of_reference(theirs, lines, mine)
     with patience("comparing"):
         found = replace(comparison.compare(mine, other, paired=not unpaired), warning=warning)
@@ -135,5 +135,5 @@ def bounds_of(words: list[str], option: str) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not bounds[measure] >= 0:
-            raise BakeoffError(f"{option}: '{word}'; expected a measure and a number, such as goodput=0.05")
+            raise UsageError(f"{option}: '{word}'; expected a measure and a number, such as goodput=0.05")
     return bounds

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli.table import SeveralResults, chosen_several
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, UsageError
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -59,19 +59,17 @@ def export(
     }  # fmt: skip
     forms = [name for name, wanted in asked.items() if wanted]
     if not forms:
-        raise BakeoffError(
-            f"no form was chosen; expected one of {', '.join(f'--{name}' for name in asked)}, or several"
-        )
+        raise UsageError(f"no form was chosen; expected one of {', '.join(f'--{name}' for name in asked)}, or several")
     root, chosen = chosen_several(results or [])
     folder = out or (chosen[0].path if len(chosen) == 1 else below(root, "exports/file").parent)
     if folder.exists() and not folder.is_dir():
-        raise BakeoffError(f"--out: '{folder}' is no folder")
+        raise UsageError(f"--out: '{folder}' is no folder")
     whole = [result for result in chosen if result.ok]
     for result in chosen:
         if not result.ok:
             typer.echo(f"left out: {result.key} failed: {result.record.error}", err=True)
     if not whole:
-        raise BakeoffError("no finished run to export")
+        raise UsageError("no finished run to export")
     named = list(zip(whole, exports.stems(whole), strict=True))
     written = 0
     with unwinding(), patience("exporting") as tell:
@@ -82,7 +80,7 @@ def export(
                 written += _export(result, name, folder / stem, replace=replace, alone=len(whole) * len(forms) == 1)
             tell(number)
     if not written:
-        raise BakeoffError(f"none of {len(whole)} runs has what was asked for")
+        raise UsageError(f"none of {len(whole)} runs has what was asked for")
 
 
 def _need_free(named: list[tuple[Result, str]], forms: list[str], folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import typer
 
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import BakeoffError, UsageError, printable
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -40,7 +40,7 @@ def service(urls: Sequence[str]) -> tuple[str, ...]:
     try:
         import apprise
     except ImportError:
-        raise BakeoffError(
+        raise UsageError(
             "--notify: needs the Python package apprise, which is not installed; install it: "
             "pip install 'bakeoff[notify]'"
         ) from None
@@ -49,7 +49,7 @@ def service(urls: Sequence[str]) -> tuple[str, ...]:
         with _quiet():  # it says no more than we do
             known = places.add(url)
         if not known:
-            raise BakeoffError(
+            raise UsageError(
                 f"--notify: '{_safe(url)}' is no URL that apprise knows; expected one such as "
                 "mailto://USER:PASSWORD@HOST, slack://TOKENS or json://HOST/PATH, as its documentation lists them"
             )

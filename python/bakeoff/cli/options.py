@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -18,7 +18,7 @@ def with_kernel(engine: str, kernel: str | None) -> str:
     if kernel is None:
         return engine
     if engine != "kernel":
-        raise BakeoffError(f"--kernel is for --engine kernel; --engine {engine} has no choice of kernels")
+        raise UsageError(f"--kernel is for --engine kernel; --engine {engine} has no choice of kernels")
     # A path with a slash, as in registry.get; whole, because the name stands in the results.
     return f"kernel:{Path(kernel).expanduser().absolute() if '/' in kernel else kernel}"
 
@@ -28,7 +28,7 @@ def with_inventory(engine: str, inventory: Path | None) -> str:
     if inventory is None:
         return engine
     if engine != "ssh":
-        raise BakeoffError(f"--inventory is for --engine ssh; --engine {engine} has no machines")
+        raise UsageError(f"--inventory is for --engine ssh; --engine {engine} has no machines")
     return f"ssh:{inventory.expanduser().absolute()}"
 
 
@@ -162,16 +162,16 @@ def seconds(option: str, value: str | None) -> float | None:
     try:
         found = parse_time(value)
     except ValueError as error:
-        raise BakeoffError(f"{option}: {error}") from None
+        raise UsageError(f"{option}: {error}") from None
     if found <= 0:
-        raise BakeoffError(f"{option}: '{value}'; expected {TIME_FORM}, above 0")
+        raise UsageError(f"{option}: '{value}'; expected {TIME_FORM}, above 0")
     return found
 
 
 def detail(*, quiet: bool, verbose: bool) -> Literal["quiet", "normal", "verbose"]:
     """How much of a campaign's progress is shown. BakeoffError if both were given."""
     if quiet and verbose:
-        raise BakeoffError("--quiet and --verbose were both given; expected one of them")
+        raise UsageError("--quiet and --verbose were both given; expected one of them")
     return "quiet" if quiet else "verbose" if verbose else "normal"
 
 

@@ -10,6 +10,7 @@ import typer
 
 from bakeoff.cli.options import Json
 from bakeoff.cli.output import on_one_line
+from bakeoff.errors import UsageError
 
 _LARGEST = 16 << 20
 """Bytes of a script; the longest of the kernel's own has 20 kB."""
@@ -63,15 +64,14 @@ def packetdrill(
 
 
 def _scripts(path: Path) -> list[Path]:
-    from bakeoff.errors import BakeoffError
 
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise BakeoffError(f"{path}: neither a packetdrill script nor a folder of them")
+        raise UsageError(f"{path}: neither a packetdrill script nor a folder of them")
     found = sorted(path.rglob("*.pkt"))
     if not found:
-        raise BakeoffError(f"{path}: no *.pkt in this folder or below")
+        raise UsageError(f"{path}: no *.pkt in this folder or below")
     return found
 
 

@@ -11,7 +11,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.table import SeveralResults, chosen_several, warn_of_epochs
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, UsageError
 
 if TYPE_CHECKING:
     from bakeoff.plots.kinds import Kind
@@ -164,7 +164,7 @@ def plot(
         if not result.ok:
             typer.echo(f"left out: {result.key} failed: {result.record.error}", err=True)
     if not whole:
-        raise BakeoffError("no finished run to draw")
+        raise UsageError("no finished run to draw")
     picked = kinds.kind(kind) if kind is not None else kinds.kind(draw.default_kind(whole, overlay=overlay))
     _fits(picked, measure=measure, x=x, y=y, lines=lines, panels=panels, width=width, overlay=overlay, scale=scale)
     place = _Place(out, format_)
@@ -192,7 +192,7 @@ def plot(
         written(figure, place.of(folder, picked.name if len(whole) == 1 else f"overlay-{picked.name}", alone=True))
         return
     if len(whole) > MOST_PICTURES:
-        raise BakeoffError(
+        raise UsageError(
             f"{len(whole)} runs: a picture of each would be as many files; at most {MOST_PICTURES} at a time: choose "
             "runs with a pattern, or draw one picture of all with --kind bars, sweep or heatmap"
         )
@@ -205,7 +205,7 @@ def plot(
             written(found, place.of(plots_folder, name, alone=False))
             drawn += 1
     if not drawn:
-        raise BakeoffError(f"none of {len(whole)} runs has what '{picked.name}' shows")
+        raise UsageError(f"none of {len(whole)} runs has what '{picked.name}' shows")
 
 
 def _axes(text: str | None) -> list[str] | None:
@@ -239,14 +239,14 @@ def _fits(
     for option, (value, kinds) in known.items():
         if value is not None and kind.name not in kinds:
             able = f"{', '.join(kinds[:-1])} or {kinds[-1]}" if len(kinds) > 1 else kinds[0]
-            raise BakeoffError(f"{option}: only valid with --kind {able}, not with '{kind.name}'")
+            raise UsageError(f"{option}: only valid with --kind {able}, not with '{kind.name}'")
     if overlay and kind.of == "campaign":
-        raise BakeoffError(f"--overlay: '{kind.name}' shows all runs in one picture anyway")
+        raise UsageError(f"--overlay: '{kind.name}' shows all runs in one picture anyway")
     if scale is not Scale.auto and not kind.scales:
         from bakeoff.plots.kinds import KINDS
 
         able = ", ".join(one.name for one in KINDS if one.scales)
-        raise BakeoffError(f"--scale: '{kind.name}' has no scales; these have: {able}")
+        raise UsageError(f"--scale: '{kind.name}' has no scales; these have: {able}")
 
 
 class _Place:
@@ -264,18 +264,18 @@ class _Place:
             return
         self.file = Path(out)
         if self.file.suffix.lower() not in SUFFIXES:
-            raise BakeoffError(
+            raise UsageError(
                 f"--out: '{out}' is no picture's name; expected a file that ends in {', '.join(SUFFIXES)}, or a folder "
                 "that ends in /"
             )
         if format_ is not None and self.file.suffix.lower() != self.suffix:
-            raise BakeoffError(f"--out: '{out}' is no {format_.value}, which --format asks for")
+            raise UsageError(f"--out: '{out}' is no {format_.value}, which --format asks for")
 
     def of(self, folder: Path, name: str, *, alone: bool) -> Path:
         """The path of one picture; `alone` if there are no others."""
         if self.file is not None:
             if not alone:
-                raise BakeoffError(f"--out: '{self.file}' is one file, and there are several pictures; end it in /")
+                raise UsageError(f"--out: '{self.file}' is one file, and there are several pictures; end it in /")
             return self.file
         # A file's name has at most 255 bytes; names of runs may be longer.
         short = re.sub(r"[^\w.()+~@=,-]", "_", name)[:200]

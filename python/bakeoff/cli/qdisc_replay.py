@@ -12,7 +12,7 @@ import typer
 from bakeoff.cli import complete
 from bakeoff.cli.options import Json
 from bakeoff.cli.output import on_one_line
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
     from bakeoff.replay import Arrivals, Comparison, Replayed
@@ -78,13 +78,13 @@ def qdisc_replay(
         return
     engine, _, named = against.partition(":")
     if engine != "kernel":
-        raise BakeoffError(f"--against: '{against}'; expected kernel, kernel:NAME or kernel:PATH")
+        raise UsageError(f"--against: '{against}'; expected kernel, kernel:NAME or kernel:PATH")
     # What the simulator refuses needs no boot.
     replay.simulate(port, packets, seed=seed)
     recorded = replay.record([(port, packets)], kernel=named or None, seed=seed)
     [theirs] = recorded.replays
     if isinstance(theirs, str):
-        raise BakeoffError(f"kernel {recorded.kernel}: {theirs}")
+        raise UsageError(f"kernel {recorded.kernel}: {theirs}")
     ours = replay.simulate(port, packets, seed=seed, hz=recorded.hz, like=theirs)
     found = replay.compare(packets, ours, theirs)
     _print_both(recorded.kernel, packets, ours, theirs, found, as_json=as_json)

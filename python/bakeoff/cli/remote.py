@@ -15,7 +15,7 @@ from bakeoff.cli import complete
 from bakeoff.cli.options import Only
 from bakeoff.cli.results import named, size_in_words
 from bakeoff.cli.table import chosen_results
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from bakeoff.results.remote import Copied, Tell
@@ -116,9 +116,7 @@ def _folder_for(url: str) -> Path:
 
     name = re.split(r"[/\\]", url.rstrip("/"))[-1]
     if name in ("", *TAKEN) or name.startswith(".") or not name.isprintable() or ":" in name:
-        raise BakeoffError(
-            f"'{printable(name)}' is no name for a folder below {RESULTS}/; expected FOLDER after the URL"
-        )
+        raise UsageError(f"'{printable(name)}' is no name for a folder below {RESULTS}/; expected FOLDER after the URL")
     return RESULTS / name
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from bakeoff.cli.options import Jobs
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
     from bakeoff.render.page import Page
@@ -78,9 +78,9 @@ def render(
 
     places = _places(templates, out)
     if (record or check) and out is None:
-        raise BakeoffError(f"--{'record' if record else 'check'} is about pages in files; expected --out too")
+        raise UsageError(f"--{'record' if record else 'check'} is about pages in files; expected --out too")
     if record and check:
-        raise BakeoffError("--record writes and --check does not; expected one of them")
+        raise UsageError("--record writes and --check does not; expected one of them")
     if check:
         different = [line for template, path in places.items() if (line := recorded.difference(template, path))]
         for line in different:
@@ -113,20 +113,20 @@ def _places(templates: list[Path], out: str | None) -> dict[Path, Path]:
     """Where the page of each template goes; without `out` only its name means something."""
     for template in templates:
         if not template.is_file():
-            raise BakeoffError(f"{template}: no such template")
+            raise UsageError(f"{template}: no such template")
     if out is None:
         return {template: Path(template.name) for template in templates}
     if out.endswith("/") or Path(out).is_dir():
         places = {template: Path(out) / template.name for template in templates}
     elif len(templates) == 1 and not Path(out).suffix:
-        raise BakeoffError(f"--out: '{out}' could be a page or a folder; expected '{out}.md' or '{out}/'")
+        raise UsageError(f"--out: '{out}' could be a page or a folder; expected '{out}.md' or '{out}/'")
     elif len(templates) == 1:
         places = {templates[0]: Path(out)}
     else:
-        raise BakeoffError(f"--out: '{out}' is one file, and there are {len(templates)} templates; end it in /")
+        raise UsageError(f"--out: '{out}' is one file, and there are {len(templates)} templates; end it in /")
     for template, path in places.items():
         if path.resolve() == template.resolve():
-            raise BakeoffError(f"--out: the page would take the place of its template, {template}; give another folder")
+            raise UsageError(f"--out: the page would take the place of its template, {template}; give another folder")
     if len(set(places.values())) < len(places):
-        raise BakeoffError("--out: two templates have the same name; give each a folder of its own")
+        raise UsageError("--out: two templates have the same name; give each a folder of its own")
     return places

@@ -9,7 +9,7 @@ import typer
 
 from bakeoff.cli.options import AllowCode, Json
 from bakeoff.cli.table import OneRun, chosen_run
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import UsageError
 
 
 def reproduce(
@@ -41,7 +41,7 @@ def reproduce(
 
     stored = chosen_run(run)
     if not stored.ok:
-        raise BakeoffError(f"{stored.key} failed, so that there is nothing to compare with: {stored.record.error}")
+        raise UsageError(f"{stored.key} failed, so that there is nothing to compare with: {stored.record.error}")
     engine = stored.record.engine
     rows = []
     with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
@@ -50,7 +50,7 @@ def reproduce(
             each = stored.run.model_copy(update={"seed": seed})
             [done] = campaign.run([each], Path(folder) / str(seed), engine=engine, jobs=1, allow_code=allow_code).runs
             if done.error is not None:
-                raise BakeoffError(f"{stored.key} fails today with seed {seed}: {done.error}")
+                raise UsageError(f"{stored.key} fails today with seed {seed}: {done.error}")
             return results.read(done.path)
 
         fresh = again(stored.run.seed)

@@ -15,7 +15,7 @@ from bakeoff.cli import complete
 from bakeoff.cli.options import Json, Only
 from bakeoff.cli.output import print_table
 from bakeoff.cli.table import OneRun, chosen_run
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -93,7 +93,7 @@ def logs(
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise BakeoffError(f"{result.path / name}: cannot be read: {error.strerror}") from None
+            raise UsageError(f"{result.path / name}: cannot be read: {error.strerror}") from None
         typer.echo(f"--- {name}\n{text.rstrip()}")
 
 
@@ -129,7 +129,7 @@ def check_sure(command: str, listed: list[str]) -> None:
     for line in listed:
         typer.echo(line, err=True)
     if not sys.stdin.isatty():
-        raise BakeoffError(f"{command}: asks before it removes, and standard input is no terminal; expected --yes")
+        raise UsageError(f"{command}: asks before it removes, and standard input is no terminal; expected --yes")
     if not typer.confirm("remove them?", err=True):
         raise typer.Exit(1)
 
@@ -196,7 +196,7 @@ def named(key: str, only: str | None) -> bool:
         try:
             return re.search(only.removeprefix("re:"), key) is not None
         except re.error as error:
-            raise BakeoffError(f"-k: '{only}' is no regular expression: {error}") from None
+            raise UsageError(f"-k: '{only}' is no regular expression: {error}") from None
     return only is None or only in key or fnmatchcase(key, only) or fnmatchcase(key.rpartition("/")[2], only)
 
 

@@ -43,7 +43,7 @@ from bakeoff.cli.options import (
     with_inventory,
     with_kernel,
 )
-from bakeoff.errors import BakeoffError, NoKernelError, printable
+from bakeoff.errors import NoKernelError, UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -175,7 +175,7 @@ def run(
             patterns, engine = begun.patterns, begun.engine if engine == "sim" else engine
             seeds = seeds or max(run.run.seed for run in failed.values())
     if not patterns:
-        raise BakeoffError("Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none")
+        raise UsageError("Missing argument 'PATTERN': expected for example 'l4s-tests/s6*'; --last-failed needs none")
     repeated = Until(until, seeds, max_seeds, last_failed=last_failed)
     runs = catalog.select(patterns, repeated.most, only=only, settings=parse_settings(set_ or ()), yes=yes)
     runs = _observed(_told_suites(patterns, runs), trace, capture)
@@ -378,10 +378,10 @@ def root_of(out: Path | None, name: str | None, *, resume: bool) -> Path:
     from bakeoff.campaign.locations import RESULTS, TAKEN
 
     if out is not None and name is not None:
-        raise BakeoffError("--out and --name both say where the results go; expected one of them")
+        raise UsageError("--out and --name both say where the results go; expected one of them")
     if name is not None:
         if Path(name).name != name or not name.isprintable() or name.startswith(".") or name in ("", *TAKEN):
-            raise BakeoffError(
+            raise UsageError(
                 f"--name: {printable(name)!r} is no name for a folder below results/; expected for example 'fairness'"
             )
         return RESULTS / name
@@ -436,7 +436,7 @@ class _Begun:
         record = results.read_campaign(root) if root.is_dir() else None
         if record is None or record.kind != "run":
             if bare:
-                raise BakeoffError(f"{root}: holds no campaign of 'bakeoff run'; expected patterns that name its runs")
+                raise UsageError(f"{root}: holds no campaign of 'bakeoff run'; expected patterns that name its runs")
             return cls([], "sim", given, [])
         patterns = [line for line in record.patterns if not line.startswith(_OPTIONS)]
         lines = [line for line in record.patterns if line.startswith(_OPTIONS)]
@@ -445,7 +445,7 @@ class _Begun:
             pairs = list(zip(words[::2], words[1::2], strict=True))
             seeds = next((int(value) for option, value in pairs if option == "--seeds"), None)
         except ValueError:
-            raise BakeoffError(f"{root}: campaign.json: patterns: no options of 'bakeoff run': {lines}") from None
+            raise UsageError(f"{root}: campaign.json: patterns: no options of 'bakeoff run': {lines}") from None
         # Other settings or names mean other runs: who gives one of these means none of those of then.
         free = {"--set", "-k"} if not given.set and given.only is None else set()
         free |= {"--seeds"} if given.seeds is None else set()
@@ -478,7 +478,7 @@ def _check_taken(root: Path, begun: _Begun, set_: list[str] | None, runs: list[R
     code = executed(runs)
     patterns = any(pattern in begun.taken for pattern in begun.patterns)
     if code and (patterns or any(split(word) for word in typed(parse_settings(set_ or ())))):
-        raise BakeoffError(
+        raise UsageError(
             f"{root}: its campaign.json names runs that would execute {code[0].path}; expected the patterns and --set "
             "on the command line, or --allow-code after a look into it"
         )

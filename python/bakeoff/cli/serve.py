@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import UsageError
 
 
 def serve(
@@ -44,7 +44,7 @@ def serve(
 
     root = campaign.latest() if results is None else results
     if not root.is_dir():
-        raise BakeoffError(f"{root}: no such results folder")
+        raise UsageError(f"{root}: no such results folder")
     with unwinding(), tempfile.TemporaryDirectory(prefix="bakeoff-serve-") as private:
         live = Live(root.resolve(), Path(private).resolve())
         with Server(live, port) as server:

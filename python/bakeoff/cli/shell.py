@@ -10,7 +10,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.options import ItsKernel, Only, Set, with_kernel
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import RunError, UsageError, printable
 
 if TYPE_CHECKING:
     from bakeoff.scenario import Run
@@ -91,12 +91,12 @@ def shell(
     chosen = _chosen(run, only, set_)
     terminal = command is None and sys.stdin.isatty() and sys.stdout.isatty()
     if clock is ClockName.virtual and terminal:
-        raise BakeoffError("--clock virtual: time would jump while you type; expected it with -c COMMAND")
+        raise UsageError("--clock virtual: time would jump while you type; expected it with -c COMMAND")
     for path in reads or ():
         if not path.exists():
-            raise BakeoffError(f"--reads: {path}: no such file or folder")
+            raise UsageError(f"--reads: {path}: no such file or folder")
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BakeoffError(f"--out: {out}: is no empty folder; expected a new one, or one that is empty")
+        raise UsageError(f"--out: {out}: is no empty folder; expected a new one, or one that is empty")
     engine = virtual.choose(with_kernel("kernel", kernel).partition(":")[2] or None)
     asked = inside.Asked(
         node=node if node is not None else inside.first_host(chosen),
@@ -116,7 +116,7 @@ def shell(
     try:
         with unwinding():
             code = inside.enter(engine, chosen, asked)
-    except RuntimeError as error:
+    except RunError as error:
         typer.echo(printable(f"bakeoff: {error}"), err=True)
         raise typer.Exit(1) from None
     raise typer.Exit(code)
@@ -129,11 +129,11 @@ def _chosen(name: str, only: str | None, set_: list[str] | None) -> Run:
 
     if Path(name).is_dir():
         if only is not None or set_:
-            raise BakeoffError(f"{name}: is a folder of results, which -k and --set do not change")
+            raise UsageError(f"{name}: is a folder of results, which -k and --set do not change")
         return chosen_run(name).run
     runs = catalog.select(name, 1, only=only, settings=parse_settings(set_ or ()))
     if len(runs) > 1:
         shown = "".join(f"\n  {each.key}" for each in runs[:_SHOWN])
         more = f"\n  and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
-        raise BakeoffError(f"'{name}' names {len(runs)} runs; expected one, for example with -k:{shown}{more}")
+        raise UsageError(f"'{name}' names {len(runs)} runs; expected one, for example with -k:{shown}{more}")
     return runs[0]

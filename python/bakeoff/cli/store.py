@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli.options import Json
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
     from bakeoff.campaign.store import Content
@@ -47,7 +47,7 @@ def store(
 
     there = opened(place)
     if there is None:
-        raise BakeoffError("store: 'none' is no store; expected a path or a URL")
+        raise UsageError("store: 'none' is no store; expected a path or a URL")
     content = there.content()
     left = 0
     if empty:

@@ -41,7 +41,7 @@ from bakeoff.cli.options import (
     with_kernel,
 )
 from bakeoff.cli.run import counts, duration, execute, root_of
-from bakeoff.errors import BakeoffError, NoKernelError
+from bakeoff.errors import NoKernelError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,9 +165,9 @@ def sweep(
     from bakeoff.scenario.sweep_runs import SweepRuns
 
     if keep not in ("measures", "series"):
-        raise BakeoffError(f"--keep: '{keep}'; expected measures or series")
+        raise UsageError(f"--keep: '{keep}'; expected measures or series")
     if sample is not None and adaptive is not None:
-        raise BakeoffError("--sample and --adaptive both choose the points; expected one of them")
+        raise UsageError("--sample and --adaptive both choose the points; expected one of them")
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     if allow_code:
         engines.permit_code(engine)
@@ -287,10 +287,10 @@ class _Plan:
             ranges, lists = [], [{}]
             points = space.grid(parameters, yes=yes) if sample is None else space.sample(parameters, sample, yes=yes)
         if seeds < 1:
-            raise BakeoffError(f"--seeds: {seeds}; expected 1 or more")
+            raise UsageError(f"--seeds: {seeds}; expected 1 or more")
         many = bounds.too_many_runs((1 if adaptive else len(points)) * len(lists) * swept.runs_per_point * seeds)
         if many is not None and not yes:
-            raise BakeoffError(f"--over: {many}")
+            raise UsageError(f"--over: {many}")
         swept.check(parameters, [*points, *({**points[0], **each} for each in lists)])
         for each in parameters:
             for value in dict.fromkeys(map(_hashable, (p[each.key] for p in points))):
@@ -311,10 +311,10 @@ class _Plan:
             return self
         room = budget.points(self.runs_per_point, run_s, jobs)
         if room is None:
-            raise BakeoffError("--adaptive: ends with its budget; expected --budget, such as --budget 200")
+            raise UsageError("--adaptive: ends with its budget; expected --budget, such as --budget 200")
         many = bounds.too_many_runs(room * self.runs_per_point)
         if many is not None and not yes:
-            raise BakeoffError(f"--budget: {many}")
+            raise UsageError(f"--budget: {many}")
         self.chooser = Adaptive(self._ranges, room)
         self.points = room
         return self

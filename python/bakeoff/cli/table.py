@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli import complete
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -154,7 +154,7 @@ def report(
 
     result = chosen_run(results)
     if not result.ok:
-        raise BakeoffError(f"{result.key} failed and has no measures: {result.record.error}")
+        raise UsageError(f"{result.key} failed and has no measures: {result.record.error}")
     run_report.duel(result, console())
 
 
@@ -169,7 +169,7 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
 
     named = results is not None and Path(results).is_dir()
     if results is not None and not named and not LATEST.is_dir():
-        raise BakeoffError(f"{results}: no such results folder, and no campaign yet whose runs could have such a name")
+        raise UsageError(f"{results}: no such results folder, and no campaign yet whose runs could have such a name")
     root = Path(results or "") if named else campaign.latest()
     with patience("reading") as tell:
         found = survey(root, tell)
@@ -179,11 +179,11 @@ def chosen_results(results: str | None) -> tuple[Path, list[Result]]:
     if results is not None and not named:
         chosen = [result for result in chosen if fnmatchcase(result.key, results.rstrip("/") + "*")]
         if not chosen:
-            raise BakeoffError(f"'{results}' is no folder, and no run in {root} has such a name")
+            raise UsageError(f"'{results}' is no folder, and no run in {root} has such a name")
     if not chosen and found.unreadable:
-        raise BakeoffError(f"{root}: holds nothing that can be read")
+        raise UsageError(f"{root}: holds nothing that can be read")
     if not chosen:
-        raise BakeoffError(f"{root}: holds no results; {_how_to_fill(root)}")
+        raise UsageError(f"{root}: holds no results; {_how_to_fill(root)}")
     return root, chosen
 
 
@@ -226,7 +226,7 @@ def chosen_run(run: str | None) -> Result:
     if len(chosen) > 1:
         keys = "".join(f"\n  {result.key}" for result in chosen[:5])
         more = f"\n  and {len(chosen) - 5} more" if len(chosen) > 5 else ""
-        raise BakeoffError(f"{run or root}: holds {len(chosen)} runs; name one of them:{keys}{more}")
+        raise UsageError(f"{run or root}: holds {len(chosen)} runs; name one of them:{keys}{more}")
     return chosen[0]
 
 

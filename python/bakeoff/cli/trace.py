@@ -10,7 +10,7 @@ import typer
 
 from bakeoff.cli import complete
 from bakeoff.cli.options import Json
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import UsageError
 from bakeoff.trace import Ecn
 
 if TYPE_CHECKING:
@@ -89,15 +89,15 @@ def trace(
     interval_s = _interval(interval)
     if against is not None:
         if flow is not None or out is not None or series:
-            raise BakeoffError("--against: compares whole captures; leave out --flow, --out and --series")
+            raise UsageError("--against: compares whole captures; leave out --flow, --out and --series")
         _against(captures or [], against, run, ecn=ecn, as_json=as_json)
         return
     if run is not None:
-        raise BakeoffError("--run: names a run of --against; give both")
+        raise UsageError("--run: names a run of --against; give both")
     if not captures:
-        raise BakeoffError("no file was given; expected captures, or JSON files of irtt's client")
+        raise UsageError("no file was given; expected captures, or JSON files of irtt's client")
     if series and not as_json:
-        raise BakeoffError("--series: adds to --json; give both, or --out for a results folder")
+        raise UsageError("--series: adds to --json; give both, or --out for a results folder")
     found = []
     with patience("reading") as tell:
         for number, path in enumerate(captures, start=1):
@@ -126,9 +126,9 @@ def _interval(text: str) -> float:
     try:
         interval_s = parse_time(text)
     except ValueError as error:
-        raise BakeoffError(f"--interval: {error}") from None
+        raise UsageError(f"--interval: {error}") from None
     if not 1e-3 <= interval_s <= 3600:
-        raise BakeoffError(f"--interval: '{text}'; expected a time from 1ms to 1h")
+        raise UsageError(f"--interval: '{text}'; expected a time from 1ms to 1h")
     return interval_s
 
 
@@ -140,7 +140,7 @@ def _against(captures: list[Path], results: str, run: str | None, *, ecn: Ecn, a
 
     chosen = [result for result in chosen_results(results)[1] if result.ok and _is_called(result, run)]
     if not chosen:
-        raise BakeoffError(f"--against: no finished run in '{results}'" + (f" is called '{run}'" if run else ""))
+        raise UsageError(f"--against: no finished run in '{results}'" + (f" is called '{run}'" if run else ""))
     pairs = _pairs(captures, chosen)
     compared: list[tuple[str, list[Row]]] = []
     with patience("reading") as tell:
@@ -166,13 +166,13 @@ def _pairs(captures: list[Path], chosen: list[Result]) -> list[tuple[Result, Pat
     if not captures:
         found = [(result, path) for result in chosen for path in sorted(result.path.glob("*.pcapng"))]
         if not found:
-            raise BakeoffError("--against: no run there has captures; bakeoff run PATTERN --capture all keeps them")
+            raise UsageError("--against: no run there has captures; bakeoff run PATTERN --capture all keeps them")
         return found
     pairs = []
     for path in captures:
         own = [result for result in chosen if result.path.resolve() == path.resolve().parent] or chosen
         if len(own) > 1:
-            raise BakeoffError(f"--against: {len(own)} runs could be that of {path}; --run RUN says which one is")
+            raise UsageError(f"--against: {len(own)} runs could be that of {path}; --run RUN says which one is")
         pairs.append((own[0], path))
     return pairs
 
@@ -185,7 +185,5 @@ def _rows(result: Result, path: Path, ecn: Ecn) -> list[Row]:
     interfaces = found.report.capture.interfaces
     name = interfaces[0].name if len(interfaces) == 1 else None
     if name is None:
-        raise BakeoffError(
-            f"{path}: has {len(interfaces)} interfaces or one without a name; expected a capture of a run"
-        )
+        raise UsageError(f"{path}: has {len(interfaces)} interfaces or one without a name; expected a capture of a run")
     return compare(result, name, found.report)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def goal_of(text: str) -> Goal:
 
     match = _FORM.fullmatch(text.strip())
     if match is None:
-        raise BakeoffError(
+        raise UsageError(
             f"--until: '{text}'; expected a measure, ± and half of the interval's width, such as 'jain ±2%'"
         )
     number, width = match.groups()
@@ -40,23 +40,23 @@ def goal_of(text: str) -> Goal:
     try:
         value, unit = quantity.parse(width)
     except ValueError as error:
-        raise BakeoffError(f"--until: {error}") from None
+        raise UsageError(f"--until: {error}") from None
     relative = width.strip().endswith("%")
     if not value > 0:
-        raise BakeoffError(f"--until: '{width}'; expected more than 0")
+        raise UsageError(f"--until: '{width}'; expected more than 0")
     if not relative and unit is None and expression.unit in ("s", "bit/s"):
         meant = f"{width.strip()}{'ms' if expression.unit == 's' else 'mbit'}"
-        raise BakeoffError(
+        raise UsageError(
             f"--until: '{width}' has no unit, and {number} is in {expression.unit}; expected for "
             f"example '{number} ±{meant}', or a width in %"
         )
     if not relative and None not in (unit, expression.unit) and unit != expression.unit:
-        raise BakeoffError(
+        raise UsageError(
             f"--until: {number} is in {expression.unit}, and '{width}' is not; expected such a width, or %"
         )
     low, high = _range(expression)
     if not relative and value > high - low:
-        raise BakeoffError(
+        raise UsageError(
             f"--until: '{width}': {number} is from {low:g} to {high:g}, so that every interval is narrower; expected "
             f"for example '{number} ±2%'"
         )
@@ -78,7 +78,7 @@ class Until:
     def __init__(self, text: str | None, seeds: int | None, max_seeds: int, *, last_failed: bool) -> None:
         """BakeoffError says what is wrong in the text."""
         if text is not None and last_failed:
-            raise BakeoffError("--until and --last-failed both say which seeds are done; expected one of them")
+            raise UsageError("--until and --last-failed both say which seeds are done; expected one of them")
         self._goal = goal_of(text) if text is not None else None
         self._least = seeds or 0
         self._repetitions: Repetitions | None = None

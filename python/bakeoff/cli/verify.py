@@ -26,7 +26,7 @@ from bakeoff.cli.options import (
     with_inventory,
     with_kernel,
 )
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Claim
@@ -120,13 +120,13 @@ def verify(
     engine = with_inventory(with_kernel(engine, kernel), inventory)
     show = detail(quiet=quiet, verbose=verbose)
     if set_ and (record or write_docs):
-        raise BakeoffError("--set changes the runs; --record and --write-docs are for the runs of the catalog")
+        raise UsageError("--set changes the runs; --record and --write-docs are for the runs of the catalog")
     everything = load()
     chosen = select(everything, pattern)
     if dry_run and (record or write_docs):
-        raise BakeoffError("--dry-run decides nothing; --record and --write-docs are for verdicts")
+        raise UsageError("--dry-run decides nothing; --record and --write-docs are for verdicts")
     if write_docs and len(chosen) < len(everything):
-        raise BakeoffError(f"--write-docs writes about all claims; expected no '{pattern}'")
+        raise UsageError(f"--write-docs writes about all claims; expected no '{pattern}'")
     engines.get(engine)
     known = expected.load()
     wanted = required_runs([claim for claim in chosen if claim.statement], seeds, parse_settings(set_ or ()))
@@ -302,7 +302,7 @@ def _same(root: Path, engine: str, asked: Any) -> bool | None:  # noqa: ANN401 (
     if record is None:
         return None
     if record.kind != "verify":
-        raise BakeoffError(f"{root}: holds a {record.kind}, and no runs of bakeoff verify; move it away")
+        raise UsageError(f"{root}: holds a {record.kind}, and no runs of bakeoff verify; move it away")
     made = record.provenance
     return (
         made.model_epoch == MODEL_EPOCH

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import FileError
 
 
 def folder(name: Literal["catalog", "kernel"]) -> Path:
@@ -16,7 +16,7 @@ def folder(name: Literal["catalog", "kernel"]) -> Path:
     here = Path(str(files(__name__)))
     path = (here / name).resolve()
     if not path.is_dir():
-        raise BakeoffError(f"{here / name}: bakeoff's own folder '{name}' is missing; expected it there: install again")
+        raise FileError(f"{here / name}: bakeoff's own folder '{name}' is missing; expected it there: install again")
     return path
 
 

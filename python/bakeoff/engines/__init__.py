@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import EngineError, RefusedError
 
 if TYPE_CHECKING:
     from bakeoff.results.counters import Counters
@@ -61,7 +61,7 @@ class Engine(Protocol):
     def execute(self, run: Run, folder: Path) -> Outcome:
         """Do the run and write series.parquet, counters.json, setup.log and teardown.log into `folder`.
 
-        RuntimeError if the run broke an invariant: the campaign records it as failed, with the logs that are there.
+        RunError if the run broke an invariant: the campaign records it as failed, with the logs that are there.
         """
 
     def versions(self) -> dict[str, str]:
@@ -75,7 +75,7 @@ def get(name: str) -> Engine:
     """The engine of this name, `NAME` or `NAME:MAKE`. BakeoffError lists those there are."""
     kind, colon, make = name.partition(":")
     if kind not in MODULES:
-        raise BakeoffError(f"unknown engine {kind!r}; there is: {', '.join(MODULES)}")
+        raise EngineError(f"unknown engine {kind!r}; there is: {', '.join(MODULES)}")
     engine: Engine = import_module(MODULES[kind]).choose(make if colon else None)
     return engine
 
@@ -92,15 +92,15 @@ def permit_code(name: str) -> None:
 def only_make(name: str, make: str | None) -> None:
     """BakeoffError if a make was asked for of an engine that comes in one only."""
     if make is not None:
-        raise BakeoffError(f"engine {name!r} comes in one make only; expected --engine {name}")
+        raise EngineError(f"engine {name!r} comes in one make only; expected --engine {name}")
 
 
 def only_kernel_runs_programs(run: Run, engine: str) -> None:
     """BakeoffError if the run has programs: on real machines nothing would keep a stranger's command from the rest."""
     if run.programs:
-        raise BakeoffError(
-            f"{place(run)}: programs[0]: '{run.programs[0].name}': the engine {engine} runs no programs; "
-            "expected --engine kernel"
+        raise RefusedError(
+            f"programs[0]: '{run.programs[0].name}': the engine {engine} runs no programs; expected --engine kernel",
+            place=place(run),
         )
 
 

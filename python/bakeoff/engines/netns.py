@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Final
 from bakeoff import lockfile
 from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
 from bakeoff.engines.kernel import host_programs
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, EngineError, RefusedError, RunError
 from bakeoff.results import layout, parts, write_json
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ class Namespaces:
         """See `bakeoff.engines.Engine`. Asks the kernel for each qdisc and congestion control that the run names."""
         made = plan(run)
         if lacking := missing_capabilities():
-            raise BakeoffError(f"engine netns: this process has no {', '.join(lacking)}; run it as root")
+            raise EngineError(f"engine netns: this process has no {', '.join(lacking)}; run it as root")
         for name in sorted({c.argv[0] for c in (*made.setup, *made.changes, *made.programs, *made.statistics)}):
             host_programs.need(name)
         for where, why in _lacking(made):
-            raise BakeoffError(f"{place(run)}: {where}: {why}")
+            raise RefusedError(f"{where}: {why}", place=place(run))
         return made.text()
 
     def execute(self, run: Run, folder: Path) -> Outcome:
@@ -126,7 +126,7 @@ def plan(run: Run, folder: Path | None = None) -> Plan:
         ethtool = host_programs.find("ethtool") is not None
         made = make(run, prefix=PREFIX, ethtool=ethtool, captures=captures, netem=_has_netem())
     except BakeoffError as error:
-        raise BakeoffError(f"{place(run)}: {error}") from error
+        raise error.at(place(run)) from error
     note = _tcp_memory(run, int(_TCP_MEM.read_text(encoding="ascii").split()[0]))
     return made if note is None else replace(made, notes=(*made.notes, note))
 
@@ -231,14 +231,14 @@ def _background(setup: Sequence[Command], log: IO[str], captured: Sequence[tuple
         yield
         for command, process in running:
             if process.poll() is not None:
-                raise RuntimeError(pcapng.why_ended(command, process.returncode, captured))
+                raise RunError(pcapng.why_ended(command, process.returncode, captured))
     finally:
         for _, process in running:
             _end(process)
 
 
 def _do(command: Command, log: IO[str], phase: str) -> None:
-    """One command to its end, logged; RuntimeError with node, command and output if it fails."""
+    """One command to its end, logged; RunError with node, command and output if it fails."""
     done = subprocess.run(
         _argv(command),
         stdin=subprocess.DEVNULL,
@@ -252,7 +252,7 @@ def _do(command: Command, log: IO[str], phase: str) -> None:
     log.flush()
     if done.returncode != 0:
         said = (done.stdout + done.stderr).strip()
-        raise RuntimeError(f"{phase}: {command.line()}: exit code {done.returncode}: {said}")
+        raise RunError(f"{phase}: {command.line()}: exit code {done.returncode}: {said}")
 
 
 def _argv(command: Command) -> list[str]:
@@ -261,7 +261,7 @@ def _argv(command: Command) -> list[str]:
 
 
 def _traffic(binary: Path, document: Path, duration_s: float) -> None:
-    """Run the agent to its end; RuntimeError if it fails or does not end."""
+    """Run the agent to its end; RunError if it fails or does not end."""
     process = subprocess.Popen(
         [str(binary), "run", str(document)],
         stdin=subprocess.DEVNULL,
@@ -273,13 +273,13 @@ def _traffic(binary: Path, document: Path, duration_s: float) -> None:
     try:
         said, _ = process.communicate(timeout=duration_s + _AROUND_S + _PATIENCE_S)
     except subprocess.TimeoutExpired as error:
-        raise RuntimeError(f"the agent did not end within {duration_s + _AROUND_S + _PATIENCE_S:.0f} s") from error
+        raise RunError(f"the agent did not end within {duration_s + _AROUND_S + _PATIENCE_S:.0f} s") from error
     finally:
         _end(process)
         if process.stdout is not None:
             process.stdout.close()
     if process.returncode != 0:
-        raise RuntimeError(f"agent: {said.strip() or f'exit code {process.returncode}'}")
+        raise RunError(f"agent: {said.strip() or f'exit code {process.returncode}'}")
 
 
 def _end(process: subprocess.Popen[str]) -> None:

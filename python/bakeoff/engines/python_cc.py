@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, EngineError
 from bakeoff.scenario import python_cc
 from bakeoff.scenario.error import did_you_mean
 
@@ -47,7 +47,7 @@ def given(cls: type) -> Iterator[str]:
     name = f"{python_cc.PREFIX}{cls.__module__}.{cls.__name__}"
     before = _given.get(name)
     if before not in (None, cls):
-        raise BakeoffError(f"cc: two unlike classes are called {cls.__module__}.{cls.__name__}; expected unlike names")
+        raise EngineError(f"cc: two unlike classes are called {cls.__module__}.{cls.__name__}; expected unlike names")
     _given[name] = cls
     try:
         yield name
@@ -93,7 +93,7 @@ def modules(run: Run, *, execute: bool) -> dict[str, type]:
                     continue
                 found[flow.cc] = _class(flow.cc, flow.cc_sha256, allowed=run.executable)
             except BakeoffError as error:
-                raise BakeoffError(f"flows[{index}].cc: {error}") from None
+                raise EngineError(f"flows[{index}].cc: {error}") from None
     return found
 
 
@@ -129,19 +129,19 @@ def _class(cc: str, digest: str | None, *, allowed: bool) -> type:
     module = python_cc.split(cc)
     if module is None:
         if cc not in _given:
-            raise BakeoffError(
+            raise EngineError(
                 f"'{cc}' was a class object of the Python that made this run; expected a file: ./mycc.py:MyCC"
             )
         return _checked(cc, _given[cc])
     if not allowed:
-        raise BakeoffError(f"nobody allowed to execute {module.path}; expected a run that a campaign does")
+        raise EngineError(f"nobody allowed to execute {module.path}; expected a run that a campaign does")
     loaded = _load(Path(module.path), digest)
     cls = vars(loaded).get(module.name)
     if not isinstance(cls, type):
         own = [key for key, value in vars(loaded).items() if getattr(value, "__module__", "") == loaded.__name__]
         classes = [key for key in own if isinstance(vars(loaded)[key], type)]
         near = next((f"; did you mean '{name}'?" for name in classes if name.lower() == module.name.lower()), "")
-        raise BakeoffError(
+        raise EngineError(
             f"{module.path}: has no class '{module.name}'{near}; there is: {', '.join(classes) or 'none'}"
         )
     return _with_parameters(_checked(cc, cls), module.parameters)
@@ -162,11 +162,11 @@ def _with_parameters(cls: type, words: Mapping[str, str]) -> type:
     unknown = next((name for name in words if name not in known and not open_ended), None)
     if unknown is not None:
         hint = did_you_mean(unknown, known) or "; its __init__ takes none"
-        raise BakeoffError(f"{cls.__name__} has no parameter '{unknown}'{hint}")
+        raise EngineError(f"{cls.__name__} has no parameter '{unknown}'{hint}")
     lacking = [name for name in known if signature.parameters[name].default is inspect.Parameter.empty]
     lacking = [name for name in lacking if name not in words]
     if lacking:
-        raise BakeoffError(f"{cls.__name__} needs '{lacking[0]}'; expected it behind the class, as in 'beta 0.85'")
+        raise EngineError(f"{cls.__name__} needs '{lacking[0]}'; expected it behind the class, as in 'beta 0.85'")
     if not words:
         return cls
     values = {name: _value(word) for name, word in words.items()}
@@ -197,18 +197,18 @@ def _checked(cc: str, cls: type) -> type:
     for name in names:
         meant = _meant(name, names)
         if meant is not None:
-            raise BakeoffError(f"'{cc}': {cls.__name__} has '{name}', which is no hook; did you mean '{meant}'?")
+            raise EngineError(f"'{cc}': {cls.__name__} has '{name}', which is no hook; did you mean '{meant}'?")
     for hooks in (("ssthresh",), ("cong_avoid", "cong_control")):
         if not any(callable(getattr(cls, hook, None)) for hook in hooks):
-            raise BakeoffError(f"'{cc}': {cls.__name__} has no method {' or '.join(hooks)}")
+            raise EngineError(f"'{cc}': {cls.__name__} has no method {' or '.join(hooks)}")
     for hook in HOOKS:
         method = inspect.unwrap(getattr(cls, hook, None) or _nothing)
         if not callable(method):
-            raise BakeoffError(f"'{cc}': {cls.__name__}.{hook} is no method")
+            raise EngineError(f"'{cc}': {cls.__name__}.{hook} is no method")
         if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
-            raise BakeoffError(f"'{cc}': {cls.__name__}.{hook} is 'async def' and would never run; expected 'def'")
+            raise EngineError(f"'{cc}': {cls.__name__}.{hook} is 'async def' and would never run; expected 'def'")
         if inspect.isgeneratorfunction(method):
-            raise BakeoffError(f"'{cc}': {cls.__name__}.{hook} has 'yield' and would never run; expected 'return'")
+            raise EngineError(f"'{cc}': {cls.__name__}.{hook} has 'yield' and would never run; expected 'return'")
     return cls
 
 
@@ -234,9 +234,9 @@ def _load(path: Path, digest: str | None) -> ModuleType:
     try:
         source = files.read(path, python_cc.LARGEST)
     except OSError as error:
-        raise BakeoffError(f"{path}: {error.strerror}") from None
+        raise EngineError(f"{path}: {error.strerror}") from None
     if digest is not None and hashlib.sha256(source).hexdigest() != digest:
-        raise BakeoffError(f"{path}: has changed since this run was made from it; make the run anew")
+        raise EngineError(f"{path}: has changed since this run was made from it; make the run anew")
     module = ModuleType(f"bakeoff_cc_{path.stem}")
     module.__file__ = str(path)
     # Where dataclasses look for a class's module.
@@ -244,7 +244,7 @@ def _load(path: Path, digest: str | None) -> ModuleType:
     try:
         exec(compile(source, path, "exec"), vars(module))  # noqa: S102 (the user's own file)
     except (Exception, SystemExit) as error:
-        raise BakeoffError(f"{path}: cannot be loaded\n{_traceback(error, {str(path)})}") from None
+        raise EngineError(f"{path}: cannot be loaded\n{_traceback(error, {str(path)})}") from None
     return module
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bakeoff.engines import Outcome, only_kernel_runs_programs, only_make, place
-from bakeoff.errors import BakeoffError, UserCodeError
+from bakeoff.errors import BakeoffError, RefusedError, RunError, UserCodeError
 from bakeoff.results import layout, write_json, write_parts
 from bakeoff.results.counters import Counters
 
@@ -54,10 +54,10 @@ class Simulator:
         except _sim.HookError as error:
             raise _failed(run, error, modules) from None
         except ValueError as error:
-            raise BakeoffError(f"{place(run)}: {error}") from error
+            raise RefusedError(str(error), place=place(run)) from error
 
     def execute(self, run: Run, folder: Path) -> Outcome:
-        """Simulate the run and write what came out into `folder`. RuntimeError if an invariant broke."""
+        """Simulate the run and write what came out into `folder`. RunError if an invariant broke."""
         outcome = self._simulate(run, folder)
         found = _outcome(outcome)
         write_parts(folder / layout.SERIES, found.parts)
@@ -71,7 +71,7 @@ class Simulator:
         return found
 
     def outcome(self, run: Run, folder: Path) -> Outcome:
-        """Simulate the run, and write into `folder` only if it fails. RuntimeError if an invariant broke."""
+        """Simulate the run, and write into `folder` only if it fails. RunError if an invariant broke."""
         return _outcome(self._simulate(run, folder))
 
     def _simulate(self, run: Run, folder: Path) -> Simulated:
@@ -85,7 +85,7 @@ class Simulator:
             (folder / layout.SETUP_LOG).write_text(self.check(run), encoding="utf-8")
             raise _failed(run, error, modules) from None
         except ValueError as error:
-            raise BakeoffError(f"{place(run)}: {error}") from error
+            raise RefusedError(str(error), place=place(run)) from error
         except BaseException as error:
             (folder / layout.SETUP_LOG).write_text(self.check(run), encoding="utf-8")
             # A panic in Rust arrives as a BaseException, so that nobody swallows it; here it fails one run, not the
@@ -94,7 +94,7 @@ class Simulator:
                 # Ctrl-C that arrives while Rust loads numpy is one, too.
                 if "<class 'KeyboardInterrupt'>" in str(error):
                     raise KeyboardInterrupt from error
-                raise RuntimeError(f"the simulator panicked: {error}") from error
+                raise RunError(f"the simulator panicked: {error}") from error
             raise
 
     def versions(self) -> dict[str, str]:
@@ -136,14 +136,14 @@ def _modules(run: Run, *, execute: bool) -> dict[str, type]:
     try:
         return modules(run, execute=execute)
     except BakeoffError as error:
-        raise BakeoffError(f"{place(run)}: {error}") from None
+        raise error.at(place(run)) from None
 
 
 def _failed(run: Run, error: Exception, modules: dict[str, type]) -> UserCodeError:
     """What a congestion control in Python raised, for its author: the lines of its file, none of ours."""
     from bakeoff.engines.python_cc import explain
 
-    return UserCodeError(f"{place(run)}: {error} failed\n{explain(error.__cause__ or error, modules)}")
+    return UserCodeError(f"{error} failed\n{explain(error.__cause__ or error, modules)}", place=place(run))
 
 
 def _outcome(simulated: Simulated) -> Outcome:
@@ -162,9 +162,9 @@ def _parts(outcome: Samples) -> Parts:
     time, outcome["time"] = outcome["time"][order], none
     value, outcome["value"] = outcome["value"][order], none
     if len(lengths) > len(names):
-        raise RuntimeError(f"the simulator gave samples of series {len(lengths) - 1} and names for {len(names)}")
+        raise RunError(f"the simulator gave samples of series {len(lengths) - 1} and names for {len(names)}")
     if len(set(names)) < len(names):
-        raise RuntimeError("the simulator gave one name to two series")
+        raise RunError("the simulator gave one name to two series")
     found: dict[tuple[str, str, str], tuple[Array, Array]] = {}
     end = 0
     for name, length in zip(names, lengths, strict=True):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, ExportError
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -92,4 +92,4 @@ def write(path: Path, content: bytes, *, replace: bool) -> None:
 
 def taken(path: Path) -> BakeoffError:
     """What is said of a file that is there."""
-    return BakeoffError(f"{path}: is there already; --replace writes it anew, --out FOLDER puts it elsewhere")
+    return ExportError(f"{path}: is there already; --replace writes it anew, --out FOLDER puts it elsewhere")

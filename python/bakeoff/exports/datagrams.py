@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bakeoff.errors import MeasureError
 from bakeoff.measure.delays import arrivals, jitter_over_time, told_by_tool
-from bakeoff.measure.samples import MeasureError, Samples
+from bakeoff.measure.samples import Samples
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array

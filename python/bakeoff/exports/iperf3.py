@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ExportError
 from bakeoff.exports import datagrams
 from bakeoff.exports.names import parts
 from bakeoff.measure import Samples
@@ -43,7 +43,7 @@ def suffixes(result: Result) -> list[str]:
     """A file for each flow. BakeoffError if there is none."""
     names = [flow.name for flow in result.run.flows]
     if not names:
-        raise BakeoffError("has no flows, and a file of iperf3 holds one")
+        raise ExportError("has no flows, and a file of iperf3 holds one")
     return [f".{part}{SUFFIX}" for part in parts(names)]
 
 
@@ -177,7 +177,7 @@ def _intervals(result: Result, samples: Samples, flow: Flow, mss: int | None) ->
     if ("flow", name, "received") not in samples:
         if result.counters.flow(name).received_bytes == 0:
             return []
-        raise BakeoffError(f"flow '{name}' has no samples of what was received")
+        raise ExportError(f"flow '{name}' has no samples of what was received")
     time, total = (values.tolist() for values in samples.of("flow", name, "received"))
     socket = {metric: _nearest(samples, name, metric, time) for metric in ("cwnd", "srtt", "retrans")}
     last = _stop(result, flow) + result.run.sample_interval_s

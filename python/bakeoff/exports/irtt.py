@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ExportError
 from bakeoff.exports.names import parts
 from bakeoff.measure import Samples
 from bakeoff.version import version
@@ -42,7 +42,7 @@ def suffixes(result: Result) -> list[str]:
     """A file for each probe. BakeoffError if there is none."""
     names = [probe.name for probe in result.run.probes]
     if not names:
-        raise BakeoffError("has no probes, and a file of irtt holds one")
+        raise ExportError("has no probes, and a file of irtt holds one")
     return [f".{part}{SUFFIX}" for part in parts(names)]
 
 
@@ -59,7 +59,7 @@ def document(result: Result, samples: Samples, probe: Probe) -> Part:
     """What irtt would have written of a probe. BakeoffError if nothing was sampled of it."""
     trips = _trips(samples, probe.name)
     if not trips:
-        raise BakeoffError(f"probe '{probe.name}' has no samples")
+        raise ExportError(f"probe '{probe.name}' has no samples")
     length = max(0, probe.size - _HEADERS)
     answered = [ns for _, ns in trips if ns is not None]
     changes = [abs(two - one) for (_, one), (_, two) in pairwise(trips) if one is not None and two is not None]

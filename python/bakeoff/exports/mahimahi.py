@@ -17,7 +17,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ExportError
 from bakeoff.exports.names import parts
 from bakeoff.measure.bottleneck import rates
 from bakeoff.scenario.timeline import Timeline
@@ -62,7 +62,7 @@ def opportunities(pieces: list[Piece]) -> list[int]:
 
     bits = sum((stop - start) * rate for start, stop, rate in pieces)
     if bits / _BITS > _MOST:
-        raise BakeoffError(f"a trace of {bits / _BITS:,.0f} packets is too long; expected at most {_MOST:,}")
+        raise ExportError(f"a trace of {bits / _BITS:,.0f} packets is too long; expected at most {_MOST:,}")
     found: list[int] = []
     had, last = 0.0, 0
     for start, stop, rate in pieces:
@@ -75,7 +75,7 @@ def opportunities(pieces: list[Piece]) -> list[int]:
             found += np.ceil(at * 1e3 - 1e-6).astype(np.int64).tolist()
         had = more
     if not found:
-        raise BakeoffError("not one packet of full size could leave in the whole run")
+        raise ExportError("not one packet of full size could leave in the whole run")
     if last:
         found.pop()
     return [*found, _ms(pieces[-1][1])]
@@ -102,7 +102,7 @@ def _places(result: Result) -> list[tuple[str, Callable[[], list[int]]]]:
                 elif all(rate != float("inf") for _, _, rate in pieces):
                     found[name] = partial(opportunities, _while_up(pieces, up))
     if not found:
-        raise BakeoffError("has no place with a rate at all times, which a trace of mahimahi needs")
+        raise ExportError("has no place with a rate at all times, which a trace of mahimahi needs")
     return [(f".{part}{SUFFIX}", of) for part, of in zip(parts(found), found.values(), strict=True)]
 
 
@@ -133,9 +133,9 @@ def _played(ms: list[int], up: list[float], end_s: float) -> list[int]:
         return ms
     end = _ms(end_s)
     if len(ms) * math.ceil(end / ms[-1]) > _MOST:
-        raise BakeoffError(f"a trace of {len(ms) * end / ms[-1]:,.0f} packets is too long; expected at most {_MOST:,}")
+        raise ExportError(f"a trace of {len(ms) * end / ms[-1]:,.0f} packets is too long; expected at most {_MOST:,}")
     given = (turn * ms[-1] + at for turn in range(math.ceil(end / ms[-1])) for at in ms)
     found = [at for at in given if at <= end and bisect_left(up, at / 1e3) % 2]
     if not found:
-        raise BakeoffError("not one packet of full size could leave in the whole run")
+        raise ExportError("not one packet of full size could leave in the whole run")
     return found if found[-1] == end else [*found, end]

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RecordingError
 from bakeoff.imports import iperf3_stream
 from bakeoff.imports.document import MOST_OBJECTS, Keys, keys_of, objects_of, text_of
 
@@ -46,13 +46,13 @@ def read(path: Path) -> Recording:
             found = form.read({key: keys[key] for key in form.WANTED if key in keys}, path)
             return found.with_warnings([f"text around the JSON is left out: {around}"] if around else [])
     if _OF_IRTT in keys:
-        raise BakeoffError(f"{path}: is what irtt's client wrote, and has no flows; 'bakeoff trace {path}' reads it")
+        raise RecordingError(f"{path}: is what irtt's client wrote, and has no flows; 'bakeoff trace {path}' reads it")
     if "start" in keys and (error := iperf3_stream.error_in(keys, path)) is not None:
         raise iperf3_stream.failed(error, path)
     expected = "; or ".join(
         f"of {name} an object with {', '.join(sorted(form.KEYS))}" for name, form in zip(FORMS, forms, strict=True)
     )
-    raise BakeoffError(f"{path}: is no file that can be imported; expected {expected}")
+    raise RecordingError(f"{path}: is no file that can be imported; expected {expected}")
 
 
 def _keys(path: Path, wanted: Collection[str]) -> tuple[Keys, str]:
@@ -75,12 +75,12 @@ def _keys(path: Path, wanted: Collection[str]) -> tuple[Keys, str]:
     shown = around.decode(errors="replace")
     shown = "".join(c if c.isprintable() else " " for c in shown)[:_SHOWN]
     if len(objects) >= MOST_OBJECTS:
-        raise BakeoffError(f"{path}: holds {MOST_OBJECTS:,} JSON documents or more; fewer are read")
+        raise RecordingError(f"{path}: holds {MOST_OBJECTS:,} JSON documents or more; fewer are read")
     first = keys_of(objects[0], wanted, str(path))
     if iperf3_stream.is_event(first):
         return iperf3_stream.of_events(objects, wanted, path), shown
     if len(objects) > 1 or around.lstrip().startswith(b"{"):
-        raise BakeoffError(
+        raise RecordingError(
             f"{path}: holds several JSON documents; expected one in a file ('jq -c .' prints each as a line)"
         )
     return first, shown

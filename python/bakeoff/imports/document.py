@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from bakeoff import files, jsonfile
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RecordingError
 
 Keys = dict[str, msgspec.Raw]
 """Values of an object, by their keys, that are not decoded yet."""
@@ -52,17 +52,17 @@ def text_of(path: Path) -> bytes:
     try:
         text = files.unpacked(path, MOST)
     except OSError as error:
-        raise BakeoffError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise RecordingError(f"{path}: cannot be read: {error.strerror or error}") from None
     if text.startswith(_CAPTURES):
-        raise BakeoffError(f"{path}: is a packet capture; 'bakeoff trace {path}' reads it")
+        raise RecordingError(f"{path}: is a packet capture; 'bakeoff trace {path}' reads it")
     if text[:2] in _UTF16:
         try:
             text = text.decode(_UTF16[text[:2]]).encode()
         except UnicodeDecodeError as error:
-            raise BakeoffError(f"{path}: is no text: {error.reason} at byte {error.start} of UTF-16") from None
+            raise RecordingError(f"{path}: is no text: {error.reason} at byte {error.start} of UTF-16") from None
     text = text.removeprefix(_UTF8_SIGN)
     if not text.strip():
-        raise BakeoffError(f"{path}: is no JSON: it is empty")
+        raise RecordingError(f"{path}: is no JSON: it is empty")
     lower = text.lower()
     return _with_null(text) if any(word in lower for word in (b"nan", b"inf", b"1.#")) else text
 
@@ -137,4 +137,4 @@ def need_few(text: bytes | msgspec.Raw, sign: bytes, most: int, place: str, what
     """
     count = bytes(text).count(sign)
     if count > most:
-        raise BakeoffError(f"{place}: holds {count:,} {what}; at most {most:,} are read")
+        raise RecordingError(f"{place}: holds {count:,} {what}; at most {most:,} are read")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RecordingError
 from bakeoff.imports.document import ABSENT, Keys, Scalar, decoded, is_there, need_few
 from bakeoff.imports.flent_network import Network, control_of, file_word
 from bakeoff.imports.flent_series import MOST_SERIES, STEP_S, Kind, Meta, Points, Series, own_rows, points_of, rows_of
@@ -105,7 +105,7 @@ def _version(keys: Keys, path: Path) -> int:
     except (TypeError, ValueError, OverflowError):
         version = 1
     if version > NEWEST:
-        raise BakeoffError(f"{path}: version: {version}; data files of Flent are read in the versions 1 to {NEWEST}")
+        raise RecordingError(f"{path}: version: {version}; data files of Flent are read in the versions 1 to {NEWEST}")
     return version
 
 
@@ -114,7 +114,7 @@ def _own(keys: Keys, metadata: Metadata, raw: msgspec.Raw, path: Path) -> Record
     place = f"{path}: metadata.BAKEOFF"
     told = _facts(raw, place)
     if not isinstance(told, dict) or told.get("export") != FORMAT:
-        raise BakeoffError(f"{place}: is of another form; this version reads 'export': {FORMAT}")
+        raise RecordingError(f"{place}: is of another form; this version reads 'export': {FORMAT}")
     own = decoded(raw, Own, place)
     record = RunRecord.of(told, place)
     t0 = _parsed(metadata.T0 or "", f"{path}: metadata.T0") + own.begin_s
@@ -133,7 +133,7 @@ def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path
     }
     series, left = _chosen(points, told, metadata.STEP_SIZE or STEP_S)
     if not any(one.kind in ("flow", "probe") for one in series):
-        raise BakeoffError(f"{path}: raw_values: no samples of a flow (TCP …, UDP …) or of a probe (Ping (ms) …)")
+        raise RecordingError(f"{path}: raw_values: no samples of a flow (TCP …, UDP …) or of a probe (Ping (ms) …)")
     network = Network(series, facts)
     for one in series:
         if one.kind == "queue":
@@ -143,7 +143,7 @@ def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path
     earliest, latest = min(row[0] for row in rows), max(row[0] for row in rows)
     if earliest < -_FURTHEST_S or latest > _FURTHEST_S:
         away = max(latest, -earliest)
-        raise BakeoffError(f"{path}: metadata.T0: lies {away:.0f} s from a sample; expected when the test began")
+        raise RecordingError(f"{path}: metadata.T0: lies {away:.0f} s from a sample; expected when the test began")
     # A run has no time before its beginning.
     samples = frame((row[0] - min(0.0, earliest), *row[1:]) for row in rows)
     of = parts(samples)
@@ -167,7 +167,7 @@ def _recorded(points: Points, told: Mapping[str, Meta], metadata: Metadata, path
 def _facts(raw: msgspec.Raw, place: str) -> Any:  # noqa: ANN401 (any JSON value)
     """A part of the metadata as it comes."""
     if len(bytes(raw)) > _MOST_FACTS:
-        raise BakeoffError(f"{place}: has {len(bytes(raw)):,} bytes; at most {_MOST_FACTS:,} are read")
+        raise RecordingError(f"{place}: has {len(bytes(raw)):,} bytes; at most {_MOST_FACTS:,} are read")
     return decoded(raw, Any, place)
 
 
@@ -198,7 +198,7 @@ def _need_names(series: Sequence[Series], path: Path) -> None:
     for one in series:
         other = names.setdefault((one.kind, one.name), one.key)
         if other != one.key:
-            raise BakeoffError(
+            raise RecordingError(
                 f"{path}: raw_values: {other!r:.80} and {one.key!r:.80} would both be {one.kind} '{one.name}'"
             )
 
@@ -251,7 +251,7 @@ def _t0(metadata: Metadata, points: Points, path: Path) -> float:
     told = metadata.T0 or metadata.TIME
     if told is None:
         if first is None:
-            raise BakeoffError(f"{path}: metadata.T0: is missing; expected when the test began")
+            raise RecordingError(f"{path}: metadata.T0: is missing; expected when the test began")
         return first
     at = _parsed(told, f"{path}: metadata.{'T0' if metadata.T0 else 'TIME'}")
     if not told.endswith("Z") and first is not None:
@@ -265,7 +265,7 @@ def _parsed(text: str, place: str) -> float:
             return datetime.strptime(text, form).replace(tzinfo=UTC).timestamp()
         except ValueError:
             continue
-    raise BakeoffError(f"{place}: '{text}' is no time; expected one such as 2026-11-23T12:00:00.000000Z")
+    raise RecordingError(f"{place}: '{text}' is no time; expected one such as 2026-11-23T12:00:00.000000Z")
 
 
 def _date(metadata: Metadata, path: Path) -> datetime | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RecordingError
 from bakeoff.imports.document import ABSENT, Keys, Scalar, decoded, is_there, need_few
 from bakeoff.results.sample_rows import Row, lengths
 
@@ -140,11 +140,11 @@ def _of_grid(keys: Keys, place: str) -> dict[str, list[Point]]:
     results = decoded(keys["results"], dict[str, list[_Value | None]], f"{place}: results")
     need = sum(value is not None for values in results.values() for value in values)
     if need > _MOST_POINTS:
-        raise BakeoffError(f"{place}: results: holds {need:,} values; at most {_MOST_POINTS:,} are read")
+        raise RecordingError(f"{place}: results: holds {need:,} values; at most {_MOST_POINTS:,} are read")
     found = {}
     for name, values in results.items():
         if len(values) != len(grid):
-            raise BakeoffError(
+            raise RecordingError(
                 f"{place}: results.{name}: has {len(values)} values; expected {len(grid)}, as x_values has"
             )
         found[name] = [Point(t=at, val=value) for at, value in zip(grid, values, strict=True) if value is not None]

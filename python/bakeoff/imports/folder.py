@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bakeoff import imports, results
 from bakeoff.campaign import campaign_record, locations
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RecordingError
 from bakeoff.imports import recording
 from bakeoff.imports.recording import Recording
 from bakeoff.version import version
@@ -28,7 +28,7 @@ def write_all(
     """
     root = out if out is not None else locations.new_folder()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise BakeoffError(f"--out: '{root}' is there already; expected a new folder")
+        raise RecordingError(f"--out: '{root}' is there already; expected a new folder")
     made = campaign_record.provenance()
     known: dict[str, Path] = {}
     flows: dict[str, list[str]] = {}
@@ -41,11 +41,11 @@ def write_all(
                 warn(f"{path}: {warning}")
             key = found.record.run.key
             if key in known:
-                raise BakeoffError(f"{path}: is the run {key}, and so is {known[key]}; import one of them")
+                raise RecordingError(f"{path}: is the run {key}, and so is {known[key]}; import one of them")
             try:
                 recording.write(found, partial, campaign.id, number)
             except BakeoffError as error:
-                raise BakeoffError(f"{path}: {error}") from None
+                raise RecordingError(f"{path}: {error}") from None
             known[key] = path
             tell(number + 1)
     return root

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RecordingError
 from bakeoff.imports.document import Keys, decoded, need_few
 from bakeoff.imports.flent_network import file_word
 from bakeoff.imports.iperf3_stream import EVENT, error_in, failed
@@ -53,7 +53,7 @@ def read(keys: Keys, path: Path) -> Recording:
             failed(error, path) if error else BakeoffError(f"{path}: start: Object missing required field `test_start`")
         )
     if asked.protocol == "SCTP":
-        raise BakeoffError(f"{path}: start.test_start.protocol: SCTP; expected TCP or UDP")
+        raise RecordingError(f"{path}: start.test_start.protocol: SCTP; expected TCP or UDP")
     told = end.sum_received is not None and bool(end.sum_received.bytes)
     is_alone = start.is_servers or (error is not None and not told)
     flows = streams_of(start, asked, intervals, server, end, is_alone=is_alone)

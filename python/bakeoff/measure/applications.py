@@ -6,8 +6,9 @@ from itertools import pairwise
 from math import exp, log
 from typing import TYPE_CHECKING, Final
 
+from bakeoff.errors import MeasureError
 from bakeoff.measure.delays import quantile
-from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.measure.samples import Samples, Window
 from bakeoff.results.summary import Completion, CompletionTimes, SizeClass, Video
 
 if TYPE_CHECKING:

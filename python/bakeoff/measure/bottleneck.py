@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bakeoff import tc
+from bakeoff.errors import MeasureError
 from bakeoff.measure.framing import Frames, payload_share
-from bakeoff.measure.samples import MeasureError, Window
+from bakeoff.measure.samples import Window
 from bakeoff.results.summary import Bottleneck
 from bakeoff.scenario.run import Flow
 from bakeoff.scenario.timeline import Timeline

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from bakeoff import tc
+from bakeoff.errors import MeasureError
 from bakeoff.measure.bottleneck import Hop, class_of, path
-from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.measure.samples import Samples, Window
 from bakeoff.results.summary import Distribution
 from bakeoff.scenario.timeline import Timeline
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from bakeoff import tc
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 from bakeoff.scenario.effective import in_effect
 
 Frames = Mapping[int, float]
@@ -78,4 +78,4 @@ def _whole(line: str, key: str) -> int:
     try:
         return 0 if word is None else int(word, 0)
     except ValueError:
-        raise BakeoffError(f"{key}: '{word}' is no whole number") from None
+        raise ScenarioError(f"{key}: '{word}' is no whole number") from None

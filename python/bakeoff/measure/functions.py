@@ -11,6 +11,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
+from bakeoff.errors import MeasureError
 from bakeoff.measure.bottleneck import bottleneck
 from bakeoff.measure.catalogue import ANY_SIGN, FROM_ONE, SHARE, Catalogue, Kind, Measure, Of, Unit
 from bakeoff.measure.delays import (
@@ -45,7 +46,6 @@ from bakeoff.measure.over_time import (
 )
 from bakeoff.measure.rates import goodput_of, steady_state_rate
 from bakeoff.measure.rates import jain as jain_of
-from bakeoff.measure.samples import MeasureError
 from bakeoff.measure.stations import stations
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bakeoff.errors import MeasureError
 from bakeoff.measure.bottleneck import leaves, path
-from bakeoff.measure.samples import MeasureError
 from bakeoff.results.counters import FlowAtQueue
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from bakeoff.measure import MeasureError, Samples, summary_of
+from bakeoff.errors import MeasureError
+from bakeoff.measure import Samples, summary_of
 from bakeoff.measure.delays import base_rtt
 from bakeoff.measure.over_time import long_flows, smoothed
 from bakeoff.measure.rates import window_of

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from math import inf, isinf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.errors import MeasureError
+from bakeoff.measure.samples import Samples, Window
 from bakeoff.results.summary import Pair, Spike
 from bakeoff.scenario.run import Bulk
 

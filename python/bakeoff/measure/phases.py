@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import isinf
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from bakeoff.errors import MeasureError
 from bakeoff.measure.delays import (
     arrivals,
     base_rtt_at,
@@ -21,7 +22,7 @@ from bakeoff.measure.delays import (
 )
 from bakeoff.measure.over_time import recovery
 from bakeoff.measure.rates import goodput_of, steady_state_rate
-from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.measure.samples import Samples, Window
 from bakeoff.results.summary import Phase, PhaseFlow, PhaseProbe, PhaseQueue
 from bakeoff.scenario.run import ClassChange, QdiscChange, QdiscReplace
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
-from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.errors import MeasureError
+from bakeoff.measure.samples import Samples, Window
 
 if TYPE_CHECKING:
     from bakeoff.measure.samples import Array

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf, sqrt
 from typing import Any, Self, TypedDict
 
-from bakeoff.measure.samples import MeasureError
+from bakeoff.errors import MeasureError
 from bakeoff.results.summary import Summary
 
 # 97.5 % quantile of Student's t with 1, 2, … 30 degrees of freedom, then with as many as stated.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import MeasureError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.float64]
 
 Window = tuple[float, float]
-
-
-class MeasureError(BakeoffError):
-    """A measure cannot be computed; the message names the samples or counters that are missing."""
 
 
 class Samples:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from bakeoff.errors import MeasureError
 from bakeoff.measure.rates import jain, ratio
-from bakeoff.measure.samples import MeasureError
 from bakeoff.results.summary import Sharing
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from bakeoff.errors import MeasureError
 from bakeoff.measure.bottleneck import end_of, path, rates
 from bakeoff.measure.framing import Frames
-from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.measure.samples import Samples, Window
 from bakeoff.scenario.run import ConstantRate, Periodic
 from bakeoff.scenario.timeline import Timeline
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from bakeoff.errors import MeasureError
 from bakeoff.measure import phases as cut
 from bakeoff.measure.applications import completion, video
 from bakeoff.measure.bottleneck import bottleneck, leaves, payload_fraction
@@ -31,7 +32,7 @@ from bakeoff.measure.delays import (
 from bakeoff.measure.marks import drops, mark_fraction, marks, retransmissions, sce_marks
 from bakeoff.measure.over_time import Rates, spike_of
 from bakeoff.measure.rates import End, goodput_of, steady_state_rate, utilisation, window_of
-from bakeoff.measure.samples import MeasureError, Samples, Window
+from bakeoff.measure.samples import Samples, Window
 from bakeoff.measure.sharing import of_the_only, sharing
 from bakeoff.measure.stations import Station, stations
 from bakeoff.results.summary import (

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, PlotError
 from bakeoff.plots import caption, colours
 from bakeoff.plots.axes import Axis, axis_of
 from bakeoff.plots.flow_styles import FlowStyles, Look, looks
@@ -63,7 +63,7 @@ def sweep(
     facets = facets_of(matrix, faceted)
     found = [(point, point.measured(what)) for point in matrix.points]
     if not any(several for _, several in found):
-        raise BakeoffError(f"{matrix.title}: no run has the measure '{name}'")
+        raise PlotError(f"{matrix.title}: no run has the measure '{name}'")
     looked = looks(result for point in matrix.points for result in point.results)
     series, dressed = _series(matrix, found, x, lined, faceted, looked=looked)
     with styled():
@@ -79,11 +79,11 @@ def _split(
         for axis in chosen or ():
             if axis not in rest and axis != ALL:
                 why = "is along x" if axis == x else "does not vary"
-                raise BakeoffError(f"{option}: '{axis}' {why}; what is left is: {', '.join(rest) or 'nothing'}")
+                raise PlotError(f"{option}: '{axis}' {why}; what is left is: {', '.join(rest) or 'nothing'}")
     if lines is not None and panels is not None and ALL not in (*lines, *panels):
         missing = [axis for axis in rest if axis not in lines and axis not in panels]
         if missing:
-            raise BakeoffError(f"lines, panels: neither has '{missing[0]}', which varies, too")
+            raise PlotError(f"lines, panels: neither has '{missing[0]}', which varies, too")
     if lines is not None:
         lined = rest if ALL in lines else [axis for axis in rest if axis in lines]
     elif panels is not None:
@@ -340,15 +340,13 @@ def _chosen_x(matrix: Matrix, x: str | None) -> str:
     names = ", ".join(matrix.axes) or "none"
     if x is not None:
         if x not in matrix.axes:
-            raise BakeoffError(f"{matrix.title}: nothing varies along '{x}'; the axes are: {names}")
+            raise PlotError(f"{matrix.title}: nothing varies along '{x}'; the axes are: {names}")
         if matrix.numeric(x) is None:
-            raise BakeoffError(
-                f"{matrix.title}: the labels of '{x}' are no numbers of one unit; draw a heatmap or bars"
-            )
+            raise PlotError(f"{matrix.title}: the labels of '{x}' are no numbers of one unit; draw a heatmap or bars")
         return x
     able = [axis for axis in matrix.axes if matrix.numeric(axis) is not None]
     if not able:
-        raise BakeoffError(
+        raise PlotError(
             f"{matrix.title}: no axis has numbers for labels; the axes are: {names}; draw a heatmap or bars"
         )
     return max(able, key=lambda axis: len(matrix.axes[axis]))
@@ -365,7 +363,7 @@ def facets_of(matrix: Matrix, axes: Sequence[str]) -> list[Key]:
 
 def too_many(n: int, axes: Sequence[str]) -> BakeoffError:
     """That there would be too many panels."""
-    return BakeoffError(
+    return PlotError(
         f"{n} panels for {' and '.join(axis for axis in axes if axis)}; at most {MOST_PANELS} in one picture: choose "
         "runs with a pattern, such as 'suite/scenario/*pie*'"
     )

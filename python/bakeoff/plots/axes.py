@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import nan
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import PlotError
 from bakeoff.measure.catalogue import DISPLAY, FROM_ZERO, Measure, Of
 from bakeoff.measure.functions import CATALOGUE
 from bakeoff.results.units import unit_in
@@ -104,7 +104,7 @@ def axis_of(name: str) -> Axis:
         path = name if "(" in name else f"{name}()"
         return Axis(path, name, unit or "1", scale, expression=True, bounds=found.limits)
     if "." not in name:
-        raise BakeoffError(
+        raise PlotError(
             f"measure: unknown '{name}'; expected one of {', '.join(names())}, a place in summary.json such as "
             "flows.*.srtt_s.max, or an expression of claims such as 'share(1)'"
         )

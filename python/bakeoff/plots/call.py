@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from bakeoff.measure import MeasureError, jitter
+from bakeoff.errors import MeasureError
+from bakeoff.measure import jitter
 from bakeoff.measure.delays import arrivals, jitter_over_time, lost_share, shares_a_clock
 from bakeoff.plots.plotted_run import Line, PlottedRun, bins, lines
 from bakeoff.plots.style import plain

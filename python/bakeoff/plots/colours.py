@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import PlotError
 from bakeoff.scenario.cc_words import parse
 
 CONTROLS: Final[Mapping[str, tuple[str, str]]] = {
@@ -81,7 +81,7 @@ def wanted(present: Mapping[str, object]) -> dict[str, str]:
     assert isinstance(colours, Mapping)
     for name, colour in colours.items():
         if not is_color_like(colour):
-            raise BakeoffError(
+            raise PlotError(
                 f"present.colours.{name}: '{colour}' is no colour; expected a name such as 'teal', or '#0072B2'"
             )
     return dict(colours)

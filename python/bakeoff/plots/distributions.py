@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bakeoff.measure import MeasureError
+from bakeoff.errors import MeasureError
 from bakeoff.measure.delays import delay_over_time
 from bakeoff.plots import caption
 from bakeoff.plots.colours import DASHES, SERIES

@@ -8,7 +8,7 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, PlotError
 from bakeoff.plots.kinds import KINDS, Kind
 from bakeoff.plots.kinds import kind as kind_of
 from bakeoff.plots.plotted_run import PlottedRun
@@ -82,7 +82,7 @@ def width_of(text: str) -> float:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(in|mm|cm|pt)", text.strip())
     width = float(match[1]) * _INCHES[match[2]] if match else 0.0
     if not _LEAST_WIDTH <= width <= _MOST_WIDTH:
-        raise BakeoffError(
+        raise PlotError(
             f"--width: '{text}'; expected {_LEAST_WIDTH:g}in to {_MOST_WIDTH:g}in, or the same in mm, cm or pt: a "
             "column of a journal has some 3.5in"
         )
@@ -144,7 +144,7 @@ def campaign(
     if kind == "bars":
         return bars.charts(results, x=x, panels=panels or ())
     if kind not in ("sweep", "heatmap"):
-        raise BakeoffError(f"plot kind: '{kind}' is of single runs, not of a campaign")
+        raise PlotError(f"plot kind: '{kind}' is of single runs, not of a campaign")
     made = {}
     for matrix in matrices(results):
         if kind == "sweep":
@@ -190,7 +190,7 @@ def of_several(
     from bakeoff.plots.picture import Pictures
 
     if not results:
-        raise BakeoffError("no finished run to draw")
+        raise PlotError("no finished run to draw")
     name = kind or default_kind(results)
     if kind_of(name).of == "run":
         return overlay(results, name, scale=scale)
@@ -201,12 +201,12 @@ def of_several(
 def _known(name: str, scale: Scale) -> Kind:
     chosen = kind_of(name)
     if chosen.draw is None:
-        raise BakeoffError(f"plot kind: '{name}' is of a campaign, not of single runs")
+        raise PlotError(f"plot kind: '{name}' is of a campaign, not of single runs")
     if scale not in SCALES:
-        raise BakeoffError(f"scale: unknown '{scale}'; expected {', '.join(SCALES)}")
+        raise PlotError(f"scale: unknown '{scale}'; expected {', '.join(SCALES)}")
     if scale != "auto" and not chosen.scales:
         able = ", ".join(one.name for one in KINDS if one.scales)
-        raise BakeoffError(f"scale: '{name}' has no scales; these have: {able}")
+        raise PlotError(f"scale: '{name}' has no scales; these have: {able}")
     return chosen
 
 
@@ -214,7 +214,7 @@ def _drawn(results: Sequence[Result], name: str, scale: Scale, names: Sequence[s
     chosen = _known(name, scale)
     assert chosen.draw is not None
     if len(results) > MOST_OVERLAID:
-        raise BakeoffError(f"{len(results)} runs in one picture cannot be told apart; choose at most {MOST_OVERLAID}")
+        raise PlotError(f"{len(results)} runs in one picture cannot be told apart; choose at most {MOST_OVERLAID}")
     shown = [PlottedRun(result, label) for result, label in zip(results, names or labels(results), strict=True)]
     for one in shown:
         _ = one.samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import PlotError
 from bakeoff.plots import contours
 from bakeoff.plots.against_axis import MOST_PANELS, default_measure, facet_title, facets_of, grid, too_many
 from bakeoff.plots.axes import axis_of, in_other_unit
@@ -35,7 +35,7 @@ def heatmap(matrix: Matrix, measure: str | None = None, x: str | None = None, y:
     found = [(point, point.measured(what)) for point in matrix.points]
     entities = list(dict.fromkeys(entity for _, several in found for entity in several))
     if not entities:
-        raise BakeoffError(f"{matrix.title}: no run has the measure '{name}'")
+        raise PlotError(f"{matrix.title}: no run has the measure '{name}'")
     facets = [(*facet, entity) for facet in points for entity in entities]
     if len(facets) > MOST_PANELS:
         raise too_many(len(facets), [*faceted, "flow"])
@@ -110,14 +110,14 @@ def two_axes(matrix: Matrix, x: str | None, y: str | None) -> tuple[str, str]:
     for axis in (x, y):
         if axis is not None and axis not in matrix.axes:
             names = ", ".join(matrix.axes) or "none"
-            raise BakeoffError(f"{matrix.title}: nothing varies along '{axis}'; the axes are: {names}")
+            raise PlotError(f"{matrix.title}: nothing varies along '{axis}'; the axes are: {names}")
     if x is not None and x == y:
-        raise BakeoffError(f"x and y: both are '{x}'; a heat map has two axes")
+        raise PlotError(f"x and y: both are '{x}'; a heat map has two axes")
     by_size = sorted(matrix.axes, key=lambda axis: (matrix.numeric(axis) is None, -len(matrix.axes[axis])))
     free = [axis for axis in by_size if axis not in (x, y)]
     chosen = [axis if axis is not None else (free.pop(0) if free else None) for axis in (x, y)]
     if chosen[0] is None or chosen[1] is None:
-        raise BakeoffError(
+        raise PlotError(
             f"{matrix.title}: a heat map has two axes; what varies is: {', '.join(matrix.axes) or 'nothing'}"
         )
     return chosen[0], chosen[1]

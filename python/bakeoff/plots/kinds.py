@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import PlotError
 
 if TYPE_CHECKING:
     from bakeoff.plots.picture import Picture
@@ -120,5 +120,5 @@ def kind(name: str) -> Kind:
     """The kind of that name. BakeoffError lists those there are."""
     found = next((one for one in KINDS if one.name == name), None)
     if found is None:
-        raise BakeoffError(f"plot kind: unknown '{name}'; expected one of {', '.join(one.name for one in KINDS)}")
+        raise PlotError(f"plot kind: unknown '{name}'; expected one of {', '.join(one.name for one in KINDS)}")
     return found

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bakeoff.measure import MeasureError, Samples, bottleneck, summary_of
+from bakeoff.errors import MeasureError
+from bakeoff.measure import Samples, bottleneck, summary_of
 from bakeoff.measure import path as path_of
 from bakeoff.measure.bottleneck import capacity
 from bakeoff.measure.delays import base_rtt

@@ -9,8 +9,8 @@ from functools import cached_property
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.errors import BakeoffError
-from bakeoff.measure import MeasureError, ends, interval, summary_of
+from bakeoff.errors import MeasureError, PlotError
+from bakeoff.measure import ends, interval, summary_of
 from bakeoff.plots import colours
 from bakeoff.plots.axes import Axis, values
 from bakeoff.plots.plotted_run import MOST_LINES
@@ -179,7 +179,7 @@ def matrices(results: Iterable[Result]) -> list[Matrix]:
         lost = [dict(point) for point in failed.get((suite, scenario, engine), {})]
         made.append(Matrix(title, [Point(dict(p), tuple(r)) for p, r in points.items()], varied, lost))
     if not made:
-        raise BakeoffError("no finished run to draw")
+        raise PlotError("no finished run to draw")
     return made
 
 

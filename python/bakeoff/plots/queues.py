@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bakeoff.measure import MeasureError
+from bakeoff.errors import MeasureError
 from bakeoff.measure.delays import delay_over_time
 from bakeoff.plots.plotted_run import MOST_LINES, Line, PlottedRun, bins
 from bakeoff.plots.style import plain

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import PlotError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +90,7 @@ def save(figure: Figure, path: Path) -> Path:
     """
     kind = path.suffix.removeprefix(".").lower()
     if kind not in _METADATA:
-        raise BakeoffError(f"{path}: unknown picture format '{path.suffix}'; expected {', '.join(SUFFIXES)}")
+        raise PlotError(f"{path}: unknown picture format '{path.suffix}'; expected {', '.join(SUFFIXES)}")
     content = io.BytesIO()
     with styled():
         figure.savefig(content, format=kind, metadata=_METADATA[kind], dpi=dpi(figure) if kind == "png" else 100)

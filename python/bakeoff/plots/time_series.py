@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
-from bakeoff.errors import BakeoffError
-from bakeoff.measure import MeasureError, Samples
+from bakeoff.errors import BakeoffError, MeasureError
+from bakeoff.measure import Samples
 from bakeoff.plots.plotted_run import Line, PlottedRun, bottlenecks, direction, lines
 from bakeoff.plots.style import plain
 from bakeoff.tables import run_labels

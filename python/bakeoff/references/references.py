@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ClaimError
 from bakeoff.measure import summary_of
 from bakeoff.measure.delays import quantile
 from bakeoff.measure.functions import CATALOGUE
@@ -124,9 +124,7 @@ def _expected(values: Sequence[float]) -> Expected:
 def log_ratio(ours: float, reference: float) -> float:
     """ln(ours / reference): 0 if equal, 0.69 for twice, -0.69 for half; -inf if ours is 0. No unit."""
     if reference <= 0 or ours < 0:
-        raise BakeoffError(
-            f"a log ratio needs a positive reference and no negative value, not {ours:g} / {reference:g}"
-        )
+        raise ClaimError(f"a log ratio needs a positive reference and no negative value, not {ours:g} / {reference:g}")
     return log(ours / reference) if ours else -inf
 
 
@@ -182,11 +180,11 @@ def _read(file: Path) -> list[Reference]:
         text = files.read(file, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is no UTF-8 text"
-        raise BakeoffError(f"{file}: cannot be read: {reason}") from None
+        raise ClaimError(f"{file}: cannot be read: {reason}") from None
     try:
         return _references(file, text)
     except csv.Error as error:
-        raise BakeoffError(f"{file}: no CSV: {error}") from None
+        raise ClaimError(f"{file}: no CSV: {error}") from None
 
 
 def _references(file: Path, text: str) -> list[Reference]:
@@ -194,24 +192,24 @@ def _references(file: Path, text: str) -> list[Reference]:
         reader = csv.DictReader(stream)
         missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
         if missing:
-            raise BakeoffError(f"{file}: column '{missing[0]}' is missing; expected {', '.join(_COLUMNS)}[, seed]")
+            raise ClaimError(f"{file}: column '{missing[0]}' is missing; expected {', '.join(_COLUMNS)}[, seed]")
         return [_row(file, reader.line_num, line) for line in reader]
 
 
 def _row(file: Path, line: int, cells: Mapping[str, str]) -> Reference:
     short = [column for column in _COLUMNS if cells[column] is None]
     if short:
-        raise BakeoffError(f"{file}:{line}: {short[0]} is missing; expected a value for each column")
+        raise ClaimError(f"{file}:{line}: {short[0]} is missing; expected a value for each column")
     measure, unit, value = _IN_FILES.get(cells["measure"], cells["measure"]), cells["unit"], cells["value"]
     if measure not in MEASURES:
-        raise BakeoffError(f"{file}:{line}: measure: unknown '{measure}'; expected one of {', '.join(MEASURES)}")
+        raise ClaimError(f"{file}:{line}: measure: unknown '{measure}'; expected one of {', '.join(MEASURES)}")
     if unit != CATALOGUE[measure].unit:
-        raise BakeoffError(f"{file}:{line}: unit: '{unit}' for {measure}; expected {CATALOGUE[measure].unit}")
+        raise ClaimError(f"{file}:{line}: unit: '{unit}' for {measure}; expected {CATALOGUE[measure].unit}")
     try:
         number, seed = float(value), int(cells["seed"]) if cells.get("seed") else None
     except ValueError as error:
-        raise BakeoffError(f"{file}:{line}: {error}") from None
+        raise ClaimError(f"{file}:{line}: {error}") from None
     if not (0 < number < inf or (measure in COUNTS and number == 0)):
-        raise BakeoffError(f"{file}:{line}: value: '{value}'; expected a number above zero")
+        raise ClaimError(f"{file}:{line}: value: '{value}'; expected a number above zero")
     named = {column: cells[column] for column in ("suite", "scenario", "run", "flow", "source")}
     return Reference(file.stem, measure=measure, value=number, unit=unit, seed=seed, **named)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RenderError
 from bakeoff.results import survey
 from bakeoff.scenario.error import did_you_mean
 
@@ -41,7 +41,7 @@ class FinishedRuns:
                 self.failed[result.key] = result.record.error or "failed"
         self.results = list(self.by_key.values())
         if not self.results:
-            raise BakeoffError(f"{self.root}: no finished run")
+            raise RenderError(f"{self.root}: no finished run")
         self.by_name: dict[str, list[Result]] = {}
         for result in sorted(self.results, key=lambda result: int(result.run.seed)):
             self.by_name.setdefault(name_of(result), []).append(result)
@@ -57,10 +57,10 @@ class FinishedRuns:
         found: dict[str, None] = {}
         for one in several:
             if not isinstance(one, str) or not one:
-                raise BakeoffError(f"run: {one!r}; expected the name of a run such as 'suite/scenario/run', or a glob")
+                raise RenderError(f"run: {one!r}; expected the name of a run such as 'suite/scenario/run', or a glob")
             own = [one] if one in self.by_name else [name for name in self.by_name if fnmatchcase(name, one)]
             if not own:
-                raise BakeoffError(f"no run '{one}' in {self.root}{self._why(one)}")
+                raise RenderError(f"no run '{one}' in {self.root}{self._why(one)}")
             found.update(dict.fromkeys(own))
         return list(found)
 
@@ -68,7 +68,7 @@ class FinishedRuns:
         """The one run that a name or a glob means. BakeoffError if it means several."""
         names = self.names(name)
         if len(names) > 1:
-            raise BakeoffError(f"'{name}' names {len(names)} runs, such as {names[0]} and {names[1]}; expected one")
+            raise RenderError(f"'{name}' names {len(names)} runs, such as {names[0]} and {names[1]}; expected one")
         return names[0]
 
     def repetitions(self, names: Sequence[str]) -> list[Result]:
@@ -76,7 +76,7 @@ class FinishedRuns:
         found = [result for name in names for result in self.by_name[name]]
         self._looked_at += len(found)
         if self._looked_at > MOST_LOOKED_AT:
-            raise BakeoffError(f"the page looks at more than {MOST_LOOKED_AT:,} results; expected fewer")
+            raise RenderError(f"the page looks at more than {MOST_LOOKED_AT:,} results; expected fewer")
         return found
 
     def _why(self, name: str) -> str:

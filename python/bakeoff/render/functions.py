@@ -15,8 +15,7 @@ from pydantic import ConfigDict, ValidationError, validate_call
 from bakeoff.claims import evaluate, expected, quantity
 from bakeoff.claims.expression import TRUTH, ExpressionError, parse
 from bakeoff.claims.verdict import DIFFERS, HOLDS, NOT, Ours, worse
-from bakeoff.errors import BakeoffError
-from bakeoff.measure import MeasureError
+from bakeoff.errors import MeasureError, RenderError
 from bakeoff.plots import kinds as picture_kinds
 from bakeoff.plots.draw import DEFAULT
 from bakeoff.render import network_text
@@ -102,7 +101,7 @@ class Functions:
         if picture_kinds.kind(kind).of == "run":
             found = [self._of_seed(one, seed) for one in names]
         elif called:
-            raise BakeoffError(f"plot: '{kind}' is of a campaign, whose runs have no words of their own")
+            raise RenderError(f"plot: '{kind}' is of a campaign, whose runs have no words of their own")
         if name is None:
             name = "-".join([*(names[:1] if len(names) == 1 else [names[0], "and", str(len(names) - 1)]), kind])
         of = (names, called, kind, seed, str(options))
@@ -115,7 +114,7 @@ class Functions:
             if result.run.seed == seed:
                 return result
         have = ", ".join(str(result.run.seed) for result in found)
-        raise BakeoffError(f"{name}: no repetition with seed {seed}; there are: {have}")
+        raise RenderError(f"{name}: no repetition with seed {seed}; there are: {have}")
 
     def measure(
         self,
@@ -141,7 +140,7 @@ class Functions:
         try:
             expression = parse(text, [short for short in chosen if short is not None])
         except ExpressionError as error:
-            raise BakeoffError(f"measure: {error}") from None
+            raise RenderError(f"measure: {error}") from None
         values = _by_seed(text, chosen)
         if expression.unit == TRUTH:
             return (HOLDS if all(values) else DIFFERS if any(values) else NOT), text
@@ -165,14 +164,14 @@ class Functions:
         """
         if columns is None:
             if isinstance(run, dict):
-                raise BakeoffError("table: runs with words of their own need 'columns'")
+                raise RenderError("table: runs with words of their own need 'columns'")
             return self._whole_table(run, rows=rows, sort=sort, where=where, reference=reference)
         if rows != "runs":
-            raise BakeoffError(f"table: rows '{rows}' of one's own columns; expected rows of runs, or no columns")
+            raise RenderError(f"table: rows '{rows}' of one's own columns; expected rows of runs, or no columns")
         # What the template itself says may be Markdown, as everything else in it.
         heads = _as_markdown(columns) if isinstance(columns, dict) else {name: name for name in columns}
         if not heads:
-            raise BakeoffError("table: columns: expected names of columns or measures, at least one")
+            raise RenderError("table: columns: expected names of columns or measures, at least one")
         labels = (
             _as_markdown({word: self._store.one(name) for word, name in run.items()}) if isinstance(run, dict) else {}
         )
@@ -270,7 +269,7 @@ def _checked(name: str, function: Answer) -> Answer:
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"] if not isinstance(part, int))
-            raise BakeoffError(f"{name}: {place or 'its arguments'}: {first['msg']}") from None
+            raise RenderError(f"{name}: {place or 'its arguments'}: {first['msg']}") from None
 
     return call
 
@@ -295,21 +294,21 @@ def _by_seed(text: str, chosen: Mapping[str | None, Sequence[Result]]) -> list[f
     by_seed = {short: {int(one.run.seed): one for one in several} for short, several in chosen.items()}
     seeds = sorted(set[int].intersection(*map(set, by_seed.values())))
     if not seeds:
-        raise BakeoffError(f"measure: '{text}': its runs have no seed in common")
+        raise RenderError(f"measure: '{text}': its runs have no seed in common")
     values = []
     for seed in seeds:
         runs = {short: of[seed] for short, of in by_seed.items() if short is not None}
         try:
             values.append(float(evaluate.measure(runs or by_seed[None][seed], text)))
         except MeasureError as error:
-            raise BakeoffError(f"measure: '{text}': {error}") from None
+            raise RenderError(f"measure: '{text}': {error}") from None
     return values
 
 
 def _number(ours: Ours, unit: str | None, digits: int | None, *, interval: bool, what: str) -> str:
     """Mean and interval, in a unit and with as many digits behind the point as were asked for."""
     if digits is not None and not 0 <= digits <= 9:
-        raise BakeoffError(f"measure: digits: {digits!r}; expected a number from 0 to 9")
+        raise RenderError(f"measure: digits: {digits!r}; expected a number from 0 to 9")
     if (unit is None and digits is None) or not isfinite(ours.mean):
         return claims_shown.value(ours) if interval else quantity.shown(ours.mean, ours.unit)
     base, factor = (ours.unit, 1.0)
@@ -317,7 +316,7 @@ def _number(ours: Ours, unit: str | None, digits: int | None, *, interval: bool,
         known = quantity.UNITS.get(unit.lower())
         if known is None or known[0] != ours.unit:
             able = [name for name, (of, _) in quantity.UNITS.items() if of == ours.unit]
-            raise BakeoffError(f"measure: '{what}' has no unit '{unit}'; expected one of {', '.join(able) or 'none'}")
+            raise RenderError(f"measure: '{what}' has no unit '{unit}'; expected one of {', '.join(able) or 'none'}")
         base, factor = unit, known[1]
     places = 2 if digits is None else digits
     text = f"{ours.mean / factor:,.{places}f}"
@@ -339,7 +338,7 @@ def _in_order(flat: Mapping[str, Mapping[str, filters.Value]], sort: str | None,
         kept = [found[place] for place in places]
         places = [places[at] for at in filters.order(kept, sort)]
     if not places:
-        raise BakeoffError(f"table: no run of {len(names)} has {condition}")
+        raise RenderError(f"table: no run of {len(names)} has {condition}")
     return [names[place] for place in places]
 
 
@@ -351,7 +350,7 @@ def _short(names: Sequence[str]) -> list[str]:
 
 def _part(each: Decided, part: str) -> str:
     if part not in CLAIM_PARTS:
-        raise BakeoffError(f"claim: no part '{part}'; expected one of {', '.join(CLAIM_PARTS)}")
+        raise RenderError(f"claim: no part '{part}'; expected one of {', '.join(CLAIM_PARTS)}")
     if part == "kernel":
         row = expected.load().get((each.claim.name, "kernel"))
         return worse([word for word in row if word]) if row else ""

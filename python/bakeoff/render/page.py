@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from bakeoff import files, jsonfile
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RenderError
 
 LARGEST_TEMPLATE: Final = 1 << 20
 """Bytes of a template, or of a file that it includes."""
@@ -57,13 +57,13 @@ def rendered(template: Path, functions: Mapping[str, Answer]) -> Page:
         finally:
             process.kill()
     if said is None:
-        raise BakeoffError(
+        raise RenderError(
             f"{template}: the process that rendered it was ended by the system; it takes too much processor time or "
             "memory in one step"
         )
     if "failed" in said:
         where = template if said["template"] == name else template.parent / said["template"]
-        raise BakeoffError(f"{where}:{said['line']}: {said['failed']}")
+        raise RenderError(f"{where}:{said['line']}: {said['failed']}")
     page.text = said["page"]
     return page
 
@@ -129,17 +129,17 @@ def _sources(folder: Path) -> Answer:
     def source(*args: Any, **named: Any) -> str:  # noqa: ANN401 (what a template has)
         """The text of a file in the template's folder or below it."""
         if len(args) != 1 or named or not isinstance(args[0], str):
-            raise BakeoffError("include: expected the name of a file, and nothing else")
+            raise RenderError("include: expected the name of a file, and nothing else")
         name = args[0]
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name or not files.is_below(folder / path, folder):
-            raise BakeoffError(f"include: '{name}' lies outside of the template's folder; expected a file inside of it")
+            raise RenderError(f"include: '{name}' lies outside of the template's folder; expected a file inside of it")
         try:
             return files.read(folder / path, LARGEST_TEMPLATE).decode()
         except OSError as error:
-            raise BakeoffError(f"include: '{name}' cannot be read: {error.strerror}") from None
+            raise RenderError(f"include: '{name}' cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise BakeoffError(f"include: '{name}' is no text in UTF-8") from None
+            raise RenderError(f"include: '{name}' is no text in UTF-8") from None
 
     return source
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RenderError
 from bakeoff.plots import draw, kinds
 from bakeoff.plots.style import save
 
@@ -40,17 +40,17 @@ class Pictures:
         pictures, and all that cannot be drawn.
         """
         if self.folder is None:
-            raise BakeoffError("the page is printed, and a picture needs a file beside it; say where with --out")
+            raise RenderError("the page is printed, and a picture needs a file beside it; say where with --out")
         extension = options.pop("format")
         if extension not in FORMATS:
-            raise BakeoffError(f"format: '{extension}'; expected {' or '.join(FORMATS)}")
+            raise RenderError(f"format: '{extension}'; expected {' or '.join(FORMATS)}")
         path = f"{self.folder}/{file_name(name)}.{extension}"
         if path in self._of:
             if self._of[path] != of:
-                raise BakeoffError(f"two pictures would have the name '{path}'; give one of them another, with name=")
+                raise RenderError(f"two pictures would have the name '{path}'; give one of them another, with name=")
             return path
         if len(self.made) == MOST_PICTURES:
-            raise BakeoffError(f"more than {MOST_PICTURES} pictures; expected fewer")
+            raise RenderError(f"more than {MOST_PICTURES} pictures; expected fewer")
         self.made[path] = _drawn(results, extension, **options)
         self._of[path] = of
         return path
@@ -68,12 +68,12 @@ def _drawn(
     chosen = kinds.kind(kind)
     if chosen.of == "run":
         if measure or x or y:
-            raise BakeoffError(f"'{kind}' takes no measure, x or y; those are for sweep and heatmap")
+            raise RenderError(f"'{kind}' takes no measure, x or y; those are for sweep and heatmap")
         figure = draw.overlay(results, kind, scale=scale, names=names)
     else:
         made = list(draw.campaign(results, kind, measure=measure, x=x, y=y).values())
         if len(made) != 1:
-            raise BakeoffError(f"'{kind}' of runs of {len(made)} scenarios; expected those of one")
+            raise RenderError(f"'{kind}' of runs of {len(made)} scenarios; expected those of one")
         figure = made[0]
     with tempfile.TemporaryDirectory(prefix="bakeoff-") as folder:
         path = save(figure, Path(folder) / f"picture.{extension}")

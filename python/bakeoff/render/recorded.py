@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff import files, jsonfile
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RenderError
 from bakeoff.render.functions import FUNCTIONS, kinds
 from bakeoff.render.page import question, rendered
 
@@ -34,12 +34,14 @@ def difference(template: Path, path: Path) -> str | None:
     BakeoffError if the page or the answers are not there, or for a template that is wrong.
     """
     known = answers(path)
+    unknown: list[str] = []
 
     def recorded(name: str) -> Callable[..., Any]:
         def answer(*args: Any, **named: Any) -> Any:  # noqa: ANN401 (what a template has)
             asked = question(name, args, named)
             if asked not in known:
-                raise BakeoffError(f"{_NEVER}{asked}")
+                unknown.append(asked)
+                raise RenderError(f"the results were never asked for {asked}")
             return known[asked]
 
         return answer
@@ -47,7 +49,7 @@ def difference(template: Path, path: Path) -> str | None:
     try:
         page = rendered(template, {name: recorded(name) for name in FUNCTIONS} | {"kinds": kinds})
     except BakeoffError as error:
-        if _NEVER in str(error):
+        if unknown:
             return f"{path}: is not current: {error}; render it again"
         raise
     if left := known.keys() - page.answers.keys():
@@ -55,7 +57,7 @@ def difference(template: Path, path: Path) -> str | None:
     try:
         there = files.read(path, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise BakeoffError(f"{path}: cannot be read: {error}") from None
+        raise RenderError(f"{path}: cannot be read: {error}") from None
     if there == page.text:
         return None
     lines = zip(there.splitlines(), page.text.splitlines(), strict=False)
@@ -65,16 +67,13 @@ def difference(template: Path, path: Path) -> str | None:
     return f"{path}:{number}: is not what {template} gives; render it again"
 
 
-_NEVER: Final = "the results were never asked for "
-
-
 def answers(page: Path) -> dict[str, Any]:
     """The recorded answers of a page. BakeoffError if there are none, or what there is cannot be read."""
     path = beside(page)
     try:
         return jsonfile.read(path, _LARGEST, dict[str, Any])
     except OSError as error:
-        raise BakeoffError(f"{path}: cannot be read: {error.strerror}; 'bakeoff render --record' writes it") from None
+        raise RenderError(f"{path}: cannot be read: {error.strerror}; 'bakeoff render --record' writes it") from None
 
 
 def _lines(text: str) -> int:

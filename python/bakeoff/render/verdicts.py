@@ -9,7 +9,7 @@ from bakeoff.claims.claim import load, select
 from bakeoff.claims.evaluate import evaluate
 from bakeoff.claims.required_runs import calls_by_folder, required_runs
 from bakeoff.claims.verdict import UNDECIDED, Decided, Outcome, Verdict, decide, of_claims
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RenderError
 
 if TYPE_CHECKING:
     from bakeoff.claims.claim import Claim, Statement
@@ -35,7 +35,7 @@ class Verdicts:
         BakeoffError for a pattern without a claim, and for a run that is not there; it names the run.
         """
         if not isinstance(pattern, str) or not pattern:
-            raise BakeoffError(f"claim: {pattern!r}; expected a name such as 'DOCUMENT/CLAIM', or a glob on such names")
+            raise RenderError(f"claim: {pattern!r}; expected a name such as 'DOCUMENT/CLAIM', or a glob on such names")
         if self._claims is None:
             self._claims = load()
         exact = [claim for claim in self._claims if pattern in (claim.name, claim.document)]
@@ -48,9 +48,7 @@ class Verdicts:
         """The one claim of this name. BakeoffError if a glob means several."""
         found = self.of(name)
         if len(found) != 1:
-            raise BakeoffError(
-                f"claim: '{name}' names {len(found)} claims, such as {found[0].claim.name}; expected one"
-            )
+            raise RenderError(f"claim: '{name}' names {len(found)} claims, such as {found[0].claim.name}; expected one")
         return found[0]
 
     def _decided(self, claims: Sequence[Claim]) -> list[Decided]:
@@ -80,7 +78,7 @@ class Verdicts:
         can, refused = accepted(missing, self._store.engine) if missing else ([], {})
         if can:
             more = f" and {len(can) - 1} more" if len(can) > 1 else ""
-            raise BakeoffError(
+            raise RenderError(
                 f"no run '{can[0].key}'{more} in {self._store.root}, which a claim is decided by; "
                 "'bakeoff verify' does those that are missing"
             )

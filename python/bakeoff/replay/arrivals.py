@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ReplayError
 
 ECN: Final = {"not-ect": 0, "ect1": 1, "ect0": 2, "ce": 3}
 """The two bits of the IP header."""
@@ -70,13 +70,13 @@ def pattern(name: str, *, rate_bps: int, seed: int = 1) -> Arrivals:
     BakeoffError if there is none of this name, or if it has no packets or more than `MOST_DRAWN` at this rate.
     """
     if name not in _PATTERNS:
-        raise BakeoffError(f"no pattern '{name}'; expected {', '.join(_PATTERNS)} or a file")
+        raise ReplayError(f"no pattern '{name}'; expected {', '.join(_PATTERNS)} or a file")
     if rate_bps < 1:
-        raise BakeoffError(f"--rate: pattern '{name}' at {rate_bps} bit/s has no packets; expected a rate above zero")
+        raise ReplayError(f"--rate: pattern '{name}' at {rate_bps} bit/s has no packets; expected a rate above zero")
     draw = random.Random(f"{name}/{seed}")  # noqa: S311 (a pattern is to be repeatable)
     packets = tuple(itertools.islice(_PATTERNS[name](rate_bps, draw), MOST_DRAWN + 1))
     if len(packets) > MOST_DRAWN:
-        raise BakeoffError(
+        raise ReplayError(
             f"--rate: pattern '{name}' at {rate_bps / 1e9:g} Gbit/s has more than {MOST_DRAWN:,} packets; expected a "
             "lower rate, or a file of arrivals"
         )
@@ -93,28 +93,28 @@ def read(path: Path) -> Arrivals:
     try:
         content = files.read(path, _LARGEST)
         if content.count(b"\n") > _MOST + 1:
-            raise BakeoffError(
+            raise ReplayError(
                 f"{path}: has more than {_MOST:,} lines; expected one for each packet, and no more packets"
             )
         lines = content.decode().splitlines()
     except OSError as error:
-        raise BakeoffError(
+        raise ReplayError(
             f"{path}: {error.strerror}; expected a CSV file or one of the patterns {', '.join(_PATTERNS)}"
         ) from error
     except UnicodeDecodeError:
-        raise BakeoffError(f"{path}: is no text; expected a CSV file with the columns {','.join(HEADER)}") from None
+        raise ReplayError(f"{path}: is no text; expected a CSV file with the columns {','.join(HEADER)}") from None
     rows = csv.reader(lines)
     try:
         if tuple(next(rows, ())) != HEADER:
-            raise BakeoffError(f"{path}:1: expected the columns {','.join(HEADER)}")
+            raise ReplayError(f"{path}:1: expected the columns {','.join(HEADER)}")
         packets = [_row(row, f"{path}:{number}") for number, row in enumerate(rows, 2) if row]
     except csv.Error as error:
-        raise BakeoffError(f"{path}:{rows.line_num}: {error}; expected {','.join(HEADER)}") from None
+        raise ReplayError(f"{path}:{rows.line_num}: {error}; expected {','.join(HEADER)}") from None
     if not packets:
-        raise BakeoffError(f"{path}: no arrivals; expected a line for each packet under the header")
+        raise ReplayError(f"{path}: no arrivals; expected a line for each packet under the header")
     for number, (one, next_one) in enumerate(itertools.pairwise(packets), 3):
         if next_one.ns < one.ns:
-            raise BakeoffError(f"{path}:{number}: time_s is before that of the packet above; expected order of time")
+            raise ReplayError(f"{path}:{number}: time_s is before that of the packet above; expected order of time")
     return Arrivals(path.stem, tuple(packets))
 
 
@@ -127,16 +127,16 @@ def write(arrivals: Arrivals, path: Path) -> None:
 
 def _row(row: list[str], place: str) -> Arrival:
     if len(row) != len(HEADER):
-        raise BakeoffError(f"{place}: {len(row)} values; expected {','.join(HEADER)}")
+        raise ReplayError(f"{place}: {len(row)} values; expected {','.join(HEADER)}")
     time_s, size, flow, ecn = (value.strip() for value in row)
     if ecn not in ECN:
-        raise BakeoffError(f"{place}: ecn: '{_short(ecn)}'; expected {', '.join(ECN)}")
+        raise ReplayError(f"{place}: ecn: '{_short(ecn)}'; expected {', '.join(ECN)}")
     try:
         ns = round(float(time_s) * 1e9)
     except (ValueError, OverflowError):
-        raise BakeoffError(f"{place}: time_s: '{_short(time_s)}'; expected seconds, such as 0.001211") from None
+        raise ReplayError(f"{place}: time_s: '{_short(time_s)}'; expected seconds, such as 0.001211") from None
     if ns < 0:
-        raise BakeoffError(f"{place}: time_s: {_short(time_s)} is negative")
+        raise ReplayError(f"{place}: time_s: {_short(time_s)} is negative")
     return Arrival(
         ns,
         _whole(size, MIN_BYTES, MAX_BYTES, f"{place}: bytes"),
@@ -152,7 +152,7 @@ def _short(text: str) -> str:
 def _whole(text: str, low: int, high: int, place: str) -> int:
     # Python refuses to read numbers of thousands of digits.
     if not text.isdecimal() or len(text) > len(str(high)) or not low <= int(text) <= high:
-        raise BakeoffError(f"{place}: '{_short(text)}'; expected a whole number from {low} to {high}")
+        raise ReplayError(f"{place}: '{_short(text)}'; expected a whole number from {low} to {high}")
     return int(text)
 
 

@@ -17,7 +17,7 @@ from bakeoff import files, jsonfile
 from bakeoff.engines.kernel import host_programs, virtual
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.lab import agent, module_qdiscs
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RunError
 from bakeoff.replay.arrivals import Arrivals
 from bakeoff.replay.port import START_NS, Port, commands, flows, priority
 from bakeoff.replay.sim import Replayed
@@ -44,7 +44,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
     """Replay through the real qdisc; each replay has devices and a qdisc of its own. `kernel`: name or path; None: the
     newest that was built. The kernel's random numbers follow from `seed`, and go on from one replay to the next.
 
-    BakeoffError if there is no kernel or no `ip` and `tc`; RuntimeError if the kernel did not come to its end.
+    BakeoffError if there is no kernel or no `ip` and `tc`; RunError if the kernel did not come to its end.
     """
     built = virtual.choose(kernel).kernel
     for program in ("ip", "tc"):
@@ -87,7 +87,7 @@ def record(jobs: Sequence[tuple[Port, Arrivals]], *, kernel: str | None = None, 
             readable=python_files(),
         )
         if outcome.status != "ok":
-            raise RuntimeError(f"kernel: {outcome.status}: {outcome.reason}")
+            raise RunError(f"kernel: {outcome.status}: {outcome.reason}")
         hashes = _told(results / "hashes.json", tuple[int, ...])
         answers = tuple(_answer(results / f"{number}.json", hashes[: flows(*job)]) for number, job in enumerate(jobs))
     return Recorded(built.release, int(built.options.get("HZ", "1000")), answers)
@@ -141,8 +141,8 @@ class _Answer(msgspec.Struct):
 
 
 def _told(path: Path, form: type[T]) -> T:
-    """RuntimeError if the guest, which may be anybody's kernel, wrote something else."""
+    """RunError if the guest, which may be anybody's kernel, wrote something else."""
     try:
         return jsonfile.decoded(files.plain_text(path), path.name, form)
     except BakeoffError as error:
-        raise RuntimeError(f"kernel: {error}") from None
+        raise RunError(f"kernel: {error}") from None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bakeoff import tc
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ReplayError
 from bakeoff.replay.arrivals import MAX_FLOWS, Arrivals
 from bakeoff.scenario.run import Class, Qdisc
 from bakeoff.scenario.units import parse_rate
@@ -41,7 +41,7 @@ def port(qdisc: str, rate: str | None = None) -> Port:
     try:
         rate_bps = parse_rate(rate or DEFAULT_RATE)
     except ValueError as error:
-        raise BakeoffError(f"--rate: {error}") from error
+        raise ReplayError(f"--rate: {error}") from error
     if qdisc.lstrip().startswith("{"):
         from pydantic import ValidationError
 
@@ -49,7 +49,7 @@ def port(qdisc: str, rate: str | None = None) -> Port:
             return Port(qdisc, Qdisc.model_validate_json(qdisc), rate_bps, shaped=False)
         except ValidationError as error:
             first = error.errors()[0]
-            raise BakeoffError(f"qdisc: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+            raise ReplayError(f"qdisc: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     if is_shaper(qdisc):
         return Port(qdisc, Qdisc(qdisc=qdisc), rate_bps, shaped=False)
     shaped = Class.model_validate({"id": "1", "class": f"rate {rate_bps}bit ceil {rate_bps}bit"})
@@ -95,9 +95,9 @@ def priority(port: Port, flow: int) -> int:
 def commands(port: Port, flows: int, offered: Collection[str] = ()) -> list[list[str]]:
     """What makes the tree on `veth0`: `tc`'s commands, and the agent's for the kinds that our modules add."""
     from bakeoff.engines.lab import module_qdiscs
-    from bakeoff.engines.lab.refused import RefusedError
     from bakeoff.engines.lab.tree import Tree
     from bakeoff.engines.lab.versions import renamed_tree
+    from bakeoff.errors import RefusedError
 
     ports = {str(flow): ["match", "ip", "sport", str(1024 + flow), "0xffff"] for flow in range(flows)}
     try:
@@ -106,7 +106,7 @@ def commands(port: Port, flows: int, offered: Collection[str] = ()) -> list[list
             wanted = renamed_tree(wanted, lambda words: module_qdiscs.line(words, offered))
         return Tree("veth0", _HANDLES[0], ports, 1000, offered).install(wanted, "qdisc")
     except RefusedError as error:
-        raise BakeoffError(str(error)) from error
+        raise ReplayError(str(error)) from error
 
 
 def document(port: Port) -> object:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from bakeoff import replay
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ReplayError
 from bakeoff.replay import Arrivals, Port, Replayed
 
 
@@ -174,7 +174,7 @@ def distributions(
             found = []
             for seed, (hz, theirs) in enumerate(answers[number * seeds : (number + 1) * seeds], 1):
                 if isinstance(theirs, str):
-                    raise BakeoffError(f"{qdisc}: {theirs}")
+                    raise ReplayError(f"{qdisc}: {theirs}")
                 ours = replay.simulate(port, arrivals, seed=seed, hz=hz, like=theirs)
                 found.append(replay.compare(arrivals, ours, theirs))
             if all(one.identical for one in found):

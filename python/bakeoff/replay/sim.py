@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ReplayError
 from bakeoff.replay.arrivals import Arrivals
 from bakeoff.replay.port import START_NS, Port, by_priority, document, flow_hash, flows
 
@@ -57,8 +57,8 @@ def simulate(
     try:
         answer = json.loads(_sim.qdisc_replay(json.dumps(wanted)))
     except ValueError as error:
-        raise BakeoffError(f"qdisc: {error}") from error
+        raise ReplayError(f"qdisc: {error}") from error
     if answer["left"]:
-        raise BakeoffError(f"{port.qdisc}: {answer['left']} packets stay in our queue for ever")
+        raise ReplayError(f"{port.qdisc}: {answer['left']} packets stay in our queue for ever")
     departures = tuple((d["packet"], d["at"], d["ecn"]) for d in answer["departures"])
     return Replayed(times, departures, answer["show"], hashes, answer["late"])

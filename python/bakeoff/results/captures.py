@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 
 OF_RUN: Final = "BAKEOFF_RUN_CAPTURES"
 """Raises or lowers `of_run`."""
@@ -34,5 +34,5 @@ def _from_env(name: str, otherwise: int) -> int:
     if not text:
         return otherwise
     if not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise BakeoffError(f"{name}: '{text}'; expected a number of bytes such as {otherwise}")
+        raise ResultsError(f"{name}: '{text}'; expected a number of bytes such as {otherwise}")
     return int(text)

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 from bakeoff.results.summary import Record, wrong
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -124,7 +124,7 @@ class Counters(Record, frozen=True, kw_only=True):
         try:
             return msgspec.convert(content, cls)
         except msgspec.ValidationError as error:
-            raise BakeoffError(f"{place}: {wrong(cls, content, error)}") from None
+            raise ResultsError(f"{place}: {wrong(cls, content, error)}") from None
 
     def flow(self, name: str) -> Flow:
         """What was counted of a flow; without any number for one that no end counted."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, get_args, get_or
 import msgspec
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 from bakeoff.results import layout
 from bakeoff.results.read import Result
 from bakeoff.results.summary import OF_GOODPUT, Record, Summary
@@ -94,7 +94,7 @@ def write(root: Path, runs: Iterable[Path]) -> tuple[Path, int]:
         write_json(partial / SCHEMA, {"rows": len(records), "partitions": list(_PARTITIONS), "columns": about})
         take_place(partial, folder)
     except OSError as error:
-        raise BakeoffError(f"{folder}: cannot be written: {error.strerror or error}") from error
+        raise ResultsError(f"{folder}: cannot be written: {error.strerror or error}") from error
     finally:
         files.discard(partial)
     return folder, len(records)
@@ -123,7 +123,7 @@ def _read(runs: Iterable[Path]) -> tuple[list[_Row], _Numbers]:
                     for name, value in taken.items():
                         _put(numbers, name, row, None if value is None else float(value))
         except (OSError, ValueError, RecursionError) as error:
-            raise BakeoffError(f"{path}: cannot be read: {error}") from error
+            raise ResultsError(f"{path}: cannot be read: {error}") from error
         records.append(_Row.of(record))
     for column in numbers.values():
         column.extend([None] * (len(records) - len(column)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -152,7 +152,7 @@ def read(path: Path | str) -> IrttTest:
     try:
         text = files.unpacked(path, _LARGEST)
     except OSError as error:
-        raise BakeoffError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
     return parse(text, str(path))
 
 
@@ -167,12 +167,12 @@ def parse(text: bytes, place: str) -> IrttTest:
     try:
         found = msgspec.json.decode(text, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BakeoffError(
+        raise ResultsError(
             f"{place}: {_told(error)}; expected what 'irtt client -o' writes, which has round_trips"
         ) from None
     for before, trip in zip(found.round_trips, found.round_trips[1:], strict=False):
         if trip.seqno <= before.seqno:
-            raise BakeoffError(f"{place}: round_trips: seqno {trip.seqno} after {before.seqno}; expected them to rise")
+            raise ResultsError(f"{place}: round_trips: seqno {trip.seqno} after {before.seqno}; expected them to rise")
     params = found.config.params
     return IrttTest(
         version=found.version.irtt,
@@ -199,9 +199,9 @@ def _frame(trips: list[_RoundTrip], place: str) -> pl.DataFrame:
     for trip in trips:
         at: int | None = getattr(trip.timestamps.client.send, clock)
         if at is None:
-            raise BakeoffError(f"{place}: round_trips: seqno {trip.seqno}: timestamps.client.send has no {clock}")
+            raise ResultsError(f"{place}: round_trips: seqno {trip.seqno}: timestamps.client.send has no {clock}")
         if sent and at < sent[-1]:
-            raise BakeoffError(f"{place}: round_trips: seqno {trip.seqno} was sent before the one that precedes it")
+            raise ResultsError(f"{place}: round_trips: seqno {trip.seqno} was sent before the one that precedes it")
         sent.append(at)
     columns = {
         "rtt_s": [trip.delay.rtt for trip in trips],

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff import jsonfile
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 from bakeoff.results import layout
 from bakeoff.results.write import write_json
 
@@ -34,4 +34,4 @@ def measured(result: Result) -> dict[str, float | None]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise BakeoffError(f"{path}: cannot be read: {error}") from None
+        raise ResultsError(f"{path}: cannot be read: {error}") from None

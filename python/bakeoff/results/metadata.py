@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 from bakeoff.scenario.run import Run
 
 Kind = Literal["run", "duel", "advise", "verify", "sweep", "import"]
@@ -36,7 +36,7 @@ class Record(BaseModel):
             key, *inside = map(str, first["loc"] or ("the file",))
             why = first["msg"].removeprefix("Value error, ")
             separator = ": " if key == "resolved" else "."
-            raise BakeoffError(f"{place}: {key}{separator if inside else ''}{'.'.join(inside)}: {why}") from None
+            raise ResultsError(f"{key}{separator if inside else ''}{'.'.join(inside)}: {why}", place=place) from None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from bakeoff.errors import ResultsError
+
 _STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 11, 12
 _DEEPEST: Final = 32
 _LARGEST_FOOTER: Final = 16 << 20
@@ -20,7 +22,7 @@ _ROW_BYTES: Final = 64
 Value = int | bytes | list["Value"] | dict[int, "Value"]
 
 
-class NoParquetError(ValueError):
+class NoParquetError(ResultsError):
     """The file has no footer that can be read."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import msgspec
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, HalfWrittenError, ResultsError
 from bakeoff.results import layout
 from bakeoff.results.metadata import CampaignRecord, Record, RunRecord
 
@@ -31,10 +31,6 @@ _OF_A_RUN = (layout.RUN, layout.SERIES, layout.COUNTERS)
 """A folder that holds one of these files holds a run, or what is left of one."""
 
 R = TypeVar("R", bound=Record)
-
-
-class HalfWrittenError(BakeoffError):
-    """A folder that a crash left behind, or somebody took something from: `bakeoff run --resume` makes it anew."""
 
 
 class Result:
@@ -105,14 +101,14 @@ class Result:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise BakeoffError(f"{path}: cannot be read: {error.strerror}") from error
+            raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
         summary = Summary.from_json(text, path)
         names = (
             [flow.name for flow in self.run.flows],
             [probe.name for probe in self.run.probes],
         )
         if (wrong := summary.unlike(*names)) is not None:
-            raise BakeoffError(f"{path}: {wrong}; is it another run's file?")
+            raise ResultsError(f"{path}: {wrong}; is it another run's file?")
         return summary
 
     @cached_property
@@ -151,7 +147,7 @@ class Result:
     def _need_series(self) -> Path:
         """The file of the samples. BakeoffError if the run has none."""
         if not self.ok:
-            raise BakeoffError(f"{self.path}: the run failed and has no series: {self.record.error}")
+            raise ResultsError(f"{self.path}: the run failed and has no series: {self.record.error}")
         self._need_all("series")
         return self.path / layout.SERIES
 
@@ -173,12 +169,12 @@ class Result:
 
     def _need_trace(self) -> Path:
         if not (self.path / layout.TRACE).exists():
-            raise BakeoffError(f"{self.path}: has no trace; make the run with --trace cc (in Python: trace=['cc'])")
+            raise ResultsError(f"{self.path}: has no trace; make the run with --trace cc (in Python: trace=['cc'])")
         return self.path / layout.TRACE
 
     def _need_all(self, what: str) -> None:
         if self.record.kept != "all":
-            raise BakeoffError(
+            raise ResultsError(
                 f"{self.path}: has no {what}: only its measures were kept; 'bakeoff sweep … --keep series' keeps all, "
                 "and 'bakeoff reproduce' makes this run again"
             )
@@ -237,7 +233,7 @@ def survey(root: Path | str, tell: Callable[[int], None] | None = None) -> Surve
     """
     root = Path(root)
     if not root.is_dir():
-        raise BakeoffError(f"{root}: no such results folder")
+        raise ResultsError(f"{root}: no such results folder")
     whole: list[Result] = []
     half_written: list[tuple[Path, str]] = []
     unreadable: list[tuple[Path, str]] = []
@@ -250,11 +246,11 @@ def survey(root: Path | str, tell: Callable[[int], None] | None = None) -> Surve
             if tell is not None:
                 tell(len(whole))
         except HalfWrittenError as error:
-            half_written.append((path, str(error).removeprefix(f"{path}: half-written: ")))
+            half_written.append((path, error.problem))
         except BakeoffError as error:
-            unreadable.append((path, str(error).removeprefix(f"{path}: ")))
+            unreadable.append((path, error.problem))
     if unreadable and unreadable[0][0] == root:
-        raise BakeoffError(f"{root}: {unreadable[0][1]}")
+        raise ResultsError(f"{root}: {unreadable[0][1]}")
     return Survey(whole, half_written, unreadable)
 
 
@@ -310,19 +306,23 @@ def _whole(path: Path) -> RunRecord:
         run = _record(f"{here}/{layout.RUN}", RunRecord)
     except BakeoffError:
         if not path.is_dir():
-            raise BakeoffError(f"{path}: no such results folder") from None
+            raise ResultsError("no such results folder", place=f"{path}") from None
         if layout.is_partial(path.name) and not (path / layout.RUN).exists():
-            raise HalfWrittenError(f"{path}: half-written: its writing was never ended") from None
+            raise _half_written(path, "its writing was never ended") from None
         raise
     if run.status == "ok" and run.kept == "measures":
         if not os.path.exists(f"{here}/{layout.SUMMARY}"):  # noqa: PTH110
-            raise HalfWrittenError(f"{path}: half-written: {layout.SUMMARY} is missing")
+            raise _half_written(path, f"{layout.SUMMARY} is missing")
     elif run.status == "ok":
         if not _is_whole_parquet(f"{here}/{layout.SERIES}"):
-            raise HalfWrittenError(f"{path}: half-written: {layout.SERIES} is missing or cut off")
+            raise _half_written(path, f"{layout.SERIES} is missing or cut off")
         if not os.path.exists(f"{here}/{layout.COUNTERS}"):  # noqa: PTH110
-            raise HalfWrittenError(f"{path}: half-written: {layout.COUNTERS} is missing")
+            raise _half_written(path, f"{layout.COUNTERS} is missing")
     return run
+
+
+def _half_written(folder: Path | str, lack: str) -> HalfWrittenError:
+    return HalfWrittenError(lack, place=f"{folder}: half-written")
 
 
 def _read(path: str) -> dict[str, object]:
@@ -335,9 +335,9 @@ def _text(path: str) -> bytes:
     try:
         return files.read(path, _LARGEST)
     except FileNotFoundError:
-        raise HalfWrittenError(f"{folder}: half-written: {name} is missing") from None
+        raise _half_written(folder, f"{name} is missing") from None
     except OSError as error:
-        raise BakeoffError(f"{folder}: {name} cannot be read: {error.strerror}") from error
+        raise ResultsError(f"{name} cannot be read: {error.strerror}", place=folder) from error
 
 
 def _object(text: bytes, path: str) -> dict[str, object]:
@@ -345,9 +345,9 @@ def _object(text: bytes, path: str) -> dict[str, object]:
     try:
         content = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
-        raise HalfWrittenError(f"{folder}: half-written: {name} is no JSON: {error}") from None
+        raise _half_written(folder, f"{name} is no JSON: {error}") from None
     if not isinstance(content, dict):
-        raise BakeoffError(f"{folder}: {name} holds no JSON object")
+        raise ResultsError(f"{name} holds no JSON object", place=folder)
     return content
 
 
@@ -356,14 +356,14 @@ def _record(path: str, form: type[R]) -> R:
     folder, name = os.path.split(path)
     text = _text(path)
     try:
-        return form.from_json(text, f"{folder}: {name}")
-    except BakeoffError:
+        return form.from_json(text, name)
+    except ResultsError as error:
         written = _object(text, path).get("format", layout.FORMAT)
         if written != layout.FORMAT:
-            raise BakeoffError(
-                f"{folder}: {name} is of format {written!r}; this version reads format {layout.FORMAT}"
+            raise ResultsError(
+                f"{name} is of format {written!r}; this version reads format {layout.FORMAT}", place=folder
             ) from None
-        raise
+        raise error.at(folder) from None
 
 
 def _is_whole_parquet(path: str) -> bool:

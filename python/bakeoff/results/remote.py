@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import BakeoffError, RemoteError, printable
 from bakeoff.results import layout
 from bakeoff.results.metadata import CampaignRecord
 from bakeoff.results.read import Result, read_campaign, survey
@@ -58,13 +58,13 @@ class Elsewhere:
         scheme = re.match(r"([A-Za-z][\w+.-]*)(?:://|::)", url)
         protocol = scheme[1].lower() if scheme else "file"
         if protocol not in PROTOCOLS or "::" in url.partition("/")[0]:
-            raise BakeoffError(f"{self.url}: '{protocol}' is no place for results; {_EXPECTED}")
+            raise RemoteError(f"{self.url}: '{protocol}' is no place for results; {_EXPECTED}")
         driver = _DRIVERS.get(protocol)
         try:
             if driver is not None:
                 __import__(driver)
         except ImportError:
-            raise BakeoffError(
+            raise RemoteError(
                 f"{self.url}: needs the Python package {driver}, which is not installed; "
                 "install it: pip install 'bakeoff[remote]'"
             ) from None
@@ -75,7 +75,7 @@ class Elsewhere:
             self._files, path = fsspec.url_to_fs(url, skip_instance_cache=True, **options)
         self._root = str(path).rstrip("/")
         if not self._root.strip("/"):
-            raise BakeoffError(f"{self.url}: names no folder; {_EXPECTED}")
+            raise RemoteError(f"{self.url}: names no folder; {_EXPECTED}")
         # A flat listing, which cannot meet a folder that it may not read, has no such option.
         self._here = protocol == "file"
         self._strict = {} if protocol == "s3" else {"on_error": "raise"}
@@ -102,13 +102,13 @@ class Elsewhere:
                 return {}
             found = self._files.find(self._root, detail=True, **self._strict) if kind == "directory" else {}
         if kind != "directory":
-            raise BakeoffError(f"{self.url}: {_IS.get(kind, 'is neither a file nor a folder')}; expected a folder")
+            raise RemoteError(f"{self.url}: {_IS.get(kind, 'is neither a file nor a folder')}; expected a folder")
         sizes = {}
         for path, info in sorted(found.items()):
             name = self._below(str(path))
             if info["type"] != "file" or info.get("islink"):
                 what = _IS.get("link" if info.get("islink") else info["type"], "is a pipe, a device or a socket")
-                raise BakeoffError(f"{self.url}: {name} {what}; expected a regular file; nothing was copied")
+                raise RemoteError(f"{self.url}: {name} {what}; expected a regular file; nothing was copied")
             sizes[name] = int(info["size"] or 0)
         return sizes
 
@@ -152,12 +152,12 @@ class Elsewhere:
             try:
                 return read_campaign(Path(folder))
             except BakeoffError as error:
-                raise BakeoffError(str(error).replace(folder, self.url)) from None
+                raise RemoteError(error.problem, place=self.url) from None
 
     def _below(self, path: str) -> str:
         name = path.removeprefix(f"{self._root}/")
         if name == path or any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
-            raise BakeoffError(
+            raise RemoteError(
                 f"{self.url}: holds a file named '{printable(path)}', which leads elsewhere or cannot be shown; "
                 "nothing was copied"
             )
@@ -173,7 +173,7 @@ class Elsewhere:
         except Exception as error:  # each driver has exceptions of its own
             said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             place = f": {error.filename}" if isinstance(error, OSError) and error.filename else ""
-            raise BakeoffError(f"{self.url}{place}: {printable(said) or type(error).__name__}") from error
+            raise RemoteError(f"{self.url}{place}: {printable(said) or type(error).__name__}") from error
 
 
 class Opened:
@@ -204,12 +204,12 @@ def push(
     theirs = there.sizes()
     record = read_campaign(root)
     if theirs and not update:
-        raise BakeoffError(f"{there.url}: there is something already; --update copies what it lacks, or name another")
+        raise RemoteError(f"{there.url}: there is something already; --update copies what it lacks, or name another")
     if theirs:
         same = there.campaign() if layout.CAMPAIGN in theirs else None
         _same_campaign(str(root), record, there.url, same)
         if same is None and not _by_run(theirs):
-            raise BakeoffError(f"{there.url}: holds files of no campaign; name another folder")
+            raise RemoteError(f"{there.url}: holds files of no campaign; name another folder")
     elif record is not None:
         there.put({layout.CAMPAIGN: root / layout.CAMPAIGN})
     places = [result.path.absolute().relative_to(root).as_posix() for result in results]
@@ -264,7 +264,7 @@ def pull(
     runs = {place: files for place, files in offered.items() if layout.RUN in files}
     left_out = [f"{place} (it has no {layout.RUN})" for place in offered if place not in runs]
     if not runs:
-        raise BakeoffError(
+        raise RemoteError(
             f"{there.url}: holds no such run; expected a campaign's folder, with suite/scenario/run in it"
         )
     record = there.campaign() if layout.CAMPAIGN in theirs else None
@@ -293,7 +293,7 @@ def pull(
         _settle(partial, root, came, kept)
     except OSError as error:
         where = error.filename or folder
-        raise BakeoffError(f"{where}: {error.strerror or error}{and_earlier(root)}") from error
+        raise RemoteError(f"{where}: {error.strerror or error}{and_earlier(root)}") from error
     finally:
         files.discard(partial)
     total = sum(size for place in came for size in runs[place].values())
@@ -321,25 +321,25 @@ def _standing(
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return {}
     if not update or not folder.is_dir():
-        raise BakeoffError(
+        raise RemoteError(
             f"{folder}: there is something already; --update copies what it lacks, or name another folder"
         )
     _same_campaign(str(folder), read_campaign(folder), there.url, theirs)
     places = [(path, path.relative_to(folder).as_posix()) for path in survey(folder).runs]
     if not places and theirs is None:
-        raise BakeoffError(f"{folder}: holds files of no campaign; name another folder")
+        raise RemoteError(f"{folder}: holds files of no campaign; name another folder")
     return {place: _own_files(path) for path, place in places}
 
 
 def _check_apart(name: str, target: Path, source: Path | None) -> None:
     """BakeoffError if results would be copied to where they come from, or into a campaign's folder."""
     if (file := files.in_the_way(target)) is not None and file != target:
-        raise BakeoffError(f"{file}: is a file; expected a folder for the results")
+        raise RemoteError(f"{file}: is a file; expected a folder for the results")
     if source is not None and (target.is_relative_to(source) or source.is_relative_to(target)):
-        raise BakeoffError(f"{name}: is, holds or lies in {source}, which is to be copied; name another folder")
+        raise RemoteError(f"{name}: is, holds or lies in {source}, which is to be copied; name another folder")
     for parent in target.parents:
         if (parent / layout.CAMPAIGN).exists():
-            raise BakeoffError(f"{name}: lies in the folder of a campaign, {parent}; name another folder")
+            raise RemoteError(f"{name}: lies in the folder of a campaign, {parent}; name another folder")
 
 
 def _campaign_of(results: Sequence[Result]) -> Path:
@@ -348,7 +348,7 @@ def _campaign_of(results: Sequence[Result]) -> Path:
         dict.fromkeys(result.path.absolute().parents[2] for result in results if len(result.path.absolute().parts) > 3)
     )
     if len(roots) != 1:
-        raise BakeoffError(
+        raise RemoteError(
             f"{roots[0]} and {roots[1]}: are two campaigns; expected the runs of one"
             if roots
             else "the runs lie in no campaign's folder; expected CAMPAIGN/suite/scenario/run"
@@ -358,7 +358,7 @@ def _campaign_of(results: Sequence[Result]) -> Path:
 
 def _same_campaign(here: str, ours: CampaignRecord | None, there: str, theirs: CampaignRecord | None) -> None:
     if (ours and ours.id) != (theirs and theirs.id):
-        raise BakeoffError(f"{there}: is another campaign than {here}, and they are never mixed; name another folder")
+        raise RemoteError(f"{there}: is another campaign than {here}, and they are never mixed; name another folder")
 
 
 def _own_files(folder: Path, *, captures: bool = True) -> dict[str, int]:
@@ -412,7 +412,7 @@ def _not_whole(folder: Path, sizes: Mapping[str, int]) -> str | None:
     try:
         Result.read(folder)
     except BakeoffError as error:
-        return str(error).removeprefix(f"{folder}: ")
+        return error.problem
     return None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 from bakeoff.results import parquet
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _need_memory(path: Path) -> None:
         # Nothing of it is touched, so that it costs nothing.
         mmap.mmap(-1, needed).close()
     except OSError as error:
-        raise BakeoffError(f"{path}: needs {needed >> 20:,} MB of memory for its samples: {error.strerror}") from error
+        raise ResultsError(f"{path}: needs {needed >> 20:,} MB of memory for its samples: {error.strerror}") from error
 
 
 def _joined(pieces: list[tuple[Array, Array]]) -> tuple[Array, Array]:
@@ -150,7 +150,7 @@ def _need_order(path: Path, key: tuple[str, str, str], time: Array) -> None:
     backwards = np.flatnonzero(np.diff(time) < 0)
     if len(backwards):
         at = int(backwards[0])
-        raise BakeoffError(
+        raise ResultsError(
             f"{path}: holds {_said(key)} at {time[at + 1]} s after {time[at]} s; expected samples in order of time"
         )
 
@@ -168,18 +168,18 @@ def batches(path: Path) -> Iterator[pl.DataFrame]:
             # Polars gives the memory that the file asks for, and the system takes the process for it.
             wrong = parquet.check(file, path, _ALWAYS, _TIMES)
             if wrong is not None:
-                raise BakeoffError(wrong)
+                raise ResultsError(wrong)
             table, first = pl.scan_parquet(file), 0
             _need_columns(path, table.collect_schema())
             for rows in _together(parquet.groups(file)):
                 batch = table.slice(first, rows).collect()
                 if batch.height != rows:
-                    raise BakeoffError(f"{path}: holds {first + batch.height} rows; its footer names more")
+                    raise ResultsError(f"{path}: holds {first + batch.height} rows; its footer names more")
                 _need_samples(path, batch)
                 yield batch
                 first += rows
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise BakeoffError(f"{path}: cannot be read as Parquet: {error}") from error
+        raise ResultsError(f"{path}: cannot be read as Parquet: {error}") from error
 
 
 def _together(groups: Iterable[int]) -> Iterator[int]:
@@ -197,10 +197,10 @@ def _need_columns(path: Path, schema: pl.Schema) -> None:
     import polars as pl
 
     if tuple(schema) != COLUMNS:
-        raise BakeoffError(f"{path}: has the columns {', '.join(schema)}; expected {', '.join(COLUMNS)}")
+        raise ResultsError(f"{path}: has the columns {', '.join(schema)}; expected {', '.join(COLUMNS)}")
     for column, form in schema.items():
         if form != (pl.Float64 if column in ("time", "value") else pl.String):
-            raise BakeoffError(
+            raise ResultsError(
                 f"{path}: the column {column} holds {form}; expected numbers in time and value, else words"
             )
 
@@ -216,7 +216,7 @@ def _need_samples(path: Path, series: pl.DataFrame) -> None:
     good = series.select((possible & named).fill_null(value=False).alias("good"))["good"]
     if not good.all():
         row = series.row(good.arg_min() or 0, named=True)
-        raise BakeoffError(
+        raise ResultsError(
             f"{path}: holds {_said(_key_of(row))} = {row['value']} at {row['time']} s; "
             "expected a finite number at a time of the run"
         )
@@ -225,7 +225,7 @@ def _need_samples(path: Path, series: pl.DataFrame) -> None:
     here, before = series[backwards], series[backwards - 1]
     for row, earlier in zip(here.iter_rows(named=True), before.iter_rows(named=True), strict=True):
         if all(row[word] == earlier[word] for word in _KEY):
-            raise BakeoffError(
+            raise ResultsError(
                 f"{path}: holds {_said(_key_of(row))} at {row['time']} s after {earlier['time']} s; "
                 "expected samples in order of time"
             )

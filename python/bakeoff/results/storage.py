@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 from bakeoff.results import dataset, layout
 from bakeoff.results.read import read_campaign, survey
 
@@ -61,9 +61,9 @@ def size(path: Path) -> int:
 def removable(path: Path) -> str:
     """What the folder is: `campaign`, `run` or `half-written run`. BakeoffError if it is none, or holds other files."""
     if path.is_symlink():
-        raise BakeoffError(f"{path}: is a link; name the folder that it leads to, {path.resolve()}")
+        raise ResultsError(f"{path}: is a link; name the folder that it leads to, {path.resolve()}")
     if not path.is_dir():
-        raise BakeoffError(f"{path}: no such results folder")
+        raise ResultsError(f"{path}: no such results folder")
     if (path / layout.RUN).is_file():
         return "run"
     if layout.is_partial(path.name):
@@ -72,7 +72,7 @@ def removable(path: Path) -> str:
     places = [result.path for result in content.results] + [each for each, _ in content.half_written]
     below = {len(place.relative_to(path).parts) for place in places}
     if not (path / layout.CAMPAIGN).is_file() and below != {3}:
-        raise BakeoffError(f"{path}: is no results folder: it holds neither {layout.CAMPAIGN} nor suite/scenario/run")
+        raise ResultsError(f"{path}: is no results folder: it holds neither {layout.CAMPAIGN} nor suite/scenario/run")
     _refuse_foreign(path, places)
     return "campaign"
 
@@ -83,7 +83,7 @@ def remove(path: Path) -> None:
     try:
         shutil.rmtree(path)
     except OSError as error:
-        raise BakeoffError(f"{path}: cannot be removed: {error.strerror or error}") from error
+        raise ResultsError(f"{path}: cannot be removed: {error.strerror or error}") from error
 
 
 def _refuse_foreign(root: Path, runs: list[Path]) -> None:
@@ -97,4 +97,4 @@ def _refuse_foreign(root: Path, runs: list[Path]) -> None:
             mode = os.lstat(here / name).st_mode
             known = here == root and (name == layout.CAMPAIGN or name.startswith("."))
             if not known and not (stat.S_ISREG(mode) and name.endswith((".lock", ".partial"))):
-                raise BakeoffError(f"{root}: holds {here / name}, which is no result; move it away first")
+                raise ResultsError(f"{root}: holds {here / name}, which is no result; move it away first")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Self, get_args, get_origin
 
 import msgspec
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 from bakeoff.results import layout
 
 FORMAT: Final = 5
@@ -403,11 +403,11 @@ class Summary(Record, frozen=True, kw_only=True):
         try:
             found = msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BakeoffError(
+            raise ResultsError(
                 f"{place}: {_wrong(cls, text, error)}; without this file the measures are taken from the samples again"
             ) from None
         if found.format not in range(1, FORMAT + 1):
-            raise BakeoffError(f"{place}: format: {found.format}; this version reads formats 1 to {FORMAT}")
+            raise ResultsError(f"{place}: format: {found.format}; this version reads formats 1 to {FORMAT}")
         if found.format < OF_GOODPUT:
             found = msgspec.structs.replace(found, jain=None, ratio=None)
         return found

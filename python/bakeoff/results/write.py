@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ResultsError
 from bakeoff.results import layout
 from bakeoff.results.metadata import CampaignRecord, RunRecord
 
@@ -30,7 +30,7 @@ def writing(folder: Path) -> Iterator[Path]:
         yield partial
         take_place(partial, folder)
     except OSError as error:
-        raise BakeoffError(
+        raise ResultsError(
             f"{folder}: cannot be written: {error.strerror or error}; this run was not kept, earlier results were"
         ) from error
     finally:
@@ -50,7 +50,7 @@ def below(root: Path, key: str) -> Path:
     folder = root / key
     for parent in folder.relative_to(root).parents:
         if (root / parent).is_symlink() and parent != Path():
-            raise BakeoffError(
+            raise ResultsError(
                 f"{root / parent}: is a link, and nothing is written through it; expected a folder of the campaign"
             )
     return folder

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 from bakeoff.scenario import bounds, units
 from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.run import Run
@@ -78,7 +78,7 @@ def scenario(asked: Asked) -> Scenario:
     line = _line(asked)
     duration_s = _read("--duration", asked.duration, units.parse_time)
     if not _SHORTEST_S <= duration_s <= _LONGEST_S:
-        raise BakeoffError(
+        raise ScenarioError(
             f"--duration: '{asked.duration}'; expected {_SHORTEST_S:g}s to {_LONGEST_S:g}s: nothing is measured in the "
             f"first {_WARM_UP_S:g} s, and pages that begin in the last 10 s are not counted"
         )
@@ -88,14 +88,14 @@ def scenario(asked: Asked) -> Scenario:
     axes = axes if isinstance(axes, Mapping) else {}
     for axis in (QUEUE, LINE):
         if axis not in axes:
-            raise BakeoffError(
+            raise ScenarioError(
                 f"{path}: vary: has no axis '{axis}'; expected a scenario made like advice/household, which "
                 "'bakeoff show advice/household' prints"
             )
     path_of = document.get("network", {})
     nodes = path_of.get("path") if isinstance(path_of, Mapping) else None
     if not isinstance(nodes, list) or LINE not in nodes[1:-1]:
-        raise BakeoffError(f"{path}: network.path: has no node '{LINE}' between its ends, which stands for the line")
+        raise ScenarioError(f"{path}: network.path: has no node '{LINE}' between its ends, which stands for the line")
     window = f"{units.format_time(duration_s - _WARM_UP_S)}"
     document = {
         **document,
@@ -115,7 +115,7 @@ def runs(asked: Asked, *, seeds: int = 3) -> list[Run]:
     household = scenario(asked)
     most = bounds.MOST_RUNS // max(1, len(household.points))
     if seeds > most:
-        raise BakeoffError(f"--seeds: {seeds:,}; expected at most {most:,}")
+        raise ScenarioError(f"--seeds: {seeds:,}; expected at most {most:,}")
     return expand(household, seeds=seeds)
 
 
@@ -141,7 +141,7 @@ def filled(asked: Asked) -> dict[str, Any]:
 def _line(asked: Asked) -> dict[str, dict[str, Any]]:
     """The axis `line`: one label, and what is filled in."""
     if asked.link not in LINKS:
-        raise BakeoffError(
+        raise ScenarioError(
             f"--link: '{asked.link}' is no kind of line{did_you_mean(asked.link, LINKS)}; Wi-Fi and mobile links are "
             "media of a scenario, as docs/links.md has them"
         )
@@ -149,13 +149,13 @@ def _line(asked: Asked) -> dict[str, dict[str, Any]]:
     rates = {name: _read(f"--{name}", getattr(asked, name), units.parse_rate) for name in ("up", "down")}
     for name, rate in rates.items():
         if rate < _SLOWEST:
-            raise BakeoffError(
+            raise ScenarioError(
                 f"--{name}: '{getattr(asked, name)}'; expected at least {units.format_rate(_SLOWEST)}, because a call "
                 "alone takes 86 kbit/s"
             )
     rtt_s = _read("--rtt", asked.rtt, units.parse_time)
     if not 0 < rtt_s <= 2:
-        raise BakeoffError(f"--rtt: '{asked.rtt}'; expected more than 0s and at most 2s")
+        raise ScenarioError(f"--rtt: '{asked.rtt}'; expected more than 0s and at most 2s")
     label = f"{units.format_rate(rates['up'])}-{units.format_rate(rates['down'])}-{units.format_time(rtt_s)}"
     label += f"-{asked.link}" if asked.link != "plain" else ""
     payload, of = link.cells
@@ -173,7 +173,7 @@ def _buffer(written: str | None, rate: int) -> int:
         return min(max(round(rate * _BUFFER_S / 8), _LEAST_BUFFER), _MOST_BUFFER)
     seconds = _read("--buffer", written, units.parse_time)
     if not 0 < seconds <= 60:
-        raise BakeoffError(f"--buffer: '{written}'; expected more than 0s and at most 60s")
+        raise ScenarioError(f"--buffer: '{written}'; expected more than 0s and at most 60s")
     return max(round(rate * seconds / 8), 1514)
 
 
@@ -181,4 +181,4 @@ def _read(option: str, text: str, parse: Callable[[object], T]) -> T:
     try:
         return parse(text)
     except ValueError as error:
-        raise BakeoffError(f"{option}: {error}") from None
+        raise ScenarioError(f"{option}: {error}") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, ScenarioError
 from bakeoff.scenario import bounds
 from bakeoff.scenario.error import did_you_mean
 from bakeoff.scenario.matrix import Point
@@ -84,7 +84,7 @@ def select(
     """
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     if not patterns:
-        raise BakeoffError("no pattern; expected for example 'l4s-tests/s6*'")
+        raise ScenarioError("no pattern; expected for example 'l4s-tests/s6*'")
     of_catalog = [pattern for pattern in patterns if not _is_file(pattern)]
     shipped = _shipped(of_catalog) if of_catalog else []
     found: dict[int, tuple[Scenario, dict[int, Point]]] = {}
@@ -97,12 +97,12 @@ def select(
     for scenario, at in found.values():
         for run in runs_at(scenario, list(at.values()), seeds=seeds, yes=yes):
             if runs.setdefault(run.key, run) != run:
-                raise BakeoffError(
+                raise ScenarioError(
                     f"two unlike runs are named '{run.key}'; expected a selection that holds one of them"
                 )
         too_many = bounds.too_many_runs(len(runs))
         if too_many is not None and not yes:
-            raise BakeoffError(too_many)
+            raise ScenarioError(too_many)
     if not runs:
         raise _none_of(only, " or ".join(map(repr, patterns)), [scenario for scenario, _ in found.values()])
     return list(runs.values())
@@ -123,7 +123,7 @@ def one(pattern: str, *, only: str | None = None, settings: Settings | None = No
         raise _none_of(only, f"'{pattern}'", [scenario for scenario, _ in chosen])
     if len(found) > 1:
         several = [f"{scenario.suite}/{scenario.name}" for scenario, _ in found]
-        raise BakeoffError(f"'{pattern}' names runs of {len(found)} scenarios; expected one of: {', '.join(several)}")
+        raise ScenarioError(f"'{pattern}' names runs of {len(found)} scenarios; expected one of: {', '.join(several)}")
     return found[0]
 
 
@@ -224,7 +224,7 @@ def _of_file(pattern: str, settings: Settings | None, yes: bool) -> Iterator[tup
     points = _only(run, scenario, scenario.points)
     if not points:
         names = scenario.run_names
-        raise BakeoffError(f"{path}: '{run}' names none of its {len(names)} runs{did_you_mean(run, names[:8])}")
+        raise ScenarioError(f"{path}: '{run}' names none of its {len(names)} runs{did_you_mean(run, names[:8])}")
     yield scenario, points
 
 
@@ -243,7 +243,7 @@ def _of_catalog(
             yield _changed(scenario, points, settings) if settings else (scenario, points)
     if none:
         everything = _shipped()
-        raise BakeoffError(_no_match(pattern, everything, _whole_names(everything)))
+        raise ScenarioError(_no_match(pattern, everything, _whole_names(everything)))
 
 
 def _changed(scenario: Scenario, points: list[Point], settings: Settings) -> tuple[Scenario, list[Point]]:
@@ -261,7 +261,7 @@ def _changed(scenario: Scenario, points: list[Point], settings: Settings) -> tup
         at = {tuple(point[axis].label for axis in axes) for point in points}
         kept = [point for point in changed.points if tuple(point[axis].label for axis in axes) in at]
     if not kept:
-        raise BakeoffError(
+        raise ScenarioError(
             f"{scenario.path}: with what --set changes, no run is named as one of those that were chosen; "
             f"expected a selection of the whole scenario, '{scenario.suite}/{scenario.name}'"
         )
@@ -282,7 +282,7 @@ def _none_of(only: str | None, patterns: str, scenarios: list[Scenario]) -> Bake
     near = get_close_matches(word, runs, n=2, cutoff=0.3) or runs[:2]
     whole = any(word and word in f"{each.suite}/{each.name}/{run}" for each in scenarios for run in each.run_names)
     hint = f"; a glob has to fit a whole name, as '*{word}*' does" if whole else ""
-    return BakeoffError(
+    return ScenarioError(
         f"-k: '{only}' names none of the runs that {patterns} names, such as {' and '.join(map(repr, near))}{hint}"
     )
 
@@ -308,7 +308,7 @@ def _regex(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern.removeprefix("re:"))
     except re.error as error:
-        raise BakeoffError(
+        raise ScenarioError(
             f"'{pattern}' is no regular expression: {error}; expected for example 're:s6.*pie'"
         ) from None
 

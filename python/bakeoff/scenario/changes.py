@@ -13,7 +13,7 @@ from bakeoff.scenario.dumbbell import (
     sides,
     tree,
 )
-from bakeoff.scenario.error import ScenarioError, did_you_mean
+from bakeoff.scenario.error import DocumentError, did_you_mean
 from bakeoff.scenario.language import ChangeSpec, Document
 from bakeoff.scenario.network import Lane, QdiscTree
 from bakeoff.scenario.run import (
@@ -48,7 +48,7 @@ def resolve_changes(
         spec = doc.changes[index]
         place = scheduled.get(index, f"changes[{index}]")
         if spec.at > doc.duration:
-            raise ScenarioError(
+            raise DocumentError(
                 place if index in scheduled else f"{place}.at",
                 f"{spec.at:g} s is after the end of the run at {doc.duration:g} s",
             )
@@ -56,7 +56,7 @@ def resolve_changes(
             key for key in ("rate", "rtt", "change", "replace", "set_class", "link") if getattr(spec, key) is not None
         ]
         if len(asked) != 1:
-            raise ScenarioError(
+            raise DocumentError(
                 place,
                 f"has {' and '.join(asked) or 'no action'}; expected one of {', '.join(ACTIONS)}",
             )
@@ -83,7 +83,7 @@ def _at_interface(spec: ChangeSpec, asked: str, known: set[End], place: str) -> 
     node, peer = str(spec.interface).split(">")
     if (node, peer) not in known:
         names = sorted(f"{a}>{b}" for a, b in known)
-        raise ScenarioError(
+        raise DocumentError(
             f"{place}.interface", f"'{spec.interface}' is no interface{did_you_mean(str(spec.interface), names)}"
         )
     if spec.change is not None:
@@ -95,7 +95,7 @@ def _at_interface(spec: ChangeSpec, asked: str, known: set[End], place: str) -> 
     if spec.link is not None:
         link = spec.link
         return (node, peer), LinkChange(rate_bps=link.rate, delay_s=link.delay, loss=link.loss, up=link.up)
-    raise ScenarioError(
+    raise DocumentError(
         place, f"'{asked}' is for a bottleneck; expected one of change, replace, set_class, link at an interface"
     )
 
@@ -105,16 +105,16 @@ def _at_bottleneck(
 ) -> list[tuple[End, Action]]:
     by_node = _lanes_by_node(doc)
     if asked in ("set_class", "link"):
-        raise ScenarioError(place, f"'{asked}' needs 'interface'; expected for example 'interface: mid>srv'")
+        raise DocumentError(place, f"'{asked}' needs 'interface'; expected for example 'interface: mid>srv'")
     if not by_node:
-        raise ScenarioError(place, f"'{asked}' is for a bottleneck, and there is none; expected 'network.bottleneck'")
+        raise DocumentError(place, f"'{asked}' is for a bottleneck, and there is none; expected 'network.bottleneck'")
     if spec.node is None and len(by_node) != 1:
-        raise ScenarioError(
+        raise DocumentError(
             place, f"does not say at which bottleneck; expected 'node' with one of {', '.join(by_node)}"
         )
     node = next(iter(by_node)) if spec.node is None else spec.node
     if node not in by_node:
-        raise ScenarioError(f"{place}.node", f"'{node}' is no bottleneck{did_you_mean(node, list(by_node))}")
+        raise DocumentError(f"{place}.node", f"'{node}' is no bottleneck{did_you_mean(node, list(by_node))}")
     ends = sides(doc, node)
     wanted = {"both": ends, "up": ends[:1], "down": ends[1:]}[spec.direction]
     actions: list[tuple[End, Action]] = []
@@ -123,7 +123,7 @@ def _at_bottleneck(
             action, standing[end] = _change_lane(spec, standing[end], place)
             actions.append((end, action))
     if not actions:
-        raise ScenarioError(
+        raise DocumentError(
             f"{place}.direction", f"there is no bottleneck at '{node}' in the direction '{spec.direction}'"
         )
     return actions
@@ -141,7 +141,7 @@ def _change_lane(spec: ChangeSpec, lane: Lane, place: str) -> tuple[Action, Lane
     if isinstance(spec.replace, Lane):
         return QdiscReplace(side="egress", handle="", qdisc=tree(spec.replace, f"{place}.replace")), spec.replace
     if not isinstance(spec.replace, QdiscTree):
-        raise ScenarioError(place, "has no action")
+        raise DocumentError(place, "has no action")
     line = spec.replace.qdisc
     return (
         QdiscReplace(side="egress", handle=handle, qdisc=spec.replace.resolved()),
@@ -155,7 +155,7 @@ def _new_rate(rate_bps: int, lane: Lane, *, below: bool, place: str) -> tuple[Ac
         if lane.shape is not None:
             kind = tc.kind(lane.shape)
             if kind != "htb":
-                raise ScenarioError(
+                raise DocumentError(
                     place, f"'rate' cannot change '{kind}'; expected 'interface' and 'change' with the whole line"
                 )
             shape = lane.shape
@@ -164,7 +164,7 @@ def _new_rate(rate_bps: int, lane: Lane, *, below: bool, place: str) -> tuple[Ac
         changed = lane.model_copy(update={"shape": shape, "rate": None})
         return ClassChange(side="egress", id="1", class_=class_words(shape, place)), changed
     if not tc.shapes_itself(lane.qdisc):
-        raise ScenarioError(place, f"'{lane.qdisc}' has no shaper; expected a bottleneck with 'rate' or 'shape'")
+        raise DocumentError(place, f"'{lane.qdisc}' has no shaper; expected a bottleneck with 'rate' or 'shape'")
     line = tc.with_bandwidth(lane.qdisc or "", units.format_rate(rate_bps))
     return QdiscChange(side="egress", handle="", qdisc=line), lane.model_copy(update={"qdisc": line, "rate": None})
 
@@ -182,7 +182,7 @@ def _new_rtt(doc: Document, spec: ChangeSpec, interfaces: list[Interface], place
             continue
         ingress: Qdisc | None = next((i.ingress for i in interfaces if (i.node, i.peer) == end), None)
         if ingress is None or tc.kind(ingress.qdisc) != "netem":
-            raise ScenarioError(
+            raise DocumentError(
                 f"{place}.rtt",
                 f"'{node}' has no single netem; expected 'interface', 'side: ingress', 'handle' and 'change'",
             )

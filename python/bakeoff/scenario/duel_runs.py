@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bakeoff.duels import Duel
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 from bakeoff.scenario import bounds
 from bakeoff.scenario.cc_words import parse
 from bakeoff.scenario.python_cc import label
@@ -41,7 +41,7 @@ def duel(asked: Duel, *, seed: int = 1) -> Run:
         "run": "-".join([*words, *([asked.rtt2] if asked.rtt2 is not None else [])]),
     }
     if not asked.qdisc.strip():
-        raise BakeoffError("duel: qdisc: is empty; expected for example 'fq_codel flows 1'")
+        raise ScenarioError("duel: qdisc: is empty; expected for example 'fq_codel flows 1'")
     asked_for = frozenset({asked.cc1, asked.cc2})
     scenario = from_document(_escaped(document), path="duel", suite=OWN, default_name="duel", typed=asked_for)
     run = scenario.resolve({}, seed)
@@ -56,13 +56,13 @@ def duels(asked: Duel, *, seeds: int = 1, yes: bool = False) -> list[Run]:
     """
     too_many = bounds.too_many_runs(asked.count() * seeds)
     if too_many is not None and not yes:
-        raise BakeoffError(f"duel: {too_many}")
+        raise ScenarioError(f"duel: {too_many}")
     runs: dict[str, Run] = {}
     for each in asked.each():
         for seed in range(1, seeds + 1):
             run = duel(each, seed=seed)
             if run.key in runs:
-                raise BakeoffError(
+                raise ScenarioError(
                     f"duel: two duels would be named '{run.run}': {runs[run.key].title}; {run.title}; "
                     "expected parts whose names tell them apart"
                 )

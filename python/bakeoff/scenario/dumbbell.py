@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bakeoff import tc
 from bakeoff.scenario import units
-from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
+from bakeoff.scenario.error import DocumentError, did_you_mean, shown
 from bakeoff.scenario.language import Document, FlowSpec
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.network import Bottleneck, Lane, MangleRule
@@ -54,24 +54,24 @@ class Ends:
         self.named.setdefault(end, place)
 
     def put(self, side: str, end: End, qdisc: Qdisc, place: str) -> None:
-        """Install a root qdisc; ScenarioError if there is one already."""
+        """Install a root qdisc; DocumentError if there is one already."""
         queues = self.egress if side == "egress" else self.ingress
         if end in queues:
-            raise ScenarioError(place, f"the {side} of {end[0]}>{end[1]} has a qdisc already, '{queues[end].qdisc}'")
+            raise DocumentError(place, f"the {side} of {end[0]}>{end[1]} has a qdisc already, '{queues[end].qdisc}'")
         queues[end] = qdisc
 
 
 def middle(doc: Document, named: str | None, place: str, *, key: str = "at") -> str:
     """The node of the path that `named` means; the only one between the hosts if None.
 
-    ScenarioError at `place`, whose `key` would say which node, if there is no such one, or none to choose.
+    DocumentError at `place`, whose `key` would say which node, if there is no such one, or none to choose.
     """
     path = doc.network.path
     if path is None:
-        raise ScenarioError(place, "needs 'network.path'; expected for example 'path: [cli, mid, srv]'")
+        raise DocumentError(place, "needs 'network.path'; expected for example 'path: [cli, mid, srv]'")
     between = path[1:-1]
     if not between:
-        raise ScenarioError(
+        raise DocumentError(
             place,
             f"needs a node between the hosts of 'network.path', which is {shown(path)}; "
             "expected for example 'path: [cli, mid, srv]'",
@@ -79,9 +79,9 @@ def middle(doc: Document, named: str | None, place: str, *, key: str = "at") -> 
     if named is None:
         if len(between) == 1:
             return between[0]
-        raise ScenarioError(place, f"does not say at which node; expected '{key}' with one of {', '.join(between)}")
+        raise DocumentError(place, f"does not say at which node; expected '{key}' with one of {', '.join(between)}")
     if named not in between:
-        raise ScenarioError(
+        raise DocumentError(
             f"{place}.{key}" if "." not in key else key,
             f"'{named}' is not between the hosts of 'network.path'{did_you_mean(named, between)}",
         )
@@ -115,9 +115,9 @@ def lanes(bottleneck: Bottleneck) -> tuple[Lane | None, Lane | None]:
 def tree(lane: Lane, place: str) -> Qdisc:
     """The root qdisc of one direction of a bottleneck."""
     if lane.shape is not None and lane.rate is not None:
-        raise ScenarioError(place, "has 'shape' and 'rate'; expected one of them")
+        raise DocumentError(place, "has 'shape' and 'rate'; expected one of them")
     if lane.qdisc is None and lane.shape is None and lane.rate is None:
-        raise ScenarioError(place, "has no rate, shape or qdisc; expected for example {rate: 50mbit, qdisc: fq_codel}")
+        raise DocumentError(place, "has no rate, shape or qdisc; expected for example {rate: 50mbit, qdisc: fq_codel}")
     if lane.rate is not None:
         if tc.shapes_itself(lane.qdisc):
             return Qdisc(qdisc=tc.with_bandwidth(lane.qdisc or "", units.format_rate(lane.rate)))
@@ -131,25 +131,25 @@ def shaped(shape: str, qdisc: str | None, place: str) -> Qdisc:
     """A shaper with `qdisc` below it; htb gets one class, as the test beds have it, where `ceil` is the rate."""
     child = Qdisc(qdisc=qdisc) if qdisc else None
     if not tc.kind(shape):
-        raise ScenarioError(place, "shape: is empty; expected for example 'htb rate 50mbit'")
+        raise DocumentError(place, "shape: is empty; expected for example 'htb rate 50mbit'")
     if tc.kind(shape) != "htb":
         return Qdisc(qdisc=shape, child=child)
     return Qdisc(qdisc="htb default 1", classes=[Class(id="1", class_=class_words(shape, place), child=child)])
 
 
 def class_words(shape: str, place: str) -> str:
-    """The words of the class in `htb rate 50mbit`, with its `ceil`; ScenarioError without a rate that has a unit."""
+    """The words of the class in `htb rate 50mbit`, with its `ceil`; DocumentError without a rate that has a unit."""
     words = shape.split()[1:]
     rate = tc.value(shape, "rate")
     if rate is None:
-        raise ScenarioError(
+        raise DocumentError(
             place, f"shape: '{' '.join(shape.split())}' has no rate; expected for example 'htb rate 50mbit'"
         )
     if not rate.lower().endswith("bps"):
         try:
             units.parse_rate(rate)
         except ValueError as error:
-            raise ScenarioError(place, f"shape: {error}") from None
+            raise DocumentError(place, f"shape: {error}") from None
     return " ".join(words if "ceil" in words else [*words, "ceil", rate])
 
 
@@ -176,7 +176,7 @@ def put_delay(doc: Document, flows: list[Placed], ends: Ends) -> None:
     net = doc.network
     if net.rtt is None and not own and net.delay.up is None and net.delay.down is None:
         if net.delay.model_fields_set:
-            raise ScenarioError("network.delay", "has no time; expected 'network.rtt', or an 'rtt' for each flow")
+            raise DocumentError("network.delay", "has no time; expected 'network.rtt', or an 'rtt' for each flow")
         return
     written = "network.rtt" if net.rtt is not None else f"{own[0][0]}.rtt" if own else "network.delay"
     node = middle(doc, net.delay.at, written, key="network.delay.at")
@@ -189,7 +189,7 @@ def put_delay(doc: Document, flows: list[Placed], ends: Ends) -> None:
     for place, rtt, dscp in own:
         rivals = [flow for _, flow in flows if flow.dscp == dscp and flow.rtt != rtt]
         if rivals:
-            raise ScenarioError(
+            raise DocumentError(
                 f"{place}.rtt",
                 f"is chosen by DSCP, and '{rivals[0].name}' has {dscp} too, with another rtt; expected a 'dscp' each",
             )
@@ -238,7 +238,7 @@ def put_mangling(doc: Document, flows: list[Placed], ends: Ends) -> None:
         alike = [other.name for _, other in flows if other.dscp == flow.dscp and other.ecn != flow.ecn]
         if flow.dscp == 0 or alike:
             whose = f"which '{alike[0]}' has too" if alike else "the default of everything"
-            raise ScenarioError(
+            raise DocumentError(
                 place,
                 f"'{flow.ecn}' is chosen by DSCP, but the flow has {flow.dscp}, {whose}; expected a 'dscp' of its own",
             )

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from bakeoff.scenario.error import ScenarioError
+from bakeoff.scenario.error import DocumentError
 from bakeoff.scenario.matrix import PLACEHOLDER, Point, label_of
 from bakeoff.scenario.run import Run
 
@@ -16,7 +16,7 @@ NAMES: Final = {"suite", "scenario", "run", "title", "seed", "point", "present"}
 
 
 def check_axes(document: Mapping[str, Any]) -> None:
-    """ScenarioError for an axis that nothing uses: its labels would tell runs apart that are the same.
+    """DocumentError for an axis that nothing uses: its labels would tell runs apart that are the same.
 
     Of linked axes (a list of mappings) one has to be used; the others may stand in names only.
     """
@@ -32,11 +32,11 @@ def check_axes(document: Mapping[str, Any]) -> None:
             if member in used or (member in named and not used.isdisjoint(members)):
                 continue
             place = f"vary.{name}" + (f".{member}" if member != name else "")
-            raise ScenarioError(place, f"changes nothing, because nothing uses '{{{member}}}'{_perhaps(own, member)}")
+            raise DocumentError(place, f"changes nothing, because nothing uses '{{{member}}}'{_perhaps(own, member)}")
 
 
 def check_alike(points: Sequence[Point], runs: Sequence[Run]) -> None:
-    """ScenarioError for two of `runs`, made at `points` with one seed, that differ in nothing but their names."""
+    """DocumentError for two of `runs`, made at `points` with one seed, that differ in nothing but their names."""
     made: dict[str, list[int]] = {}
     for index, run in enumerate(runs):
         made.setdefault(run.model_dump_json(exclude=NAMES), []).append(index)
@@ -48,8 +48,8 @@ def check_alike(points: Sequence[Point], runs: Sequence[Run]) -> None:
         names = f"'{runs[first].run}' and '{runs[second].run}'"
         axes = " and ".join(f"'{axis}'" for axis in unlike) + (" changes" if len(unlike) == 1 else " change")
         if len(unlike) == 1 and _changes_nothing(unlike[0], points, made.values()):
-            raise ScenarioError(f"vary.{unlike[0]}", f"changes nothing: the runs {names} are the same but for the name")
-        raise ScenarioError(
+            raise DocumentError(f"vary.{unlike[0]}", f"changes nothing: the runs {names} are the same but for the name")
+        raise DocumentError(
             "vary",
             f"the runs {names} are the same but for the name: {axes} nothing in them; "
             "expected unlike runs, or 'exclude' for one of them",

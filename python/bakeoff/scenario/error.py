@@ -10,7 +10,7 @@ _SHOWN: Final = 60
 """Characters of a value in a message."""
 
 
-class ScenarioError(ValueError):
+class DocumentError(ValueError):
     """Something wrong in a scenario: `place` inside the file and what is wrong there."""
 
     def __init__(self, place: str, what: str) -> None:

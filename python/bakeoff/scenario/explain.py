@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from bakeoff.scenario.error import ScenarioError, did_you_mean, shown, unquoted
+from bakeoff.scenario.error import DocumentError, did_you_mean, shown, unquoted
 
 Step = str | int
 Found = Mapping[str, Any]
@@ -15,7 +15,7 @@ Found = Mapping[str, Any]
 
 def explain(
     error: ValidationError, document: Mapping[str, Any], scheduled: Mapping[int, str] | None = None
-) -> ScenarioError:
+) -> DocumentError:
     """The first mistake in `document`, and how many there are besides.
 
     `scheduled` has the places of those entries of `changes` that nobody wrote, because they stand for a schedule.
@@ -29,7 +29,7 @@ def explain(
     what = _what([each for steps, each in found if tuple(steps) == chosen], chosen)
     more = len(places) - len(alternatives)
     tail = f" (and {more} more mistake{'s' * (more > 1)})" if more else ""
-    return ScenarioError(_place(chosen, scheduled or {}), what + tail)
+    return DocumentError(_place(chosen, scheduled or {}), what + tail)
 
 
 def _steps(error: Found, document: Mapping[str, Any]) -> list[Step]:

@@ -1,6 +1,6 @@
 """The named rewriting rules of the l4s-tests harness, as matches and actions."""
 
-from bakeoff.scenario.error import ScenarioError
+from bakeoff.scenario.error import DocumentError
 from bakeoff.scenario.network import MangleRule
 from bakeoff.scenario.run import Ecn, Mangle, Match
 
@@ -12,10 +12,10 @@ NEED_TOS = ("set_tos", "dscp_to_tos")
 
 
 def mangling(rule: MangleRule, place: str) -> list[Mangle]:
-    """The rewriting that a rule stands for, in order; ScenarioError if it says too little."""
+    """The rewriting that a rule stands for, in order; DocumentError if it says too little."""
     if rule.rule is None:
         if rule.set_dscp is None and rule.set_ecn is None and not rule.clear_syn_ecn:
-            raise ScenarioError(place, "changes nothing; expected 'rule', or set_dscp, set_ecn or clear_syn_ecn")
+            raise DocumentError(place, "changes nothing; expected 'rule', or set_dscp, set_ecn or clear_syn_ecn")
         return [
             Mangle(
                 match=rule.match.resolved(),
@@ -26,7 +26,7 @@ def mangling(rule: MangleRule, place: str) -> list[Mangle]:
         ]
     for key, value, need, example in (("dscp", rule.dscp, NEED_DSCP, "0x23"), ("tos", rule.tos, NEED_TOS, "0x01")):
         if value is None and rule.rule in need:
-            raise ScenarioError(place, f"'{rule.rule}' needs '{key}'; expected for example '{key}: {example}'")
+            raise DocumentError(place, f"'{rule.rule}' needs '{key}'; expected for example '{key}: {example}'")
     tcp = Match(proto="tcp", dscp=rule.dscp)
     syn = Match(proto="tcp", dscp=rule.dscp, syn=True)
     no_syn = Match(proto="tcp", dscp=rule.dscp, syn=False)

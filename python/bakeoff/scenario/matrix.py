@@ -20,7 +20,7 @@ from math import prod
 from typing import Any, Final
 
 from bakeoff.scenario import bounds, python_cc
-from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
+from bakeoff.scenario.error import DocumentError, did_you_mean, shown
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 
@@ -47,50 +47,50 @@ Point = Mapping[str, Choice]
 def points(vary: object, exclude: object = None, *, yes: bool = False) -> list[Point]:
     """The Cartesian product of the axes, in their order (the last moves fastest), without what is excluded.
 
-    Raises ScenarioError for a malformed or empty matrix, and, unless `yes`, for one of very many runs.
+    Raises DocumentError for a malformed or empty matrix, and, unless `yes`, for one of very many runs.
     """
     if vary is None:
         return [{}]
     if not isinstance(vary, dict):
-        raise ScenarioError("vary", f"{shown(vary)}; expected a mapping of axis names")
+        raise DocumentError("vary", f"{shown(vary)}; expected a mapping of axis names")
     columns = [_axis(str(name), axis) for name, axis in vary.items()]
     names = [name for column in columns for name in (column[0] if column else ())]
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
-        raise ScenarioError("vary", f"the axis '{twice}' stands twice")
+        raise DocumentError("vary", f"the axis '{twice}' stands twice")
     many = bounds.too_many_runs(prod(map(len, columns)))
     if many is not None and not yes:
-        raise ScenarioError("vary", many)
+        raise DocumentError("vary", many)
     spanned: list[Point] = [
         {name: choice for part in parts for name, choice in part.items()} for parts in product(*columns)
     ]
     rules = _rules(exclude, spanned)
     left = [point for point in spanned if not any(_fits(point, rule) for rule in rules)]
     if not left:
-        raise ScenarioError("exclude", "excludes every point of the matrix; expected at least one run")
+        raise DocumentError("exclude", "excludes every point of the matrix; expected at least one run")
     return left
 
 
 def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     place = f"vary.{name}"
     if not isinstance(axis, (list, dict)):
-        raise ScenarioError(
+        raise DocumentError(
             place, f"{shown(axis)}; expected a list or a mapping label -> value, such as [{shown(axis)}]"
         )
     if not axis:
-        raise ScenarioError(place, "the matrix is empty; expected at least one value")
+        raise DocumentError(place, "the matrix is empty; expected at least one value")
     if isinstance(axis, dict):
         rows = [{name: Choice(str(label), value)} for label, value in axis.items()]
     elif all(isinstance(row, dict) for row in axis):
         rows = [{str(key): Choice(_label(value), value) for key, value in row.items()} for row in axis]
         for index, row in enumerate(rows):
             if row.keys() != rows[0].keys() or not row:
-                raise ScenarioError(
+                raise DocumentError(
                     f"{place}[{index}]",
                     f"has the keys {shown(sorted(row))}; expected those of the first entry, {shown(sorted(rows[0]))}",
                 )
     elif any(isinstance(row, (list, dict)) for row in axis):
-        raise ScenarioError(place, "mixes values of unlike form; expected plain values, or mappings with the same keys")
+        raise DocumentError(place, "mixes values of unlike form; expected plain values, or mappings with the same keys")
     else:
         labels_of = [_label(value) for value in axis]
         # The class alone, unless another value is called so.
@@ -101,7 +101,7 @@ def _axis(name: str, axis: object) -> list[dict[str, Choice]]:
     labels = Counter(tuple(choice.label for choice in row.values()) for row in rows)
     for entry, times in labels.items():
         if times > 1:
-            raise ScenarioError(place, f"the value {shown('-'.join(entry))} stands twice")
+            raise DocumentError(place, f"the value {shown('-'.join(entry))} stands twice")
     return rows
 
 
@@ -112,11 +112,11 @@ def _label(value: object) -> str:
 
 def _check_name(axis: str, place: str) -> None:
     if axis == COPY:
-        raise ScenarioError(
+        raise DocumentError(
             place, f"'{COPY}' cannot name an axis, because {{{COPY}}} numbers the copies of a flow with 'count'"
         )
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", axis):
-        raise ScenarioError(
+        raise DocumentError(
             place,
             f"'{axis}' cannot name an axis, because it could not stand in a placeholder; "
             "expected a letter, then letters, digits, '_' or '-'",
@@ -127,17 +127,17 @@ def _rules(exclude: object, spanned: list[Point]) -> list[dict[str, list[str]]]:
     if exclude is None:
         return []
     if not isinstance(exclude, list) or not all(isinstance(rule, dict) and rule for rule in exclude):
-        raise ScenarioError("exclude", f"{shown(exclude)}; expected a list of mappings axis -> label or labels")
+        raise DocumentError("exclude", f"{shown(exclude)}; expected a list of mappings axis -> label or labels")
     rules = []
     for index, rule in enumerate(exclude):
         for axis, wanted in rule.items():
             place = f"exclude[{index}].{axis}"
             if axis not in spanned[0]:
-                raise ScenarioError(place, f"no such axis{did_you_mean(str(axis), list(spanned[0]))}")
+                raise DocumentError(place, f"no such axis{did_you_mean(str(axis), list(spanned[0]))}")
             labels = list(dict.fromkeys(label_of(point, axis) for point in spanned))
             for label in wanted if isinstance(wanted, list) else [wanted]:
                 if not {_text(label), _label(label)} & set(labels):
-                    raise ScenarioError(place, f"no label '{_text(label)}'{did_you_mean(_text(label), labels)}")
+                    raise DocumentError(place, f"no label '{_text(label)}'{did_you_mean(_text(label), labels)}")
         several = {axis: wanted if isinstance(wanted, list) else [wanted] for axis, wanted in rule.items()}
         rules.append({axis: [form(v) for v in wanted for form in (_text, _label)] for axis, wanted in several.items()})
     return rules
@@ -191,14 +191,14 @@ class _Filling:
             if isinstance(value, dict) and name in self.point:
                 value = self.lookup(f"{name}.label", place, labels=True, inside=inside)
             if isinstance(value, (dict, list)):
-                raise ScenarioError(
+                raise DocumentError(
                     place, f"the placeholder '{found[0]}' stands for {shown(value)}; expected a plain value here"
                 )
             return _text(value)
 
         filled = PLACEHOLDER.sub(replacement, text)
         if len(filled) > max(_LONGEST, len(text)):
-            raise ScenarioError(place, f"is {len(filled):,} characters with its placeholders filled in")
+            raise DocumentError(place, f"is {len(filled):,} characters with its placeholders filled in")
         return filled
 
     def data(self, data: Any, place: str, inside: tuple[str, ...] = ()) -> Any:  # noqa: ANN401 (plain data)
@@ -222,7 +222,7 @@ class _Filling:
     def lookup(self, name: str, place: str, *, labels: bool, inside: tuple[str, ...]) -> Any:  # noqa: ANN401
         """What `{name}` stands for."""
         if name in inside:
-            raise ScenarioError(place, f"the placeholder '{{{name}}}' refers to itself")
+            raise DocumentError(place, f"the placeholder '{{{name}}}' refers to itself")
         key = (name, labels)
         if key not in self.found:
             self.found[key] = self._made(name, place, labels=labels, inside=(*inside, name))
@@ -231,12 +231,12 @@ class _Filling:
     def _made(self, name: str, place: str, *, labels: bool, inside: tuple[str, ...]) -> Any:  # noqa: ANN401
         axis, _, field = name.partition(".")
         if axis not in self.point:
-            raise ScenarioError(place, f"unknown placeholder '{{{name}}}'{_axes(axis, list(self.point))}")
+            raise DocumentError(place, f"unknown placeholder '{{{name}}}'{_axes(axis, list(self.point))}")
         choice = self.point[axis]
         fields = choice.value if isinstance(choice.value, dict) else {}
         if field and field != "label":
             if field not in fields:
-                raise ScenarioError(
+                raise DocumentError(
                     place, f"unknown placeholder '{{{name}}}'{did_you_mean(field, ['label', *map(str, fields)])}"
                 )
             return self.data(fields[field], place, inside)

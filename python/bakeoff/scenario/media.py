@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bakeoff import files
-from bakeoff.scenario.error import ScenarioError, did_you_mean
+from bakeoff.scenario.error import DocumentError, did_you_mean
 from bakeoff.scenario.language import Document
 from bakeoff.scenario.network import LinkSpec
 from bakeoff.scenario.run import Change, LinkChange
@@ -17,7 +17,7 @@ _DIGITS: Final = 12
 
 
 def features(link: LinkSpec, folder: Path, place: str) -> dict[str, Any]:
-    """The features of `link`; a trace is read from `folder`, ScenarioError names what is wrong at `place`."""
+    """The features of `link`; a trace is read from `folder`, DocumentError names what is wrong at `place`."""
     made: dict[str, Any] = {}
     if link.trace is not None:
         named = link.trace if isinstance(link.trace, dict) else dict.fromkeys(link.ends, link.trace)
@@ -29,7 +29,7 @@ def features(link: LinkSpec, folder: Path, place: str) -> dict[str, Any]:
         wifi = link.wifi
         access = wifi.access if isinstance(wifi.access, list) else [wifi.access, wifi.access]
         if access[0] > access[1]:
-            raise ScenarioError(f"{place}.wifi.access", f"{access}; expected [least, most]")
+            raise DocumentError(f"{place}.wifi.access", f"{access}; expected [least, most]")
         made["wifi"] = {"access_s": access, "packets": wifi.packets, "bytes": wifi.bytes}
     if link.docsis is not None:
         docsis = link.docsis
@@ -75,52 +75,52 @@ def loss(link: LinkSpec, place: str) -> float | dict[str, float]:
 def _known(link: LinkSpec, names: list[str], place: str) -> None:
     for name in names:
         if name not in link.ends:
-            raise ScenarioError(place, f"'{name}' is no end of the link{did_you_mean(name, link.ends)}")
+            raise DocumentError(place, f"'{name}' is no end of the link{did_you_mean(name, link.ends)}")
 
 
 def _fit(link: LinkSpec, made: dict[str, Any], place: str) -> None:
     media = [name for name in ("docsis", "multipath", "trace", "wifi") if name in made]
     if len(media) > 1:
-        raise ScenarioError(place, f"{' and '.join(media)} do not go together")
+        raise DocumentError(place, f"{' and '.join(media)} do not go together")
     if "half_duplex" in made and media not in ([], ["wifi"]):
-        raise ScenarioError(place, f"half_duplex and {media[0]} do not go together")
+        raise DocumentError(place, f"half_duplex and {media[0]} do not go together")
     for name in ("multipath", "trace"):
         if name in made and link.rate is not None:
-            raise ScenarioError(f"{place}.rate", f"'{name}' gives the rate; expected none")
+            raise DocumentError(f"{place}.rate", f"'{name}' gives the rate; expected none")
     for name in ("docsis", "half_duplex", "wifi"):
         if name in made and link.rate is None:
-            raise ScenarioError(f"{place}.rate", f"is missing; '{name}' needs it")
+            raise DocumentError(f"{place}.rate", f"is missing; '{name}' needs it")
 
 
 def read_trace(named: str, folder: Path, place: str) -> list[int]:
-    """The milliseconds of a trace in mahimahi's format; ScenarioError at `place` if it is none.
+    """The milliseconds of a trace in mahimahi's format; DocumentError at `place` if it is none.
 
     The file lies in `folder` or below, or in the catalog. No message tells what else a file holds: it may be private.
     """
     path = folder / named
     if not any(files.is_below(path, each) for each in (folder, root())):
-        raise ScenarioError(
+        raise DocumentError(
             place, f"'{named}' leads out of the scenario's folder; expected a file in {folder.resolve()} or below"
         )
     try:
         lines = files.read(path, _LARGEST_TRACE).decode("ascii").splitlines() or [""]
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text of numbers"
-        raise ScenarioError(place, f"{path}: cannot be read: {reason}") from None
+        raise DocumentError(place, f"{path}: cannot be read: {reason}") from None
     if lines[-1] == "":
         lines.pop()
     ms: list[int] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text.isdecimal() or len(text) > _DIGITS or (ms and int(text) < ms[-1]):
-            raise ScenarioError(
+            raise DocumentError(
                 place,
                 f"{path}: line {number}: is no millisecond, or before that of the line above; expected one whole "
                 f"number of at most {_DIGITS} digits per line, in order",
             )
         ms.append(int(text))
     if not ms or ms[-1] == 0:
-        raise ScenarioError(place, f"{path}: is empty or ends at 0; expected one millisecond per line")
+        raise DocumentError(place, f"{path}: is empty or ends at 0; expected one millisecond per line")
     return ms
 
 
@@ -132,9 +132,9 @@ def outages(doc: Document) -> list[Change]:
         for number, (down, up) in enumerate(link.down):
             place = f"network.links[{index}].down[{number}]"
             if not end <= down < up:
-                raise ScenarioError(place, f"from {down:g} s to {up:g} s; expected times that rise")
+                raise DocumentError(place, f"from {down:g} s to {up:g} s; expected times that rise")
             if down > doc.duration:
-                raise ScenarioError(place, f"{down:g} s is after the end of the run at {doc.duration:g} s")
+                raise DocumentError(place, f"{down:g} s is after the end of the run at {doc.duration:g} s")
             end = up
             for at, state in ((down, False), (up, True)):
                 if at <= doc.duration + doc.idle:

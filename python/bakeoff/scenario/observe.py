@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 from bakeoff.scenario.run import Run
 
 TRACES: Final = ("cc",)
@@ -19,7 +19,7 @@ def observe(run: Run, *, trace: Sequence[str] = (), capture: Sequence[str] = ())
     """
     for what in trace:
         if what not in TRACES:
-            raise BakeoffError(f"trace: '{what}'; expected {' or '.join(TRACES)}")
+            raise ScenarioError(f"trace: '{what}'; expected {' or '.join(TRACES)}")
     ends = [end for link in run.links for end in (link.ends, link.ends[::-1])]
     leaving = [f"{node}>{peer}" for node, peer in ends]
     known = {*leaving, *(f"{node}<{peer}" for node, peer in ends)}
@@ -28,7 +28,7 @@ def observe(run: Run, *, trace: Sequence[str] = (), capture: Sequence[str] = ())
         if name != ALL and name not in known:
             near = get_close_matches(name, leaving, n=1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise BakeoffError(
+            raise ScenarioError(
                 f"capture: '{name}' is no interface of {run.key}{hint}; expected {ALL} or one of "
                 f"{', '.join(leaving)}, or with < for what arrives"
             )

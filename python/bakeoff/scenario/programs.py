@@ -11,7 +11,7 @@ from typing import Final
 
 from bakeoff import files
 from bakeoff.scenario import units
-from bakeoff.scenario.error import ScenarioError, did_you_mean
+from bakeoff.scenario.error import DocumentError, did_you_mean
 from bakeoff.scenario.language import Document, MeasuredFlow, MeasuredProbe, ProgramSpec
 from bakeoff.scenario.matrix import PLACEHOLDER
 from bakeoff.scenario.run import Bulk, Flow, Probe, Program
@@ -22,7 +22,7 @@ _OF_A_SHELL: Final = ("|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1", "
 
 
 def resolve_programs(doc: Document, hosts: list[str], folder: Path) -> list[Program]:
-    """The programs of `doc`, whose files are named from `folder`; ScenarioError names the place of what is wrong.
+    """The programs of `doc`, whose files are named from `folder`; DocumentError names the place of what is wrong.
 
     `hosts` are the nodes that have an address.
     """
@@ -32,9 +32,9 @@ def resolve_programs(doc: Document, hosts: list[str], folder: Path) -> list[Prog
         place = f"programs[{index}]"
         name = spec.name or next(names)
         if any(name == other.name for other in programs):
-            raise ScenarioError(f"{place}.name", f"'{name}' stands twice; expected unique names")
+            raise DocumentError(f"{place}.name", f"'{name}' stands twice; expected unique names")
         if spec.node not in hosts:
-            raise ScenarioError(
+            raise DocumentError(
                 f"{place}.node", f"'{spec.node}' is no host of the network{did_you_mean(spec.node, hosts)}"
             )
         argv = _argv(spec.run, hosts, f"{place}.run")
@@ -59,7 +59,7 @@ def resolve_programs(doc: Document, hosts: list[str], folder: Path) -> list[Prog
 
 
 def made(doc: Document, programs: list[Program], hosts: list[str], taken: set[str]) -> tuple[list[Flow], list[Probe]]:
-    """The flows and probes that the programs make; ScenarioError if a name is `taken` or an end is no host."""
+    """The flows and probes that the programs make; DocumentError if a name is `taken` or an end is no host."""
     flows: list[Flow] = []
     probes: list[Probe] = []
     end = round(doc.idle + doc.duration + doc.idle, 9)
@@ -68,7 +68,7 @@ def made(doc: Document, programs: list[Program], hosts: list[str], taken: set[st
             continue
         place = f"programs[{index}]"
         if program.name in taken:
-            raise ScenarioError(
+            raise DocumentError(
                 f"{place}.name", f"'{program.name}' stands twice; expected unique names, also among flows and probes"
             )
         flow, probe = measured(program.argv, spec)
@@ -78,9 +78,9 @@ def made(doc: Document, programs: list[Program], hosts: list[str], taken: set[st
             sender, receiver = flow.from_ or program.node, flow.to or program.node
             for key, host in (("from", sender), ("to", receiver)):
                 if host not in hosts:
-                    raise ScenarioError(f"{place}.flow.{key}", f"'{host}' is no host{did_you_mean(host, hosts)}")
+                    raise DocumentError(f"{place}.flow.{key}", f"'{host}' is no host{did_you_mean(host, hosts)}")
             if sender == receiver:
-                raise ScenarioError(f"{place}.flow", f"goes from '{sender}' to itself; expected 'to', or 'from'")
+                raise DocumentError(f"{place}.flow", f"goes from '{sender}' to itself; expected 'to', or 'from'")
             flows.append(
                 Flow(
                     name=program.name, from_=sender, to=receiver, cc=flow.cc, transport=flow.transport,
@@ -89,9 +89,9 @@ def made(doc: Document, programs: list[Program], hosts: list[str], taken: set[st
             )  # fmt: skip
         if probe is not None:
             if probe.to not in hosts:
-                raise ScenarioError(f"{place}.probe.to", f"'{probe.to}' is no host{did_you_mean(probe.to, hosts)}")
+                raise DocumentError(f"{place}.probe.to", f"'{probe.to}' is no host{did_you_mean(probe.to, hosts)}")
             if probe.to == program.node:
-                raise ScenarioError(f"{place}.probe.to", f"goes from '{probe.to}' to itself; expected another host")
+                raise DocumentError(f"{place}.probe.to", f"goes from '{probe.to}' to itself; expected another host")
             size = probe.size or (84 if probe.type == "icmp" else 60)
             probes.append(
                 Probe(
@@ -147,20 +147,20 @@ def _argv(line: str, hosts: list[str], place: str) -> list[str]:
     try:
         argv = shlex.split(line)
     except ValueError as error:
-        raise ScenarioError(place, f"'{line}': {error}; expected words as in a shell") from None
+        raise DocumentError(place, f"'{line}': {error}; expected words as in a shell") from None
     if not argv or not argv[0]:
-        raise ScenarioError(place, f"'{line}' names no program; expected for example 'iperf3 -s -1'")
+        raise DocumentError(place, f"'{line}' names no program; expected for example 'iperf3 -s -1'")
     if "\0" in line:
-        raise ScenarioError(place, "holds a zero byte; expected words as in a shell")
+        raise DocumentError(place, "holds a zero byte; expected words as in a shell")
     for word in argv:
         if word in _OF_A_SHELL:
-            raise ScenarioError(
+            raise DocumentError(
                 place, f"'{word}' is a shell's word, and no shell is involved; expected \"sh -c '…'\", or no such word"
             )
         for found in PLACEHOLDER.finditer(word):
             if found[1] is not None and found[1] not in (*hosts, *WORDS):
                 near = did_you_mean(found[1], [*hosts, *WORDS])
-                raise ScenarioError(place, f"'{{{found[1]}}}' names no node{near}; '{{{{' stands for a brace")
+                raise DocumentError(place, f"'{{{found[1]}}}' names no node{near}; '{{{{' stands for a brace")
     return argv
 
 
@@ -168,7 +168,7 @@ def _file(path: str, folder: Path, place: str) -> Path:
     """A file or folder of the scenario's that is there."""
     whole = _below(path, folder, place)
     if not whole.exists():
-        raise ScenarioError(place, f"'{path}': there is no {whole}")
+        raise DocumentError(place, f"'{path}': there is no {whole}")
     return whole
 
 
@@ -176,7 +176,7 @@ def _below(path: str, folder: Path, place: str) -> Path:
     """The whole path of what lies in the scenario's folder or below."""
     whole = Path(os.path.realpath(folder / path)) if "\0" not in path else None
     if whole is None or not files.is_below(whole, folder):
-        raise ScenarioError(place, f"'{path}' does not lie in {folder.resolve()} or below; expected a file that does")
+        raise DocumentError(place, f"'{path}' does not lie in {folder.resolve()} or below; expected a file that does")
     return whole
 
 
@@ -184,9 +184,9 @@ def _during(doc: Document, spec: ProgramSpec, place: str) -> tuple[float | None,
     """When it starts and when it is ended, in seconds of the run."""
     begin = spec.at if spec.at is not None else 0.0
     if begin > doc.duration:
-        raise ScenarioError(f"{place}.at", f"{begin:g} s is after the end of the run, {doc.duration:g} s")
+        raise DocumentError(f"{place}.at", f"{begin:g} s is after the end of the run, {doc.duration:g} s")
     if spec.stop is not None and not begin < spec.stop <= doc.duration:
-        raise ScenarioError(
+        raise DocumentError(
             f"{place}.stop", f"{spec.stop:g} s; expected a time after its start, within the run of {doc.duration:g} s"
         )
     start = None if spec.at is None else round(doc.idle + spec.at, 9)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
-from bakeoff.scenario.error import ScenarioError
+from bakeoff.errors import BakeoffError, ScenarioError
+from bakeoff.scenario.error import DocumentError
 from bakeoff.scenario.run import Run
 from bakeoff.scenario.shipped import root
 
@@ -45,11 +45,11 @@ class Module(NamedTuple):
     def parameters(self) -> dict[str, str]:
         """What the class is made with, by name. BakeoffError for one without a value, or that is given twice."""
         if len(self.words) % 2:
-            raise BakeoffError(f"parameter '{self.words[-1]}' has no value; expected for example 'beta 0.85'")
+            raise ScenarioError(f"parameter '{self.words[-1]}' has no value; expected for example 'beta 0.85'")
         names = self.words[::2]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise BakeoffError(f"parameter '{twice}' is given twice")
+            raise ScenarioError(f"parameter '{twice}' is given twice")
         return dict(zip(names, self.words[1::2], strict=True))
 
 
@@ -90,7 +90,7 @@ def placed(run: Run, folder: Path, typed: Collection[str] = ()) -> Run:
     """The run with absolute paths and SHA-256 sums of such files.
 
     A relative path is one in `folder`, or in the working directory if the user typed it: if it is one of `typed`. Files
-    whose name is one of these, or that lie in `folder`, below it or in the catalog, are the run's own. ScenarioError
+    whose name is one of these, or that lie in `folder`, below it or in the catalog, are the run's own. DocumentError
     names a file that cannot be read, or that is named without its class.
     """
     if not any(names_file(flow.cc) for flow in run.flows):
@@ -105,15 +105,15 @@ def placed(run: Run, folder: Path, typed: Collection[str] = ()) -> Run:
         base = Path.cwd() if is_typed else folder
         module = split(flow.cc)
         if module is None:
-            raise ScenarioError(f"flows[{index}].cc", _without_class(flow.cc, base))
+            raise DocumentError(f"flows[{index}].cc", _without_class(flow.cc, base))
         path = Path(os.path.realpath(base / Path(module.path).expanduser()))
         try:
             _ = module.parameters
             digest = hashlib.sha256(files.read(path, LARGEST)).hexdigest()
         except OSError as error:
-            raise ScenarioError(f"flows[{index}].cc", f"'{flow.cc}': {path}: {error.strerror}") from None
+            raise DocumentError(f"flows[{index}].cc", f"'{flow.cc}': {path}: {error.strerror}") from None
         except BakeoffError as error:
-            raise ScenarioError(f"flows[{index}].cc", f"'{flow.cc}': {error}") from None
+            raise DocumentError(f"flows[{index}].cc", f"'{flow.cc}': {error}") from None
         cc = " ".join((f"{path}:{module.name}", *module.words))
         if is_typed or any(files.is_below(path, each) for each in (folder, root())):
             own.add(cc)
@@ -169,7 +169,7 @@ def permitted(run: Run, *, allow_code: bool = False) -> Run:
         if not code.own and not allow_code:
             at = "".join(f"{each}: " for each in (run.source, run.key) if each)
             where = f"in {Path(run.source).parent.resolve()} or below" if run.source else "that this command names"
-            raise BakeoffError(
+            raise ScenarioError(
                 f"{at}flows[{index}].cc: the run would execute {path}; expected a file {where}, or --allow-code "
                 "(in Python: allow_code=True) after a look into it"
             )

@@ -13,7 +13,7 @@ from bakeoff.scenario import bounds, cc_words, short
 from bakeoff.scenario import run as resolved
 from bakeoff.scenario.changes import resolve_changes
 from bakeoff.scenario.dumbbell import Ends, Placed, put_bottlenecks, put_delay, put_mangling
-from bakeoff.scenario.error import ScenarioError, did_you_mean
+from bakeoff.scenario.error import DocumentError, did_you_mean
 from bakeoff.scenario.language import Document, FlowSpec, ProbeSpec, Source
 from bakeoff.scenario.mangling import mangling
 from bakeoff.scenario.matrix import COPY
@@ -43,7 +43,7 @@ def resolve(
     folder: Path,
     written_s: float | None = None,
 ) -> resolved.Run:
-    """The resolved run of `doc`, whose files are named from `folder`; ScenarioError names the place of what does not
+    """The resolved run of `doc`, whose files are named from `folder`; DocumentError names the place of what does not
     fit together. `scheduled` has the places of those changes that stand for schedules, and `written_s` is the duration
     in the file where another one was set.
     """
@@ -65,12 +65,12 @@ def resolve(
     flows_made, probes_made = made(doc, programs, hosts, taken)
     if not flows and not programs:
         if "flows" not in doc.model_fields_set:
-            raise ScenarioError(
+            raise DocumentError(
                 "flows",
                 "is missing; expected for example 'flows: [{name: a, cc: cubic}]', "
                 "or programs of the machine ('programs:')",
             )
-        raise ScenarioError("flows", "is empty; expected a flow, or a program of the machine ('programs:')")
+        raise DocumentError("flows", "is empty; expected a flow, or a program of the machine ('programs:')")
     changes = [*resolve_changes(doc, scheduled, interfaces, known), *outages(doc)]
     sample_interval_s = doc.sample_interval or _sample_interval(len(flows), interfaces, _end(doc))
     start, stop = window(doc.measure, doc.duration, sample_interval_s, written_s)
@@ -135,7 +135,7 @@ def _copies(specs: list[FlowSpec]) -> list[Placed]:
     many = sum((spec.count or 1) * (spec.source.short.count if spec.source.short else 1) for spec in specs)
     too_many = bounds.too_many_flows(many, within="one run")
     if too_many is not None:
-        raise ScenarioError("flows", too_many)
+        raise DocumentError("flows", too_many)
     taken: set[str] = set()
     own = _own_names(specs)
     for index, spec in enumerate(specs):
@@ -143,16 +143,16 @@ def _copies(specs: list[FlowSpec]) -> list[Placed]:
         counted = "{" + COPY + "}"
         if spec.count is None:
             if len(ccs) != 1:
-                raise ScenarioError(f"flows[{index}].cc", "a list without 'count'; expected one congestion control")
+                raise DocumentError(f"flows[{index}].cc", "a list without 'count'; expected one congestion control")
             if counted in spec.name:
-                raise ScenarioError(f"flows[{index}].name", f"'{counted}' without 'count'")
+                raise DocumentError(f"flows[{index}].name", f"'{counted}' without 'count'")
         elif not ccs:
-            raise ScenarioError(f"flows[{index}].cc", "an empty list; expected at least one congestion control")
+            raise DocumentError(f"flows[{index}].cc", "an empty list; expected at least one congestion control")
         for number in range(1, (spec.count or 1) + 1):
             control = ccs[(number - 1) % len(ccs)]
             name = _copy_name(spec, number) or next(own)
             if name in taken:
-                raise ScenarioError(f"flows[{index}].name", f"'{name}' stands twice; expected unique names")
+                raise DocumentError(f"flows[{index}].name", f"'{name}' stands twice; expected unique names")
             taken.add(name)
             copy = spec.model_copy(update={"name": name, "cc": control, "count": None})
             flows.append(Placed(f"flows[{index}]", copy))
@@ -189,13 +189,13 @@ def _graph(doc: Document, folder: Path) -> tuple[list[resolved.Node], list[resol
     path = net.path or []
     for name in path:
         if path.count(name) > 1:
-            raise ScenarioError("network.path", f"'{name}' stands twice; expected unique names")
+            raise DocumentError("network.path", f"'{name}' stands twice; expected unique names")
     kinds: dict[str, Literal["host", "bridge", "router"]] = {}
     for name in path:
         kinds[name] = "host" if name in (path[0], path[-1]) else "bridge"
     kinds |= {name: spec.kind for name, spec in net.nodes.items()}
     if not kinds:
-        raise ScenarioError("network", "has no nodes; expected 'path: [cli, mid, srv]', or 'nodes' and 'links'")
+        raise DocumentError("network", "has no nodes; expected 'path: [cli, mid, srv]', or 'nodes' and 'links'")
     nodes = []
     for name, kind in kinds.items():
         spec = net.nodes.get(name)
@@ -216,10 +216,10 @@ def _graph(doc: Document, folder: Path) -> tuple[list[resolved.Node], list[resol
         place = f"network.links[{index}].ends"
         for name in (left, right):
             if name not in kinds:
-                raise ScenarioError(place, f"'{name}' is no node{did_you_mean(name, list(kinds))}")
+                raise DocumentError(place, f"'{name}' is no node{did_you_mean(name, list(kinds))}")
         of_path = {left, right} in plain
         if left == right or (not of_path and any({left, right} == set(other.ends) for other in links)):
-            raise ScenarioError(
+            raise DocumentError(
                 place, f"{left} and {right} are joined already" if left != right else f"joins '{left}' to itself"
             )
         made = resolved.Link(
@@ -250,7 +250,7 @@ def _check_connected(names: list[str], links: list[resolved.Link]) -> None:
                     edge.append(right)
     lost = [name for name in names if name not in reached]
     if lost:
-        raise ScenarioError(
+        raise DocumentError(
             "network", f"no links lead from '{names[0]}' to '{lost[0]}'; expected one connected network"
         )
 
@@ -267,12 +267,12 @@ def _put_interfaces(doc: Document, ends: Ends) -> None:
         for number, rule in enumerate(spec.mangle):
             ends.mangle.setdefault(end, []).extend(mangling(rule, f"{place}.mangle[{number}]"))
         if end in ends.tx_queue_len:
-            raise ScenarioError(place, f"{spec.node}>{spec.peer} stands twice; expected one entry per interface")
+            raise DocumentError(place, f"{spec.node}>{spec.peer} stands twice; expected one entry per interface")
         ends.tx_queue_len[end] = spec.tx_queue_len
 
 
 def _check_matches(doc: Document, flows: set[str]) -> None:
-    """ScenarioError for a match or a filter that names a flow which is not there: it would never match."""
+    """DocumentError for a match or a filter that names a flow which is not there: it would never match."""
     known = {*flows, *(probe.name for probe in doc.probes)}
     matches = [(f"network.mangle[{number}].match", rule.match) for number, rule in enumerate(doc.network.mangle)]
     for number, spec in enumerate(doc.network.interfaces):
@@ -282,7 +282,7 @@ def _check_matches(doc: Document, flows: set[str]) -> None:
             matches += tree.filters(f"{place}.{side}") if tree is not None else []
     for place, match in matches:
         if match.flow is not None and match.flow not in known:
-            raise ScenarioError(
+            raise DocumentError(
                 f"{place}.flow", f"'{match.flow}' is no flow and no probe{did_you_mean(match.flow, sorted(known))}"
             )
 
@@ -292,7 +292,7 @@ def _interfaces(ends: Ends, known: set[tuple[str, str]]) -> list[resolved.Interf
     for node, peer in used:
         if (node, peer) not in known:
             near = did_you_mean(f"{node}>{peer}", sorted(f"{a}>{b}" for a, b in known))
-            raise ScenarioError(ends.named.get((node, peer), "network"), f"there is no interface '{node}>{peer}'{near}")
+            raise DocumentError(ends.named.get((node, peer), "network"), f"there is no interface '{node}>{peer}'{near}")
     return [
         resolved.Interface(
             node=end[0],
@@ -314,7 +314,7 @@ def _tunnels(doc: Document, hosts: list[str]) -> list[resolved.Tunnel]:
         for name in (first, last):
             _check_host(name, hosts, f"{place}.ends")
         if any(spec.name == other.name for other in tunnels):
-            raise ScenarioError(place, f"'{spec.name}' stands twice; expected unique names")
+            raise DocumentError(place, f"'{spec.name}' stands twice; expected unique names")
         tunnels.append(
             resolved.Tunnel(
                 name=spec.name,
@@ -330,13 +330,13 @@ def _tunnels(doc: Document, hosts: list[str]) -> list[resolved.Tunnel]:
 
 def _ends_of_path(doc: Document, place: str) -> tuple[str, str]:
     if doc.network.path is None:
-        raise ScenarioError(place, "the network has no path; expected the two hosts by name")
+        raise DocumentError(place, "the network has no path; expected the two hosts by name")
     return doc.network.path[0], doc.network.path[-1]
 
 
 def _check_host(name: str, hosts: list[str], place: str) -> None:
     if name not in hosts:
-        raise ScenarioError(place, f"'{name}' is no host of the network{did_you_mean(name, hosts)}")
+        raise DocumentError(place, f"'{name}' is no host of the network{did_you_mean(name, hosts)}")
 
 
 def _from_to(doc: Document, spec: FlowSpec | ProbeSpec, hosts: list[str], place: str) -> tuple[str, str]:
@@ -349,14 +349,14 @@ def _from_to(doc: Document, spec: FlowSpec | ProbeSpec, hosts: list[str], place:
     _check_host(sender, hosts, f"{place}.from")
     _check_host(receiver, hosts, f"{place}.to")
     if sender == receiver:
-        raise ScenarioError(place, f"goes from '{sender}' to itself; expected two hosts")
+        raise DocumentError(place, f"goes from '{sender}' to itself; expected two hosts")
     return sender, receiver
 
 
 def _during(start: float, stop: float | None, duration_s: float, place: str) -> tuple[float, float]:
     stop = duration_s if stop is None else stop
     if not 0 <= start < stop <= duration_s:
-        raise ScenarioError(
+        raise DocumentError(
             place, f"runs from {start:g} s to {stop:g} s; expected start < stop within the run of {duration_s:g} s"
         )
     return start, stop
@@ -392,7 +392,7 @@ def _tunnel(name: str | None, tunnels: list[resolved.Tunnel], place: str) -> str
     names = [tunnel.name for tunnel in tunnels]
     if name is not None and name not in names:
         near = did_you_mean(name, names) if names else "; there is no 'network.tunnels'"
-        raise ScenarioError(f"{place}.tunnel", f"'{name}' is no tunnel{near}")
+        raise DocumentError(f"{place}.tunnel", f"'{name}' is no tunnel{near}")
     return name
 
 
@@ -417,7 +417,7 @@ def _probes(doc: Document, hosts: list[str], tunnels: list[resolved.Tunnel], tak
     for index, spec in enumerate(doc.probes):
         place = f"probes[{index}]"
         if spec.name in taken:
-            raise ScenarioError(f"{place}.name", f"'{spec.name}' stands twice; expected unique names, also among flows")
+            raise DocumentError(f"{place}.name", f"'{spec.name}' stands twice; expected unique names, also among flows")
         taken = taken | {spec.name}
         sender, receiver = _from_to(doc, spec, hosts, place)
         start, stop = _during(spec.start or 0.0, spec.stop, doc.duration, place)
@@ -445,7 +445,7 @@ def _captures(doc: Document, known: set[tuple[str, str]]) -> list[str]:
     names = sorted(f"{node}>{peer}" for node, peer in known)
     for index, capture in enumerate(doc.captures):
         if capture not in names:
-            raise ScenarioError(f"captures[{index}]", f"'{capture}' is no interface{did_you_mean(capture, names)}")
+            raise DocumentError(f"captures[{index}]", f"'{capture}' is no interface{did_you_mean(capture, names)}")
     return doc.captures
 
 

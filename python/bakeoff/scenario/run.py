@@ -17,7 +17,7 @@ from pydantic import (
     model_serializer,
 )
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 
 FORMAT: Final = 1
 
@@ -449,7 +449,7 @@ class Run(Grown):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "document"
-            raise BakeoffError(f"resolved run: {place}: {first['msg']}") from None
+            raise ScenarioError(f"{place}: {first['msg']}", place="resolved run") from None
 
     @property
     def traffic(self) -> list[Traffic]:

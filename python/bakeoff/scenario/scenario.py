@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 from bakeoff.scenario import bounds, units
 from bakeoff.scenario.effect import check_alike, check_axes
-from bakeoff.scenario.error import ScenarioError, did_you_mean, shown, unquoted
+from bakeoff.scenario.error import DocumentError, did_you_mean, shown, unquoted
 from bakeoff.scenario.explain import explain
 from bakeoff.scenario.language import Document
 from bakeoff.scenario.matrix import Point, interpolate, label_of, points, substitute
@@ -81,7 +81,7 @@ class Scenario:
         with _at(self.path, self.settings, self.document):
             name = interpolate(str(template), point, "run")
             if not name.isprintable():
-                raise ScenarioError("run", f"{name!r}; expected a name on one line")
+                raise DocumentError("run", f"{name!r}; expected a name on one line")
             return name
 
     def resolve(self, point: Point, seed: int) -> Run:
@@ -92,7 +92,7 @@ class Scenario:
             data = {**substitute(data, point), "title": title}
             too_much = bounds.too_much_text(data)
             if too_much is not None:
-                raise ScenarioError("", f"the run {too_much}")
+                raise DocumentError("", f"the run {too_much}")
             data, scheduled = spread(data)
             try:
                 document = Document.model_validate(data)
@@ -116,7 +116,7 @@ class Scenario:
             return None
         try:
             return units.parse_time(substitute({"duration": self.written}, point)["duration"])
-        except (ScenarioError, ValueError):
+        except (DocumentError, ValueError):
             return None
 
 
@@ -132,12 +132,12 @@ class _at:  # noqa: N801 (reads as a word)
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ScenarioError):
+        if isinstance(error, DocumentError):
             set_to = "".join(f" with --set {key}={label(value)}" for key, value in self.settings.items())
             # What the merged document lacks, or has twice, may be either file's fault.
             profile = profile_of(self.document)
             under = f" (what this file does not say itself stands in {profile})" if profile else ""
-            raise BakeoffError(f"{self.path}{set_to}: {error}{under}") from None
+            raise ScenarioError(f"{self.path}{set_to}: {error}{under}") from None
 
 
 def load(path: Path | str, *, settings: Settings | None = None, yes: bool = False) -> Scenario:
@@ -185,14 +185,14 @@ def from_document(
             if key not in known:
                 inside = _INSIDE.get(key)
                 hint = f"; did you mean '{inside}'?" if inside else did_you_mean(key, known)
-                raise ScenarioError("", f"unknown key '{key}'{hint}")
+                raise DocumentError("", f"unknown key '{key}'{hint}")
         seeds = document.get("seeds", 1)
         if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-            raise ScenarioError("seeds", f"{shown(seeds)}; expected a number of repetitions, at least 1")
+            raise DocumentError("seeds", f"{shown(seeds)}; expected a number of repetitions, at least 1")
         for key in ("title", "run"):
             value = document.get(key)
             if value is not None and not isinstance(value, (str, int, float)):
-                raise ScenarioError(key, unquoted(value) or f"{shown(value)}; expected text")
+                raise DocumentError(key, unquoted(value) or f"{shown(value)}; expected text")
         return Scenario(
             path=path,
             suite=OWN if settings else str(document.get("suite") or suite),
@@ -219,13 +219,13 @@ def runs_at(scenario: Scenario, chosen: Sequence[Point], *, seeds: int | None = 
     """The runs at some points of the matrix; otherwise as `expand`."""
     seeds = scenario.seeds if seeds is None else seeds
     if seeds < 1:
-        raise BakeoffError(f"seeds: {seeds}; expected at least 1")
+        raise ScenarioError(f"seeds: {seeds}; expected at least 1")
     with _at(scenario.path, scenario.settings, scenario.document):
         check_axes(scenario.document)
         times = f"{len(chosen):,} points of the matrix with {seeds:,} seeds each are " if seeds > 1 else ""
         too_many = bounds.too_many_runs(len(chosen) * seeds, times)
         if too_many is not None and not yes:
-            raise ScenarioError("", too_many)
+            raise DocumentError("", too_many)
         _check_names(scenario)
         first: list[Run] = []
         runs: list[Run] = []
@@ -235,7 +235,7 @@ def runs_at(scenario: Scenario, chosen: Sequence[Point], *, seeds: int | None = 
             flows += seeds * first[-1].n_flows
             too_many = bounds.too_many_flows(flows, within="all runs")
             if too_many is not None and not yes:
-                raise ScenarioError("", too_many)
+                raise DocumentError("", too_many)
             runs += [first[-1], *(scenario.resolve(point, seed) for seed in range(2, seeds + 1))]
         check_alike(chosen, first)
     return runs
@@ -247,7 +247,7 @@ def _check_names(scenario: Scenario) -> None:
         name = scenario.run_name(point)
         if name in named:
             unlike = [axis for axis in point if label_of(point, axis) != label_of(named[name], axis)]
-            raise ScenarioError(
+            raise DocumentError(
                 "run",
                 f"two points of the matrix are named '{name}'; "
                 f"expected a template that holds {' or '.join(f'{{{axis}}}' for axis in unlike)}",

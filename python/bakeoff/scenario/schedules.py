@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from bakeoff.scenario import units
-from bakeoff.scenario.error import ScenarioError, shown
+from bakeoff.scenario.error import DocumentError, shown
 
 Made = list[tuple[str, dict[str, Any]]]
 """Changes that stand for schedules, with the place of each."""
@@ -106,16 +106,16 @@ def _steps(key: str, schedule: list[Any], place: str) -> tuple[Any, list[tuple[s
     for index, step in enumerate(schedule):
         here = f"{place}[{index}]"
         if not isinstance(step, list) or len(step) != 2:
-            raise ScenarioError(here, f"{shown(step)}; expected [time, {key}], such as [10s, {_EXAMPLES[key]}]")
+            raise DocumentError(here, f"{shown(step)}; expected [time, {key}], such as [10s, {_EXAMPLES[key]}]")
         try:
             at = units.parse_time(step[0])
             _PARSE[key](step[1])
         except ValueError as error:
-            raise ScenarioError(here, str(error)) from None
+            raise DocumentError(here, str(error)) from None
         if at <= last or (index == 0 and at != 0):
-            raise ScenarioError(here, f"starts at '{step[0]}'; expected times that rise from 0s")
+            raise DocumentError(here, f"starts at '{step[0]}'; expected times that rise from 0s")
         last = at
         steps.append((here, step[0], step[1]))
     if not schedule:
-        raise ScenarioError(place, f"is empty; expected [[0s, {key}], [time, {key}], …]")
+        raise DocumentError(place, f"is empty; expected [[0s, {key}], [time, {key}], …]")
     return schedule[0][1], steps[1:]

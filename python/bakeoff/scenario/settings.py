@@ -8,10 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 from bakeoff.scenario import python_cc
 from bakeoff.scenario.defaults import HOST_SYSCTLS
-from bakeoff.scenario.error import ScenarioError, did_you_mean, shown
+from bakeoff.scenario.error import DocumentError, did_you_mean, shown
 from bakeoff.scenario.yaml_file import parse_value
 
 _TOLD: Final = ("vary", "exclude", "seeds", "run", "title", "scenario", "suite")
@@ -34,13 +34,13 @@ def parse_settings(words: Sequence[str]) -> dict[str, Any]:
         key, equals, value = word.partition("=")
         if not equals or not key.strip() or not value.strip():
             clear = f"; {key.strip()}=null takes the file's value away" if equals and key.strip() else ""
-            raise BakeoffError(f"--set: '{word}'; expected a key and a value, such as network.rtt=40ms{clear}")
+            raise ScenarioError(f"--set: '{word}'; expected a key and a value, such as network.rtt=40ms{clear}")
         settings[key.strip()] = parse_value(value, f"--set {key.strip()}")
     return settings
 
 
 def with_settings(document: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """The document with each value in its place; ScenarioError names a key that leads nowhere."""
+    """The document with each value in its place; DocumentError names a key that leads nowhere."""
     changed = deepcopy(dict(document))
     renamed = []
     for key, value in settings.items():
@@ -180,7 +180,7 @@ def _set(document: dict[str, Any], key: str, value: object) -> None:
                 here[step] = {}
             here = here[step]
         else:
-            raise ScenarioError(
+            raise DocumentError(
                 key,
                 f"'{place}' is {shown(here)}, which has no '{step}'; expected a value for '{place}' itself",
             )
@@ -194,7 +194,7 @@ def _index(entries: list[Any], step: str, place: str, key: str) -> int:
     if step in names:
         return next(i for i, entry in enumerate(entries) if isinstance(entry, dict) and str(entry.get("name")) == step)
     numbers = [str(number) for number in range(len(entries))]
-    raise ScenarioError(
+    raise DocumentError(
         key,
         f"'{place}' has no entry '{step}'{did_you_mean(step, [*numbers, *names]) or '; it is empty'}",
     )

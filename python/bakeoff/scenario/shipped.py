@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff import data
-from bakeoff.errors import BakeoffError
-from bakeoff.scenario.error import ScenarioError, did_you_mean
+from bakeoff.errors import ScenarioError
+from bakeoff.scenario.error import DocumentError, did_you_mean
 from bakeoff.scenario.yaml_file import read_yaml
 
 
@@ -16,20 +16,22 @@ def root() -> Path:
     named = os.environ.get("BAKEOFF_CATALOG")
     if named:
         if not (Path(named) / "suites").is_dir():
-            raise BakeoffError(f"BAKEOFF_CATALOG: '{named}' holds no folder 'suites'; expected the folder of a catalog")
+            raise ScenarioError(
+                f"BAKEOFF_CATALOG: '{named}' holds no folder 'suites'; expected the folder of a catalog"
+            )
         return Path(named)
     return data.folder("catalog")
 
 
 def with_profile(document: Mapping[str, Any]) -> dict[str, Any]:
-    """`document` over the profile that it names, if it names one; ScenarioError if there is no such profile."""
+    """`document` over the profile that it names, if it names one; DocumentError if there is no such profile."""
     name = document.get("profile")
     if name is None:
         return dict(document)
     folder = root() / "profiles"
     known = sorted(file.stem for file in folder.glob("*.yaml"))
     if name not in known:
-        raise ScenarioError("profile", f"'{name}' is no profile{did_you_mean(str(name), known)}")
+        raise DocumentError("profile", f"'{name}' is no profile{did_you_mean(str(name), known)}")
     return _merged(read_yaml(folder / f"{name}.yaml"), document)
 
 

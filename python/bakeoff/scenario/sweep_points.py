@@ -16,7 +16,7 @@ from math import exp, log, prod
 from random import Random
 from typing import Any, Final, Literal
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 from bakeoff.scenario import bounds, units
 from bakeoff.scenario.error import shown
 from bakeoff.scenario.settings import label
@@ -82,12 +82,12 @@ def parse_over(words: Sequence[str]) -> list[Parameter]:
     for word in words:
         key, equals, text = (part.strip() for part in word.partition("="))
         if not equals or not key or not text:
-            raise BakeoffError(f"--over: '{word}'; expected KEY=VALUES, such as network.rtt=log:1ms..200ms:12")
+            raise ScenarioError(f"--over: '{word}'; expected KEY=VALUES, such as network.rtt=log:1ms..200ms:12")
         if key in found:
-            raise BakeoffError(f"--over: '{key}' stands twice; expected each parameter once")
+            raise ScenarioError(f"--over: '{key}' stands twice; expected each parameter once")
         found[key] = _parameter(key, text)
     if not found:
-        raise BakeoffError("--over: says what is varied; expected for example --over network.rtt=log:1ms..200ms:12")
+        raise ScenarioError("--over: says what is varied; expected for example --over network.rtt=log:1ms..200ms:12")
     return list(found.values())
 
 
@@ -96,7 +96,7 @@ def _parameter(key: str, text: str) -> Parameter:
     if re.match(r"(lin|log):", text):
         match = _RANGE.fullmatch(text)
         if match is None:
-            raise BakeoffError(f"{place}: '{text}' is no range; expected for example log:1ms..200ms:12")
+            raise ScenarioError(f"{place}: '{text}' is no range; expected for example log:1ms..200ms:12")
         scale, low, high, count = match.groups()
         found = _range(place, "log" if scale == "log" else "lin", low, high)
         return Parameter(key, () if count is None else _steps(place, found, count), found)
@@ -104,11 +104,11 @@ def _parameter(key: str, text: str) -> Parameter:
         parse_value(text, place) if text.startswith("[") else [parse_value(each, place) for each in text.split(",")]
     )
     if not isinstance(values, list) or not values or any(value is None or value == "" for value in values):
-        raise BakeoffError(f"{place}: '{text}' has an empty value; {_FORM}")
+        raise ScenarioError(f"{place}: '{text}' has an empty value; {_FORM}")
     names = [label(value) for value in values]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BakeoffError(f"{place}: the value {shown(twice)} stands twice")
+        raise ScenarioError(f"{place}: the value {shown(twice)} stands twice")
     return Parameter(key, tuple(values))
 
 
@@ -117,25 +117,25 @@ def _range(place: str, scale: Literal["lin", "log"], low: str, high: str) -> Ran
     for text in (low, high):
         found = units.si(text)
         if found is None:
-            raise BakeoffError(f"{place}: '{text}' is no number, perhaps with a unit; {_FORM}")
+            raise ScenarioError(f"{place}: '{text}' is no number, perhaps with a unit; {_FORM}")
         ends.append(found)
     (begin, unit), (end, other) = ends
     if unit != other:
-        raise BakeoffError(f"{place}: '{low}' and '{high}' are of unlike units; expected both ends in the same")
+        raise ScenarioError(f"{place}: '{low}' and '{high}' are of unlike units; expected both ends in the same")
     if begin >= end:
-        raise BakeoffError(f"{place}: '{low}' is not below '{high}'; expected the lower end first")
+        raise ScenarioError(f"{place}: '{low}' is not below '{high}'; expected the lower end first")
     if scale == "log" and begin <= 0:
-        raise BakeoffError(f"{place}: a logarithmic range cannot begin at '{low}'; expected more than 0, or lin:")
+        raise ScenarioError(f"{place}: a logarithmic range cannot begin at '{low}'; expected more than 0, or lin:")
     return Range(scale, begin, end, unit, not unit and "." not in low and "." not in high)
 
 
 def _steps(place: str, found: Range, digits: str) -> tuple[Any, ...]:
     count = _count(digits)
     if count is None or count < 2:
-        raise BakeoffError(f"{place}: {digits[:20]} values; expected 2 or more, and at most {bounds.MOST_RUNS:,}")
+        raise ScenarioError(f"{place}: {digits[:20]} values; expected 2 or more, and at most {bounds.MOST_RUNS:,}")
     values = tuple(dict.fromkeys(found.at(step / (count - 1)) for step in range(count)))
     if len(values) < count:
-        raise BakeoffError(
+        raise ScenarioError(
             f"{place}: {count} values are closer to each other than {_DISTINCT} digits tell; "
             f"expected at most {len(values)} of them"
         )
@@ -158,13 +158,13 @@ def grid(parameters: Sequence[Parameter], *, yes: bool = False) -> list[Point]:
     """
     for each in parameters:
         if not each.values:
-            raise BakeoffError(
+            raise ScenarioError(
                 f"--over {each.key}: does not say how many values; expected a number of them behind the range, as in "
                 "log:1ms..200ms:12, or --sample or --adaptive, which choose them"
             )
     many = bounds.too_many_runs(prod(len(each.values) for each in parameters))
     if many is not None and not yes:
-        raise BakeoffError(f"--over: {many}")
+        raise ScenarioError(f"--over: {many}")
     stages = [_stages(len(each.values)) if each.ordered else [0] * len(each.values) for each in parameters]
     order = {at: max(map(_stage, zip(stages, at, strict=True))) for at in product(*(range(len(s)) for s in stages))}
     chance = Random(_SEED)  # noqa: S311 (no secret)
@@ -201,11 +201,11 @@ def sample(parameters: Sequence[Parameter], how: str, *, yes: bool = False) -> l
     method, _, text = how.partition(":")
     count = _count(text)
     if method not in ("lhs", "sobol") or count is None:
-        raise BakeoffError(
+        raise ScenarioError(
             f"--sample: '{how[:60]}'; expected lhs:N or sobol:N, such as lhs:200, and N at most {bounds.MOST_RUNS:,}"
         )
     if method == "sobol" and count & (count - 1):
-        raise BakeoffError(
+        raise ScenarioError(
             f"--sample: '{how}'; a Sobol sequence is even only in powers of two; expected for example "
             f"sobol:{1 << count.bit_length()}"
         )
@@ -216,7 +216,7 @@ def sample(parameters: Sequence[Parameter], how: str, *, yes: bool = False) -> l
     lists = [each for each in parameters if each not in ranges]
     many = bounds.too_many_runs(count * prod(len(each.values) for each in lists))
     if many is not None and not yes:
-        raise BakeoffError(f"--sample: {many}")
+        raise ScenarioError(f"--sample: {many}")
     found: dict[tuple[str, ...], Point] = {}
     for shares in draws.random(count):
         for values in product(*(each.values for each in lists)):
@@ -231,10 +231,10 @@ def free(parameters: Sequence[Parameter], who: str) -> list[Parameter]:
     """The ranges whose values `who` chooses. BakeoffError if there is none, or one says how many values it has."""
     ranges = [each for each in parameters if each.range is not None]
     if not ranges:
-        raise BakeoffError(f"{who}: chooses values of ranges; expected one, such as --over network.rtt=log:1ms..200ms")
+        raise ScenarioError(f"{who}: chooses values of ranges; expected one, such as --over network.rtt=log:1ms..200ms")
     for each in ranges:
         if each.values:
-            raise BakeoffError(
+            raise ScenarioError(
                 f"{who}: chooses the values of '{each.key}' itself; expected its range without "
                 f"':{len(each.values)}' at the end"
             )

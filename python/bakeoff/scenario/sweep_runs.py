@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 from bakeoff.scenario import catalog
 from bakeoff.scenario.effect import NAMES
 from bakeoff.scenario.run import Run
@@ -69,7 +69,7 @@ class SweepRuns:
         for each in parameters:
             other = next((point[each.key] for point in points if point[each.key] != first[each.key]), None)
             if other is not None and made == [_content(run) for run in self.runs({**first, each.key: other})]:
-                raise BakeoffError(
+                raise ScenarioError(
                     f"{scenario.path}: --over {each.key}: changes nothing: the runs with '{first[each.key]}' and with "
                     f"'{other}' are the same but for the name"
                 )
@@ -91,14 +91,14 @@ def _place(scenario: Scenario, key: str, axes: Sequence[str]) -> str:
     """Where a parameter stands: an axis of the matrix by its name, all else as `--set` has it."""
     if key in axes:
         if key not in (scenario.document.get("vary") or {}):
-            raise BakeoffError(
+            raise ScenarioError(
                 f"{scenario.path}: --over {key}: the axis '{key}' moves together with others; expected one of its own, "
                 "or a place of the scenario such as network.rtt"
             )
         return f"vary.{key}"
     first = re.split(r"[.\[]", key)[0]
     if first == "vary":
-        raise BakeoffError(
+        raise ScenarioError(
             f"{scenario.path}: --over {key}: expected the name of the axis alone; "
             + (f"the axes are: {', '.join(axes)}" if axes else "the scenario has none")
         )
@@ -106,7 +106,7 @@ def _place(scenario: Scenario, key: str, axes: Sequence[str]) -> str:
     if axis is not None:
         return f"vary.{axis}"
     if first in _NO_PARAMETERS:
-        raise BakeoffError(f"{scenario.path}: --over {key}: changes no run; expected for example network.rtt")
+        raise ScenarioError(f"{scenario.path}: --over {key}: changes no run; expected for example network.rtt")
     return key
 
 

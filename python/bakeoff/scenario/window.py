@@ -4,7 +4,7 @@ import math
 import re
 
 from bakeoff.scenario import units
-from bakeoff.scenario.error import ScenarioError
+from bakeoff.scenario.error import DocumentError
 from bakeoff.scenario.language import Measure, SteadyState
 
 
@@ -26,7 +26,7 @@ def window(
         start = max(start, least) if end <= duration_s else least
         end = min(end, duration_s) if end > start else duration_s
     if not 0 <= start < end <= duration_s:
-        raise ScenarioError(
+        raise DocumentError(
             "measure.steady_state",
             f"the window from {start:g} s to {end:g} s is not within the run of {duration_s:g} s",
         )
@@ -38,7 +38,7 @@ def _window(steady: SteadyState, duration_s: float, sample_interval_s: float) ->
     place = "measure.steady_state"
     words = re.fullmatch(r"at (?P<at>.+)|(?P<before>.+) before (?P<what>end|last sample)", steady.ends)
     if words is None:
-        raise ScenarioError(place, f"ends: '{steady.ends}'; expected 'at end', '2s before end' or 'at 58s'")
+        raise DocumentError(place, f"ends: '{steady.ends}'; expected 'at end', '2s before end' or 'at 58s'")
     try:
         if words["before"]:
             last = duration_s
@@ -48,6 +48,6 @@ def _window(steady: SteadyState, duration_s: float, sample_interval_s: float) ->
         else:
             end = duration_s if words["at"] == "end" else units.parse_time(words["at"])
     except ValueError as error:
-        raise ScenarioError(f"{place}.ends", str(error)) from None
+        raise DocumentError(f"{place}.ends", str(error)) from None
     end = round(end, 9)
     return round(end - steady.window, 9), end

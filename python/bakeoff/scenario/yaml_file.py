@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import ScenarioError
 from bakeoff.scenario import bounds
 
 try:
@@ -85,7 +85,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         text = files.read(path, _LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise BakeoffError(f"{path}: cannot be read: {reason}; expected a YAML file") from None
+        raise ScenarioError(f"{path}: cannot be read: {reason}; expected a YAML file") from None
     return parse_yaml(text, str(path))
 
 
@@ -94,10 +94,10 @@ def parse_yaml(text: str, path: str) -> dict[str, Any]:
     data = parse_value(text, path)
     if not isinstance(data, dict):
         found = "nothing" if data is None else "a list" if isinstance(data, list) else f"'{data}'"[:60]
-        raise BakeoffError(f"{path}: holds {found}; expected a mapping that starts like 'scenario: NAME'")
+        raise ScenarioError(f"{path}: holds {found}; expected a mapping that starts like 'scenario: NAME'")
     odd = next((key for key in data if not isinstance(key, str)), None)
     if odd is not None:
-        raise BakeoffError(f"{path}: unknown key '{odd}'; expected words such as 'duration' and 'network'")
+        raise ScenarioError(f"{path}: unknown key '{odd}'; expected words such as 'duration' and 'network'")
     return data
 
 
@@ -112,15 +112,15 @@ def parse_value(text: str, path: str) -> Any:  # noqa: ANN401 (plain data)
         hint = _quotes(
             text.splitlines()[mark.line - 1 : mark.line + 1] if mark and mark.line else text.splitlines()[:1]
         )
-        raise BakeoffError(f"{path}: {place}not YAML: {error.problem or error.context}{hint}") from None
+        raise ScenarioError(f"{path}: {place}not YAML: {error.problem or error.context}{hint}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise BakeoffError(f"{path}: not YAML: {error}") from None
+        raise ScenarioError(f"{path}: not YAML: {error}") from None
     too_much = bounds.too_much_text(data)
     if too_much is not None:
-        raise BakeoffError(f"{path}: {too_much}")
+        raise ScenarioError(f"{path}: {too_much}")
     odd = _unprintable(data)
     if odd is not None:
-        raise BakeoffError(f"{path}: {odd!r} holds a character that cannot be printed; expected plain text")
+        raise ScenarioError(f"{path}: {odd!r} holds a character that cannot be printed; expected plain text")
     return data
 
 
@@ -141,7 +141,7 @@ def _check_depth(text: str, path: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > bounds.DEEPEST:
-            raise BakeoffError(f"{path}: {bounds.TOO_DEEP}")
+            raise ScenarioError(f"{path}: {bounds.TOO_DEEP}")
 
 
 def _unprintable(data: object) -> str | None:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.errors import BakeoffError
-from bakeoff.measure import MeasureError, Samples
+from bakeoff.errors import BakeoffError, MeasureError
+from bakeoff.measure import Samples
 from bakeoff.measure.delays import delay_over_time
 from bakeoff.plots import colours
 from bakeoff.plots.plotted_run import Line, PlottedRun, bins, lines, means

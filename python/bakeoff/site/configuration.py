@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bakeoff.measure.samples import MeasureError
+from bakeoff.errors import MeasureError
 from bakeoff.scenario.run import Bulk, Bytes, ConstantRate, Interface, Periodic, Short, Video
 from bakeoff.site.interfaces import cable_words, mangle_words, qdisc_words
 from bakeoff.tables import run_labels

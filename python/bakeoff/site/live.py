@@ -266,8 +266,10 @@ def _read(path: Path) -> Result | str:
             result.summary = summary_of(result)
             for heavy in ("series", "counters"):
                 result.__dict__.pop(heavy, None)
-    except (BakeoffError, OSError) as error:
-        return str(error).removeprefix(f"{path}: ")
+    except BakeoffError as error:
+        return error.problem if error.place == str(path) else str(error)
+    except OSError as error:
+        return str(error)
     return result
 
 

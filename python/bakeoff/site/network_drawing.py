@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from bakeoff.errors import MeasureError
 from bakeoff.measure import path
-from bakeoff.measure.samples import MeasureError
 from bakeoff.site.interfaces import cable_words, qdisc_words
 
 if TYPE_CHECKING:

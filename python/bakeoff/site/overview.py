@@ -9,10 +9,9 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, MeasureError
 from bakeoff.measure import Mean
 from bakeoff.measure.delays import base_rtt
-from bakeoff.measure.samples import MeasureError
 from bakeoff.plots import colours
 from bakeoff.plots.flow_styles import FlowStyles, looks
 from bakeoff.plots.plotted_run import control_words

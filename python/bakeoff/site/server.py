@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, SiteError
 
 if TYPE_CHECKING:
     from bakeoff.site.live import Live
@@ -56,7 +56,7 @@ class Server(ThreadingHTTPServer):
             super().__init__((ADDRESS, port), Handler)
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
-            raise BakeoffError(f"--port: {port} cannot be used: {why}; --port 0 takes any that is free") from None
+            raise SiteError(f"--port: {port} cannot be used: {why}; --port 0 takes any that is free") from None
 
     @property
     def port(self) -> int:

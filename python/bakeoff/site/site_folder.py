@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff import files
 from bakeoff.campaign import signals
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, SiteError
 from bakeoff.results import Result
 from bakeoff.results.epochs import epoch_warning
 from bakeoff.site import claims_page, compare_data, overview, run_page, side_by_side
@@ -62,7 +62,7 @@ def write(
         broken = _fill(contents, site, partial, claims, jobs=jobs, tell=tell or (lambda _: None))
         _replace(out, partial)
     except OSError as error:
-        raise BakeoffError(f"{out}: cannot be written: {error.strerror or error}") from error
+        raise SiteError(f"{out}: cannot be written: {error.strerror or error}") from error
     finally:
         files.discard(partial)
     return broken
@@ -71,14 +71,14 @@ def write(
 def check_place(out: Path, root: Path) -> None:
     """BakeoffError unless a site of the results in `root` may be written to `out`."""
     if not out.name:
-        raise BakeoffError(f"{out}: expected the name of a folder for the site")
+        raise SiteError(f"{out}: expected the name of a folder for the site")
     # Its downloads would be taken for results.
     if files.is_below(out, root):
-        raise BakeoffError(f"{out}: lies among the results in {root}; expected a folder elsewhere")
+        raise SiteError(f"{out}: lies among the results in {root}; expected a folder elsewhere")
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise BakeoffError(f"{out}: is no folder; expected a new one, or a site that may be replaced")
+        raise SiteError(f"{out}: is no folder; expected a new one, or a site that may be replaced")
     if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file():
-        raise BakeoffError(f"{out}: holds other files than a site; expected a new folder, or a site to replace")
+        raise SiteError(f"{out}: holds other files than a site; expected a new folder, or a site to replace")
 
 
 def _replace(out: Path, partial: Path) -> None:

@@ -15,7 +15,7 @@ from bakeoff import files
 from bakeoff.claims import quantity
 from bakeoff.claims.expected import Recorded, kind, words
 from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, shown
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import TableError
 from bakeoff.text.columns import WIDE, Column, fitted, terminal_width
 from bakeoff.text.markdown import Markdown, code, escaped, joined, pipes
 
@@ -260,10 +260,10 @@ def write_docs(
         try:
             before = path.read_text(encoding="utf-8")
         except OSError as error:
-            raise BakeoffError(f"{path}: cannot be read: {error.strerror}; expected a checkout of bakeoff") from None
+            raise TableError(f"{path}: cannot be read: {error.strerror}; expected a checkout of bakeoff") from None
         found_at = _MARKED.search(before)
         if found_at is None:
-            raise BakeoffError(f"{path}: has no lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
+            raise TableError(f"{path}: has no lines '{_BLOCK.partition('{')[0].strip()}' and '<!-- end -->'")
         start, end = found_at.span()
         found[path] = before[:start] + _BLOCK.format(block) + before[end:]
     files.write_all({path: after.encode() for path, after in found.items()})

@@ -18,7 +18,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, TableError
 from bakeoff.tables import column_units
 from bakeoff.tables.column_units import Kind, Unit
 
@@ -88,7 +88,7 @@ def resolve(name: str, records: Iterable[Record], option: str) -> str:
         hint = f"; there are: {', '.join(known)}"
     else:
         hint = "; expected one of those that --columns '?' lists"
-    raise BakeoffError(f"{option}: no column '{name[:60]}'{hint}")
+    raise TableError(f"{option}: no column '{name[:60]}'{hint}")
 
 
 def lookup(record: Record, name: str) -> Value:
@@ -147,11 +147,11 @@ class _Condition:
         self._columns: list[str] = []
         self._kinds: dict[str, Kind] = {}
         if len(condition) > _LONGEST:
-            raise BakeoffError(f"--where: has {len(condition):,} characters; expected at most {_LONGEST:,}")
+            raise TableError(f"--where: has {len(condition):,} characters; expected at most {_LONGEST:,}")
         try:
             tree = ast.parse(self._with_placeholders(condition.strip()), mode="eval")
         except (SyntaxError, ValueError, MemoryError, RecursionError):
-            raise BakeoffError(f"--where: '{self._condition}' cannot be read; {_hint(condition) or _FORM}") from None
+            raise TableError(f"--where: '{self._condition}' cannot be read; {_hint(condition) or _FORM}") from None
         self._tree = tree.body
         self._check(self._tree, 0)
 
@@ -196,7 +196,7 @@ class _Condition:
     def _check(self, node: ast.expr, depth: int) -> None:
         """That the tree holds nothing but the language, before any of it is used."""
         if depth > _DEEPEST:
-            raise BakeoffError(f"--where: '{self._condition[:60]}…' is nested too deeply")
+            raise TableError(f"--where: '{self._condition[:60]}…' is nested too deeply")
         match node:
             case ast.BoolOp():
                 for part in node.values:
@@ -209,12 +209,12 @@ class _Condition:
             case ast.Name():
                 self._kind_of(self._name(node))
             case ast.Constant(value=str() | int() | float() | None) | ast.List() | ast.Tuple():
-                raise BakeoffError(f"--where: '{self._words(node)}' in '{self._condition}' is no comparison; {_FORM}")
+                raise TableError(f"--where: '{self._words(node)}' in '{self._condition}' is no comparison; {_FORM}")
             case _:
                 raise self._strange(node)
 
     def _strange(self, node: ast.AST) -> BakeoffError:
-        return BakeoffError(f"--where: '{self._words(node)}' in '{self._condition}' is not understood; {_FORM}")
+        return TableError(f"--where: '{self._words(node)}' in '{self._condition}' is not understood; {_FORM}")
 
     def _compared(self, op: ast.cmpop, left: ast.expr, right: ast.expr, whole: ast.Compare) -> None:
         """That both sides can be compared: of one unit, and a number that the column can have."""
@@ -229,7 +229,7 @@ class _Condition:
         columns = [side for side in (left, right) if isinstance(side, ast.Name)]
         match columns:
             case []:
-                raise BakeoffError(f"--where: '{self._words(whole)}' compares no column; {_FORM}")
+                raise TableError(f"--where: '{self._words(whole)}' compares no column; {_FORM}")
             case [column]:
                 self._beside(column, right if column is left else left, op, whole)
             case _:
@@ -238,7 +238,7 @@ class _Condition:
                     said = " and ".join(
                         _described(self._name(c), k) for c, k in zip(columns, (one, other), strict=True)
                     )
-                    raise BakeoffError(f"--where: '{self._words(whole)}': {said}; expected columns of one unit")
+                    raise TableError(f"--where: '{self._words(whole)}': {said}; expected columns of one unit")
 
     def _quoted(self, left: ast.expr, right: ast.expr) -> None:
         """That no text lacks its quotes: `qdisc == pie`."""
@@ -247,7 +247,7 @@ class _Condition:
         name, word = self._name(left), self._name(right)
         lacking = all(_find(record, word) is None for record in self._records)
         if lacking and self._kind_of(name).labels:
-            raise BakeoffError(f"--where: no column '{word}'; expected {name} beside a text in quotes, \"{word}\"")
+            raise TableError(f"--where: no column '{word}'; expected {name} beside a text in quotes, \"{word}\"")
 
     def _contained(self, left: ast.expr, right: ast.expr, whole: ast.Compare) -> None:
         self._is_value(left)
@@ -260,7 +260,7 @@ class _Condition:
         self._is_value(right)
         texts = (isinstance(side, ast.Name) or isinstance(_constant(side), str) for side in (left, right))
         if not all(texts) or not isinstance(right, ast.Name):
-            raise BakeoffError(
+            raise TableError(
                 f"--where: '{self._words(whole)}'; expected a text in a column, such as '\"codel\" in qdisc', or a "
                 "column in a list"
             )
@@ -279,7 +279,7 @@ class _Condition:
                 raise self._strange(node)
         number = _constant(node)
         if isinstance(number, int | float) and not _is_finite(number):
-            raise BakeoffError(f"--where: '{self._words(node)}' is too large a number; expected at most 1e308")
+            raise TableError(f"--where: '{self._words(node)}' is too large a number; expected at most 1e308")
 
     def _beside(self, column: ast.Name, node: ast.expr, op: ast.cmpop, whole: ast.Compare) -> None:
         """That the value is one that the column can have."""
@@ -288,28 +288,28 @@ class _Condition:
         place = f"--where: '{self._words(whole)}'"
         if value is None:
             if not isinstance(op, ast.Eq | ast.NotEq):
-                raise BakeoffError(f"{place}; expected == None or != None")
+                raise TableError(f"{place}; expected == None or != None")
             return
         if isinstance(value, str) and (kind.unit is None or value in kind.labels):
             return
         if kind.unit is None:
-            raise BakeoffError(f'{place}: {name} is a text; expected a text in quotes, such as "{value:g}"')
+            raise TableError(f'{place}: {name} is a text; expected a text in quotes, such as "{value:g}"')
         found = column_units.read(value) if isinstance(value, str) else (float(value), "")
         if found is None:
-            raise BakeoffError(f"{place}: {_described(name, kind)}; expected {_example(kind.unit)}")
+            raise TableError(f"{place}: {_described(name, kind)}; expected {_example(kind.unit)}")
         number, unit = found
         if unit == "" and number and kind.unit in ("s", "bit/s", "B", "%"):
-            raise BakeoffError(
+            raise TableError(
                 f"{place}: {_described(name, kind)}, and '{value}' has no unit; expected for example "
                 f'"{column_units.with_unit(number, kind.unit)}"'
             )
         if unit != kind.unit and number and (unit, kind.unit) not in (("", "1"), ("%", "1"), ("", "1/s")):
-            raise BakeoffError(
+            raise TableError(
                 f"{place}: {_described(name, kind)}, and '{value}' is {column_units.KINDS[unit]}; expected "
                 f"{_example(kind.unit)}"
             )
         if not kind.low <= number <= kind.high:
-            raise BakeoffError(
+            raise TableError(
                 f"{place}: {name} {_bounds(kind)}; expected a value that it can have{_meant(kind, number)}"
             )
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import MeasureError, TableError
 from bakeoff.measure import Mean, interval
 from bakeoff.measure.catalogue import Of
 from bakeoff.measure.delays import base_rtt
 from bakeoff.measure.functions import CATALOGUE
-from bakeoff.measure.samples import MeasureError
 from bakeoff.results.units import SUFFIXES, unit_in
 from bakeoff.scenario.run import Short
 from bakeoff.tables.rows import RATES, finite
@@ -41,7 +40,7 @@ def records(table: Sequence[Row], kind: str) -> list[tuple[Row, Record]]:
         "phases": _phases,
     }
     if kind not in made:
-        raise BakeoffError(f"rows: unknown '{kind}'; expected one of {', '.join(KINDS)}")
+        raise TableError(f"rows: unknown '{kind}'; expected one of {', '.join(KINDS)}")
     return [(row, _counted(record)) for row in table for record in made[kind](row)]
 
 

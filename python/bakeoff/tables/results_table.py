@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import TableError
 from bakeoff.references import Deviation, Reference, deviation
 from bakeoff.results.epochs import epoch_warning
 from bakeoff.tables import column_specs, filters, groups
@@ -61,19 +61,19 @@ def render(
     condition that cannot be read, and for a seed that stands twice.
     """
     if format not in FORMATS:
-        raise BakeoffError(f"format: unknown '{format}'; expected one of {', '.join(FORMATS)}")
+        raise TableError(f"format: unknown '{format}'; expected one of {', '.join(FORMATS)}")
     given = list(results)
     lines = choose_references(given, reference)
     table = rows(given, lines, metric)
     left_out = [_why(result) for result in given if not finished([result])]
     if not table:
-        raise BakeoffError("no finished run to show" + "".join(f"\n  {why}" for why in left_out))
+        raise TableError("no finished run to show" + "".join(f"\n  {why}" for why in left_out))
     # People's table of runs is made from the rows: flat records of ten thousand runs would be made for nothing.
     flat_too = kind not in (None, "runs") or format in ("csv", "json") or sort or condition or columns is not None
     found = records(table, kind or "runs") if flat_too else [(row, {}) for row in table]
     if not found:
         nothing = "nothing changes in a window" if kind == "phases" else "the runs have none"
-        raise BakeoffError(f"no {kind} to show: {nothing}")
+        raise TableError(f"no {kind} to show: {nothing}")
     found = _picked(found, sort, condition)
     if columns is not None and list(columns) == ["?"]:
         return "".join(f"{name}\n" for name in dict.fromkeys(name for _, record in found for name in record))
@@ -110,7 +110,7 @@ def _picked(found: list[tuple[Row, Record]], sort: str | None, condition: str | 
     if condition is not None:
         places = filters.select([record for _, record in found], condition)
         if not places:
-            raise BakeoffError(f"--where: no row of {len(found)} has {condition}")
+            raise TableError(f"--where: no row of {len(found)} has {condition}")
         found = [found[i] for i in places]
     if sort is not None:
         found = [found[i] for i in filters.order([record for _, record in found], sort)]

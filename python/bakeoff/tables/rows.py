@@ -9,7 +9,7 @@ from functools import cached_property
 from math import inf, isinf
 from typing import TYPE_CHECKING, Any, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import TableError
 from bakeoff.measure import Interval, Mean, interval, summary_of
 from bakeoff.measure.functions import CATALOGUE
 from bakeoff.measure.summarise import bottleneck_queues
@@ -143,7 +143,7 @@ def choose_references(results: Iterable[Result], wanted: str | Sequence[Referenc
     chosen = [line for line in known if line.reference == wanted]
     if not chosen:
         names = ", ".join(dict.fromkeys(line.reference for line in known)) or "none"
-        raise BakeoffError(f"reference: unknown '{wanted}'; there are: {names}")
+        raise TableError(f"reference: unknown '{wanted}'; there are: {names}")
     return chosen
 
 
@@ -163,7 +163,7 @@ def rows(results: Iterable[Result], references: Sequence[Reference] = (), metric
         held = {line.measure for line in references}
         metric = next((rate for rate in RATES if rate in held), RATES[0])
     if metric not in RATES:
-        raise BakeoffError(f"metric: unknown '{metric}'; expected {' or '.join(RATES)}")
+        raise TableError(f"metric: unknown '{metric}'; expected {' or '.join(RATES)}")
     groups: dict[tuple[str, str, str, str], list[Result]] = {}
     for result in finished(results):
         at = result.run
@@ -210,9 +210,9 @@ def _row(
         twin = seeds.setdefault(member.run.seed, member)
         if twin is not member:
             seed = f"{suite}/{scenario}/{run}: seed {member.run.seed}"
-            raise BakeoffError(f"{seed} stands twice: {twin.path}, {member.path}; give one of them")
+            raise TableError(f"{seed} stands twice: {twin.path}, {member.path}; give one of them")
         if {flow.name for flow in member.run.flows} != {flow.name for flow in members[0].run.flows}:
-            raise BakeoffError(f"{member.path}: its flows are not those of {members[0].path}, another seed of the run")
+            raise TableError(f"{member.path}: its flows are not those of {members[0].path}, another seed of the run")
     summaries = [summary_of(member) for member in members]
     first = members[0].run
     reference = next((name for name, runs in held_by.items() if (scenario, run) in runs), None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import TraceError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +106,7 @@ def _told(path: Path, ecn: Ecn, interval_s: float | None) -> bytes:
     try:
         return _sim.trace(os.fspath(path), msgspec.json.encode(options).decode())
     except ValueError as error:
-        raise BakeoffError(str(error)) from None
+        raise TraceError(str(error)) from None
 
 
 def of_flows(found: CaptureFile, pattern: str) -> CaptureFile:
@@ -128,7 +128,7 @@ def of_flows(found: CaptureFile, pattern: str) -> CaptureFile:
 
     chosen = {kind: [flow for flow in of if is_chosen(flow)] for kind, of in flows.items()}
     if not any(chosen.values()):
-        raise BakeoffError(
+        raise TraceError(
             f"--flow: '{pattern}' names no flow of {found.file}; expected the number of one in the table, an address "
             "or port such as 10.0.0.1:5201, or a glob on CLIENT>SERVER"
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, TraceError
 from bakeoff.measure.bottleneck import path
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def compare(result: Result, interface: str, report: Report) -> list[Row]:
     BakeoffError if the capture cannot be one of this run, or if another engine did the run.
     """
     if result.record.engine != "sim":
-        raise BakeoffError(
+        raise TraceError(
             f"{result.path}: was done by the engine {result.record.engine}; only the simulator counts every packet, "
             "and a capture is held against its runs"
         )
@@ -159,7 +159,7 @@ def _of(names: Sequence[str], client: Endpoint, server: Endpoint, result: Result
 
 
 def _foreign(result: Result, what: str) -> BakeoffError:
-    return BakeoffError(f"the capture has {what}, which the run {result.key} has not; is it another run's?")
+    return TraceError(f"the capture has {what}, which the run {result.key} has not; is it another run's?")
 
 
 class _Place:

@@ -14,7 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, TraceError
 from bakeoff.imports.recording import UNKNOWN, Recording, recorded, write
 from bakeoff.results.sample_rows import Row, frame
 from bakeoff.scenario.run import Bulk, ConstantRate, Flow, Link, Node, Probe, Run
@@ -53,7 +53,7 @@ def write_all(found: Sequence[CaptureFile | IrttFile], out: Path, interval_s: fl
     from bakeoff.campaign import campaign_record
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BakeoffError(f"--out: '{out}' is there already; expected a new folder")
+        raise TraceError(f"--out: '{out}' is there already; expected a new folder")
     names = _names([one.file for one in found])
     with results.writing(out) as partial:
         asked = campaign_record.Asked("import", tuple(one.file for one in found))
@@ -65,7 +65,7 @@ def write_all(found: Sequence[CaptureFile | IrttFile], out: Path, interval_s: fl
                 made = of_capture(one, name, interval_s) if isinstance(one, CaptureFile) else of_irtt(one, name)
                 write(made, partial, campaign.id, number)
             except BakeoffError as error:
-                raise BakeoffError(f"{one.file}: {error}") from None
+                raise TraceError(f"{one.file}: {error}") from None
     return out
 
 
@@ -80,7 +80,7 @@ def of_capture(found: CaptureFile, name: str, interval_s: float) -> Recording:
     probes += [_asked(one, "icmp") for one in report.datagrams.echo]
     flows, probes = [made for made in flows if made.rows], [made for made in probes if made.rows]
     if not flows and not probes:
-        raise BakeoffError("holds no flow with payload, no echo requests and no test of irtt")
+        raise TraceError("holds no flow with payload, no echo requests and no test of irtt")
     several = [*flows, *probes]
     _tell_apart(several)
     told = [f"read from the capture {Path(found.file).name}; round trips are those between it and the receiver"]
@@ -113,7 +113,7 @@ def of_irtt(found: IrttFile, name: str) -> Recording:
     made.span = (0.0, document["duration_s"] or 0.0)
     made.every_s = min(max(test.interval_s, 1e-6), _LONGEST_S)
     if not made.rows:
-        raise BakeoffError("holds no round trip")
+        raise TraceError("holds no round trip")
     told = [f"read from {Path(found.file).name}, which irtt wrote"]
     return _recording(
         [made],
@@ -304,7 +304,7 @@ def _recording(
     latest = max(row[0] for made in several for row in made.rows)
     duration = max(duration_s, latest, 1e-3)
     if duration > _LONGEST_S:
-        raise BakeoffError(f"lasts {duration:.3g} s; expected at most {_LONGEST_S:.0e} s")
+        raise TraceError(f"lasts {duration:.3g} s; expected at most {_LONGEST_S:.0e} s")
     hosts = list(dict.fromkeys(end for made in several for end in made.ends))
     hub = _HUB + "_" * (_HUB in hosts)
     nodes = [Node(name=host, kind="host", hz=250, offloads=True) for host in hosts]

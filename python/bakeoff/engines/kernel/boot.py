@@ -33,7 +33,7 @@ from bakeoff import files
 from bakeoff.engines.kernel import cache, core
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.seed import library
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import KernelError, RunError
 
 CONSOLE: Final = "console.log"
 
@@ -162,7 +162,7 @@ def boot(
     planted = files.sweep(results, folders)
     try:
         log_text = read_console(console)
-    except RuntimeError as problem:
+    except RunError as problem:
         log_text = ""
         planted = planted or [str(problem)]
     status, reason = _judge(process.returncode, log_text, overdue=overdue, results=results, memory_left=memory_left)
@@ -236,13 +236,13 @@ def _has_seccomp(release: str) -> bool:
 
 def _check(script: Path, results: Path, init: Path, memory: str) -> None:
     if not script.is_file():
-        raise BakeoffError(f"{script}: no such script for PID 1")
+        raise KernelError(f"{script}: no such script for PID 1")
     if not results.is_dir():
-        raise BakeoffError(f"{results}: no such results folder")
+        raise KernelError(f"{results}: no such results folder")
     if not os.access(init, os.X_OK):
-        raise BakeoffError(f"{init}: not executable; expected the agent's binary")
+        raise KernelError(f"{init}: not executable; expected the agent's binary")
     if not re.fullmatch(r"[1-9]\d*[KMG]", memory):
-        raise BakeoffError(f"memory {memory!r}: expected a number and K, M or G, as in 256M")
+        raise KernelError(f"memory {memory!r}: expected a number and K, M or G, as in 256M")
 
 
 @contextlib.contextmanager
@@ -267,10 +267,10 @@ def memory_parent() -> str:
                 mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
         except OSError as error:
             if error.errno == errno.ENOSPC:
-                raise BakeoffError(f"{parent}: full; the guest's memory is a file there") from error
+                raise KernelError(f"{parent}: full; the guest's memory is a file there") from error
             continue
         return parent
-    raise BakeoffError(
+    raise KernelError(
         f"no place for the guest's memory: /dev/shm and {tempfile.gettempdir()} are mounted noexec or not writable"
     )
 
@@ -305,7 +305,7 @@ def _wait(
 def read_console(console: Path) -> str:
     """The console log; of a flood only both ends, and no more than the limit stays on disk.
 
-    RuntimeError if it is missing, or not a regular file.
+    RunError if it is missing, or not a regular file.
     """
     with files.plain_opened(console, "r+b") as file:
         size = os.fstat(file.fileno()).st_size

@@ -22,7 +22,7 @@ from typing import IO, Final
 from bakeoff import data, lockfile
 from bakeoff.engines.kernel import build_tools, cache, config, registry, seed, source
 from bakeoff.engines.kernel.registry import BuiltKernel
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import KernelError
 
 HZ = 1000
 Progress = Callable[[str, int], None]
@@ -52,14 +52,14 @@ def build(
     """
     wishes = _wishes(fragments)
     if tree is None:
-        raise BakeoffError(source.WHERE_TO_GET_ONE)
+        raise KernelError(source.WHERE_TO_GET_ONE)
     if name is not None:
         registry.check_name(name)
     for folder in modules:
         if not any((folder / file).is_file() for file in ("Makefile", "Kbuild")):
-            raise BakeoffError(f"--module {folder}: not a folder with a Makefile or Kbuild (obj-m := NAME.o)")
+            raise KernelError(f"--module {folder}: not a folder with a Makefile or Kbuild (obj-m := NAME.o)")
     if missing := build_tools.missing_tools():
-        raise BakeoffError(build_tools.complaint(missing))
+        raise KernelError(build_tools.complaint(missing))
 
     prepared = source.prepare(tree, lambda step: progress(step, 0))
     folder = cache.kernels() / (name or registry.check_name(f"linux-{prepared.release}"))
@@ -138,7 +138,7 @@ class _Make:
         if code != 0:
             errors = [line for line in tail if re.search(r"\berror\b|\*\*\*", line, re.IGNORECASE)]
             first = (errors or tail or ["no output"])[0]
-            raise BakeoffError(f"the kernel does not build: {first}\n  log: {self.log.name}")
+            raise KernelError(f"the kernel does not build: {first}\n  log: {self.log.name}")
 
 
 @contextmanager
@@ -158,7 +158,7 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise BakeoffError(f"{folder}: another build of the same name is under way; take another --name") from error
+            raise KernelError(f"{folder}: another build of the same name is under way; take another --name") from error
         yield
 
 
@@ -168,7 +168,7 @@ def _wishes(fragments: Sequence[Path]) -> dict[str, str]:
     for path in fragments:
         for symbol, value in config.read(path).items():
             if required.get(symbol, value) != value:
-                raise BakeoffError(
+                raise KernelError(
                     f"--config {path}: CONFIG_{symbol}={value}: every run needs CONFIG_{symbol}={required[symbol]}"
                 )
     return config.merge(*map(config.read, fragments))
@@ -187,7 +187,7 @@ def _configure(
     make.run(f"KCONFIG_ALLCONFIG={folder}/build/asked.config", "allnoconfig")
     granted = config.read(folder / "build" / ".config")
     if lacking := config.refused(required, granted):
-        raise BakeoffError(
+        raise KernelError(
             f"{prepared.tree}: Linux {prepared.release} does not grant what every run needs: "
             + ", ".join(f"CONFIG_{symbol}={required[symbol]} (got {granted.get(symbol, 'n')})" for symbol in lacking)
         )
@@ -220,7 +220,7 @@ def _left_out(folder: str, names: list[str]) -> set[str]:
     for name in sorted({*names} - left_out):
         path = Path(folder) / name
         if not path.is_file() and (path.is_symlink() or not path.is_dir()):
-            raise BakeoffError(f"--module: {path}: neither a file nor a folder; expected these and links to files only")
+            raise KernelError(f"--module: {path}: neither a file nor a folder; expected these and links to files only")
     return left_out
 
 
@@ -240,11 +240,11 @@ def _modules(make: _Make, modules: Sequence[Path], folder: Path) -> list[Path]:
         try:
             shutil.copytree(module, copy, dirs_exist_ok=True, ignore=_left_out, copy_function=_copy_plainly)
         except shutil.Error as error:  # each file with its reason
-            raise BakeoffError(f"--module {module}: cannot be copied: {error.args[0][0][2]}") from None
+            raise KernelError(f"--module {module}: cannot be copied: {error.args[0][0][2]}") from None
         make.run(f"M={copy}", "modules")
         objects = sorted(copy.rglob("*.ko"))
         if not objects:
-            raise BakeoffError(
+            raise KernelError(
                 f"--module {module}: no .ko came out; expected 'obj-m := NAME.o' in its Makefile or Kbuild"
             )
         kept.mkdir(exist_ok=True)

@@ -23,7 +23,7 @@ from bakeoff.engines.kernel import config, host_programs, registry
 from bakeoff.engines.kernel.boot import boot, python_files
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.lab import agent, module_qdiscs
-from bakeoff.errors import BakeoffError, UnreachableError
+from bakeoff.errors import RefusedError, UnreachableError
 from bakeoff.scenario import cc_words
 
 if TYPE_CHECKING:
@@ -373,4 +373,4 @@ def _adds(kernel: BuiltKernel, available: list[str]) -> dict[str, list[str]]:
 def require(run: Run, report: Report, *, place: str) -> None:
     """BakeoffError with every reason of `missing`, each named by its place in the run."""
     if reasons := missing(run, report):
-        raise BakeoffError("\n".join(f"{place}: {reason}" for reason in reasons))
+        raise RefusedError(f"\n{place}: ".join(reasons), place=place)

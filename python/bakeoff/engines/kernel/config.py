@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bakeoff import files
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import KernelError
 
 _LARGEST = 16 << 20
 """Bytes of a file; a kernel's whole configuration has some hundred thousand."""
@@ -42,7 +42,7 @@ def parse(text: str, *, place: str = "configuration") -> dict[str, str]:
         elif match := _UNSET.fullmatch(line):
             options[match[1]] = "n"
         elif line and not line.startswith("#"):
-            raise BakeoffError(
+            raise KernelError(
                 f"{place}:{number}: {line!r} is not a configuration line; expected CONFIG_NAME=value or "
                 f"# CONFIG_NAME is not set"
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from bakeoff.engines.kernel import cache
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import KernelError
 
 # program -> Debian package
 PACKAGES: Final = {
@@ -48,7 +48,7 @@ def need(program: str) -> Path:
     """The program's path; BakeoffError names the package if it is missing."""
     path = find(program)
     if path is None:
-        raise BakeoffError(f"{program} is not installed; install: {PACKAGES.get(program, program)}")
+        raise KernelError(f"{program} is not installed; install: {PACKAGES.get(program, program)}")
     return path
 
 

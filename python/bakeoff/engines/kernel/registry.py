@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bakeoff import files
 from bakeoff.engines.kernel import cache, config
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, KernelError
 
 FORMAT = 1
 # Bytes of a build.json.
@@ -44,7 +44,7 @@ class BuiltKernel:
 def check_name(name: str) -> str:
     """The name, if it can be one: it becomes a folder of the cache."""
     if not _NAME.fullmatch(name):
-        raise BakeoffError(f"--name {name!r}: expected letters, digits and . _ + ~ -, beginning with a letter or digit")
+        raise KernelError(f"--name {name!r}: expected letters, digits and . _ + ~ -, beginning with a letter or digit")
     return name
 
 
@@ -72,7 +72,7 @@ def get(name_or_path: str | Path) -> BuiltKernel:
         if (folder / "build.json").is_file():
             return _load(folder)
         known = ", ".join(kernel.name for kernel in list_kernels()) or "none yet"
-        raise BakeoffError(
+        raise KernelError(
             f"no kernel {text!r}; built here: {known}. 'bakeoff kernel build --source DIR|TARBALL' makes one; "
             f"a path to a binary needs a slash (./linux)"
         )
@@ -100,7 +100,7 @@ def _load(folder: Path) -> BuiltKernel:
     try:
         document = json.loads(files.read(path, _LARGEST))
         if document["format"] != FORMAT:
-            raise BakeoffError(f"{path}: format {document['format']}, expected {FORMAT}; build the kernel again")
+            raise KernelError(f"{path}: format {document['format']}, expected {FORMAT}; build the kernel again")
         kernel = BuiltKernel(
             name=folder.name,
             binary=folder / "linux",
@@ -112,9 +112,9 @@ def _load(folder: Path) -> BuiltKernel:
             not_granted=tuple(document["not_granted"]),
         )
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BakeoffError(f"{path}: damaged ({error!r}); build the kernel again") from error
+        raise KernelError(f"{path}: damaged ({error!r}); build the kernel again") from error
     if not os.access(kernel.binary, os.X_OK):
-        raise BakeoffError(f"{kernel.binary}: missing or not executable; build the kernel again")
+        raise KernelError(f"{kernel.binary}: missing or not executable; build the kernel again")
     return kernel
 
 
@@ -122,27 +122,27 @@ def _module(folder: Path, name: str) -> Path:
     """A module that was built with the kernel. A guest may read it, so that it has to be no other file."""
     path = folder / name
     if path.parent != folder / "modules" or path.suffix != ".ko" or path.is_symlink() or path.parent.is_symlink():
-        raise BakeoffError(f"{folder / 'build.json'}: module {name!r}; expected a file modules/NAME.ko beside it")
+        raise KernelError(f"{folder / 'build.json'}: module {name!r}; expected a file modules/NAME.ko beside it")
     return path
 
 
 def _from_binary(binary: Path) -> BuiltKernel:
     if not binary.is_file():
-        raise BakeoffError(f"{binary}: no such kernel; expected the 'linux' binary of an ARCH=um build")
+        raise KernelError(f"{binary}: no such kernel; expected the 'linux' binary of an ARCH=um build")
     if not os.access(binary, os.X_OK):
-        raise BakeoffError(f"{binary}: not executable; expected the 'linux' binary of an ARCH=um build")
+        raise KernelError(f"{binary}: not executable; expected the 'linux' binary of an ARCH=um build")
     content = binary.read_bytes()
     configuration = _configuration(content)
     if configuration.get("UML") != "y":
-        raise BakeoffError(f"{binary}: not a User-Mode-Linux kernel; expected the 'linux' binary of an ARCH=um build")
+        raise KernelError(f"{binary}: not a User-Mode-Linux kernel; expected the 'linux' binary of an ARCH=um build")
     if configuration.get("UML_TIME_TRAVEL_SUPPORT") != "y":
-        raise BakeoffError(
+        raise KernelError(
             f"{binary}: this kernel has no virtual time (CONFIG_UML_TIME_TRAVEL_SUPPORT is not set); "
             f"'bakeoff kernel build' sets it"
         )
     release = re.search(rb"Linux version (\d[A-Za-z0-9._+~-]*) ", content)
     if release is None:
-        raise BakeoffError(f"{binary}: says no 'Linux version'; expected the 'linux' binary of an ARCH=um build")
+        raise KernelError(f"{binary}: says no 'Linux version'; expected the 'linux' binary of an ARCH=um build")
     return BuiltKernel(
         name=binary.name,
         binary=binary.resolve(),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bakeoff import data
 from bakeoff.engines.kernel import cache
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import KernelError
 
 
 def library() -> Path | None:
@@ -29,6 +29,6 @@ def library() -> Path | None:
         command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(partial), str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise BakeoffError(f"{' '.join(command)}: {done.stderr.strip()}")
+            raise KernelError(f"{' '.join(command)}: {done.stderr.strip()}")
         partial.replace(target)
     return target

@@ -20,7 +20,7 @@ from bakeoff.engines.kernel import guest_memory, host_programs, virtual
 from bakeoff.engines.kernel.boot import Clock, boot
 from bakeoff.engines.kernel.command_stream import CommandStream
 from bakeoff.engines.kernel.virtual import GUEST, VirtualTime
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import KernelError, RefusedError, RunError
 from bakeoff.results import write_json
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def first_host(run: Run) -> str:
 def check(engine: VirtualTime, run: Run, asked: Asked) -> None:
     """BakeoffError if the kernel, or this machine, cannot do what is asked. The first one ever boots the kernel."""
     if asked.node not in (names := [node.name for node in run.nodes]):
-        raise BakeoffError(f"{place(run)}: '{asked.node}' is no node; expected one of {', '.join(names)}")
+        raise RefusedError(f"'{asked.node}' is no node; expected one of {', '.join(names)}", place=place(run))
     _check_kernel(engine, asked)
     plan = replace(engine.plan(run), programs=())
     kernel_check.require(run, engine.report, place=place(run))
@@ -75,7 +75,7 @@ def check(engine: VirtualTime, run: Run, asked: Asked) -> None:
 def enter(engine: VirtualTime, run: Run, asked: Asked) -> int:
     """Boot the run's kernel, make its network, and do what is asked, which was checked; its exit code.
 
-    RuntimeError if it failed half-way.
+    RunError if it failed half-way.
     """
     from bakeoff.engines.lab import agent
 
@@ -112,7 +112,7 @@ def enter(engine: VirtualTime, run: Run, asked: Asked) -> int:
         virtual.judge(folder, outcome.status, outcome.reason, [])
         (folder / virtual.STATUS).unlink()
     if line.exit_code is None:
-        raise RuntimeError("the kernel ended before the shell did")
+        raise RunError("the kernel ended before the shell did")
     return line.exit_code
 
 
@@ -120,7 +120,7 @@ def _check_kernel(engine: VirtualTime, asked: Asked) -> None:
     needed = ["DEVTMPFS_MOUNT", *(["UNIX98_PTYS"] if asked.terminal else [])]
     for symbol in needed:
         if engine.kernel.options.get(symbol) != "y":
-            raise BakeoffError(f"kernel {engine.kernel.name}: was built without CONFIG_{symbol}, which a shell needs")
+            raise KernelError(f"kernel {engine.kernel.name}: was built without CONFIG_{symbol}, which a shell needs")
 
 
 def _script(engine: VirtualTime, run: Run, asked: Asked, folder: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from stat import S_IMODE, S_ISGID, S_ISLNK, S_ISREG, S_ISUID
 
 from bakeoff.engines.kernel import cache, untar
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import KernelError
 
 OLDEST = (6, 6)
 # Characters of the top Makefile: its version stands in the first lines.
@@ -49,10 +49,10 @@ class Source:
 def prepare(source: Path, progress: Callable[[str], None] = lambda _: None) -> Source:
     """The tree to build from `source`, a folder or a tarball. `progress` gets one line per step that takes time."""
     if not source.exists():
-        raise BakeoffError(f"{source}: no such file or folder; expected a Linux source tree or a tarball of one")
+        raise KernelError(f"{source}: no such file or folder; expected a Linux source tree or a tarball of one")
     if source.is_file():
         if not _TARBALL.search(source.name):
-            raise BakeoffError(f"{source}: not a source tree; expected a folder or a .tar, .tar.xz, .tar.gz, .tar.zst")
+            raise KernelError(f"{source}: not a source tree; expected a folder or a .tar, .tar.xz, .tar.gz, .tar.zst")
         progress(f"reading {source.name}")
         digest = _sha256(source)
         tree = _unpack(source, digest, progress)
@@ -78,19 +78,19 @@ def _release(tree: Path, *, named: Path) -> tuple[tuple[int, int, int], str]:
             text = file.read(_MAKEFILE)
     values = dict(re.findall(r"(?m)^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", text))
     if "PATCHLEVEL" not in values or not (tree / "Kconfig").is_file():
-        raise BakeoffError(
+        raise KernelError(
             f"{named}: not a Linux source tree: no Makefile with VERSION and PATCHLEVEL beside a Kconfig; "
             f"expected the top folder of one, or a tarball of it"
         )
     try:
         version = (int(values["VERSION"]), int(values["PATCHLEVEL"]), int(values.get("SUBLEVEL") or 0))
     except (KeyError, ValueError) as error:
-        raise BakeoffError(f"{named}/Makefile: VERSION, PATCHLEVEL, SUBLEVEL are not numbers: {values}") from error
+        raise KernelError(f"{named}/Makefile: VERSION, PATCHLEVEL, SUBLEVEL are not numbers: {values}") from error
     release = f"{version[0]}.{version[1]}.{version[2]}{values.get('EXTRAVERSION', '')}"
     if version[:2] < OLDEST:
-        raise BakeoffError(f"{named}: Linux {release} is too old; virtual time needs {OLDEST[0]}.{OLDEST[1]} or later")
+        raise KernelError(f"{named}: Linux {release} is too old; virtual time needs {OLDEST[0]}.{OLDEST[1]} or later")
     if not (tree / "arch" / "um" / "Kconfig").is_file():
-        raise BakeoffError(f"{named}: Linux {release} without arch/um: a tree with User-Mode Linux is needed")
+        raise KernelError(f"{named}: Linux {release} without arch/um: a tree with User-Mode Linux is needed")
     return version, release
 
 
@@ -291,7 +291,7 @@ def _copy(tree: Path, progress: Callable[[str], None]) -> Path:
             check=False,
         )
         if done.returncode != 0:
-            raise BakeoffError(f"{tree}: 'make ARCH={arch} mrproper' failed in its copy: {_last_line(done.stderr)}")
+            raise KernelError(f"{tree}: 'make ARCH={arch} mrproper' failed in its copy: {_last_line(done.stderr)}")
     return target
 
 

@@ -53,7 +53,7 @@ class Watch:
         told: _Progress | None
         try:
             told = jsonfile.decoded(files.plain_bytes(self.path, _MOST), PROGRESS, _Progress)
-        except (RuntimeError, BakeoffError):
+        except BakeoffError:
             # Not there yet, or being rewritten.
             told = self.last
         if told is None or told != self.last:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, Self
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import KernelError
 
 # Linux 7.3 has 95,000 files with 1.6 GB.
 MOST_BYTES: Final = 16 << 30
@@ -42,7 +42,7 @@ def unpack(tarball: Path, folder: Path) -> None:
     dropped, and everything belongs to the user. Nothing is written through a link.
     """
     if not hasattr(tarfile, "data_filter"):
-        raise BakeoffError(f"{tarball}: this Python cannot unpack safely; expected 3.11.4 or newer")
+        raise KernelError(f"{tarball}: this Python cannot unpack safely; expected 3.11.4 or newer")
     links: set[str] = set()
     size = 0
     try:
@@ -50,24 +50,24 @@ def unpack(tarball: Path, folder: Path) -> None:
             for number, member in enumerate(tar, 1):
                 size += member.size
                 if number > MOST_FILES or size > MOST_BYTES:
-                    raise BakeoffError(
+                    raise KernelError(
                         f"{tarball}: unpacks to more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files; "
                         "expected a Linux source tree"
                     )
                 _need_inside(tarball, member, links)
                 tar.extract(member, folder, filter="data")
     except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise BakeoffError(f"{tarball}: cannot be unpacked: {error}") from None
+        raise KernelError(f"{tarball}: cannot be unpacked: {error}") from None
 
 
 def _need_inside(tarball: Path, member: tarfile.TarInfo, links: set[str]) -> None:
     """BakeoffError unless the name is a plain relative one, and none of its folders is a link of the tarball."""
     parts = [part for part in member.name.split("/") if part not in ("", ".")]
     if member.name.startswith("/") or ".." in parts:
-        raise BakeoffError(f"{tarball}: holds '{member.name[:200]}'; expected names below one folder, without '..'")
+        raise KernelError(f"{tarball}: holds '{member.name[:200]}'; expected names below one folder, without '..'")
     # Python's filter asks where a link leads; this does not depend on the answer.
     if any("/".join(parts[:count]) in links for count in range(1, len(parts) + 1)):
-        raise BakeoffError(f"{tarball}: holds '{member.name[:200]}' behind a link; expected a folder")
+        raise KernelError(f"{tarball}: holds '{member.name[:200]}' behind a link; expected a folder")
     if member.issym():
         links.add("/".join(parts))
 
@@ -90,7 +90,7 @@ def _unzstd(tarball: Path) -> Iterator[IO[bytes]]:
             ["zstd", "-dcq", "--", str(tarball.resolve())], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
     except FileNotFoundError:
-        raise BakeoffError(f"{tarball}: zstd is not installed; install: zstd") from None
+        raise KernelError(f"{tarball}: zstd is not installed; install: zstd") from None
     with process:
         assert process.stdout is not None
         try:

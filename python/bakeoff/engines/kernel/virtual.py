@@ -22,7 +22,7 @@ from bakeoff.engines.kernel import check_cache, console, guest_memory, host_prog
 from bakeoff.engines.kernel.boot import boot, read_console
 from bakeoff.engines.kernel.registry import BuiltKernel
 from bakeoff.engines.kernel.stall import PROGRESS, Watch, stall_reason
-from bakeoff.errors import BakeoffError, NoKernelError
+from bakeoff.errors import BakeoffError, NoKernelError, RefusedError, RunError
 from bakeoff.results import layout, parts, write_json
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class VirtualTime:
         """
         plan = self.plan(run)
         if still := stall_reason(run):
-            raise BakeoffError(f"{place(run)}: {still}")
+            raise RefusedError(still, place=place(run))
         kernel = self.kernel
         report = kernel_check.configured(kernel) if kernel.foreign else self.report
         kernel_check.require(run, report, place=place(run))
@@ -150,7 +150,7 @@ class VirtualTime:
         try:
             refuse(run)
         except BakeoffError as error:
-            raise BakeoffError(f"{place(run)}: {error}") from error
+            raise error.at(place(run)) from error
         _ = self.kernel  # what no kernel can do has been said by now
         guest = guest_memory.guest(run)
         try:
@@ -164,7 +164,7 @@ class VirtualTime:
                 qdiscs_offered=self.qdiscs_offered,
             )
         except BakeoffError as error:
-            raise BakeoffError(f"{place(run)}: {error}") from error
+            raise error.at(place(run)) from error
         hz = self.kernel.options.get("HZ", "unknown")
         others = sorted({str(node.hz) for node in run.nodes} - {hz})
         ticks = [f"nodes[].hz: {', '.join(others)} asked for: the kernel's HZ is {hz}"] if others else []
@@ -172,7 +172,7 @@ class VirtualTime:
         return replace(made, notes=(*made.notes, *ticks, *told))
 
     def execute(self, run: Run, folder: Path) -> Outcome:
-        """See `Engine.execute`. RuntimeError if the set-up, the kernel or the agent failed."""
+        """See `Engine.execute`. RunError if the set-up, the kernel or the agent failed."""
         from bakeoff.engines.lab import agent, convert
         from bakeoff.engines.lab import scenario_programs as lab_programs
 
@@ -207,7 +207,7 @@ class VirtualTime:
         plan.remove_files(folder)
         judge(folder, outcome.status, outcome.reason, plan.captures)
         if said := console.trouble(read_console(outcome.console)):
-            raise RuntimeError(f"kernel: {said}; see {outcome.console.name}")
+            raise RunError(f"kernel: {said}; see {outcome.console.name}")
         tsv = folder / agent.OUTPUT
         series, counters, counted = convert.convert(run, plan, folder, tsv)
         tsv.unlink()
@@ -346,7 +346,7 @@ def _need_programs(run: Run) -> None:
         if host_programs.host_program(name) is None:
             what = "is no program that can be executed" if "/" in name else "is not installed on this machine"
             install = f"; install: {host_programs.PACKAGES[name]}" if name in host_programs.PACKAGES else ""
-            raise BakeoffError(f"{place(run)}: programs[{index}].run: '{name}' {what}{install}")
+            raise RefusedError(f"programs[{index}].run: '{name}' {what}{install}", place=place(run))
 
 
 def _mount(target: str, source: Path) -> dict[str, str]:
@@ -367,25 +367,25 @@ def _is_covered(path: str) -> bool:
 
 
 def judge(folder: Path, status: str, reason: str, captured: Sequence[tuple[str, str]]) -> None:
-    """RuntimeError if the kernel or the agent did not get to its end; says which command, if one failed."""
+    """RunError if the kernel or the agent did not get to its end; says which command, if one failed."""
     from bakeoff.engines.lab import pcapng
 
     path = folder / STATUS
     told = _told(path) if os.path.lexists(path) else None
     if status != "ok":
-        raise RuntimeError(f"kernel: {status}: {reason}")
+        raise RunError(f"kernel: {status}: {reason}")
     if told is None:
-        raise RuntimeError(f"the agent left no status; see {layout.SETUP_LOG} and console.log")
+        raise RunError(f"the agent left no status; see {layout.SETUP_LOG} and console.log")
     if told.status != "ok":
         spent = pcapng.spent(folder, captured)
         if spent is not None:
-            raise RuntimeError(spent)
-        raise RuntimeError(f"{told.phase}: {told.error}")
+            raise RunError(spent)
+        raise RunError(f"{told.phase}: {told.error}")
 
 
 def _told(path: Path) -> _Ended:
-    """What the guest says of its end. RuntimeError if it says nothing of the kind: it may be anybody's kernel."""
+    """What the guest says of its end. RunError if it says nothing of the kind: it may be anybody's kernel."""
     try:
         return msgspec.json.decode(files.plain_bytes(path, _MOST_STATUS), type=_Ended)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise RuntimeError(f"{path.name}: {error}; the guest's kernel, or who is root in it, wrote no status") from None
+        raise RunError(f"{path.name}: {error}; the guest's kernel, or who is root in it, wrote no status") from None

@@ -11,7 +11,7 @@ from typing import Final, Literal, NotRequired, TypedDict
 from bakeoff import data
 from bakeoff.engines.lab.plan import Plan
 from bakeoff.engines.lab.plan import Program as Planned
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import EngineError
 from bakeoff.results import layout
 from bakeoff.scenario import Run
 
@@ -27,7 +27,7 @@ def find() -> Path:
     named = os.environ.get("BAKEOFF_AGENT")
     if named is not None:
         if not os.access(named, os.X_OK):
-            raise BakeoffError(f"BAKEOFF_AGENT: {named}: not executable; expected the agent's binary")
+            raise EngineError(f"BAKEOFF_AGENT: {named}: not executable; expected the agent's binary")
         return Path(named).resolve()
     checkout = data.checkout()
     if checkout is not None:
@@ -46,7 +46,7 @@ def find() -> Path:
             if checkout is None
             else f"'make agent' in {checkout} makes it"
         )
-        raise BakeoffError(
+        raise EngineError(
             f"{NAME}, which makes the traffic on real kernels, is missing; {remedy}, or name one with BAKEOFF_AGENT"
         )
     return Path(found).resolve()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from bakeoff.engines.lab.nodes import reachable
 from bakeoff.engines.lab.plan import TimedCommand
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Interface, Topology
 from bakeoff.engines.lab.tree import Tree
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
 from bakeoff.scenario.run import LinkChange
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff import files, jsonfile
 from bakeoff.engines.lab import agent, pcapng, scenario_programs, tc_show, tool_output, tunnels, unwanted
 from bakeoff.engines.lab.plan import Plan
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RunError
 from bakeoff.results import layout, write_json, write_series
 from bakeoff.results.counters import Counters
 from bakeoff.scenario import Run
@@ -39,7 +39,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
 
     Returns the samples, the counters, and notes on what the kernel counted that may have shaped them.
 
-    RuntimeError if an agent did not get to its end, a flow never connected, the set-up was not what was asked for, or
+    RunError if an agent did not get to its end, a flow never connected, the set-up was not what was asked for, or
     the kernel counted what no experiment should have.
     """
     summaries = [last_line(tsv) for tsv in tsvs]
@@ -59,7 +59,7 @@ def convert(run: Run, plan: Plan, folder: Path, *tsvs: Path) -> tuple[pl.DataFra
             and _begins(flow)
             and summary["sources"].get(flow.name, {}).get("connected_s") is None
         ):
-            raise RuntimeError(f"flow '{flow.name}' never connected")
+            raise RunError(f"flow '{flow.name}' never connected")
     frame = tool_output.added(without_clocks(series(*tsvs)), told, run)
     write_series(folder / layout.SERIES, frame)
     counted = counters(run, plan, summary, frame, log)
@@ -83,20 +83,20 @@ def _begins(flow: Flow) -> bool:
 
 
 def last_line(tsv: Path) -> dict[str, Any]:
-    """The JSON object that ends the agent's output; RuntimeError if there is none, or if it tells of an error."""
+    """The JSON object that ends the agent's output; RunError if there is none, or if it tells of an error."""
     if not os.path.lexists(tsv):
-        raise RuntimeError("the agent wrote nothing")
+        raise RunError("the agent wrote nothing")
     last = files.plain_last_line(tsv)
     if not last.startswith("#"):
-        raise RuntimeError("the agent ended half-way: its output has no last line")
+        raise RunError("the agent ended half-way: its output has no last line")
     try:
         summary = jsonfile.decoded(last[1:], "the agent's last line", dict[str, Any])
     except BakeoffError as error:
-        raise RuntimeError(str(error)) from None
+        raise RunError(str(error)) from None
     if summary.get("error") is not None:
-        raise RuntimeError(f"agent: {summary['error']}")
+        raise RunError(f"agent: {summary['error']}")
     if summary.get("complete") is not True:
-        raise RuntimeError("the agent was ended before the run was over")
+        raise RunError("the agent was ended before the run was over")
     return summary
 
 
@@ -162,13 +162,13 @@ def counters(
         queues = _queues(plan, summary, teardown_log)
         inside = tunnels.counters(run, tc_show.sections(teardown_log))
     except ValueError as error:
-        raise RuntimeError(f"{layout.TEARDOWN_LOG}: {error}") from None
+        raise RunError(f"{layout.TEARDOWN_LOG}: {error}") from None
     found = {"flows": flows, "queues": queues, "probes": probes}
     return found | ({"tunnels": inside} if inside else {})
 
 
 def check_bursts(plan: Plan, setup_log: str) -> None:
-    """RuntimeError if tc computed the bursts of htb for a coarse clock: then every result is wrong."""
+    """RunError if tc computed the bursts of htb for a coarse clock: then every result is wrong."""
     asked: dict[tuple[str, str], dict[str, str]] = {}
     for command in plan.setup:
         if command.argv[:3] == ("tc", "class", "add"):
@@ -181,7 +181,7 @@ def check_bursts(plan: Plan, setup_log: str) -> None:
             dev = command.argv[-1]
             wrong = tc_show.coarse_bursts(asked.get((command.node, dev), {}), printed.get(command.line(), ""))
             if wrong:
-                raise RuntimeError(f"{command.node}: {dev}: {wrong[0]}: tc saw a clock without high-resolution timers")
+                raise RunError(f"{command.node}: {dev}: {wrong[0]}: tc saw a clock without high-resolution timers")
 
 
 def _queues(plan: Plan, summary: Mapping[str, Any], teardown_log: str) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _queues(plan: Plan, summary: Mapping[str, Any], teardown_log: str) -> dict[s
     for queue in plan.queues:
         standing = next((q for q in shown.get((queue.node, queue.dev), ()) if q.stands(queue.at)), None)
         if standing is None:
-            raise RuntimeError(f"{queue.name}: tc shows no qdisc at '{queue.at}' of {queue.dev} after the run")
+            raise RunError(f"{queue.name}: tc shows no qdisc at '{queue.at}' of {queue.dev} after the run")
         found[queue.name] = tc_show.counted(standing, summary["queues"].get(queue.name, {}))
     return found
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bakeoff.engines.lab import match
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.tree import INGRESS_HANDLE
+from bakeoff.errors import RefusedError
 from bakeoff.scenario.run import Interface, Mangle, Qdisc
 
 _CWR_ECE = "0xc0"

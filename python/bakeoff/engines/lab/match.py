@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.errors import RefusedError
 from bakeoff.scenario.run import Match
 
 PROTOCOLS: Final = {"icmp": 1, "tcp": 6, "udp": 17}

@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from bakeoff.engines.lab.plan import Command
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Interface, Topology
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
 from bakeoff.scenario.run import Node
 

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from bakeoff import tc
 from bakeoff.engines.lab import versions
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.versions import Parameter
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run, cc_words
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from bakeoff import files
+from bakeoff.errors import RunError
 from bakeoff.results import captures
 from bakeoff.version import version
 
@@ -38,14 +39,14 @@ def most_packets(several: int) -> int:
 def convert(source: Path, target: Path, interface: str, several: int = 1, *, comment: str = "") -> int:
     """Write `source` (pcap with nanosecond stamps, little-endian) as `target`, with a comment; the number of packets.
 
-    RuntimeError if the file is none, or has as many packets as one of `several` files of a run may: then tcpdump ended
+    RunError if the file is none, or has as many packets as one of `several` files of a run may: then tcpdump ended
     before the run did. A record that was cut off ends it.
     """
     most = most_packets(several)
     with files.plain_opened(source) as pcap, open(target, "wb", opener=files.opener) as pcapng:
         head = pcap.read(_HEADER.size)
         if len(head) < _HEADER.size or _HEADER.unpack(head)[0] != _NANOSECONDS:
-            raise RuntimeError(f"{source.name}: tcpdump wrote no capture with nanosecond stamps")
+            raise RunError(f"{source.name}: tcpdump wrote no capture with nanosecond stamps")
         snap_length, link_type = _HEADER.unpack(head)[5:]
         # Byte order magic, version 1.0, section length not given.
         section = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
@@ -61,7 +62,7 @@ def convert(source: Path, target: Path, interface: str, several: int = 1, *, com
             pcapng.write(_block(_PACKET, fields + data + bytes(-len(data) % 4)))
             count += 1
             if count >= most:
-                raise RuntimeError(over_budget(interface, most))
+                raise RunError(over_budget(interface, most))
     return count
 
 
@@ -108,7 +109,7 @@ def _records(pcap: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
     while len(head := pcap.read(_RECORD.size)) == _RECORD.size:
         seconds, nanoseconds, kept, length = _RECORD.unpack(head)
         if kept > _MOST_KEPT:
-            raise RuntimeError(f"a capture holds a packet of {kept:,} bytes; expected at most {_MOST_KEPT:,}")
+            raise RunError(f"a capture holds a packet of {kept:,} bytes; expected at most {_MOST_KEPT:,}")
         data = pcap.read(kept)
         if len(data) < kept:
             return

@@ -22,10 +22,10 @@ from bakeoff.engines.lab import (
     versions,
 )
 from bakeoff.engines.lab.plan import Command, Plan, Queue
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import packets, roles
 from bakeoff.engines.lab.topology import End, Machines, Topology, topology
 from bakeoff.engines.lab.tree import INGRESS_HANDLE, Tree
+from bakeoff.errors import RefusedError
 from bakeoff.results import layout
 from bakeoff.scenario import Run, cc_words, python_cc, units
 from bakeoff.scenario.run import Interface, Qdisc

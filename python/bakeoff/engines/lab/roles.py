@@ -8,8 +8,8 @@ from typing import Final
 from bakeoff.engines.lab import plan, tunnels
 from bakeoff.engines.lab.match import PROTOCOLS
 from bakeoff.engines.lab.plan import Role, TcpSink, TcpSource, UdpReflector, UdpSink, UdpSource
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Topology
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
 from bakeoff.scenario.run import ConstantRate, Flow, Periodic, Probe, Tools
 

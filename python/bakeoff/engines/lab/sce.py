@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.versions import Parameter
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
 from bakeoff.scenario.cc_words import parse
 from bakeoff.scenario.run import Flow

@@ -11,6 +11,7 @@ from bakeoff import files
 from bakeoff.engines.lab import tool_output
 from bakeoff.engines.lab.plan import Plan, Program
 from bakeoff.engines.lab.topology import Topology
+from bakeoff.errors import RunError
 from bakeoff.results import irtt_json, layout
 from bakeoff.scenario import Run
 from bakeoff.scenario.matrix import PLACEHOLDER
@@ -65,7 +66,7 @@ def folders(plan: Plan) -> list[str]:
 def read(run: Run, folder: Path, started: dict[str, tuple[float, int]], told: tool_output.Told) -> None:
     """Take over what the programs tell of their flows and probes; `started` is `tool_output.started`.
 
-    RuntimeError names the output that is not what was expected.
+    RunError names the output that is not what was expected.
     """
     for index, program in enumerate(run.programs):
         if program.measures is None:
@@ -83,8 +84,10 @@ def read(run: Run, folder: Path, started: dict[str, tuple[float, int]], told: to
             else:
                 tool_output.irtt(irtt_json.parse(text[text.index("{") :].encode(), file), program.name, epoch_ns, told)
             tool_output.need_finite(told.rows)
+        except RunError:
+            raise
         except tool_output.NOT_ITS as error:
-            raise RuntimeError(
+            raise RunError(
                 f"programs[{index}]: '{program.name}': {file}: {error!r}; expected {expected}, because its "
                 f"{program.measures} is measured"
             ) from error

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff import files
 from bakeoff.engines.lab import iperf3_output
 from bakeoff.engines.lab.plan import Plan, Program
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import BakeoffError, RunError
 from bakeoff.results import irtt_json, sample_rows
 from bakeoff.results.sample_rows import Row
 from bakeoff.scenario import Run
@@ -57,7 +57,7 @@ class Told:
 
 
 def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]) -> Told:
-    """Everything that the plan's programs left in `folder`; RuntimeError names the file that cannot be read."""
+    """Everything that the plan's programs left in `folder`; RunError names the file that cannot be read."""
     told = Told()
     started_at = started(summaries)
     for program in plan.programs:
@@ -67,9 +67,11 @@ def read(run: Run, plan: Plan, folder: Path, summaries: Sequence[dict[str, Any]]
         try:
             _read(run, program, folder, (started_s, epoch_ns), told)
             need_finite(told.rows)
+        except RunError:
+            raise
         except NOT_ITS as error:
             where = f"node '{program.node}': {program.file}"
-            raise RuntimeError(f"{where}: not what {program.argv[0]} writes: {error!r}") from error
+            raise RunError(f"{where}: not what {program.argv[0]} writes: {error!r}") from error
     return told
 
 

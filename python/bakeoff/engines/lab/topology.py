@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
 
 # IFNAMSIZ of linux/if.h is 16, with the end of the string.

@@ -10,9 +10,9 @@ from typing import Final
 
 from bakeoff.engines.lab.match import ECN
 from bakeoff.engines.lab.plan import Program
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.roles import PROBE_PORT, TCP_PORT, local_port
 from bakeoff.engines.lab.topology import Topology
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
 from bakeoff.scenario.run import Flow
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bakeoff import tc
 from bakeoff.engines.lab import agent, match, module_qdiscs
-from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.errors import RefusedError
 from bakeoff.scenario.run import Class, Qdisc
 
 # An ingress tree's handles begin here: a priority that was set for one of its classes means nothing to an egress tree.

@@ -14,8 +14,8 @@ from typing import Final
 
 from bakeoff.engines.lab import tc_show, x25519
 from bakeoff.engines.lab.plan import Command
-from bakeoff.engines.lab.refused import RefusedError
 from bakeoff.engines.lab.topology import Topology
+from bakeoff.errors import RefusedError, RunError
 from bakeoff.scenario import Run
 from bakeoff.scenario.run import Flow, Probe, Tunnel
 
@@ -249,7 +249,7 @@ _STATS = re.compile(r"stats:\s+replay-window (\d+) replay (\d+) failed (\d+)")
 def counters(run: Run, printed: dict[str, str]) -> dict[str, dict[str, dict[str, int]]]:
     """`tunnels` of counters.json: what XFRM counted; other kinds count nothing that matters here.
 
-    `printed` has the sections of teardown.log. RuntimeError if a security association is not in it.
+    `printed` has the sections of teardown.log. RunError if a security association is not in it.
     """
     found: dict[str, dict[str, dict[str, int]]] = {}
     for index, tunnel in enumerate(run.tunnels):
@@ -271,11 +271,11 @@ def _association(printed: dict[str, str], node: str, spi: int) -> str:
     for part in re.split(r"^(?=src )", text, flags=re.MULTILINE):
         if f"spi 0x{spi:08x}" in part:
             return part
-    raise RuntimeError(f"{node}: ip shows no security association 0x{spi:x} after the run")
+    raise RunError(f"{node}: ip shows no security association 0x{spi:x} after the run")
 
 
 def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
     match = pattern.search(text)
     if match is None:
-        raise RuntimeError(f"'ip -s xfrm state' does not print '{pattern.pattern}':\n{text}")
+        raise RunError(f"'ip -s xfrm state' does not print '{pattern.pattern}':\n{text}")
     return [tc_show.count(group) for group in match.groups()]

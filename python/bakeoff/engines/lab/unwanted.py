@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from bakeoff.engines.lab import tc_show
 from bakeoff.engines.lab.plan import Command
+from bakeoff.errors import RunError
 from bakeoff.results import layout
 
 if TYPE_CHECKING:
@@ -114,13 +115,13 @@ def after(run: Run, net: Topology, *, own_kernel: bool = False) -> list[Command]
 def check(run: Run, plan: Plan, setup_log: str, teardown_log: str) -> list[str]:
     """A note for each counter of `NOTED` that moved.
 
-    RuntimeError names the node, the counter and what it means, if one moved that no experiment should move.
+    RunError names the node, the counter and what it means, if one moved that no experiment should move.
     """
     moved = list(_moved(run, plan, tc_show.sections(setup_log), tc_show.sections(teardown_log)))
     found = [told for name, told in moved if name not in NOTED]
     if found:
         more = f"; and {len(found) - _TOLD} more in {layout.TEARDOWN_LOG}" if len(found) > _TOLD else ""
-        raise RuntimeError("the kernel counted what no experiment should have: " + "; ".join(found[:_TOLD]) + more)
+        raise RunError("the kernel counted what no experiment should have: " + "; ".join(found[:_TOLD]) + more)
     return [told for _, told in moved]
 
 
@@ -138,7 +139,7 @@ def _moved(run: Run, plan: Plan, earlier: dict[str, str], later: dict[str, str])
             old, new = read(earlier.get(command.line(), "")), read(later.get(command.line(), ""))
         except ValueError as error:
             # A machine, or a kernel of somebody else, prints what it likes.
-            raise RuntimeError(f"{command.line()}: printed no counters: {error}") from None
+            raise RunError(f"{command.line()}: printed no counters: {error}") from None
         for where, count in new.items():
             name = where.rpartition(": ")[2]
             if name in meanings and name not in left_out and count > old.get(where, 0):

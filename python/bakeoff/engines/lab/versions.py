@@ -11,7 +11,7 @@ from typing import Final
 
 from bakeoff import tc
 from bakeoff.engines.lab import module_qdiscs
-from bakeoff.engines.lab.refused import RefusedError
+from bakeoff.errors import RefusedError
 from bakeoff.scenario import Run
 from bakeoff.scenario.cc_words import parse
 from bakeoff.scenario.run import Qdisc

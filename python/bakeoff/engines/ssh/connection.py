@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from bakeoff.engines.ssh.inventory import Machine
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RunError, TestbedError
 
 # OpenSSH's exit code for what went wrong with itself.
 _OF_SSH: Final = 255
@@ -65,7 +65,7 @@ _CLOCK_NS: Final = 86_400 * 10**9
 """How far a machine's clock may be from the controller's: a day."""
 
 
-class LostError(RuntimeError):
+class LostError(RunError):
     """The machine cannot be reached."""
 
 
@@ -264,7 +264,7 @@ class Connection:
         """What a command prints; BakeoffError if it fails."""
         done = self.run(words) if root else self._session(words, root=False)
         if done.code != 0:
-            raise BakeoffError(f"{self.place}: {shlex.join(words)}: exit code {done.code}: {done.shown}")
+            raise TestbedError(f"{self.place}: {shlex.join(words)}: exit code {done.code}: {done.shown}")
         return done.out.decode(errors="replace")
 
     def start(self, words: Sequence[str], output: int) -> subprocess.Popen[bytes]:
@@ -282,35 +282,35 @@ class Connection:
         )
 
     def put(self, content: bytes, path: str, mode: str = "600") -> None:
-        """Write a file on the machine and check that it arrived whole; RuntimeError if not."""
+        """Write a file on the machine and check that it arrived whole; RunError if not."""
         import hashlib
 
         script = 'umask 077; cat >"$1" && chmod "$2" "$1" && sha256sum "$1"'
         done = self._session(["sh", "-c", script, "put", path, mode], stdin=content)
         wanted = hashlib.sha256(content).hexdigest()
         if done.code != 0 or not done.out.decode(errors="replace").startswith(wanted):
-            raise RuntimeError(f"{self.place}: {path} did not arrive whole: {done.shown}")
+            raise RunError(f"{self.place}: {path} did not arrive whole: {done.shown}")
 
     def fetch(self, path: str, to: Path, most: int = FILE) -> None:
-        """Copy a file of the machine to the new file `to`; RuntimeError if it cannot be read, or is too large.
+        """Copy a file of the machine to the new file `to`; RunError if it cannot be read, or is too large.
 
         It goes to the disk as it comes. What is there already is never written to.
         """
         told = self._session(["stat", "-L", "-c", "%s", path], most=_TOLD)
         size = told.out.strip()
         if told.code != 0:
-            raise RuntimeError(f"{self.place}: {path} cannot be read: {told.shown}")
+            raise RunError(f"{self.place}: {path} cannot be read: {told.shown}")
         if not size.isdigit() or len(size) > 20:
-            raise RuntimeError(f"{self.place}: {path} has no size: 'stat' said {told.said[:80]!r}")
+            raise RunError(f"{self.place}: {path} has no size: 'stat' said {told.said[:80]!r}")
         free = shutil.disk_usage(to.parent).free
         if int(size) > min(most, free):
             limit = f"{free:,} bytes are free here" if free < most else f"expected at most {most:,}"
-            raise RuntimeError(f"{self.place}: {path} has {int(size):,} bytes; {limit}")
+            raise RunError(f"{self.place}: {path} has {int(size):,} bytes; {limit}")
         within_s = _PATIENCE_S + int(size) / _SLOWEST_RATE
         with to.open("xb") as file:
             done = self._session(["cat", path], take=file.write, most=int(size), timeout_s=within_s)
         if done.code != 0:
-            raise RuntimeError(f"{self.place}: {path} cannot be read: {done.shown}")
+            raise RunError(f"{self.place}: {path} cannot be read: {done.shown}")
 
     def offset(self) -> Offset:
         """Compare clocks: several round trips, of which the shortest tells most. LostError if there is no answer.
@@ -344,7 +344,7 @@ class Connection:
                 process.kill()
         assert best is not None
         if abs(best.ns) > _CLOCK_NS:
-            raise BakeoffError(
+            raise TestbedError(
                 f"{self.place}: its clock is {best.ns / 86_400e9:+,.1f} days from the controller's; "
                 "expected less than one: set it first"
             )
@@ -372,7 +372,7 @@ class Connection:
     def _ssh(self, *options: str, after: tuple[str, ...]) -> list[str]:
         program = shutil.which("ssh")
         if program is None:
-            raise BakeoffError("ssh is not installed; install: openssh-client")
+            raise TestbedError("ssh is not installed; install: openssh-client")
         config = ["-F", self.config] if self.config is not None else []
         user = ["-l", self.machine.user] if self.machine.user is not None else []
         settings = [word for option in (*_OPTIONS, f"ControlPath={self.control}/%C") for word in ("-o", option)]

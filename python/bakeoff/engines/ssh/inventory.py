@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from bakeoff.errors import BakeoffError, printable
+from bakeoff.errors import TestbedError, printable
 from bakeoff.scenario.yaml_file import read_yaml
 
 # What stands for a user or a machine: OpenSSH's own configuration may pass both to a shell (`ProxyCommand nc %h %p`).
@@ -79,18 +79,18 @@ def read(path: Path) -> Inventory:
     except ValidationError as error:
         from bakeoff.scenario.explain import explain
 
-        raise BakeoffError(f"{path}: {explain(error, data)}") from None
+        raise TestbedError(f"{path}: {explain(error, data)}") from None
     seen: dict[tuple[str, str | None], str] = {}
     for node, machine in inventory.nodes.items():
         other = seen.setdefault((machine.host, machine.user), node)
         if other != node:
-            raise BakeoffError(
+            raise TestbedError(
                 f"{path}: nodes.{node}.host: '{machine.host}' is node '{other}' already; expected a machine per node"
             )
         devices = [interface.device for interface in machine.interfaces.values()]
         for peer, interface in machine.interfaces.items():
             if devices.count(interface.device) > 1:
-                raise BakeoffError(
+                raise TestbedError(
                     f"{path}: nodes.{node}.interfaces.{peer}: '{interface.device}' leads to two nodes; "
                     "expected a device per cable"
                 )
@@ -102,7 +102,7 @@ def read(path: Path) -> Inventory:
     except OSError:  # a name that is too long
         there = False
     if not there:
-        raise BakeoffError(f"{path}: config: '{str(config)[:1000]}' is no file; expected one such as ~/.ssh/config")
+        raise TestbedError(f"{path}: config: '{str(config)[:1000]}' is no file; expected one such as ~/.ssh/config")
     return inventory.model_copy(update={"config": str(config.resolve())})
 
 
@@ -137,7 +137,7 @@ def started_here(config: Path) -> list[str]:
     with config.open("rb") as file:
         text = file.read(_LARGEST + 1)
     if len(text) > _LARGEST:
-        raise BakeoffError(f"{config}: has more than {_LARGEST:,} bytes; expected a configuration of OpenSSH")
+        raise TestbedError(f"{config}: has more than {_LARGEST:,} bytes; expected a configuration of OpenSSH")
     found = []
     for number, line in enumerate(text.decode(errors="replace").split("\n"), 1):
         told = _LINE.match(line)
@@ -162,7 +162,7 @@ def need_permission(path: Path, inventory: Inventory) -> list[str]:
     started = started_here(Path(inventory.config)) if inventory.config is not None else []
     shown = [printable(line) for line in started]
     if shown and path.resolve() not in _permitted:
-        raise BakeoffError(
+        raise TestbedError(
             f"{path}: config: OpenSSH would start programs on this machine:\n  "
             + "\n  ".join(shown)
             + "\nexpected a configuration that starts none, or --allow-code after a look at them"

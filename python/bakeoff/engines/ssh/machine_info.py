@@ -10,7 +10,7 @@ from bakeoff.engines.kernel.host_programs import PACKAGES
 from bakeoff.engines.lab.topology import Device
 from bakeoff.engines.ssh import replies
 from bakeoff.engines.ssh.connection import Connection, LostError
-from bakeoff.errors import BakeoffError, UnreachableError
+from bakeoff.errors import TestbedError, UnreachableError
 
 _NEEDED: Final = ("ip", "tc", "sysctl", "ethtool", "sha256sum")
 _LACKING: Final = 'for p; do command -v "$p" >/dev/null || echo "$p"; done'
@@ -43,7 +43,7 @@ def _gather(machine: Connection) -> MachineInfo:
     if user.code != 0 or user.out.strip() != b"0":
         how = f"become: '{machine.machine.become}'" if machine.machine.become else "no 'become' in the inventory"
         said = f": {user.shown}" if user.code != 0 else f": user id {user.shown}"
-        raise BakeoffError(f"{machine.place}: not root ({how}){said}; expected a command such as 'sudo -n'")
+        raise TestbedError(f"{machine.place}: not root ({how}){said}; expected a command such as 'sudo -n'")
     need_programs(machine, _NEEDED)
     kernel = replies.line(machine, "uname", "-r")
     devices = {peer: _device(machine, peer) for peer in machine.machine.interfaces}
@@ -55,7 +55,7 @@ def need_programs(machine: Connection, names: Sequence[str]) -> None:
     lacking = machine.ask("sh", "-c", _LACKING, "lacking", *names).split()
     if lacking:
         packages = " ".join(sorted({PACKAGES.get(name, name) for name in lacking}))
-        raise BakeoffError(f"{machine.place}: {', '.join(lacking)} not installed there; install: {packages}")
+        raise TestbedError(f"{machine.place}: {', '.join(lacking)} not installed there; install: {packages}")
 
 
 def _device(machine: Connection, peer: str) -> Device:
@@ -64,26 +64,26 @@ def _device(machine: Connection, peer: str) -> Device:
     place = f"{machine.place}: interface '{name}' to '{peer}'"
     if machine.run(["ip", "link", "show", "dev", name]).code != 0:
         there = ", ".join(each["ifname"] for each in replies.links(machine, "ip", "-json", "link", "show"))
-        raise BakeoffError(f"{place}: does not exist; there is: {there}")
+        raise TestbedError(f"{place}: does not exist; there is: {there}")
     told = replies.link(machine, "ip", "-json", "addr", "show", "dev", name)
     addresses = [each.get("local", "") for each in told.get("addr_info", []) if each.get("scope") == "global"]
     ours = machine.ask("sh", "-c", 'echo "$SSH_CONNECTION"', root=False).split()
     if len(ours) > 2 and ours[2] in addresses:
-        raise BakeoffError(f"{place}: carries the ssh connection ({ours[2]}); expected a device of its own")
+        raise TestbedError(f"{place}: carries the ssh connection ({ours[2]}); expected a device of its own")
     if interface.in_use == "refused":
         if addresses:
-            raise BakeoffError(
+            raise TestbedError(
                 f"{place}: is in use, it has {', '.join(addresses)}; "
                 "expected one without addresses, or 'in_use: allowed'"
             )
         if "master" in told:
-            raise BakeoffError(
+            raise TestbedError(
                 f"{place}: is in use, it belongs to '{told['master']}'; expected one by itself, or 'in_use: allowed'"
             )
     for qdisc in replies.qdiscs(machine, "tc", "-json", "qdisc", "show", "dev", name):
         # The kernel's own have no handle, and come back by themselves.
         if (qdisc.get("root") and qdisc["handle"] != "0:") or qdisc["kind"] in ("ingress", "clsact"):
-            raise BakeoffError(
+            raise TestbedError(
                 f"{place}: has a qdisc that somebody configured: {qdisc['kind']} {qdisc['handle']}; "
                 "expected the kernel's own"
             )

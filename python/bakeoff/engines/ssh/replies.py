@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired, TypedDict,
 import msgspec
 from msgspec import Meta
 
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RunError, TestbedError
 
 if TYPE_CHECKING:
     from bakeoff.engines.ssh.connection import Connection
@@ -60,7 +60,7 @@ def link(machine: Connection, *words: str) -> Link:
     """The one device that `ip` tells of; BakeoffError if it is none."""
     found = links(machine, *words)
     if len(found) != 1:
-        raise BakeoffError(f"{machine.place}: {' '.join(words)}: told of {len(found)} devices; expected one")
+        raise TestbedError(f"{machine.place}: {' '.join(words)}: told of {len(found)} devices; expected one")
     return found[0]
 
 
@@ -73,7 +73,7 @@ def line(machine: Connection, *words: str) -> str:
     """One line of at most 200 characters that can be printed; BakeoffError if it is none."""
     said = machine.ask(*words).strip()
     if not said.isprintable() or not 0 < len(said) <= 200:
-        raise BakeoffError(f"{machine.place}: {' '.join(words)}: said {said[:80]!r}; expected one line of plain text")
+        raise TestbedError(f"{machine.place}: {' '.join(words)}: said {said[:80]!r}; expected one line of plain text")
     return said
 
 
@@ -82,7 +82,7 @@ def _decoded(machine: Connection, form: type[T], words: tuple[str, ...]) -> T:
     try:
         return msgspec.json.decode(said.strip() or "[]", type=form)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BakeoffError(f"{machine.place}: {' '.join(words)}: {error}; it said {said[:80]!r}") from None
+        raise TestbedError(f"{machine.place}: {' '.join(words)}: {error}; it said {said[:80]!r}") from None
 
 
 _LAST_LINE: Final = 64 << 20
@@ -94,7 +94,7 @@ _AROUND_S: Final = 60.0
 
 
 def need_sane(place: str, tsv: Path, run: Run) -> None:
-    """RuntimeError names the machine at `place` if what its agent wrote cannot have been measured.
+    """RunError names the machine at `place` if what its agent wrote cannot have been measured.
 
     Every number is finite and below 2^64, none is negative but instants and differences of times, and samples lie in
     the run's time.
@@ -108,7 +108,7 @@ def need_sane(place: str, tsv: Path, run: Run) -> None:
         frame = convert.series(tsv)
     except (ValueError, RecursionError, pl.exceptions.PolarsError) as error:
         told = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise RuntimeError(f"{place}: what its agent wrote cannot be read: {told}") from None
+        raise RunError(f"{place}: what its agent wrote cannot be read: {told}") from None
     value, time = pl.col("value"), pl.col("time")
     signed = pl.col("metric").is_in(_SIGNED)
     odd = frame.filter(
@@ -121,7 +121,7 @@ def need_sane(place: str, tsv: Path, run: Run) -> None:
     )
     if odd.height > 0:
         row = odd.row(0, named=True)
-        raise RuntimeError(
+        raise RunError(
             f"{place}: its agent told of {str(row['kind'])[:20]} {str(row['name'])[:80]!r} at {row['time']} s "
             f"{str(row['metric'])[:20]!r} {row['value']}; expected a finite number, not negative, at a time of the run"
         )

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Final
 from bakeoff.engines.lab import Command, Plan, agent, pcapng
 from bakeoff.engines.ssh import replies, undo
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset, ended, excerpt, tail, talkative
-from bakeoff.errors import BakeoffError
+from bakeoff.errors import RunError, TestbedError
 from bakeoff.results import layout
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def need_free(machine: Connection) -> None:
     """BakeoffError if another run has the machine, or one was killed there."""
     found = _found(machine)
     if found is not None:
-        raise BakeoffError(_taken(machine, found))
+        raise TestbedError(_taken(machine, found))
 
 
 def _found(machine: Connection) -> str | None:
@@ -93,7 +93,7 @@ class Session:
     running: Background = field(default_factory=list)
 
     def conduct(self) -> list[Path]:
-        """The agents' output files. RuntimeError names what failed, and what could not be put back."""
+        """The agents' output files. RunError names what failed, and what could not be put back."""
         with (
             (self.folder / layout.SETUP_LOG).open("a", encoding="utf-8") as setup_log,
             (self.folder / layout.TEARDOWN_LOG).open("a", encoding="utf-8") as teardown_log,
@@ -120,9 +120,9 @@ class Session:
             if not isinstance(failed, Exception):
                 print("\n".join(left), file=sys.stderr)  # a Ctrl-C has no message
                 raise failed
-            raise RuntimeError("; ".join([str(failed), *left])) from failed
+            raise RunError("; ".join([str(failed), *left])) from failed
         if left:
-            raise RuntimeError("; ".join(left))
+            raise RunError("; ".join(left))
         return tsvs
 
     def _take(self) -> None:
@@ -132,18 +132,18 @@ class Session:
             made = machine.run(["mkdir", "-m", "700", folder_of(node)])
             found = _found(machine)
             if made.code != 0 and found is not None:
-                raise BakeoffError(_taken(machine, found))
+                raise TestbedError(_taken(machine, found))
             if made.code != 0:
-                raise BakeoffError(f"{machine.place}: {folder_of(node)} cannot be made: {made.shown}")
+                raise TestbedError(f"{machine.place}: {folder_of(node)} cannot be made: {made.shown}")
             if found != _OURS:
-                raise BakeoffError(_taken(machine, found or "nothing"))
+                raise TestbedError(_taken(machine, found or "nothing"))
             self.taken.append(node)
             began = time.monotonic()
             machine.put(binary, f"{folder_of(node)}/{agent.NAME}", mode="700")
             self.slowest_s = max(self.slowest_s, time.monotonic() - began)
             version = machine.run([f"{folder_of(node)}/{agent.NAME}", "--version"])
             if version.code != 0:
-                raise RuntimeError(f"{machine.place}: the agent does not run there: {version.shown}")
+                raise RunError(f"{machine.place}: the agent does not run there: {version.shown}")
             self.before[node] = undo.read(machine, [c for c in self.plan.setup if c.node == node])
             machine.put(self._restoring(node).encode(), f"{folder_of(node)}/{RESTORE}")
 
@@ -174,7 +174,7 @@ class Session:
         log.write(f"+ {command.line()}\n{excerpt(done.said, _LOGGED)}")
         log.flush()
         if done.code != 0:
-            raise RuntimeError(f"{phase}: {command.line()}: exit code {done.code}: {done.shown}")
+            raise RunError(f"{phase}: {command.line()}: exit code {done.code}: {done.shown}")
 
     def _lead_s(self) -> float:
         return _LEAD_S + _SESSIONS * len(self.machines) * self.slowest_s
@@ -212,7 +212,7 @@ class Session:
         tsvs = []
         for command, process, output in agents:
             if process.returncode != 0:
-                raise RuntimeError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
+                raise RunError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
             tsv = self.folder / f"{command.node}.{agent.OUTPUT}"
             self.machines[command.node].fetch(f"{folder_of(command.node)}/{agent.OUTPUT}", tsv, _TABLE)
             replies.need_sane(self.machines[command.node].place, tsv, self.run)
@@ -224,32 +224,32 @@ class Session:
             if program.argv[0] == "flent":
                 told = machine.ask("find", folder, "-maxdepth", "1", "-type", "f", "-name", "*.flent.gz").splitlines()
                 if len(told) != 1:
-                    raise RuntimeError(f"{machine.place}: flent left {len(told)} data files; expected one")
+                    raise RunError(f"{machine.place}: flent left {len(told)} data files; expected one")
                 machine.fetch(told[0], self.folder / _FLENT, _TABLE)
         return tsvs
 
     def _wait_for(self, agents: Background, deadline: float) -> None:
-        """RuntimeError names the machine whose agent failed, is late, or says more than it has to say."""
+        """RunError names the machine whose agent failed, is late, or says more than it has to say."""
         while waiting := [each for each in agents if each[1].poll() is None]:
             for command, process, output in agents:
                 if process.poll() not in (None, 0):
-                    raise RuntimeError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
+                    raise RunError(f"{self.machines[command.node].place}: agent: {_said(process, output)}")
             for command, _, output in self.running:
                 problem = talkative(output.fileno())
                 if problem is not None:
-                    raise RuntimeError(f"{self.machines[command.node].place}: {problem} from: {command.line()}")
+                    raise RunError(f"{self.machines[command.node].place}: {problem} from: {command.line()}")
             if time.monotonic() > deadline:
                 late = ", ".join(self.machines[command.node].place for command, _, _ in waiting)
-                raise RuntimeError(f"{late}: the agent did not end in time")
+                raise RunError(f"{late}: the agent did not end in time")
             time.sleep(0.05)
 
     def _end_background(self) -> None:
-        """End what still runs, tcpdump; RuntimeError if it had ended by itself before."""
+        """End what still runs, tcpdump; RunError if it had ended by itself before."""
         for command, process, output in self.running:
             if command.background and process.poll() == 0:
-                raise RuntimeError(pcapng.why_ended(command, 0, self.plan.captures))
+                raise RunError(pcapng.why_ended(command, 0, self.plan.captures))
             if command.background and process.poll() is not None:
-                raise RuntimeError(f"{command.line()}: ended before the run did: {_said(process, output)}")
+                raise RunError(f"{command.line()}: ended before the run did: {_said(process, output)}")
         self._release()
 
     def _release(self) -> None:

@@ -24,7 +24,7 @@ from bakeoff.engines.kernel import cache as cache_folder
 from bakeoff.engines.ssh import connection, inventory
 from bakeoff.engines.ssh.connection import Connection, LostError, Offset
 from bakeoff.engines.ssh.inventory import Inventory
-from bakeoff.errors import BakeoffError, UnreachableError
+from bakeoff.errors import BakeoffError, RefusedError, TestbedError, UnreachableError
 from bakeoff.results import parts, write_json
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Testbed:
                 raise UnreachableError(str(error)) from None
         cached = cache(self._tried)
         for where, what in needs.lacking(made, cached):
-            raise BakeoffError(f"{place(run)}: {where}: the kernel there {what}")
+            raise RefusedError(f"{where}: the kernel there {what}", place=place(run))
         notes = "".join(f"# {note}\n" for note in self._clock_notes(run, self._clocks(run)))
         return notes + made.text() + "# each set-up command is taken back, to what was there before\n"
 
@@ -100,10 +100,8 @@ class Testbed:
             plan(run, machines=known)
             devices = {node.name: dict(self.facts(node.name).devices) for node in run.nodes}
             return plan(run, captures=captures, machines=devices)
-        except UnreachableError as error:
-            raise UnreachableError(f"{place(run)}: {error}") from error
         except BakeoffError as error:
-            raise BakeoffError(f"{place(run)}: {error}") from error
+            raise error.at(place(run)) from error
 
     def facts(self, node: str) -> MachineInfo:
         """What the node's machine is like; BakeoffError if it cannot be one."""
@@ -124,7 +122,7 @@ class Testbed:
         return self._facts[node]
 
     def execute(self, run: Run, folder: Path) -> Outcome:
-        """See `Engine.execute`. RuntimeError names the node if one fails, is lost, or cannot be put back."""
+        """See `Engine.execute`. RunError names the node if one fails, is lost, or cannot be put back."""
         from bakeoff.engines.lab import convert
         from bakeoff.engines.ssh.session import Session
 
@@ -174,7 +172,9 @@ class Testbed:
         machine_info.need_programs(machine, sorted({c.argv[0] for c in commands if c.node == machine.node}))
         ccs = [role["cc"] for role in made.roles if role["node"] == machine.node and "cc" in role]
         for name in machine_info.lacking_ccs(machine, ccs):
-            raise BakeoffError(f"{place(run)}: {machine.place}: cc '{name}' is not in its kernel; module tcp_{name}")
+            raise RefusedError(
+                f"{machine.place}: cc '{name}' is not in its kernel; module tcp_{name}", place=place(run)
+            )
         session.need_free(machine)
 
     def _tried(self, node: str, argv: tuple[str, ...]) -> str:
@@ -192,7 +192,7 @@ class Testbed:
             except LostError as error:
                 raise UnreachableError(str(error)) from None
             if offset.uncertainty_ns > run.sample_interval_s * 1e9:
-                raise BakeoffError(
+                raise TestbedError(
                     f"{machine.place}: its clock is known to ± {offset.uncertainty_ns / 1e6:.1f} ms only (half of the "
                     f"shortest round trip); expected at most the sample interval, {run.sample_interval_s * 1e3:g} ms"
                 )
@@ -228,5 +228,5 @@ class Testbed:
 def choose(named: str | None) -> Testbed:
     """The testbed of this inventory file; BakeoffError without one."""
     if not named:
-        raise BakeoffError("engine ssh: no testbed; expected --engine ssh --inventory FILE")
+        raise TestbedError("engine ssh: no testbed; expected --engine ssh --inventory FILE")
     return Testbed(named)
