@@ -398,7 +398,7 @@ def test_not_a_number_is_no_json(tmp_path):
 
 def test_a_folder_that_an_earlier_version_wrote_is_read_whole():
     """`bakeoff run` of d633c91 wrote it: TCP and UDP, a probe and a timed change of the rate."""
-    [result] = results.survey(Path(__file__).parent / "data" / "results-d633c91").results
+    [result] = results.survey(Path(__file__).parent.parent / "data" / "results-d633c91").results
     written = json.loads((result.path / "run.json").read_text())
     assert json.loads(result.run.to_json()) == written.pop("resolved")
     assert result.record.about() == written
