@@ -241,7 +241,7 @@ def test_quantities(text, value, unit):
 def test_numbers_are_shown_with_one_prefix():
     assert quantity.several([44.8e6, 0.75e6], "bit/s", " ± ") == "44.8 ± 0.8 Mbit/s"
     assert quantity.several([0.9, inf], "s", " to ") == "900 ms to never"
-    assert (quantity.shown(inf, "s"), quantity.shown(0.0213, "s"), quantity.shown(1234, "packet")) == (
+    assert (quantity.formatted(inf, "s"), quantity.formatted(0.0213, "s"), quantity.formatted(1234, "packet")) == (
         "never",
         "21.3 ms",
         "1,234 packets",

@@ -12,7 +12,7 @@ import pytest
 
 from bakeoff.errors import BakeoffError
 from bakeoff.plots import against_axis, bars, draw, heatmap, points
-from bakeoff.plots.flow_styles import looks
+from bakeoff.plots.flow_styles import flow_styles
 from bakeoff.plots.plotted_run import PlottedRun, lines, short_names
 from bakeoff.plots.style import save
 from synthetic import made
@@ -130,10 +130,10 @@ class TestColours:
             path.mkdir(parents=True)
             (path / "run.json").write_text(json.dumps({"resolved": {"flows": [{"cc": cc}, {"cc": "cubic"}]}}))
             found.append(run(cc, path=path))
-        together = looks(found).controls
+        together = flow_styles(found).controls
         assert len({together[cc[-6:]] for cc in ccs}) == len(ccs)
         for one, cc in zip(found, ccs, strict=True):
-            assert looks([one]).controls[cc[-6:]] == together[cc[-6:]]
+            assert flow_styles([one]).controls[cc[-6:]] == together[cc[-6:]]
 
 
 def captured(*names, sizes, rates):

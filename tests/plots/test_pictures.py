@@ -88,8 +88,8 @@ class TestColours:
 
     def test_a_class_of_the_users_own_has_a_colour_of_its_own(self):
         assert colours.control("./mycc.py:MyCC") == "MyCC"
-        alone = colours.looks(["MyCC"])["MyCC"]
-        assert colours.looks(["MyCC", "cubic"])["MyCC"] == alone
+        alone = colours.control_styles(["MyCC"])["MyCC"]
+        assert colours.control_styles(["MyCC", "cubic"])["MyCC"] == alone
         assert alone[0] not in {colour for colour, _ in colours.CONTROLS.values()}
 
     def test_the_scenario_has_the_last_word(self):

@@ -52,7 +52,7 @@ def test_the_unit_in_a_name(name, unit):
     ],
 )
 def test_digits(name, value, text):
-    assert cells.shown(name, value) == text
+    assert cells.formatted(name, value) == text
 
 
 def test_the_axis_of_a_measure_has_its_unit():
@@ -83,7 +83,7 @@ def test_the_interval_of_a_column_stands_beside_it():
     ],
 )
 def test_an_interval_lies_where_numbers_can_be(name, mean, half, text):
-    assert cells.around(name, mean, half) == text
+    assert cells.with_interval(name, mean, half) == text
 
 
 def test_ends_of_intervals():
@@ -108,8 +108,8 @@ def test_a_mean_says_of_how_many_repetitions_it_is():
     some = Mean.over([4.14, None, None])
     assert (some, some.n, some.of) == (4.14, 1, 3)
     assert partly(some) == " (1 of 3)"
-    assert cells.shown("delay_p99_s", some) == "4140.0 (1 of 3)"
-    assert cells.around("delay_p99_s", Mean.over([1.0, 3.0, None]), 0.5) == "2000.0±500.0 (2 of 3)"
+    assert cells.formatted("delay_p99_s", some) == "4140.0 (1 of 3)"
+    assert cells.with_interval("delay_p99_s", Mean.over([1.0, 3.0, None]), 0.5) == "2000.0±500.0 (2 of 3)"
     assert partly(Mean.over([1.0, 2.0])) == ""
     assert Mean.over([None, None]) is None
     assert cells.rate(interval([4e6, 6e6]), of=3).endswith(" (2 of 3)")

@@ -47,7 +47,7 @@ def parse(text: str) -> Quantity:
     return Quantity(float(number) * factor, unit)
 
 
-def shown(value: float, unit: str | None) -> str:
+def formatted(value: float, unit: str | None) -> str:
     """A number in its base unit as people write it: three digits and a fitting prefix."""
     return several([value], unit)
 

@@ -117,7 +117,7 @@ def worse(words: Iterable[str]) -> str:
     return max(words, key=_SEVERITY.index)
 
 
-def shown(cause: Cause, outcome: Outcome | None) -> str:
+def cause_state(cause: Cause, outcome: Outcome | None) -> str:
     """`shown`, `not shown` or `open`, and why not."""
     if outcome is None:
         return "open"

@@ -67,7 +67,7 @@ def push(
     _, chosen = chosen_results(results)
     with _watching("pushing") as tell:
         copied = remote.push(chosen, url, captures=captures, update=update, tell=tell)
-    typer.echo(f"{_counts(copied)} to {remote.shown(url)}")
+    typer.echo(f"{_counts(copied)} to {remote.printable_url(url)}")
 
 
 def pull(
@@ -107,7 +107,7 @@ def pull(
         typer.echo(f"bakeoff: left out, not whole there: {copied.left_out[0]}{more}", err=True)
     if not copied.runs and not copied.same:
         raise typer.Exit(1)
-    typer.echo(f"{_counts(copied)} from {remote.shown(url)}")
+    typer.echo(f"{_counts(copied)} from {remote.printable_url(url)}")
     typer.echo(f"results: {target}")
 
 

@@ -162,7 +162,7 @@ def _shown(found: Interval, goal: Goal) -> str:
     unit, mean, half = expression.unit, found["mean"], found["ci95"]
     both = ends(found, expression.limits)
     if half is None or both is None:
-        return quantity.shown(mean, unit)
+        return quantity.formatted(mean, unit)
     share = f" ({100 * half / abs(mean):.2g} %)" if goal.relative and mean else ""
     if unit in (None, "1"):
         places = 3 if half <= 0 else min(6, max(0, 1 - floor(log10(half))))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff.errors import BakeoffError, PlotError
 from bakeoff.plots import caption, colours
 from bakeoff.plots.axes import Axis, axis_of
-from bakeoff.plots.flow_styles import FlowStyles, Look, looks
+from bakeoff.plots.flow_styles import FlowStyles, Style, flow_styles
 from bakeoff.plots.plotted_run import MOST_LINES, PlottedRun
 from bakeoff.plots.points import Estimate, Matrix, Point, axis_words, order_of
 from bakeoff.plots.style import plain, styled
@@ -64,7 +64,7 @@ def sweep(
     found = [(point, point.measured(what)) for point in matrix.points]
     if not any(several for _, several in found):
         raise PlotError(f"{matrix.title}: no run has the measure '{name}'")
-    looked = looks(result for point in matrix.points for result in point.results)
+    looked = flow_styles(result for point in matrix.points for result in point.results)
     series, dressed = _series(matrix, found, x, lined, faceted, looked=looked)
     with styled():
         return _draw(matrix, what, x, lined, faceted, facets=facets, series=series, dressed=dressed)
@@ -226,7 +226,7 @@ def _look(point: Point, key: Key, known: Mapping[Key, Dressed], looked: FlowStyl
     """The colour of the flow, or of the control that a label names; else one of the others."""
     entity = key[-1]
     run = point.results[0].run
-    found: Look | None = None
+    found: Style | None = None
     if entity in point.summaries[0].flows:
         found = looked.of(run, entity, point.control(entity))
     elif entity:

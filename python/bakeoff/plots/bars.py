@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from bakeoff.errors import PlotError
 from bakeoff.measure import Mean, ends
 from bakeoff.plots import caption, colours
-from bakeoff.plots.flow_styles import UNKNOWN, FlowStyles, Look, looks
+from bakeoff.plots.flow_styles import UNKNOWN, FlowStyles, Style, flow_styles
 from bakeoff.plots.plotted_run import PlottedRun, control_words, short_names, way_of
 from bakeoff.plots.style import plain, save, styled
 from bakeoff.references import Reference
@@ -47,7 +47,7 @@ class Bar:
     """One bar: a flow, or the flows of one control that meet in one queue, in Mbit/s."""
 
     name: str
-    look: Look
+    look: Style
     control: str
     height: float
     low: float
@@ -126,7 +126,7 @@ def charts(
     if many > MOST_PANELS:
         raise PlotError(f"{many} panels in one picture of bars; at most {MOST_PANELS}: --panels with fewer axes")
     whole = finished(given)
-    looked = looks(whole)
+    looked = flow_styles(whole)
     tools = {_name(one): [flow for flow, _ in control_connections(one)] for one in whole}
     made = {}
     for name, found in parts.items():

@@ -50,7 +50,7 @@ def control(cc: str | None, transport: str = "tcp") -> str:
     return parse(cc).name
 
 
-def looks(controls: Iterable[str]) -> dict[str, tuple[str, str]]:
+def control_styles(controls: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each control in a picture.
 
     Of an unknown one the colour comes from its name, so that it is the same in other pictures too; of two that would
@@ -70,7 +70,7 @@ def looks(controls: Iterable[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def wanted(present: Mapping[str, object]) -> dict[str, str]:
+def asked_colours(present: Mapping[str, object]) -> dict[str, str]:
     """The colours that a scenario gives to its flows and probes by name.
 
     Raises BakeoffError for what matplotlib does not take as a colour.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bakeoff.results import Result
     from bakeoff.scenario.run import Run
 
-Look = tuple[str, str]
+Style = tuple[str, str]
 """A colour and a marker."""
 
 UNKNOWN: Final = "unknown"
@@ -32,31 +32,33 @@ _MOST_BYTES: Final = 1 << 20
 class FlowStyles:
     """Colours and markers of the flows of some runs."""
 
-    controls: Mapping[str, Look]
+    controls: Mapping[str, Style]
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Flows whose control nobody knows, by name, with a number for each."""
 
-    def of(self, run: Run, flow: str, control: str) -> Look:
+    def of(self, run: Run, flow: str, control: str) -> Style:
         """Of a flow: what its scenario asks for by its name, else what its congestion control has."""
-        asked = colours.wanted(run.present).get(flow)
+        asked = colours.asked_colours(run.present).get(flow)
         if control == UNKNOWN and flow in self.unknown:
             place = self.unknown[flow]
             colour, marker = colours.SERIES[1:][place % (len(colours.SERIES) - 1)], "os^DvP<>"[place % 8]
         else:
-            colour, marker = self.controls.get(control) or colours.looks([control])[control]
+            colour, marker = self.controls.get(control) or colours.control_styles([control])[control]
         return asked or colour, marker
 
-    def of_control(self, run: Run, control: str) -> Look:
+    def of_control(self, run: Run, control: str) -> Style:
         """Of a control in a run: as its flows have it if they all look alike, else the control's own look."""
         asked = {
             self.of(run, flow.name, control)
             for flow in run.flows
             if colours.control(flow.cc, flow.transport) == control
         }
-        return asked.pop() if len(asked) == 1 else self.controls.get(control) or colours.looks([control])[control]
+        return (
+            asked.pop() if len(asked) == 1 else self.controls.get(control) or colours.control_styles([control])[control]
+        )
 
 
-def looks(results: Iterable[Result]) -> FlowStyles:
+def flow_styles(results: Iterable[Result]) -> FlowStyles:
     """The assignment for these runs, which is that of their whole campaigns."""
     every = list(results)
     controls: set[str] = set()
@@ -71,7 +73,7 @@ def looks(results: Iterable[Result]) -> FlowStyles:
         # A class of the user's own has the next colour that is free among all of the campaign.
         for root in {root for result in every if (root := _campaign(result.path)) is not None}:
             controls |= _controls(root, sum(1 for _ in root.glob("*/*/*")))
-    return FlowStyles(colours.looks(controls - {UNKNOWN}), unknown)
+    return FlowStyles(colours.control_styles(controls - {UNKNOWN}), unknown)
 
 
 def _campaign(path: Path) -> Path | None:

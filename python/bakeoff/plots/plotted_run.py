@@ -16,7 +16,7 @@ from bakeoff.measure import path as path_of
 from bakeoff.measure.bottleneck import capacity
 from bakeoff.measure.delays import base_rtt
 from bakeoff.plots import colours
-from bakeoff.plots.flow_styles import UNKNOWN, looks
+from bakeoff.plots.flow_styles import UNKNOWN, flow_styles
 from bakeoff.plots.style import plain
 from bakeoff.scenario.timeline import Timeline
 from bakeoff.tables import run_labels
@@ -226,9 +226,9 @@ Key = Callable[["PlottedRun", "Flow"], tuple[Any, ...]]
 def _grouped(flows: Sequence[tuple[PlottedRun, Flow]], key: Key) -> list[Line]:
     groups: dict[tuple[Any, ...], list[tuple[PlottedRun, Flow]]] = {}
     for shown, flow in flows:
-        asked = colours.wanted(shown.run.present).get(flow.name)
+        asked = colours.asked_colours(shown.run.present).get(flow.name)
         groups.setdefault((shown.label, asked, *key(shown, flow)), []).append((shown, flow))
-    looked = looks({id(shown): shown.result for shown, _ in flows}.values())
+    looked = flow_styles({id(shown): shown.result for shown, _ in flows}.values())
     made = []
     for (label, _, *rest), members in groups.items():
         shown, flow = members[0]

@@ -23,7 +23,7 @@ from bakeoff.render.pictures import Pictures
 from bakeoff.results.epochs import epochs
 from bakeoff.tables import claim_report as claims_shown
 from bakeoff.tables import filters, results_table
-from bakeoff.tables.cells import shown
+from bakeoff.tables.cells import formatted
 from bakeoff.tables.records import records
 from bakeoff.tables.rows import choose_references, rows
 from bakeoff.text.markdown import Markdown, code, escaped, label, paragraph, pipes
@@ -195,7 +195,7 @@ class Functions:
     def _cell(self, name: str, record: Mapping[str, filters.Value], column: str) -> str:
         if "(" not in column:
             column = filters.resolve(column, [record], "columns")
-            return shown(column, filters.lookup(record, column))
+            return formatted(column, filters.lookup(record, column))
         ours, _ = self._measured(column, name)
         return ours if isinstance(ours, str) else claims_shown.value(ours)
 
@@ -310,7 +310,7 @@ def _number(ours: Ours, unit: str | None, digits: int | None, *, interval: bool,
     if digits is not None and not 0 <= digits <= 9:
         raise RenderError(f"measure: digits: {digits!r}; expected a number from 0 to 9")
     if (unit is None and digits is None) or not isfinite(ours.mean):
-        return claims_shown.value(ours) if interval else quantity.shown(ours.mean, ours.unit)
+        return claims_shown.value(ours) if interval else quantity.formatted(ours.mean, ours.unit)
     base, factor = (ours.unit, 1.0)
     if unit is not None:
         known = quantity.UNITS.get(unit.lower())

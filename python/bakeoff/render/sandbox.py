@@ -86,7 +86,12 @@ def main() -> None:
     try:
         _tell({"page": _rendered(sandbox, name)})
     except Exception as error:  # whatever a template raises
-        _tell({"failed": told(error, functions), **dict(zip(("template", "line"), place(error, name), strict=True))})
+        _tell(
+            {
+                "failed": error_message(error, functions),
+                **dict(zip(("template", "line"), place(error, name), strict=True)),
+            }
+        )
 
 
 def environment(functions: list[str]) -> Sandbox:
@@ -132,7 +137,7 @@ class _TooLong(Exception):  # noqa: N818 (it is a bound)
         self.line = line
 
 
-def told(error: Exception, functions: list[str]) -> str:  # noqa: PLR0911 (a table of errors)
+def error_message(error: Exception, functions: list[str]) -> str:  # noqa: PLR0911 (a table of errors)
     """What is wrong, in words for who wrote the template."""
     text = str(error)
     match error:

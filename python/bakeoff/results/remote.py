@@ -54,7 +54,7 @@ class Elsewhere:
     def __init__(self, url: str) -> None:
         import fsspec
 
-        self.url = shown(url)
+        self.url = printable_url(url)
         scheme = re.match(r"([A-Za-z][\w+.-]*)(?:://|::)", url)
         protocol = scheme[1].lower() if scheme else "file"
         if protocol not in PROTOCOLS or "::" in url.partition("/")[0]:
@@ -421,6 +421,6 @@ def _batches(places: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
         yield begun, places[begun : begun + _AT_A_TIME]
 
 
-def shown(url: str) -> str:
+def printable_url(url: str) -> str:
     """The URL without its password, if it has one."""
     return printable(re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", url))

@@ -131,18 +131,20 @@ def _said(chart: Chart, window: tuple[float, float]) -> Chart:
         text = f"{when}, there are no samples."
     elif len(known) <= _NAMED:
         text = (
-            f"{when}, the mean is " + ", ".join(f"{said(value, chart.unit)} for {name}" for name, value in known) + "."
+            f"{when}, the mean is "
+            + ", ".join(f"{with_unit(value, chart.unit)} for {name}" for name, value in known)
+            + "."
         )
     else:
         low, high = min(known, key=lambda one: one[1]), max(known, key=lambda one: one[1])
         text = (
-            f"{when}, the means of {len(known)} lines lie between {said(low[1], chart.unit)} ({low[0]}) and "
-            f"{said(high[1], chart.unit)} ({high[0]})."
+            f"{when}, the means of {len(known)} lines lie between {with_unit(low[1], chart.unit)} ({low[0]}) and "
+            f"{with_unit(high[1], chart.unit)} ({high[0]})."
         )
     return replace(chart, says=" ".join([text, *chart.notes]))
 
 
-def said(value: float, unit: str) -> str:
+def with_unit(value: float, unit: str) -> str:
     """A number with its unit, with three or four digits that say something."""
     text = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{text} {unit}" if unit != "1" else text
@@ -256,7 +258,8 @@ def _cut(chart: Chart, top: float) -> Chart:
     highest = max((float(one.series[1].max()) for one in chart.traces if len(one.series[1])), default=0.0)
     if not 0 < 1.2 * top < highest:
         return chart
-    note = f"The axis of the whole run is cut at {said(top, chart.unit)}; samples go up to {said(highest, chart.unit)}."
+    limit, most = with_unit(top, chart.unit), with_unit(highest, chart.unit)
+    note = f"The axis of the whole run is cut at {limit}; samples go up to {most}."
     return replace(chart, top=top, notes=[*chart.notes, note])
 
 
@@ -281,7 +284,7 @@ def _round_trips(shown: PlottedRun, summary: Summary, drawn: Sequence[Line]) -> 
             spreads = [summary.flows[name].srtt_s for name in members]
             mean = _average((spread.mean if spread else None for spread in spreads), 1e3)
             traces.append(_trace(shown, line, parts, of=_key(line), mean=mean))
-    asked = colours.wanted(shown.run.present)
+    asked = colours.asked_colours(shown.run.present)
     answered = [(i, probe) for i, probe in enumerate(shown.run.probes) if ("probe", probe.name, "rtt") in shown.samples]
     for i, probe in answered[:_MOST_LINES]:
         name = probe.name

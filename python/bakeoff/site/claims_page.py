@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from bakeoff.claims import stored
 from bakeoff.claims.verdict import WORDS, Decided
 from bakeoff.site.site_contents import sides
-from bakeoff.tables.claim_report import Said, counted, said
+from bakeoff.tables.claim_report import ClaimRow, claim_row, counted
 
 if TYPE_CHECKING:
     from bakeoff.results import Result
@@ -27,7 +27,7 @@ class Verdict:
 
     by: str
     """The engine, and the campaign if there are several."""
-    said: Said
+    said: ClaimRow
     pages: Sequence[Page]
     """Of the runs that decided it: the first repetition of each, the first of them."""
     more: int
@@ -38,7 +38,7 @@ class Verdict:
 class Entry:
     """A claim with its verdicts."""
 
-    first: Said
+    first: ClaimRow
     verdicts: list[Verdict]
 
     @property
@@ -82,7 +82,7 @@ def gather(contents: Contents, jobs: int) -> Claims | None:
 def _verdict(by: str, each: Decided, used: Sequence[Result], of: dict[Path, Page], untested: frozenset[str]) -> Verdict:
     first = {result.key.partition("~seed")[0]: of[result.path] for result in reversed(used)}
     pages = list(reversed(first.values()))
-    words = said(each, untested=each.claim.name in untested)
+    words = claim_row(each, untested=each.claim.name in untested)
     return Verdict(by, words, pages[:_LINKS], max(0, len(pages) - _LINKS))
 
 

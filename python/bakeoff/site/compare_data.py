@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bakeoff.measure import summary_of
 from bakeoff.tables import run_labels
-from bakeoff.tables.cells import around, form_of
+from bakeoff.tables.cells import form_of, with_interval
 from bakeoff.tables.records import interval_of, records, without_unit
 from bakeoff.text.columns import clean
 
@@ -81,7 +81,7 @@ def _rows(record: Record) -> list[list[Any]]:
             continue
         half = record.get(interval_of(name))
         form = form_of(name)
-        text = around(name, value, half if isinstance(half, int | float) else None)
+        text = with_interval(name, value, half if isinstance(half, int | float) else None)
         unit = "" if form.unit == "%" else form.unit
         rows.append([without_unit(name).replace("_", " "), unit, value * form.scale, text])
     return rows

@@ -13,7 +13,7 @@ from bakeoff.errors import BakeoffError, MeasureError
 from bakeoff.measure import Mean
 from bakeoff.measure.delays import base_rtt
 from bakeoff.plots import colours
-from bakeoff.plots.flow_styles import FlowStyles, looks
+from bakeoff.plots.flow_styles import FlowStyles, flow_styles
 from bakeoff.plots.plotted_run import control_words
 from bakeoff.tables.cells import percent
 from bakeoff.tables.label_order import by_value
@@ -105,7 +105,7 @@ def document(contents: Contents) -> dict[str, Any]:
     words: dict[str, int] = {}
     scenarios: dict[str, dict[str, Any]] = {}
     listed = []
-    looked = looks(page.result for page in contents.pages)
+    looked = flow_styles(page.result for page in contents.pages)
     for run in several:
         at = run.document
         name = f"{at.suite}/{at.scenario}"

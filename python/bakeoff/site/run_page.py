@@ -88,7 +88,7 @@ def write(page: Page, folder: Path, site: Site) -> None:
         all_numbers=all_numbers,
         charts=drawn,
         no_charts=why,
-        said=charts.said,
+        said=charts.with_unit,
         changes=_changes(shown),
         window=shown.window,
         network=network_drawing.drawing(result.run),

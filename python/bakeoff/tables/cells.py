@@ -74,7 +74,7 @@ def decimals(value: float, least: int) -> int:
     return 1 - floor(log10(abs(value))) if tiny else least
 
 
-def shown(name: str, value: Value) -> str:
+def formatted(name: str, value: Value) -> str:
     """A value as people read it beside a heading that says the unit; a share has its sign of per cent."""
     if value is None:
         return ""
@@ -84,13 +84,13 @@ def shown(name: str, value: Value) -> str:
     return form.digits(value) + ("%" if form.unit == "%" else "") + partly(value)
 
 
-def around(name: str, mean: float, half: float | None, most: float = inf) -> str:
+def with_interval(name: str, mean: float, half: float | None, most: float = inf) -> str:
     """A mean with half of its interval, `5.54%±2.10%`; with both ends where one is cut, `6.30% [0.00%, 16.40%]`.
 
     `most` is what it cannot exceed besides what its name says: the rate of a link.
     """
     few = partly(mean)
-    text = shown(name, float(mean))
+    text = formatted(name, float(mean))
     if half is None:
         return text + few
     form = form_of(name)
@@ -103,7 +103,7 @@ def around(name: str, mean: float, half: float | None, most: float = inf) -> str
     return f"{text}±{width}{sign}{few}"
 
 
-def told(mean: float | None, form: str) -> str:
+def mean_text(mean: float | None, form: str) -> str:
     """A mean in a format, and over how many repetitions it is if not over all."""
     return number(mean, form) + partly(mean)
 
@@ -113,7 +113,7 @@ def rate(found: Interval | None, of: int, most: float = inf) -> str:
     if found is None:
         return ""
     few = f" ({found['n']} of {of})" if found["n"] < of else ""
-    return around("rate_bps", found["mean"], found["ci95"], most) + few
+    return with_interval("rate_bps", found["mean"], found["ci95"], most) + few
 
 
 def in_si(name: str, found: Interval, of: int) -> str:
@@ -133,12 +133,12 @@ def starred(row: Row, cell: str) -> str:
 
 def mbit(bps: float | None) -> str:
     """A rate in Mbit/s."""
-    return shown("rate_bps", bps)
+    return formatted("rate_bps", bps)
 
 
 def milli(seconds: float | None) -> str:
     """A time in ms."""
-    return shown("time_s", seconds) or "-"
+    return formatted("time_s", seconds) or "-"
 
 
 def percent(parts: list[float]) -> list[str]:

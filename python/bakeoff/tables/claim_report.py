@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bakeoff import files
 from bakeoff.claims import quantity
 from bakeoff.claims.expected import Recorded, kind, words
-from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, shown
+from bakeoff.claims.verdict import CANNOT, DIFFERS, HOLDS, NOT, UNDECIDED, cause_state
 from bakeoff.errors import TableError
 from bakeoff.text.columns import WIDE, Column, fitted, terminal_width
 from bakeoff.text.markdown import Markdown, code, escaped, joined, pipes
@@ -83,7 +83,7 @@ def _published(size: Size) -> str:
 def value(ours: Ours) -> str:
     """What was measured, as people read it: mean and interval of one run, median and range of several."""
     low, high = ours.range
-    mean = quantity.shown(ours.mean, ours.unit)
+    mean = quantity.formatted(ours.mean, ours.unit)
     span = quantity.several([low, high], ours.unit, " to ")
     if len(ours.values) > 1:
         return f"{mean} ({span} in {len(ours.values)} runs)"
@@ -116,7 +116,7 @@ def _fill(text: str, indent: int, first: int | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class Said:
+class ClaimRow:
     """A claim and what came out, in words."""
 
     name: str
@@ -138,7 +138,7 @@ class Said:
     contradicts: tuple[str, ...]
 
 
-def said(each: Decided, *, untested: bool = False) -> Said:
+def claim_row(each: Decided, *, untested: bool = False) -> ClaimRow:
     """A claim in words. `untested`: the cause has a test whose runs are not there."""
     claim, outcome = each.claim, each.outcome
     size = claim.statement.size if claim.statement else None
@@ -146,7 +146,7 @@ def said(each: Decided, *, untested: bool = False) -> Said:
     if claim.cause is not None and not outcome.holds:
         state = "Its test needs runs that are not here." if untested else _state_sentence(claim.cause, each.cause)
         cause = " ".join(part for part in (state, claim.cause.says, _test_sentence(each)) if part)
-    return Said(
+    return ClaimRow(
         claim.name,
         claim.document,
         claim.where,
@@ -234,7 +234,7 @@ def _cause(each: Decided) -> dict[str, Any] | None:
     return {
         "kind": cause.kind,
         "says": cause.says,
-        "verdict": shown(cause, each.cause),
+        "verdict": cause_state(cause, each.cause),
         "tried": list(cause.tried),
         "test": tested,
     }
@@ -306,7 +306,7 @@ def _by_document(several: Sequence[Decided], known: Mapping[tuple[str, str], Rec
 
 def _state(cause: Cause, outcome: Outcome | None) -> str:
     """`set-up, shown`, or just `open`."""
-    told = shown(cause, outcome)
+    told = cause_state(cause, outcome)
     return told if told.startswith(cause.kind) else f"{cause.kind}, {told}"
 
 
@@ -314,7 +314,7 @@ def _state_sentence(cause: Cause, outcome: Outcome | None) -> str:
     """The same as a sentence."""
     if cause.kind == "open":
         return "The cause is open."
-    told = shown(cause, outcome)
+    told = cause_state(cause, outcome)
     return f"The cause lies in the {cause.kind}, {'as its test shows' if told == 'shown' else f'but it is {told}'}."
 
 

@@ -12,7 +12,7 @@ from bakeoff.measure import Mean, partly
 from bakeoff.scenario import python_cc
 from bakeoff.scenario.cc_words import parse
 from bakeoff.tables import groups, run_labels
-from bakeoff.tables.cells import around, form_of, mbit, rate, shown, starred, told
+from bakeoff.tables.cells import form_of, formatted, mbit, mean_text, rate, starred, with_interval
 from bakeoff.tables.filters import lookup
 from bakeoff.tables.records import interval_of, without_unit
 from bakeoff.tables.rows import RATES
@@ -124,11 +124,11 @@ def _with_interval(name: str, value: Value, record: Record, most: float = inf) -
     """One cell: a mean with its interval if the record has one, and where a pair never gets there how often."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         half = lookup(record, interval_of(name))
-        return around(name, value, half if isinstance(half, int | float) else None, most)
+        return with_interval(name, value, half if isinstance(half, int | float) else None, most)
     count = record.get(_REACHED.get(name, ""))
     if value is None and isinstance(count, int) and isinstance(n := record.get("n"), int):
         return "never" if not count else f"never in {n - count} of {n}"
-    return shown(name, value)
+    return formatted(name, value)
 
 
 def _joined(spec: Spec, record: Record, row: Row) -> str:
@@ -149,7 +149,7 @@ def _together(names: Sequence[str], values: Sequence[Value], between: str = "/",
     """Several numbers in one cell, and of how many repetitions they are if not of all."""
     few = next((said for value in values if (said := partly(value))), "")
     plain = [float(value) if isinstance(value, Mean) else value for value in values]
-    return between.join(shown(name, value) or nothing for name, value in zip(names, plain, strict=True)) + few
+    return between.join(formatted(name, value) or nothing for name, value in zip(names, plain, strict=True)) + few
 
 
 def _apart(rows: Sequence[Row]) -> list[Column]:
@@ -215,8 +215,10 @@ def _sharing(table: Sequence[Row]) -> list[Column]:
 
         at = "" if queue is None else f"{clean(queue)}\n"
         ratios = [mean(row, "ratio") for row in table]
-        found.append(Column(f"{at}ratio", [told(ratio, ".2f" if (ratio or 0) < 10 else ".1f") for ratio in ratios], 6))
-        found.append(Column(f"{at}Jain", [told(mean(row, "jain"), ".3f") for row in table], 5))
+        found.append(
+            Column(f"{at}ratio", [mean_text(ratio, ".2f" if (ratio or 0) < 10 else ".1f") for ratio in ratios], 6)
+        )
+        found.append(Column(f"{at}Jain", [mean_text(mean(row, "jain"), ".3f") for row in table], 5))
     return found
 
 
@@ -257,7 +259,7 @@ def _calls(table: Sequence[Row]) -> list[Column]:
             return summary.flows[name].loss if name in summary.flows else None
 
         found.append(Column(f"{clean(name)} ms\np50/p99", [_quantiles(row, delay) for row in table], 8))
-        found.append(Column("loss", [shown("loss", _mean(row, loss)) for row in table], 7))
+        found.append(Column("loss", [formatted("loss", _mean(row, loss)) for row in table], 7))
     return found
 
 
@@ -265,14 +267,14 @@ def _counts(table: Sequence[Row]) -> list[Column]:
     """Marks, drops and use of the queues with a rate that data passes, in the order of the columns of their delays."""
     names = _passed(table)
     if not names:
-        marks, drops = ([told(getattr(row, what), ".0f") for row in table] for what in ("marks", "drops"))
-        used = [starred(row, shown("utilisation", row.utilisation)) for row in table]
+        marks, drops = ([mean_text(getattr(row, what), ".0f") for row in table] for what in ("marks", "drops"))
+        used = [starred(row, formatted("utilisation", row.utilisation)) for row in table]
         sce = [_mean(row, lambda summary: sum(queue.sce_marks for queue in summary.queues.values())) for row in table]
-        sces = [told(count, ".0f") for count in sce]
+        sces = [mean_text(count, ".0f") for count in sce]
     else:
 
         def each(what: str) -> list[str]:
-            joined = ["/".join(shown(what, _at(row, name, what)) or "-" for name in names) for row in table]
+            joined = ["/".join(formatted(what, _at(row, name, what)) or "-" for name in names) for row in table]
             return ["" if set(cell) <= {"-", "/"} else cell for cell in joined]
 
         marks, sces, drops = (each(what) for what in ("marks", "sce_marks", "drops"))
@@ -334,7 +336,7 @@ def _probes(table: Sequence[Row]) -> list[Column]:
         found.append(Column(f"{clean(name)} ms\np50/p99", [_quantiles(row, rtt) for row in table], 3))
         losses = [_mean(row, loss) for row in table]
         if any(losses):
-            found.append(Column("lost", [shown("loss", loss) for loss in losses], 3))
+            found.append(Column("lost", [formatted("loss", loss) for loss in losses], 3))
     return found
 
 
@@ -354,8 +356,8 @@ def _quantiles(row: Row, take: Callable[[Summary], Distribution | None]) -> str:
 
 def _phases(records: Sequence[Record]) -> list[Column]:
     found = [
-        Column("from s", [shown("from_s", record["from_s"]) for record in records]),
-        Column("to s", [shown("to_s", record["to_s"]) for record in records]),
+        Column("from s", [formatted("from_s", record["from_s"]) for record in records]),
+        Column("to s", [formatted("to_s", record["to_s"]) for record in records]),
     ]
     flows = _named(records, "flow")
     for name, of in flows.items() if len(flows) <= MANY else ():
@@ -377,7 +379,7 @@ def _phases(records: Sequence[Record]) -> list[Column]:
         found.append(Column("drops", _cells(records, of, ("drops",)), 3))
     for name, of in _named(records, "probe").items():
         found.append(Column(f"{clean(name)} ms\np50/p99", _cells(records, of, ("rtt_p50_s", "rtt_p99_s")), 4))
-    found.append(Column(WHAT, [shown("", record["changes"]) for record in records], text=True))
+    found.append(Column(WHAT, [formatted("", record["changes"]) for record in records], text=True))
     return [column for column in found if any(column.cells)]
 
 
@@ -436,7 +438,7 @@ def _completion(row: Row) -> str:
 
 
 def _video(row: Row, name: str) -> list[str]:
-    return [shown(f"video_{name}", flow.video[name]) for flow in row.flows if flow.video]
+    return [formatted(f"video_{name}", flow.video[name]) for flow in row.flows if flow.video]
 
 
 def _reference(flow: FlowRow, _: Row) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bakeoff.measure import Samples, summary_of
 from bakeoff.tables import column_specs, groups, run_labels
 from bakeoff.tables import rows as rows_of
-from bakeoff.tables.cells import mbit, milli, percent, shown
+from bakeoff.tables.cells import formatted, mbit, milli, percent
 from bakeoff.tables.chart import chart
 from bakeoff.tables.control_connections import control_connections
 from bakeoff.tables.records import records
@@ -135,8 +135,8 @@ def _shares(summary: Summary, console: Console) -> None:
         Column("share", [texts[name] if known else "" for name, known in zip(flows, there, strict=True)]),
         Column("", [_bar(parts[name], ascii_only=plain).ljust(_BAR) for name in flows], keep=4, text=True),
         Column("RTT ms\nmean/p99", rtts),
-        Column("marked", [shown("mark_fraction", flow.mark_fraction) for flow in flows.values()], keep=6),
-        Column("retrans", [shown("", flow.retransmissions) for flow in flows.values()], keep=5),
+        Column("marked", [formatted("mark_fraction", flow.mark_fraction) for flow in flows.values()], keep=6),
+        Column("retrans", [formatted("", flow.retransmissions) for flow in flows.values()], keep=5),
     ]
     _table(columns, console, _COLOURS)
 
