@@ -15,6 +15,7 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -84,6 +85,7 @@ class Cluster:
         self._jobs = jobs
         self._busy: dict[Pending, tuple[Run, Path]] = {}
         self._killed: set[Pending] = set()
+        self._ended: SimpleQueue[Pending] = SimpleQueue()
         self._counted: tuple[float, int] = (-_FRESH_S, 0)
         self._alone_since_s: float | None = None
         self._expected = Expected(version(), MODEL_EPOCH, engine, engines.get(engine).versions())
@@ -126,13 +128,22 @@ class Cluster:
     def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Pending:
         """See `Workers`."""
         key = f"{run.key}-{uuid.uuid4().hex}"
-        future: Pending = self._client.submit(
+        future: Any = self._client.submit(
             execute, run, folder.absolute(), task, order, self._expected, key=key, pure=False
         )
         self._busy[future] = run, folder
-        return future
+        future.add_done_callback(self._ended.put)
+        started: Pending = future
+        return started
 
-    def result(self, future: Pending) -> Done:
+    def wait(self, timeout_s: float) -> Pending | None:
+        """See `Workers`."""
+        try:
+            return self._ended.get(timeout=timeout_s)
+        except Empty:
+            return None
+
+    def result(self, future: Any) -> Done:  # noqa: ANN401 (distributed's)
         """See `Workers`."""
         from distributed import CancelledError
         from distributed.scheduler import KilledWorker

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bakeoff.campaign import signals, worker
@@ -35,16 +34,10 @@ class WorkerLostError(CampaignError):
 
 
 class Pending(Protocol):
-    """A run that is under way: a future of `concurrent.futures`, or of Dask."""
+    """A run that is under way; each kind of worker has its own."""
 
     def done(self) -> bool:
         """Whether it has ended."""
-
-    def result(self) -> Any:  # noqa: ANN401 (each kind of worker has its own)
-        """What it gave, or raised."""
-
-    def add_done_callback(self, fn: Callable[[Any], object], /) -> None:
-        """Have `fn` called with this when it has ended, in any thread."""
 
 
 class Workers(Protocol):
@@ -56,10 +49,13 @@ class Workers(Protocol):
     def begin(self, run: Run, folder: Path, task: worker.Task, order: int) -> Pending:
         """Have `worker.execute` do the run."""
 
-    def result(self, future: Pending) -> Done:
+    def wait(self, timeout_s: float) -> Pending | None:
+        """A run that has ended and was not given before; None if none ends in this time."""
+
+    def result(self, future: Any) -> Done:  # noqa: ANN401 (of this kind of worker)
         """How the run ended; WorkerLostError if its worker did. The worker is free again."""
 
-    def kill(self, future: Pending) -> None:
+    def kill(self, future: Any) -> None:  # noqa: ANN401
         """End the run at once, with its worker."""
 
     def check(self) -> None:
@@ -89,7 +85,6 @@ class Parallel:
     ahead: bool = True
     """Whether a worker may be given its next run before it has ended one."""
     _under_way: dict[Pending, _Begun] = field(default_factory=dict)
-    _ended: SimpleQueue[Pending] = field(default_factory=SimpleQueue)
     _lost: dict[Path, int] = field(default_factory=dict)
     """How often each run has lost its worker while it was at it; only runs whose worker was lost are here."""
     _in_a_row: int = 0
@@ -133,7 +128,6 @@ class Parallel:
         folder, run, order = self.waiting.popleft()
         future = self.workers.begin(run, folder, self.task, order)
         self._under_way[future] = _Begun((folder, run, order), time.monotonic())
-        future.add_done_callback(self._ended.put)
         # Whoever only waited for a worker that was lost has been told of already.
         if self._lost.get(folder) != 0:
             self.begins(run)
@@ -146,10 +140,7 @@ class Parallel:
                 if not begun.late and now_s - begun.at_s > self.timeout_s:
                     begun.late = True
                     self.workers.kill(future)
-        try:
-            return self._ended.get(timeout=_PATIENCE_S)
-        except Empty:
-            return None
+        return self.workers.wait(_PATIENCE_S)
 
     def _how(self, future: Pending) -> Done | None:
         """How a run ended; None if it waits again."""

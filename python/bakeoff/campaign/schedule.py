@@ -120,6 +120,7 @@ def run(
     access = StoreAccess(store if module.repeatable else None, engine, module.versions(), kept, also, fresh=fresh)
     queue = RunQueue(root, module, places, access, on_done, more, allow_code)
     begins = on_start or (lambda _: None)
+    signals.check_threads()
     with signals.unwinding(), _writable(root), lock.locked(root):
         runs_known = len(places) if more is None else None
         known = results.read_campaign(root)

@@ -13,12 +13,16 @@ from multiprocessing import connection, resource_tracker
 from types import FrameType, ModuleType
 from typing import Final, NoReturn
 
+from bakeoff.errors import BakeoffError
+
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AT_ONCE: Final = (signal.SIGTERM, signal.SIGHUP)
 _UNHANDLED: Final = dict.fromkeys(_AT_ONCE, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
 """What Python does with each unless somebody says otherwise."""
 
 
+_THREADS: Final = 16
+"""The libraries start 11 in a worker, and 13 in a process with two cores."""
 _arrived: Final[list[int]] = []
 """The signals that `unwinding` has raised in the block that lasts."""
 
@@ -131,6 +135,29 @@ def prepare_worker() -> None:
     for variable in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def check_threads() -> None:
+    """BakeoffError unless this process may start the threads of the libraries that runs need.
+
+    polars starts some when it is used first, and panics or waits for ever if it gets too few.
+    """
+    go = threading.Event()
+    started = []
+    try:
+        for _ in range(_THREADS):
+            started.append(threading.Thread(target=go.wait, daemon=True))
+            started[-1].start()
+    except (RuntimeError, MemoryError):
+        started.pop()
+        raise BakeoffError(
+            f"a process may start {len(started)} threads; expected {_THREADS} or more: use fewer --jobs, or raise the "
+            "limit of processes (ulimit -u, pids.max of the container) or memory"
+        ) from None
+    finally:
+        go.set()
+        for thread in started:
+            thread.join()
 
 
 def _end_with_parent() -> None:
