@@ -7,22 +7,15 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Final, NamedTuple
 
+from bakeoff.scenario import units
+
 UNITS: Final = {
-    **{name: ("s", factor) for name, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0))},
-    **{
-        prefix + unit: ("bit/s", factor)
-        for prefix, factor in (("", 1.0), ("k", 1e3), ("m", 1e6), ("g", 1e9))
-        for unit in ("bit", "bit/s")
-    },
-    "%": ("1", 0.01),
-    "packets": ("packet", 1.0),
-    "packet": ("packet", 1.0),
-    "/s": ("1/s", 1.0),
-}
-"""Each unit's base unit, and how many of those it is."""
+    "s": "ns, us, ms, s, min", "bit/s": "bit, kbit, mbit, gbit", "1": "%", "packet": "packets", "1/s": "/s",
+}  # fmt: skip
+"""The base units of claims, each with the units that texts may have."""
 FORM: Final = "a number with a unit, such as '50ms', '10 Mbit/s' or '20%'"
 
-_QUANTITY: Final = re.compile(r"\s*([-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?)\s*([A-Za-z/%]*)\s*")
+_WORD: Final = re.compile(r"[A-Za-zµ%/]+(?=\s*$)")
 _LONGEST: Final = 40
 
 
@@ -35,16 +28,13 @@ class Quantity(NamedTuple):
 
 def parse(text: str) -> Quantity:
     """`50ms` as 0.05 s. ValueError says what is wrong with the text."""
-    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
-    if match is None:
-        raise ValueError(f"'{text[:_LONGEST]}' is no quantity; expected {FORM}")
-    number, word = match.groups()
-    if not word:
-        return Quantity(float(number), None)
-    if word.lower() not in UNITS:
-        raise ValueError(f"'{text}' has an unknown unit '{word}'; expected one of {', '.join(UNITS)}")
-    unit, factor = UNITS[word.lower()]
-    return Quantity(float(number) * factor, unit)
+    found = units.si(text) if len(text) <= _LONGEST else None
+    if found is not None and found[1] in ("", *UNITS):
+        return Quantity(found[0], found[1] or None)
+    word = _WORD.search(text[:_LONGEST])
+    if word is not None and units.si(text[: word.start()]) is not None:
+        raise ValueError(f"'{text}' has an unknown unit '{word[0]}'; expected one of {', '.join(UNITS.values())}")
+    raise ValueError(f"'{text[:_LONGEST]}' is no quantity; expected {FORM}")
 
 
 def formatted(value: float, unit: str | None) -> str:

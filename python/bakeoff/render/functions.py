@@ -21,6 +21,7 @@ from bakeoff.plots.draw import DEFAULT
 from bakeoff.render import network_text
 from bakeoff.render.pictures import Pictures
 from bakeoff.results.epochs import epochs
+from bakeoff.scenario import units
 from bakeoff.tables import claim_report as claims_shown
 from bakeoff.tables import filters, results_table
 from bakeoff.tables.cells import formatted
@@ -313,11 +314,11 @@ def _number(ours: Ours, unit: str | None, digits: int | None, *, interval: bool,
         return claims_shown.value(ours) if interval else quantity.formatted(ours.mean, ours.unit)
     base, factor = (ours.unit, 1.0)
     if unit is not None:
-        known = quantity.UNITS.get(unit.lower())
-        if known is None or known[0] != ours.unit:
-            able = [name for name, (of, _) in quantity.UNITS.items() if of == ours.unit]
-            raise RenderError(f"measure: '{what}' has no unit '{unit}'; expected one of {', '.join(able) or 'none'}")
-        base, factor = unit, known[1]
+        known = units.unit_of(unit)
+        if known is None or known[1] != ours.unit:
+            able = quantity.UNITS.get(ours.unit or "", "none")
+            raise RenderError(f"measure: '{what}' has no unit '{unit}'; expected one of {able}")
+        base, factor = unit, float(known[0])
     places = 2 if digits is None else digits
     text = f"{ours.mean / factor:,.{places}f}"
     if interval and ours.ci95 is not None and ours.interval is not None:

@@ -9,7 +9,7 @@ All functions raise ValueError with the value and the expected form.
 import re
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from bakeoff import tc
 from bakeoff.scenario.error import shown
@@ -82,6 +82,8 @@ _SIZES_MEANT = {"byte": "B", "bytes": "B", "k": "kB", "m": "MB", "g": "GB", "ki"
 LONGEST = 100
 """Characters of a quantity."""
 
+_NUMBER = re.compile(r"\s*([-+]?\s*(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?)\s*([A-Za-zµ%/]*)\s*")
+"""With an exponent and a sign, as conditions and claims have numbers."""
 _QUANTITY = re.compile(r"\s*([+-]?)\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%/]*)\s*")
 
 
@@ -131,7 +133,7 @@ def parse_percentage(text: object) -> float:
     if unit != "%":
         raise ValueError(f"'{text}' has an unknown unit '{unit}'; expected {PERCENTAGE_FORM}")
     if number > 100:
-        raise ValueError(f"'{text}' is more than everything; expected {PERCENTAGE_FORM}")
+        raise ValueError(f"'{text}' is above 100%; expected {PERCENTAGE_FORM}")
     return float(number / 100)
 
 
@@ -222,24 +224,43 @@ def _whole(value: Fraction, text: object, unit: str) -> int:
     return int(value)
 
 
-def si(text: object) -> tuple[float, str] | None:
-    """A number with its SI unit: `(0.04, "s")` of `40ms`, `(5e7, "bit/s")` of `50mbit`, `(0.02, "1")` of `2%`.
+@cache
+def unit_of(word: str) -> tuple[Fraction, str] | None:
+    """A unit as a factor and its base unit: `(1/1000, "s")` of `ms`, `(10**6, "bit/s")` of `mbit` and `Mbit/s`.
 
-    Sizes are in `B`; what has no unit in the text has none here, `(64.0, "")`. None if it is no such quantity.
+    Base units are `s`, `bit/s`, `B`, `packet`, `1/s` and `1` (of `%`). None if it is no unit.
     """
-    match = _QUANTITY.fullmatch(str(text)) if len(str(text)) <= LONGEST and not isinstance(text, bool) else None
+    time, low = word.replace("µ", "u"), word.lower()
+    if time in TIMES:
+        return TIMES[time], "s"
+    if (rate := low.removesuffix("/s")) in RATES:
+        return Fraction(RATES[rate]), "bit/s"
+    if low in SIZES:
+        return Fraction(SIZES[low]), "B"
+    return _OTHER.get(low)
+
+
+_OTHER = {
+    "%": (Fraction(1, 100), "1"),
+    "packet": (Fraction(1), "packet"),
+    "packets": (Fraction(1), "packet"),
+    "/s": (Fraction(1), "1/s"),
+}
+
+
+def si(text: object) -> tuple[float, str] | None:
+    """A number with its base unit (`unit_of`): `(0.04, "s")` of `40ms`, `(5e7, "bit/s")` of `50mbit`.
+
+    Without a unit it is a plain number, `(64.0, "")`. None if it is no quantity.
+    """
+    match = _NUMBER.fullmatch(str(text)) if len(str(text)) <= LONGEST and not isinstance(text, bool) else None
     if match is None:
         return None
-    sign, digits, word = match.groups()
-    unit = word.replace("µ", "u")
-    known: list[tuple[dict[str, Fraction] | dict[str, int], str, str]] = [
-        (TIMES, unit, "s"), (RATES, unit.lower(), "bit/s"), (SIZES, unit.lower(), "B"),
-        ({"%": Fraction(1, 100)}, unit, "1"), ({"": 1}, unit, ""),
-    ]  # fmt: skip
-    for scale, name, base in known:
-        if name in scale:
-            return float((-1 if sign == "-" else 1) * Fraction(digits) * scale[name]), base
-    return None
+    number, word = match.groups()
+    if not word:
+        return float(number.replace(" ", "")), ""
+    found = unit_of(word)
+    return None if found is None else (float(Fraction(number.replace(" ", "")) * found[0]), found[1])
 
 
 def written(value: float, unit: str) -> str:
@@ -252,6 +273,8 @@ def written(value: float, unit: str) -> str:
         "bit/s": ((1e9, "gbit"), (1e6, "mbit"), (1e3, "kbit"), (1.0, "bit")),
         "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
         "1": ((0.01, "%"),),
+        "packet": ((1.0, "packets"),),
+        "1/s": ((1.0, "/s"),),
         "": ((1.0, ""),),
     }
     rounded = float(f"{value:.4g}")

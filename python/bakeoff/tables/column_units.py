@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Final, Literal
 
-from bakeoff.claims import quantity
 from bakeoff.measure.catalogue import SHARE
 from bakeoff.results.units import unit_in
 from bakeoff.scenario import units
@@ -21,7 +20,16 @@ KINDS: Final[dict[str, str]] = {
     "": "a number without a unit",
 }  # fmt: skip
 
-_UNITS: Final[dict[str, Unit]] = {"s": "s", "bit/s": "bit/s", "B": "B", "1": "%", "%": "%", "1/s": "1/s", "": ""}
+_UNITS: Final[dict[str, Unit]] = {
+    "s": "s",
+    "bit/s": "bit/s",
+    "B": "B",
+    "1": "%",
+    "%": "%",
+    "1/s": "1/s",
+    "packet": "",
+    "": "",
+}
 
 
 @dataclass(frozen=True)
@@ -38,14 +46,7 @@ class Kind:
 def read(text: str) -> tuple[float, Unit] | None:
     """`20ms` as (0.02, "s"), `10 Mbit/s`, `5%` as (0.05, "%"), `64` as (64.0, ""); None if it is no quantity."""
     found = units.si(text)
-    if found is not None:
-        return found[0], _UNITS[found[1]]
-    try:
-        value, unit = quantity.parse(text)
-    except ValueError:
-        return None
-    known = _UNITS.get(unit or "")
-    return None if known is None or not isfinite(value) else (value, known)
+    return None if found is None or not isfinite(found[0]) else (found[0], _UNITS[found[1]])
 
 
 def of_column(key: str, values: Sequence[object]) -> Kind:
